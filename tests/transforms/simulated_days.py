@@ -1,4 +1,4 @@
-"""Days of simulated sites of many sizes and loads: job times, and the traffic of each minute."""
+"""Days of simulated sites of various sizes and loads: job times, and the traffic of each minute."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class SimulatedDay:
     bytes_per_min: Reals
 
     def shifted(self, shift_h: int) -> SimulatedDay:
-        """Return the day as it looks if job times are wrong by some hours, and the job log has the jobs of its own day.
+        """Return the day with all job times shifted by some hours.
 
-        The wrong log has the jobs that end on the day by its own clock, so that the others are missing.
+        As in a log with a wrong clock, only jobs that end on the day by the shifted clock are present.
         """
         start_s, end_s = (each + shift_h * HOUR_S for each in (self.start_s, self.end_s))
         is_logged = (end_s >= 0) & (end_s < len(self.bytes_per_min) * 60.0)
@@ -34,7 +34,7 @@ class SimulatedDay:
 
 
 def simulated_day(seed: int) -> SimulatedDay:
-    """Simulate a day, in a quarter of cases two, of a site whose size, load and poll interval are random."""
+    """Simulate a day, or in a quarter of cases two days, of a site of random size, load and poll interval."""
     rng = np.random.default_rng([46, seed])
     kind, days = rng.integers(3), float(rng.choice([1, 1, 1, 2]))
     bandwidth, interval_s = float(rng.choice([5, 10, 40])) * GB, float(rng.choice([2.0, 5.0, 10.0, 30.0]))
@@ -61,7 +61,7 @@ def simulated_day(seed: int) -> SimulatedDay:
 
 
 def _day_of(site: Site) -> SimulatedDay:
-    """Return a site's jobs, those that still run ending with the last poll, and its traffic by minutes."""
+    """Return the jobs and the traffic by minute of a site; running jobs end with the last poll."""
     start_us = int(site.params.start.timestamp() * 1e6)
     last_us = start_us + int(site.params.span_s * 1e6)
     started, ended = (site.jobs[name].dt.epoch("us") for name in ("started_at", "ended_at"))

@@ -25,7 +25,7 @@ from tests.naive import advice as naive
 
 Reals = npt.NDArray[np.float64]
 
-#: nothing is uncertain
+# : Parameters without uncertainty.
 SURE = AdviceParams(step_s=1.0, max_delay_s=100.0, drift_ratio=0.0, start_error_s=0.0, sample_count=1, lag_rounds=0)
 CAPACITY = 8.0
 
@@ -93,7 +93,7 @@ def test_background_continues_at_its_mean() -> None:
 
 
 def test_correlation_and_contention_rank_differently() -> None:
-    # bursts of 5 beside a steady load of 3 fit 8; beside none but bursts of 8 at the same times they do not
+    # Bursts of 5 fit a capacity of 8 with a steady load of 3, but not with bursts of 8 at the same times.
     demand = square(10, 5, 100, 5.0)
     steady = constant(3.0, "steady")
     bursty = Partition("bursty", CAPACITY, 0.0, (Running("other", Demand(np.tile([0, 0, 0, 0, 8.0] * 2, 50), 1.0), 0),))
@@ -103,7 +103,7 @@ def test_correlation_and_contention_rank_differently() -> None:
     assert first[1].contended_bytes == 0.0
 
 
-def test_delay_cost_is_considered() -> None:
+def test_delay_cost_limits_the_delay() -> None:
     running = Running("twin", square(100, 20, 2000), 0.0)
     partition = Partition("one", 1.0, 0.0, (running,))
     delays = [
@@ -113,7 +113,7 @@ def test_delay_cost_is_considered() -> None:
     assert delays == [20.0, 20.0, 0.0], "each second saves 10 bytes of contention"
 
 
-def test_tempo_is_kept() -> None:
+def test_tempo_scales_the_remaining_signature() -> None:
     slow = Running("slow", square(100, 20, 2000), 0.0, 0.0, tempo=0.5)
     advice = advise(square(200, 40, 1000), [Partition("one", 1.0, 0.0, (slow,))], SURE)
     np.testing.assert_allclose(advice.contended_bytes[0][:5], [100, 75, 50, 25, 0], atol=1e-6)
@@ -249,11 +249,11 @@ def test_expected_load_preserves_bytes(rates: list[float], partition: Partition)
     assert advice.load_bytes_per_s.sum() == pytest.approx(wanted)
 
 
-# ---- the naive twin
+# ---- the naive implementation
 
 
 def lines(partition: Partition, params: AdviceParams, count: int) -> list[list[float]]:
-    """What others ask for, step by step, a line for each sampled phase."""
+    """Background demand by step, with a line per sampled phase."""
     errors = draw_standard_normal(params.sample_count, 2 * len(partition.running), params.seed + 1)
     result = []
     for row in errors:
@@ -271,7 +271,7 @@ def lines(partition: Partition, params: AdviceParams, count: int) -> list[list[f
 @settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.sampled_from([0.0, 4.0]), min_size=1, max_size=20), partitions())
 def test_exact_levels_match_naive_implementation(rates: list[float], partition: Partition) -> None:
-    # its own phase is sure, so that its rates are those of the levels; the others' are not
+    # The phase of the run is certain, so its rates equal the levels; the phases of other runs are uncertain.
     running = tuple(replace(each, tempo_error_ratio=0.1) for each in partition.running)
     params = replace(UNSURE, drift_ratio=0.0)
     partition = replace(partition, running=running)
@@ -317,7 +317,7 @@ def test_expectation_is_near_naive_implementation(rates: list[float], partition:
         assert advice.contended_bytes[0, place] == pytest.approx(expected, rel=0.01, abs=0.01 * (1 + sum(rates)))
 
 
-# ---- what is refused, and what is large
+# ---- invalid input and extreme sizes
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Ragged arrays against naive implementations that loop over pieces."""
+"""Ragged arrays match naive implementations that loop over pieces."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_owners_and_places_match_naive_implementation(counts: list[int]) -> None
     assert places_within(ints(counts)).tolist() == [place for _, place in naive.rows(counts)]
 
 
-def test_offsets_of_booleans_and_of_empty_input() -> None:
+def test_offsets_accept_booleans_and_empty_input() -> None:
     assert offsets_of(np.array([True, False, True])).tolist() == [0, 1, 1, 2]
     assert offsets_of([]).tolist() == [0]
 
@@ -184,14 +184,14 @@ def test_cut_of_2000_jobs_takes_less_than_two_seconds() -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 50), max_size=30), st.integers(1, 60), st.one_of(st.none(), st.integers(1, 5)))
-def test_chunks_have_all_things_in_order_and_are_full(sizes: list[int], max_size: int, max_count: int | None) -> None:
+def test_chunks_contain_all_items_in_order_and_are_full(sizes: list[int], max_size: int, max_count: int | None) -> None:
     counts = np.array(sizes, dtype=np.int64)
     chunks = chunks_of(counts, max_size, max_count)
     assert [place for chunk in chunks for place in range(chunk.start, chunk.stop)] == list(range(len(sizes)))
     for chunk in chunks:
         assert counts[chunk].sum() <= max_size or chunk.stop - chunk.start == 1
         assert chunk.stop - chunk.start <= (max_count or len(sizes))
-    # the first thing of each chunk did not fit into the chunk before
+    # The first item of each chunk does not fit into the previous chunk.
     for chunk, after in pairwise(chunks):
         is_full = chunk.stop - chunk.start == max_count
         assert is_full or counts[chunk].sum() + counts[after.start] > max_size

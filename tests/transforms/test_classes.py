@@ -55,7 +55,7 @@ def run(*section_bytes: float, duration: float = 3600.0) -> Sections:
         ((0, 0, 0, 0), "NO_USAGE"),
     ],
 )
-def test_each_label(section_mb: tuple[float, ...], expected: str) -> None:
+def test_sections_have_the_expected_label(section_mb: tuple[float, ...], expected: str) -> None:
     assert label(*(value * MB for value in section_mb)) == expected
 
 
@@ -65,13 +65,13 @@ def test_each_label(section_mb: tuple[float, ...], expected: str) -> None:
         # s0 > s1 + s2 + s3 is strict: equality falls through (and s1 + s2 = 4 < 2 * 10)
         ((8, 2, 2, 4), "OTHER"),
         ((9, 2, 2, 4), "START"),
-        # within it, s3 > 2 (s1 + s2) is strict
+        # Within START, s3 > 2 (s1 + s2) is strict
         ((20, 2, 2, 8), "START"),
         ((20, 2, 2, 9), "CANYON"),
         # s3 > s0 + s1 + s2 is strict
         ((4, 2, 2, 8), "OTHER"),
         ((4, 2, 2, 9), "END"),
-        # within it, s0 > 2 (s1 + s2) is strict
+        # Within END, s0 > 2 (s1 + s2) is strict
         ((8, 2, 2, 20), "END"),
         ((9, 2, 2, 20), "CANYON"),
         # s1 + s2 > 2 (s0 + s3) is strict
@@ -80,7 +80,7 @@ def test_each_label(section_mb: tuple[float, ...], expected: str) -> None:
         # min(s0, s3) > 2 max(s1, s2) is strict
         ((10, 4, 5, 10), "OTHER"),
         ((11, 4, 5, 11), "CANYON"),
-        # it is the larger of the middle ones that counts, and the smaller of the outer ones
+        # The larger middle section and the smaller outer section count.
         ((12, 1, 6, 12), "OTHER"),
         ((12, 1, 5, 10), "OTHER"),
     ],
@@ -99,15 +99,15 @@ def test_no_usage_threshold_is_strict_and_per_node() -> None:
 
 
 def test_uniform_uses_population_standard_deviation() -> None:
-    # population .228 and sample .264 of a real job (ub-hpc-6665127, writes)
+    # Population CV .228 and sample CV .264 of a real job (ub-hpc-6665127, writes).
     quarters = np.array([19.6, 21.7, 34.5, 24.2]) * MB
     assert quarters.std(ddof=1) / quarters.mean() > 0.25
     assert label(*quarters) == "UNIFORM"
-    # mean 4, deviations 1: exactly 0.25
+    # Mean 4, deviations 1: exactly 0.25.
     assert label(3 * MB, 3 * MB, 5 * MB, 5 * MB) == "OTHER"
 
 
-def test_thresholds_are_parameters() -> None:
+def test_thresholds_are_configurable() -> None:
     assert label(5, 1, 1, 1) == "NO_USAGE"
     assert label(5, 1, 1, 1, params=ClassParams(no_usage_bytes=8)) == "START"
     assert label(5 * MB, 1 * MB, 1 * MB, 1 * MB, params=ClassParams(uniform_cv=1)) == "UNIFORM"
@@ -122,7 +122,7 @@ quarters = st.tuples(volumes, volumes, volumes, volumes)
 @settings(max_examples=examples(50), deadline=None)
 @given(st.lists(quarters, min_size=1, max_size=20), st.integers(1, 20))
 def test_labels_match_naive_implementation(rows: list[tuple[float, ...]], nodes: int) -> None:
-    # near 0.25, rounding may differ
+    # Near 0.25, rounding may differ.
     cv = classes.coefficients_of_variation(np.array(rows))
     rows = [row for row, value in zip(rows, cv, strict=True) if abs(value - 0.25) > 1e-9 or sum(row) == 0]
     assume(rows)
@@ -140,7 +140,7 @@ def test_labels_are_scale_free_above_the_threshold(row: tuple[float, ...], expon
 @settings(max_examples=examples(50), deadline=None)
 @given(quarters)
 def test_reversed_time_swaps_start_and_end(row: tuple[float, ...]) -> None:
-    # sums are taken from the other end: keep clear of the rounding of ties
+    # Reversal changes the order of summation, so near-ties are excluded.
     sums = [row[0] - sum(row[1:]), row[3] - sum(row[:3])]
     assume(all(value == 0 or abs(value) > 1e-9 * sum(row) for value in sums))
     swapped = {"START": "END", "END": "START"}
@@ -264,14 +264,14 @@ def test_grids_and_intervals_agree_across_batches() -> None:
     intervals = interval_sections(left, left + 2, rates * 2, offsets, started, ended)
     np.testing.assert_allclose(grid.volume_bytes, intervals.volume_bytes, rtol=1e-9)
     np.testing.assert_allclose(grid.covered_s, intervals.covered_s, atol=1e-6)
-    # a slice of an Arrow list column does not start at 0
+    # A slice of an Arrow list column does not start at 0.
     part = grid_sections(rates, offsets[20:], started[20:] - 3, np.full(40, 2.0), started[20:], ended[20:])
     np.testing.assert_array_equal(part.volume_bytes, grid.volume_bytes[20:])
     some = interval_sections(left, left + 2, rates * 2, offsets[20:], started[20:], ended[20:])
     np.testing.assert_allclose(some.volume_bytes, grid.volume_bytes[20:], rtol=1e-9)
 
 
-def test_a_day_of_samples_has_bounded_time_and_memory() -> None:
+def test_day_of_samples_has_bounded_time_and_memory() -> None:
     rates, offsets, started, ended = _large(2000, 1350)
     tracemalloc.start()
     begun = time.perf_counter()
@@ -279,7 +279,7 @@ def test_a_day_of_samples_has_bounded_time_and_memory() -> None:
     took = time.perf_counter() - begun
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # a loop over points would take some 100 times as long; the bound leaves room for a busy machine
+    # A loop over points would take about 100 times as long; the bound leaves room for a busy machine.
     assert took < 1.0
     assert peak < 1.5 * rates.nbytes
 
@@ -287,7 +287,7 @@ def test_a_day_of_samples_has_bounded_time_and_memory() -> None:
 # ---- outcomes
 
 
-def test_precedence_of_outcomes() -> None:
+def test_outcomes_have_a_precedence() -> None:
     sections = Sections(
         volume_bytes=np.array([[8, 1, 1, 1], [8, 1, 1, 1], [8, 1, 0, 1], [0, 0, 0, 0], [0, 0, 0, 0]]) * MB,
         covered_s=np.array([[900.0] * 4, [100.0] * 4, [900, 900, 440, 900], [0.0] * 4, [900.0] * 4]),
@@ -330,7 +330,7 @@ def test_unknown_end_gives_no_data() -> None:
     assert classify(sections, np.array([4.0])).row(0) == ("no_data", None, None, None, None, None)
 
 
-def test_no_subjects_give_an_empty_frame() -> None:
+def test_empty_input_gives_an_empty_frame() -> None:
     empty = np.empty(0)
     result = classify(interval_sections(empty, empty, empty, np.array([0]), empty, empty), empty)
     assert result.height == 0
@@ -351,7 +351,7 @@ REAL = {
 
 
 @pytest.mark.parametrize(("name", "expected"), REAL.items())
-def test_real_series(shared_data: Path, name: str, expected: str) -> None:
+def test_real_series_have_their_known_labels(shared_data: Path, name: str, expected: str) -> None:
     path = shared_data / "ccr-gpfs" / name
     if not path.is_file():
         pytest.skip(f"{name} is not among the real measurements")
@@ -365,16 +365,16 @@ def test_real_series(shared_data: Path, name: str, expected: str) -> None:
     np.testing.assert_allclose(sections.volume_bytes.sum(), counter[-1] - counter[0], rtol=1e-9)
 
 
-# ---- runs by what their signatures do
+# ---- runs by the bursts of their signatures
 
 
-def test_burst_sections_of_runs() -> None:
-    """Of two bursts of a signature of 1,000 s, in its first and its last quarter."""
+def test_burst_sections_scale_with_slow_runs_and_end_with_stopped_runs() -> None:
+    """A signature of 1,000 s has a burst in its first and a burst in its last quarter."""
     began, ceased = np.tile([0.0, 900.0], 4), np.tile([100.0, 1000.0], 4)
     volume = np.tile([4.0, 2.0], 4)
     lasted = np.array([1000.0, 2000.0, 950.0, 600.0])
     result = classes.burst_sections(began, ceased, volume, np.arange(0, 10, 2), np.full(4, 1000.0), lasted)
-    # late everywhere alike, hardly early, and stopped before the second one came
+    # Evenly slower, slightly shorter, and stopped before the second burst.
     assert result.volume_bytes.tolist() == pytest.approx(np.array([[4.0, 0, 0, 2]] * 3 + [[4.0, 0, 0, 0]]))
     assert result.duration_s.tolist() == lasted.tolist()
     assert not result.missing_ratios.any()

@@ -102,12 +102,12 @@ def test_reset_of_entry_in_use_flags_restart_of_all() -> None:
 
 
 def counting(entries: dict[float, int]) -> pl.DataFrame:
-    """Return scrapes, and how many entries each found."""
+    """Return scrapes with their numbers of entries."""
     return scrapes(list(entries)).with_columns(entry_count=pl.Series(list(entries.values())))
 
 
 def used(rows: Sequence[tuple[float, str, float]]) -> pl.DataFrame:
-    """Return readings of entries that say when they were used last: scraped at, job, used at."""
+    """Return readings of entries with the time of their last use: scraped at, job, used at."""
     read = samples([(second, key, round(last), 0) for second, key, last in rows])
     return read.with_columns(sampled_at=pl.Series([at(last) for _, _, last in rows]))
 
@@ -118,7 +118,7 @@ def test_missing_entries_in_use_flag_restart_once() -> None:
     assert deltas.gaps.select("interval_started_at", "interval_ended_at", "flag").rows() == [
         (at(20), at(30), "restarted")
     ]
-    # the returning entry has the same start time: it counts as the same
+    # The returning entry has the same start time, so it counts as the same entry.
     assert to_tuples(deltas)[-1] == ("2", 20, 30, 21, None)
 
 
@@ -218,7 +218,7 @@ def test_exceeded_and_silent_targets_are_reported() -> None:
 @pytest.mark.parametrize("seed", range(examples(20)))
 @pytest.mark.parametrize("says_since", [True, False])
 def test_deltas_sum_to_moved_bytes_or_are_flagged(seed: int, says_since: bool) -> None:
-    """A server drops entries and restarts, scrapes get lost; what is not flagged is true to the byte."""
+    """A server drops entries and restarts, and scrapes are lost; unflagged deltas are exact."""
     rng = np.random.default_rng(seed)
     server = Server(
         rng,

@@ -31,7 +31,7 @@ def test_rates_match_naive_implementation(runs: list[tuple[list[float], float, l
     assert result == pytest.approx(np.array(expected), abs=1e-9)
 
 
-def test_cumulative_bytes_of_many_runs_and_draws() -> None:
+def test_cumulative_bytes_of_several_runs_and_draws_are_exact() -> None:
     demands = Demands.from_list([Demand(np.array([5.0]), 1.0), Demand(np.array([1.0, 0.0, 3.0]), 2.0)])
     positions = np.array([[[0.0, 6.0], [5.0, 9.0]], [[-4.0, 1.0], [0.0, 2.0]]])
     assert demands.cumulative_bytes(np.array([1, 1]), positions).tolist() == [

@@ -13,7 +13,7 @@ def ints(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.array(values, dtype=np.int64)
 
 
-def test_interval_of_one_step() -> None:
+def test_interval_of_one_step_fills_the_step() -> None:
     grids = Grids(ints(10), ints(3), ints(1), ints(3))
     result = distribute_to_grids(Intervals(ints(3, 23), ints(13, 33), ints(0, 0)), ints(7, 9), grids)
     assert result.values.tolist() == [7, 0, 9]
@@ -22,13 +22,13 @@ def test_interval_of_one_step() -> None:
 def test_bytes_outside_are_dropped_and_others_preserved() -> None:
     grids = Grids(ints(10, 10), ints(0, 0), ints(1, 2), ints(2, 2))
     result = distribute_to_grids(Intervals(ints(-5, 5, 15), ints(5, 20, 15), ints(0, 0, 1)), ints(10, 7, 4), grids)
-    # half of the first lies before the run; the second is 5 us in its first step, and 10 us in the next
+    # Half of the first interval lies before the run; the second covers 5 us of one step and 10 us of the next.
     assert result.values.tolist() == [5 + 2, 5, 4]
     assert result.offsets.tolist() == [0, 2, 3]
 
 
 @pytest.mark.parametrize("seed", range(examples(20)))
-def test_result_matches_sum_over_intervals(seed: int) -> None:
+def test_distribution_matches_sum_over_intervals(seed: int) -> None:
     rng = np.random.default_rng(seed)
     count = 4
     first = rng.integers(0, 5, count)

@@ -1,4 +1,4 @@
-"""Classes and periods of runs, inferred from their applications' signatures."""
+"""Classes and periods of runs, inferred from the signatures of their applications."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iosig.transforms.classes import ClassParams
 from iosig.transforms.inference import infer_classes, infer_periods
 
 GB = 1e9
-#: an application's burst at its start and at its end, and a burst of an unrelated application
+# : A burst at the start and a burst at the end of an application, and a burst of an unrelated application.
 BURSTS = pl.DataFrame(
     {
         "application_id": ["ann/ior/4", "ann/ior/4", "bob/s3d/1"],
@@ -56,13 +56,13 @@ def periodic_run(duration_s: float = 1000.0, explained: float | None = 70 * GB) 
         (run(1400.0), "CANYON"),
         # stopped before its second burst
         (run(700.0), "START"),
-        # slightly shorter is not stopped
+        # slightly shorter runs are not stopped
         (run(950.0), "CANYON"),
         (run(explained=6 * GB), "NO_USAGE"),
         (run(explained=0.0), "NO_USAGE"),
-        # its traffic was not searched
+        # not searched for traffic
         (run(explained=None), "CANYON"),
-        # shorter than the classifier takes
+        # shorter than the minimum of the classifier
         (run(590.0), None),
     ],
 )
@@ -81,12 +81,12 @@ def test_no_run_is_idle_if_most_signatures_are_absent() -> None:
     assert infer_classes(runs, BURSTS)["label"].to_list() == ["CANYON"] * 3
 
 
-def test_class_params_apply() -> None:
+def test_class_params_change_labels() -> None:
     result = infer_classes(pl.DataFrame([run()]), BURSTS, ClassParams(no_usage_bytes=1e12))
     assert result["label"].to_list() == ["NO_USAGE"]
 
 
-def test_no_runs_give_no_classes() -> None:
+def test_empty_input_gives_no_classes() -> None:
     assert infer_classes(pl.DataFrame([run()]).clear(), BURSTS).height == 0
 
 
@@ -94,13 +94,13 @@ def test_no_runs_give_no_classes() -> None:
     ("duration_s", "outcome", "period_s", "window_end_s"),
     [
         (1000.0, "periodic", 100.0, 1000.0),
-        # slower everywhere alike
+        # evenly slower
         (1300.0, "periodic", 130.0, 1300.0),
-        # longer because it did more
+        # longer because of additional work
         (2000.0, "periodic", 100.0, 2000.0),
-        # stopped at its usual pace
+        # stopped, at the usual pace
         (400.0, "periodic", 100.0, 400.0),
-        # no time for two cycles
+        # too short for two cycles
         (199.0, "too_short", None, None),
     ],
 )

@@ -24,12 +24,12 @@ KEYS = {
 }
 
 
-def test_first_matching_pattern_counts() -> None:
+def test_first_matching_pattern_determines_kind_and_id() -> None:
     result = parse_keys(pl.Series(list(KEYS)), CounterSettings().job_keys)
     assert {key: (kind, number) for key, kind, number in result.rows()} == KEYS
 
 
-def test_custom_regular_expression() -> None:
+def test_custom_regular_expression_extracts_the_id() -> None:
     result = parse_keys(pl.Series(["ior-77@n1", "77"]), [r"^\w+-(\d+)@"])
     assert result["scheduler_id"].to_list() == ["77", None]
 

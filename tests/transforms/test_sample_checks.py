@@ -1,4 +1,4 @@
-"""Correlation of two samples of one run on the coarser steps."""
+"""Correlation of two samples of a run, on the coarser steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sampled(*runs: list[float], start_s: float = 0.0, interval_s: float = 2.0) -
     )
 
 
-def test_equal_samples_correlate_and_constant_ones_are_nan() -> None:
+def test_equal_samples_correlate_and_constant_samples_are_nan() -> None:
     one = sampled([1.0, 5.0, 2.0], [1.0, 1.0], [3.0, 1.0])
     other = sampled([2.0, 10.0, 4.0], [1.0, 2.0], [1.0, 3.0])
     assert correlate_samples(one, other) == pytest.approx([1.0, NAN, -1.0], nan_ok=True)
@@ -29,7 +29,7 @@ def test_equal_samples_correlate_and_constant_ones_are_nan() -> None:
 def test_fine_steps_are_averaged_and_gaps_excluded() -> None:
     fine = sampled([1.0, 3.0, 4.0, 8.0, 0.0, 2.0, 9.0], start_s=2.0)
     coarse = sampled([7.0, 2.0, 6.0, 1.0, 7.0], start_s=-2.0, interval_s=4.0)
-    # of its five steps the first begins before the fine one does, and of the last the fine one has half
+    # The first of five coarse steps begins before the fine sample, which covers only half of the last step.
     expected = np.corrcoef([2.0, 6.0, 1.0], [4.0, 12.0, 2.0])[0, 1]
     assert correlate_samples(coarse, fine) == pytest.approx([expected])
     assert correlate_samples(fine, coarse) == pytest.approx([expected])
@@ -37,10 +37,10 @@ def test_fine_steps_are_averaged_and_gaps_excluded() -> None:
     assert correlate_samples(holed, coarse) == pytest.approx([1.0])
 
 
-def test_interference_is_total_less_own_traffic() -> None:
+def test_interference_is_total_minus_known_traffic() -> None:
     own = sampled([1.0, 3.0, 0.0], [2.0], interval_s=4.0)
     every = sampled([1.0, 5.0, 2.0, 2.0, 7.0, NAN], [3.0, 5.0])
-    # the second step has more of its own than there was at all: clocks differ
+    # In the second step, the run moved more than the total: clocks differ.
     assert estimate_interference(own, every) == pytest.approx([2.0, 0.0, NAN, 2.0], nan_ok=True)
     nothing_known = sampled([], [3.0, 5.0])
     assert estimate_interference(own, nothing_known) == pytest.approx([NAN] * 3 + [2.0], nan_ok=True)

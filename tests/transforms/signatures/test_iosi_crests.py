@@ -54,7 +54,7 @@ def test_first_of_equal_crests_is_the_peak() -> None:
     assert find_row_bursts(0, 9, 8, 9, 0, 1, 0) == [(0, 1, 4)]
 
 
-def test_flat_crests_and_troughs() -> None:
+def test_flat_crests_and_troughs_are_segmented() -> None:
     assert find_row_bursts(0, 0, 0, 1, 4, 4, 4, 4, 1, 0, 0, 0) == [(2, 5, 9)]
     assert find_row_bursts(0, 4, 0, 0, 0, 4, 0) == [(0, 1, 2), (4, 5, 6)]
     assert find_row_bursts(0, 1, 1, 4, 2, 2, 0) == [(0, 3, 6)], "a halt on the way is neither"
@@ -89,7 +89,7 @@ def test_nan_separates_bursts() -> None:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("scale", [1e308, 5e-324, np.inf, 1e-300])
-def test_extreme_heights(scale: float) -> None:
+def test_segmentation_accepts_extreme_heights(scale: float) -> None:
     assert find_row_bursts(0, scale, 0, scale, 0) == [(0, 1, 2), (2, 3, 4)]
 
 

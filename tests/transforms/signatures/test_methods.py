@@ -1,4 +1,4 @@
-"""All methods: valid results for any input, invariance to order and scale, independent sets, excluded runs."""
+"""All methods give valid results for any input, are invariant to order and scale, and treat sets independently."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 NAN, INF = float("nan"), float("inf")
 BOUNDED = settings(max_examples=examples(15), deadline=None)
-#: methods that do not process runs sequentially
+# : Methods that do not process runs sequentially.
 ORDERLESS = ("elastic", "robust", "time_normalized", "mean", "median", "quantile")
 BURSTS: list[Burst] = [(10.0 + 50 * place, 26.0 + 50 * place, 1e9) for place in range(4)]
 
@@ -60,7 +60,7 @@ def simulate_noisy_runs(seed: int, runs: int = 7, duration_s: float = 200.0) -> 
 
 # ---- arbitrary runs
 
-#: not the smallest denormal: half of it is 0
+# : Not the smallest denormal, because half of it is 0.
 EXTREMES = st.sampled_from([0.0, 0.0, 1.0, 1e9, 3e9, NAN, INF, 2.0**-1060, 1e-310, 1e300, -0.0])
 
 
@@ -185,7 +185,7 @@ def test_method_with_the_highest_expected_correlation_is_selected() -> None:
         method_result("robust", 0.5, 0.8, NAN, NAN),
         method_result("elastic", 0.495, 0.4, NAN, NAN),
     ]
-    # the first preferred method has a bonus; others count only if no preferred one has a signature
+    # The first preferred method has a bonus; other methods count only if no preferred method has a signature.
     assert select_methods(result) == ["elastic", "robust", "iosi", "elastic"]
     assert select_methods(result[:1]) == ["iosi"] * 4
 

@@ -1,4 +1,4 @@
-"""Typical durations and outliers, compared with scikit-learn and a naive implementation."""
+"""Typical durations and outliers match scikit-learn and a naive implementation."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def simulate_sets(sizes: list[int], seed: int = 0) -> tuple[Reals, Reals, np.nda
 def compute_with_scikit_learn(points: Reals, count: int) -> Reals:
     from sklearn.neighbors import LocalOutlierFactor
 
-    # Its brute search expands the square of a difference, and loses the digits of short distances (4e-12 of a factor
-    # of 58); its trees take the difference itself.
+    # Its brute-force search expands the squared difference and loses digits of short distances (4e-12 of a factor of
+    # 58); its trees subtract directly.
     return -LocalOutlierFactor(n_neighbors=count, algorithm="kd_tree").fit(points).negative_outlier_factor_
 
 
@@ -54,7 +54,7 @@ def compute_with_scikit_learn_graph(points: Reals, count: int) -> Reals:
     from sklearn.neighbors import LocalOutlierFactor
 
     squares = ((points[:, None] - points[None]) ** 2).sum(axis=-1)
-    np.fill_diagonal(squares, -1.0)  # itself first
+    np.fill_diagonal(squares, -1.0)  # the point itself first
     order = np.argsort(squares, axis=1, kind="stable")[:, : count + 1]
     distance = np.sqrt(np.maximum(np.take_along_axis(squares, order, axis=1), 0.0))
     starts = np.arange(0, order.size + 1, count + 1)
@@ -107,7 +107,7 @@ def test_longest_large_group_is_typical() -> None:
     ]
 
 
-def test_typical_duration_of_few_runs() -> None:
+def test_typical_duration_of_few_runs_is_their_median() -> None:
     assert np.isnan(typical_duration_s(np.zeros(0)))
     assert np.isnan(typical_duration_s(np.array([NAN, 0.0])))
     assert typical_duration_s(np.array([7.0])) == 7.0
@@ -149,7 +149,7 @@ def test_coincident_runs_match_scikit_learn_search() -> None:
     for count in (2, 4, 9):
         ours = compute_lof(points[None], count)[0]
         np.testing.assert_allclose(ours, compute_with_scikit_learn(points, count), rtol=1e-12, atol=0)
-    # more coincident runs than neighbours: their density is maximal, the factors of others are huge
+    # More coincident runs than neighbours: their density is maximal, and the factors of other runs are huge.
     assert compute_lof(points[None], 2)[0, :5] == pytest.approx(1.0)
     assert compute_lof(points[None], 2)[0, 8] > 1e9
 
@@ -179,7 +179,7 @@ def test_chunks_match_single_sets() -> None:
         np.testing.assert_array_equal(result[runs], alone)
 
 
-def test_large_sets_use_a_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_sets_by_tree_match_distance_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     points = np.random.default_rng(3).normal(size=(1, 1100, 2))
     points[0, :30] = 0.5  # more coinciding runs than neighbours
     by_tree = compute_lof(points, 20)
@@ -190,7 +190,7 @@ def test_large_sets_use_a_tree(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 2**32), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
-def test_units_do_not_matter(seed: int, time_unit: float, volume_unit: float) -> None:
+def test_factors_are_independent_of_units(seed: int, time_unit: float, volume_unit: float) -> None:
     duration, volume, offsets = simulate_sets([11], seed)
     other = local_outlier_factors(duration * time_unit, volume * volume_unit, offsets)
     np.testing.assert_allclose(other, local_outlier_factors(duration, volume, offsets), rtol=1e-6)
@@ -199,13 +199,13 @@ def test_units_do_not_matter(seed: int, time_unit: float, volume_unit: float) ->
 def test_axes_are_scaled_by_mad() -> None:
     values = np.array([[1.0, 2, 3, 4, 100]])
     np.testing.assert_allclose(scale_by_mad(values), [[-2, -1, 0, 1, 97]])
-    # the smallest unit is a thousandth of the median: one second for runs of 1000 s
+    # The smallest unit is a thousandth of the median: one second for runs of 1000 s.
     np.testing.assert_allclose(scale_by_mad(np.array([[1000.0, 1000, 1000, 1000, 1001]])), [[0, 0, 0, 0, 1]])
     np.testing.assert_allclose(scale_by_mad(np.array([[0.0, 0, 0, 0, 5]])), [[0, 0, 0, 0, 1000]])
     assert not scale_by_mad(np.full((2, 4), 7.0)).any()
 
 
-def test_number_of_neighbours() -> None:
+def test_neighbour_count_is_half_the_runs_within_bounds() -> None:
     assert [neighbour_count(count) for count in (2, 4, 5, 6, 10, 11, 40, 41, 1000)] == [
         1, 3, 3, 3, 5, 5, 20, 20, 20,
     ]  # fmt: skip
@@ -214,14 +214,14 @@ def test_number_of_neighbours() -> None:
 # ---- outliers
 
 
-#: runs as in Figure 7: eight similar ones, two outliers
+# : Runs as in Figure 7: eight similar runs and two outliers.
 LIKE_FIGURE_7 = (
     np.array([1527.0, 1533, 1530, 1541, 1536, 1529, 1538, 1545, 1610, 1560]),
     np.array([0.91, 0.95, 0.88, 1.02, 0.97, 0.93, 0.99, 1.04, 1.25, 2.1]) * 1e12,
 )
 
 
-def test_outliers_of_figure_7() -> None:
+def test_outliers_of_figure_7_are_detected() -> None:
     assert np.flatnonzero(detect_outliers(*LIKE_FIGURE_7, single_set_offsets(10))).tolist() == [8, 9]
 
 
@@ -239,7 +239,7 @@ def test_stopped_and_resumed_runs_are_outliers() -> None:
     count = 500
     done = np.ones((count, 10))
     done[:, 8] = rng.uniform(0.1, 0.9, count)
-    done[:, 9] = 1.0 - done[:, 8]  # begun again where the other one had stopped
+    done[:, 9] = 1.0 - done[:, 8]  # resumed where the other run had stopped
     duration = (done * 1520 * (1 + rng.exponential(0.01, done.shape))).ravel()
     volume = (done * 9e11 * (1 + rng.exponential(0.15, done.shape))).ravel()
     is_out = detect_outliers(duration, volume, np.arange(0, 10 * count + 1, 10)).reshape(count, 10)
@@ -268,7 +268,7 @@ def test_factors_slightly_above_the_mean_are_no_outliers() -> None:
     )
 )
 @pytest.mark.filterwarnings("error")
-def test_at_least_one_run_remains(runs: list[tuple[float, float]]) -> None:
+def test_detection_keeps_at_least_one_run(runs: list[tuple[float, float]]) -> None:
     table = np.array(runs, dtype=np.float64).reshape(-1, 2)
     known = np.isfinite(table).all(axis=1) & (table >= 0).all(axis=1)
     is_out = detect_outliers(table[:, 0], table[:, 1], single_set_offsets(len(runs)))
@@ -287,7 +287,7 @@ def test_equal_runs_are_no_outliers() -> None:
 
 
 def test_equal_factors_tolerate_rounding_of_their_mean(monkeypatch: pytest.MonkeyPatch) -> None:
-    # only the mean factor of the set is the threshold
+    # Only the mean factor of the set is the threshold.
     monkeypatch.setattr(outliers, "PARAMS", replace(outliers.PARAMS, min_factor=0.0, max_outlier_ratio=1.0))
     for count in (8, 12, 16):
         angle = 2 * np.pi * np.arange(count) / count

@@ -1,4 +1,4 @@
-"""IOSI, section 5.1: the paper's example, gaps, other intervals, unusual samples, naive implementations."""
+"""Preprocessing of IOSI, section 5.1: the example of the paper, gaps, intervals, and naive implementations."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def points(rates: Reals, interval_s: float) -> Reals:
 # ---- granularity refinement
 
 
-def test_new_points_are_the_mean_of_their_neighbours() -> None:
+def test_inserted_points_are_the_mean_of_their_neighbours() -> None:
     np.testing.assert_array_equal(points(of(1, 3, 7), 2.0), [1, 2, 3, 5, 7])
     np.testing.assert_array_equal(points(of(4), 2.0), [4])
     assert points(of(), 2.0).shape == (0,)
@@ -83,9 +83,9 @@ def test_points_are_one_second_apart_at_any_interval(interval_s: float, expected
 
 
 def test_last_point_is_not_lost_to_rounding() -> None:
-    # by rounding, 50 steps of 2.3 s end just before the 115th second
+    # By rounding, 50 steps of 2.3 s end just before the 115th second.
     assert len(points(np.zeros(51), 2.3)) == 116
-    # and 25 of 0.28 s just after the 7th
+    # By rounding, 25 steps of 0.28 s end just after the 7th second.
     assert len(points(np.zeros(25), 0.28)) == 7
     for interval in (1.1, 1.7, 2.1, 3.3, 0.1, 0.3, 0.7):
         count = 1001
@@ -96,7 +96,7 @@ def test_last_point_is_not_lost_to_rounding() -> None:
 
 
 def test_steps_do_not_leak_into_the_next_sample() -> None:
-    # by rounding, the 30th step of 0.1 s ends just after the third second
+    # By rounding, the 30th step of 0.1 s ends just after the third second.
     result = pieces(refine_granularity(ragged(np.full(30, 7.0), np.full(10, NAN)), 0.1))
     np.testing.assert_array_equal(result[1], [NAN])
 
@@ -162,7 +162,7 @@ def test_gap_filling_matches_naive_implementation(samples: list[list[float]], mo
 # ---- duration correction
 
 
-def test_example_of_the_paper() -> None:
+def test_duration_correction_matches_the_example_of_the_paper() -> None:
     result = correct_durations(ragged(np.arange(1500.0), np.arange(1560.0)))
     assert result.shape == (2, 1500)
     dropped = np.setdiff1d(np.arange(1560), result[1])
@@ -194,7 +194,7 @@ def test_points_are_dropped_at_regular_intervals(shortest: int, more: list[int])
         assert not len(gaps) or gaps.max() - gaps.min() <= 1
 
 
-def test_durations_of_empty_samples() -> None:
+def test_duration_correction_accepts_empty_samples() -> None:
     assert correct_durations(ragged()).shape == (0, 0)
     assert correct_durations(ragged(of(), of(1, 2))).shape == (2, 0)
     np.testing.assert_array_equal(correct_durations(ragged(of(1, 2, 3))), [[1, 2, 3]])
@@ -241,7 +241,7 @@ def test_constant_samples_have_no_background() -> None:
 # ---- complete preprocessing
 
 
-def test_complete_preprocessing() -> None:
+def test_preprocessing_combines_all_steps() -> None:
     one = make_sample_set([1, 1, 9, 1], [1, 1, 1, 9, 1, 1], [1, 1, NAN, 1])
     result = preprocess(one)
     assert result.values.shape == (3, 7)
@@ -279,7 +279,7 @@ def test_sample_with_many_gaps_is_dropped() -> None:
 
 
 @pytest.mark.parametrize("samples", [[], [[]], [[NAN] * 9, [NAN] * 7], [[np.inf], []]])
-def test_empty_sets(samples: list[list[float]]) -> None:
+def test_empty_sets_have_no_values(samples: list[list[float]]) -> None:
     result = preprocess(make_sample_set(*samples))
     assert result.values.shape == (0, 0)
     assert result.filled.shape == (0, 0)
@@ -287,9 +287,9 @@ def test_empty_sets(samples: list[list[float]]) -> None:
     assert len(result.run) == 0
 
 
-def test_samples_of_one_step() -> None:
+def test_samples_of_one_step_are_preprocessed() -> None:
     result = preprocess(make_sample_set([3], [5], [4, 4, 4]))
-    # only 3 is below the mean, which is 4
+    # Only 3 is below the mean, which is 4.
     np.testing.assert_allclose(result.values, [[0], [2], [1]])
     assert result.background_bytes_per_s == 3.0
 
@@ -301,7 +301,7 @@ def test_truncated_runs_keep_their_start() -> None:
     one = SampleSet(ragged(range(10), range(21)), 2.0, of(-1, 0), of(18.0, 41.0))
     first = truncate_runs(one, 9.0)
     assert first.duration_s.tolist() == [9.0, 9.0]
-    # steps from -1 to 9 s, and from 0 to 10 s, around the end of the part
+    # Steps from -1 to 9 s, and from 0 to 10 s, around the end of the part.
     assert [sample.tolist() for sample in first.rates] == [list(range(5)), list(range(5))]
     same = truncate_runs(one, 20.0)
     assert same.duration_s.tolist() == [18.0, 20.0]
@@ -310,7 +310,7 @@ def test_truncated_runs_keep_their_start() -> None:
     np.testing.assert_array_equal(truncate_runs(one, 41.0).samples.values, one.samples.values)
 
 
-def test_truncation_of_unusual_runs() -> None:
+def test_truncation_accepts_empty_runs_and_rejects_zero_duration() -> None:
     one = SampleSet(ragged([], [1, 2, 3]), 2.0, of(0, 0), of(0, NAN))
     assert [len(sample) for sample in truncate_runs(one, 1e-3).rates] == [0, 1]
     assert truncate_runs(one, 4.0).duration_s.tolist() == [0.0, 4.0]
@@ -347,13 +347,13 @@ def test_merged_node_counts_keep_their_differences() -> None:
     merged = merge_node_counts([one, twice])
     early = SampleSet(twice.samples, 2.0, of(-1, -1, -1), twice.duration_s)
     assert merge_node_counts([one, early]).start_s.tolist() == [0, 0, -0.375, -0.375, -0.375]
-    # medians of 150 and 400 s
+    # Medians of 150 and 400 s.
     assert merged.duration_s.tolist() == [200, 100, 150, 157.5, 142.5]
     assert [len(sample) for sample in merged.rates] == [100, 50, 75, 79, 72]
     np.testing.assert_array_equal(merge_node_counts([one]).samples.values, one.samples.values)
 
 
-def test_merging_empty_sets_and_different_intervals() -> None:
+def test_merging_accepts_empty_sets_and_different_intervals() -> None:
     assert merge_node_counts([]).run_count == 0
     assert merge_node_counts([make_sample_set([]), make_sample_set([1, 2], duration_s=[NAN])]).run_count == 0
     merged = merge_node_counts(

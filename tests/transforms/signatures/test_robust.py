@@ -1,4 +1,4 @@
-"""The robust estimator: cases by hand, alignment of whole intervals, degenerate sets."""
+"""The robust estimator: hand-computed cases, alignment of whole intervals, and degenerate sets."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def compute_correlation(result: Reals, expected: Reals) -> float:
     return float(np.corrcoef(*pair)[0, 1])
 
 
-# ---- the truth
+# ---- accuracy
 
 
 @pytest.mark.parametrize("runs", [3, 4, 10, 100])
@@ -83,7 +83,7 @@ def test_clean_runs_yield_the_truth(runs: int) -> None:
     np.testing.assert_allclose(result.high_bytes_per_s, TRUTH, atol=1.0)
     np.testing.assert_array_equal(result.bursts.start_s, [burst[0] for burst in BURSTS])
     np.testing.assert_array_equal(result.bursts.end_s, [burst[1] for burst in BURSTS])
-    # the middle of the highest second, as for other methods
+    # The middle of the highest second, as for other methods.
     assert (result.bursts.peak_s % 1.0 == 0.5).all()
     np.testing.assert_allclose(result.bursts.volume_bytes, 2e10, rtol=1e-9)
     np.testing.assert_array_equal(result.bursts.support_ratio, 1.0)
@@ -92,7 +92,7 @@ def test_clean_runs_yield_the_truth(runs: int) -> None:
 
 @pytest.mark.parametrize("interval_s", [0.5, 1.0, 2.0, 5.0, 10.0])
 @pytest.mark.parametrize("phase_ratio", [0.0, 0.37])
-def test_intervals_and_phases(interval_s: float, phase_ratio: float) -> None:
+def test_volume_is_exact_at_any_interval_and_phase(interval_s: float, phase_ratio: float) -> None:
     result = extract(simulate_clean_runs(10, interval_s, phase_ratio * interval_s))
     assert result.volume_bytes == pytest.approx(TRUTH.sum(), rel=1e-6)
     assert len(result.bursts) == 5
@@ -101,14 +101,14 @@ def test_intervals_and_phases(interval_s: float, phase_ratio: float) -> None:
     assert compute_correlation(result.bytes_per_s, TRUTH) > (0.98 if interval_s <= 2 else 0.85)
 
 
-def test_steps_of_a_minute() -> None:
+def test_steps_of_a_minute_yield_the_truth() -> None:
     hours: list[Burst] = [(600.0 + 3600 * place, 1800.0 + 3600 * place, 1e9) for place in range(12)]
     result = extract(make_sample_set([simulate_polls(hours, 43200.0, 60.0)] * 5, 60.0))
     np.testing.assert_allclose(result.bytes_per_s, true_rates(hours, 43200), atol=1.0)
     np.testing.assert_array_equal(result.bursts.start_s, [burst[0] for burst in hours])
 
 
-def test_bursts_at_start_and_end() -> None:
+def test_bursts_at_start_and_end_are_exact() -> None:
     bursts: list[Burst] = [(0.0, 20.0, 1e9), (100.0, 120.0, 1e9), (280.0, 300.0, 1e9)]
     result = extract(make_sample_set([simulate_polls(bursts, 300.0)] * 6))
     np.testing.assert_allclose(result.bytes_per_s, true_rates(bursts, 300), atol=1.0)
@@ -135,7 +135,7 @@ def test_delay_of_one_run_has_no_effect() -> None:
     late = [*BURSTS[:3], *((begin + 17.0, end + 17.0, rate) for begin, end, rate in BURSTS[3:])]
     rows = [*simulate_clean_runs(7).rates, simulate_polls(late, 517.0)]
     result = extract(make_sample_set(rows, duration_s=[500.0] * 7 + [517.0]))
-    # the curve ends at its own duration; interfering bursts keep their positions
+    # The curve ends at its duration; interfering bursts keep their positions.
     np.testing.assert_allclose(result.bytes_per_s[:500], TRUTH, atol=3e7)
     np.testing.assert_array_equal(result.bursts.support_ratio, 1.0)
 
@@ -174,11 +174,11 @@ def test_gaps_have_no_weight() -> None:
     result = extract(make_sample_set([*simulate_clean_runs(6).rates, gap]))
     np.testing.assert_allclose(result.bytes_per_s, TRUTH, atol=1.0)
     np.testing.assert_array_equal(result.bursts.support_ratio, 1.0)
-    # as gaps in four runs of ten, zeros would change the quantile
+    # With gaps in four runs of ten, zeros would change the quantile.
     np.testing.assert_allclose(
         extract(make_sample_set([*simulate_clean_runs(6).rates, *[gap] * 4])).bytes_per_s, TRUTH, atol=1.0
     )
-    # a burst that no run has measured is unknown
+    # A burst that no run has measured is unknown.
     assert len(extract(make_sample_set([gap] * 7)).bursts) == 4
 
 
@@ -207,7 +207,7 @@ def test_silent_run_is_not_the_cleanest() -> None:
     nothing = np.zeros(250)
     result = extract(make_sample_set([*simulate_clean_runs(7).rates, nothing]))
     np.testing.assert_allclose(result.bytes_per_s, TRUTH, atol=1.0)
-    # if most runs are silent, bursts of the others are interference
+    # If most runs are silent, bursts of the others are interference.
     assert extract(make_sample_set([*simulate_clean_runs(2).rates, *[nothing] * 6])).outcome == "no_common_bursts"
 
 
@@ -229,7 +229,7 @@ def test_weights_decrease_with_volume(exponent: int, monkeypatch: pytest.MonkeyP
 # ---- no signature
 
 
-def test_outcomes() -> None:
+def test_sets_without_common_bursts_have_an_outcome() -> None:
     steady = [np.full(250, 0.7e9)] * 6
     assert extract(make_sample_set(steady)).outcome == "no_common_bursts"
     assert extract(make_sample_set(steady)).background_bytes_per_s == pytest.approx(0.7e9)
@@ -260,7 +260,7 @@ def test_unrelated_runs_rarely_have_a_signature(monkeypatch: pytest.MonkeyPatch)
             rows.append(simulate_polls(others, 1000.0) + 1e6 * rng.exponential(1.0, 500))
         answers.append((make_sample_set(rows), extract(make_sample_set(rows)).outcome))
     assert sum(outcome == "extracted" for _, outcome in answers) <= 5
-    # without the thresholds of support, most of them have a signature
+    # Without the thresholds of support, most of these sets have a signature.
     set_thresholds_to_zero(
         monkeypatch, "min_support_ratio", "min_low_ratio", "min_burst_low_ratio", "plain_burst_low_ratio"
     )
@@ -268,7 +268,7 @@ def test_unrelated_runs_rarely_have_a_signature(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("duration_s", [NAN, INF, 0.0, -5.0, 1e300])
-def test_invalid_durations(duration_s: float) -> None:
+def test_runs_with_invalid_duration_are_dropped(duration_s: float) -> None:
     rows = [simulate_polls(BURSTS, 500.0)] * 6
     assert extract(make_sample_set(rows, duration_s=[duration_s] * 6)).outcome == "too_few_samples"
     result = extract(make_sample_set(rows, duration_s=[500.0] * 5 + [duration_s]))
@@ -276,7 +276,7 @@ def test_invalid_durations(duration_s: float) -> None:
 
 
 @pytest.mark.parametrize("start_s", [-1e4, 1e4, NAN, -INF])
-def test_samples_outside_of_their_run(start_s: float) -> None:
+def test_samples_outside_of_their_run_are_dropped(start_s: float) -> None:
     assert (
         extract(make_sample_set([simulate_polls(BURSTS, 500.0)] * 6, start_s=[start_s] * 6)).outcome
         == "too_few_samples"
@@ -284,13 +284,13 @@ def test_samples_outside_of_their_run(start_s: float) -> None:
 
 
 @pytest.mark.parametrize("rates", [[1e9], [1e9, 0.0], [0.0, 1e9, 0.0], [0.0, 1e9], [1e9] * 3])
-def test_runs_of_few_steps(rates: list[float]) -> None:
+def test_runs_of_few_steps_have_a_valid_result(rates: list[float]) -> None:
     extract(make_sample_set([rates] * 6))
     extract(make_sample_set([rates] * 6, 60.0))
 
 
 @pytest.mark.parametrize("pause_s", [2, 4, 5, 6, 7, 8])
-def test_bursts_with_short_pauses(pause_s: int) -> None:
+def test_bursts_with_short_pauses_have_a_valid_result(pause_s: int) -> None:
     step_s = 2.0 + pause_s
     dense = [(place * step_s, place * step_s + 2.0, 1e9) for place in range(60)]
     result = extract(make_sample_set([simulate_polls(dense, 60 * step_s, 1.0)] * 6, 1.0))
@@ -301,13 +301,13 @@ def test_bursts_with_short_pauses(pause_s: int) -> None:
 
 
 @pytest.mark.parametrize("exponent", [-1090, -1040, -300, -1, 1, 300, 980])
-def test_scale_invariance(exponent: int) -> None:
+def test_robust_signature_is_scale_invariant(exponent: int) -> None:
     for one in (simulate_clean_runs(5), simulate_noisy_runs(2)):
         result = extract(one)
         rows = [np.ldexp(rates, exponent) for rates in one.rates]
         higher = extract(make_sample_set(rows, 2.0, one.start_s.tolist(), one.duration_s.tolist()))
         if exponent < -1000:
-            # denormal numbers lose precision
+            # Denormal numbers lose precision.
             np.testing.assert_allclose(np.ldexp(higher.bytes_per_s, -exponent), result.bytes_per_s, rtol=0.05, atol=2e7)
             continue
         np.testing.assert_array_equal(higher.bytes_per_s, np.ldexp(result.bytes_per_s, exponent))
@@ -317,7 +317,7 @@ def test_scale_invariance(exponent: int) -> None:
         assert higher.background_bytes_per_s == np.ldexp(result.background_bytes_per_s, exponent)
 
 
-def test_largest_finite_rates() -> None:
+def test_largest_finite_rates_keep_a_finite_curve() -> None:
     most = np.finfo(np.float64).max
     result = extract(make_sample_set([simulate_polls(BURSTS, 500.0) / 1e9 * most] * 6))
     assert result.bytes_per_s.max() == pytest.approx(most)
@@ -361,7 +361,7 @@ def test_bursts_that_share_a_second_do_not_overlap() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_reach_of_the_curve_does_not_matter(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_reach_does_not_change_results(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     result = []
     for reach in (1, 16, 10_000):
         monkeypatch.setattr(module, "_FIRST_REACH", reach)
@@ -369,13 +369,13 @@ def test_reach_of_the_curve_does_not_matter(seed: int, monkeypatch: pytest.Monke
     assert result[0] == result[1] == result[2] != []
 
 
-def test_two_hundred_bursts() -> None:
+def test_two_hundred_bursts_are_exact() -> None:
     many: list[Burst] = [(10.0 + 60 * place, 30.0 + 60 * place, 1e9) for place in range(200)]
     result = extract(make_sample_set([simulate_polls(many, 12000.0)] * 4))
     np.testing.assert_allclose(result.bytes_per_s, true_rates(many, 12000), atol=1e4)
 
 
-def test_week_in_steps_of_a_minute() -> None:
+def test_week_in_steps_of_a_minute_keeps_all_bursts() -> None:
     rng = np.random.default_rng(5)
     hours: list[Burst] = [(300.0 + 7200 * place, 1500.0 + 7200 * place, 1e9) for place in range(84)]
     rows = [simulate_polls(hours, 604800.0, 60.0) + 1e6 * rng.exponential(1.0, 10080) for _ in range(4)]
@@ -408,10 +408,10 @@ def test_alignment_preserves_volume() -> None:
     begun_s = find_burst_starts(runs.rates, template, 30, 2.0) * 2.0
     alone_s = estimate_timeline(_make_spans(runs, begun_s, template, 0.1))
     aligned = _shift_to_timeline(runs, begun_s, alone_s, template)
-    # every burst with its full volume
+    # Every burst keeps its full volume.
     volume = aligned.rates.sum(axis=1) * 2.0
     np.testing.assert_allclose(volume, runs.total_bytes[:, -1], rtol=1e-9)
-    # at the same place in all runs, within a fraction of a step
+    # Bursts are at the same place in all runs, within a fraction of a step.
     middle = np.quantile(aligned.rates, 0.5, axis=0)
     assert np.abs(aligned.rates - middle).sum(axis=1).max() < 0.12 * middle.sum()
 
@@ -429,7 +429,7 @@ def test_alignment_matches_naive_implementation(seed: int) -> None:
         np.testing.assert_allclose(result, naive.warped(rates.tolist(), begun.tolist(), *arguments), atol=1e-12)
 
 
-def test_times_outside_of_intervals() -> None:
+def test_times_outside_of_intervals_are_marked() -> None:
     at = np.arange(10.0)
     result = _mark_outside(at, np.array([2.0, 3.0]), np.array([6.0, 4.0]))
     assert np.flatnonzero(~result).tolist() == [2, 3, 4, 5]

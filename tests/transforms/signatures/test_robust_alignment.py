@@ -1,4 +1,4 @@
-"""Alignment: scores and paths against naive implementations; known starts, delays, interference, gaps."""
+"""Alignment: scores and paths match naive implementations; known starts, delays and interference are handled."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def template(*bursts: tuple[int, int, float]) -> Template:
 
 @BOUNDED
 @given(st.integers(0, 10_000), st.integers(1, 9))
-def test_interpolated_cumulative_sums(seed: int, steps: int) -> None:
+def test_interpolated_cumulative_sums_match_naive_implementation(seed: int, steps: int) -> None:
     rng = np.random.default_rng(seed)
     rates = rng.exponential(1.0, (3, steps))
     places = rng.uniform(-3, steps + 3, (2, 3, 5))
@@ -58,7 +58,7 @@ def test_interpolated_cumulative_sums(seed: int, steps: int) -> None:
 def test_scores_match_naive_implementation(seed: int, step_s: float) -> None:
     rng = np.random.default_rng(seed)
     rates = rng.exponential(1.0, (2, 30)) * (rng.random((2, 30)) < 0.5)
-    # one burst near the start and one at the end: zero outside of the run
+    # A burst near the start and a burst at the end: zero outside of the run.
     bursts = template((1, 5, 1.0), (13, 14, 2.0), (24, 30, 0.5))
     offsets = np.arange(-6, 8)
     reaches = np.array([2, 2, 3])
@@ -92,10 +92,10 @@ def test_path_matches_exhaustive_search(seed: int, burst_count: int, step_s: flo
         assert score == pytest.approx(naive.best_score(*arguments, later, earlier), abs=1e-9)
 
 
-def test_estimated_mode() -> None:
+def test_mode_estimate_is_the_densest_cluster() -> None:
     values = np.array([[0, 5], [1, 5], [9, -5], [10, -5], [11, 100]])
     counts = np.ones((5, 2), dtype=bool)
-    # three of five are about 10; two equally dense pairs give their median, whatever the order
+    # Three of five are near 10; two equally dense pairs give their median in any order.
     np.testing.assert_array_equal(_estimate_mode(values, counts, 2.0), [10, 0])
     np.testing.assert_array_equal(_estimate_mode(values[::-1], counts, 2.0), [10, 0])
     counts[2:, 0] = False
@@ -106,12 +106,12 @@ def test_estimated_mode() -> None:
 def test_starts_shift_to_the_rise_of_most_runs() -> None:
     bursts = template((20, 40, 1.0), (60, 80, 1.0))
     rises = np.zeros((4, 2, 30))
-    # first burst: all runs but one rise three steps later; second burst: only one run rises
+    # First burst: all runs except one rise three steps later; second burst: only one run rises.
     rises[0, 0, 13] = rises[1, 0, 13] = rises[2, 0, 14] = rises[3, 0, 6] = 1.0
     rises[2, 1, 12] = 1.0
     moved = _shift_to_rise(rises, np.full((4, 2), 10), bursts, 2.0)
     np.testing.assert_array_equal(moved, [[3, 0], [3, 0], [4, 0], [3, 0]])
-    # never beyond the range of offsets
+    # Never beyond the range of offsets.
     at_end = _shift_to_rise(rises, np.full((4, 2), 28), bursts, 2.0)
     assert ((at_end + 28 >= 0) & (at_end + 28 < 30)).all()
 
@@ -124,7 +124,7 @@ def test_edge_position_preserves_volume() -> None:
     total = cumulative_sums(rates)
     result = 20 + _refine_within_step(total, np.full((3, 1), 20.0), np.array([1.0]), np.array([4.0]))
     np.testing.assert_allclose(result[:, 0], [20, 19.75, 20.5], atol=1e-9)
-    # also with a constant rate of interference
+    # Also with a constant rate of interference.
     raised = cumulative_sums(rates + 0.5)
     on_floor = 20 + _refine_within_step(raised, np.full((3, 1), 20.0), np.array([1.0]), np.array([4.0]))
     np.testing.assert_allclose(on_floor, result, atol=1e-9)
@@ -195,7 +195,7 @@ def test_starts_are_ordered_and_invariant(seed: int, exponent: int) -> None:
     np.testing.assert_array_equal(find_burst_starts(np.ldexp(rates, exponent), higher, 7, 2.0), result)
 
 
-def test_steps_of_a_minute_and_runs_of_two_steps() -> None:
+def test_long_steps_and_runs_of_two_steps_have_starts() -> None:
     rates = np.zeros((3, 30))
     rates[:, 10:14] = 1.0
     np.testing.assert_allclose(find_burst_starts(rates, template((10, 14, 1.0)), 1, 60.0), 10.0, atol=0.1)

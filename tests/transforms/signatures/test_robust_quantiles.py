@@ -1,4 +1,4 @@
-"""Weighted quantiles compared with a naive implementation, NumPy, and cases by hand."""
+"""Weighted quantiles match a naive implementation, NumPy, and hand-computed cases."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_equal_weights_match_numpy(seed: int, runs: int) -> None:
 
 def test_large_weight_attracts_the_quantile() -> None:
     values = np.array([[1.0], [2.0], [3.0]])
-    # cumulative weights at 0.5, 6, 11.5: the median is the heavy value
+    # Cumulative weights at 0.5, 6 and 11.5: the median is the heavy value.
     assert weighted_quantiles(values, np.array([[1.0], [10.0], [1.0]]), np.array([0.5])) == 2.0
     heavy_low = weighted_quantiles(values, np.array([[10.0], [1.0], [1.0]]), np.array([0.5]))[0, 0]
     heavy_high = weighted_quantiles(values, np.array([[1.0], [1.0], [10.0]]), np.array([0.5]))[0, 0]

@@ -1,4 +1,4 @@
-"""Common bursts: binomial tails and intervals against naive implementations; edges, order, scale."""
+"""Common bursts: binomial tails and intervals match naive implementations; edges, order and scale."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_common_times_match_binomial_tails(seed: int, runs: int, level: float, t
     result = detect_common_times(rates, is_interference, level)
     foreign = rates[:, is_interference].ravel().tolist()
     tails = np.array([naive.smallest_tail(rates.tolist(), foreign, time) for time in range(60)])
-    # ties are decided by rounding
+    # Rounding decides ties.
     is_plain = np.abs(tails - level) > 1e-9
     np.testing.assert_array_equal(result[is_plain], (tails < level)[is_plain])
 
@@ -73,7 +73,7 @@ def test_short_interference_time_falls_back_to_all_times() -> None:
     rates = np.zeros((6, 400))
     rates[:, :396] = 3.0
     is_interference = np.arange(400) >= 396
-    # 1 % of the time is no sample of the interference: all times are used
+    # 1 % of the time is too short a sample of the interference, so all times are used.
     assert not detect_common_times(rates, is_interference, 0.004).any()
 
 
@@ -87,7 +87,7 @@ def test_probabilities_below_the_resolution_are_not_used() -> None:
     rates = np.zeros((1, 60))
     rates[0, 20:30] = 1.0
     is_interference = rates[0] == 0
-    # 50 interfering rates resolve no smaller probability
+    # 50 interfering rates resolve no smaller probability.
     assert not detect_common_times(rates, is_interference, 0.019).any()
     assert np.flatnonzero(detect_common_times(rates, is_interference, 0.021)).tolist() == list(range(20, 30))
 
@@ -155,16 +155,16 @@ def test_burst_extends_to_the_edges_of_the_curve() -> None:
     assert find_bursts([4.0] * 5 + [0.0] * 7, marks) == [(0, 5)]
 
 
-def test_short_dips_are_included_and_long_ones_split() -> None:
+def test_short_dips_are_included_and_long_dips_split() -> None:
     for pause, expected in ((4, [(10, 24)]), (5, [(10, 15), (20, 25)])):
         marks = [False] * 10 + [True] * 5 + [False] * pause + [True] * 5 + [False] * 10
         assert find_bursts([float(mark) for mark in marks], marks) == expected
 
 
-def test_low_burst_may_extend_past_a_tall_one() -> None:
+def test_low_burst_may_extend_past_a_tall_burst() -> None:
     curve = [0.0] * 5 + [1.0] * 10 + [9.0] * 3 + [1.0] * 10 + [0.0] * 5
     marks = [False] * 15 + [True] * 3 + [False] * 5 + [True] * 5 + [False] * 5
-    # the second interval has its own threshold and extends from 5 to 28: the merged one starts there
+    # The second interval has a separate threshold and extends from 5 to 28: the merged interval starts there.
     assert find_bursts(curve, marks) == [(5, 28)]
 
 
@@ -213,7 +213,7 @@ def test_template_has_the_volume_of_its_curve() -> None:
 
 
 def test_template_is_no_longer_than_its_burst() -> None:
-    # a tall peak over a low plateau: a box of the plateau's height would be too long
+    # A tall peak over a low plateau: a box with the height of the plateau would be too long.
     curve = np.concatenate([np.full(18, 1e-12), [1.0, 1.0]])
     first, last = np.array([0]), np.array([20])
     result = Template.from_curve(curve, first, last, interval_heights(curve, first, last))

@@ -1,4 +1,4 @@
-"""Quantile regression over spans compared with a linear programme; exact cases, many bursts."""
+"""Quantile regression over spans is close to a linear programme, and exact in simple cases."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_cost_is_close_to_the_linear_programme(seed: int, runs: int, points: int
     used = [span for span in SPAN_LENGTHS if span <= points]
     arguments = (reached_s.tolist(), weights.tolist(), [part.tolist() for part in levels[: len(used)]], used)
     minimum = naive.minimum_cost(*arguments)
-    # residuals below 0.2 s have a quadratic loss: the error is at most half of that each; iterations are few
+    # Residuals below 0.2 s have a quadratic loss, so each error is at most half of this; iterations are few.
     smoothed = 0.5 * 0.2 * weights.sum() * sum(points + 1 - span for span in used)
     assert naive.cost(estimate.tolist(), *arguments) <= minimum * 1.02 + smoothed
 
@@ -45,7 +45,7 @@ def test_single_span_is_a_quantile() -> None:
     reached_s = np.arange(1.0, 102.0)[:, None] * 10
     for level in (0.1, 0.35, 0.5, 0.9):
         estimate = estimate_times(reached_s, np.ones(101), [np.array([level])], (1,))
-        # with few iterations the result is close in rank
+        # With few iterations the result is close in rank.
         assert (reached_s < estimate[0]).mean() == pytest.approx(level, abs=0.04)
 
 

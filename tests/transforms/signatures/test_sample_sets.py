@@ -36,7 +36,7 @@ def assert_equal_runs(result: SampleSet, expected: SampleSet) -> None:
 
 @BOUNDED
 @given(RATES)
-def test_rates_are_those_of_the_runs(rows: list[list[float]]) -> None:
+def test_rates_equal_the_rates_of_the_runs(rows: list[list[float]]) -> None:
     one = make_distinct_runs(rows)
     assert one.run_count == len(rows)
     assert [rate.tolist() for rate in one.rates] == rows
@@ -93,7 +93,7 @@ def test_set_is_a_view() -> None:
     assert one.samples.offsets.tolist() == [0, 2, 2, 3]
 
 
-def test_no_sets_and_empty_sets() -> None:
+def test_empty_input_and_empty_sets_are_concatenated() -> None:
     assert SampleSets.concatenate([]).set_count == 0
     assert len(SampleSets.concatenate([]).owner) == 0
     empty = SampleSets.concatenate([make_distinct_runs([]), make_distinct_runs([[]])])

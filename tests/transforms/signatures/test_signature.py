@@ -42,7 +42,7 @@ def test_overflowing_volume_is_infinite() -> None:
     assert Signature.from_curve(np.full(9, 1e308), Bursts.empty()).volume_bytes == np.inf
 
 
-def test_validation_can_fail() -> None:
+def test_find_faults_lists_violated_invariants() -> None:
     curve = np.array([0.0, 3.0, 2.0, 1.0])
 
     def bursts(*rows: tuple[float, float, float, float, float]) -> Bursts:

@@ -1,4 +1,4 @@
-"""Similarity measures: analytic cases, undefined values, naive implementations, matching of bursts."""
+"""Similarity measures: analytic cases, undefined values, naive implementations, and matching of bursts."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def test_cross_correlation_ignores_scale_and_shift() -> None:
     assert volume_ratio(late, truth) == pytest.approx(7e-3)
 
 
-def test_values_by_hand() -> None:
-    # products at lags -1, 0, 1: 2, 1, 2 over sqrt(5 * 2); the shorter curve is padded with zeros
+def test_similarity_matches_hand_computed_values() -> None:
+    # Products at lags -1, 0, 1: 2, 1, 2 over sqrt(5 * 2); the shorter curve is padded with zeros.
     assert cross_correlation(make_curve(1, 2), make_curve(1, 0, 1)) == pytest.approx(2 / np.sqrt(10))
     assert correlation(make_curve(1, 0), make_curve(1, 0, 1)) == pytest.approx(0.5)
     assert correlation(make_curve(1, 0), make_curve(0, 1)) == pytest.approx(-1.0)
@@ -67,8 +67,8 @@ def test_values_by_hand() -> None:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(curves, curves)
-def test_matches_naive_implementation(result: list[float], truth: list[float]) -> None:
-    # a spread below the rounding error counts as constant
+def test_correlations_match_naive_implementation(result: list[float], truth: list[float]) -> None:
+    # A spread below the rounding error counts as constant.
     for one in (result, truth):
         assume(len(one) > 1)
         assume(max(one) - min(one) > 1e-6 * max(one))
@@ -111,14 +111,14 @@ def test_volume_ratio_of_empty_curves_is_nan() -> None:
 
 
 @pytest.mark.parametrize("scale", [5e-324, 1e-200, 1e200, 8e307])
-def test_scales_of_any_size(scale: float) -> None:
+def test_measures_are_scale_invariant_at_any_magnitude(scale: float) -> None:
     curve = make_curve(0, 1, 2, 0, 2, 0)
     assert cross_correlation(curve * scale, curve) == pytest.approx(1.0)
     assert correlation(curve * scale, curve) == pytest.approx(1.0)
     assert volume_ratio(curve * scale, curve * scale) == pytest.approx(1.0)
 
 
-def test_huge_and_tiny_rates() -> None:
+def test_volume_ratio_of_huge_and_tiny_rates_saturates() -> None:
     assert volume_ratio(make_curve(1e308, 1e308), make_curve(1e-308)) == np.inf
     assert volume_ratio(make_curve(1e-308), make_curve(1e308, 1e308)) == 0.0
 
@@ -132,9 +132,9 @@ def test_bursts_are_matched_one_to_one() -> None:
     assert count_burst_errors(bursts(), truth) == (3, 0)
     assert count_burst_errors(truth, bursts()) == (0, 3)
     assert count_burst_errors(bursts(), bursts()) == (0, 0)
-    # a burst that covers two matches one of them
+    # A burst that covers two bursts matches one burst.
     assert count_burst_errors(bursts((10, 12, 80)), truth) == (2, 0)
-    # of two within one, one is false
+    # Of two bursts within one burst, one is false.
     assert count_burst_errors(bursts((10, 12, 14), (15, 17, 19)), bursts((10, 12, 20))) == (0, 1)
 
 
@@ -143,16 +143,16 @@ def test_bursts_with_close_peaks_match_without_overlap(monkeypatch: pytest.Monke
     near, far = bursts((14, 17, 20)), bursts((14, 17.01, 20))
     assert count_burst_errors(near, truth) == (0, 0)
     assert count_burst_errors(far, truth) == (1, 1)
-    # adjacent bursts do not overlap
+    # Adjacent bursts do not overlap.
     monkeypatch.setattr(similarity, "TOLERANCE_S", 0.0)
     assert count_burst_errors(near, truth) == (1, 1)
 
 
 def test_matching_maximizes_pairs_then_minimizes_distance() -> None:
-    # the first burst overlaps both, the second only the first of them: both are matched
+    # The first burst overlaps both, the second burst only the first: both are matched.
     result, truth = bursts((9, 31, 32), (33, 34, 35)), bursts((10, 30, 31), (31.5, 38, 39))
     assert match_bursts(result, truth) == (pytest.approx([0, 1]), pytest.approx([0, 1]))
-    # of two candidates the closer one matches
+    # Of two candidates the closer one matches.
     in_found, in_truth = match_bursts(bursts((0, 4, 9), (9, 10, 20)), bursts((5, 11, 12)))
     assert (in_found.tolist(), in_truth.tolist()) == ([1], [0])
 
@@ -238,12 +238,12 @@ def test_dense_bursts_of_another_rhythm_do_not_match() -> None:
     assert len(matched(np.arange(54) * 33.0 + 15.0, truth, 0.02)) <= 30
 
 
-def test_no_bursts_have_no_pairs() -> None:
+def test_empty_bursts_have_no_pairs() -> None:
     nothing = np.zeros(0)
     assert matched(nothing, EVERY, 0.01) == matched(EVERY, nothing, 0.01) == []
 
 
-def test_order_is_preserved() -> None:
+def test_matching_preserves_order() -> None:
     """Of two bursts in swapped order only one matches."""
     assert matched(make_curve(100.0, 104.0), make_curve(104.0, 100.0), 0.0) in ([(0, 0)], [(0, 1)], [(1, 0)], [(1, 1)])
 
@@ -265,7 +265,7 @@ def test_change_lists_added_and_removed_bursts() -> None:
     assert (len(same.removed), len(same.added), same.volume_ratio) == (0, 0, 1.0)
 
 
-def test_change_from_and_to_missing_signature() -> None:
+def test_change_from_or_to_missing_signature_has_nan_measures() -> None:
     truth = signature(APPLICATIONS[4], "write")
     one, none = Signature.from_curve(truth, detect_bursts(truth)), Signature.missing("too_few_samples")
     for old, new, removed, added in ((one, none, 7, 0), (none, one, 0, 7), (none, none, 0, 0)):

@@ -1,4 +1,4 @@
-"""Normalized durations: a low quantile less its baseline, and the duration without interference."""
+"""Normalized durations: a low quantile minus its baseline, and the duration without interference."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_bursts_may_fill_most_of_the_time() -> None:
     assert len(result.bursts) == 2
 
 
-def test_outcomes_of_steady_and_silent_runs() -> None:
+def test_steady_silent_and_few_runs_have_an_outcome() -> None:
     steady, nothing = (make_sample_set([np.full(200, rate)] * 5, 2.0, [0.0] * 5, [400.0] * 5) for rate in (1e9, 0.0))
     assert extract_time_normalized(steady).outcome == "no_common_bursts"
     assert extract_time_normalized(nothing).outcome == "no_io"
@@ -96,7 +96,7 @@ def test_delay_defaults_to_the_prior() -> None:
     assert _fit_delay(np.full(8, 1000.0), np.full(8, 30.0))[0] == pytest.approx(PARAMS.prior_delay)
 
 
-def test_without_interference_the_duration_is_the_median() -> None:
+def test_duration_without_interference_is_the_median() -> None:
     duration_s = np.array([980.0, 990.0, 1000.0, 1010.0, 1020.0])
     assert estimate_duration_alone_s(duration_s, np.zeros(5)) == pytest.approx(1000, abs=1)
     assert extract_time_normalized(simulate_paces([0.98, 0.99, 1.0, 1.01, 1.02])).duration_s == pytest.approx(
@@ -136,7 +136,7 @@ def test_band_widens_with_interference() -> None:
     assert widths[1] > 2 * widths[0]
 
 
-# ---- against the naive twins
+# ---- naive implementations
 
 
 def test_steps_are_mean_rates_of_measured_values() -> None:
@@ -151,7 +151,7 @@ def test_steps_are_mean_rates_of_measured_values() -> None:
         assert result[run] == pytest.approx(expected, nan_ok=True)
 
 
-def test_curve_is_a_quantile_less_its_baseline() -> None:
+def test_curve_is_a_quantile_minus_its_baseline() -> None:
     rng = np.random.default_rng(5)
     rates = rng.random((7, 30)) + np.repeat([0.0, 3.0, 0.0], 10)
     rates[2, 4] = np.nan
@@ -184,7 +184,7 @@ def test_gaps_do_not_count_as_missing_bytes() -> None:
 
 
 def test_known_interference_improves_the_duration() -> None:
-    """The duration of runs depends on interference that their own traffic does not show."""
+    """The duration of runs depends on interference that their traffic does not show."""
     delays = np.array([0.0, 4.0, 8.0, 12.0, 16.0, 20.0])
     own, interference, counts = [], [], []
     for later in delays:
@@ -202,6 +202,6 @@ def test_known_interference_improves_the_duration() -> None:
     )
     assert unknown.duration_s > 205
     assert abs(known.duration_s - 200) < abs(unknown.duration_s - 200) - 3
-    # entirely unknown interference has no effect
+    # Entirely unknown interference has no effect.
     no_interference = extract_time_normalized(replace(one, interference=np.full(int(duration.sum()), np.nan)))
     assert no_interference.bytes_per_s.tolist() == unknown.bytes_per_s.tolist()

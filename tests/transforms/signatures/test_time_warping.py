@@ -1,4 +1,4 @@
-"""Dynamic time warping: costs of dtw-python, a naive implementation, bands, averages, simulated drift."""
+"""Dynamic time warping: costs equal dtw-python and a naive implementation; bands, averages, simulated drift."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_shifted_burst_is_aligned() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_cost_matches_dtw_python(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    # many zeros, as after noise reduction: many paths have the same cost
+    # Many zeros, as after noise reduction: many paths have the same cost.
     first, second = (np.maximum(rng.normal(-0.5, 1.0, size), 0.0) for size in (90, 70 + seed))
     expected = peer.dtw(first[:, None], second[:, None], dist_method="sqeuclidean", step_pattern="symmetric1")
     path = find_warping_path(first, second)
@@ -90,7 +90,7 @@ def test_memory_limit_sets_a_band(pairs: list[tuple[int, int]], band: int) -> No
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("scale", [0.0, 5e-324, 1e-300, 1e300, 1.7e308])
-def test_extreme_rates(scale: float) -> None:
+def test_path_is_exact_at_extreme_rates(scale: float) -> None:
     first, second = np.array([0, 1, 0, 0.0]) * scale, np.array([0, 0, 1, 0.0]) * scale
     assert is_path(find_warping_path(first, second), 4, 4)
     assert cost(first / (scale or 1.0), second / (scale or 1.0), find_warping_path(first, second)) == 0
@@ -105,7 +105,7 @@ def test_average_matches_naive_implementation(runs: int) -> None:
     np.testing.assert_allclose(average_pairwise(values), naive.warped_mean(values.tolist()), rtol=1e-12)
 
 
-def test_equal_samples_are_their_own_average() -> None:
+def test_average_of_equal_samples_is_the_sample() -> None:
     sample = np.random.default_rng(1).random(50)
     np.testing.assert_allclose(average_pairwise(np.tile(sample, (4, 1))), sample)
 
@@ -131,7 +131,7 @@ def test_average_stays_within_the_range(points: list[tuple[float, float, float]]
 # ---- sets
 
 
-def test_signature_of_drifting_runs() -> None:
+def test_signature_of_drifting_runs_has_all_bursts() -> None:
     rng = np.random.default_rng(3)
     rows = rng.uniform(0.0, 1e6, (5, 400))
     for row, shift in zip(rows, (0, 3, 6, 9, 12), strict=True):

@@ -1,4 +1,4 @@
-"""Weighted processor sharing: analytic cases, conservation, the naive twin."""
+"""Weighted processor sharing: analytic cases, conservation, and the naive implementation."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_horizon_truncates_transfers() -> None:
     np.testing.assert_allclose(found.volumes(np.array([0.0, 4.0])), [[40]])
 
 
-def test_served_bytes_by_event_and_step() -> None:
+def test_served_bytes_are_recorded_by_event_and_step() -> None:
     found = simulate_sharing(
         make_chains((0, [(0, 100, 10, 1, 0), (5, 10, 10, 1, 0)]), (0, [(0, 100, 10, 1, 1)])), SharedBandwidth(10), 22
     )
@@ -75,7 +75,7 @@ def test_served_bytes_by_event_and_step() -> None:
     assert found.at_s[found.served_event].max() == 20
 
 
-def test_chains_without_steps() -> None:
+def test_chains_without_steps_are_skipped() -> None:
     assert simulate_sharing(make_chains(), SharedBandwidth(1), 10).moved_bytes.size == 0
     assert simulate_sharing(
         make_chains((0, []), (1, [(0, 5, 5, 1, 0)]), (2, [])), SharedBandwidth(9), 10
@@ -83,7 +83,7 @@ def test_chains_without_steps() -> None:
 
 
 def test_late_times_and_high_bandwidths_terminate() -> None:
-    # after 90 days, the duration of a transfer's last byte is below the resolution of floating-point time
+    # After 90 days, the duration of the last byte of a transfer is below the resolution of floating-point time.
     run = make_chains((7.7e6, [(0.1, 1e13 / 3, 1.1e10, 1, 0)]), (7.7e6, [(0.2, 1e13 / 7, 1.3e10, 1, 0)]))
     found = simulate_sharing(run, SharedBandwidth(2e10), 7.8e6)
     np.testing.assert_allclose(found.moved_bytes, run.volume_bytes, rtol=1e-12)
@@ -97,7 +97,7 @@ several = st.lists(st.tuples(st.floats(0, 20), st.lists(steps, max_size=4)), min
 
 @settings(max_examples=examples(50), deadline=None)
 @given(several, st.floats(5, 60), st.floats(0, 0.3), st.floats(1, 200))
-def test_conserves_bytes_and_respects_limits(
+def test_sharing_conserves_bytes_and_respects_limits(
     runs: list[tuple[float, list[Step]]], capacity: float, loss: float, until: float
 ) -> None:
     plan = make_chains(*runs)
@@ -118,14 +118,14 @@ def test_conserves_bytes_and_respects_limits(
     st.floats(1, 60),
     st.floats(0, 0.5),
 )
-def test_rates_equal_the_naive_twin(flows: list[tuple[float, float]], capacity: float, loss: float) -> None:
+def test_rates_match_naive_implementation(flows: list[tuple[float, float]], capacity: float, loss: float) -> None:
     peaks, weights = [peak for peak, _ in flows], [weight for _, weight in flows]
     pipe = SharedBandwidth(capacity, loss)
     np.testing.assert_allclose(fair_rates(peaks, weights, pipe), naive.fair_rates(peaks, weights, pipe), rtol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_ends_equal_the_naive_twin(seed: int) -> None:
+def test_ends_match_naive_implementation(seed: int) -> None:
     rng = np.random.default_rng(seed)
     runs = [
         (rng.uniform(0, 5), [(rng.uniform(0, 3), rng.uniform(5, 50), rng.uniform(4, 20), rng.uniform(0.5, 4), 0)] * 2)

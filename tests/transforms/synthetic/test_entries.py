@@ -1,4 +1,4 @@
-"""Entries: when they are dropped, lost and read, and the naive twin."""
+"""Entries: when they are dropped, lost and read, and the naive implementation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def make_target(scraped: Ints, *restarted_s: float, looks_s: float = 0.0) -> Tar
 
 def test_idle_entry_is_dropped_at_the_next_cleanup() -> None:
     found = find_lifetimes(one_entry(10, 610), make_target(np.empty(0, np.int64)), CLEANUP_US)
-    # at 600 s it is idle for 590, at 1200 for 590, at 1500 for 890
+    # The entry is idle for 590 s at 600 s and at 1200 s, and for 890 s at 1500 s.
     assert (found.lifetime.tolist(), found.ended_us.tolist()) == ([0, 0], [1500 * S])
 
 
@@ -46,7 +46,7 @@ def test_restart_loses_unread_counts() -> None:
     assert (read.lifetime.tolist(), read.change.tolist(), (read.scraped_us // S).tolist()) == ([0, 1], [0, 2], [15, 40])
 
 
-def test_no_readings_without_changes() -> None:
+def test_entries_without_changes_have_no_readings() -> None:
     none = Changes(*(np.empty(0, np.int64) for _ in range(3)))
     found = find_lifetimes(none, make_target(np.array([5])), CLEANUP_US)
     assert read_entries(none, found, make_target(np.array([5]))).lifetime.size == 0
@@ -63,10 +63,10 @@ _instants = st.lists(st.integers(0, 4000), unique=True, max_size=40).map(sorted)
     st.lists(_instants, min_size=2, max_size=2),
     st.integers(0, 150),
 )  # fmt: skip
-def test_readings_and_losses_equal_the_naive_twin(
+def test_readings_and_losses_match_naive_implementation(
     what: list[tuple[int, int, int]], scraped: list[list[int]], restarted: list[list[int]], looks: int
 ) -> None:
-    # times of different parity: a change, a scrape, a restart and a check never coincide
+    # Times of different parity, so that a change, a scrape, a restart and a check never coincide.
     cleanup = 4 * 300
     changed = sorted((place, entry, 4 * at) for at, entry, place in what)
     changed.sort(key=lambda one: (one[0], one[1], one[2]))

@@ -1,4 +1,4 @@
-"""Job statistics of a synthetic site: they count the served bytes, except for known losses."""
+"""Job statistics of a synthetic site count the served bytes, except for known losses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def frames(statistics: JobStatistics) -> list[pl.DataFrame]:
     return [getattr(statistics, field.name) for field in fields(statistics) if field.name != "params"]
 
 
-def test_frames_depend_on_the_seed_only(site: Site, statistics: JobStatistics) -> None:
+def test_frames_depend_only_on_the_seed(site: Site, statistics: JobStatistics) -> None:
     for one, other in zip(frames(statistics), frames(count_jobs(site, PARAMS)), strict=True):
         assert_frame_equal(one, other)
     other = count_jobs(site, replace(PARAMS, seed=2))
@@ -48,7 +48,7 @@ def test_targets_count_served_bytes_exactly(site: Site, statistics: JobStatistic
     assert both.height == served.height > 50
     own = pl.when(pl.col("direction") == "read").then("read_bytes").otherwise("written_bytes")
     short = both.filter(pl.col("job_id").is_not_null()).select(pl.col("moved_bytes") - own).to_series()
-    # fractions of a byte per target are not counted; errors of floating-point sums are smaller
+    # Fractions of a byte per target are not counted; errors of floating-point sums are smaller.
     assert short.min() > -0.01
     assert short.max() <= 2
     assert counted.filter(pl.col("job_id").is_not_null())["target_count"].max() == 3
@@ -62,7 +62,7 @@ def test_job_bytes_per_tick_equal_traffic_without_background(site: Site, statist
     for direction in DIRECTIONS:
         foreign = both[f"{direction}_bytes"] - both[f"background_{direction}_bytes"]
         assert both[direction].sum() > 1e11
-        # each target of each job counts whole bytes
+        # Each target counts whole bytes of each job.
         assert np.abs((foreign - both[direction]).to_numpy()).max() < 30
 
 
@@ -92,12 +92,12 @@ def test_without_faults_only_counts_after_the_last_scrape_are_lost(site: Site) -
     lost = found.moved.filter("is_lost")
     assert lost.is_empty() or lost["polled_at"].min() > found.scrapes["scraped_at"].max()
     assert found.scrapes["scraped_at"].n_unique() * 5 == found.scrapes.height
-    # the entry of a job with a long compute phase is dropped and created again
+    # The entry of a job with a long compute phase is dropped and created again.
     lives = found.readings.group_by("target", "job_key").agg(count=pl.col("counter_started_at").n_unique())
     assert (lives["count"] > 1).any()
 
 
-def test_keys_name_the_job_or_the_program(site: Site) -> None:
+def test_job_keys_contain_the_job_or_the_program(site: Site) -> None:
     found = count_jobs(site, replace(PARAMS, job_key="SLURM_JOB%j:0:node7")).moved
     job = found.filter(pl.col("job_id").is_not_null())
     assert (job["job_key"] == "SLURM_JOB" + job["job_id"] + ":0:node7").all()
@@ -105,7 +105,7 @@ def test_keys_name_the_job_or_the_program(site: Site) -> None:
     assert others.str.contains(r"^(scp\.10[01][0-9])?$").all()
 
 
-def test_only_bytes_without_metadata_targets(site: Site, statistics: JobStatistics) -> None:
+def test_site_without_metadata_targets_counts_only_bytes(site: Site, statistics: JobStatistics) -> None:
     found = count_jobs(site, replace(PARAMS, mdt_count=0)).moved
     assert found["target"].n_unique() == 3
     assert found["read_bytes"].sum() == statistics.moved["read_bytes"].sum()

@@ -1,4 +1,4 @@
-"""Job statistics as texts: our readers recover the counted values from every format."""
+"""Job statistics as texts: the readers recover the counted values from every format."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_texts_contain_the_counts_of_every_entry(statistics: JobStatistics, form
     assert mdt["close_count"].equals(mdt["close"])
 
 
-def test_forms_differ_like_releases_of_lustre(statistics: JobStatistics) -> None:
+def test_text_forms_differ_as_in_releases_of_lustre(statistics: JobStatistics) -> None:
     old, middle, new = (next(iter(format_lctl(statistics, form))).text for form in FORMS)
     assert "unit:  reqs }" in old
     assert "sumsq" not in old
@@ -108,7 +108,7 @@ def prometheus_text(readings: pl.DataFrame) -> str:
     return "".join(readings.select(text).to_series())
 
 
-def test_prometheus_metrics_agree(statistics: JobStatistics, tmp_path: Path) -> None:
+def test_prometheus_metrics_contain_all_changes(statistics: JobStatistics, tmp_path: Path) -> None:
     assert_all_changes(statistics, [prometheus_text(statistics.readings)], prometheus, tmp_path, has_all=False)
 
 
@@ -127,7 +127,7 @@ def assert_all_changes(
     if has_all:
         assert scrapes.height == statistics.scrapes.height
         assert scrapes["entry_count"].sum() == statistics.readings.height
-    # an entry without a row at a scrape has the values of its previous row
+    # An entry without a row at a scrape has the values of its previous row.
     told = statistics.readings.sort(ENTRY).join_asof(
         read.sort("scraped_at"), on="scraped_at", by=ENTRY[1:], suffix="_told", check_sortedness=False
     )

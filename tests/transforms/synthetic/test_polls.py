@@ -24,7 +24,7 @@ def test_controllers_count_every_byte_once(volumes: list[float], count: int, see
     assert polls.shape == (len(volumes), count)
     assert (polls >= 0).all()
     assert (polls == np.floor(polls)).all(), "counters count whole bytes"
-    # the error of a controller's counter is always below one byte
+    # The error of a controller's counter is always below one byte.
     lag = np.cumsum(total) - np.cumsum(polls.sum(axis=1))
     assert (lag >= -1e-3 * count).all()
     assert (lag <= count + 1e-3).all()
@@ -57,7 +57,7 @@ def test_outages_alternate_between_all_and_one_controller() -> None:
     assert silent.max() - silent.min() == 29, "it is one piece"
 
 
-def test_shares_of_lost_and_repeated_polls() -> None:
+def test_lost_and_repeated_polls_have_the_requested_shares() -> None:
     lost = simulate_arrivals(DAY, 4, STEP, replace(NO_FAULTS, lost_ratio=0.1), np.random.default_rng(1))
     assert len(lost.tick) / (4 * DAY) == pytest.approx(0.9, abs=0.01)
     twice = simulate_arrivals(DAY, 4, STEP, replace(NO_FAULTS, repeated_ratio=0.1), np.random.default_rng(1))
@@ -66,7 +66,7 @@ def test_shares_of_lost_and_repeated_polls() -> None:
     assert (times == 2).mean() == pytest.approx(0.1, abs=0.01)
 
 
-def test_late_polls_are_delayed_by_a_limited_time() -> None:
+def test_late_polls_have_a_bounded_delay() -> None:
     late = simulate_arrivals(DAY, 4, STEP, replace(NO_FAULTS, late_ratio=0.01, late_s=100.0), np.random.default_rng(1))
     assert len(late.tick) == 4 * DAY
     delay_ticks = np.maximum.accumulate(late.tick) - late.tick

@@ -23,7 +23,7 @@ from iosig.warehouse.contracts.jobs import JOB_RECORDS
 
 GB = 1e9
 SHORT = SiteParams(seed=5, days=0.4, controller_count=3)
-#: alone on a perfect machine: nothing drifts, nothing disturbs
+# : A machine without drift, background traffic or faults.
 QUIET = SiteParams(
     seed=2, days=0.2, foreign_level=0, fault_level=0, background_bytes_per_s=0, drift_ratio=0, stop_ratio=0, texture_s=0
 )
@@ -85,7 +85,7 @@ def test_additional_application_does_not_change_others() -> None:
 def test_longer_site_has_the_same_first_day_of_background() -> None:
     short, long = simulate(SHORT, ()), simulate(replace(SHORT, days=0.7), ())
     columns = ["polled_at", "background_read_bytes", "background_write_bytes"]
-    # the last segment ends at a value that the shorter site also has
+    # The last segment ends at a value that the shorter site also has.
     assert_frame_equal(short.traffic.select(columns), long.traffic.select(columns).head(short.traffic.height))
 
 
@@ -130,7 +130,7 @@ def test_truth_has_the_volume_of_each_application(site: Site) -> None:
             assert rates["bytes_per_s"].sum() == pytest.approx(found.volume_bytes(direction), rel=1e-12)
 
 
-def test_ior_jobs_equal_those_of_the_paper() -> None:
+def test_ior_jobs_equal_the_jobs_of_the_paper() -> None:
     volumes = {
         name: [burst.volume_bytes / GB for burst in application(name).bursts] for name in ("ior_a", "ior_b", "ior_c")
     }
@@ -152,7 +152,7 @@ def test_run_without_contention_equals_the_signature() -> None:
     moved = np.concatenate([[0.0], np.cumsum(signature(flash, "write"))])
     edges = np.arange(-1, QUIET.tick_count) * QUIET.interval_s
     expected = np.diff(np.interp(edges - start, np.arange(len(moved)), moved))
-    # the signature is known per second, and the run starts between two of them
+    # The signature is known per second, and the run starts between two seconds.
     np.testing.assert_allclose(np.cumsum(quiet.traffic["write_bytes"]), np.cumsum(expected), atol=1.0 * GB)
     job = quiet.jobs.row(0, named=True)
     assert (job["ended_at"] - job["started_at"]).total_seconds() == pytest.approx(flash.duration_s, abs=1)
@@ -188,7 +188,7 @@ def test_traffic_reaches_and_never_exceeds_the_bandwidth() -> None:
     assert total.max() == pytest.approx(capacity, rel=1e-6)
 
 
-def test_durations_differ_by_less_than_10_percent(site: Site) -> None:
+def test_durations_of_an_application_differ_by_less_than_15_percent(site: Site) -> None:
     runs = site.runs.filter(kind="complete").join(site.jobs, on="job_id")
     spread = (
         runs.with_columns(took=(pl.col("ended_at") - pl.col("started_at")).dt.total_seconds())
@@ -221,7 +221,7 @@ def test_background_has_the_requested_mean(site: Site) -> None:
     )
     assert quiet.mean() == pytest.approx(0.1 * GB, rel=0.2)
     assert (quiet > 0).all()
-    # it varies slowly: an hour apart it still differs by much, a minute apart by little
+    # The background varies slowly: neighbouring values correlate, although the range is wide.
     minutes = quiet.rolling_mean(150).drop_nulls().gather_every(150).to_numpy()
     assert np.corrcoef(minutes[1:], minutes[:-1])[0, 1] > 0.7
     assert minutes.max() > 1.5 * minutes.min()
@@ -243,7 +243,7 @@ def test_restarts_complete_stopped_runs() -> None:
         left_on="started_at", right_on="stopped_at", by="application", check_sortedness=False,
     )  # fmt: skip
     assert (again["submitted_at"] > again["stopped_at"]).all()
-    # an interrupted burst is repeated
+    # An interrupted burst is repeated.
     assert (again["first_burst"] - again["had"]).is_in([0, -1]).all()
     counts = {"ior_b": 10, "flash": 7}
     for name, first, count in again.select("application", "first_burst", "burst_count").iter_rows():
@@ -305,7 +305,7 @@ def test_first_poll_is_at_the_start(perfect_site: Site) -> None:
     assert perfect_site.polls["polled_at"][0] == perfect_site.params.start
 
 
-def test_contains_transfers_storms_and_foreign_jobs(site: Site) -> None:
+def test_site_contains_transfers_storms_and_foreign_jobs(site: Site) -> None:
     sources = site.bursts.group_by("source").agg(
         pl.len(), pl.col("volume_bytes").mean(), pl.col("job_id").null_count().alias("no_job")
     )
@@ -348,19 +348,19 @@ def test_site_without_users_has_only_background() -> None:
         {"controller_count": 0},
     ],
 )
-def test_rejects_invalid_parameters(invalid: dict[str, object]) -> None:
+def test_invalid_parameters_are_rejected(invalid: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"UTC|needs"):
         SiteParams(**invalid)  # type: ignore[arg-type]
     assert SiteParams(start=datetime(2026, 3, 2, tzinfo=UTC)).tick_count == 129_600
 
 
-def test_rejects_duplicate_applications() -> None:
+def test_duplicate_applications_are_rejected() -> None:
     with pytest.raises(ValueError, match="same name"):
         simulate(SHORT, [APPLICATIONS[0], APPLICATIONS[0]])
 
 
-def test_simulates_three_days_in_seconds() -> None:
+def test_three_days_are_simulated_in_seconds() -> None:
     begun = time.perf_counter()
     simulate(SiteParams(seed=9))
-    # measured 0.7 s; the bound leaves room for a busy machine, a loop over ticks would take a minute
+    # Measured 0.7 s; the bound leaves room for a busy machine, and a loop over ticks would take a minute.
     assert time.perf_counter() - begun < 6.0

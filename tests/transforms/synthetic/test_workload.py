@@ -1,4 +1,4 @@
-"""The workload: plans depend only on their own seed and key, and transfer the requested bytes."""
+"""The workload: plans depend only on seed and key, and transfer the requested bytes."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_restart_continues_after_the_last_complete_burst(typical_plans: list[Pla
 
 
 @pytest.mark.parametrize(("stop_ratio", "kinds"), [(0.0, {"complete"}), (1.0, {"stopped", "restart"})])
-def test_share_of_stopped_runs(stop_ratio: float, kinds: set[str]) -> None:
+def test_stop_ratio_determines_the_kinds_of_runs(stop_ratio: float, kinds: set[str]) -> None:
     found = parts(make_plans(APPLICATIONS, replace(USUAL, stop_ratio=stop_ratio)), "application")
     assert {job.kind for job, _ in found} == kinds
 
@@ -160,7 +160,7 @@ def test_runs_of_an_application_are_in_order(typical_plans: list[Plan]) -> None:
 # ---- background
 
 
-def test_activity_of_others_scales_with_the_level(typical_plans: list[Plan]) -> None:
+def test_background_activity_scales_with_the_level(typical_plans: list[Plan]) -> None:
     counts = {source: len(parts(typical_plans, source)) for source in ("foreign", "transfer", "storm")}
     # Poisson: 60, 360 and 2 expected on two days; five standard deviations
     assert 60 - 39 < counts["foreign"] < 60 + 39
@@ -216,7 +216,7 @@ def test_waits_are_the_time_between_bursts() -> None:
         assert sum(application.waits_s) + busy == pytest.approx(application.duration_s)
 
 
-def test_rejects_overlapping_or_late_bursts() -> None:
+def test_overlapping_or_late_bursts_are_rejected() -> None:
     one = Burst(10, 10 * GB, 1 * GB)
     with pytest.raises(ValueError, match="overlaps the previous one"):
         Application("x", "u", "a", 1, 100.0, (one, replace(one, offset_s=15)))
@@ -244,7 +244,7 @@ def test_revision_applies_to_later_runs() -> None:
     assert application.at(6000.0).duration_s == 900.0
 
 
-def test_rejects_revision_with_overlapping_bursts() -> None:
+def test_revision_with_overlapping_bursts_is_rejected() -> None:
     with pytest.raises(ValueError, match="overlaps the previous one"):
         replace(APPLICATIONS[0], revision=Revision(0.0, 900.0, bursts(0, 1, [7] * 4, [2.0], "write")))
 

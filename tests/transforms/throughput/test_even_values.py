@@ -1,4 +1,4 @@
-"""Throughput on grids and at instants: exact integrals, streaming and volume errors, against naive twins."""
+"""Throughput on grids and at instants: exact integrals, streaming, volume errors, and naive implementations."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def subject_bytes(found: BinnedBytes, number: int) -> list[float]:
     return found.volume_bytes[offsets[number] : offsets[number + 1]].tolist()
 
 
-#: many subjects, each with its own grid of exact edges
+# : Several subjects, each with a grid of exact edges.
 GRIDS = st.tuples(st.integers(-64, 640).map(lambda n: n / 64), st.sampled_from([0.25, 0.5, 1, 3]), st.integers(0, 12))
 SUBJECTS = st.lists(st.tuples(st.lists(DYADIC, max_size=8), GRIDS), max_size=5)
-#: grids that know nothing of the requests' times
+# : Grids that are independent of the times of requests.
 FREE_GRIDS = st.tuples(st.floats(-1e3, 1e6), st.floats(1e-3, 1e5), st.integers(0, 12))
 
 
@@ -90,7 +90,7 @@ def make_grids(found: list[tuple[float, float, int]]) -> Grid:
         ((4.5, 4.5, 8), [0, 0, 0, 0], 8),
     ],
 )
-def test_bins_of_single_requests(request_: Request, expected: list[float], outside: float) -> None:
+def test_single_request_fills_its_bins(request_: Request, expected: list[float], outside: float) -> None:
     found = bin_requests(of([request_]), make_grid(0, 1, 4))
     assert found.volume_bytes.tolist() == expected
     assert found.outside_bytes.tolist() == [outside]
@@ -106,7 +106,7 @@ def test_grid_without_steps_has_all_bytes_outside() -> None:
     assert found.outside_bytes.tolist() == [11]
 
 
-def test_counts_unusable_requests() -> None:
+def test_unusable_requests_are_counted() -> None:
     requests = together([[(0, 1, NAN), (1, 0, 3), (0, 1, 5)], [(NAN, 1, 1)]])
     found = bin_requests(requests, make_grids([(0, 1, 1), (0, 1, 1)]))
     assert found.unusable_counts.tolist() == [2, 1]
@@ -127,13 +127,13 @@ def test_grid_from_range_includes_the_end() -> None:
     ("started", "interval", "count"),
     [(0, 0, 3), (0, -1, 3), (0, NAN, 3), (NAN, 1, 3), (1e18, 1, 3), (0, 1, -1), (0, 1e308, 1000)],
 )
-def test_rejects_invalid_grids(started: float, interval: float, count: int) -> None:
+def test_invalid_grids_are_rejected(started: float, interval: float, count: int) -> None:
     assert not is_resolved(np.array([started]), np.array([interval]), np.array([count])).any()
     with pytest.raises(ValueError, match="interval"):
         make_grid(started, interval, count)
 
 
-def test_rejects_mismatched_arguments() -> None:
+def test_mismatched_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match="equal lengths"):
         Grid(np.zeros(1), np.ones(2), np.ones(2, dtype=np.int64))
     with pytest.raises(ValueError, match="subjects"):
@@ -145,7 +145,7 @@ def test_rejects_mismatched_arguments() -> None:
 
 @BOUNDED
 @given(SUBJECTS)
-def test_bins_equal_the_naive_twin(subjects: list[tuple[list[Request], tuple[float, float, int]]]) -> None:
+def test_bins_match_naive_implementation(subjects: list[tuple[list[Request], tuple[float, float, int]]]) -> None:
     found = bin_requests(together([requests for requests, _ in subjects]), make_grids([each for _, each in subjects]))
     for number, (requests, each) in enumerate(subjects):
         expected, outside = naive.bin_requests(requests, *each)
@@ -176,7 +176,7 @@ def test_bins_are_independent_of_order_and_chunks(
 
 @BOUNDED
 @given(st.lists(FREE, max_size=15), st.lists(FREE, max_size=15), FREE_GRIDS)
-def test_bins_add(first: list[Request], second: list[Request], each: tuple[float, float, int]) -> None:
+def test_bins_are_additive(first: list[Request], second: list[Request], each: tuple[float, float, int]) -> None:
     whole, *parts = (
         bin_requests(of(requests), make_grid(*each)).volume_bytes for requests in (first + second, first, second)
     )
@@ -185,7 +185,7 @@ def test_bins_add(first: list[Request], second: list[Request], each: tuple[float
 
 @BOUNDED
 @given(st.lists(DYADIC, max_size=15), st.integers(1, 5), st.integers(1, 8))
-def test_coarser_grid_equals_the_sum_of_a_finer_one(requests: list[Request], count: int, times: int) -> None:
+def test_coarse_grid_equals_sums_of_a_finer_grid(requests: list[Request], count: int, times: int) -> None:
     coarse = bin_requests(of(requests), make_grid(0.5, times / 8, count)).volume_bytes
     fine = bin_requests(of(requests), make_grid(0.5, 1 / 8, count * times)).volume_bytes
     np.testing.assert_allclose(fine.reshape(count, times).sum(axis=1), coarse, rtol=1e-13, atol=1e-13 * total(requests))
@@ -193,7 +193,7 @@ def test_coarser_grid_equals_the_sum_of_a_finer_one(requests: list[Request], cou
 
 @BOUNDED
 @given(st.lists(DYADIC, max_size=15), st.integers(-64, 64), st.integers(-3, 3), st.integers(-3, 3))
-def test_shift_and_scale(requests: list[Request], shift: int, slower: int, larger: int) -> None:
+def test_bins_follow_shift_and_scale(requests: list[Request], shift: int, slower: int, larger: int) -> None:
     time, size = 2.0**slower, 2.0**larger
     moved = [(began * time + shift, ceased * time + shift, volume * size) for began, ceased, volume in requests]
     plain = bin_requests(of(requests), make_grid(1, 0.5, 20))
@@ -204,7 +204,7 @@ def test_shift_and_scale(requests: list[Request], shift: int, slower: int, large
 
 @BOUNDED
 @given(SUBJECTS)
-def test_bins_of_the_step_function_equal_those_of_requests(
+def test_bins_of_the_step_function_equal_bins_of_requests(
     subjects: list[tuple[list[Request], tuple[float, float, int]]],
 ) -> None:
     requests, each = together([found for found, _ in subjects]), make_grids([found for _, found in subjects])
@@ -225,8 +225,8 @@ def test_split_request_has_the_same_bins(requests: list[Request], cut: int) -> N
     np.testing.assert_allclose(other, plain, rtol=1e-13, atol=1e-14 * total(requests))
 
 
-def test_adversarial_magnitudes_in_bins() -> None:
-    """1 B in 1,000 s beside 1 TB in 1 µs: bins without a large request are exact to the last digits."""
+def test_bins_are_exact_for_adversarial_magnitudes() -> None:
+    """1 B in 1,000 s and 1 TB in 1 µs: bins without a large request are exact to the last digit."""
     rng = np.random.default_rng(3)
     began, is_huge = rng.random(100_000) * 1e6, rng.random(100_000) < 0.002
     ceased, volume = began + np.where(is_huge, 1e-6, 1e3), np.where(is_huge, 1e12, 1.0)
@@ -255,7 +255,7 @@ def test_memory_does_not_grow_with_requests() -> None:
 # ---- instants
 
 
-def test_ftio_samples() -> None:
+def test_samples_equal_ftio() -> None:
     """A sample at an edge has the value after that edge."""
     steps = make_steps([(1, 3, 100), (3, 4, 10)])
     each = make_instants(0, 1, 6)
@@ -265,7 +265,7 @@ def test_ftio_samples() -> None:
 
 @BOUNDED
 @given(SUBJECTS)
-def test_samples_equal_the_naive_twin(subjects: list[tuple[list[Request], tuple[float, float, int]]]) -> None:
+def test_samples_match_naive_implementation(subjects: list[tuple[list[Request], tuple[float, float, int]]]) -> None:
     steps = step_function(together([requests for requests, _ in subjects]))
     each = make_grids([found for _, found in subjects])
     where = Instants(each.start_s, 1 / each.interval_s, each.step_count)
@@ -281,7 +281,9 @@ def test_samples_equal_the_naive_twin(subjects: list[tuple[list[Request], tuple[
 
 @BOUNDED
 @given(st.lists(FREE, max_size=10), st.floats(-1e3, 1e6), st.sampled_from([0.1, 10, 3, 1 / 7]), st.integers(0, 50))
-def test_samples_at_any_instants(requests: list[Request], started: float, hz: float, count: int) -> None:
+def test_samples_at_any_instants_equal_the_step_function(
+    requests: list[Request], started: float, hz: float, count: int
+) -> None:
     steps, where = make_steps(requests), make_instants(started, hz, count)
     times = started + np.arange(count) / hz
     at = np.searchsorted(steps.edges_s, times, side="right")
@@ -292,14 +294,14 @@ def test_samples_at_any_instants(requests: list[Request], started: float, hz: fl
 # ---- volume errors
 
 
-def test_volume_errors_cancel_in_the_total() -> None:
-    """FTIO's error is 0 although the signal is missed entirely; the difference of shapes shows that."""
+def test_volume_error_of_ftio_misses_cancelling_errors() -> None:
+    """FTIO's error is 0 although the samples miss the signal; the shape difference shows the miss."""
     steps = make_steps([(0, 0.5, 10), (1.5, 2, 10)])
     where = make_instants(0, 1, 2)
     samples = sample_at(steps, where)
     assert samples.values.tolist() == [20, 0]
     assert volume_errors(steps, samples, where).tolist() == [0]
-    # of 20 + 20 bytes, half a second at 20 B/s coincides
+    # Of 20 + 20 bytes, half a second at 20 B/s coincides.
     assert shape_differences(steps, hold_samples(samples, where)).tolist() == [0.5]
 
 
@@ -324,7 +326,7 @@ def test_equal_impulses_have_no_difference() -> None:
     assert shape_differences(first, second).tolist() == [pytest.approx((3 + 4 + 4) / 13)]
 
 
-def test_no_difference_without_requests() -> None:
+def test_subjects_without_requests_have_nan_differences() -> None:
     steps = step_function(together([[], [(0, 1, 5)], []]))
     where = Instants(np.zeros(3), np.full(3, 10.0), np.array([0, 10, 0]))
     samples = sample_at(steps, where)
@@ -334,7 +336,7 @@ def test_no_difference_without_requests() -> None:
 
 @BOUNDED
 @given(st.lists(st.tuples(st.lists(DYADIC, max_size=6), st.lists(DYADIC, max_size=6)), max_size=4))
-def test_shape_differences_equal_the_naive_twin(pairs: list[tuple[list[Request], list[Request]]]) -> None:
+def test_shape_differences_match_naive_implementation(pairs: list[tuple[list[Request], list[Request]]]) -> None:
     first, second = (step_function(together([pair[side] for pair in pairs])) for side in (0, 1))
     found = shape_differences(first, second)
     np.testing.assert_array_equal(found, shape_differences(second, first))

@@ -1,4 +1,4 @@
-"""Sums without rounding: against rational numbers, in any order, at both ends of the range of floats."""
+"""Exact sums equal rational sums, in any order and at both ends of the range of floats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iosig.transforms.throughput.exact_sums import ExactSums, running_sums, segm
 from tests.naive.throughput import exact_sums as naive
 from tests.transforms.request_lists import BOUNDED
 
-#: all magnitudes together; digits below 2**-992 are in no limb
+# : All magnitudes; digits below 2**-992 are in no limb.
 WIDE = st.floats(1e-290, 1e290) | st.just(0.0)
 COMMON = st.floats(1e-3, 1e12)
 
@@ -24,7 +24,7 @@ def test_limbs_add_up_to_the_value(values: list[float]) -> None:
         assert np.abs(multiples).max(initial=0) < 1 << 32
         for row, multiple in enumerate(multiples.tolist()):
             total[row] += multiple << 32 * (place + 40)
-    # digits of the smallest numbers below the lowest limb may be missing
+    # Digits of the smallest numbers below the lowest limb may be missing.
     for value, found in zip(values, total, strict=True):
         assert abs(found / (1 << 32 * 40) - value) <= 2.0**-992
 
@@ -38,10 +38,10 @@ def test_cancelled_rates_leave_no_residue(rates: list[float], seed: int) -> None
     np.testing.assert_allclose(found, naive.running_sums(changes), rtol=1e-15, atol=0)
 
 
-def test_small_rate_is_preserved_beside_a_large_one() -> None:
+def test_small_rate_is_preserved_next_to_a_large_rate() -> None:
     small, large = 1e-3, 1e18
     assert running_sums(np.array([small, large, -large, -small])).tolist() == [small, large, small, 0.0]
-    # lost in a sum of floats
+    # A sum of floats loses the small rate.
     assert np.cumsum([small, large, -large])[-1] == 0.0
 
 
@@ -82,7 +82,7 @@ def test_sums_are_independent_of_order_and_chunks(terms: list[tuple[int, float]]
 
 @BOUNDED
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8), COMMON), max_size=20), st.sampled_from([0, 3, 100]))
-def test_running_over_cells(spans: list[tuple[int, int, float]], few: int) -> None:
+def test_running_sums_over_cells_are_exact(spans: list[tuple[int, int, float]], few: int) -> None:
     """Terms are added at once, partly later, or all later."""
     changes, expected = ExactSums(10), np.zeros(10)
     for number, (first, length, value) in enumerate(spans):
@@ -96,7 +96,7 @@ def test_running_over_cells(spans: list[tuple[int, int, float]], few: int) -> No
     np.testing.assert_array_equal(changes.running(), found)
 
 
-def test_running_crosses_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_running_sums_over_cells_cross_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(4)
     first, value = rng.integers(0, 900, 300), rng.lognormal(0, 20, 300)
     last = first + rng.integers(0, 100, 300)
@@ -125,18 +125,18 @@ def test_carry_preserves_the_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sums.totals().tolist() == naive.cell_sums([0, 0, 1, 1] * 50, [*values.tolist()] * 50, 2)
 
 
-def test_a_sum_of_many_equal_terms_does_not_drift() -> None:
+def test_sum_of_equal_terms_does_not_drift() -> None:
     count = 1_000_000
     sums = ExactSums(1)
     sums.add(np.zeros(count, dtype=np.int64), np.full(count, 0.1))
     assert sums.totals()[0] == pytest.approx(0.1 * count, rel=1e-15)
-    # a sequential sum of floats does
+    # A sequential sum of floats drifts.
     assert abs(np.bincount(np.zeros(count, dtype=np.int64), np.full(count, 0.1))[0] / (0.1 * count) - 1) > 1e-12
 
 
 @BOUNDED
 @given(st.lists(st.lists(COMMON, max_size=6), max_size=8), st.integers(1, 20))
-def test_segments(pieces: list[list[float]], chunk: int) -> None:
+def test_segment_sums_equal_exact_sums(pieces: list[list[float]], chunk: int) -> None:
     values = np.array([value for piece in pieces for value in piece])
     offsets = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])]).astype(np.int64)
     with pytest.MonkeyPatch.context() as patch:
@@ -146,9 +146,9 @@ def test_segments(pieces: list[list[float]], chunk: int) -> None:
     np.testing.assert_allclose(found, expected, rtol=4e-16)
 
 
-def test_empty_sums() -> None:
+def test_empty_sums_are_zero() -> None:
     assert running_sums(np.zeros(0)).tolist() == []
     assert ExactSums(3).totals().tolist() == ExactSums(3).running().tolist() == [0.0, 0.0, 0.0]
     assert segment_sums(np.zeros(0), np.array([0, 0])).tolist() == [0.0]
-    # below the lowest limb
+    # Below the lowest limb.
     assert list(split_into_limbs(np.array([5e-324]))) == []

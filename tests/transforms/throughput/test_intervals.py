@@ -18,7 +18,7 @@ def _columns(rows: list[tuple[int, int, int | None]]) -> tuple[np.ndarray, np.nd
 
 
 @given(st.lists(_EDGES, max_size=4))
-def test_steps_equal_the_naive_twin(subjects: list[list[tuple[int, int, int | None]]]) -> None:
+def test_steps_match_naive_implementation(subjects: list[list[tuple[int, int, int | None]]]) -> None:
     left, right, volume = _columns([row for rows in subjects for row in rows])
     offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in subjects], dtype=np.int64)]).astype(np.int64)
     found = resample_intervals(left, right, volume, offsets)
@@ -35,7 +35,7 @@ def test_jitter_adds_no_step_and_preserves_bytes() -> None:
     assert found.bytes_per_s.values.sum() / found.sampling_hz[0] == pytest.approx(volume.sum(), rel=1e-4)
 
 
-def test_uses_the_given_interval() -> None:
+def test_given_interval_sets_the_steps() -> None:
     found = resample_intervals(
         np.arange(6.0), np.arange(1.0, 7.0), np.arange(6.0), np.array([0, 6]), StepParams(interval_s=2.0)
     )
@@ -43,7 +43,7 @@ def test_uses_the_given_interval() -> None:
     assert found.sampling_hz.tolist() == [0.5]
 
 
-def test_gaps_are_missing() -> None:
+def test_gaps_remain_missing() -> None:
     found = resample_intervals(
         np.array([0.0, 1.0, 5.0]), np.array([1.0, 2.0, 6.0]), np.array([3.0, 4.0, 5.0]), np.array([0, 3])
     )
@@ -64,7 +64,7 @@ def test_unresolvable_times_have_no_steps(late: float) -> None:
     assert found.sampling_hz.tolist() == [1.0]
 
 
-def test_median_is_the_lower_one() -> None:
+def test_median_of_an_even_count_is_the_lower_value() -> None:
     assert median_lengths(np.array([4.0, 1.0, 2.0, 3.0, -1.0, 5.0]), np.array([0, 4, 5, 6, 6])) == pytest.approx(
         [2.0, np.nan, 5.0, np.nan], nan_ok=True
     )

@@ -1,4 +1,4 @@
-"""Phases: known gaps, the naive twin, and real runs of IOR."""
+"""Phases: known gaps, the naive implementation, and real runs of IOR."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def phase_rows(found: RequestPhases, subject: int = 0) -> list[naive.RequestPhas
         ([(0, 1, 5), (2, 3, 7)], [(0, 3, 12, 2)]),
         # a long request covers the gaps inside it
         ([(0, 9, 1), (1, 2, 1), (8, 8.5, 1), (12, 13, 1)], [(0, 9, 3, 3), (12, 13, 1, 1)]),
-        # an instant is a phase; requests without bytes and unusable ones are not
+        # an instant is a phase; requests without bytes and unusable requests are not
         ([(0, 0, 5), (0, 0, 5), (4, 4, 1), (2, 2, 0), (2, 2, NAN), (3, 2, 1)], [(0, 0, 10, 2), (4, 4, 1, 1)]),
         ([], []),
     ],
 )
-def test_known_phases(requests: list[Request], expected: list[naive.RequestPhase]) -> None:
+def test_requests_have_the_expected_phases(requests: list[Request], expected: list[naive.RequestPhase]) -> None:
     assert phase_rows(request_phases(of(requests), 1.0)) == expected
 
 
-def test_gap_per_subject() -> None:
+def test_gap_may_differ_per_subject() -> None:
     pair = [(0.0, 1.0, 5.0), (3.0, 4.0, 7.0)]
     found = request_phases(together([pair, [], pair]), [1, 1, 2])
     assert found.offsets.tolist() == [0, 2, 2, 3]
@@ -54,7 +54,7 @@ def test_gap_per_subject() -> None:
 
 @BOUNDED
 @given(st.lists(st.lists(DYADIC, max_size=12), max_size=4), st.sampled_from([0, 1 / 64, 0.5, 1]), st.integers(0, 2**32))
-def test_phases_equal_the_naive_twin(lists: list[list[Request]], gap_s: float, seed: int) -> None:
+def test_phases_match_naive_implementation(lists: list[list[Request]], gap_s: float, seed: int) -> None:
     requests = together(lists)
     found = request_phases(requests.select(np.random.default_rng(seed).permutation(len(requests.start_s))), gap_s)
     assert [phase_rows(found, number) for number in range(len(lists))] == [
@@ -64,7 +64,7 @@ def test_phases_equal_the_naive_twin(lists: list[list[Request]], gap_s: float, s
 
 @BOUNDED
 @given(st.lists(DYADIC, max_size=12))
-def test_phases_of_the_signal_equal_those_of_requests(requests: list[Request]) -> None:
+def test_phases_of_the_signal_equal_phases_of_requests(requests: list[Request]) -> None:
     ours, signals = request_phases(of(requests), 0.5), request_phases(step_function(of(requests)).requests(), 0.5)
     np.testing.assert_array_equal(signals.onset_s, ours.onset_s)
     np.testing.assert_array_equal(signals.end_s, ours.end_s)
@@ -88,7 +88,7 @@ def segments(log: Path) -> pl.DataFrame:
         ("ior_posix_fpp_n8_i12_d3", "POSIX", "write"),
     ],
 )
-def test_phases_of_ior(shared_data: Path, log: str, module: str, direction: str) -> None:
+def test_phases_of_ior_runs_equal_the_reference(shared_data: Path, log: str, module: str, direction: str) -> None:
     folder = shared_data / "dxt"
     golden = np.loadtxt(folder / f"{log}.{direction}_bursts.csv", delimiter=",", skiprows=1)
     chosen = segments(folder / f"{log}.darshan").filter(pl.col("module") == module, pl.col("direction") == direction)

@@ -33,13 +33,15 @@ def is_same(first: Steps, second: Steps) -> bool:
         ([(0, 10, 100), (2, 8, 120), (4, 6, 60)], [10, 30, 60, 30, 10, 0], [0, 2, 4, 6, 8, 10]),
         ([(0, 10, 1000), (5, 15, 2000)], [100, 300, 200, 0], [0, 5, 10, 15]),
         ([(0, 10, 1000), (5, 15, 500)], [100, 150, 50, 0], [0, 5, 10, 15]),
-        # one begins at the end of another; equal times; a pause
+        # adjacent requests; equal times; a pause
         ([(0, 1, 4), (1, 2, 6)], [4, 6, 0], [0, 1, 2]),
         ([(0, 2, 4), (0, 2, 6)], [5, 0], [0, 2]),
         ([(0, 1, 4), (3, 4, 6)], [4, 0, 6, 0], [0, 1, 3, 4]),
     ],
 )
-def test_known_step_functions(requests: list[Request], rates: list[float], edges: list[float]) -> None:
+def test_step_functions_of_known_requests_are_exact(
+    requests: list[Request], rates: list[float], edges: list[float]
+) -> None:
     steps = step_function(of(requests))
     assert steps.edges_s.tolist() == edges
     assert steps.bytes_per_s.tolist() == rates
@@ -74,26 +76,26 @@ def test_requests_without_bytes_have_no_edges() -> None:
     assert step_function(of([(0, 4, 0), (1, 2, 3)])).edges_s.tolist() == [1, 2]
 
 
-def test_no_requests() -> None:
+def test_empty_input_has_an_empty_step_function() -> None:
     for requests in (of([]), together([[], []]), together([])):
         steps = step_function(requests)
         assert len(steps.edges_s) == len(steps.impulses_s) == len(steps.widths_s) == 0
         assert steps.volume_bytes.tolist() == steps.peak_bytes_per_s.tolist() == [0] * requests.subject_count
 
 
-def test_rejects_columns_of_different_lengths() -> None:
+def test_columns_of_different_lengths_are_rejected() -> None:
     with pytest.raises(ValueError, match="equal lengths"):
         Requests.from_arrays([1], [2, 3], [4])
     with pytest.raises(IndexError):
         Requests(*[np.zeros(1)] * 3, np.array([1]), 1)
 
 
-# ---- against the twin
+# ---- naive implementation
 
 
 @BOUNDED
 @given(st.lists(st.lists(FREE, max_size=12), max_size=5))
-def test_equals_the_naive_twin(lists: list[list[Request]]) -> None:
+def test_step_function_matches_naive_implementation(lists: list[list[Request]]) -> None:
     steps = step_function(together(lists))
     for number, requests in enumerate(lists):
         mine = slice(steps.offsets[number], steps.offsets[number + 1])
@@ -129,7 +131,7 @@ def test_result_is_independent_of_order(lists: list[list[Request]], seed: int) -
 
 @BOUNDED
 @given(st.lists(FREE, max_size=15), st.lists(FREE, max_size=15))
-def test_signals_add(first: list[Request], second: list[Request]) -> None:
+def test_step_functions_are_additive(first: list[Request], second: list[Request]) -> None:
     whole, *parts = (step_function(of(requests)) for requests in (first + second, first, second))
     for edge, rate in zip(whole.edges_s.tolist(), whole.bytes_per_s.tolist(), strict=True):
         summed = 0.0
@@ -141,7 +143,7 @@ def test_signals_add(first: list[Request], second: list[Request]) -> None:
 
 @BOUNDED
 @given(st.lists(DYADIC, max_size=15), st.integers(-64, 64), st.integers(-3, 3), st.integers(-3, 3))
-def test_shift_and_scale(requests: list[Request], shift: int, slower: int, larger: int) -> None:
+def test_step_function_follows_shift_and_scale(requests: list[Request], shift: int, slower: int, larger: int) -> None:
     time, size = 2.0**slower, 2.0**larger
     moved = [(began * time + shift, ceased * time + shift, volume * size) for began, ceased, volume in requests]
     plain, other = step_function(of(requests)), step_function(of(moved))
@@ -181,7 +183,7 @@ def adversarial(count: int) -> Requests:
     return Requests.from_arrays(began, began + np.where(is_huge, 1e-6, 1e3), np.where(is_huge, 1e12, 1.0))
 
 
-def test_adversarial_magnitudes() -> None:
+def test_step_function_is_exact_for_adversarial_magnitudes() -> None:
     requests = adversarial(100_000)
     steps = step_function(requests)
     assert steps.volume_bytes[0] == pytest.approx(requests.volume_bytes.sum(), rel=1e-14)
@@ -203,7 +205,7 @@ def test_adversarial_magnitudes() -> None:
     assert abs(residue) > 1e-3
 
 
-def test_epoch_times_in_microseconds() -> None:
+def test_epoch_times_in_microseconds_preserve_volume() -> None:
     began = 1.7e9 + np.arange(1000) * 1e-6
     steps = step_function(Requests.from_arrays(began, began + 5e-6, np.full(1000, 4096.0)))
     assert steps.volume_bytes[0] == pytest.approx(4096e3, rel=1e-13)

@@ -66,5 +66,5 @@ def choose(**row: Any) -> tuple[str | None, float | None]:
         ({}, None, None),
     ],
 )
-def test_chooses_the_finest_complete_measurement(row: dict[str, Any], basis: str | None, covered: float | None) -> None:
+def test_finest_complete_measurement_is_chosen(row: dict[str, Any], basis: str | None, covered: float | None) -> None:
     assert choose(**row) == (basis, pytest.approx(covered) if covered is not None else None)

@@ -1,4 +1,4 @@
-"""Stripes: the target of each byte, and requests split at stripes, against a twin that iterates over bytes."""
+"""Stripes: targets of bytes and requests split at stripes match an implementation that iterates over bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.naive.throughput import striping as naive
 from tests.transforms.request_lists import BOUNDED
 from tests.transforms.signal_differences import shape_differences
 
-#: two striped files, one without targets, one without a stripe
+# : Two striped files, a file without targets, and a file without a stripe.
 LAYOUTS = Layouts(np.array([4, 10, 4, 0]), np.array([7, 3, 5, 1, 2]), np.array([0, 3, 4, 4, 5]))
 
 
@@ -36,7 +36,7 @@ def pieces_of(extents_: Extents, layouts: Layouts = LAYOUTS) -> Pieces:
     )
 
 
-def test_target_of_the_first_byte() -> None:
+def test_offset_determines_the_target() -> None:
     offsets = np.array([0, 3, 4, 11, 12, 99])
     assert find_osts(offsets, np.zeros(6, dtype=np.int64), LAYOUTS).tolist() == [7, 7, 3, 5, 7, 7]
 
@@ -49,7 +49,7 @@ def test_unknown_layouts_have_no_target(offset: int, layout: int) -> None:
     assert (found.start_s.tolist(), found.end_s.tolist()) == ([1.0], [2.0])
 
 
-def test_splits_requests_across_stripes() -> None:
+def test_requests_are_split_at_stripes() -> None:
     found = pieces_of(make_extents([(2, 10, 0.0, 10.0, 0)]))
     assert found.offset_bytes.tolist() == [2, 4, 8]
     assert found.length_bytes.tolist() == [2, 4, 4]
@@ -71,20 +71,20 @@ def test_splits_requests_across_stripes() -> None:
         ((5, 3, 1.0, 2.0, 0), 3),
     ],
 )
-def test_requests_that_remain_whole(row: tuple[int, int, float, float, int], ost: int) -> None:
+def test_unsplittable_requests_remain_whole(row: tuple[int, int, float, float, int], ost: int) -> None:
     found = pieces_of(make_extents([row]))
     assert (found.offset_bytes[0], found.length_bytes[0], found.start_s[0], found.end_s[0]) == row[:4]
     assert found.ost.tolist() == [ost]
 
 
-def test_largest_stripes() -> None:
+def test_largest_stripes_do_not_overflow() -> None:
     layouts = Layouts(np.array([2**62]), np.array([1, 2]), np.array([0, 2]))
     found = pieces_of(make_extents([(2**62 - 1, 2**62, 0.0, 1.0, 0)]), layouts)
     assert found.length_bytes.tolist() == [1, 2**62 - 1]
     assert found.ost.tolist() == [1, 2]
 
 
-def test_rejects_mismatched_layouts() -> None:
+def test_mismatched_layouts_are_rejected() -> None:
     with pytest.raises(ValueError, match="equal lengths"):
         Layouts(np.array([4]), np.array([1]), np.array([0]))
 
@@ -104,7 +104,7 @@ ROWS = st.lists(
 
 @BOUNDED
 @given(ROWS, st.integers(1, 9))
-def test_pieces_equal_the_naive_twin(rows: list[tuple[int, int, float, float, int]], chunk: int) -> None:
+def test_pieces_match_naive_implementation(rows: list[tuple[int, int, float, float, int]], chunk: int) -> None:
     extents_ = make_extents(
         [(offset, length, began, began + lasting, layout) for offset, length, began, lasting, layout in rows]
     )
@@ -129,7 +129,7 @@ def test_pieces_equal_the_naive_twin(rows: list[tuple[int, int, float, float, in
 
 @BOUNDED
 @given(ROWS)
-def test_pieces_have_the_same_signal(rows: list[tuple[int, int, float, float, int]]) -> None:
+def test_pieces_have_the_signal_of_their_requests(rows: list[tuple[int, int, float, float, int]]) -> None:
     extents_ = make_extents(
         [(offset, length, began, began + lasting, layout) for offset, length, began, lasting, layout in rows]
     )
@@ -140,7 +140,7 @@ def test_pieces_have_the_same_signal(rows: list[tuple[int, int, float, float, in
     assert parts.volume_bytes[0] == pytest.approx(whole.volume_bytes[0], rel=1e-14)
 
 
-def test_throughput_per_target() -> None:
+def test_throughput_is_attributed_to_each_target() -> None:
     """Two requests that cross stripes: every target has its bytes at the times of their transfer."""
     extents_ = make_extents([(0, 12, 0.0, 3.0, 0), (2, 4, 0.0, 1.0, 0), (0, 5, 0.0, 1.0, -1)])
     bins = BinAccumulator(Grid.from_range(np.zeros(8), 3.0, 3))
@@ -150,7 +150,7 @@ def test_throughput_per_target() -> None:
     assert found[7].tolist() == [4 + 2, 0, 0]
     assert found[3].tolist() == [2, 4, 0]
     assert found[5].tolist() == [0, 0, 4]
-    # requests without a target are only in the signal of the whole run
+    # Requests without a target are only in the signal of the whole run.
     assert found.sum() == 16
     run = Requests.from_arrays(extents_.start_s, extents_.end_s, extents_.length_bytes)
     assert bin_requests(run, Grid.from_range(0.0, 3.0, 3)).volume_bytes.sum() == 21

@@ -1,4 +1,4 @@
-"""Validation of compressed traces without expansion, compared with a naive twin that expands them."""
+"""Validation of compressed traces without expansion matches a naive implementation that expands them."""
 
 from __future__ import annotations
 
@@ -64,27 +64,27 @@ def assert_rejected(trace: CompressedTrace, words: str) -> None:
 
 @given(compressed_traces())
 @settings(max_examples=examples(25), deadline=None)
-def test_accepts_valid_traces(trace: CompressedTrace) -> None:
+def test_valid_traces_are_accepted(trace: CompressedTrace) -> None:
     check(trace)
 
 
 @pytest.mark.parametrize("count", [1, 2, 8, 960])
-def test_accepts_example_programs(count: int) -> None:
+def test_example_programs_are_accepted(count: int) -> None:
     for trace in (table_one(count), table_one_posix(count), file_per_process(count)):
         check(trace)
 
 
-def test_does_not_expand_the_trace() -> None:
+def test_validation_does_not_expand_the_trace() -> None:
     """2^31 - 1 ranks with 10^9 iterations each: an expansion would not terminate."""
     check(table_one_posix(2**31 - 1, row_bytes=2**31 - 1, iterations=2**31 - 1))
     check(file_per_process(2**31 - 1, writes=10**9))
 
 
-def test_accepts_runs_without_calls() -> None:
+def test_traces_without_calls_are_accepted() -> None:
     check(CompressedTrace(3, ()))
 
 
-def test_accepts_decreasing_values_in_long_loops() -> None:
+def test_decreasing_values_in_long_loops_are_accepted() -> None:
     """Rank 0 counts up and rank 1 down: only the combined progressions show that no value is negative."""
 
     def counting(count: int, first: int) -> CompressedTrace:
@@ -159,11 +159,11 @@ def test_only_numbers_of_statuses_may_be_negative() -> None:
         (make_timed_trace(TimeHistogram(-1, 0.0, 0.5, 1.0, 0.0, (TimeBin(-1, 0.0, 0.5, 1.0),))), "count is negative"),
     ],
 )
-def test_rejects_invalid_parts(trace: CompressedTrace, words: str) -> None:
+def test_invalid_parts_are_rejected(trace: CompressedTrace, words: str) -> None:
     assert_rejected(trace, words)
 
 
-def test_rejects_deep_and_long_loops() -> None:
+def test_deep_and_long_loops_are_rejected() -> None:
     def make_nested_loops(depth: int, iterations: int) -> CompressedTrace:
         node: Node = BARRIER
         for level in reversed(range(depth)):
@@ -177,7 +177,7 @@ def test_rejects_deep_and_long_loops() -> None:
     assert_rejected(make_nested_loops(63, 2), "class 0, node 62: the loop has 9223372036854775808 iterations")
 
 
-# ---- against the naive twin
+# ---- naive implementation
 
 
 def is_valid(trace: CompressedTrace) -> bool:
@@ -228,7 +228,7 @@ def change_vector(draw: Any, vector: Vector) -> Vector:
 
 @given(st.data())
 @settings(max_examples=examples(30), deadline=None)
-def test_detects_any_change(data: st.DataObject) -> None:
+def test_any_change_is_detected(data: st.DataObject) -> None:
     trace = data.draw(compressed_traces(most_processes=8))
     if not trace.classes:
         return
@@ -268,7 +268,7 @@ def random_rank_lists(draw: st.DrawFn) -> Progression:
 
 @given(random_rank_lists(), random_rank_lists())
 @settings(max_examples=examples(200), deadline=None)
-def test_detects_ranks_in_two_classes(first: Progression, second: Progression) -> None:
+def test_ranks_in_two_classes_are_rejected(first: Progression, second: Progression) -> None:
     trace = CompressedTrace(10**6, (RankClass((first,), (BARRIER,)), RankClass((second,), (BARRIER,))))
     if set(expand_values((first,)).tolist()) & set(expand_values((second,)).tolist()):
         assert_rejected(trace, "is in two classes")
@@ -277,7 +277,7 @@ def test_detects_ranks_in_two_classes(first: Progression, second: Progression) -
 
 
 @pytest.mark.long
-def test_detects_overlaps_of_long_rank_lists() -> None:
+def test_overlaps_of_long_rank_lists_are_rejected() -> None:
     def both(first: Progression, second: Progression) -> CompressedTrace:
         return CompressedTrace(2**31 - 1, (RankClass((first,), (BARRIER,)), RankClass((second,), (BARRIER,))))
 

@@ -1,4 +1,4 @@
-"""Compression of the calls of all ranks: lossless, of constant size, and with the original times."""
+"""Compression of the calls of all ranks is lossless, of constant size, and keeps the original times."""
 
 from __future__ import annotations
 
@@ -128,13 +128,13 @@ def streams(draw: st.DrawFn) -> list[Ranked]:
 
 @settings(deadline=None, max_examples=examples(40))
 @given(streams())
-def test_restores_any_calls(ranks: list[Ranked]) -> None:
+def test_compression_restores_any_calls(ranks: list[Ranked]) -> None:
     assert_valid(compress(8, ranks), ranks)
 
 
 @settings(deadline=None, max_examples=examples(20))
 @given(programs())
-def test_restores_programs_and_groups_equal_ranks(program: tuple[int, list[Made]]) -> None:
+def test_compression_restores_programs_and_groups_equal_ranks(program: tuple[int, list[Made]]) -> None:
     process_count, calls_by_rank = program
     own = [[call for call in calls_by_rank if call[0] == rank] for rank in range(process_count)]
     trace = compress_calls(*own)
@@ -148,7 +148,7 @@ def test_restores_programs_and_groups_equal_ranks(program: tuple[int, list[Made]
 
 @settings(deadline=None, max_examples=examples(12))
 @given(st.lists(streams(), min_size=2, max_size=3))
-def test_restores_several_traces(traces: list[list[Ranked]]) -> None:
+def test_compression_restores_several_traces(traces: list[list[Ranked]]) -> None:
     for ranks, trace in zip(traces, compress_together([(8, ranks) for ranks in traces]), strict=True):
         assert_valid(trace, ranks)
 
@@ -156,7 +156,7 @@ def test_restores_several_traces(traces: list[list[Ranked]]) -> None:
 @pytest.mark.parametrize(
     "argument_texts", [["999999999999999999", "0"], ["[-999999999999999999_1]", "[999999999999999999_1]"]]
 )
-def test_restores_numbers_at_the_limits(argument_texts: list[str]) -> None:
+def test_numbers_at_the_limits_are_restored(argument_texts: list[str]) -> None:
     """Differences between numbers and between ranks exceed every number."""
     texts = argument_texts * 3
     calls_by_rank = [[(rank, "MPIIO", "f", 0, text) for text in texts[rank % 2 :]] for rank in range(6)]
@@ -224,13 +224,13 @@ def test_classes_are_sorted_and_exclude_ranks_without_calls() -> None:
     assert compress_together([]) == ()
 
 
-def test_accepts_ranks_in_any_order() -> None:
+def test_ranks_are_accepted_in_any_order() -> None:
     ranks = [ranked(rank, [posix(rank, "write", "/a/f", rank * 8)]) for rank in range(6)]
     assert compress(6, iter(reversed(ranks))) == compress(6, ranks)
 
 
 def test_widths_are_common_to_all_traces() -> None:
-    """The number 12 in a run of many ranks has no leading zeros, the number 7 in a small run has."""
+    """A number such as 12 shows no padding, but 07 in another trace does."""
     few, many = ([ranked(0, [posix(0, "open", text)])] for text in ("/a/f.07", "/a/f.12"))
     widths = [
         node.slots[0].width
@@ -242,12 +242,12 @@ def test_widths_are_common_to_all_traces() -> None:
 
 
 @pytest.mark.parametrize("ranks", [[0, 0], [2], [-1], [0, 1, 5]])
-def test_rejects_missing_or_duplicate_ranks(ranks: list[int]) -> None:
+def test_missing_or_duplicate_ranks_are_rejected(ranks: list[int]) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         compress(2, [ranked(rank, [posix(rank, "sync")]) for rank in ranks])
 
 
-def test_rejects_nul_characters() -> None:
+def test_nul_characters_are_rejected() -> None:
     with pytest.raises(ValueError, match="NUL"):
         compress(1, [ranked(0, [posix(0, "open", "a\0b")])])
 
@@ -290,7 +290,7 @@ def test_size_of_table_one_is_constant(process_count: int, iterations: int) -> N
 
 @st.composite
 def timed_streams(draw: st.DrawFn) -> list[Ranked]:
-    """Draw streams whose calls have random durations in whole ticks, which may exceed that of the enclosing call."""
+    """Draw streams whose calls have random durations in whole ticks, which may exceed the enclosing call."""
     found = []
     for calls in draw(streams()):
         size = calls.order.size
@@ -303,7 +303,7 @@ def timed_streams(draw: st.DrawFn) -> list[Ranked]:
 
 @settings(deadline=None, max_examples=examples(25))
 @given(timed_streams())
-def test_gaps_and_durations_equal_the_naive_twin(ranks: list[Ranked]) -> None:
+def test_gaps_and_durations_match_naive_implementation(ranks: list[Ranked]) -> None:
     trace = compress(8, ranks)
     levels = {calls.rank: calls.signatures["level"].to_numpy()[calls.order] for calls in ranks}
     timed: list[naive.Timed] = [[] for _ in range(8)]
@@ -334,7 +334,7 @@ def identity(path: Path) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_restores_real_traces(shared_data: Path, program: str) -> None:
+def test_real_traces_are_restored(shared_data: Path, program: str) -> None:
     """One of the four sizes of each program."""
     number = PROGRAMS.index(program) % 2
     size = (8, 12)[number] if program.startswith("ior") else (16, 24)[number]
@@ -361,7 +361,7 @@ def remove_times(rank_class: RankClass) -> list[object]:
 
 @pytest.mark.parametrize("program", ["ior_mpiio_inter_coll", "ior_mpiio_chunk"])
 def test_real_programs_have_few_more_classes_at_24_ranks(shared_data: Path, program: str) -> None:
-    """Rank 0, the others, and at 24 ranks two more aggregators; signs of uninitialized memory do not split classes."""
+    """Rank 0, the other ranks, and at 24 ranks two additional aggregators; uninitialized memory splits no class."""
     counts = []
     for size in (8, 24):
         with signatures.open_signed_run(shared_data / "recorder" / program / str(size) / "raw.tar.zst") as run:
@@ -462,9 +462,9 @@ def test_shape_is_independent_of_iterations(pair: tuple[Program, Program]) -> No
         ([A] + [B, C] * 4 + [A], "a4(bc)a"),
         (([A] + [B] * 3 + [C]) * 2 + ([A] + [B] * 2 + [C]), "3(a[3, 3, 2](b)c)"),
         (([A, B] * 2 + [C]) * 3 + [D], "3(2(ab)c)d"),
-        # The shortest repeat first: in ABAAB ABAAB, first AA.
+        # The shortest repeat first: in ABAAB ABAAB, AA.
         ([A, B, A, A, B] * 2, "2(ab2(a)b)"),
-        # Repeats overlap: the first one is folded as far as possible.
+        # Repeats overlap: the first repeat is folded as far as possible.
         ([A, B, A, B, A, C, A, C], "2(ab)2(ac)"),
         # Equal bodies at two places are separate loops.
         ([A, A, B, A, A, A], "2(a)b3(a)"),
@@ -474,11 +474,11 @@ def test_shape_is_independent_of_iterations(pair: tuple[Program, Program]) -> No
         (((([A] * 2 + [B]) * 2 + [C]) * 2 + [D]) * 2 + [E], "2(2(2(2(a)b)c)d)e"),
     ],
 )
-def test_loops_of_examples(symbols: list[int], loops: str) -> None:
+def test_example_symbols_have_the_expected_loops(symbols: list[int], loops: str) -> None:
     assert fold_symbols(symbols)[1] == loops
 
 
-def test_positions_and_counts_of_each_entry() -> None:
+def test_folding_keeps_positions_and_counts_of_each_entry() -> None:
     _, nodes = Folder().fold(np.array([A, B, B, C, A, B, B, B, C]))
     (outer,) = nodes
     assert isinstance(outer, FoldedLoop)
@@ -524,7 +524,7 @@ def test_loops_of_one_body_found_separately_are_in_order() -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(0, 4)), max_size=6), st.integers(-3, 3))
-def test_arithmetic_ranges(rows: list[tuple[int, int]], stride: int) -> None:
+def test_arithmetic_ranges_are_concatenated(rows: list[tuple[int, int]], stride: int) -> None:
     firsts, counts = (np.array([row[place] for row in rows], np.int64) for place in (0, 1))
     expected = [first + stride * index for first, count in rows for index in range(count)]
     assert arithmetic_ranges(firsts, counts, stride).tolist() == expected
@@ -588,7 +588,7 @@ def test_exhausted_budget_keeps_folded_loops(monkeypatch: pytest.MonkeyPatch) ->
     assert sum(sizes) <= 12 * len(symbols)
 
 
-def test_long_regular_programs_are_one_loop() -> None:
+def test_long_regular_programs_are_a_single_loop() -> None:
     body = [A, *[B, C] * 3, D]
     shape, loops = fold_symbols(body * 12_500)
     assert (len(shape), loops) == (1, "12500(a3(bc)d)")

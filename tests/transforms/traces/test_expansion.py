@@ -1,4 +1,4 @@
-"""Expansion of the calls of one rank from a compressed trace."""
+"""Expansion of the calls of a rank from a compressed trace."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def make_loop(counts: tuple[int, ...], *body: Call | Loop) -> Loop:
     return Loop((Share(ONE, (), (Listed(counts),)),), body)
 
 
-# ---- against the twin
+# ---- naive implementation
 
 
 @settings(deadline=None, max_examples=examples(30))
 @given(compressed.compressed_traces())
-def test_ranks_equal_the_naive_twin(trace: CompressedTrace) -> None:
+def test_rank_calls_match_naive_implementation(trace: CompressedTrace) -> None:
     for rank in range(trace.process_count):
         found, expected = rank_calls(trace, rank), naive.calls(trace, rank)
         assert dict(found.schema) == SCHEMA
@@ -66,7 +66,7 @@ def test_ranks_equal_the_naive_twin(trace: CompressedTrace) -> None:
 
 
 @given(progressions, st.integers(-200, 200))
-def test_indices_give_the_number(ranks: Progression, number: int) -> None:
+def test_found_indices_give_the_number(ranks: Progression, number: int) -> None:
     place = find_index(ranks, number)
     if place is None:
         assert number not in ranks.values()
@@ -76,7 +76,7 @@ def test_indices_give_the_number(ranks: Progression, number: int) -> None:
 
 
 @given(progressions, st.lists(st.integers(-9, 9), min_size=1, max_size=3))
-def test_sums_and_bounds_equal_those_of_the_numbers(run: Progression, numbers: list[int]) -> None:
+def test_sums_and_bounds_equal_sums_and_bounds_of_the_numbers(run: Progression, numbers: list[int]) -> None:
     again = Listed(tuple(numbers), run.strides, run.counts)
     assert [stretch_sum(run), stretch_sum(again)] == [run.values().sum(), again.values().sum()]
     assert row_bounds((again,)) == (again.values().min(), again.values().max())
@@ -86,7 +86,7 @@ def test_sums_and_bounds_equal_those_of_the_numbers(run: Progression, numbers: l
 # ---- examples
 
 
-def test_table_one_of_the_paper() -> None:
+def test_expanded_calls_equal_table_one_of_the_paper() -> None:
     trace = compressed.table_one(48)
     asked = [f"0-0 {7 * 20 + 960 * i} MPI_SEEK_SET" for i in range(3)]
     found = rank_calls(trace, 7)
@@ -94,12 +94,12 @@ def test_table_one_of_the_paper() -> None:
     assert found["start_s"].to_list() == pytest.approx([0.001 + 0.003 * call for call in range(8)])
 
 
-def test_expands_one_of_a_million_ranks() -> None:
+def test_single_rank_of_a_million_is_expanded() -> None:
     found = rank_calls(compressed.file_per_process(1_000_000), 999_999)
     assert found["arguments"].to_list() == ["f.00999999 66 420", *["f.00999999 %p 131072"] * 4, "f.00999999"]
 
 
-def test_loops_with_different_iterations_per_entry() -> None:
+def test_loops_with_different_iterations_per_entry_are_expanded() -> None:
     inner = make_loop((2, 0, 1), make_call(10, 11, 12))
     trace = single_rank_trace(make_loop((3,), make_call(1, 2, 3), inner), make_call(9))
     assert rank_calls(trace, 0)["arguments"].to_list() == [f"f {n}" for n in (1, 10, 11, 2, 3, 12, 9)]
@@ -137,7 +137,7 @@ def test_gaps_follow_the_previous_end_or_the_enclosing_start() -> None:
 
 
 def test_starts_never_decrease() -> None:
-    # With means over other executions, the inner call would begin after the end of the outer one.
+    # With means over other executions, the inner call would begin after the end of the outer call.
     began, _ = place_in_time(np.array([0, 1, 0]), np.array([0.0, 5.0, 1.0]), np.array([2.0, 1.0, 1.0]))
     assert began.tolist() == [0.0, 5.0, 5.0]
 
@@ -146,7 +146,7 @@ def test_gap_depends_on_the_previous_node() -> None:
     gaps = (Gap(START, compressed.steady(1, 8.0)), Gap(1, compressed.steady(3, 2.0)))
     again = Call("POSIX", "sync", 0, ("f",), (), gaps, compressed.steady(4, 0.0))
     assert rank_calls(single_rank_trace(make_loop((3,), again)), 0)["start_s"].to_list() == [8.0, 10.0, 12.0]
-    # After a call that it never followed: the mean of all its gaps, weighted by their counts.
+    # After a new predecessor, the gap is the mean of all gaps of the call, weighted by their counts.
     others = (make_call(1), make_call(2), make_call(3))
     assert rank_calls(single_rank_trace(*others, again), 0)["start_s"].to_list() == [1.0, 2.5, 4.0, 8.0]
     assert rank_calls(single_rank_trace(Call("POSIX", "sync", 0, ("f",), (), (), compressed.steady(1, 0.0))), 0)[
@@ -158,7 +158,7 @@ def test_gap_depends_on_the_previous_node() -> None:
 
 
 @pytest.mark.parametrize("rank", [-1, 2, 1 << 70])
-def test_rejects_unknown_ranks(rank: int) -> None:
+def test_unknown_ranks_are_rejected(rank: int) -> None:
     with pytest.raises(ValueError, match="does not exist"):
         rank_calls(CompressedTrace(2, ()), rank)
 
@@ -167,7 +167,7 @@ def _make_endless_loop(count: int, *body: Call | Loop) -> CompressedTrace:
     return single_rank_trace(Loop((Share(ONE, (), (Progression(count),)),), body))
 
 
-def test_rejects_too_many_calls_before_expansion() -> None:
+def test_too_many_calls_are_rejected_before_expansion() -> None:
     same = Slot(1, (Share(ONE, (), (Progression(1, (0,), (1 << 50,)),)),))
     endless = _make_endless_loop(1 << 50, Call("POSIX", "write", 0, ("", ""), (same,), (), compressed.steady(1, 1.0)))
     with pytest.raises(ValueError, match="more than 16,777,216"):
@@ -176,7 +176,7 @@ def test_rejects_too_many_calls_before_expansion() -> None:
         rank_calls(
             single_rank_trace(make_loop((3,), Call("M", "f", 0, ("",), (), (), compressed.steady(1, 1.0)))), 0, 2
         )
-    # It has no calls, but its iterations would be processed nevertheless.
+    # The loop has no calls, but its iterations would still be processed.
     empty = Loop((Share(ONE, (), (Progression(0, (0,), (1 << 50,)),)),), ())
     with pytest.raises(ValueError, match="more than"):
         rank_calls(_make_endless_loop(1 << 50, empty), 0)
@@ -195,12 +195,12 @@ def test_rejects_too_many_calls_before_expansion() -> None:
     ],
     ids=["values", "iterations", "counts", "negative", "negative-inside", "beyond-64-bits", "no-share"],
 )
-def test_rejects_inconsistent_traces(trace: CompressedTrace) -> None:
+def test_inconsistent_traces_are_rejected(trace: CompressedTrace) -> None:
     with pytest.raises(ValueError, match=r".+"):
         rank_calls(trace, trace.process_count - 1)
 
 
-def test_rejects_values_beyond_64_bits() -> None:
+def test_values_beyond_64_bits_are_rejected() -> None:
     ranks = Progression(0, (1,), (4,))
     vector = (Share(ranks, ((Progression(1 << 62),),), (Progression(1),)),)
     assert rank_values(vector, 1).tolist() == [(1 << 62) + 1]
@@ -208,7 +208,7 @@ def test_rejects_values_beyond_64_bits() -> None:
         rank_values(vector, 2)
 
 
-def test_rejects_rank_lists_with_overlapping_strides() -> None:
+def test_rank_lists_with_overlapping_strides_are_rejected() -> None:
     tangled = Progression(0, tuple(range(100, 180, 2)), (3,) * 40)
     with pytest.raises(ValueError, match="nested"):
         find_index(tangled, 5601)

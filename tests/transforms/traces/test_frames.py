@@ -21,14 +21,14 @@ Rows = list[dict[str, Any]]
 
 @given(compressed_traces())
 @settings(max_examples=examples(25), deadline=None)
-def test_round_trip(trace: CompressedTrace) -> None:
+def test_frame_round_trip_preserves_the_trace(trace: CompressedTrace) -> None:
     frame = to_frame(trace)
     assert frame.schema == SCHEMA
     assert from_frame(frame, trace.process_count) == trace
 
 
 @pytest.mark.parametrize("trace", [table_one(8), table_one_posix(8), file_per_process(10**6), CompressedTrace(5, ())])
-def test_round_trip_of_example_programs(trace: CompressedTrace) -> None:
+def test_frame_round_trip_preserves_example_programs(trace: CompressedTrace) -> None:
     assert from_frame(to_frame(trace), trace.process_count) == trace
 
 
@@ -40,11 +40,11 @@ def test_rows_are_nodes_in_order() -> None:
     assert frame["parent"].to_list() == [None, None, None, 1, 1, None] * 2
 
 
-def test_schema_equals_that_of_files() -> None:
+def test_schema_equals_the_schema_of_files() -> None:
     assert pl.DataFrame(compressed_files.schema().empty_table()).schema == SCHEMA
 
 
-def test_size_does_not_grow_with_ranks() -> None:
+def test_frame_size_does_not_grow_with_ranks() -> None:
     few, many = (to_frame(table_one(count, 160 * count)).estimated_size() for count in (8, 10**6))
     assert few == many
 
@@ -68,7 +68,7 @@ def move(first: int, second: int) -> Callable[[Rows], None]:
     return lambda rows: rows.insert(second, rows.pop(first))
 
 
-#: rows of Table 1: 0 ranks, 1 open, 2 loop, 3 seek, 4 write, 5 close
+# : Rows of Table 1: 0 ranks, 1 open, 2 loop, 3 seek, 4 write, 5 close.
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -110,19 +110,19 @@ def move(first: int, second: int) -> Callable[[Rows], None]:
         (set_in(3, "gaps", 0, "previous", to=1), "class 0, node 2: the gaps follow"),
     ],
 )
-def test_rejects_invalid_rows(change: Callable[[Rows], None], words: str) -> None:
+def test_invalid_rows_are_rejected(change: Callable[[Rows], None], words: str) -> None:
     rows = to_frame(table_one(8)).to_dicts()
     change(rows)
     with pytest.raises(ValueError, match=words):
         from_frame(pl.DataFrame(rows, schema=SCHEMA), 8)
 
 
-def test_rejects_another_number_of_processes() -> None:
+def test_wrong_number_of_processes_is_rejected() -> None:
     with pytest.raises(ValueError, match="ranks 0 to 7 exceed the 4 processes"):
         from_frame(to_frame(table_one(8)), 4)
 
 
-def test_rejects_other_columns() -> None:
+def test_wrong_columns_are_rejected() -> None:
     frame = to_frame(table_one(8))
     with pytest.raises(ValueError, match="slots"):
         from_frame(frame.drop("slots"), 8)
@@ -132,7 +132,7 @@ def test_rejects_other_columns() -> None:
         from_frame(frame.with_columns(more=1), 8)
 
 
-def test_rejects_deep_loops_before_building_them() -> None:
+def test_deep_loops_are_rejected_before_construction() -> None:
     head, _, loop, *_ = to_frame(table_one(8)).to_dicts()
     loops = [{**loop, "node": number, "parent": number - 1 if number else None} for number in range(100)]
     with pytest.raises(ValueError, match="nested in more than 64 loops"):

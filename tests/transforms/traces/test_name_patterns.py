@@ -55,7 +55,7 @@ def test_names_with_two_numbers_count_pairs() -> None:
     assert find_patterns(make_member("r", Number(1, rank), "/s", Number(2, step), "")) == [
         (f"r{{0..{N - 1}}}/s{{00..04}}", 5 * N)
     ]
-    # two equal numbers are one variable
+    # Two equal numbers are a single variable.
     assert find_patterns(make_member("r", Number(1, rank), "/s", Number(1, rank), ""))[0][1] == N
 
 
@@ -75,13 +75,13 @@ def test_padded_numbers_are_separate_patterns() -> None:
         (f"f{{000..{N - 1}}}", N),
         (f"f{{0..{N - 1}}}", N),
     ]
-    # 1000 is written the same with and without zero padding
+    # 1000 is written the same with and without zero padding.
     assert (
         find_patterns(make_member("f", Number(3, make_vector()), ""), make_member("f", Number(4, 1000), ""))[0][1] == N
     )
 
 
-def test_names_with_different_increments() -> None:
+def test_names_with_different_increments_share_a_pattern() -> None:
     ranks = Progression(0, (1,), (3,))
     values = (Share(ranks, (make_row(0, 10, 10),), make_row(5, 5, 6)),)
     # 5, 5 15 25, 6 16 26
@@ -89,7 +89,7 @@ def test_names_with_different_increments() -> None:
 
 
 @given(st.data())
-def test_counts_equal_those_of_expanded_names(data: st.DataObject) -> None:
+def test_counts_equal_counts_of_expanded_names(data: st.DataObject) -> None:
     members, names = [], set()
     for _ in range(data.draw(st.integers(1, 3))):
         numbers = []

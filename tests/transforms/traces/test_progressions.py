@@ -53,13 +53,13 @@ def test_values_equal_nested_loops(row: list[Stretch]) -> None:
         (Listed(()), []),
     ],
 )
-def test_examples(stretch: Stretch, numbers: list[int]) -> None:
+def test_progression_has_the_expected_values(stretch: Stretch, numbers: list[int]) -> None:
     assert stretch.values().tolist() == numbers
     assert stretch.values().dtype == "int64"
     assert stretch.size == len(numbers)
 
 
-def test_empty_row() -> None:
+def test_empty_row_has_no_values() -> None:
     assert expand_values(()).tolist() == []
     assert expand_values(()).dtype == "int64"
 
@@ -88,7 +88,7 @@ def test_distinct_numbers_equal_the_set(parts: list[Progression]) -> None:
 
 
 @given(st.sets(st.integers(-50, 50), max_size=30))
-def test_folds_ascending_numbers(numbers: set[int]) -> None:
+def test_folding_restores_ascending_numbers(numbers: set[int]) -> None:
     rising = np.array(sorted(numbers), np.int64)
     found = fold_ascending(rising)
     assert [number for part in found for number in part.values().tolist()] == rising.tolist()

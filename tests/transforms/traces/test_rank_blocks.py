@@ -53,7 +53,7 @@ def test_blocks_have_the_values_of_their_ranks(data: st.DataObject) -> None:
             rows = [naive.values(vector, rank) for rank in naive.numbers(ranks)]
             assert block.total() == sum(map(sum, rows))
             assert block.totals().tolist() == [sum(column) for column in zip(*rows, strict=True)]
-            # rows whose deviations cancel are not examined
+            # Rows whose deviations cancel are not examined.
             assert not block.is_uniform() or all(row == rows[0] for row in rows)
             assert not block.is_constant() or len({value for row in rows for value in row}) == 1
             assert block.least() <= min(map(min, rows))
@@ -68,7 +68,7 @@ def test_minimum_is_exact_if_the_bound_is_negative() -> None:
     assert block_from_share(falling).least() == 0
 
 
-def test_a_million_ranks_need_few_blocks() -> None:
+def test_million_ranks_need_few_blocks() -> None:
     n = 1_000_000
     all_ranks = (Share(Progression(0, (1,), (n,)), ((Progression(1),),), (Progression(0),)),)
     groups = (Share(Progression(0, (4, 1), (n // 4, 4)), ((Progression(1),), (Progression(0),)), (Progression(7),)),)
@@ -82,7 +82,7 @@ def test_a_million_ranks_need_few_blocks() -> None:
     assert sum(ranks.size for ranks in found) == n
 
 
-def test_rejects_ranks_without_values() -> None:
+def test_ranks_without_values_are_rejected() -> None:
     vector = (Share(Progression(0, (1,), (2,)), ((Progression(0),),), (Progression(1),)),)
     with pytest.raises(ValueError, match="Rank 2 is in no share"):
         divide_block(Progression(2), vector)

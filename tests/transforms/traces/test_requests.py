@@ -52,7 +52,7 @@ def test_arguments_are_separated_by_spaces() -> None:
     assert (count.constant, count.integer_values()) == ("64", 64)
 
 
-def test_constant_numbers_in_texts() -> None:
+def test_constant_numbers_in_texts_are_split() -> None:
     (name,) = split_arguments(make_call("open", "a007-12"))
     assert name.texts == ("a", "-", "")
     assert [(number.width, number.values) for number in name.numbers] == [(3, 7), (2, 12)]
@@ -60,7 +60,7 @@ def test_constant_numbers_in_texts() -> None:
 
 
 @pytest.mark.parametrize(("text", "number"), [("-5", -5), ("5", 5), ("", None), ("5x", None), ("--5", None)])
-def test_integer_arguments(text: str, number: int | None) -> None:
+def test_integer_arguments_are_parsed(text: str, number: int | None) -> None:
     assert split_arguments(make_call("open", text))[0].integer_values() == number
 
 
@@ -80,7 +80,7 @@ def test_request_size_follows_the_format() -> None:
     assert request_size(split_arguments(make_call("MPI_File_write", "h %p 3")), mpi, FORMS) is None
 
 
-def test_total_volume_of_two_factors() -> None:
+def test_total_volume_multiplies_two_factors() -> None:
     counts, sizes = make_vector(1, 2, ranks=TWO, shift=(1, 0)), make_vector(8, 8, ranks=TWO, shift=(0, 0))
     # ranks 0 and 1: counts 1 2 and 2 2
     assert (
@@ -97,7 +97,7 @@ def test_total_volume_of_two_factors() -> None:
     assert total_volume(None, 4) is None
 
 
-def test_volumes_by_execution() -> None:
+def test_volumes_are_computed_by_execution() -> None:
     counts, sizes = make_vector(1, 2, ranks=TWO, shift=(1, 0)), make_vector(8, 10, ranks=TWO, shift=(0, 0))
     found = [volumes_by_execution(Size(*factors, 0), TWO, 2) for factors in ((counts, sizes), (sizes, counts), (3, 4))]
     assert [part.tolist() for part in found if part is not None] == [[24, 40], [24, 40], [24, 24]]
@@ -110,7 +110,7 @@ def test_volumes_by_execution() -> None:
 
 @settings(deadline=None, max_examples=examples(30))
 @given(compressed.compressed_traces())
-def test_nested_calls_equal_the_naive_twin(trace: CompressedTrace) -> None:
+def test_nested_calls_match_naive_implementation(trace: CompressedTrace) -> None:
     for rank_class in trace.classes:
         found = find_nested_calls(rank_class)
         for rank in naive.ranks(rank_class.ranks):
@@ -138,6 +138,6 @@ def test_deep_loops_are_not_analyzed() -> None:
     assert find_nested_calls(RankClass((ONE,), (node,))) == {40: None}
 
 
-def test_finds_formats_by_function() -> None:
+def test_formats_are_found_by_function() -> None:
     assert FORMS.find(make_call("write", "f")) == CallFormat("POSIX", "write", 0, count_at=2)
     assert FORMS.find(make_call("MPI_Barrier", "")) is None

@@ -61,7 +61,7 @@ def templates_of_texts(*texts: str, module: str = "POSIX") -> list[tuple[tuple[s
     ),
     st.integers(0, 12),
 )
-def test_templates_equal_the_naive_twin(signatures: list[Signature], cut: int) -> None:
+def test_templates_match_naive_implementation(signatures: list[Signature], cut: int) -> None:
     rows, expected = templates_with_rows(signatures, cut), naive.keys(signatures)
     assert [numbers for _, numbers in rows] == [numbers for _, numbers in expected]
     own = [(one.module, one.function, one.level, one.texts, one.widths) for one, _ in rows]
@@ -95,7 +95,7 @@ def test_templates_equal_the_naive_twin(signatures: list[Signature], cut: int) -
         ("1.5e-3", ("", ".", "e-", ""), (1, 1, 1), [1, 5, 3]),
     ],
 )
-def test_splits_numbers_and_texts(
+def test_texts_are_split_at_numbers(
     text: str, texts: tuple[str, ...], widths: tuple[int, ...], numbers: list[int]
 ) -> None:
     assert templates_of_texts(text) == [(texts, widths, numbers)]
@@ -109,7 +109,7 @@ def test_names_of_equal_width_share_a_template() -> None:
     assert {(texts, widths) for texts, widths, _ in rows} == {(("f.", ""), (8,))}
 
 
-def test_single_0_has_width_one() -> None:
+def test_single_zero_has_width_one() -> None:
     assert {widths for _, widths, _ in templates_of_texts("f 0", "f 7", "f 123")} == {(1,)}
     assert [widths for _, widths, _ in templates_of_texts("f 0", "f 07")] == [(1,), (2,)]
 
@@ -121,7 +121,7 @@ def test_single_0_has_width_one() -> None:
         (("f007", "f07"), [(3,), (2,)]),
         (("f10", "f007"), [(1,), (3,)]),
         (("f100", "f007"), [(3,), (3,)]),
-        # One slot has inconsistent widths: each call then has its own widths in all slots.
+        # A slot has inconsistent widths, so each call keeps separate widths in all slots.
         (("f7 01", "f07 10"), [(1, 2), (2, 1)]),
         (("f7 01", "f8 10"), [(1, 2), (1, 2)]),
     ],
@@ -181,12 +181,12 @@ def test_signs_do_not_count_in_widths() -> None:
 # ---- invalid input
 
 
-def test_rejects_nul_characters() -> None:
+def test_nul_characters_are_rejected() -> None:
     with pytest.raises(ValueError, match="NUL"):
         find_templates([frame([(0, "POSIX", "f", "a\0b")])])
 
 
-def test_numbers_signatures_across_frames() -> None:
+def test_signatures_are_numbered_across_frames() -> None:
     known = find_templates(
         [frame([(0, "P", "f", "1 2")]), frame([]), frame([(0, "P", "f", "x"), (0, "P", "f", "3 4")])]
     )
@@ -217,12 +217,12 @@ def mask_arguments(module: str, function: str, arguments: str) -> str:
         ("MPI", "MPI_Recv", "%p 8 MPI_BYTE 3 0 MPI_COMM_WORLD [3_0]", "%p 8 MPI_BYTE 3 0 MPI_COMM_WORLD %p"),
         ("MPIIO", "MPI_File_write", "0-0 %p 120 MPI_BYTE [33808_0]", "0-0 %p 120 MPI_BYTE %p"),
         ("MPIIO", "MPI_File_read_at", "0-0 0 %p 8 MPI_BYTE [-33808_-21]", "0-0 0 %p 8 MPI_BYTE %p"),
-        # It exceeds a 64-bit integer and a C int.
+        # Exceeds a 64-bit integer and a C int.
         ("MPI", "MPI_Op_free", "123456789012345678901234567890", "%p"),
         ("MPI", "MPI_Op_free", str(1 << 31), "%p"),
     ],
 )
-def test_masks_addresses_and_statuses(module: str, function: str, arguments: str, expected: str) -> None:
+def test_addresses_and_statuses_are_masked(module: str, function: str, arguments: str, expected: str) -> None:
     assert mask_arguments(module, function, arguments) == expected
 
 
@@ -246,7 +246,7 @@ def test_masks_addresses_and_statuses(module: str, function: str, arguments: str
         ("MPIIO", "MPI_File_open", "MPI_COMM_WORLD f[1_2] 9 %p 0-0"),
     ],
 )
-def test_keeps_other_arguments(module: str, function: str, arguments: str) -> None:
+def test_other_arguments_are_kept(module: str, function: str, arguments: str) -> None:
     assert mask_arguments(module, function, arguments) == arguments
 
 
@@ -265,7 +265,7 @@ def test_masking_keeps_rows_in_order() -> None:
 
 @pytest.mark.parametrize("program", ["ior_mpiio_inter_coll", "ior_mpiio_chunk"])
 def test_masked_ranks_of_real_traces_are_equal(shared_data: Path, program: str) -> None:
-    """The same arguments are masked for all ranks, and only those that differ randomly."""
+    """Masking hides the same arguments on all ranks, and only arguments that differ randomly."""
     seen = defaultdict(set)
     with recorder_signatures.open_signed_run(shared_data / "recorder" / program / "8" / "raw.tar.zst") as run:
         for rank in run.ranks:

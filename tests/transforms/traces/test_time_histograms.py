@@ -1,4 +1,4 @@
-"""Histograms of times: the naive twin, invariants of merging, and the mean of drawn times."""
+"""Histograms of times: the naive implementation, invariants of merging, and the mean of drawn times."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_groups_without_times_are_empty() -> None:
     assert compute_histograms(np.empty(0), np.empty(0, int), 2) == [EMPTY, EMPTY]
 
 
-def test_variance_of_large_similar_times() -> None:
+def test_variance_of_large_similar_times_is_exact() -> None:
     assert make_histogram(*(1e9 + step for step in range(5))).variance_s2 == 2.0
 
 
@@ -75,14 +75,14 @@ def test_variance_of_large_similar_times() -> None:
     ("values", "groups", "count"),
     [([1.0], [0, 1], 2), ([1.0], [2], 2), ([1.0], [-1], 2), ([float("nan")], [0], 1), ([float("inf")], [0], 1)],
 )
-def test_rejects_invalid_arguments(values: list[float], groups: list[int], count: int) -> None:
+def test_invalid_arguments_are_rejected(values: list[float], groups: list[int], count: int) -> None:
     with pytest.raises(ValueError, match=r"group|finite"):
         compute_histograms(np.array(values), np.array(groups), count)
 
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(times, st.integers(0, 3)), max_size=60))
-def test_histograms_equal_the_naive_twin(pairs: list[tuple[float, int]]) -> None:
+def test_histograms_match_naive_implementation(pairs: list[tuple[float, int]]) -> None:
     values = np.array([time for time, _ in pairs], float)
     groups = np.array([group for _, group in pairs], np.int64)
     for group, histogram in enumerate(compute_histograms(values, groups, 4)):
@@ -120,7 +120,7 @@ def test_bins_of_single_times_merge_exactly() -> None:
     assert bin_rows(histogram) == [pytest.approx(row) for row in bin_rows(whole)]
 
 
-def test_merged_bins_approximate_those_of_all_times() -> None:
+def test_merged_bins_approximate_bins_of_all_times() -> None:
     generator = np.random.default_rng(5)
     parts = [generator.lognormal(shift, 1.0, 500) for shift in (0.0, 0.5, 2.0)]
     histogram, whole = merge_histograms(make_histogram(*part) for part in parts), make_histogram(*np.concatenate(parts))
@@ -128,7 +128,7 @@ def test_merged_bins_approximate_those_of_all_times() -> None:
         assert ours.mean_s == pytest.approx(theirs.mean_s, rel=0.1)
 
 
-def test_merges_none_and_one() -> None:
+def test_merge_of_none_or_one_histogram_is_identity() -> None:
     assert merge_histograms([]) == merge_histograms([EMPTY, EMPTY]) == EMPTY
     one = make_histogram(1.0, 2.0, 9.0)
     assert merge_histograms([EMPTY, one]) is one
@@ -168,7 +168,7 @@ def test_negative_gaps_become_zero() -> None:
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9), st.integers(0, 9)), max_size=50))
-def test_gaps_equal_the_naive_twin(calls: list[tuple[int, int, int]]) -> None:
+def test_gaps_match_naive_implementation(calls: list[tuple[int, int, int]]) -> None:
     levels = np.array([level for level, _, _ in calls], np.int32)
     began = np.cumsum([step for _, step, _ in calls], dtype=float)
     ceased = began + np.array([length for _, _, length in calls], float)

@@ -61,7 +61,7 @@ def test_intervals_contain_the_requests_of_all_ranks(program: tuple[int, list[Ma
     assert found.duration_s == pytest.approx(max((end for own in ends for end in own), default=0.0))
 
 
-def test_size_does_not_grow_with_ranks() -> None:
+def test_timeline_size_does_not_grow_with_ranks() -> None:
     small, large = (compute_timeline(compressed.file_per_process(n), FORMS) for n in (10, 1_000_000))
     assert large.intervals.drop("bytes", "request_count").equals(small.intervals.drop("bytes", "request_count"))
     assert large.intervals["bytes"].to_list() == [131072e6] * 4
@@ -70,13 +70,13 @@ def test_size_does_not_grow_with_ranks() -> None:
     assert large.duration_s == pytest.approx(0.018)
 
 
-def test_bytes_equal_the_totals() -> None:
+def test_timeline_bytes_equal_the_totals() -> None:
     trace = compressed.table_one_posix(48)
     (row,) = compute_totals(trace, FORMS).modules
     assert compute_timeline(trace, FORMS).intervals["bytes"].sum() == row.written_bytes
 
 
-def test_groups_ranks_with_growing_iterations() -> None:
+def test_ranks_with_growing_iterations_are_grouped() -> None:
     n = 1000
     ranks = Progression(0, (1,), (n,))
     counts = (Share(ranks, ((Progression(1),),), (Progression(1),)),)
@@ -89,11 +89,11 @@ def test_groups_ranks_with_growing_iterations() -> None:
     assert found["bytes"].sum() == pytest.approx(10 * n * (n + 1) / 2, rel=0.01)
 
 
-def test_rejects_too_many_calls() -> None:
+def test_too_many_calls_are_rejected() -> None:
     with pytest.raises(ValueError, match="more than 5"):
         compute_timeline(compressed.file_per_process(10), FORMS, max_calls=5)
 
 
-def test_empty_timeline_without_calls() -> None:
+def test_trace_without_calls_has_an_empty_timeline() -> None:
     found = compute_timeline(CompressedTrace(3, ()), FORMS)
     assert (found.intervals.height, dict(found.intervals.schema), found.duration_s) == (0, SCHEMA, 0.0)

@@ -66,7 +66,7 @@ def assert_files_agree(rows: list[FileTotal], own: naive.File, *, has_path: bool
 
 @settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 @given(spmd_programs.programs())
-def test_totals_equal_the_naive_twin(program: tuple[int, list[naive.Made]]) -> None:
+def test_totals_match_naive_implementation(program: tuple[int, list[naive.Made]]) -> None:
     process_count, made = program
     found = compute_totals(spmd_programs.compressed(process_count, made), FORMS)
     assert_agree(found, naive.compute_totals(made, FORMS))
@@ -74,7 +74,7 @@ def test_totals_equal_the_naive_twin(program: tuple[int, list[naive.Made]]) -> N
 
 @settings(deadline=None, max_examples=examples(30))
 @given(compressed.compressed_traces())
-def test_counts_calls_of_any_trace(trace: CompressedTrace) -> None:
+def test_calls_of_any_trace_are_counted(trace: CompressedTrace) -> None:
     expected = naive.compute_totals(naive.calls_of(trace), FORMS)
     found = compute_totals(trace, FORMS)
     assert {(row.module, row.function): row.call_count for row in found.calls} == dict(expected.calls)
@@ -87,12 +87,12 @@ def test_counts_calls_of_any_trace(trace: CompressedTrace) -> None:
 # ---- examples
 
 
-def test_a_million_files_are_one_row() -> None:
+def test_million_files_are_one_row() -> None:
     n = 1_000_000
     found = compute_totals(compressed.file_per_process(n), FORMS)
     volume = n * 4 * 131072
     assert found.modules == (ModuleTotal("POSIX", False, 0, 4 * n, 0, volume),)
-    # open and write are known here, close is not
+    # Open and write are known formats, close is not.
     assert found.files == (FileTotal("f.{00000000..00999999}", n, n, 5 * n, 0, volume, 0, 0, 0),)
 
 
@@ -155,7 +155,7 @@ def test_partly_nested_calls_are_neither_outer_nor_nested() -> None:
     assert (file.written_bytes, file.nested_written_bytes, file.read_bytes) == (None, None, 0)
 
 
-def test_rejects_inconsistent_traces() -> None:
+def test_inconsistent_traces_are_rejected() -> None:
     trace = compressed.file_per_process(8)
     (rank_class,) = trace.classes
     loop = rank_class.body[1]
@@ -166,7 +166,7 @@ def test_rejects_inconsistent_traces() -> None:
         compute_totals(CompressedTrace(8, (replace(rank_class, body=body),)), FORMS)
 
 
-def test_totals_without_calls() -> None:
+def test_trace_without_calls_has_empty_totals() -> None:
     assert compute_totals(CompressedTrace(3, ()), FORMS) == Totals(3, (), (), ())
 
 
@@ -174,7 +174,7 @@ def test_totals_without_calls() -> None:
 
 
 @pytest.mark.parametrize("program", ["ior_mpiio_inter_coll", "ios_mpiio_nn", "ior_posix_fpp", "ios_group4"])
-def test_totals_of_real_traces(shared_data: Path, program: str) -> None:
+def test_totals_of_real_traces_match_naive_implementation(shared_data: Path, program: str) -> None:
     from iosig.traces.extrapolation.view import recorder_forms
     from iosig.transforms.traces.compression import compress
     from iosig.warehouse.sources.recorder.signatures import open_signed_run
@@ -232,7 +232,7 @@ def test_equal_handles_are_the_same_file() -> None:
     ) == [(0, 32, 320)]
 
 
-def test_last_preceding_open_counts() -> None:
+def test_call_belongs_to_the_last_preceding_open() -> None:
     opened = [OpenCall(number, make_handle(0, 0), make_path("a")) for number in (0, 3, 12)]
     assert assign_calls(make_handle(0, 0), opened) == [(3, 32, None)]
     assert assign_calls(make_handle(0, 0), opened[2:]) == [(12, 32, None)]
@@ -240,7 +240,7 @@ def test_last_preceding_open_counts() -> None:
 
 def test_reused_handle_belongs_to_its_last_open() -> None:
     opened = [OpenCall(0, make_handle(0, 0), make_path("a")), OpenCall(2, make_handle(0, 0), make_path("b"))]
-    # a is opened; then twice a call on the open file and an open of b; then one call
+    # File a is opened; a call on the open file and an open of b follow twice; then a last call.
     order = np.array([0, 1, 2, 1, 2, 3], np.int32)
     first, last = (
         assign_to_files(make_handle(0, 0), number, opened, lambda: [RANKS], count, None, lambda rank: order, [])
@@ -254,7 +254,7 @@ def test_alternating_calls_are_divided_among_files() -> None:
     opened = [OpenCall(0, make_handle(0, 0), make_path("a")), OpenCall(1, make_handle(0, 1), make_path("b"))]
     own = make_handle(make_vector((0,) * 4), make_vector((0, 1, 1, 7)))
     size = Size(make_vector((10, 1, 2, 100), 1), 1, 0)
-    # over the ranks 0 to 7 each size increases by 28
+    # Over ranks 0 to 7, each size increases by 28 in total.
     assert sorted(assign_calls(own, opened, size), key=lambda row: str(row[0])) == [
         (0, 8, 80 + 28),
         (1, 16, 24 + 2 * 28),
@@ -267,7 +267,7 @@ def test_opens_in_a_loop_have_many_handles() -> None:
     each_time = make_handle(make_vector((0,) * 6, 1), make_vector((0, 0, 1, 1, 2, 2)))
     assert assign_calls(each_time, opened) == [(1, 48, None)]
     assert assign_calls(make_handle(make_vector((0,), 1), 2), opened) == [(1, 8, None)]
-    # constant only for rank 0 in the loop
+    # Constant only for rank 0 in the loop.
     assert assign_calls(make_handle(0, 2), opened) == [(None, 32, None)]
 
 

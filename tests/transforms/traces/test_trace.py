@@ -1,4 +1,4 @@
-"""Dataclasses of compressed traces, with programs whose calls are known."""
+"""Dataclasses of compressed traces, for programs whose calls are known."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_values_are_linear_in_the_rank_index() -> None:
     }
 
 
-def test_table_one_of_the_paper() -> None:
+def test_offsets_equal_table_one_of_the_paper() -> None:
     """Offset = rank * (960 / n) + 960 * i."""
     for count in (6, 20, 48):
         ((offset,),) = ([slot.vector for slot in node.slots] for node in table_one(count).classes[0].body[1].body[:1])
@@ -102,7 +102,6 @@ def test_other_brackets_and_underscores_are_unsigned() -> None:
     ids=lambda part: type(part).__name__,
 )
 def test_dataclasses_are_frozen_and_hashable(part: object) -> None:
-    """They compare and hash by value, and are immutable."""
     name = fields(part)[0].name  # type: ignore[arg-type]
     with pytest.raises(FrozenInstanceError):
         setattr(part, name, getattr(part, name))

@@ -26,7 +26,7 @@ from tests.naive.traces import vectors as naive
 
 Longs = npt.NDArray[np.int64]
 LONG = st.integers(-(1 << 63), (1 << 63) - 1)
-#: what templates make of texts: 18 digits, with a sign
+# : Range of numbers in templates: 18 digits, with a sign.
 NUMBERS = st.one_of(st.integers(0, 3), st.integers(-9, 99), st.integers(1 - 10**18, 10**18 - 1))
 
 
@@ -71,7 +71,7 @@ def test_folding_of_the_full_64_bit_range_is_lossless(numbers: list[int]) -> Non
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(2, 5), st.integers(1, 10**12)), max_size=4), NUMBERS, st.booleans())
-def test_finds_nested_progressions(form: list[tuple[int, int]], start: int, falls: bool) -> None:
+def test_nested_progressions_are_found(form: list[tuple[int, int]], start: int, falls: bool) -> None:
     """Each stride is larger than the extent of the progressions inside it."""
     strides: list[int] = []
     reach = 0
@@ -111,7 +111,7 @@ def test_finds_nested_progressions(form: list[tuple[int, int]], start: int, fall
         ([], ()),
     ],
 )
-def test_rows_of_examples(numbers: list[int], stretches: tuple[Stretch, ...]) -> None:
+def test_example_numbers_have_the_expected_progressions(numbers: list[int], stretches: tuple[Stretch, ...]) -> None:
     assert fold_numbers(longs(*numbers)) == stretches
 
 
@@ -189,7 +189,7 @@ def test_vectors_restore_tables(table: tuple[Longs, Longs]) -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.lists(LONG, min_size=2, max_size=2), min_size=1, max_size=6))
-def test_vectors_of_the_full_64_bit_range(rows: list[list[int]]) -> None:
+def test_vectors_of_the_full_64_bit_range_are_restored(rows: list[list[int]]) -> None:
     vector = fold_values(all_ranks(len(rows)), np.array(rows, np.int64))
     assert naive.table(vector) == dict(enumerate(rows))
     np.testing.assert_array_equal(expand_vector(vector, all_ranks(len(rows))), rows)
@@ -231,7 +231,7 @@ def test_ranks_with_different_lengths_have_no_table() -> None:
 
 @settings(deadline=None, max_examples=examples(12))
 @given(compressed_traces())
-def test_bounds_equal_those_of_all_values(trace: CompressedTrace) -> None:
+def test_bounds_equal_bounds_of_all_values(trace: CompressedTrace) -> None:
     def vectors_in(trace: CompressedTrace) -> list[Vector]:
         every = [node for rank_class in trace.classes for node in nodes(rank_class.body)]
         slots = [slot.vector for node in every if isinstance(node, Call) for slot in node.slots]
@@ -242,7 +242,7 @@ def test_bounds_equal_those_of_all_values(trace: CompressedTrace) -> None:
         assert vector_bounds(vector) == (min(every), max(every))
 
 
-def test_bounds_of_opposing_shifts() -> None:
+def test_bounds_of_opposing_shifts_are_exact() -> None:
     """Rank 0 counts up and rank 1 down: the separate bounds of the progressions are wider."""
     ranks = Progression(0, (1,), (2,))
     vector = (Share(ranks, ((Progression(9, (-2,), (10,)),),), (Progression(0, (1,), (10,)),)),)
@@ -275,7 +275,7 @@ def test_wide_bounds_contain_all_values(monkeypatch: pytest.MonkeyPatch) -> None
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=60))
-def test_unclaimed_ranks_are_the_remaining_ones(owners: list[int]) -> None:
+def test_unclaimed_ranks_are_the_remaining_ranks(owners: list[int]) -> None:
     claims = RankClaims(len(owners))
     for owner in (0, 1):
         for ranks in _lists([rank for rank, own in enumerate(owners) if own == owner]):
@@ -289,7 +289,7 @@ def _lists(ranks: list[int]) -> tuple[Progression, ...]:
     return rank_lists(expand_values(tuple(Progression(rank) for rank in ranks)))
 
 
-def test_rejects_ranks_claimed_twice() -> None:
+def test_ranks_claimed_twice_are_rejected() -> None:
     claims = RankClaims(20)
     claims.claim(Progression(0, (4,), (5,)))
     with pytest.raises(ValueError, match="rank 8 is in two classes"):

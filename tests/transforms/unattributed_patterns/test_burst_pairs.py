@@ -11,7 +11,7 @@ from iosig.transforms.unattributed_patterns.residual_bursts import PROFILE_POINT
 from tests.naive import neighbour_counts as naive
 
 STEP_S = 10.0
-#: a week
+# : A week of steps.
 COUNT = 60_480
 BACKGROUND_COUNT = 400
 NO_PERIODS = np.zeros(0)
@@ -78,7 +78,7 @@ def test_false_alarms_are_within_the_promised_rate() -> None:
 
 def test_periodic_bursts_are_no_pairs() -> None:
     assert find_all(planted(1, np.arange(500, COUNT - 500, 100))) == []
-    # nor are those that are periodic for some hours at a time
+    # Bursts that are periodic for some hours at a time are no pairs either.
     runs = np.array([5_000, 21_000, 43_000])
     assert find_all(planted(1, (runs[:, None] + 62 * np.arange(12)).ravel())) == []
 

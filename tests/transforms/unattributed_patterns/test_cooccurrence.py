@@ -50,7 +50,7 @@ def test_permanently_running_application_is_no_owner() -> None:
 def test_train_within_one_run_counts_as_one_appearance() -> None:
     train = np.linspace(5000.0, 5290.0, 30)
     alone = compute_cooccurrence((train, train + 2), runs((0, 4990, 5300)), COUNT, STEP_S)
-    # whatever its number of bursts: small rotations keep the train in the run
+    # Independent of the number of bursts: small rotations keep the train in the run.
     assert 0.0005 < alone.p_value < 0.03
     others = [(number, 10.0, 20.0) for number in range(1, 40)]
     assert (
@@ -62,7 +62,7 @@ def test_p_value_of_independent_appearances_is_binomial_tail() -> None:
     rng = np.random.default_rng(4)
     starts = np.arange(0.0, COUNT, 100)
     centers = np.sort(rng.choice(COUNT, 40, replace=False)).astype(np.float64)
-    # exposure of 30 %, in intervals independent of the appearances
+    # Exposure of 30 %, in intervals independent of the appearances.
     spectra = PresenceSpectra(Runs(np.zeros(len(starts), np.int64), starts, starts + 29), COUNT, 0.0)
     tail, exposure = _rotation_p_value(spectra.of_application(0), spectra.of_appearances(centers), 20, len(centers))
     assert exposure == pytest.approx(0.3, abs=0.01)

@@ -83,7 +83,7 @@ def test_bursts_at_a_fixed_lag_form_one_pattern() -> None:
 def test_mostly_contaminated_pair_is_found_by_its_lag() -> None:
     residual, rng = traffic(), np.random.default_rng(11)
     at = np.sort(rng.choice(np.arange(200, COUNT - 400, 400), 9, replace=False))
-    # neither volume has enough undisturbed bursts for a cluster
+    # Neither volume has enough undisturbed bursts for a cluster.
     first, second = (rng.uniform(0.3, 0.9, 9) * ~np.isin(np.arange(9), clean) for clean in ((0, 1, 2, 3), (0, 1, 2, 4)))
     for start, more, other in zip(at, first, second, strict=True):
         put(residual, np.array([start]), 9000.0 * (1 + more), 8)
@@ -94,7 +94,7 @@ def test_mostly_contaminated_pair_is_found_by_its_lag() -> None:
     assert set(result.pattern.started) <= set(at)
 
 
-def test_bursts_without_lagged_burst_are_a_pattern_of_their_own() -> None:
+def test_bursts_without_lagged_burst_are_a_separate_pattern() -> None:
     residual = traffic()
     places = np.random.default_rng(12).permutation(np.arange(200, COUNT - 400, 300))
     alone, paired = np.sort(places[:24]), np.sort(places[24:40])
@@ -104,17 +104,17 @@ def test_bursts_without_lagged_burst_are_a_pattern_of_their_own() -> None:
     two, result = sorted(find_patterns(residual, STEP_S, NO_RUNS), key=lambda result: -result.pattern.burst_count)
     assert (two.pattern.burst_count, two.cooccurrence.outcome) == (2, "unattributed")
     assert np.isin(two.pattern.started, paired).mean() > 0.9
-    # it may be the same application with its second burst hidden
+    # The second burst of the same application may be hidden.
     assert (result.pattern.burst_count, result.cooccurrence.outcome) == (1, "ambiguous")
     assert np.isin(result.pattern.started, alone).mean() > 0.9
     assert len(result.pattern.started) > 15
 
 
-def test_pattern_that_may_consist_of_strays_is_unsure() -> None:
+def test_pattern_that_may_consist_of_strays_is_ambiguous() -> None:
     residual, rng = traffic(), np.random.default_rng(13)
     started = np.arange(100, COUNT - 1200, 1500)
     runs = Runs(np.zeros(len(started), np.int64), started.astype(float), started + 700.0)
-    # a burst of every run, and a wider one of some runs
+    # A burst of every run, and a wider burst of some runs.
     put(residual, started + 20, 9000.0, 8)
     put(residual, started[::4] + rng.integers(100, 600, len(started[::4])), 9000.0, 24)
     put(residual, np.sort(rng.choice(started, 6, replace=False)) + rng.integers(800, 1300, 6), 9000.0, 24)
@@ -123,7 +123,7 @@ def test_pattern_that_may_consist_of_strays_is_unsure() -> None:
     assert len(mixed.pattern.started) >= 9
 
 
-def test_pattern_within_background_fluctuation_is_unsure() -> None:
+def test_pattern_within_background_fluctuation_is_ambiguous() -> None:
     at = np.sort(np.random.default_rng(17).choice(np.arange(100, COUNT - 100, 60), 40, replace=False))
     for volume, outcome in ((14.0, "ambiguous"), (140.0, "unattributed")):
         residual = np.tile([0.2, 1.8], COUNT // 2)
@@ -179,7 +179,7 @@ def test_train_contaminated_by_a_logged_rhythm_is_found() -> None:
         12,
     )
     assert len(rhythm.pattern.started) > 0.5 * len(own)
-    # unless it is subtracted, the rhythm hides the half of the train within the runs
+    # Unless it is subtracted, the rhythm hides the half of the train within the runs.
     results = find_patterns(residual, STEP_S, runs, PatternParams(rhythm_rounds=0))
     before = [result for result in results if result.cooccurrence.outcome == "unattributed"]
     assert max(len(result.pattern.started) for result in before) < 0.7 * len(train.pattern.started)

@@ -26,7 +26,7 @@ def bursts(first: Ints) -> ResidualBursts:
 
 
 def drawn(seed: int, lags: tuple[int, ...]) -> tuple[ResidualBursts, Ints, Bools]:
-    """Bursts with those at some lags from ten of them, the indices of the ten, and the mask of free bursts."""
+    """Bursts including lagged bursts of ten bursts, the indices of the ten, and the mask of free bursts."""
     rng = np.random.default_rng(seed)
     own = np.sort(rng.choice(np.arange(500, COUNT - 500, 900), 10, replace=False))
     follows = [own[:8] + lag + rng.integers(-1, 2, 8) for lag in lags]

@@ -13,7 +13,7 @@ def test_polls_are_divided_among_steps_by_time() -> None:
     edges = np.array([2.0, 4.0, 6.0, 8.0, 10.0, 12.0])
     volumes = np.array([2.0, 2.0, 2.0, 10.0, 10.0, 10.0])
     result = resample_polls(edges, np.full(6, 2.0), volumes, 0.0, 5.0)
-    # two seconds of the third step were polled: less than half
+    # Only two seconds of the third step were polled: less than half.
     np.testing.assert_allclose(result, [5.0, 1.0 + 20.0, np.nan])
 
 

@@ -21,7 +21,7 @@ def test_bursts_have_limits_volumes_and_widths() -> None:
     residual = background()
     residual[500:510] += 50.0
     residual[900] += 400.0
-    # a dip of one step does not end a burst
+    # A dip of one step does not end a burst.
     residual[1200:1203] += 80.0
     residual[1204:1206] += 80.0
     result = find_bursts(residual, 6.0)
@@ -30,11 +30,11 @@ def test_bursts_have_limits_volumes_and_widths() -> None:
         (900, 901),
         (1200, 1206),
     ]
-    # the background is subtracted
+    # The background is subtracted.
     assert result.volume_bytes == pytest.approx([500.0, 400.0, 400.0], rel=0.01)
     assert result.width[:2] == pytest.approx([10.0, 1.0], rel=0.01)
     assert result.profile[0] == pytest.approx(np.arange(1, PROFILE_POINTS + 1) / (PROFILE_POINTS + 1), abs=0.02)
-    # at this step length, the dip is too long
+    # At this step length, the dip is too long.
     assert len(find_bursts(residual, STEP_S)) == 4
 
 
@@ -54,7 +54,7 @@ def test_constant_or_missing_traffic_has_no_bursts(residual: Reals) -> None:
 
 def test_burst_exceeds_its_surroundings() -> None:
     residual = np.full(2000, 0.1)
-    # slow transfers next to two high bursts are not part of them, and the dip between is no burst
+    # Slow transfers next to two high bursts do not belong to them, and the dip between them is no burst.
     residual[500:521] = 15.0
     residual[507:514] = 10.0
     residual[[500, 520]] = 100.0
@@ -74,7 +74,7 @@ def test_longer_flanks_reduce_the_volume_error() -> None:
         result = find_bursts(residual, 5.0, ResidualBurstParams(flank_s=flank_s))
         assert result.first.tolist() == started.tolist()
         scatter.append(float(result.volume_bytes.std()))
-        # fluctuation within the twelve steps of the burst, plus the error of the background's mean
+        # Fluctuation within the twelve steps of the burst, plus the error of the background's mean.
         assert scatter[-1] == pytest.approx(np.sqrt(12 + 12**2 / count), rel=0.1)
         assert np.sqrt((result.error_bytes**2).mean()) == pytest.approx(np.sqrt(12), rel=0.1)
     assert scatter[1] < 0.75 * scatter[0]
@@ -84,5 +84,5 @@ def test_longer_flanks_reduce_the_volume_error() -> None:
 def test_bursts_have_bytes_and_are_no_wider_than_long(residual: Reals) -> None:
     result = find_bursts(residual, STEP_S)
     assert (result.volume_bytes > 0).all()
-    # the partial steps at both ends count
+    # The partial steps at both ends count.
     assert ((result.width > 0) & (result.width <= result.after - result.first + 2 + 1e-9)).all()

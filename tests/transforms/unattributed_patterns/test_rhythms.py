@@ -73,18 +73,18 @@ def moved(at: Ints, burst: Reals, count: int = 4000) -> Reals:
     return np.bincount(steps.ravel(), np.tile(burst, len(at)), count).astype(np.float64)
 
 
-def test_subtraction_preserves_bytes_of_others() -> None:
+def test_subtraction_preserves_bytes_of_other_bursts() -> None:
     rng = np.random.default_rng(2)
     own = 100 + np.cumsum(np.rint(rng.normal(60.0, 0.6, 50)).astype(np.int64))
     others = own[::3] + rng.integers(-2, 3, len(own[::3]))
     residual = moved(own, BURST) + moved(others, np.full(5, 10.0))
     rhythm = Rhythm(60.0, 0.01, BURST, own[1::7] + 1, 20.0)
     remaining = subtract_rhythm(residual, rhythm, np.array([95.0]), np.array([own[-1] + 30.0]))
-    # within a larger burst, the position may be off by one step
+    # Within a larger burst, the position may be off by one step.
     volumes = remaining[others[:, None] + np.arange(-2, 7)].sum(axis=1)
     assert volumes == pytest.approx(np.full(len(others), 50.0), abs=6.0)
     assert remaining.sum() == pytest.approx(50.0 * len(others), rel=0.02)
-    # outside its runs, nothing is subtracted
+    # Outside the runs of the rhythm, nothing is subtracted.
     assert subtract_rhythm(residual, rhythm, np.array([3500.0]), np.array([3900.0])) == pytest.approx(residual)
 
 
@@ -98,7 +98,7 @@ def test_concurrent_runs_are_tracked_separately() -> None:
     assert np.nansum(remaining) < 0.02 * np.nansum(residual)
 
 
-def test_nothing_is_subtracted_for_too_many_concurrent_runs() -> None:
+def test_too_many_concurrent_runs_are_not_subtracted() -> None:
     residual = moved(np.arange(100, 3000, 60), BURST)
     rhythm = Rhythm(60.0, 0.01, BURST, np.array([101]), 20.0)
     run_count = RhythmParams().max_concurrent_runs + 1

@@ -1,4 +1,4 @@
-"""Trains: periodic chains, and what rejects them: chance, logged runs, and absent traffic."""
+"""Trains are periodic chains; chance, logged runs and absent traffic reject them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_train_is_separated_from_bursts_of_equal_volume(period: float, seen: flo
 
 def test_false_alarms_are_within_the_promised_rate() -> None:
     draws = [np.unique(np.random.default_rng(seed).integers(0, COUNT - 10, 15 + seed // 4)) for seed in range(200)]
-    # the bound of 1 % holds for the sum over all chains, so that the actual rate is lower
+    # The bound of 1 % holds for the sum over all chains, so the actual rate is lower.
     assert sum(search(first) is not None for first in draws) <= 2
 
 
@@ -74,7 +74,7 @@ def test_train_is_found_despite_logged_runs() -> None:
     first, runs = draw_periodic_runs(1)
     own = np.setdiff1d(draw_train(300.0, 0.5, 6), first)
     own = own[np.abs(own[:, None] - first).min(axis=1) > 8]
-    # the bursts of the runs have other volumes
+    # The bursts of the runs have other volumes.
     train = search(own, runs)
     assert train is not None
     assert train.period == pytest.approx(300.0, rel=0.02)
@@ -86,7 +86,7 @@ def test_train_without_traffic_at_due_times_is_rejected() -> None:
     residual[own[:, None] + np.arange(6)] = 5.0
     assert search(own) is not None
     assert search(own, residual=residual) is None
-    # unmeasured times do not count
+    # Unmeasured times do not count.
     assert search(own, residual=np.where(residual > 0, residual, np.nan)) is not None
 
 
