@@ -1,4 +1,4 @@
-"""Pages are looked at in a browser."""
+"""Fixture of a browser in which pages are tested."""
 
 from __future__ import annotations
 

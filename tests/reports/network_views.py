@@ -1,4 +1,4 @@
-"""Small networks as views, made of transfers that one can count by hand or by a loop."""
+"""Small networks as views, with transfers that can be counted by hand or by a loop."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BOTTLENECKS = pl.Schema(
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How many ranks, hosts and targets, requests of each rank, and time windows a made-up run has."""
+    """Numbers of ranks, hosts, targets, requests per rank and time windows of an artificial run."""
 
     ranks: int = 12
     hosts: int = 3
@@ -43,12 +43,12 @@ class Shape:
 
 
 def labelled(name: str, count: int, pattern: str = "{}") -> Layer:
-    """Return a layer whose nodes are called by their numbers."""
+    """Return a layer whose node labels contain their numbers."""
     return Layer(name, pl.Series([pattern.format(number) for number in range(count)], dtype=pl.String))
 
 
 def grouped(name: str, count: int, size: int) -> Layer:
-    """Return a layer of so many nodes, each of which stands for so many members."""
+    """Return a layer of `count` nodes, each of which groups `size` members."""
     labels = [f"{number * size}-{(number + 1) * size - 1}" for number in range(count)]
     return Layer(name, pl.Series(labels), group_size=size, member_count=count * size)
 
@@ -62,7 +62,7 @@ def layers_of(shape: Shape) -> tuple[Layer, ...]:
 
 
 def transfers_of(shape: Shape, seed: int = 1, end_s: float = 40.0) -> tuple[Transfers, ...]:
-    """Return requests of ranks to their hosts and of hosts to targets; one rank is slow, and some times are odd."""
+    """Return requests of ranks to their hosts and of hosts to targets; one rank is slow, and some times are invalid."""
     random = np.random.default_rng(seed)
     count = shape.ranks * shape.requests
     rank = np.repeat(np.arange(shape.ranks), shape.requests)
@@ -99,7 +99,7 @@ def network_of(
 
 
 def pattern_row(**given: object) -> pl.DataFrame:
-    """Return a row of patterns: an outlier of the whole run, unless something else is given."""
+    """Return a row of patterns; by default, an outlier of the whole run."""
     row: dict[str, object] = {
         "hop": 0, "metric": "time", "is_whole_run": True, "first_window": 0, "last_window": 16, "outcome": "matched",
         "pattern": "outlier", "active_node_count": 12, "transfer_count": 480, "node_spread": 0.4, "edge_spread": 0.7,
@@ -119,7 +119,7 @@ def bottleneck_row(**given: object) -> pl.DataFrame:
 
 
 def view_of(network: Network, title: str = "made-up.darshan", **given: object) -> NetworkView:
-    """Return a view of a network with nothing said of it, but what is given."""
+    """Return a view of a network, without patterns, bottlenecks or notes unless given."""
     said: dict[str, object] = {
         "patterns": pl.DataFrame(schema=PATTERN_ROWS),
         "bottlenecks": pl.DataFrame(schema=_BOTTLENECKS),
@@ -128,7 +128,7 @@ def view_of(network: Network, title: str = "made-up.darshan", **given: object) -
 
 
 def small_view(shape: Shape | None = None, **given: object) -> NetworkView:
-    """Return a run of a few ranks, its patterns and a bottleneck."""
+    """Return a run of a few ranks with patterns and a bottleneck."""
     shape = shape or Shape()
     network = network_of(layers_of(shape), transfers_of(shape), shape.windows)
     patterns = pl.concat(

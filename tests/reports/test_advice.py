@@ -1,4 +1,4 @@
-"""The picture of advice: a row for each file system, what is expected there, and what a delay saves."""
+"""The picture of advice: a row for each file system, its expected load, and the saving of a delay."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rates(start: int, end: int, rate: float) -> np.ndarray:
 
 
 def filesystem(name: str = "scratch", best_delay_s: float = 20.0, layers: int = 1, remark: str = "") -> DrawnFilesystem:
-    """Return a file system of 5 GB/s with 1 GB/s of background; jobs do 3 GB/s at once, the application 2 GB/s."""
+    """Return a file system of 5 GB/s with 1 GB/s of background; jobs move 3 GB/s at once, the application 2 GB/s."""
     late = int(best_delay_s)
     return DrawnFilesystem(
         filesystem=name,
@@ -73,7 +73,7 @@ def hatched(axes: Axes) -> list[str]:
     return [area.get_hatch() for area in axes.collections if isinstance(area, PolyCollection) and area.get_hatch()]
 
 
-def test_heading_says_where_and_when() -> None:
+def test_heading_has_file_system_and_delay() -> None:
     figure = composed(view())
     assert [text.get_text() for text in figure.texts] == [
         "scratch, after 20 s: 13.3 GB contended; at once 20 GB",
@@ -84,23 +84,23 @@ def test_heading_says_where_and_when() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3, MOST_ROWS + 1])
-def test_each_file_system_is_a_row(count: int) -> None:
+def test_each_file_system_has_a_row(count: int) -> None:
     figure = composed(view(*(filesystem(f"fs{number}") for number in range(count))))
     shown = min(count, MOST_ROWS)
     assert len(figure.axes) == 2 * shown
     titles = [axes.get_title(loc="left") for axes in figure.axes[::2]]
     assert titles == [f"{number + 1}  fs{number}" for number in range(shown)]
     assert (f"the best {shown} of {count} are shown" in figure.texts[1].get_text()) == (shown < count)
-    # rows do not lie on one another, all within the figure, below the legend
+    # Rows do not overlap, and lie within the figure, below the legend.
     boxes = [box for axes in figure.axes[::2] if (box := axes.get_tightbbox()) is not None]
     assert all(above.y0 > below.y1 for above, below in pairwise(boxes))
     assert boxes[-1].y0 > 0
     assert boxes[0].y1 < figure.legends[0].get_window_extent().y0
 
 
-def test_what_finds_no_room_is_hatched() -> None:
+def test_load_above_the_capacity_is_hatched() -> None:
     loads = composed(view()).axes[0]
-    # at once 6 GB/s are asked of 5; with the delay only 3
+    # At once, the expected load is 6 GB/s of a capacity of 5; with the delay, only 3.
     assert hatched(loads) == [r"\\\\\\"]
     expected, capacity = loads.lines
     assert np.nanmax(np.asarray(expected.get_ydata(), dtype=np.float64)) == 3.4
@@ -109,14 +109,14 @@ def test_what_finds_no_room_is_hatched() -> None:
     assert hatched(composed(view(filesystem(best_delay_s=0.0))).axes[0]) == ["//////"]
 
 
-def test_areas_lie_on_one_another() -> None:
+def test_areas_are_stacked() -> None:
     loads = composed(view(filesystem(layers=2))).axes[0]
     tops = [float(area.get_paths()[0].vertices[:, 1].max()) for area in loads.collections if not area.get_hatch()]
-    # background, both jobs, the application delayed, its outline at once
+    # Background, both jobs, the delayed application, and its outline at once.
     assert tops == pytest.approx([1.0, 2.5, 4.0, 4.0, 6.0])
 
 
-def test_the_best_delay_is_marked_with_its_range() -> None:
+def test_best_delay_is_marked_with_its_range() -> None:
     delays = composed(view()).axes[1]
     curve, now, band, best = delays.lines
     assert np.asarray(curve.get_xdata()).tolist() == DELAYS.tolist()
@@ -127,13 +127,13 @@ def test_the_best_delay_is_marked_with_its_range() -> None:
     assert delays.get_ylim()[1] > 30
 
 
-def test_delays_have_one_scale_in_all_rows() -> None:
+def test_delays_share_a_scale_in_all_rows() -> None:
     small = replace(filesystem("small"), contended_bytes=np.zeros(len(DELAYS)), high_contended_bytes=0.0)
     figure = composed(view(filesystem(), small))
     assert figure.axes[1].get_ylim() == figure.axes[3].get_ylim()
 
 
-def test_the_legend_names_what_moves_most() -> None:
+def test_legend_lists_the_applications_with_the_largest_volume() -> None:
     assert legend(composed(view())) == [
         "capacity", "load expected without it: a mean of what may come", "background", "eve/job0/8",
         "the application, best delay",
@@ -147,12 +147,12 @@ def test_the_legend_names_what_moves_most() -> None:
     assert "the application" in told
 
 
-def test_remarks_stand_beside_the_name() -> None:
+def test_remarks_are_next_to_the_name() -> None:
     loads = composed(view(filesystem(remark="STALE: last poll 2 h ago"))).axes[0]
     assert [text.get_text() for text in loads.texts] == ["STALE: last poll 2 h ago"]
 
 
-def test_nothing_at_all_is_drawn(tmp_path: Path) -> None:
+def test_advice_without_any_load_is_drawn(tmp_path: Path) -> None:
     nothing = replace(
         filesystem(best_delay_s=0.0),
         layers=(), background_bytes_per_s=0.0, demand_now=np.zeros(STEPS), demand_best=np.zeros(STEPS),
@@ -172,17 +172,17 @@ def test_hostile_names_and_sizes_are_drawn(tmp_path: Path) -> None:
     assert "\x1b" not in one.verdict
 
 
-def test_the_same_advice_is_the_same_picture(tmp_path: Path) -> None:
+def test_picture_is_deterministic(tmp_path: Path) -> None:
     assert_drawn_alike(draw(view()), tmp_path)
 
 
 @pytest.mark.parametrize(("value", "told"), [(0, "0 B"), (999, "999 B"), (1.5e12, "1.5 TB"), (1e30, "1e+30 B")])
-def test_volumes(value: float, told: str) -> None:
+def test_volumes_are_formatted_with_units(value: float, told: str) -> None:
     assert volume_text(value) == told
 
 
 @pytest.mark.parametrize("count", [5, 14, 60])
-def test_remarks_end_at_words_and_lie_on_nothing(count: int) -> None:
+def test_remarks_wrap_at_words_without_overlap(count: int) -> None:
     remark = " ".join(f"remark{number}" for number in range(count))
     one = view(filesystem("first", remark=remark), filesystem("other", remark=remark))
     figure = composed(one)
@@ -195,15 +195,15 @@ def test_remarks_end_at_words_and_lie_on_nothing(count: int) -> None:
         title = axes.title if axes.title.get_text() else axes._left_title  # type: ignore[attr-defined]
         assert not box.overlaps(title.get_window_extent())
         assert box.x1 <= axes.get_window_extent().x1
-    # rows stay apart, whatever is written above them
+    # Rows stay apart for texts of any height above them.
     boxes = [box for axes in figure.axes[::2] if (box := axes.get_tightbbox()) is not None]
     assert boxes[0].y0 > boxes[1].y1
     assert figure.legends[0].get_window_extent().y0 > boxes[0].y1
 
 
 @pytest.mark.parametrize(("contended_bytes", "panel_count"), [(134e3, 1), (39e6, 1), (41e6, 2), (20e9, 2)])
-def test_next_to_nothing_is_worth_no_panel(contended_bytes: float, panel_count: int) -> None:
-    # the application moves 40 GB: a thousandth of it is 40 MB
+def test_negligible_contention_has_no_delay_panel(contended_bytes: float, panel_count: int) -> None:
+    # The application moves 40 GB, of which a thousandth is 40 MB.
     one = filesystem(best_delay_s=0.0)
     few = replace(
         one, contended_bytes=np.full(len(DELAYS), contended_bytes), low_contended_bytes=0.0, high_contended_bytes=0.0

@@ -1,4 +1,4 @@
-"""The picture of who moved the bytes: a panel a direction, colours by bytes, and what lies on what."""
+"""The picture of attribution: a panel per direction, colours by volume, and stacked layers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def composed(shown: AttributionView) -> Figure:
     return figure_of(draw(shown))
 
 
-def test_layers_lie_on_one_another_and_nobodys_above_up_to_the_line() -> None:
+def test_layers_are_stacked_below_the_unattributed_bytes() -> None:
     figure = composed(view(("small", [1, 0, 0, 0]), ("tall", [2, 4, 0, 0])))
     write, read = figure.axes
     areas = [area for area in write.collections if isinstance(area, PolyCollection)]
@@ -39,14 +39,14 @@ def test_layers_lie_on_one_another_and_nobodys_above_up_to_the_line() -> None:
     assert write.get_xlim() == (0, 240), "seconds"
 
 
-def test_many_applications_share_a_colour() -> None:
+def test_small_applications_share_a_colour() -> None:
     figure = composed(view(*((f"app{number}", [0, number, 0, 0]) for number in range(9))))
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names == ["measured", *(f"app{number}" for number in range(8, 2, -1)), "other applications", "nobody's"]
 
 
 @pytest.mark.parametrize("shown", [view(), view(("$x^2$\x1b[2J/8", [1, 2, 0, 0])), view(measured=(np.nan,) * 4)])
-def test_whatever_there_is_is_drawn(shown: AttributionView, tmp_path: Path) -> None:
+def test_any_attribution_is_drawn(shown: AttributionView, tmp_path: Path) -> None:
     draw(shown).write(tmp_path / "who.png")
     assert imread(tmp_path / "who.png").shape[1] == 1440
     assert "420 B of 840 B explained (50%)" in shown.verdict

@@ -1,4 +1,4 @@
-"""Findings in sentences, and the heat map: colours by step, boxes that are few, names that do nothing."""
+"""Findings as sentences, and the heat map: colours by level, limited size, and inert names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def heat(ranks: int, times: int, direction: str = "write") -> RankTimes:
     return RankTimes("POSIX", direction, "requests", cells, np.arange(ranks + 1), np.arange(times + 1.0))
 
 
-def test_numbers_are_told_as_people_write_them() -> None:
+def test_numbers_are_formatted_with_units() -> None:
     evidence = [
         {"name": "a", "value": 1234.0, "unit": "requests"},
         {"name": "b", "value": 0.5, "unit": "1"},
@@ -33,12 +33,12 @@ def test_numbers_are_told_as_people_write_them() -> None:
     ]  # fmt: skip
 
 
-def test_shades_go_down_by_decades_and_nothing_has_none() -> None:
+def test_shades_decrease_by_decades_and_zero_has_no_shade() -> None:
     found = levels(np.array([[0.0, 1e-9, 1.0, 1e3, 1e4]]), 1e4)
     assert found.tolist() == [[0, 1, 1, 6, len(SHADES)]]
 
 
-def test_a_large_heat_map_is_a_small_element() -> None:
+def test_large_heat_map_is_a_small_element() -> None:
     view = HeatView("run", (heat(64, 128), heat(64, 128, "read")), "found")
     svg = svg_of(draw(view), "heat", "found")
     assert len(svg) < 700_000
@@ -56,7 +56,7 @@ def test_names_are_texts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("count", "said"), [(2, "written by all ranks"), (4, "written by 50% of the rows")])
-def test_a_heat_map_says_what_it_shows_first(count: int, said: str) -> None:
+def test_heat_map_title_has_the_share_of_ranks(count: int, said: str) -> None:
     cells = np.zeros((count, 3))
     cells[:2] = 5.0
     one = RankTimes("POSIX", "write", "heatmap", cells, np.arange(count + 1), np.arange(4.0))

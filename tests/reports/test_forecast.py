@@ -1,4 +1,4 @@
-"""The picture of a forecast: what lies on what, what is hatched, and whether there is room for the capacity."""
+"""The picture of a forecast: stacked layers, a hatched range, and a capacity line if it is near."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def names(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-def test_what_is_known_lies_below_what_is_not_and_the_range_over_both() -> None:
+def test_known_traffic_is_stacked_below_unknown_traffic_and_range() -> None:
     figure = composed(VIEW)
     areas = [area for area in figure.axes[0].collections if isinstance(area, PolyCollection)]
     colours = [to_hex(area.get_facecolor()[0]).upper() for area in areas[:3]]
@@ -51,12 +51,12 @@ def test_what_is_known_lies_below_what_is_not_and_the_range_over_both() -> None:
     assert VIEW.verdict == "3 GB/s expected in the mean, 4 GB/s in 15 min"
 
 
-def test_a_capacity_is_drawn_where_it_is_near() -> None:
+def test_capacity_is_drawn_only_if_near() -> None:
     for capacity, is_drawn in ((7e9, True), (70e9, False)):
         assert ("capacity" in names(composed(replace(VIEW, capacity_bytes_per_s=capacity)))) == is_drawn
 
 
-def test_hours_in_which_bursts_meet_are_named_and_what_is_asked_about() -> None:
+def test_collisions_and_excluded_application_are_labelled() -> None:
     meeting = DrawnCollision(3600.0, "tall", "small")
     figure = composed(replace(VIEW, collisions=(meeting,), without_bytes_per_s=np.full(3, 1e9)))
     said = [text.get_text() for text in figure.texts]
@@ -67,6 +67,6 @@ def test_hours_in_which_bursts_meet_are_named_and_what_is_asked_about() -> None:
 @pytest.mark.parametrize(
     "view", [VIEW, replace(VIEW, layers=(("$x^2$\x1b[2J/8", np.ones(3)),)), replace(VIEW, high_bytes_per_s=np.zeros(3))]
 )
-def test_whatever_there_is_is_drawn(view: ForecastView, tmp_path: Path) -> None:
+def test_any_forecast_is_drawn(view: ForecastView, tmp_path: Path) -> None:
     draw(view).write(tmp_path / "forecast.png")
     assert imread(tmp_path / "forecast.png").shape[1] == 1440

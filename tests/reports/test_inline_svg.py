@@ -1,4 +1,4 @@
-"""Pictures within pages: colours as variables, texts as texts, nothing that runs or is loaded, ids of its own."""
+"""Pictures within pages: colours as variables, texts as texts, no scripts or resources, and prefixed ids."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iosig.reports import style
 from iosig.reports.inline_svg import page_rules, svg_of
 from iosig.reports.panels import picture
 
-#: a name from the input that would leave its element, if it could
+#: A name from the input that would close its element if it were not escaped.
 _HOSTILE = '</text><script>alert(1)</script> style="fill: url(#x)" &amp; $x$'
 
 
@@ -34,7 +34,7 @@ def test_colours_are_variables_and_texts_are_texts() -> None:
     assert (root.get("aria-label"), root.get("width"), root.get("viewBox")) == ("a & b", None, "0 0 288 216")
 
 
-def test_nothing_needs_a_policy_or_another_file() -> None:
+def test_svg_needs_no_policy_and_no_other_file() -> None:
     root = fromstring(svg_of(draw(), "wall-1", "x"))
     names = {element.tag.rpartition("}")[2] for element in root.iter()}
     assert names.isdisjoint({"style", "script", "metadata", "foreignObject"})
@@ -44,7 +44,7 @@ def test_nothing_needs_a_policy_or_another_file() -> None:
     assert all(link.startswith(("#wall-1-", "data:image/png;base64,")) for link in links)
 
 
-def test_what_is_referred_to_is_there_by_its_own_name() -> None:
+def test_references_have_prefixed_ids_as_targets() -> None:
     root = fromstring(svg_of(draw(), "wall-1", "x"))
     ids = [found for element in root.iter() if (found := element.get("id"))]
     values = " ".join(value for element in root.iter() for value in element.attrib.values())
@@ -55,11 +55,11 @@ def test_what_is_referred_to_is_there_by_its_own_name() -> None:
     assert all(each.startswith("wall-1-") for each in ids)
 
 
-def test_the_same_picture_has_the_same_text() -> None:
+def test_svg_is_deterministic() -> None:
     assert svg_of(draw(), "a", "x") == svg_of(draw(), "a", "x")
 
 
-def test_rules_have_every_role_on_both_grounds() -> None:
+def test_rules_have_every_role_for_both_themes() -> None:
     rules = page_rules()
     for role, colour in style.DARK.colours().items():
         assert rules.count(f"--iosig-{role}: {colour};") == 2

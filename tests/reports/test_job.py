@@ -1,4 +1,4 @@
-"""A run's page: everything that is known, nothing active, names from logs as texts."""
+"""The page of a run: all known facts, no active content, and names from logs as texts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def document(*traces: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_a_page_is_inert_whatever_things_are_called() -> None:
+def test_page_is_inert_for_hostile_names() -> None:
     page = job_page(document(trace()), ["<svg role='img'></svg>"])
     assert not re.search(r"<(img|script)", page)
     assert page.count("</style>") == 1
@@ -66,7 +66,7 @@ def test_a_page_is_inert_whatever_things_are_called() -> None:
     assert not re.search(r"""(src|href)=["']?http""", page)
 
 
-def test_a_page_says_what_is_found_and_what_is_not_known() -> None:
+def test_page_lists_findings_and_unknown_facts() -> None:
     page = job_page(document(trace()), [None])
     assert '<li class="critical">' in page
     assert "the busiest rank spends 25.0% of the run in it" in page
@@ -77,7 +77,7 @@ def test_a_page_says_what_is_found_and_what_is_not_known() -> None:
     assert "the signature over it" in page
 
 
-def test_a_page_says_where_a_finding_lies_and_who_was_in_the_runs_way() -> None:
+def test_page_lists_files_of_findings_and_interferers() -> None:
     page = job_page(document(trace()), [None])
     assert "Most of it in &lt;img src=x" in page
     assert "(5 requests)" in page
@@ -86,13 +86,13 @@ def test_a_page_says_where_a_finding_lies_and_who_was_in_the_runs_way() -> None:
     assert "<td>5 GB</td>" in page
 
 
-def test_a_share_that_is_hardly_one_is_told_as_that() -> None:
+def test_small_share_is_shown_as_less_than_a_tenth_of_a_percent() -> None:
     facts = trace()["facts"] | {"read_count": 1e6, "read_sequential_count": 9e5, "read_consecutive_count": 9.0}
     page = job_page(document(trace(facts=facts)), [None])
     assert "90.0% of POSIX reads go on upward, less than 0.1% begin where the one before ended." in page
 
 
-def test_without_a_trace_or_a_job_a_page_says_so() -> None:
+def test_page_without_trace_or_job_has_messages() -> None:
     assert "No trace of this run is in the release" in job_page(document(), [])
     bare = document(trace(findings=[], unknown=[])) | {"job": None, "release_id": None, "samples": []}
     page = job_page(bare, [None])

@@ -1,4 +1,4 @@
-"""What pictures are made of: columns of pixels that lose no burst, headings that fit, files that are whole."""
+"""Parts of pictures: pixel columns that keep every burst, headings that fit, and atomic files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ rates = st.one_of(st.just(np.nan), st.floats(0, 1e15), st.just(np.inf))
 
 @given(st.lists(rates, max_size=60), st.integers(1, 70), st.integers(1, 70))
 @settings(max_examples=examples(60), deadline=None)
-def test_columns_keep_the_lowest_and_the_highest(values: list[float], most: int, columns: int) -> None:
+def test_columns_keep_minimum_and_maximum(values: list[float], most: int, columns: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(panels, "MOST_EXACT", most)
         patch.setattr(panels, "PIXEL_COLUMNS", columns)
@@ -36,7 +36,7 @@ def test_columns_keep_the_lowest_and_the_highest(values: list[float], most: int,
         assert np.isnan(found.highest).all()
 
 
-def test_a_long_line_goes_through_each_columns_extremes() -> None:
+def test_long_line_passes_the_extremes_of_each_column() -> None:
     values = np.zeros(100_000)
     values[77_777] = 5.0
     places, heights = Columns.of(values).line(np.arange(100_001, dtype=np.float64))
@@ -45,13 +45,13 @@ def test_a_long_line_goes_through_each_columns_extremes() -> None:
     assert abs(places[int(np.argmax(heights))] - 77_777) < 100_000 / panels.PIXEL_COLUMNS
 
 
-def test_a_short_line_goes_through_the_middles_of_steps() -> None:
+def test_short_line_passes_the_middles_of_steps() -> None:
     places, heights = Columns.of(np.array([1.0, np.nan, 3.0])).line(np.array([-1.0, 1.0, 3.0, 5.0]))
     assert places.tolist() == [0.0, 2.0, 4.0]
     assert np.array_equal(heights, [1.0, np.nan, 3.0], equal_nan=True)
 
 
-def test_a_heading_is_shortened_to_the_figure() -> None:
+def test_heading_is_shortened_to_the_figure() -> None:
     with style.drawn_in():
         figure = panels.blank((4.0, 2.0))
         shown = figure.text(0.02, 0.5, "", fontsize=13)
@@ -62,7 +62,7 @@ def test_a_heading_is_shortened_to_the_figure() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(panels.KINDS))
-def test_same_bytes_twice_whoever_draws(kind: str, tmp_path: Path) -> None:
+def test_picture_bytes_are_independent_of_matplotlib_settings(kind: str, tmp_path: Path) -> None:
     import matplotlib
 
     def compose(figure: Figure) -> None:
@@ -86,7 +86,7 @@ def test_matplotlib_is_imported_only_to_draw() -> None:
     assert done.stdout.strip() == "False"
 
 
-def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_previous_file(tmp_path: Path) -> None:
     def refuse(_: Figure) -> None:
         raise OSError("disk full")
 
@@ -96,14 +96,14 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a.png", b"old")]
 
 
-def test_other_endings_are_refused(tmp_path: Path) -> None:
+def test_other_file_extensions_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"\.png or \.svg"):
         Picture((4.0, 3.0), lambda figure: None).write(tmp_path / "a.pdf")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("shown", style.STYLES.values(), ids=style.STYLES)
-def test_a_picture_has_the_ground_of_its_style(shown: style.Style, tmp_path: Path) -> None:
+def test_picture_has_the_background_of_its_style(shown: style.Style, tmp_path: Path) -> None:
     from matplotlib.colors import to_hex
     from matplotlib.image import imread
 

@@ -1,4 +1,4 @@
-"""The picture of a population: what it draws, and that it draws whatever there is."""
+"""The picture of a population: bars of all runs, and any input is drawn."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def view(
     )
 
 
-def test_bars_have_every_run_that_moved_anything() -> None:
+def test_bars_contain_every_run_that_moved_bytes() -> None:
     runs, hours, groups, periods, write, _ = figure_of(draw(view(periods=(60.0, 6000.0)))).axes
     assert sum(bar.get_height() for bar in runs.patches) == sum(bar.get_height() for bar in hours.patches) == 4
     assert [bar.get_width() for bar in groups.patches] == [2.0]
@@ -41,6 +41,6 @@ def test_bars_have_every_run_that_moved_anything() -> None:
 
 
 @pytest.mark.parametrize("shown", [view((), ()), view((0.0,)), view((1e30, 1.0), (1e9,)), view(name="$x^2$\x1b[2J")])
-def test_whatever_there_is_is_drawn(shown: PopulationView, tmp_path: Path) -> None:
+def test_any_population_is_drawn(shown: PopulationView, tmp_path: Path) -> None:
     draw(shown).write(tmp_path / "population.png")
     assert imread(tmp_path / "population.png").shape[1] == 1440

@@ -1,4 +1,4 @@
-"""The picture of a signature: each run in its row, what is common below, honest where there is none."""
+"""The picture of a signature: a row per run, the signature below, and the reason if it is missing."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def legend(axes: Axes) -> list[str]:
 
 
 def rows(axes: Axes) -> list[str]:
-    """The names beside the samples' rows, from above."""
+    """Labels of the rows of samples, from the top."""
     return [label.get_text() for label in axes.get_yticklabels()][::-1]
 
 
@@ -79,10 +79,10 @@ def headings(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.texts]
 
 
-# ---- what is told
+# ---- texts
 
 
-def test_heading_says_what_it_is_and_what_came_of_it() -> None:
+def test_heading_has_the_result_and_its_basis() -> None:
     told = headings(composed(seen(found(5, every=100), runs=7, out=1)))
     assert told[0] == "A run of 500 s writes 250 GB in 5 bursts; 5 bursts of the samples are not in it"
     used = "ana/ior_a/16  ·  write  ·  scratch  ·  robust  ·  6 of 7 runs used  ·  up to 1 GB/s"
@@ -97,12 +97,12 @@ def test_heading_says_what_it_is_and_what_came_of_it() -> None:
 
 
 def reddened(axes: Axes) -> list[float]:
-    """The middles of what is drawn in red, in time."""
+    """Midpoints in time of all red areas."""
     red = [found for found in axes.collections if found.get_facecolor().size and found.get_zorder() == 2.5]
     return [float(np.mean(path.vertices[:, 0])) for one in red for path in one.get_paths()]
 
 
-def test_what_an_eye_sees_and_the_signature_lacks_is_red_in_every_row() -> None:
+def test_missing_bursts_are_red_in_every_row() -> None:
     whole = found(5, every=100)
     rates = whole.bytes_per_s.copy()
     rates[200:250] = 0.0
@@ -127,7 +127,7 @@ def test_what_an_eye_sees_and_the_signature_lacks_is_red_in_every_row() -> None:
         ),
     ],
 )
-def test_without_a_signature_there_are_the_samples_and_the_reason(outcome: str, told: str) -> None:
+def test_missing_signature_shows_samples_and_reason(outcome: str, told: str) -> None:
     figure = composed(seen(Signature.missing(outcome), runs=3))  # type: ignore[arg-type]
     assert headings(figure)[0] == told
     (axes,) = figure.axes
@@ -135,7 +135,7 @@ def test_without_a_signature_there_are_the_samples_and_the_reason(outcome: str, 
     assert axes.get_xlabel() == "time since the run's start [s]"
 
 
-def test_outliers_come_last_dashed_and_named() -> None:
+def test_outliers_are_last_dashed_and_labelled() -> None:
     axes = composed(seen(found(3), runs=6, out=2)).axes[0]
     assert axes.get_title(loc="left") == "Samples: 4 used, 2 left out as outliers (dashed), each row up to 2 GB/s"
     assert rows(axes) == ["job2", "job3", "job4", "job5", "job0", "job1"]
@@ -144,7 +144,7 @@ def test_outliers_come_last_dashed_and_named() -> None:
     assert max(float(np.max(line.get_ydata())) for line in dashed) < 2.0  # type: ignore[arg-type]
 
 
-def test_samples_begin_where_their_runs_begin() -> None:
+def test_samples_start_where_their_runs_start() -> None:
     axes = composed(seen(found(1), runs=1, rates=(1e9, 2e9, 4e9))).axes[0]
     (line,) = [line for line in axes.lines if len(line.get_xdata()) == 3]  # type: ignore[arg-type]
     assert np.asarray(line.get_xdata()).tolist() == [0.5, 2.5, 4.5]
@@ -152,7 +152,7 @@ def test_samples_begin_where_their_runs_begin() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 5, 10, 200])
-def test_bursts_are_numbered_without_touching(count: int) -> None:
+def test_burst_numbers_do_not_touch(count: int) -> None:
     figure = composed(seen(found(count)))
     axes = figure.axes[1]
     numbers = [text for text in axes.texts if text.get_text().isdigit()]
@@ -165,7 +165,7 @@ def test_bursts_are_numbered_without_touching(count: int) -> None:
     assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
-def test_support_is_drawn_for_each_burst_where_it_is_known() -> None:
+def test_support_is_drawn_for_each_burst_if_known() -> None:
     figure = composed(seen(found(4, support=0.75)))
     (bars,) = figure.axes[2].collections
     tops = [path.vertices[:, 1].max() for path in bars.get_paths()]  # type: ignore[union-attr]
@@ -173,7 +173,7 @@ def test_support_is_drawn_for_each_burst_where_it_is_known() -> None:
     assert len(composed(seen(found(4, support=np.nan))).axes) == 2
 
 
-def test_background_and_band_are_named_where_they_are_known() -> None:
+def test_background_and_band_are_labelled_if_known() -> None:
     assert legend(composed(seen(found(3))).axes[1]) == [
         "bursts", "its band", "robust", "background, not in it: 100 MB/s",
     ]  # fmt: skip
@@ -181,7 +181,7 @@ def test_background_and_band_are_named_where_they_are_known() -> None:
     assert legend(composed(seen(plain)).axes[1]) == ["bursts", "robust"]
 
 
-def test_other_methods_lie_over_it_or_say_why_not() -> None:
+def test_other_methods_are_drawn_or_their_outcome_is_listed() -> None:
     others = [("iosi", found(3)), ("dtw", Signature.missing("no_common_bursts"))]
     axes = composed(seen(found(3), others=others)).axes[1]
     assert legend(axes)[3:5] == ["iosi", "dtw: no_common_bursts"]
@@ -190,10 +190,10 @@ def test_other_methods_lie_over_it_or_say_why_not() -> None:
     assert headings(only)[0].startswith("No signature: no burst is common to the samples")
 
 
-# ---- how it is laid out
+# ---- layout
 
 
-def test_rows_of_many_samples_are_lower_and_the_last_are_shown() -> None:
+def test_rows_of_many_samples_are_lower_and_only_the_last_are_shown() -> None:
     few, many = (signatures._size(seen(found(3), runs=runs))[1] for runs in (5, 20))
     most = seen(found(3), runs=500, out=40)
     assert few < many < signatures._size(most)[1] < 16
@@ -203,7 +203,7 @@ def test_rows_of_many_samples_are_lower_and_the_last_are_shown() -> None:
     assert len(axes.get_yticks()) == 120
 
 
-def test_whose_bytes_samples_hold_is_told() -> None:
+def test_title_distinguishes_counted_samples() -> None:
     view = seen(found(3), runs=3)
     counted = tuple(replace(one, is_exact=True) for one in view.samples)
     titles = [
@@ -215,33 +215,33 @@ def test_whose_bytes_samples_hold_is_told() -> None:
     assert titles[2].startswith("3 samples, 1 counted for the run alone, each row")
 
 
-def test_a_much_longer_outlier_does_not_squeeze_the_others() -> None:
+def test_long_outlier_does_not_compress_the_time_axis() -> None:
     view = seen(found(3), runs=6)
     long = replace(view, samples=(*view.samples, sample(7, np.ones(5000), out=True)))
     low, high = composed(long).axes[0].get_xlim()
     assert (low, high) == (0.0, pytest.approx(1.15 * 30.0))
 
 
-def test_a_storm_in_an_outlier_is_cut_off() -> None:
+def test_high_outlier_is_clipped() -> None:
     view = seen(found(3), runs=6)
     stormy = replace(view, samples=(*view.samples, sample(7, [9e10] * 5, out=True)))
     assert composed(stormy).axes[0].get_title(loc="left").endswith("each row up to 2.5 GB/s")
 
 
-def test_one_axis_of_time_for_all_panels() -> None:
+def test_all_panels_share_the_time_axis() -> None:
     figure = composed(seen(found(90, every=20)))
     assert {axes.get_xlim() for axes in figure.axes} == {figure.axes[0].get_xlim()}
     assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "time since the run's start [min]"]
 
 
-def test_what_was_not_measured_is_grey() -> None:
+def test_unmeasured_time_is_grey() -> None:
     axes = composed(seen(found(1), runs=1, rates=(1e9, np.nan, np.nan, 1e9))).axes[0]
     grey = [patch for patch in axes.patches if to_hex(patch.get_facecolor()).upper() == style.LIGHT.grey]
     assert len(grey) == 1
     assert axes.get_title(loc="left") == "1 sample, each row up to 1 GB/s"
 
 
-def test_names_from_the_input_are_text() -> None:
+def test_names_from_the_input_are_literal() -> None:
     view = replace(
         seen(found(1), runs=1),
         application_id="a\n$\\frac{1}{0}$\x1b/" + "n" * 400 + "/16",
@@ -274,17 +274,17 @@ def test_any_values_are_drawn(rates: list[float], curve: list[float], out: bool,
     assert figure.axes
 
 
-def test_no_samples_at_all() -> None:
+def test_view_without_samples_has_a_message() -> None:
     axes = composed(seen(Signature.missing("no_io"), runs=0)).axes[0]
     assert texts(axes) == ["the release holds no samples of it"]
 
 
 @pytest.mark.parametrize(("rates", "told"), [((0.0, 0.0), "nothing was moved"), ((np.nan,), "nothing was measured")])
-def test_samples_without_io(rates: tuple[float, ...], told: str) -> None:
+def test_samples_without_io_have_a_message(rates: tuple[float, ...], told: str) -> None:
     assert told in texts(composed(seen(Signature.missing("no_io"), rates=rates)).axes[0])
 
 
-def test_a_day_long_signature_keeps_its_narrow_burst() -> None:
+def test_narrow_burst_of_a_day_long_signature_is_visible() -> None:
     rates = np.zeros(86_400)
     rates[40_000:40_003] = 3e9
     one = Bursts(*(np.array([value]) for value in (40_000.0, 40_001.0, 40_003.0, 9e9, 1.0)))
@@ -299,11 +299,11 @@ def test_a_day_long_signature_keeps_its_narrow_burst() -> None:
 
 
 @pytest.mark.parametrize("kind", one_in(2, ["png", "svg"]))
-def test_draws_the_same_picture_twice(kind: str, tmp_path: Path) -> None:
+def test_picture_is_deterministic(kind: str, tmp_path: Path) -> None:
     assert_drawn_alike(draw(seen(found(5), others=[("iosi", found(5))])), tmp_path, kind)
 
 
-def test_picture_is_as_large_as_it_says(tmp_path: Path) -> None:
+def test_picture_has_its_declared_size(tmp_path: Path) -> None:
     view = seen(found(5))
     draw(view).write(tmp_path / "a.png")
     width, height = signatures._size(view)

@@ -1,4 +1,4 @@
-"""Bursts that were slowed, in words."""
+"""Slowed bursts as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iosig.reports.slowdowns import NOBODY_KNOWN, most_there, slowed_text
         (["not_slowed", "not_slowed"], "0 of 2 bursts that were found in the traffic were slowed."),
     ],
 )
-def test_bursts_are_counted_of_those_that_were_found(outcomes: list[str], said: str) -> None:
+def test_slowed_bursts_are_counted_among_found_bursts(outcomes: list[str], said: str) -> None:
     assert slowed_text(outcomes).startswith(said)
 
 
@@ -30,7 +30,7 @@ def test_bursts_are_counted_of_those_that_were_found(outcomes: list[str], said: 
         (None, None, None, (NOBODY_KNOWN, 0.0)),
     ],
 )
-def test_who_had_most_is_named_unless_nobody_had_more(
+def test_top_interferer_is_named_unless_unattributed_bytes_are_more(
     first: str | None, top_interferer_bytes: float | None, unattributed_bytes: float | None, expected: tuple[str, float]
 ) -> None:
     row = {

@@ -1,4 +1,4 @@
-"""The look of all pictures: what is read on its ground, colours that every eye tells apart, what is in force."""
+"""The style of all pictures: contrast, colours that dichromats can distinguish, and the active style."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iosig.reports import style
 from iosig.reports.networks.colors import lab_of
 from iosig.reports.style import DARK, LIGHT, STYLES, Style
 
-#: sRGB (linear) as others see it: Machado et al., DOI 10.1109/TVCG.2009.113, severity 1.0
+#: Linear sRGB as seen by dichromats: Machado et al., DOI 10.1109/TVCG.2009.113, severity 1.0.
 _EYES = {
     "trichromat": np.eye(3),
     "protanope": np.array(
@@ -32,7 +32,7 @@ def parts(colour: str) -> np.ndarray:
 
 
 def seen(colour: str, eyes: np.ndarray) -> np.ndarray:
-    """Return a colour as CIELAB, as others see it."""
+    """Return a colour as CIELAB, as seen by a kind of colour vision."""
     srgb = parts(colour) / 255
     linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
     seen_as = np.clip(eyes @ linear, 0, 1)
@@ -41,36 +41,36 @@ def seen(colour: str, eyes: np.ndarray) -> np.ndarray:
 
 
 @both
-def test_what_is_drawn_is_seen_and_what_is_written_is_read(shown: Style) -> None:
+def test_colours_have_sufficient_contrast(shown: Style) -> None:
     on_ground = {role: style.contrast(colour, shown.ground) for role, colour in shown.colours().items()}
     hues = {role.removeprefix("iosig:") for role in style.HUES}
     assert {role for role in hues | {"grey"} if on_ground[role] < 3} == set()
     assert {role for role in ("ink", "soft", "blue", "vermilion") if on_ground[role] < 4.5} == set()
-    # an area that is nobody's, and grids, stay behind
+    # Unattributed areas and grids stay in the background.
     assert 1.1 < on_ground["faint"] < on_ground["pale"] < 3
 
 
 @both
 @pytest.mark.parametrize("eyes", _EYES)
-def test_every_eye_tells_all_hues_apart(eyes: str, shown: Style) -> None:
+def test_hues_are_distinguishable_by_dichromats(eyes: str, shown: Style) -> None:
     hues = {role: seen(shown.colour(role), _EYES[eyes]) for role in style.HUES}
     nearest = min(float(np.linalg.norm(hues[one] - hues[other])) for one, other in combinations(hues, 2))
     assert nearest > 20, "a just noticeable difference is 2.3"
 
 
-def test_contrast_is_that_of_the_standard() -> None:
+def test_contrast_equals_the_standard() -> None:
     assert style.contrast("#000000", "#FFFFFF") == pytest.approx(21)
     assert style.contrast("#777777", "#FFFFFF") == pytest.approx(4.48, abs=0.005), "WebAIM's example"
 
 
 @both
-def test_texts_on_colours_are_read(shown: Style) -> None:
+def test_texts_on_colours_have_sufficient_contrast(shown: Style) -> None:
     with style.drawn_in(shown):
         for role in (*style.HUES, style.INK, style.GROUND, style.PALE):
             assert style.contrast(shown.colour(style.ink_on(role)), shown.colour(role)) > 3.7
 
 
-def test_roles_are_what_the_style_in_force_says_and_light_afterwards() -> None:
+def test_roles_follow_the_active_style() -> None:
     from matplotlib.colors import to_hex
 
     with style.drawn_in(DARK):
@@ -82,7 +82,7 @@ def test_roles_are_what_the_style_in_force_says_and_light_afterwards() -> None:
 
 
 @both
-def test_more_is_further_from_the_ground(shown: Style) -> None:
+def test_shades_of_larger_values_contrast_more(shown: Style) -> None:
     with style.drawn_in(shown):
         shades = np.array(style.shades(np.linspace(0, 1, 33)))
     away = np.abs(lab_of(255 * shades)[:, 0] - lab_of(parts(shown.ground))[0])

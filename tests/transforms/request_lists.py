@@ -12,7 +12,7 @@ from iosig.transforms.throughput.requests import Requests
 from tests.budget import examples
 from tests.naive.throughput.requests import Request
 
-# : No deadline and no health check: lists of requests are large, and a busy machine must not fail a test.
+#: Fewer examples, because lists of requests are large; no deadline, because a busy machine must not fail a test.
 BOUNDED = settings(max_examples=examples(40), deadline=None)
 
 
@@ -20,14 +20,14 @@ def _request(began: float, duration: float, volume: float) -> Request:
     return began, began + duration, volume
 
 
-# : Times in 64ths of a second, so that sums and differences are exact.
+#: Times in 64ths of a second, so that sums and differences are exact.
 DYADIC = st.builds(
     _request,
     st.integers(0, 640).map(lambda n: n / 64),
     st.integers(0, 320).map(lambda n: n / 64),
     st.integers(0, 1 << 30).map(float),
 )
-# : Any times and bytes, with all magnitudes mixed.
+#: Any times and bytes, with all magnitudes mixed.
 FREE = st.builds(
     _request,
     st.floats(-1e3, 1e9),

@@ -13,7 +13,7 @@ from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Outcome, Signature
 
 Reals = npt.NDArray[np.float64]
-# : Start and end in seconds since the start of the run, and bytes per second.
+#: Start and end in seconds since the start of the run, and bytes per second.
 Burst = tuple[float, float, float]
 HUGE = np.finfo(np.float64).max
 

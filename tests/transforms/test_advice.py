@@ -25,7 +25,7 @@ from tests.naive import advice as naive
 
 Reals = npt.NDArray[np.float64]
 
-# : Parameters without uncertainty.
+#: Parameters without uncertainty.
 SURE = AdviceParams(step_s=1.0, max_delay_s=100.0, drift_ratio=0.0, start_error_s=0.0, sample_count=1, lag_rounds=0)
 CAPACITY = 8.0
 

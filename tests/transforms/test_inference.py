@@ -9,7 +9,7 @@ from iosig.transforms.classes import ClassParams
 from iosig.transforms.inference import infer_classes, infer_periods
 
 GB = 1e9
-# : A burst at the start and a burst at the end of an application, and a burst of an unrelated application.
+#: A burst at the start and a burst at the end of an application, and a burst of an unrelated application.
 BURSTS = pl.DataFrame(
     {
         "application_id": ["ann/ior/4", "ann/ior/4", "bob/s3d/1"],

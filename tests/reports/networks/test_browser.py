@@ -1,4 +1,4 @@
-"""The interactive page in a browser: what it shows and does, and that it asks for nothing but itself."""
+"""The interactive page in a browser: displays, interaction, keyboard access, and no request to other files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _READY = "html[data-ready=yes]"
 
 
 class Seen:
-    """A page with what it asked for and complained of."""
+    """A page with its requests and console errors."""
 
     def __init__(self, browser: Browser, path: Path, address: str = "", **options: Any) -> None:
         self.path = path
@@ -69,7 +69,7 @@ def opened(browser: Browser, view: NetworkView, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture
 def seen(opened: Seen) -> Seen:
-    """The page as it was when it was opened."""
+    """The page, reset to its initial state."""
     if opened.state("metric") != "time":
         opened.page.click("#metric-0")
     if opened.page.is_visible("#all-time"):
@@ -83,7 +83,7 @@ def seen(opened: Seen) -> Seen:
     return opened
 
 
-def test_the_address_says_what_is_shown_and_who_is_slow_is_told(
+def test_address_restores_the_state_and_slow_nodes_are_named(
     browser: Browser, view: NetworkView, tmp_path: Path
 ) -> None:
     outer = view.network.layers[0]
@@ -140,14 +140,14 @@ def is_as_counted(seen: Seen, network: Network, metric: Metric, edges: tuple[int
     return True
 
 
-def test_it_opens_and_asks_for_nothing(seen: Seen, view: NetworkView) -> None:
+def test_page_opens_without_any_request(seen: Seen, view: NetworkView) -> None:
     assert seen.is_quiet()
     assert seen.page.inner_text("#title") == view.title
     assert seen.state("windows") == [0, 16]
     assert is_as_counted(seen, view.network, "time")
 
 
-def test_the_timeline_is_brushed(seen: Seen, view: NetworkView) -> None:
+def test_timeline_selects_windows_by_mouse(seen: Seen, view: NetworkView) -> None:
     box = seen.page.locator("#timeline-canvas").bounding_box()
     assert box is not None
     y = box["y"] + 60
@@ -164,7 +164,7 @@ def test_the_timeline_is_brushed(seen: Seen, view: NetworkView) -> None:
     assert seen.is_quiet()
 
 
-def test_the_timeline_is_brushed_by_keys(seen: Seen, view: NetworkView) -> None:
+def test_timeline_selects_windows_by_keyboard(seen: Seen, view: NetworkView) -> None:
     seen.page.focus("#brush-from")
     for key in ("ArrowRight", "ArrowRight", "ArrowRight"):
         seen.page.keyboard.press(key)
@@ -178,7 +178,7 @@ def test_the_timeline_is_brushed_by_keys(seen: Seen, view: NetworkView) -> None:
     assert is_as_counted(seen, view.network, "time")
 
 
-def test_an_edge_tells_its_numbers(seen: Seen, view: NetworkView) -> None:
+def test_edge_tooltip_has_its_sums_and_histogram(seen: Seen, view: NetworkView) -> None:
     edge = 7
     x, y = seen.state(f"placeOfEdge({edge}, 0.5)")
     assert seen.state(f"edgeAt({x}, {y})") == edge
@@ -192,11 +192,11 @@ def test_an_edge_tells_its_numbers(seen: Seen, view: NetworkView) -> None:
     )
 
 
-def test_what_was_done_last_is_said_last(seen: Seen) -> None:
-    """A selected time is told when the brush rests: not over what was done meanwhile."""
+def test_live_region_announces_the_last_action(seen: Seen) -> None:
+    """The announcement of a selected time is delayed and must not replace the announcement of a later action."""
     seen.page.focus("#brush-from")
     seen.page.keyboard.press("ArrowRight")
-    # the button for all of the time takes some room
+    # The button that resets the selected time takes some space.
     seen.settle()
     seen.page.mouse.click(*seen.state("placeOfNode(0, 7)"))
     assert seen.state("isolated") is not None
@@ -204,7 +204,7 @@ def test_what_was_done_last_is_said_last(seen: Seen) -> None:
     assert seen.page.inner_text("#live").startswith("Isolated: rank 7")
 
 
-def test_a_node_is_isolated(seen: Seen, view: NetworkView) -> None:
+def test_click_isolates_a_node_and_escape_restores_all(seen: Seen, view: NetworkView) -> None:
     x, y = seen.state("placeOfNode(0, 7)")
     assert seen.state(f"nodeAt({x}, {y})") == [0, 7]
     seen.page.mouse.click(x, y)
@@ -217,7 +217,7 @@ def test_a_node_is_isolated(seen: Seen, view: NetworkView) -> None:
     assert seen.state("isolated") is None
 
 
-def test_a_host_is_searched(seen: Seen, view: NetworkView) -> None:
+def test_search_isolates_a_host(seen: Seen, view: NetworkView) -> None:
     seen.page.fill("#search", "nid")
     assert seen.page.locator("#suggestions li").all_inner_texts() == [f"host nid0000{host}" for host in range(3)]
     seen.page.keyboard.press("ArrowDown")
@@ -243,7 +243,7 @@ def test_metric_and_theme_are_switched(seen: Seen, view: NetworkView) -> None:
     assert seen.is_quiet()
 
 
-def test_patterns_and_requests_isolate_their_nodes(seen: Seen) -> None:
+def test_patterns_and_bottlenecks_isolate_their_nodes(seen: Seen) -> None:
     entries = seen.page.locator("#patterns button")
     assert entries.count() == 2
     seen.page.click("#patterns summary")
@@ -256,7 +256,7 @@ def test_patterns_and_requests_isolate_their_nodes(seen: Seen) -> None:
     assert seen.page.get_attribute("html", "data-isolated") == "rank 0 → host nid00000"
 
 
-def test_it_is_walked_through_by_keys(seen: Seen) -> None:
+def test_page_is_operated_by_keyboard(seen: Seen) -> None:
     page = seen.page
     page.focus("#theme")
     reached = []
@@ -286,7 +286,7 @@ def test_it_is_walked_through_by_keys(seen: Seen) -> None:
     assert page.locator("#tables table >> nth=0 >> tbody tr").count() == 12
 
 
-def test_it_zooms_and_moves(seen: Seen) -> None:
+def test_network_is_zoomed_and_panned(seen: Seen) -> None:
     x, y = seen.state("placeOfNode(0, 3)")
     seen.page.mouse.move(x, y)
     seen.page.mouse.wheel(0, -600)
@@ -303,7 +303,7 @@ def test_it_zooms_and_moves(seen: Seen) -> None:
     assert seen.state("zoom") == 1
 
 
-def test_a_browser_that_cannot_unpack_is_told(browser: Browser, opened: Seen) -> None:
+def test_browser_without_decompression_has_a_message(browser: Browser, opened: Seen) -> None:
     page = browser.new_page()
     page.add_init_script("delete globalThis.DecompressionStream")
     page.goto(opened.path.as_uri())
@@ -312,7 +312,7 @@ def test_a_browser_that_cannot_unpack_is_told(browser: Browser, opened: Seen) ->
     page.close()
 
 
-def test_a_network_of_two_layers_without_times(browser: Browser, tmp_path: Path) -> None:
+def test_network_of_two_layers_without_times_shows_other_metrics(browser: Browser, tmp_path: Path) -> None:
     shape = views.Shape(ranks=4, hosts=2)
     part = views.transfers_of(shape)[0]
     unknown = replace(
@@ -329,7 +329,7 @@ def test_a_network_of_two_layers_without_times(browser: Browser, tmp_path: Path)
     seen.page.close()
 
 
-def test_hostile_names_and_groups_on_a_phone(browser: Browser, tmp_path: Path) -> None:
+def test_hostile_names_and_groups_are_shown_on_a_phone(browser: Browser, tmp_path: Path) -> None:
     shape = views.Shape(hosts=2)
     _, host, target = views.layers_of(shape)
     ranks = views.grouped("rank", shape.ranks, 128)

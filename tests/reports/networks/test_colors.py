@@ -1,4 +1,4 @@
-"""The colours of edges: luminance rises with counts, for eyes of every kind, and maps of neighbours differ."""
+"""Colours of edges: luminance increases with counts, also for dichromats, and maps of adjacent hops differ."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iosig.reports.networks.colors import colors, lab_of, unused_color
 
 HOPS = range(4)
 #: Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency" (2009),
-#: severity 1.0, on linear RGB
+# severity 1.0, on linear RGB
 DICHROMATS = {
     "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
     "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
@@ -28,26 +28,26 @@ def lightness(srgb: np.ndarray) -> np.ndarray:
     return lab_of(srgb)[..., 0]
 
 
-def test_lab_of_known_colors() -> None:
+def test_lab_of_known_colors_is_exact() -> None:
     known = lab_of([[255, 255, 255], [0, 0, 0], [255, 0, 0]])
     assert known == pytest.approx(np.array([[100, 0, 0], [0, 0, 0], [53.24, 80.09, 67.20]]), abs=0.05)
 
 
 @pytest.mark.parametrize("is_dark", [False, True])
 @pytest.mark.parametrize("hop", HOPS)
-def test_luminance_rises_with_every_step(hop: int, is_dark: bool) -> None:
+def test_luminance_increases_with_every_step(hop: int, is_dark: bool) -> None:
     steps = np.diff(lightness(colors(hop, is_dark=is_dark)))
     assert steps.min() > 0
-    # evenly: no step stands out as if there were a border
+    # Evenly, so that no step looks like a border.
     assert steps.max() < 3 * steps.mean()
 
 
 @pytest.mark.parametrize("is_dark", [False, True])
 @pytest.mark.parametrize("hop", HOPS)
 @pytest.mark.parametrize("kind", DICHROMATS)
-def test_order_of_counts_survives_a_dichromats_eye(kind: str, hop: int, is_dark: bool) -> None:
+def test_order_of_counts_is_visible_to_dichromats(kind: str, hop: int, is_dark: bool) -> None:
     seen = lightness(seen_by(kind, colors(hop, is_dark=is_dark)))
-    # eight steps: the sixteenth part of what is rounded to bytes is no order that anyone sees
+    # Eight steps, because rounding to bytes hides differences of single steps.
     assert (seen[8:] > seen[:-8]).all()
     assert seen[-1] - seen[0] > 35
 
@@ -55,17 +55,17 @@ def test_order_of_counts_survives_a_dichromats_eye(kind: str, hop: int, is_dark:
 @pytest.mark.parametrize("is_dark", [False, True])
 @pytest.mark.parametrize("hop", HOPS)
 @pytest.mark.parametrize("kind", [None, *DICHROMATS])
-def test_maps_of_neighbouring_hops_differ(kind: str | None, hop: int, is_dark: bool) -> None:
+def test_maps_of_adjacent_hops_differ(kind: str | None, hop: int, is_dark: bool) -> None:
     one, other = (colors(number, is_dark=is_dark).astype(float) for number in (hop, hop + 1))
     if kind is not None:
         one, other = seen_by(kind, one), seen_by(kind, other)
-    # 2.3 is what a trained eye just notices
+    # 2.3 is a just noticeable difference.
     assert np.linalg.norm(lab_of(one) - lab_of(other), axis=1).min() > 5
 
 
 @pytest.mark.parametrize("is_dark", [False, True])
 @pytest.mark.parametrize("hop", HOPS)
-def test_grey_is_grey_and_none_of_the_colors(hop: int, is_dark: bool) -> None:
+def test_grey_differs_from_all_colors(hop: int, is_dark: bool) -> None:
     grey = unused_color(is_dark=is_dark)
     assert len(set(grey.tolist())) == 1
     assert np.linalg.norm(lab_of(colors(hop, is_dark=is_dark)) - lab_of(grey), axis=1).min() > 15
@@ -80,7 +80,7 @@ def test_rare_values_stand_out_from_grey_and_background(hop: int, is_dark: bool)
     assert abs(few - (8.0 if is_dark else 100.0)) > 25
 
 
-def test_hues_are_those_of_the_paper() -> None:
+def test_hues_equal_the_hues_of_the_paper() -> None:
     def hue(hop: int, step: int) -> float:
         _, a, b = lab_of(colors(hop, is_dark=False)[step])
         return float(np.degrees(np.arctan2(b, a)) % 360)
@@ -93,10 +93,10 @@ def test_hues_are_those_of_the_paper() -> None:
     assert 50 < hue(1, 255) < 80
 
 
-def test_deeper_networks_begin_again() -> None:
+def test_deeper_networks_repeat_the_color_maps() -> None:
     assert (colors(9, is_dark=True) == colors(1, is_dark=True)).all()
 
 
-def test_colors_are_given_away() -> None:
+def test_colors_returns_a_copy() -> None:
     colors(0, is_dark=False)[:] = 0
     assert colors(0, is_dark=False).any()

@@ -1,4 +1,4 @@
-"""The interactive page as a file: what is in it, and that nothing in it can do harm. What it does: network_browser."""
+"""The interactive page as a file: its data, its size limit, and its safety. `test_browser` tests its behaviour."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUOTES = "0\"'</script><script>document.title='taken'</script>\u2028&amp;"
 
 
 class _Reader(HTMLParser):
-    """What elements a page has: scripts and styles with their texts, all others with their attributes."""
+    """Elements of a page: scripts and styles with their texts, all others with their attributes."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ def value_of(code: int, bits: int) -> int:
 
 
 def window_cells(reader: _Reader, metric: Metric, window_count: int, bits: int = 0) -> list[dict[int, int]]:
-    """Return counts by cell of each window, read one by one."""
+    """Return counts by cell of each window, read value by value."""
     stream = reader.part(f"windows-{metric}")
     lengths = [varint(stream) for _ in range(window_count)]
     cells = []
@@ -112,7 +112,7 @@ def view() -> NetworkView:
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_the_page_holds_each_windows_counts(view: NetworkView, metric: Metric) -> None:
+def test_page_contains_the_counts_of_each_window(view: NetworkView, metric: Metric) -> None:
     reader, network = _Reader(page(view)), view.network
     scale = scale_of(network, metric)
     for window, found in enumerate(window_cells(reader, metric, network.window_count)):
@@ -122,7 +122,7 @@ def test_the_page_holds_each_windows_counts(view: NetworkView, metric: Metric) -
     assert whole_cells(reader, metric) == {cell: counts[cell] for cell in np.flatnonzero(counts)}
 
 
-def test_the_page_holds_edges_and_their_sums(view: NetworkView) -> None:
+def test_page_contains_edges_and_their_sums(view: NetworkView) -> None:
     reader, network = _Reader(page(view)), view.network
     stream = reader.part("totals")
     columns = [[varint(stream) for _ in range(network.edges.height)] for _ in range(4)]
@@ -158,7 +158,7 @@ def test_signed_varints_alternate(values: list[int]) -> None:
 
 @given(st.lists(st.integers(0, 2**61), min_size=1, max_size=30), st.integers(2, 20))
 @settings(max_examples=examples(100), deadline=None)
-def test_codes_keep_leading_digits_and_order(values: list[int], bits: int) -> None:
+def test_codes_preserve_leading_digits_and_order(values: list[int], bits: int) -> None:
     values = sorted(values)
     codes = data.codes(np.array(values, dtype=np.int64), bits).tolist()
     assert codes == sorted(codes)
@@ -170,7 +170,7 @@ def test_codes_keep_leading_digits_and_order(values: list[int], bits: int) -> No
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 50)), max_size=40))
 @settings(max_examples=examples(60), deadline=None)
-def test_runs_sum_what_is_alike(rows: list[tuple[int, int]]) -> None:
+def test_runs_sum_values_of_equal_keys(rows: list[tuple[int, int]]) -> None:
     numbers, values = (np.array([row[place] for row in rows], dtype=np.int64) for place in (0, 1))
     runs = data.Runs.of(numbers)
     plain: dict[int, list[int]] = {}
@@ -181,10 +181,10 @@ def test_runs_sum_what_is_alike(rows: list[tuple[int, int]]) -> None:
     assert runs.most(values.astype(np.float64)).tolist() == [max(plain[key]) for key in sorted(plain)]
 
 
-# ---- a page that would be too large
+# ---- pages above the size limit
 
 
-def test_details_only_ever_lose() -> None:
+def test_detail_decreases_monotonically() -> None:
     steps = list(data.details(64, 100))
     assert steps[0] == data.Detail()
     factors = [step.window_factor for step in steps]
@@ -194,13 +194,13 @@ def test_details_only_ever_lose() -> None:
     assert kept[-1] == 1
 
 
-def test_a_small_page_says_nothing_of_less(view: NetworkView) -> None:
+def test_small_page_has_full_detail(view: NetworkView) -> None:
     about = _Reader(page(view)).about
     assert about["coarser"] == []
     assert about["windowEdges"] == view.network.window_edges_s.tolist()
 
 
-def test_a_page_within_bounds_keeps_the_whole_run_exact(view: NetworkView) -> None:
+def test_page_within_the_size_limit_keeps_exact_totals(view: NetworkView) -> None:
     full = page(view)
     parts = [text for _, attributes, text in _Reader(full).raw if (attributes.get("id") or "").startswith("part-")]
     fixed = len(full) - sum(map(len, parts))
@@ -215,7 +215,7 @@ def test_a_page_within_bounds_keeps_the_whole_run_exact(view: NetworkView) -> No
         assert whole_cells(reader, metric) == {cell: counts[cell] for cell in np.flatnonzero(counts)}
 
 
-def test_windows_that_are_taken_together_are_summed(view: NetworkView) -> None:
+def test_merged_windows_are_sums(view: NetworkView) -> None:
     detail = data.Detail(window_factor=5, slot_factor=3)
     network = view.network
     counts = data.slot_counts_of(network)[0]
@@ -230,7 +230,7 @@ def test_windows_that_are_taken_together_are_summed(view: NetworkView) -> None:
         assert sum(sums[end - lengths[place] : end]) == exact
 
 
-def test_the_strongest_edges_are_left_last(view: NetworkView) -> None:
+def test_strongest_edges_are_kept_under_the_size_limit(view: NetworkView) -> None:
     reader = _Reader(page(view, 1000))
     assert sum(hop["edgeCount"] for hop in reader.about["hops"]) == 1
     assert "1 of 24 edges" in reader.about["coarser"][0]
@@ -238,7 +238,7 @@ def test_the_strongest_edges_are_left_last(view: NetworkView) -> None:
     assert varint(reader.part("totals")) == strongest
 
 
-def test_kept_edges_are_numbered_anew() -> None:
+def test_kept_edges_are_renumbered() -> None:
     rows = pl.DataFrame({"edge": [0, 1, 2, 2, 5], "count": [1, 2, 3, 4, 5]}, schema_overrides={"edge": pl.Int32})
     found = data.renumbered(rows, np.array([1, 2, 5]), 6)
     assert found.rows() == [(0, 2), (1, 3), (1, 4), (2, 5)]
@@ -248,7 +248,7 @@ def test_kept_edges_are_numbered_anew() -> None:
 # ---- the file
 
 
-def test_the_same_view_gives_the_same_bytes(view: NetworkView, tmp_path: Path) -> None:
+def test_page_is_deterministic(view: NetworkView, tmp_path: Path) -> None:
     write_page(view, tmp_path / "one.html")
     write_page(views.small_view(), tmp_path / "other.html")
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "other.html").read_bytes()
@@ -256,7 +256,7 @@ def test_the_same_view_gives_the_same_bytes(view: NetworkView, tmp_path: Path) -
     assert (tmp_path / "one.html").stat().st_size < MOST_BYTES
 
 
-def test_the_policy_allows_the_pages_own_script_and_style_alone(view: NetworkView) -> None:
+def test_policy_allows_only_the_script_and_style_of_the_page(view: NetworkView) -> None:
     reader = _Reader(page(view))
     policy = next(
         attributes["content"] or "" for name, attributes in reader.elements if attributes.get("http-equiv") is not None
@@ -272,7 +272,7 @@ def test_the_policy_allows_the_pages_own_script_and_style_alone(view: NetworkVie
     assert "unsafe" not in policy
 
 
-def test_the_page_asks_for_nothing_and_runs_no_text(view: NetworkView) -> None:
+def test_page_loads_no_resource_and_evaluates_no_text(view: NetworkView) -> None:
     reader = _Reader(page(view))
     asks = {"src", "href", "srcset", "action", "data", "poster", "style"}
     assert [one for one in reader.elements if asks & set(one[1]) or any(name.startswith("on") for name in one[1])] == []
@@ -290,7 +290,7 @@ def test_the_page_asks_for_nothing_and_runs_no_text(view: NetworkView) -> None:
         assert word not in script, word
 
 
-def test_texts_of_logs_are_data() -> None:
+def test_texts_of_logs_are_stored_as_data() -> None:
     layers = (
         Layer("rank", pl.Series([QUOTES, "1\u202e2", "x" * 1000])),
         Layer("host", pl.Series([EVIL])),
@@ -316,7 +316,7 @@ def test_texts_of_logs_are_data() -> None:
     assert re.search(r"<title>.*</title>", content.decode()) is not None
 
 
-def test_patterns_of_the_table_are_read_too(view: NetworkView) -> None:
+def test_patterns_of_the_table_are_accepted(view: NetworkView) -> None:
     rows = view.patterns.with_columns(
         pl.lit(1.5).alias("window_start_s"), pl.lit(2.5).alias("window_end_s"), pl.lit('["3"]').alias("cause_nodes")
     ).drop("first_window", "last_window")
@@ -328,7 +328,7 @@ def test_patterns_of_the_table_are_read_too(view: NetworkView) -> None:
 
 
 @pytest.mark.parametrize("layer_count", [2, 3, 4])
-def test_any_number_of_layers(layer_count: int) -> None:
+def test_page_supports_any_number_of_layers(layer_count: int) -> None:
     shape = views.Shape()
     layers = (*views.layers_of(shape), views.labelled("disk", 5))[:layer_count]
     transfers = views.transfers_of(shape)
@@ -342,7 +342,7 @@ def test_any_number_of_layers(layer_count: int) -> None:
     assert len(about["timeline"][0]) == layer_count - 1
 
 
-def test_times_that_nobody_knows() -> None:
+def test_unknown_times_have_no_cells() -> None:
     shape = views.Shape()
     unknown = tuple(
         Transfers(part.hop, part.source, part.target, part.at_s, np.full_like(part.at_s, np.nan), part.size_bytes,

@@ -1,4 +1,4 @@
-"""The picture of a network: what is rare is seen, what is said is true, nothing is blank, bad names do no harm."""
+"""The picture of a network: visible outliers, exact texts, explained empty pictures, and safe names."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def layer(name: str, count: int, label: str = "{}") -> Layer:
 def network(
     layers: Sequence[Layer], time_s: float | None = 0.01, slow: Sequence[int] = (), count: int = 200, windows: int = 4
 ) -> Network:
-    """Requests of all nodes in turn, of 0.01 s; those of slow nodes take 100 times as long."""
+    """Requests of all nodes in turn, of 0.01 s; requests of slow nodes take 100 times as long."""
     counter = EdgeCounter(tuple(layers), ("latency",) * (len(layers) - 1), np.linspace(0.0, 8.0, windows + 1))
     nodes = [one.node_count for one in layers]
     if all(nodes):
@@ -84,7 +84,7 @@ def composed(one: NetworkView) -> Figure:
 
 
 def painted(one: NetworkView, few_nodes: int = 0) -> Figure:
-    """The figure, as rings however few its nodes are; else as matrices of fewer nodes than these."""
+    """The figure, drawn as rings, or as matrices if it has fewer nodes than `few_nodes`."""
     with patch("iosig.reports.networks.view.FEW_NODES", few_nodes):
         return figure_of(draw(one))
 
@@ -109,8 +109,8 @@ def straight(levels: np.ndarray, width: float = 1.0) -> HopEdges:
     return HopEdges(angles, angles, 0.9, 0.3, levels.astype(np.int16), colors(0, is_dark=False), width)
 
 
-def test_values_lie_outward() -> None:
-    """One edge to the right of the centre, of three slots: the outermost third is the highest value."""
+def test_high_values_are_drawn_outward() -> None:
+    """An edge to the right of the centre, of three slots: the outermost third is the highest value."""
     hop = replace(
         straight(np.array([[-1, 0, 255]]), 3.0), began_angles=np.full(1, np.pi / 2), ceased_angles=np.full(1, np.pi / 2)
     )
@@ -137,13 +137,13 @@ def test_edges_stay_between_their_rings() -> None:
 
 
 @pytest.mark.parametrize("edge_count", [256, 20_000])
-def test_one_outlier_among_many_edges_is_seen(edge_count: int) -> None:
-    """More edges than pixels around: the only value at the very edge is there, in its full colour."""
+def test_single_outlier_among_many_edges_is_visible(edge_count: int) -> None:
+    """With more edges than pixels around, the single value at the edge keeps its full colour."""
     levels = np.full((edge_count, 50), -1)
     levels[:, 20] = 255
     levels[edge_count // 3, 49] = 0
     image = edge_image([straight(levels)], 300, GREY)
-    # few are told by a dark blue, and nothing else is
+    # Only low counts are dark blue.
     is_few = (np.abs(image[..., :3].astype(int) - colors(0, is_dark=False)[0]).sum(axis=2) < 200) & (
         image[..., 3] > 100
     )
@@ -152,7 +152,7 @@ def test_one_outlier_among_many_edges_is_seen(edge_count: int) -> None:
     assert (reach > 0.87).any()
 
 
-def test_more_transfers_go_before_fewer_whatever_the_order_of_edges() -> None:
+def test_edges_with_more_transfers_are_drawn_on_top_in_any_order() -> None:
     levels = np.array([[10], [200], [90]])
     for order in ([0, 1, 2], [2, 1, 0]):
         hop = replace(straight(levels[order]), began_angles=np.zeros(3), ceased_angles=np.zeros(3))
@@ -161,12 +161,12 @@ def test_more_transfers_go_before_fewer_whatever_the_order_of_edges() -> None:
         assert shown == {tuple(hop.colors[200].tolist())}
 
 
-def test_no_edges_are_clear() -> None:
+def test_image_without_edges_is_transparent() -> None:
     assert not edge_image([straight(np.empty((0, 1)))], 20, GREY).any()
     assert not edge_image([], 20, GREY).any()
 
 
-def test_very_many_edges_take_bounded_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_edge_points_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iosig.reports.networks.edges._MOST_POINTS", 1000)
     levels = np.full((500, 10), -1)
     levels[250, 9] = 0
@@ -178,7 +178,7 @@ def test_very_many_edges_take_bounded_work(monkeypatch: pytest.MonkeyPatch) -> N
 # ---- the picture
 
 
-def test_slow_rank_is_seen_at_the_edge_of_the_circle() -> None:
+def test_slow_rank_is_visible_at_the_edge_of_the_circle() -> None:
     image = edges_of(painted(view(SMALL)))
     radius = image.shape[0] // 2
     down, across = np.nonzero(image[..., 3])
@@ -202,25 +202,25 @@ def test_each_metric_is_drawn(metric: str) -> None:
 @pytest.mark.parametrize(
     "counts", one_in(3, zip([(1, 1), (4, 1), (64, 5), (9, 7, 5, 3, 2), (300, 20, 41), (8192, 32, 8), (30, 12, 6, 2)]))
 )
-def test_networks_of_any_size(counts: tuple[int, ...]) -> None:
+def test_networks_of_any_size_are_drawn(counts: tuple[int, ...]) -> None:
     one = network([layer(f"layer{number}", count, f"n{number}-{{}}") for number, count in enumerate(counts)])
     figure = painted(view(one))
     assert len(edges_of(figure)[..., 3].nonzero()[0]) > 20
     assert len(disc(figure).texts) < 400
 
 
-def test_sixty_five_thousand_ranks_in_groups() -> None:
+def test_65536_ranks_are_drawn_in_groups() -> None:
     labels = pl.Series([f"{first}-{first + 7}" for first in range(0, 65536, 8)])
     one = network([Layer("rank", labels, 8, 65536), layer("host", 16), layer("target", 4)], count=8192)
     figure = composed(view(one))
     assert "65,536 ranks in 8,192 groups" in " ".join(texts(figure))
-    # round numbers
+    # Labels are round numbers.
     assert {"0", "2048", "4096"} <= set(texts(disc(figure)))
 
 
 @pytest.mark.parametrize("count", one_in(3, [3, 60, 192, 1000, 1024]))
 @pytest.mark.parametrize("label", ["{}", "a-host-{}.example"])
-def test_names_around_the_circle_lie_apart(count: int, label: str) -> None:
+def test_names_around_the_circle_do_not_overlap(count: int, label: str) -> None:
     one = network([layer("rank", count, label), layer("host", 1)])
     with style.drawn_in():
         figure = panels.blank((12.2, 12.2))
@@ -245,14 +245,14 @@ def test_names_on_rings_are_upright() -> None:
     assert all(angle <= 90.001 or angle >= 269.999 for angle in turned.values())
 
 
-def test_idle_nodes_are_lighter() -> None:
+def test_idle_nodes_are_drawn_lighter() -> None:
     one = replace(SMALL, edges=SMALL.edges, totals=SMALL.totals.filter(pl.col("edge") > 0))
     faces = np.concatenate([found.get_facecolor() for found in disc(composed(view(one))).collections[:1]])
     shades = {tuple(shade) for shade in faces.tolist()}
     assert len(shades) == 2
 
 
-def test_selected_time_alone_is_counted() -> None:
+def test_only_the_selected_time_is_counted() -> None:
     whole, part = (painted(view(SMALL, windows=windows)) for windows in (None, (0, 1)))
     assert "the whole run" in texts(whole)[1]
     assert "0 s to 2 s of the run" in texts(part)[1]
@@ -261,7 +261,7 @@ def test_selected_time_alone_is_counted() -> None:
     assert (shaded.x0, shaded.x1) == pytest.approx((0.0, 2.0))
 
 
-def test_timeline_fades_from_the_mean_to_the_least_and_the_most() -> None:
+def test_timeline_fades_from_the_mean_to_minimum_and_maximum() -> None:
     timeline = composed(view(SMALL)).axes[-2]
     strength = np.asarray(timeline.images[0].get_array())[..., 3].astype(int)
     column = strength[:, strength.max(axis=0).argmax()]
@@ -269,7 +269,7 @@ def test_timeline_fades_from_the_mean_to_the_least_and_the_most() -> None:
     assert (np.diff(column[column.argmax() :]) <= 0).all()
 
 
-# ---- what is said
+# ---- texts
 
 
 def patterns(**fields: object) -> pl.DataFrame:
@@ -285,7 +285,7 @@ def patterns(**fields: object) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("causes", [["5", "7"], json.dumps(["5", "7"])])
-def test_patterns_are_told_with_their_causes(causes: object) -> None:
+def test_patterns_are_described_with_their_causes(causes: object) -> None:
     figure = composed(view(SMALL, patterns=patterns(cause_nodes=causes)))
     told = " ".join(texts(figure))
     assert "outlier: high at few ranks; foremost 5, 7" in re.sub(r"\s+", " ", told)
@@ -293,7 +293,7 @@ def test_patterns_are_told_with_their_causes(causes: object) -> None:
     assert len(marked) == 1
 
 
-def test_patterns_of_windows_and_other_metrics_are_not_told() -> None:
+def test_patterns_of_windows_and_other_metrics_are_omitted() -> None:
     assert pattern_texts(SMALL, patterns(is_whole_run=False), "time") == []
     assert pattern_texts(SMALL, patterns(metric="size"), "time") == []
     assert pattern_texts(SMALL, patterns(hop=2), "time") == []
@@ -316,7 +316,7 @@ def test_bottlenecks_have_red_circles() -> None:
     assert "rank 0: 2 GB, the median is 1 MB" in texts(figure)
 
 
-def test_special_slots_are_named() -> None:
+def test_special_slots_have_labels() -> None:
     counter = EdgeCounter((layer("rank", 2), layer("host", 1)), ("latency",), np.array([0.0, 1.0]))
     values = np.array([-1.0, 0.0, 0.001, 1.0])
     nodes, nan = np.array([0, 1, 0, 1]), np.full(4, np.nan)
@@ -333,7 +333,7 @@ def test_special_slots_are_named() -> None:
         (network([layer("rank", 0), layer("host", 0)]), {}, "Nothing went between ranks and hosts."),
     ],
 )
-def test_nothing_to_see_is_said(one: Network, fields: dict[str, object], told: str) -> None:
+def test_empty_pictures_explain_the_reason(one: Network, fields: dict[str, object], told: str) -> None:
     assert told in texts(disc(composed(view(one, **fields))))
 
 
@@ -343,7 +343,7 @@ def test_nothing_to_see_is_said(one: Network, fields: dict[str, object], told: s
 HOSTILE = ["$\\frac{1}{0}$", "\x1b[31mred\x00", "<img src=x onerror=alert(1)>", "n" * 5000, "\u202egpj.exe", ""]
 
 
-def test_hostile_names_are_drawn_as_they_are(tmp_path: Path) -> None:
+def test_hostile_names_are_drawn_literally(tmp_path: Path) -> None:
     ranks = Layer("rank$^{$\n", pl.Series(HOSTILE))
     hosts = Layer("<b>" + "h" * 3000, pl.Series(HOSTILE[::-1]))
     one = view(network([ranks, hosts]), notes=("\x07bell $x^$",) * 90, patterns=patterns(cause_nodes=HOSTILE))
@@ -364,7 +364,7 @@ def test_any_names_are_drawn(labels: list[str], name: str) -> None:
     figure.draw_without_rendering()
 
 
-def test_names_without_what_all_have() -> None:
+def test_common_parts_of_names_are_removed() -> None:
     assert distinct(["nid00012.lan", "nid00034.lan"]) == ["00012", "00034"]
     assert distinct(["a", "b"]) == ["a", "b"]
     assert distinct(["c36n01", "c36n02"]) == ["01", "02"]
@@ -376,7 +376,7 @@ def test_names_without_what_all_have() -> None:
 # ---- numbers
 
 
-def test_values_have_units() -> None:
+def test_values_are_formatted_with_units() -> None:
     assert value_text("time", 0.0025) == "2.5 ms"
     assert value_text("time", 3e-7) == "300 ns"
     assert value_text("time", 7200.0) == "7.2e+03 s"
@@ -386,7 +386,7 @@ def test_values_have_units() -> None:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.floats(1e-300, 1e300), st.floats(1.0, 1e300), st.integers(3, 9))
-def test_ticks_are_few_and_within(low: float, ratio: float, most: int) -> None:
+def test_ticks_are_few_and_within_the_range(low: float, ratio: float, most: int) -> None:
     high = min(low * ratio, 1e305)
     ticks = log_ticks(low, high, most)
     assert 1 <= len(ticks) <= most
@@ -398,7 +398,7 @@ def test_ticks_are_few_and_within(low: float, ratio: float, most: int) -> None:
 @pytest.mark.parametrize(
     ("low", "high"), [(0.92e6, 1.45e6), (9.29e-3, 11.1e-3), (1.0, 2.0), (5.0, 5.0001), (1.0, 81.0)]
 )
-def test_ticks_do_not_crowd(low: float, high: float) -> None:
+def test_ticks_are_well_separated(low: float, high: float) -> None:
     ticks = log_ticks(low, high, 4)
     assert (np.diff(np.log(ticks)) >= np.log(high / low) / 4 * 0.999).all()
 
@@ -406,11 +406,11 @@ def test_ticks_do_not_crowd(low: float, high: float) -> None:
 @pytest.mark.parametrize(
     ("value", "text"), [(999.9e-6, "1 ms"), (999.4e-6, "999 µs"), (1e-3, "1 ms"), (0.0, "0 s"), (59.0, "59 s")]
 )
-def test_values_are_in_the_unit_of_what_is_shown(value: float, text: str) -> None:
+def test_unit_is_chosen_after_rounding(value: float, text: str) -> None:
     assert value_text("time", value) == text
 
 
-def test_a_ring_without_nodes_has_no_names() -> None:
+def test_ring_without_nodes_has_no_labels() -> None:
     nothing = np.empty(0)
     with style.drawn_in():
         axes = panels.blank((2, 2)).add_axes((0, 0, 1, 1))
@@ -420,14 +420,14 @@ def test_a_ring_without_nodes_has_no_names() -> None:
     assert not axes.texts
 
 
-def test_of_groups_the_first_member_is_named() -> None:
+def test_groups_are_labelled_by_their_first_member() -> None:
     named = radial_labels._first_members(
         Layer("host", pl.Series(["0-15", "nid1 to nid16", "a\nto b to c", "plain"]), group_size=16)
     )
     assert named.to_list() == ["0", "nid1", "a\nto b", "plain"]
 
 
-def test_the_last_name_does_not_touch_the_first() -> None:
+def test_last_label_does_not_touch_the_first() -> None:
     assert radial_labels._named_places(10, 3).tolist() == [0, 3, 6]
     assert radial_labels._named_places(9, 3).tolist() == [0, 3, 6]
     assert radial_labels._named_places(5, 1).tolist() == [0, 1, 2, 3, 4]
@@ -435,7 +435,7 @@ def test_the_last_name_does_not_touch_the_first() -> None:
 
 
 @pytest.mark.parametrize(("time_s", "said"), [(0.0, "all values are 0"), (-1.0, "no values are above 0")])
-def test_a_timeline_without_lengths_says_so(time_s: float, said: str) -> None:
+def test_timeline_without_lengths_explains_the_reason(time_s: float, said: str) -> None:
     figure = composed(view(network([layer("rank", 16), layer("host", 4)], time_s=time_s)))
     assert said in [text for axes in figure.axes for text in texts(axes)]
 
@@ -445,11 +445,11 @@ def test_a_timeline_without_lengths_says_so(time_s: float, said: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", one_in(2, ["png", "svg"]))
-def test_draws_the_same_picture_twice(kind: str, tmp_path: Path) -> None:
+def test_picture_is_deterministic(kind: str, tmp_path: Path) -> None:
     assert_drawn_alike(draw(view(SMALL, notes=("A note.",), patterns=patterns())), tmp_path, kind)
 
 
-def test_svg_has_edges_as_pixels_and_the_rest_as_lines(tmp_path: Path) -> None:
+def test_svg_has_edges_as_pixels_and_other_parts_as_paths(tmp_path: Path) -> None:
     one = network([layer("rank", 2048), layer("host", 32), layer("target", 8)], count=2048)
     draw(view(one)).write(tmp_path / "a.svg")
     content = (tmp_path / "a.svg").read_text()
@@ -458,13 +458,13 @@ def test_svg_has_edges_as_pixels_and_the_rest_as_lines(tmp_path: Path) -> None:
     assert len(content) < 3_000_000
 
 
-# ---- who is slow
+# ---- slow nodes
 
 
 SLOW = (SlowNodes("rank", 16, 2, ("5", "7"), (100.0, 2.5)), SlowNodes("host", 4, 0, ("nid00001",), (1.2,)))
 
 
-def test_who_is_slow_leads_and_most_are_told_as_most() -> None:
+def test_slow_nodes_are_listed_before_patterns_of_most_nodes() -> None:
     rows = [
         {
             "hop": hop,
@@ -486,7 +486,7 @@ def test_who_is_slow_leads_and_most_are_told_as_most() -> None:
     assert told.index("Slow: times over their layer's median") < told.index("Patterns of most, whole run")
 
 
-def test_the_slowest_have_their_names_beside_their_nodes() -> None:
+def test_slowest_nodes_are_labelled_at_their_place() -> None:
     figure = composed(view(SMALL, slow=SLOW))
     named = [text for text in disc(figure).texts if "\u00d7" in text.get_text()]
     assert {text.get_text() for text in named} <= {"rank 5 \u00d7 100", "rank 7 \u00d7 2.50"}
@@ -502,7 +502,7 @@ def test_the_slowest_have_their_names_beside_their_nodes() -> None:
 FEW = network([layer("rank", 8), layer("host", 3, "nid0000{}"), layer("target", 2, "OST {}")], slow=[5])
 
 
-def test_fewer_than_sixteen_nodes_are_a_matrix_of_means() -> None:
+def test_fewer_than_sixteen_nodes_are_drawn_as_a_matrix_of_means() -> None:
     one = view(FEW, slow=(SlowNodes("rank", 8, 1, ("5",), (100.0,)),))
     assert one.is_small
     assert not view(SMALL).is_small, "sixteen ranks"
@@ -519,8 +519,8 @@ def test_fewer_than_sixteen_nodes_are_a_matrix_of_means() -> None:
     assert ranks.get_title(loc="left") == "ranks (rows) to hosts (columns): mean latency"
 
 
-def test_only_the_selected_time_is_in_a_matrix() -> None:
-    # the last window has no transfers
+def test_matrix_contains_only_the_selected_time() -> None:
+    # The last window has no transfers.
     assert not view(FEW, windows=(3, 4)).is_small
     whole, half = (mean_values(view(FEW, metric="size", windows=ends), 1) for ends in ((0, 4), (0, 1)))
     assert np.isfinite(half).sum() <= np.isfinite(whole).sum()

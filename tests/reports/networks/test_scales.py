@@ -1,4 +1,4 @@
-"""Scales of networks: slots that cover what occurs, and counts that lose nothing."""
+"""Scales of networks: slots cover all values, and counts by slot are complete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BEHIND_LEAST = 1 << 15
 
 
 def network(times: Sequence[float], source: Sequence[int] | None = None, window_count: int = 4) -> Network:
-    """Return a network whose transfers happen one after the other, all over its windows."""
+    """Return a network whose transfers occur at even intervals in all its windows."""
     count = len(times)
     ranks, hosts = (Layer(name, pl.Series([str(node) for node in range(3)])) for name in ("rank", "host"))
     counting = EdgeCounter((ranks, hosts), ("service_time",), window_edges(0.0, max(count, 1), window_count))
@@ -35,7 +35,7 @@ def slot(scale: Scale, value: float) -> int:
     return int(scale.slot_of_bin[int(bin_numbers(np.array([value]))[0]) + BEHIND_LEAST])
 
 
-def test_slots_rise_from_negative_and_zero() -> None:
+def test_slots_are_in_order_from_negative_and_zero() -> None:
     scale = scale_of(network([-1.0, 0.0, 1.0, 2.0, 3.9]), "time")
     assert (scale.has_negative, scale.has_zero, scale.special_count, scale.bins_per_slot) == (True, True, 2, 1)
     assert scale.slot_count == 2 + 8
@@ -45,13 +45,13 @@ def test_slots_rise_from_negative_and_zero() -> None:
     assert (scale.lowest_values[2], scale.highest_values[-1]) == (1.0, 4.0)
 
 
-def test_special_slots_only_where_there_is_such_a_value() -> None:
+def test_special_slots_exist_only_for_occurring_values() -> None:
     for times, expected in (([1.0], (False, False, 1)), ([0.0, 1.0], (False, True, 2)), ([-1.0], (True, False, 1))):
         scale = scale_of(network(times), "time")
         assert (scale.has_negative, scale.has_zero, scale.slot_count) == expected
 
 
-def test_a_wide_range_takes_several_bins_to_a_slot() -> None:
+def test_wide_range_has_several_bins_per_slot() -> None:
     scale = scale_of(network([1e-6, 1e6]), "time")
     assert scale.slot_count <= 48
     assert scale.bins_per_slot == 4
@@ -59,7 +59,7 @@ def test_a_wide_range_takes_several_bins_to_a_slot() -> None:
     assert scale.highest_values[-1] > 1e6
 
 
-def test_nothing_known() -> None:
+def test_scale_of_unknown_values_is_empty() -> None:
     empty = network([np.nan])
     scale = scale_of(empty, "time")
     assert scale.slot_count == 0
@@ -68,16 +68,16 @@ def test_nothing_known() -> None:
     assert slot_counts(network([]), scale_of(network([]), "size")).shape == (0, 0)
 
 
-def test_a_scale_needs_room() -> None:
+def test_scale_needs_at_least_three_slots() -> None:
     with pytest.raises(ValueError, match="3 slots at least"):
         scale_of(network([1.0]), "time", 2)
 
 
-def test_other_metrics_have_other_scales() -> None:
+def test_each_metric_has_a_separate_scale() -> None:
     assert scale_of(network([1.0, 2.0]), "size").slot_count == 0
 
 
-def test_counts_by_edge_and_slot() -> None:
+def test_counts_are_given_by_edge_and_slot() -> None:
     given_network = network([1.0, 1.0, 2.0, 0.0], source=[0, 2, 2, 2], window_count=2)
     scale = scale_of(given_network, "time")
     assert slot_counts(given_network, scale).tolist() == [[0, 1, 0, 0, 0, 0], [1, 1, 0, 0, 0, 1]]
@@ -91,7 +91,7 @@ def test_counts_by_edge_and_slot() -> None:
     most=st.integers(3, 60),
     seed=st.integers(0, 9),
 )
-def test_every_value_lies_in_its_slot(times: list[float], most: int, seed: int) -> None:
+def test_every_value_is_in_its_slot(times: list[float], most: int, seed: int) -> None:
     source = np.random.default_rng(seed).integers(0, 3, len(times))
     with np.errstate(over="ignore"):
         given_network = network(times, source.tolist())
@@ -111,14 +111,14 @@ def test_every_value_lies_in_its_slot(times: list[float], most: int, seed: int) 
     assert sparse.equals(sparse.sort("window", "edge", "slot"))
 
 
-def test_bins_beyond_the_scale_lie_at_its_ends() -> None:
+def test_bins_beyond_the_scale_are_in_its_end_slots() -> None:
     scale = scale_of(network([1.0, 4.0]), "time")
     assert [slot(scale, value) for value in (1e-9, 1e9, 0.0, -1.0)] == [0, scale.slot_count - 1, 0, 0]
     assert scale.slot_of_bin.min() >= 0
     assert scale.slot_of_bin.max() < scale.slot_count
 
 
-def test_the_largest_numbers_have_a_slot_that_ends() -> None:
+def test_slot_of_the_largest_numbers_is_finite() -> None:
     scale = scale_of(network([1.7e308]), "time")
     assert np.isfinite(scale.highest_values).all()
     assert scale.highest_values[0] >= 1.7e308

@@ -1,4 +1,4 @@
-"""The picture of a search for a period: whole for any signal, honest about gaps, and nobody's formula."""
+"""The picture of a period search: any signal is drawn, gaps are marked, and names are literal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def square(count: int, period: int, burst: int, rate: float = 2e9) -> np.ndarray
 
 
 def answer(outcome: str, period_s: float = math.nan, window: tuple[float, float] = (0.0, math.inf)) -> Detections:
-    """Return one signal's answer, without candidates."""
+    """Return the detection of a single signal, without candidates."""
     one = [np.array([value]) for value in (1 / period_s, math.nan, window[0], window[1], math.nan)]
     return Detections(np.array([outcome]), *one, Candidates.empty(1))
 
@@ -64,14 +64,14 @@ def words(figure: Figure) -> list[str]:
 # ---- the file
 
 
-def test_draws_a_picture(tmp_path: Path) -> None:
+def test_picture_is_written_with_the_expected_size(tmp_path: Path) -> None:
     target = tmp_path / "deep" / "a.png"
     draw(seen(square(300, 20, 2), 20.0)).write(target)
     assert imread(target).shape[:2] == (1200, 1320)
     assert [path.name for path in target.parent.iterdir()] == ["a.png"]
 
 
-def test_is_of_one_signal() -> None:
+def test_view_requires_a_single_signal() -> None:
     two = EvenSignals(np.zeros((2, 5)), np.ones(2), np.zeros(2))
     with pytest.raises(ValueError, match="one signal"):
         PeriodView("", "", "", two, "no_io", math.nan, math.nan, math.nan, 0.0, 5.0)
@@ -82,7 +82,7 @@ def test_is_of_one_signal() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 5_000])
 @pytest.mark.parametrize("kind", ["constant", "missing", "nothing", "infinite"])
-def test_draws_any_signal(count: int, kind: str) -> None:
+def test_any_signal_is_drawn(count: int, kind: str) -> None:
     values = {
         "constant": np.full(count, 7e13),
         "missing": np.full(count, np.nan),
@@ -97,14 +97,14 @@ def test_draws_any_signal(count: int, kind: str) -> None:
     ("rate", "hz", "start_s"),
     [(5e-323, 1e-307, 1e308), (1e307, 1e300, 0.0), (1e-200, 1e-307, -1e308), (1e20, 1e6, 1e308), (1e-3, 1e-12, 1e9)],
 )
-def test_draws_sizes_of_any_kind(rate: float, hz: float, start_s: float) -> None:
+def test_extreme_rates_and_times_are_drawn(rate: float, hz: float, start_s: float) -> None:
     signals = EvenSignals.from_samples(square(100, 10, 2, rate), hz, start_s)
     view = view_of(signals, answer("periodic", 10 / hz, (start_s, math.inf)), title="x", has_utc_clock=True)
     composed(view)
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
-def test_says_why_there_is_no_period(outcome: str) -> None:
+def test_picture_explains_why_no_period_was_found(outcome: str) -> None:
     view = view_of(EvenSignals.from_samples(square(60, 7, 2), 1.0), answer(outcome, 7.0), title="x")
     figure = composed(view)
     assert view.finding in words(figure)
@@ -120,7 +120,7 @@ def test_says_why_there_is_no_period(outcome: str) -> None:
 )
 @example([0.0, 1.3802093805217993e308], 2.0, 0.0, 4.0)
 @example([0.0, 1.3661614495213004e308], 2.0, 0.0, 3.0)
-def test_draws_whatever_is_sampled(values: list[float], hz: float, start_s: float, period_s: float) -> None:
+def test_any_samples_are_drawn(values: list[float], hz: float, start_s: float, period_s: float) -> None:
     signals = EvenSignals.from_samples(np.array(values), hz, start_s)
     outcome = "periodic" if math.isfinite(period_s) else "aperiodic"
     composed(view_of(signals, answer(outcome, period_s, (start_s, start_s + 3 / hz)), title="x"))
@@ -130,7 +130,7 @@ def test_draws_whatever_is_sampled(values: list[float], hz: float, start_s: floa
 
 
 @pytest.mark.slow
-def test_gaps_are_told_and_grey(tmp_path: Path) -> None:
+def test_gaps_are_grey_and_labelled(tmp_path: Path) -> None:
     values = square(100, 10, 2)
     values[30:70] = np.nan
     assert "not measured" in labels(composed(seen(values, 10.0)))
@@ -141,7 +141,7 @@ def test_gaps_are_told_and_grey(tmp_path: Path) -> None:
     assert 0.5 < middle.mean() < 0.85
 
 
-def test_many_periods_get_an_excerpt_that_shows_the_cosine() -> None:
+def test_signal_with_many_periods_has_an_excerpt_with_the_cosine() -> None:
     many, few = composed(seen(square(2000, 10, 2), 10.0)), composed(seen(square(200, 10, 2), 10.0))
     assert (len(many.axes), len(few.axes)) == (4, 3)
     assert "found cosine" in many.axes[1].get_legend_handles_labels()[1]
@@ -150,7 +150,7 @@ def test_many_periods_get_an_excerpt_that_shows_the_cosine() -> None:
     assert high - low == pytest.approx(80 / 60 if "min" in many.axes[1].get_xlabel() else 80)
 
 
-def test_excerpt_is_where_the_period_is() -> None:
+def test_excerpt_lies_within_the_periodic_part() -> None:
     values = np.random.default_rng(2).random(5000) * 1e8
     values[3000:3200] += square(200, 10, 2)
     values[1000] = 1e10
@@ -158,7 +158,7 @@ def test_excerpt_is_where_the_period_is() -> None:
     assert 3000 - 10 <= first < last <= 3200 + 10
 
 
-def test_scale_is_the_same_in_whole_and_excerpt() -> None:
+def test_excerpt_has_the_same_scale_as_the_whole_signal() -> None:
     values = square(5000, 10, 2)
     values[:3000] = np.random.default_rng(3).random(3000) * 9e9
     figure = composed(seen(values, 10.0))
@@ -166,7 +166,7 @@ def test_scale_is_the_same_in_whole_and_excerpt() -> None:
     assert figure.axes[0].get_ylim()[1] > 9
 
 
-def test_periodic_part_is_shaded_and_judged_alone() -> None:
+def test_only_the_periodic_part_is_shaded_and_analyzed() -> None:
     values = np.random.default_rng(4).random(4000) * 3e9
     values[1000:1600] = square(600, 40, 8)
     view = view_of(EvenSignals.from_samples(values, 2.0, 100.0), answer("periodic", 20.0, (600.0, 900.0)), title="x")
@@ -177,7 +177,7 @@ def test_periodic_part_is_shaded_and_judged_alone() -> None:
     assert view.autocorrelation.lag_s[view.autocorrelation.peaks[0]] == pytest.approx(20.0)
 
 
-def test_several_segments_have_a_bar_each(tmp_path: Path) -> None:
+def test_each_of_several_segments_has_a_bar(tmp_path: Path) -> None:
     values = np.concatenate([square(800, 20, 3), square(1200, 110, 12)])
     columns = [np.array(each) for each in ([0.0, 800.0, 820.0], [790.0, 2000.0, 1990.0], [0.05, 1 / 110, 1 / 9])]
     rest = [np.ones(3) for _ in range(5)]
@@ -196,7 +196,7 @@ def test_several_segments_have_a_bar_each(tmp_path: Path) -> None:
     assert not composed(view_of(EvenSignals.from_samples(values, 1.0), told, title="x", segments=one)).axes[0].texts
 
 
-def test_late_clocks_are_told_from_the_start() -> None:
+def test_times_are_relative_to_the_start_of_the_signal() -> None:
     signals = EvenSignals.from_samples(square(100, 10, 2), 0.1, 1518184380.0)
     found = ftio.detect(signals)
     utc = composed(view_of(signals, found, title="x", has_utc_clock=True)).axes[0]
@@ -206,11 +206,11 @@ def test_late_clocks_are_told_from_the_start() -> None:
     assert utc.get_xlim() == (0.0, pytest.approx(1000 / 60))
 
 
-# ---- what was found
+# ---- results
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 240), (60, 180)])
-def test_cosine_is_the_one_in_the_signal(first: int, last: int) -> None:
+def test_cosine_fits_the_signal_despite_gaps(first: int, last: int) -> None:
     at = np.arange(240)
     values = 5e6 + 2e6 * np.cos(2 * np.pi * at / 24 + 0.7)
     values[[10, 70, 71, 200]] = np.nan
@@ -224,7 +224,7 @@ def test_cosine_is_the_one_in_the_signal(first: int, last: int) -> None:
     assert cosines.at(at[known].astype(float), 1.0) == pytest.approx(values[known])
 
 
-def test_cosine_is_the_dfts_own_where_nothing_is_missing() -> None:
+def test_cosine_equals_the_dft_if_no_sample_is_missing() -> None:
     signals = EvenSignals.from_samples(np.random.default_rng(5).random(100) + square(100, 10, 3, 5.0), 1.0)
     found = ftio.detect(signals)
     view = view_of(signals, found, title="x")
@@ -232,7 +232,7 @@ def test_cosine_is_the_dfts_own_where_nothing_is_missing() -> None:
     assert view.cosines.phase_rad[0] == pytest.approx(found.candidates.phase_rad[0])
 
 
-def test_two_candidates_are_drawn_together() -> None:
+def test_two_candidates_are_drawn_as_their_sum() -> None:
     at = np.arange(400)
     values = 10 + 3 * np.cos(2 * np.pi * at / 40) + 2.9 * np.cos(2 * np.pi * at / 25 + 1)
     signals = EvenSignals.from_samples(values, 1.0)
@@ -241,7 +241,7 @@ def test_two_candidates_are_drawn_together() -> None:
     assert view.cosines.at(at.astype(float), 1.0) == pytest.approx(values)
 
 
-def test_spectrum_and_threshold_are_the_searchs() -> None:
+def test_spectrum_and_threshold_equal_the_search() -> None:
     signals = EvenSignals.from_samples(np.random.default_rng(6).random(200) + square(200, 20, 3, 5.0), 1.0)
     view = view_of(signals, ftio.detect(signals), title="x")
     power = np.abs(np.fft.rfft(signals.bytes_per_s[0])[1:]) ** 2
@@ -251,13 +251,13 @@ def test_spectrum_and_threshold_are_the_searchs() -> None:
     assert {"Z-score of 3", "candidate (1)", "found 20 s"} <= set(labels(composed(view)))
 
 
-def test_candidate_is_marked_on_its_line() -> None:
+def test_candidate_is_marked_at_the_nearest_line() -> None:
     ascending = np.array([1.0, 2.0, 4.0, 8.0])
     assert picture._nearest(ascending, np.array([0.5, 1.4, 1.6, 3.1, 7.0, 99.0])).tolist() == [0, 0, 1, 2, 3, 3]
     assert picture._nearest(np.array([3.0]), np.array([1.0, 5.0])).tolist() == [0, 0]
 
 
-def test_circular_autocorrelation_ends_in_its_middle() -> None:
+def test_circular_autocorrelation_ends_at_half_its_length() -> None:
     view = seen(square(100, 10, 2), 10.0, is_circular=True)
     assert view.autocorrelation.lag_s[-1] == 50
     assert view.autocorrelation.coefficient[[10, 50]] == pytest.approx([1.0, 1.0])
@@ -269,7 +269,7 @@ def test_aperiodic_signal_has_no_cosine() -> None:
     assert not {"found cosine", "one period apart"} & set(labels(composed(view)))
 
 
-def test_real_trace(shared_data: Path) -> None:
+def test_real_trace_is_drawn(shared_data: Path) -> None:
     lines = (shared_data / "tmio" / "8.jsonl").read_text().splitlines()
     bands = [row["write_sync"]["bandwidth"] for row in map(json.loads, lines) if "write_sync" in row]
     began, ceased, rate = (
@@ -293,7 +293,7 @@ def test_real_trace(shared_data: Path) -> None:
         ("\U0001f4a9", "\ufffd"),
     ],
 )
-def test_names_are_shown_as_they_are(text: str, shown: str) -> None:
+def test_control_characters_are_replaced_in_names(text: str, shown: str) -> None:
     assert plain(text) == shown
 
 
@@ -315,7 +315,7 @@ def test_hostile_names_are_drawn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("view", [seen(square(2000, 10, 2), 10.0), seen(np.random.default_rng(8).random(50))])
-def test_no_text_covers_another(view: PeriodView) -> None:
+def test_texts_do_not_overlap(view: PeriodView) -> None:
     figure = composed(view)
     renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
     boxes = [text.get_window_extent(renderer) for text in figure.texts]
@@ -334,7 +334,7 @@ def test_no_text_covers_another(view: PeriodView) -> None:
 @pytest.mark.parametrize(
     ("text", "most", "shown"), [("abcdef", 6, "abcdef"), ("abcdefg", 6, "ab…efg"), ("abcdefgh", 5, "ab…gh")]
 )
-def test_long_names_keep_their_ends(text: str, most: int, shown: str) -> None:
+def test_long_names_keep_both_ends(text: str, most: int, shown: str) -> None:
     assert shortened(text, most) == shown
 
 
@@ -358,16 +358,16 @@ def test_long_names_keep_their_ends(text: str, most: int, shown: str) -> None:
         (1e6, TIMES, "d"),
     ],
 )
-def test_unit_fits_the_size(size: float, units: tuple[object, ...], name: str) -> None:
+def test_unit_fits_the_magnitude(size: float, units: tuple[object, ...], name: str) -> None:
     assert unit_for(size, units, "B/s" if units is RATES else "s").name == name  # type: ignore[arg-type]
 
 
-def test_durations_are_told_exactly() -> None:
+def test_durations_are_exact() -> None:
     assert (duration_text(0.0123), duration_text(780.0)) == ("12.3 ms", "13 min")
     assert (exact_duration_text(20.0), exact_duration_text(3677.5)) == ("20 s", "61.29 min = 3677.5 s")
 
 
-def test_all_methods_have_a_lane_that_says_what_they_say() -> None:
+def test_each_method_has_a_lane_with_its_verdict() -> None:
     values = square(400, 20, 3)
     views = [seen(values, 20.0), seen(values, 40.0), seen(values, 20.2), seen(values)]
     figure = figure_of(picture.draw_all([replace(one, method=f"m{place}") for place, one in enumerate(views)]))
@@ -379,7 +379,7 @@ def test_all_methods_have_a_lane_that_says_what_they_say() -> None:
     assert [tick.get_text() for tick in lanes.get_yticklabels()] == ["m0", "m1", "m2", "m3"]
 
 
-def test_no_cosine_is_drawn_below_zero_and_periods_are_times() -> None:
+def test_cosine_is_not_negative_and_spectrum_axis_has_periods() -> None:
     axes = composed(seen(square(400, 20, 3), 20.0)).axes
     cosine = next(line for line in axes[0].lines if line.get_label() == "found cosine")
     assert np.nanmin(cosine.get_ydata()) >= 0  # type: ignore[arg-type]

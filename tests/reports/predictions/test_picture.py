@@ -1,4 +1,4 @@
-"""The picture of predictions: any number of evaluations, whole and true, and nobody's formula."""
+"""The picture of predictions: any number of evaluations, exact values, and literal names."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def no_warnings() -> Iterator[None]:
 
 
 def rows(periods: list[float | None], gap_s: float = 8.0, run: int = 1, **columns: Any) -> pl.DataFrame:
-    """Return one evaluation a second after each phase's onset; a phase begins every gap."""
+    """Return an evaluation a second after the onset of each phase; phases begin at even intervals."""
     made = []
     for place, period in enumerate(periods):
         onset = place * gap_s
@@ -81,7 +81,7 @@ def labels(figure: Figure) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", sorted(panels.KINDS))
-def test_draws_the_same_picture_twice(kind: str, tmp_path: Path) -> None:
+def test_picture_is_deterministic(kind: str, tmp_path: Path) -> None:
     assert_drawn_alike(draw(PredictionView(rows([None, 8.0, 8.0]))), tmp_path, kind)
 
 
@@ -97,7 +97,7 @@ def test_draws_the_same_picture_twice(kind: str, tmp_path: Path) -> None:
     ],
     ids=["none", "two", "columns", "lengths", "order", "finite"],
 )
-def test_refuses_what_is_not_of_one_input(told: dict[str, Any], reason: str) -> None:
+def test_invalid_views_are_rejected(told: dict[str, Any], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         PredictionView(**({"predictions": rows([8.0])} | told))
 
@@ -106,33 +106,33 @@ def test_refuses_what_is_not_of_one_input(told: dict[str, Any], reason: str) -> 
 
 
 @pytest.mark.parametrize("period", [3e-6, 8.0, 2e5])
-def test_units_fit_the_size(period: float) -> None:
+def test_units_fit_the_magnitude(period: float) -> None:
     figure = composed(PredictionView(rows([period] * 12, period)))
     name = {3e-6: "µs", 8.0: "s", 2e5: "h"}[period]
     assert panel(figure, "Predicted").get_ylabel() == f"period [{name}]"
 
 
 @pytest.mark.parametrize("count", [1, 5000])
-def test_none_is_periodic(count: int) -> None:
+def test_evaluations_without_any_period_are_drawn(count: int) -> None:
     figure = composed(PredictionView(rows([None] * count)))
     assert f"no period in {count:,} evaluation{'s' * (count > 1)}" in words(figure)
     assert "aperiodic" in words(figure)
 
 
-def test_last_of_several_runs() -> None:
+def test_only_the_last_of_several_runs_is_shown() -> None:
     view = PredictionView(pl.concat([rows([8.0] * 4), rows([20.0] * 3, 20.0, run=2)]))
     told = words(composed(view))
     assert any("the last of 2 runs" in text and "3 evaluations" in text for text in told)
 
 
-def test_periods_far_apart_are_on_a_logarithmic_axis() -> None:
+def test_distant_periods_are_on_a_logarithmic_axis() -> None:
     assert panel(composed(PredictionView(rows([8.0] * 5))), "Predicted").get_yscale() == "linear"
     axes = panel(composed(PredictionView(rows([8.0, 8.0, 800.0]))), "Predicted")
     assert axes.get_yscale() == "log"
     assert "5 min" in [text.get_text() for text in axes.get_yticklabels()]
 
 
-def test_tentative_ones_are_hollow() -> None:
+def test_tentative_periods_are_hollow() -> None:
     frame = rows([None, 8.0, 8.0]).with_columns(outcome=pl.Series(["too_short", "tentative", "periodic"]))
     figure = composed(PredictionView(frame))
     hollow = [line for line in panel(figure, "Predicted").lines if line.get_label() == "tentative"]
@@ -141,7 +141,7 @@ def test_tentative_ones_are_hollow() -> None:
     assert "too_short" in words(figure)
 
 
-def test_changes_have_names() -> None:
+def test_changes_are_labelled() -> None:
     changes = pl.Series([None, None, "longer", None, None, "shorter"], dtype=pl.String)
     frame = rows([8.0, 8.0, 16.0, 16.0, 16.0, 8.0]).with_columns(change=changes, change_s=pl.lit(12.0))
     told = words(composed(PredictionView(frame)))
@@ -149,7 +149,7 @@ def test_changes_have_names() -> None:
     assert any("2 changes" in text for text in told)
 
 
-def test_no_extreme_is_lost_among_many() -> None:
+def test_extreme_among_many_evaluations_is_kept() -> None:
     periods: list[float | None] = [8.0] * 9_000
     periods[7_777] = 31.0
     view = PredictionView(rows(periods))
@@ -161,7 +161,7 @@ def test_no_extreme_is_lost_among_many() -> None:
     assert curve.get_xdata()[place] == pytest.approx(run.clock.at(run.at_s[7_777]).item(), rel=0.01)
 
 
-def test_bins_are_as_a_loop_makes_them() -> None:
+def test_bins_match_a_loop_over_evaluations() -> None:
     generator = np.random.default_rng(3)
     at = np.sort(generator.random(4000)) * 90
     values = np.where(generator.random(4000) < 0.5, np.nan, generator.normal(size=4000))
@@ -173,22 +173,22 @@ def test_bins_are_as_a_loop_makes_them() -> None:
         assert (low, high) == (min(known), max(known)) if known else math.isnan(low)
 
 
-# ---- what came
+# ---- observed bursts
 
 
-def test_when_the_next_burst_came() -> None:
+def test_observed_burst_and_gap_follow_each_evaluation() -> None:
     run = evaluations.Run.of(PredictionView(rows([None, 8.0, 10.0])))
     came, gap = run.came()
     assert came.tolist() == pytest.approx([8.0, 16.0, math.nan], nan_ok=True)
     assert gap.tolist() == pytest.approx([8.0, 8.0, math.nan], nan_ok=True)
 
 
-def test_phases_that_were_not_seen_one_by_one_tell_no_gap() -> None:
+def test_phases_that_were_not_observed_singly_have_no_gap() -> None:
     frame = rows([8.0] * 4).with_columns(phase_count=pl.Series([1.0, 2.0, 5.0, 6.0]))
     assert evaluations.Run.of(PredictionView(frame)).gaps_s.tolist() == pytest.approx([8.0, math.nan, 8.0], nan_ok=True)
 
 
-def test_errors_are_shares_of_the_true_gap() -> None:
+def test_errors_are_relative_to_the_true_gap() -> None:
     view = PredictionView(rows([10.0] * 3))
     errors = picture._errors(evaluations.Run.of(view))
     assert errors[:, 0].tolist() == pytest.approx([0.125, 0.25, 0.5])
@@ -200,7 +200,7 @@ def test_errors_are_shares_of_the_true_gap() -> None:
     )
 
 
-def test_phases_and_gaps_are_written() -> None:
+def test_phases_and_gaps_are_labelled() -> None:
     onset, at = np.array([0.0, 11.2, 19.5]), np.arange(0, 22, 0.1)
     rate = np.where(at % 8 < 1, 3e9, np.nan)
     figure = composed(PredictionView(rows([8.0] * 3), at, rate, onset, onset + 2))
@@ -212,7 +212,7 @@ def test_phases_and_gaps_are_written() -> None:
 # ---- windows
 
 
-def test_short_windows_of_many_are_drawn_of_the_last() -> None:
+def test_only_the_last_windows_are_drawn_if_they_are_short() -> None:
     short = rows([8.0] * 100).with_columns(window_start_s=pl.col("window_end_s") - 24)
     assert panel(composed(PredictionView(short)), "Windows").get_title(loc="left").endswith("the last 20 of 100")
     long = panel(composed(PredictionView(rows([8.0] * 100))), "Windows")
@@ -220,7 +220,7 @@ def test_short_windows_of_many_are_drawn_of_the_last() -> None:
     assert long.get_yticklabels()[-1].get_text() == "100"
 
 
-# ---- hostile
+# ---- hostile input
 
 
 def test_hostile_names_are_drawn() -> None:
@@ -234,7 +234,7 @@ def test_hostile_names_are_drawn() -> None:
 
 @settings(max_examples=3, deadline=None)
 @given(st.data())
-def test_draws_whatever_is_in_the_numbers(data: st.DataObject) -> None:
+def test_any_numbers_are_drawn(data: st.DataObject) -> None:
     number = st.one_of(st.none(), st.floats(allow_nan=True, allow_infinity=True), st.floats(1e-3, 1e3))
     frame = rows([8.0] * 4)
     values = {
@@ -246,7 +246,7 @@ def test_draws_whatever_is_in_the_numbers(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize(("other", "has_period"), [(8.0, True), (1.0, True), (None, False)])
-def test_periods_that_no_clock_tells_are_none(other: float | None, has_period: bool) -> None:
+def test_periods_below_the_clock_resolution_are_none(other: float | None, has_period: bool) -> None:
     frame = rows([8.0] * 4).with_columns(
         period_s=pl.Series([None, 5e-324, 1e-300, other], dtype=pl.Float64), shortest_period_s=pl.lit(5e-324)
     )
@@ -254,14 +254,14 @@ def test_periods_that_no_clock_tells_are_none(other: float | None, has_period: b
     assert ("no period in 4 evaluations" in words(figure)) is not has_period
 
 
-def test_onsets_that_no_clock_parts_are_at_one_time() -> None:
+def test_onsets_below_the_clock_resolution_coincide() -> None:
     onset = np.array([0.0, 5e-324, 8.0, 16.0])
     title = panel(composed(PredictionView(rows([8.0] * 4), onset_s=onset, end_s=onset + 1)), "4 phases")
     assert title.get_title(loc="left") == "4 phases, 8 s apart (median; 0 s to 8 s)"
 
 
 def strip(axes: Axes) -> list[tuple[float, float, str]]:
-    """What a strip of states shows: from when to when [s] in which colour."""
+    """Spans [s] and colours of a strip of states."""
     found = []
     for one in axes.collections:
         colour = to_hex(one.get_facecolor()[0])
@@ -271,7 +271,7 @@ def strip(axes: Axes) -> list[tuple[float, float, str]]:
     return sorted(found)
 
 
-def test_both_pictures_of_a_run_have_one_definition_of_a_state() -> None:
+def test_both_pictures_of_a_run_show_the_same_states() -> None:
     periods = [8.0] * 6 + [20.0] * 6
     automaton, at_s = PhaseAutomaton(), []
     for place, period in enumerate(periods):
@@ -283,7 +283,7 @@ def test_both_pictures_of_a_run_have_one_definition_of_a_state() -> None:
     for node in graph["nodes"]:
         spans = [end - begin for name, begin, end in _spans(states) if name == node["name"]]
         assert sum(spans) == pytest.approx(node["duration_s"]), "the strip's and the automaton's time in a state"
-    # the second period was first seen at its first evaluation, not when it had held for three
+    # The second period begins at its first evaluation, not at its confirmation by the third.
     assert next(begin for name, begin, _ in _spans(states) if name == "period_2") == at_s[6]
     other = figure_of(automaton_view.draw(graph, "x"))
     (own,) = (each for each in composed(view).axes if [text.get_text() for text in each.get_yticklabels()] == ["state"])

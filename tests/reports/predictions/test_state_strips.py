@@ -1,4 +1,4 @@
-"""What pictures over time share: a clock for any span, times that can be drawn, strips that keep what is long."""
+"""Shared parts of pictures over time: a clock for any span, drawable times, and strips that keep long states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iosig.reports.predictions import state_strips
 from iosig.reports.predictions.state_strips import RunClock, known_times, state_color
 
 
-def test_a_strip_of_many_states_keeps_what_holds_for_the_longest() -> None:
+def test_strip_of_many_states_keeps_the_longest_state_per_column() -> None:
     names = ["period_1", "gap"] * 5000
     edges = np.concatenate([[0.0], np.cumsum(np.tile([0.9, 0.1], 5000))])
     owners, columns = state_strips._in_columns(edges, names)
@@ -20,7 +20,7 @@ def test_a_strip_of_many_states_keeps_what_holds_for_the_longest() -> None:
     assert len(columns) == len(owners) + 1 == panels.PIXEL_COLUMNS + 1
 
 
-def test_clock_and_colours() -> None:
+def test_clock_and_state_colors_are_consistent() -> None:
     late = RunClock.of(1.6e9, 1.6e9 + 7200, has_utc_clock=True)
     assert late.label == "time after 2020-09-13 12:26:40 UTC [min]"
     assert late.at(1.6e9 + 600).tolist() == 10.0
@@ -37,6 +37,6 @@ def test_any_span_has_a_clock(span: float, first: float) -> None:
     assert clock.label.startswith("time ")
 
 
-def test_times_that_no_clock_tells_are_none() -> None:
+def test_times_beyond_the_clock_range_are_nan() -> None:
     found = known_times([1e16, -math.inf, math.nan, 5e-324, -1e-16, 1e-15, -8.0, 1e15])
     assert found.tolist() == pytest.approx([math.nan] * 3 + [0.0, 0.0, 1e-15, -8.0, 1e15], abs=0, nan_ok=True)

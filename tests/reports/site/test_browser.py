@@ -1,4 +1,4 @@
-"""The pages in a browser, from files: every page, link and figure; no error, no request elsewhere; hostile names."""
+"""The pages in a browser, from files: every page, link and figure, without errors or external requests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _CHANGED = Made(
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """A warehouse of two releases, with names that want to be more than names."""
+    """A warehouse of two releases with hostile names."""
     made = Store(tmp_path_factory.mktemp("site") / "warehouse")
     publish(made, "first", _MADE)
     publish(made, "second", (_CHANGED, *_MADE[1:]))
@@ -58,7 +58,7 @@ def folder(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Seen:
-    """A page with what it asked for and complained of."""
+    """A page with its requests and console errors."""
 
     def __init__(self, browser: Browser, folder: Path, place: str, **options: Any) -> None:
         self.folder = folder
@@ -76,7 +76,7 @@ class Seen:
         self.page.wait_for_selector("html[data-ready=yes]")
 
     def is_quiet(self) -> bool:
-        """Return whether nothing went wrong, nothing came from elsewhere, and nothing took over."""
+        """Return whether the page had no error, no external request and no dialog."""
         own = self.folder.parent.resolve().as_uri()
         outside = [url for url in self.requests if not url.startswith((own, self.folder.parent.as_uri()))]
         return (self.errors, outside, self.page.locator("img").count(), "taken" in self.page.title()) == (
@@ -92,7 +92,7 @@ def meant(page: Any) -> str:
 
 
 @pytest.mark.slow
-def test_every_page_opens_from_a_file_and_asks_for_nothing_else(browser: Browser, folder: Path) -> None:
+def test_every_page_opens_from_a_file_without_external_requests(browser: Browser, folder: Path) -> None:
     seen = Seen(browser, folder, "index.html")
     for page in PAGES:
         seen.go(meant(page))
@@ -139,7 +139,7 @@ def test_lineage_shows_a_step_its_tables_and_their_columns(browser: Browser, fol
 
 
 @pytest.mark.slow
-def test_every_query_of_a_page_can_be_asked(store: Store) -> None:
+def test_every_query_of_a_page_runs(store: Store) -> None:
     values = {
         "application_id": EVIL_ID, "filesystem": "a/b c%", "direction": "write", "cluster": "titan", "job_id": "1",
         "started_at": "2018-02-09T12:00:00.000Z", "day": "2018-02-09",
@@ -160,7 +160,7 @@ def test_every_query_of_a_page_can_be_asked(store: Store) -> None:
 
 
 @pytest.mark.long
-def test_every_link_leads_somewhere(browser: Browser, folder: Path) -> None:
+def test_every_link_has_a_target(browser: Browser, folder: Path) -> None:
     seen = Seen(browser, folder, "index.html")
     found: set[str] = set()
     for page in PAGES:
@@ -215,7 +215,7 @@ def test_pages_fit_narrow_screens(browser: Browser, folder: Path, width: int) ->
 
 
 @pytest.mark.long
-def test_pages_are_walked_through_by_keys_and_printed(browser: Browser, folder: Path, tmp_path: Path) -> None:
+def test_pages_are_operated_by_keyboard_and_printed(browser: Browser, folder: Path, tmp_path: Path) -> None:
     seen = Seen(browser, folder, "index.html")
     reached = []
     for _ in range(12):
@@ -231,7 +231,7 @@ def test_pages_are_walked_through_by_keys_and_printed(browser: Browser, folder: 
 
 
 @pytest.mark.long
-def test_other_releases_are_reached(browser: Browser, store: Store, tmp_path: Path) -> None:
+def test_other_releases_are_reachable(browser: Browser, store: Store, tmp_path: Path) -> None:
     from iosig.warehouse.releases.releases import kept
 
     for release in kept(store):
@@ -247,19 +247,19 @@ def test_other_releases_are_reached(browser: Browser, store: Store, tmp_path: Pa
     seen.page.close()
 
 
-# ---- a site with polls, runs and bursts that were slowed
+# ---- a site with polls, runs and slowed bursts
 
 
 @pytest.fixture(scope="module")
 def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The pages of five days of two file systems, on which twelve applications ran forty times."""
+    """The pages of five days of two file systems, with forty runs of twelve applications."""
     made = Store(tmp_path_factory.mktemp("busy") / "warehouse")
     release = made_up_release(made, SiteSize(applications=12, runs=40, days=5))
     return report(made, release, tmp_path_factory.mktemp("busy-report") / "pages", list).page.parent
 
 
 @pytest.mark.long
-def test_days_are_walked_through_by_keys_and_have_addresses(browser: Browser, busy: Path) -> None:
+def test_days_are_navigated_by_keyboard_and_have_addresses(browser: Browser, busy: Path) -> None:
     seen = Seen(browser, busy, "filesystem.html#widow2/2026-01-03")
     assert "2026-01-03" in seen.page.inner_text("#day h2")
     assert seen.page.inner_text("#title") == "File system widow2"
@@ -275,7 +275,7 @@ def test_days_are_walked_through_by_keys_and_have_addresses(browser: Browser, bu
 
 
 @pytest.mark.long
-def test_a_job_is_found_by_the_beginning_of_its_id_and_leads_on(browser: Browser, busy: Path) -> None:
+def test_job_is_found_by_the_prefix_of_its_id(browser: Browser, busy: Path) -> None:
     seen = Seen(browser, busy, "index.html")
     seen.page.keyboard.press("/")
     seen.page.keyboard.type("100001")
@@ -295,7 +295,7 @@ def test_a_job_is_found_by_the_beginning_of_its_id_and_leads_on(browser: Browser
 
 @pytest.mark.long
 @pytest.mark.parametrize("width", [1400, 800, 390])
-def test_a_long_table_shows_what_there_is_room_for_and_names_the_rest(browser: Browser, busy: Path, width: int) -> None:
+def test_long_table_hides_columns_that_do_not_fit_and_names_them(browser: Browser, busy: Path, width: int) -> None:
     seen = Seen(browser, busy, "applications.html", viewport={"width": width, "height": 900})
     heads = seen.page.locator("#list .tabulator-col-title").all_inner_texts()
     assert {"application", "direction", "volume", "expected_correlation"} <= set(heads)

@@ -1,4 +1,4 @@
-"""Dumbbells: what differs most first, ends only where there is a value."""
+"""Dumbbells: largest differences first, and ends only for known values."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _ROWS = pl.DataFrame(
 ).with_columns(filesystem=pl.lit("lake"), direction=pl.lit("write"))
 
 
-def test_what_differs_most_comes_first_and_what_is_the_same_is_left_out() -> None:
+def test_largest_differences_come_first_and_equal_values_are_omitted() -> None:
     drawn = dumbbells(_ROWS, "volume_bytes", is_volume=True)["rows"]
     assert [row["application_id"] for row in drawn] == ["c", "d", "e", "a"]
     assert [(row["before_text"], row["after_text"]) for row in drawn[:2]] == [(None, "3 GB"), ("4 GB", None)]
     assert drawn[0]["before_x"] is None
 
 
-def test_places_are_on_one_log_scale() -> None:
+def test_places_share_a_logarithmic_scale() -> None:
     drawn = {row["application_id"]: row for row in dumbbells(_ROWS, "volume_bytes", is_volume=True)["rows"]}
     octave = drawn["a"]["after_x"] - drawn["a"]["before_x"]
     assert (
@@ -30,5 +30,5 @@ def test_places_are_on_one_log_scale() -> None:
     assert drawn["a"]["before_x"] == drawn["e"]["before_x"]
 
 
-def test_nothing_is_drawn_of_nothing() -> None:
+def test_empty_input_has_no_dumbbells() -> None:
     assert dumbbells(_ROWS.clear(), "volume_bytes", is_volume=True)["rows"] == []

@@ -1,4 +1,4 @@
-"""File systems as data: rates to 5 %, gaps apart from silence, each day its own file."""
+"""File systems as data: rates within 5 %, gaps distinct from zero, and a file per day."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from tests.reports.site.test_packing import unpacked
 
 @given(st.floats(LEAST_BYTES_PER_S, 1e13))
 @settings(max_examples=examples(50), deadline=None)
-def test_a_code_tells_a_rate_to_5_percent(rate: float) -> None:
+def test_coded_rate_is_within_5_percent(rate: float) -> None:
     (code,) = coded(np.array([rate]))
     assert abs(LEAST_BYTES_PER_S * 2 ** ((int(code) - FIRST) / CODES_PER_OCTAVE) / rate - 1) < 0.05
 
 
-def test_what_is_not_known_is_not_nothing() -> None:
+def test_unknown_rates_are_distinct_from_zero() -> None:
     assert coded(np.array([np.nan, 0.0, 1.0, 1e30])).tolist() == [GAP, NOTHING, FIRST, 255]
 
 
 def calendar_of(name: str, day_count: int, rates: dict[tuple[int, int], float]) -> CalendarView:
-    """Return two directions: what is written as given by day and minute, what is read a tenth of it."""
+    """Return two directions: writes as given by day and minute, and reads of a tenth of them."""
     written = np.full((day_count, 1440), np.nan)
     for place, rate in rates.items():
         written[place] = rate
@@ -62,7 +62,7 @@ def frames_of(*calendars: CalendarView) -> FilesystemFrames:
     )
 
 
-def test_every_day_with_polls_has_a_file_and_gaps_are_gaps() -> None:
+def test_every_day_with_polls_has_a_file_with_its_gaps() -> None:
     lake = calendar_of("lake", 3, {(0, 0): 2e6, (2, 1439): 1e9, (2, 7): 0.0})
     found = {content.path: content for content in filesystems.contents(frames_of(lake, calendar_of("pond", 1, {})))}
     place = f"data/filesystem/{file_hash('lake')}"

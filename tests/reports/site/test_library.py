@@ -1,4 +1,4 @@
-"""The libraries that pages use: kept with their licences, as npm has them, and small."""
+"""The vendored libraries of the pages: checksums, versions, licences and size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iosig.reports.site.library import VENDORED, assets
 _MOST_SHELL_BYTES = 650_000
 
 
-def test_what_is_kept_is_what_the_manifest_names() -> None:
+def test_vendored_files_match_the_manifest() -> None:
     manifest = json.loads((VENDORED / "manifest.json").read_text())
     named = {file["file"]: file["sha256"] for package in manifest for file in package["files"]}
     there = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in VENDORED.iterdir()}
@@ -18,7 +18,7 @@ def test_what_is_kept_is_what_the_manifest_names() -> None:
     assert there == named
 
 
-def test_every_library_has_its_version_and_its_licence() -> None:
+def test_every_library_has_a_version_and_a_licence() -> None:
     for package in json.loads((VENDORED / "manifest.json").read_text()):
         licence = next(file["file"] for file in package["files"] if file["file"].endswith(".LICENSE"))
         assert package["licence"] == "MIT"
@@ -26,7 +26,7 @@ def test_every_library_has_its_version_and_its_licence() -> None:
         assert package["integrity"].startswith("sha512-")
 
 
-def test_the_shell_is_small_and_comes_with_the_licences() -> None:
+def test_shell_is_small_and_includes_the_licences() -> None:
     found = {content.path: len(content.data) for content in assets()}
     assert sum(found.values()) < _MOST_SHELL_BYTES
     assert sum(path.endswith(".LICENSE") for path in found) == 3

@@ -1,4 +1,4 @@
-"""The page of lineage, as data: which step stands above which."""
+"""The lineage page as data: levels and order of steps."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def document(*rows: TableRow) -> Any:
     return unpacked(contents(rows).data)
 
 
-def test_a_step_stands_below_all_that_it_reads_from() -> None:
+def test_step_is_below_all_steps_from_which_it_reads() -> None:
     told = document(
         row("a", "first"),
         row("b", "second", "a", "landed_only"),
         row("c", "third", "b", "a"),
         row("d", "beside", "a"),
-        # of the release before: it points upward, and is no arrow
+        # Reads from the previous release: the arrow would point upward and is omitted.
         row("e", "second", "c"),
     )
     names = [step["name"] for step in told["steps"]]
@@ -35,13 +35,13 @@ def test_a_step_stands_below_all_that_it_reads_from() -> None:
     assert told["order"] == [[0], [1, 3], [2]]
 
 
-def test_steps_of_a_level_stand_below_those_that_they_read_from() -> None:
+def test_steps_of_a_level_are_below_their_sources() -> None:
     told = document(row("a", "left"), row("b", "right"), row("c", "of right", "b"), row("d", "of left", "a"))
     assert told["order"] == [[0, 1], [3, 2]]
     assert document()["order"] == []
 
 
-def test_the_steps_of_a_run_are_all_there() -> None:
+def test_all_steps_of_a_run_are_present() -> None:
     told = unpacked(contents(table_rows()).data)
     assert [table["name"] for table in told["tables"]] == [found.name for found in lineage()]
     shown = {table["name"]: table for table in told["tables"]}

@@ -1,4 +1,4 @@
-"""The first page: what is known is told with its unit, what is not is not made up, and names are inert."""
+"""The first page: known values have units, unknown values are marked, and names are inert."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def page_of(told: NightFrames, verdict: str = "passed") -> str:
     return shell(NIGHT, _ABOUT, night.told(told, verdict, {}) | advised).data.decode()
 
 
-def test_a_quiet_night_says_so() -> None:
+def test_quiet_night_has_no_warnings() -> None:
     page = page_of(frames())
     assert "2026-03-03: all checks hold." in page
     assert "No signature changed; nothing is missing." in page
@@ -62,20 +62,20 @@ def test_a_quiet_night_says_so() -> None:
     assert "<dd>25.0%</dd>" in page
 
 
-def test_what_is_not_known_is_not_made_up() -> None:
+def test_unknown_values_are_marked() -> None:
     empty = replace(frames(), days=pl.DataFrame(_DAYS).clear())
     page = page_of(empty)
     assert page.count("<dd>not known</dd>") == 3
     assert "No polls are landed" in page
 
 
-def test_a_day_with_holes_is_not_held_against_whole_ones() -> None:
+def test_incomplete_day_is_not_compared_with_complete_days() -> None:
     page = page_of(replace(frames(), days=pl.DataFrame(_DAYS | {"poll_ratio": [0.04, 1.0]})))
     assert '<dd>4 TB</dd><dd class="beside">as far as polls came</dd>' in page
     assert "96.0% of the last day&#39;s polls are missing." in page
 
 
-def test_what_is_missing_is_told_first() -> None:
+def test_missing_polls_are_listed_first() -> None:
     told = replace(
         frames(),
         gaps=pl.DataFrame({"filesystem": ["lake"], "polled_on": [date(2026, 3, 3)], "missing_ratio": [0.2]}),
@@ -108,7 +108,7 @@ def test_names_are_inert() -> None:
     assert "application.html#%3C" in page
 
 
-def test_who_was_hurt_is_told_with_those_who_were_there() -> None:
+def test_slowed_runs_are_listed_with_their_interferers() -> None:
     row = {
         "application_id": "ann/ior/8", "cluster": "c", "job_id": "<b>7", "started_at": datetime(2026, 3, 3, tzinfo=UTC),
         "filesystem": "lake", "delay_s": 100.0, "delay_low_s": 75.0, "delay_high_s": 125.0,

@@ -1,4 +1,4 @@
-"""Data as scripts: they unpack to what was packed, and the same data are the same bytes."""
+"""Data as scripts: unpacking restores the data, and equal data give equal bytes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from iosig.reports.site.packing import Content, columns, file_hash, packed
 
 
 def unpacked(content: Content) -> object:
-    """Return what a page gets out of a file of data."""
+    """Return the data that a page reads from a file."""
     found = re.fullmatch(r'iosigData\("([^"]+)","([A-Za-z0-9+/=]+)"\);\n', content.data.decode())
     assert found
     assert content.path == f"data/{found[1]}.js"
     return json.loads(gzip.decompress(base64.b64decode(found[2])))
 
 
-def test_what_is_unpacked_is_what_was_packed() -> None:
+def test_packing_round_trip_is_exact_and_deterministic() -> None:
     document = {"a": [1, None, "</script><img src=x onerror=alert(1)>"]}
     assert unpacked(packed("one", document)) == document
     assert packed("one", document) == packed("one", document)
@@ -33,7 +33,7 @@ def test_frames_are_columns_with_seconds_and_five_digits() -> None:
 
 
 def test_hashes_are_fnv_1a() -> None:
-    # Fowler, Noll and Vo's own test values
+    # Test values of Fowler, Noll and Vo.
     assert file_hash("") == "cbf29ce484222325"
     assert file_hash("a") == "af63dc4c8601ec8c"
     assert file_hash("foobar") == "85944171f73967e8"

@@ -1,4 +1,4 @@
-"""The page of a traced run in a browser: findings, layers and heat maps, hostile names, light and dark, any width."""
+"""The page of a traced run in a browser: findings, layers and heat maps, hostile names, themes, and any width."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _BYTES = ("now_bytes", "then_bytes", "low_then_bytes", "high_then_bytes")
 
 
 def site(folder: Path) -> str:
-    """Write the page of one run, and what it loads; return its address."""
+    """Write the page of a run and its resources; return its address."""
     row = {"cluster": EVIL, "job_id": '7"8', "started_at": NOON, "ended_at": NOON, "user": EVIL, "application": EVIL}
     empty = dict.fromkeys(("account", "partition", "state"), "") | dict.fromkeys(("node_count", "task_count"), 2)
     runs = pl.DataFrame([row | empty | {"submitted_at": NOON, "duration_s": 1.0}])
     of_io = {"filesystem": EVIL, "direction": "write", "application_id": EVIL, "estimate_source": "attributed"}
-    # and bytes that a trace tells of without saying where they went
+    # and bytes of a trace whose file system is unknown
     traced = of_io | {"filesystem": None, "application_id": None, "estimate_source": "traced"}
     every = pl.DataFrame([of_io, traced])
     io = runs.select("cluster", "job_id", "started_at").join(every, how="cross")
@@ -45,7 +45,7 @@ def site(folder: Path) -> str:
     return f"{(folder / RUN.file_name).as_uri()}#{hashed}/{NOON.timestamp():.0f}"
 
 
-#: how many colours a canvas has
+#: Number of distinct colours of a canvas.
 _COLOURS = """() => {
     const canvas = document.querySelector("#ranks canvas"), seen = new Set();
     const all = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
@@ -55,7 +55,7 @@ _COLOURS = """() => {
 
 
 @pytest.mark.slow
-def test_a_traced_run_shows_what_is_wrong_and_who_moved_what(browser: Browser, tmp_path: Path) -> None:
+def test_traced_run_shows_findings_io_and_heat_maps(browser: Browser, tmp_path: Path) -> None:
     address = site(tmp_path)
     for width, theme in ((1400, "light"), (390, "dark")):
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
@@ -73,7 +73,7 @@ def test_a_traced_run_shows_what_is_wrong_and_who_moved_what(browser: Browser, t
         assert "widow7" in page.inner_text("#advice table")
         assert "lost" not in page.inner_text("#advice table")
         assert page.locator("#io tbody td:first-child").all_inner_texts() == [EVIL, "\N{EN DASH}"]
-        # grounds, shades and sums: something is drawn
+        # At least three colours, so a heat map is drawn.
         assert page.evaluate(_COLOURS) >= 3
         assert said == []
         page.close()

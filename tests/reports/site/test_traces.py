@@ -1,4 +1,4 @@
-"""What traces tell on a run's page: JSON that is small, shades that can be drawn, names that are texts."""
+"""Traces on the page of a run: compact JSON, valid shades, and names as texts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def told() -> pl.DataFrame:
     return traced(jobs, findings, layers, maps)
 
 
-def test_a_run_has_all_its_traces_with_findings_layers_and_maps() -> None:
+def test_run_has_all_its_traces_with_findings_layers_and_maps() -> None:
     (row,) = told().to_dicts()
     first, second = json.loads(row["traces"])
     assert [one["rule"] for one in first["findings"]] == ["small_requests"]
@@ -45,7 +45,7 @@ def test_a_run_has_all_its_traces_with_findings_layers_and_maps() -> None:
     assert (one["time_bytes"], one["rank_bytes"], one["step_s"]) == ([1e5, 11.0], [10.0, 1e5], 0.5)
 
 
-def test_an_hour_holds_what_traces_tell_beside_their_runs() -> None:
+def test_hour_contains_traces_with_their_runs() -> None:
     runs = pl.DataFrame([RUN | {"state": EVIL}, RUN | {"job_id": "untraced", "state": "FAILED"}])
     io = pl.DataFrame([RUN | {"filesystem": "a", "direction": "read"}])
     (content,) = hours(RunFrames(runs, io, told()))

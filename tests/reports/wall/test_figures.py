@@ -1,4 +1,4 @@
-"""The wall's figures: what each says first, what is drawn where, and that whatever there is is drawn."""
+"""The figures of the wall: findings, drawn values, and any input is drawn."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def calendar(days: int = 2, rate: float = 1e9, name: str = "lake") -> CalendarVi
     return CalendarView(name, shown, [DayRates("write", rates), DayRates("read", rates / 10)])
 
 
-def test_the_calendar_says_the_hour_and_what_was_not_polled() -> None:
+def test_calendar_finding_has_peak_hour_and_missing_ratio() -> None:
     view = calendar()
     known = 60 * (2 * 1440 - 60)
     assert view.moved_bytes == pytest.approx(1.1 * (known + 2 * 2 * 3600) * 1e9)
@@ -51,7 +51,7 @@ def test_the_calendar_says_the_hour_and_what_was_not_polled() -> None:
     assert "2.1% of the minutes not polled (hatched)" in figure.texts[1].get_text()
 
 
-def test_gaps_show_the_hatched_ground_and_more_is_darker() -> None:
+def test_gaps_are_hatched_and_larger_values_are_darker() -> None:
     figure = figure_of(storage_calendar.draw(calendar()))
     axes = figure.axes[0]
     image = np.asarray(axes.images[0].get_array())
@@ -86,7 +86,7 @@ def application(name: str, month_bytes: float, label: str | None = "END") -> Dra
     return DrawnApplication(name, month_bytes, 3.0, 10, label)
 
 
-def test_the_map_says_how_few_move_half() -> None:
+def test_map_finding_has_the_number_of_applications_that_move_half() -> None:
     view = MapView("r", [application("a", 1e9), application("b", 4e9), application("c", 2e9)], 3, 30.0)
     assert view.finding == "1 of 3 applications moves half of all bytes; b most, 4 GB a month"
     more = replace(view, applications=[application(f"a{number}", 1e9) for number in range(4)])
@@ -94,7 +94,7 @@ def test_the_map_says_how_few_move_half() -> None:
     assert replace(view, applications=[]).finding == "No application has a signature that moves anything"
 
 
-def test_marks_have_their_classes_colours_and_the_largest_their_names() -> None:
+def test_marks_have_the_colours_of_classes_and_labels_of_the_largest() -> None:
     figure = figure_of(
         population_map.draw(MapView("r", [application("a", 1e9), application("b", 4e12, "HILL")], 0, 30.0))
     )
@@ -132,7 +132,7 @@ def clock(*meetings: Meeting) -> ClockView:
     return ClockView("r", "in the last day", rhythms, meetings)
 
 
-def test_the_clock_says_which_two_meet_most() -> None:
+def test_clock_finding_names_the_pair_that_coincides_most() -> None:
     view = clock(Meeting(0, 1, 0.2), Meeting(1, 2, 12.4))
     assert view.finding == "b and c meet most: about 12 times in the last day"
     assert clock().finding == "3 applications with a period; none of their bursts met in the last day"
@@ -140,7 +140,7 @@ def test_the_clock_says_which_two_meet_most() -> None:
     assert replace(view, rhythms=[], meetings=[]).finding == "No application has a period"
 
 
-def test_periods_are_times_and_pairs_are_red_curves() -> None:
+def test_axis_has_periods_and_pairs_are_red_curves() -> None:
     axes = figure_of(checkpoint_clock.draw(clock(Meeting(0, 1, 4.0), Meeting(1, 2, 1.0)))).axes[0]
     assert {"1 min", "5 min", "1 h"} <= {tick.get_text() for tick in axes.get_xticklabels()}
     curves = [patch for patch in axes.patches if to_hex(patch.get_edgecolor()).upper() == LIGHT.vermilion]
@@ -162,7 +162,7 @@ def test_any_clock_is_drawn(rhythms: list[DrawnRhythm], tmp_path: Path) -> None:
     assert imread(tmp_path / "a.png").shape[1] == 1320
 
 
-# ---- what changed
+# ---- changes between releases
 
 _NONE = Pair(math.nan, math.nan)
 
@@ -171,7 +171,7 @@ def change(name: str, *volume: float, period: Pair = _NONE) -> DrawnChange:
     return DrawnChange(name, Pair(*volume), Pair(5, 5), period)
 
 
-def test_what_changed_says_what_changed_most() -> None:
+def test_changes_finding_names_the_largest_change() -> None:
     view = ChangesView("a", "b", [change("small", 100, 104), change("large", 100, 250), change("less", 100, 80)], 9)
     assert view.finding == "2 of 9 signatures changed: large most, bytes \u00d7 2.5"
     assert [one.name for one in view.shown] == ["large", "less"]
@@ -193,7 +193,7 @@ def test_what_changed_says_what_changed_most() -> None:
         (_NONE, 1.0),
     ],
 )
-def test_a_factor_is_the_larger_over_the_smaller(pair: Pair, factor: float) -> None:
+def test_factor_is_the_larger_divided_by_the_smaller(pair: Pair, factor: float) -> None:
     assert pair.factor == factor
 
 
@@ -228,7 +228,7 @@ def test_any_change_is_drawn(changes: list[DrawnChange], tmp_path: Path) -> None
 # ---- names
 
 
-def test_no_name_covers_another_or_a_point() -> None:
+def test_names_do_not_overlap_names_or_points() -> None:
     rng = np.random.default_rng(3)
     x, y = rng.random(40), rng.random(40)
     with drawn_in():

@@ -29,7 +29,7 @@ from tests.compressed import rank_values
 
 COUNTS = (8, 12, 16, 24)
 Longs = npt.NDArray[np.int64]
-# : Function of the rank, the rank count and the loop indices.
+#: Function of the rank, the rank count and the loop indices.
 Value = Callable[..., int]
 Lengths = Callable[[int], tuple[int, ...]]
 

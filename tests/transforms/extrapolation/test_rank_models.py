@@ -24,7 +24,7 @@ from tests.budget import examples
 
 COUNTS = (8, 12, 16, 24)
 Longs = npt.NDArray[np.int64]
-# : Ranks of a class as a function of the rank count.
+#: Ranks of a class as a function of the rank count.
 Ranks = Callable[[int], Sequence[int]]
 
 

@@ -11,7 +11,7 @@ from iosig.transforms.findings import request_facts
 from tests.budget import examples
 from tests.transforms.findings.made_traces import FILES, REQUESTS, rows
 
-# : Rank, file, offset and length of requests in order of start.
+#: Rank, file, offset and length of requests in order of start.
 REQUEST = st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 30), st.integers(0, 12))
 
 

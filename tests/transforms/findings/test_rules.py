@@ -14,7 +14,7 @@ from tests.transforms.findings.made_traces import facts, many_facts
 THRESHOLDS = Thresholds()
 MIB = 1 << 20
 _MPIIO = {"modules": ["MPIIO", "POSIX"]}
-# : By rule and direction: facts with which the rule fires, and changes with which it just does not.
+#: By rule and direction: facts with which the rule fires, and changes with which it just does not.
 CASES: dict[tuple[str, str | None], tuple[dict[str, Any], list[dict[str, Any]]]] = {
     ("small_requests", "read"): (
         {"read_small_count": 1001, "read_count": 10_009},

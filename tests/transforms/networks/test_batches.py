@@ -20,7 +20,7 @@ from iosig.transforms.networks.rows import batch_edge_rows, batch_pattern_rows, 
 from tests.budget import examples
 
 WINDOWS = 6
-# : Unknown or implausible values.
+#: Unknown or implausible values.
 UNUSUAL_VALUES = np.array([np.nan, np.inf, -np.inf, 0.0, -1e-3, 1e308])
 
 

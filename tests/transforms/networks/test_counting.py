@@ -18,7 +18,7 @@ from tests.budget import examples
 from tests.naive.networks import counting as naive
 
 NAN, INF = float("nan"), float("inf")
-# : Chunk sizes and merge thresholds that make a few transfers take each code path.
+#: Chunk sizes and merge thresholds that make a few transfers take each code path.
 CHUNKINGS = {
     "one chunk": {},
     "single transfers": {"_CHUNK": 1, "_MIN_MERGE_ROWS": 1},
@@ -73,7 +73,7 @@ def assert_same(result: Network, expected: Network) -> None:
 # ---- the naive implementation
 
 _EDGES_S = (0.0, 2.0, 4.0, 6.0, 8.0)
-# : Their sums are exact in any order.
+#: Their sums are exact in any order.
 _TIMES = st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0, 1024.0, 2.0**-20, -0.5, -(2.0**-30), NAN, INF, -INF])
 _SIZES = st.sampled_from([0.0, 1.0, 4096.0, 1048576.0, 2.0**40, 3.0, NAN, -1.0])
 _INSTANTS = st.integers(-4, 40).map(lambda quarter: quarter / 4) | st.sampled_from([NAN, INF, -INF])

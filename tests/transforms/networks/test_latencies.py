@@ -47,7 +47,7 @@ def match(
     return sorted(transfers.rows(), key=repr), matcher.unmatched_count.tolist()
 
 
-# : A write of rank 3 through I/O node "io" to two storage nodes.
+#: A write of rank 3 through I/O node "io" to two storage nodes.
 WRITE = (
     Event(0, "3", 3, "a", "request", 1.0, 9.0, None, 100.0, "write"),
     Event(1, "io", 3, "a", "receive", 1.5, 2.0, "3"),
@@ -221,7 +221,7 @@ _REST = st.tuples(
     st.sampled_from([None, 0.0, 64.0]),
     st.sampled_from([None, "read", "write"]),
 )
-# : Events that begin at different times, as the order of simultaneous events is undefined.
+#: Events that begin at different times, as the order of simultaneous events is undefined.
 EVENTS = st.lists(_REST, max_size=30).flatmap(
     lambda rests: st.permutations(range(len(rests))).map(
         lambda order: [_event((0, place * 1.5), rest) for place, rest in zip(order, rests, strict=True)]

@@ -31,7 +31,7 @@ from tests.naive.periods import autocorrelation as naive
 NAN = float("nan")
 BOUNDED = settings(max_examples=examples(60), deadline=None)
 
-# : Signals vary clearly or not at all; otherwise rounding would decide whether the last digit varies.
+#: Signals vary clearly or not at all; otherwise rounding would decide whether the last digit varies.
 rates = st.one_of(st.integers(0, 5).map(float), st.floats(0, 1e12).map(lambda value: round(value, 3)))
 signals = st.lists(rates, min_size=2, max_size=40).filter(lambda row: np.ptp(row) > 1e-6 * np.max(row))
 

@@ -21,7 +21,7 @@ from tests.naive.periods import ftio as naive
 from tests.naive.periods.ftio_spectra import compute_z_scores
 
 METHODS: tuple[Method, ...] = get_args(Method)
-# : Enough trees for a clear peak.
+#: Enough trees for a clear peak.
 FEW_TREES = OutlierParams(forest_tree_count=20)
 POWERS = st.lists(st.one_of(st.floats(1e-6, 100), st.integers(0, 3).map(float)), min_size=3, max_size=60)
 

@@ -24,7 +24,7 @@ from tests.budget import examples
 from tests.naive.predictions import intervals as naive
 
 NAN = math.nan
-# : Exact in binary, so that ties at exactly eps are ties in every implementation.
+#: Exact in binary, so that ties at exactly eps are ties in every implementation.
 grid = st.integers(0, 60).map(lambda number: number / 8)
 points = st.lists(st.tuples(grid, st.integers(1, 12).map(lambda number: number / 8)), max_size=40)
 evaluations = st.lists(st.tuples(st.none() | st.floats(1e-4, 2.0), st.floats(5.0, 5000.0)), min_size=1, max_size=30)

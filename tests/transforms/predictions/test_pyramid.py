@@ -20,7 +20,7 @@ from tests.naive.throughput.requests import Request
 from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, total
 
 NAN = float("nan")
-# : Finest cells of a 16th of a second: times in 64ths begin and end within them.
+#: Finest cells of a 16th of a second: times in 64ths begin and end within them.
 FINEST_S = 1 / 16
 KINDS = st.sampled_from(["volumes", "instants"])
 BATCHES = st.lists(st.lists(DYADIC, max_size=6), min_size=1, max_size=6)

@@ -15,7 +15,7 @@ from iosig.transforms.signatures.iosi_clique import BurstPlanes, find_common_bur
 from tests.budget import examples
 from tests.naive.signatures import iosi_clique as naive
 
-# : Gamma and kappa (section 5.3).
+#: Gamma and kappa (section 5.3).
 PAPER = (0.5, 0.9)
 
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 NAN, INF = float("nan"), float("inf")
 BOUNDED = settings(max_examples=examples(15), deadline=None)
-# : Methods that do not process runs sequentially.
+#: Methods that do not process runs sequentially.
 ORDERLESS = ("elastic", "robust", "time_normalized", "mean", "median", "quantile")
 BURSTS: list[Burst] = [(10.0 + 50 * place, 26.0 + 50 * place, 1e9) for place in range(4)]
 
@@ -60,7 +60,7 @@ def simulate_noisy_runs(seed: int, runs: int = 7, duration_s: float = 200.0) -> 
 
 # ---- arbitrary runs
 
-# : Not the smallest denormal, because half of it is 0.
+#: Not the smallest denormal, because half of it is 0.
 EXTREMES = st.sampled_from([0.0, 0.0, 1.0, 1e9, 3e9, NAN, INF, 2.0**-1060, 1e-310, 1e300, -0.0])
 
 

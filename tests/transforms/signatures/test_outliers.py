@@ -214,7 +214,7 @@ def test_neighbour_count_is_half_the_runs_within_bounds() -> None:
 # ---- outliers
 
 
-# : Runs as in Figure 7: eight similar runs and two outliers.
+#: Runs as in Figure 7: eight similar runs and two outliers.
 LIKE_FIGURE_7 = (
     np.array([1527.0, 1533, 1530, 1541, 1536, 1529, 1538, 1545, 1610, 1560]),
     np.array([0.91, 0.95, 0.88, 1.02, 0.97, 0.93, 0.99, 1.04, 1.25, 2.1]) * 1e12,

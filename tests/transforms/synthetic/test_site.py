@@ -23,7 +23,7 @@ from iosig.warehouse.contracts.jobs import JOB_RECORDS
 
 GB = 1e9
 SHORT = SiteParams(seed=5, days=0.4, controller_count=3)
-# : A machine without drift, background traffic or faults.
+#: A machine without drift, background traffic or faults.
 QUIET = SiteParams(
     seed=2, days=0.2, foreign_level=0, fault_level=0, background_bytes_per_s=0, drift_ratio=0, stop_ratio=0, texture_s=0
 )

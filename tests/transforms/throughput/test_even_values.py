@@ -50,10 +50,10 @@ def subject_bytes(found: BinnedBytes, number: int) -> list[float]:
     return found.volume_bytes[offsets[number] : offsets[number + 1]].tolist()
 
 
-# : Several subjects, each with a grid of exact edges.
+#: Several subjects, each with a grid of exact edges.
 GRIDS = st.tuples(st.integers(-64, 640).map(lambda n: n / 64), st.sampled_from([0.25, 0.5, 1, 3]), st.integers(0, 12))
 SUBJECTS = st.lists(st.tuples(st.lists(DYADIC, max_size=8), GRIDS), max_size=5)
-# : Grids that are independent of the times of requests.
+#: Grids that are independent of the times of requests.
 FREE_GRIDS = st.tuples(st.floats(-1e3, 1e6), st.floats(1e-3, 1e5), st.integers(0, 12))
 
 

@@ -11,7 +11,7 @@ from iosig.transforms.throughput.exact_sums import ExactSums, running_sums, segm
 from tests.naive.throughput import exact_sums as naive
 from tests.transforms.request_lists import BOUNDED
 
-# : All magnitudes; digits below 2**-992 are in no limb.
+#: All magnitudes; digits below 2**-992 are in no limb.
 WIDE = st.floats(1e-290, 1e290) | st.just(0.0)
 COMMON = st.floats(1e-3, 1e12)
 

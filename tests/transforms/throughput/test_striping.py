@@ -14,7 +14,7 @@ from tests.naive.throughput import striping as naive
 from tests.transforms.request_lists import BOUNDED
 from tests.transforms.signal_differences import shape_differences
 
-# : Two striped files, a file without targets, and a file without a stripe.
+#: Two striped files, a file without targets, and a file without a stripe.
 LAYOUTS = Layouts(np.array([4, 10, 4, 0]), np.array([7, 3, 5, 1, 2]), np.array([0, 3, 4, 4, 5]))
 
 

@@ -68,7 +68,7 @@ def move(first: int, second: int) -> Callable[[Rows], None]:
     return lambda rows: rows.insert(second, rows.pop(first))
 
 
-# : Rows of Table 1: 0 ranks, 1 open, 2 loop, 3 seek, 4 write, 5 close.
+#: Rows of Table 1: 0 ranks, 1 open, 2 loop, 3 seek, 4 write, 5 close.
 @pytest.mark.parametrize(
     ("change", "words"),
     [

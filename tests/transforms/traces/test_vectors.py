@@ -26,7 +26,7 @@ from tests.naive.traces import vectors as naive
 
 Longs = npt.NDArray[np.int64]
 LONG = st.integers(-(1 << 63), (1 << 63) - 1)
-# : Range of numbers in templates: 18 digits, with a sign.
+#: Range of numbers in templates: 18 digits, with a sign.
 NUMBERS = st.one_of(st.integers(0, 3), st.integers(-9, 99), st.integers(1 - 10**18, 10**18 - 1))
 
 

@@ -11,7 +11,7 @@ from iosig.transforms.unattributed_patterns.residual_bursts import PROFILE_POINT
 from tests.naive import neighbour_counts as naive
 
 STEP_S = 10.0
-# : A week of steps.
+#: A week of steps.
 COUNT = 60_480
 BACKGROUND_COUNT = 400
 NO_PERIODS = np.zeros(0)
