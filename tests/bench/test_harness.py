@@ -1,4 +1,4 @@
-"""The harness measures alternatives in alternation, and its rows say whether limits hold."""
+"""The harness measures alternatives in alternation, and its rows report whether limits hold."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def costs(*seconds: float) -> list[Cost]:
     return [Cost(taken, taken / 2, 3_000_000) for taken in seconds]
 
 
-def test_alternatives_take_turns_after_a_warm_up() -> None:
+def test_alternatives_alternate_after_a_warm_up() -> None:
     calls: list[str] = []
 
     def measure(name: str) -> Cost:
@@ -38,7 +38,7 @@ def test_alternatives_take_turns_after_a_warm_up() -> None:
     assert [cost.wall_s for cost in peer] == [4.0, 6.0]
 
 
-def test_a_row_has_median_range_and_ratio() -> None:
+def test_row_has_median_range_and_ratio() -> None:
     row = Comparison("sort", max_ratio=0.5).row(costs(1.0, 2.0, 9.0), costs(4.0))
     assert row.markdown == "| sort | 2 s [1 s to 9 s] | 4 s | 0.5 | 0.5 of the peer | yes |"
     assert not Comparison("sort", max_ratio=0.4).row(costs(2.0), costs(4.0)).holds
@@ -56,12 +56,12 @@ def test_a_row_has_median_range_and_ratio() -> None:
         (Comparison("", count=100, unit="calls", min_rate=51), "51 calls/s", False),
     ],
 )
-def test_a_limit_holds_or_not(comparison: Comparison, limit: str, holds: bool) -> None:
+def test_row_reports_whether_the_limit_holds(comparison: Comparison, limit: str, holds: bool) -> None:
     row = comparison.row(costs(2.0), costs(1.0))
     assert (row.limit, row.holds) == (limit, holds)
 
 
-def test_further_measures_are_of_the_same_runs() -> None:
+def test_additional_measures_use_the_same_runs() -> None:
     rows = list(
         compare_alternatives(Comparison("a"), lambda: Cost(1, 2), lambda: Cost(2, 2), 1, Comparison("b", "cpu_s"))
     )
@@ -69,7 +69,7 @@ def test_further_measures_are_of_the_same_runs() -> None:
 
 
 @pytest.mark.parametrize(("ratio", "text"), [(2.5, "2.5"), (0.5, "0.5"), (0.25, "1/4"), (0.007, "1/143")])
-def test_small_ratios_are_fractions(ratio: float, text: str) -> None:
+def test_small_ratios_are_formatted_as_fractions(ratio: float, text: str) -> None:
     assert ratio_text(ratio) == text
 
 
@@ -88,7 +88,7 @@ def test_calls_are_measured_and_scaled() -> None:
     assert cost.scale(2).wall_s == 2 * cost.wall_s
 
 
-def test_a_fresh_folder_is_empty(tmp_path: Path) -> None:
+def test_fresh_folder_is_empty(tmp_path: Path) -> None:
     context = Context(tmp_path, tmp_path, 1)
     (context.fresh("a") / "file").touch()
     assert list(context.fresh("a").iterdir()) == []

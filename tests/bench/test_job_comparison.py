@@ -1,4 +1,4 @@
-"""The tables of `docs/job-comparison.md`, from what three readers say of each log."""
+"""The tables of `docs/job-comparison.md`, from the results of three readers for each log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROWS = pl.DataFrame(
 )
 
 
-def test_logs_and_rules_have_a_row_each() -> None:
+def test_each_log_and_rule_has_a_row() -> None:
     lines = tables(ROWS).splitlines()
     assert lines[2:5] == [
         f"| `{'a' * 33}…` | 1 heat map | M01 P05 | **small_requests**, metadata_storm |",
@@ -36,7 +36,7 @@ def test_logs_and_rules_have_a_row_each() -> None:
     assert lines[-2:] == ["| `small_requests` (P05, P06) | 1 | 1 | 1 | 1 |", "| `metadata_storm` |  |  | 1 | 1 |"]
 
 
-def test_the_tables_of_a_page_are_replaced(tmp_path: Path) -> None:
+def test_tables_of_a_page_are_replaced(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("above\n<!-- bench.job_comparison: begin -->\nold\n<!-- bench.job_comparison: end -->\nbelow\n")
     put(page, "new")

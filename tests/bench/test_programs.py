@@ -1,4 +1,4 @@
-"""Benchmarks run some programs as text, which no other check reads: what they import has to be there."""
+"""Programs that benchmarks run as text import only existing names, which no other check verifies."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _OURS = ("bench", "iosig", "tests")
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield the modules of ours that a program imports from, each with a name that it wants of it."""
+    """Yield each project module that a program imports from, with an imported name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in _OURS:
             yield from ((node.module, alias.name) for alias in node.names)
 
 
 def programs(path: Path) -> Iterator[ast.AST]:
-    """Yield the module itself, and the programs in its text that can be read as such."""
+    """Yield the module itself, and the programs in its text that can be parsed."""
     module = ast.parse(path.read_text())
     yield module
     for node in ast.walk(module):
@@ -32,7 +32,7 @@ def programs(path: Path) -> Iterator[ast.AST]:
 
 
 @pytest.mark.parametrize("path", sorted(Path(bench.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
-def test_what_is_imported_is_there(path: Path) -> None:
+def test_imported_names_exist(path: Path) -> None:
     wanted = {pair for program in programs(path) for pair in imported(program)}
     lost = [
         f"{module}.{name}"

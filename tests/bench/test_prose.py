@@ -1,4 +1,4 @@
-"""The prose check finds what it is for; pre-commit runs it on the checkout."""
+"""The prose check finds violations of each rule; pre-commit runs it on the checkout."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def violations(report: prose.Report, kind: str) -> list[tuple[int, str]]:
     return [(line, text) for name, _, line, text in report.findings if name == kind]
 
 
-def test_module_that_breaks_each_rule() -> None:
+def test_violations_of_each_rule_are_found() -> None:
     report = prose.check_python("a.py", MODULE)
 
     private = [(3, "nobody"), (3, "told"), (4, "so many"), (7, "what\n    is"), (8, "asked")]
@@ -50,7 +50,7 @@ def test_module_that_breaks_each_rule() -> None:
     assert report.rate("odd names") == 50
 
 
-def test_page_with_a_long_sentence() -> None:
+def test_long_sentences_of_a_page_are_found() -> None:
     code, cells = f"```\n{'code ' * 50}\n```", " | ".join(["cell of a table"] * 20)
     page = f"# Page\n\nA short one. {'word ' * 41}\n\n{code}\n\n| {cells} |\n\n- {'item ' * 41}\n- {'item ' * 40}\n"
 

@@ -1,4 +1,4 @@
-"""Each kind of difference between two folders of tables is found, each that is allowed is let pass."""
+"""Every kind of difference between two folders of tables is found, and allowed differences are accepted."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def with_parameters(parameters: dict[str, Any]) -> pl.DataFrame:
 
 
 def verdict(found: Compared) -> list[str]:
-    """The report without the table's place."""
+    """The report without the location of the table."""
     return [line.partition(found.name)[2].lstrip(": ") for line in found.report()]
 
 
-def test_the_same_is_equal() -> None:
+def test_equal_tables_have_no_difference() -> None:
     assert verdict(compared(FRAME.clone())) == ["equal"]
     pieces = pl.concat([FRAME.head(1), FRAME.tail(2)], rechunk=False)
     assert verdict(compared(pieces)) == ["equal"]
@@ -77,24 +77,24 @@ def test_the_same_is_equal() -> None:
         ("is_sound", [True, True, None], 1, "b"),
     ],
 )
-def test_another_value_is_found(column: str, values: list[Any], rows: int, first: str) -> None:
+def test_different_value_is_found(column: str, values: list[Any], rows: int, first: str) -> None:
     found = compared(changed(column, values))
     assert verdict(found) == [f"DIFFERS: column {column}, {rows} rows, first at trace_id {first}"]
 
 
-def test_floats_may_differ_by_their_last_digits() -> None:
+def test_floats_may_differ_in_their_last_digits() -> None:
     found = compared(changed("bytes_per_s", [1.5 * (1 + 5e-13), math.nan, None]))
     assert (found.differences, verdict(found)) == ((), ["within 1e-12: bytes_per_s"])
     assert verdict(compared(changed("bins", [[1 + 5e-13, None], [], None]))) == ["within 1e-12: bins"]
 
 
-def test_infinities_are_near_nothing() -> None:
+def test_infinities_are_close_only_to_themselves() -> None:
     sides = [pl.DataFrame({"x": [value]}) for value in (math.inf, -math.inf)]
     assert compared(sides[1], sides[0]).differences
     assert verdict(compared(sides[0], sides[0])) == ["equal"]
 
 
-def test_another_key_is_a_difference_of_its_column() -> None:
+def test_different_key_is_a_difference_of_its_column() -> None:
     assert compared(changed("trace_id", ["a", "b", "d"])).differences == (
         "column trace_id, 1 rows, first at trace_id c",
     )
@@ -112,12 +112,12 @@ def test_another_key_is_a_difference_of_its_column() -> None:
         (FRAME.clear(), "3 rows in A, 0 in B, first at trace_id a"),
     ],
 )
-def test_another_shape_is_found(after: pl.DataFrame, told: str) -> None:
+def test_different_shape_is_found(after: pl.DataFrame, told: str) -> None:
     found = compared(after)
     assert found.differences == (told,)
 
 
-def test_what_is_left_out_may_differ_but_must_be_there() -> None:
+def test_ignored_columns_may_differ_but_must_exist() -> None:
     after = RELEASE.with_columns(created_at=datetime(2027, 1, 1, tzinfo=UTC), code_version=pl.lit("0.2.0"))
     after = after.cast(RELEASE.schema)
     found = compared(after, RELEASE, "releases")
@@ -126,7 +126,7 @@ def test_what_is_left_out_may_differ_but_must_be_there() -> None:
     assert compared(after.select("code_version"), RELEASE.select("code_version"), "trace_jobs").differences
 
 
-def test_parameters_may_have_other_keys() -> None:
+def test_parameters_may_have_additional_keys() -> None:
     after = with_parameters({"polls": {"limit": 1}, "periods": {"z_score": 3.0 * (1 + 1e-14)}})
     found = compared(after, RELEASE, "releases")
     assert found.differences == ()
@@ -137,7 +137,7 @@ def test_parameters_may_have_other_keys() -> None:
 
 
 @pytest.mark.parametrize("value", [4.0, 3, None, "3.0", [3.0]])
-def test_parameters_of_both_sides_must_be_the_same(value: Any) -> None:
+def test_common_parameters_must_be_equal(value: Any) -> None:
     after = with_parameters({"periods": {"z_score": value, "tolerance": 0.8}, "polls": {}})
     found = compared(after, RELEASE, "releases")
     assert found.differences == ("column parameters, 1 rows, first at release_id <release 1>",)
@@ -153,13 +153,13 @@ def test_texts_are_compared_line_by_line() -> None:
     assert compare_texts("x", "a", "a\n").differences
 
 
-def test_of_a_long_line_the_part_that_differs_is_shown() -> None:
+def test_only_the_different_part_of_a_long_line_is_shown() -> None:
     before = json.dumps({f"field_{number}": number for number in range(1000)})
     found = compare_texts("x", before, before.replace('"field_500": 500', '"field_500": 501'))
     assert [line for line in found.diff[2:] if line[0] in "+-"] == ['- "field_500": 500,', '+ "field_500": 501,']
 
 
-def test_rows_are_put_in_order_by_their_key_then_by_all_else() -> None:
+def test_rows_are_sorted_by_key_then_by_all_columns() -> None:
     rows = FRAME.sample(3, shuffle=True, seed=1)
     assert in_order("trace_jobs", rows).equals(FRAME)
     assert in_order("unknown", rows).equals(FRAME)
@@ -167,12 +167,12 @@ def test_rows_are_put_in_order_by_their_key_then_by_all_else() -> None:
     assert in_order("trace_jobs", double).rows() == [("b", 1), ("b", 2), (None, 0)]
 
 
-def test_what_is_left_out_is_in_the_contracts() -> None:
+def test_ignored_columns_are_in_the_contracts() -> None:
     for name, column in [*table_comparison.LEFT_OUT, *table_comparison.JSON_COLUMNS]:
         assert table(name).column(column)
 
 
-def test_ids_paths_and_instants_of_a_run_are_replaced_and_nothing_else() -> None:
+def test_ids_paths_and_instants_of_a_run_are_replaced() -> None:
     release = {
         "release_id": "2018-02-09-0123abcd",
         "created_at": "2026-11-22T13:48:09.123456+00:00",
@@ -201,7 +201,7 @@ def test_ids_paths_and_instants_of_a_run_are_replaced_and_nothing_else() -> None
     assert replaced(kept) == kept
 
 
-def test_folders_are_compared_and_what_only_one_has_is_told(tmp_path: Path) -> None:
+def test_folders_are_compared_and_missing_files_are_listed(tmp_path: Path) -> None:
     for side, frame in (("a", FRAME), ("b", FRAME.with_columns(bytes=pl.lit(1, pl.Int64)))):
         for night in ("demo", "command"):
             (tmp_path / side / night).mkdir(parents=True)

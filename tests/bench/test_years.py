@@ -1,4 +1,4 @@
-"""The benchmark of years: a day is a day later, and the page says what was measured."""
+"""The benchmark of years: each day has its date, and the page reports the measurements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def measured(night: int, cpu_s: float, *, is_real: bool = True) -> Measured:
     return Measured(night, is_real, cpu_s, 2 * cpu_s, 400_000_000, 100 * night, 1_000_000 * night, 1_000, 10)
 
 
-def test_the_page_holds_the_last_nights_against_the_early_ones(tmp_path: Path) -> None:
+def test_page_compares_the_last_nights_with_early_nights(tmp_path: Path) -> None:
     early = [measured(night, 20.0 + night - 10) for night in range(9, 12)]
     written = [measured(night, 0.0, is_real=False) for night in range(12, 90)]
     late = [measured(night, 22.0 + night - 91) for night in range(90, 93)]
@@ -34,7 +34,7 @@ def test_the_page_holds_the_last_nights_against_the_early_ones(tmp_path: Path) -
     assert (tmp_path / "years.png").stat().st_size > 5000
 
 
-def test_a_day_of_the_site_has_its_polls_and_jobs(tmp_path: Path) -> None:
+def test_day_of_the_site_has_its_polls_and_jobs(tmp_path: Path) -> None:
     jobs, polls = (Path(path) for path in years.write_day(tmp_path, 3))
     assert len(jobs.read_text().splitlines()) == 61
     frame = pl.read_parquet(polls)

@@ -1,4 +1,4 @@
-"""Pages are tested without their figures."""
+"""Fixture for tests of study pages without their figures."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from iosig.studies import pages
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have empty files for figures: to lay out and to encode takes longest, and is tested where it belongs."""
+    """Replace figures by empty files, because layout and encoding are slow and have separate tests."""
     draw_figure = pages.draw_figure
     monkeypatch.setattr(
         pages, "draw_figure", lambda page, name, _: draw_figure(page, name, lambda path: path.write_bytes(b""))

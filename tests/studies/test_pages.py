@@ -15,11 +15,11 @@ from iosig.studies.pages import Table, Template, collect_rows, format_percent, f
     ("ratio", "shown"),
     [(None, "-"), (0.0, "0 %"), (1.0, "100 %"), (0.1234, "12 %"), (0.0123, "1.2 %"), (0.000456, "0.046 %")],
 )
-def test_percent(ratio: float | None, shown: str) -> None:
+def test_percent_is_formatted_or_a_dash(ratio: float | None, shown: str) -> None:
     assert format_percent(ratio) == shown
 
 
-def test_percent_with_decimals() -> None:
+def test_percent_may_have_decimals() -> None:
     assert (format_percent(0.1234, 1), format_percent(None, 1)) == ("12.3 %", "-")
 
 
@@ -30,13 +30,13 @@ def test_small_numbers_have_no_zero_before_the_point() -> None:
 FRAME = pl.DataFrame({"name": ["a", "b"], "ratio": [0.1234, None], "count": [1234, 0]})
 
 
-def test_cells_are_formats_of_a_frames_rows() -> None:
+def test_table_cells_are_formatted_rows_of_a_frame() -> None:
     found = Table.from_pattern("| who | both | ratio |\n| {name} | {count:,} of {ratio:%1} | {ratio:%} |", FRAME)
     assert found.columns == ["who", "both", "ratio"]
     assert found.rows == [("a", "1,234 of 12.3 %", "12 %"), ("b", "0 of -", "-")]
 
 
-def test_a_column_for_each_value_and_a_dash_where_there_is_no_row() -> None:
+def test_pivot_has_a_column_per_value_and_a_dash_for_missing_rows() -> None:
     frame = pl.DataFrame({"level": ["low", "low", "high"], "way": ["x", "y", "y"], "share": [0.5, 0.25, 1.0]})
     found = Table.pivot(frame, {"": "level"}, "way", "{share:%}")
     assert found == Table(("", "x", "y"), [("low", "50 %", "25 %"), ("high", "-", "100 %")])
@@ -73,7 +73,7 @@ TEMPLATE = """\
 """
 
 
-def test_a_page_has_its_tables_and_figures(tmp_path: Path) -> None:
+def test_page_contains_its_tables_and_figures(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text(TEMPLATE)
     wide = Table(("a|b",), [("c",)])
     values = {"count": 1, "frame": FRAME, "wide": wide, "ways": {"first": ("as it is", 0)}}
@@ -89,12 +89,12 @@ def test_a_page_has_its_tables_and_figures(tmp_path: Path) -> None:
     assert wide.markdown == "| a\\|b |\n| --- |\n| c |"
 
 
-def test_a_terminal_draws_no_figures(tmp_path: Path) -> None:
+def test_rendering_for_a_terminal_omits_figures(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text("{{ figure('dot', 'A dot') }}")
     assert Template(tmp_path / "page.md", {}).render({}) == "\n"
 
 
-def test_a_value_that_a_template_lacks_is_an_error(tmp_path: Path) -> None:
+def test_missing_template_value_raises(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text("{{ lacking }}")
     with pytest.raises(UndefinedError, match="lacking"):
         Template(tmp_path / "page.md", {}).render({})

@@ -1,4 +1,4 @@
-"""Every study is found by its record, and has what the record says; none is in the way of `--help`."""
+"""Every study is discovered by its record, has the parts that the record declares, and is imported lazily."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_every_folder_is_a_study() -> None:
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
-def test_a_study_has_what_its_record_says(study: Study) -> None:
+def test_study_has_the_parts_declared_in_its_record(study: Study) -> None:
     names = {field.name for field in fields(study.running.StudyParams)}
     assert {str(option.name) for option in study.options} <= names
     assert all(callable(getattr(study.page, name)) for name in ("values", "figures"))
@@ -41,7 +41,7 @@ def test_a_study_has_what_its_record_says(study: Study) -> None:
     ],
     ids=["help", "pages"],
 )
-def test_what_takes_long_is_imported_when_it_is_used(modules: str, heavy: tuple[str, ...]) -> None:
+def test_heavy_modules_are_imported_on_use(modules: str, heavy: tuple[str, ...]) -> None:
     code = f"import sys; import {modules}; print([name for name in {heavy} if name in sys.modules])"
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
@@ -49,8 +49,8 @@ def test_what_takes_long_is_imported_when_it_is_used(modules: str, heavy: tuple[
 
 @pytest.mark.long
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
-def test_a_study_at_its_size_writes_its_page(study: Study, shared_data: Path, tmp_path: Path) -> None:
-    """As `iosig study NAME --output FOLDER` runs it: for minutes, with all that its settings name."""
+def test_full_size_study_writes_its_page(study: Study, shared_data: Path, tmp_path: Path) -> None:
+    """Run as `iosig study NAME --output FOLDER`, which takes minutes."""
     inputs = {"extrapolations": ["--traces", str(shared_data / "recorder")]}
     result = CliRunner().invoke(study_command, [study.name, "--output", str(tmp_path), *inputs.get(study.name, [])])
     assert result.exit_code == 0, result.output

@@ -1,4 +1,4 @@
-"""Pieces of work are done in any number of processes, with the same results in the same order."""
+"""Work items give the same results in the same order for any number of processes."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def test_results_are_in_order(workers: int | None) -> None:
     assert told[-1] == (8, 8)
 
 
-def test_no_work_is_done_at_once() -> None:
+def test_empty_input_returns_no_results() -> None:
     assert map_work_items(double, []) == []

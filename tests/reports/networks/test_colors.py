@@ -9,7 +9,7 @@ from iosig.reports.networks.colors import colors, lab_of, unused_color
 
 HOPS = range(4)
 #: Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency" (2009),
-# severity 1.0, on linear RGB
+#: severity 1.0, on linear RGB
 DICHROMATS = {
     "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
     "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],

@@ -1,4 +1,4 @@
-"""The study of advice's pictures are drawn from any results, the same for the same ones, and show what they say."""
+"""Pictures of the advice study are deterministic and show the values of the results."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ DRAWN = {
 
 
 @pytest.mark.parametrize("name", one_in(2, DRAWN))
-def test_the_same_results_give_the_same_picture(name: str, tmp_path: Path) -> None:
+def test_pictures_are_deterministic(name: str, tmp_path: Path) -> None:
     assert_drawn_alike(DRAWN[name], tmp_path)
 
 
-def test_marks_are_where_the_numbers_are() -> None:
+def test_marks_have_the_values_of_the_results() -> None:
     left, right = figure_of(DRAWN["settings"]).axes
     marks = {str(line.get_label()): line for line in left.lines}
     assert np.asarray(marks["two"].get_xdata()).tolist() == [0.4, 1.25], "what is beyond the edge is at the edge"
@@ -43,7 +43,7 @@ def test_marks_are_where_the_numbers_are() -> None:
     assert [text.get_text() for text in left.get_yticklabels()] == ["usual", "large"]
 
 
-def test_the_first_policy_is_on_top() -> None:
+def test_policies_are_listed_in_order_from_the_top() -> None:
     first = figure_of(DRAWN["policies"]).axes[0]
     assert [text.get_text() for text in first.get_yticklabels()] == list(POLICIES)
     assert first.yaxis_inverted()

@@ -1,4 +1,4 @@
-"""The study of advice: how mixes are drawn and judged, what is told of them, and its page."""
+"""The study of advice: simulated mixes, the judge of outcomes, results, and the page."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def one_burst(start_s: float, wait_s: float, volume: float, peak: float) -> Run:
 # ---- the judge
 
 
-def test_two_bursts_at_once_are_late_by_half_of_their_bytes() -> None:
+def test_simultaneous_bursts_contend_for_half_of_their_bytes() -> None:
     mix = Mix(10.0, ((one_burst(NOW_S - 50, 60, 1000, 10),), ()), one_burst(NOW_S, 10, 1000, 10))
     judge = Judge(replace(mix, partitions=mix.partitions[:1]), 0.0, 600.0)
     now = judge.outcome(0, 0.0)
@@ -72,20 +72,20 @@ def test_two_bursts_at_once_are_late_by_half_of_their_bytes() -> None:
     assert judge.outcome(0, 100.0) == pytest.approx(
         {"contended_ratio": 0.0, "io_slowdown": 1.0, "others_slowdown": 1.0}
     )
-    # the first is late by a quarter, and so is still there for the second's other half
+    # The first burst is delayed by a quarter, so it also overlaps the second half of the second burst.
     assert judge.outcome(0, 50.0)["contended_ratio"] == pytest.approx(0.75)
 
 
-def test_what_is_late_anyway_is_not_held_against_the_new_one() -> None:
+def test_contention_among_running_jobs_is_not_attributed_to_the_new_run() -> None:
     pair = (one_burst(NOW_S, 10, 1000, 10), one_burst(NOW_S, 10, 1000, 10))
     judge = Judge(Mix(10.0, (pair,), one_burst(NOW_S, 300, 1000, 10)), 0.0, 600.0)
     assert judge.outcome(0, 0.0)["contended_ratio"] == pytest.approx(0.0)
 
 
-# ---- mixes, and what is known of them
+# ---- mixes and observations
 
 
-def test_mixes_are_as_they_are_said_to_be() -> None:
+def test_drawn_mixes_have_the_specified_load_and_runs() -> None:
     setting = Setting()
     for number in range(5):
         mix = draw_mix(setting, 1, number)
@@ -99,7 +99,7 @@ def test_mixes_are_as_they_are_said_to_be() -> None:
         assert mix.new.start_s == NOW_S
 
 
-def test_what_is_told_is_where_the_runs_are() -> None:
+def test_observed_positions_equal_the_true_positions_without_drift() -> None:
     setting = Setting(SHORT, drift_ratio=0.0)
     mix = draw_mix(setting, 1, 0)
     quiet = replace(mix, partitions=tuple(runs[:1] for runs in mix.partitions), capacity_bytes_per_s=1e12)
@@ -114,7 +114,7 @@ def test_what_is_told_is_where_the_runs_are() -> None:
         assert partition.background_bytes_per_s == pytest.approx(0.0, abs=1e7), "all of it is explained"
 
 
-def test_unknown_jobs_are_in_the_background() -> None:
+def test_unknown_jobs_count_as_background() -> None:
     setting = Setting(SHORT, unknown_ratio=1.0)
     mix = draw_mix(setting, 1, 1)
     _, partitions = observe_mix(mix, Judge(mix, 0.0, 60.0).without, setting, np.random.default_rng(0))
@@ -125,7 +125,7 @@ def test_unknown_jobs_are_in_the_background() -> None:
 # ---- results
 
 
-def test_every_policy_has_its_row_in_every_mix(results: Results) -> None:
+def test_results_have_a_row_per_policy_and_mix(results: Results) -> None:
     counts = results.runs.group_by("setting", "policy").len()
     assert counts["len"].unique().to_list() == [2]
     assert counts.height == 2 * len(POLICIES) - 1, "the oracle with delays in the usual setting alone"
@@ -134,7 +134,7 @@ def test_every_policy_has_its_row_in_every_mix(results: Results) -> None:
     assert results.runs["io_slowdown"].min() >= 0.99  # type: ignore[operator]
 
 
-def test_a_start_that_advice_delays_by_long_may_also_be_delayed_by_less() -> None:
+def test_short_delay_policy_limits_the_advised_delay() -> None:
     advice = Advice(
         (), (Choice("b", 1200.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0),), ("a", "b"), np.array([0.0, 600.0, 1200.0]),
         np.array([[9.0, 3.0, 1.0], [5.0, 4.0, 0.0]]), np.array([[2.0, 2.0, 2.0], [1.0, 1.0, 1.0]]), 4.0,
@@ -150,7 +150,7 @@ def test_a_start_that_advice_delays_by_long_may_also_be_delayed_by_less() -> Non
     assert places["least loaded, as late"] == (places["least loaded"][0], 1200.0)
 
 
-def test_the_oracle_is_never_beaten_without_delays(results: Results) -> None:
+def test_no_policy_without_delay_beats_the_oracle(results: Results) -> None:
     best = results.runs.filter(policy="oracle").select("setting", "mix", best="contended_ratio")
     rest = results.runs.filter(pl.col("delay_s") == 0).join(best, on=["setting", "mix"])
     assert (rest.filter(~pl.col("policy").str.starts_with("oracle"))["contended_ratio"] >= 0).any()
@@ -165,14 +165,14 @@ def test_comparisons_count_every_mix_once(results: Results) -> None:
     assert itself["ties"].to_list() == [2, 2]
 
 
-def test_any_number_of_processes_gives_the_same(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_independent_of_the_number_of_processes(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "SETTINGS", SMALL)
     monkeypatch.setattr(running, "ADVICE", ADVICE)
     again = running.evaluate_mix(results.params.seed, 1)
     assert again.equals(results.runs.filter(pl.col("mix") == 1))
 
 
-def test_the_page_has_every_policy_and_its_figures(
+def test_page_lists_every_policy_and_its_figures(
     results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "SETTINGS", SMALL)
@@ -182,7 +182,7 @@ def test_the_page_has_every_policy_and_its_figures(
     assert text.count("](figures/") == 2
 
 
-def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_prints_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "SETTINGS", dict(list(SMALL.items())[:1]))
     asked = CliRunner().invoke(study_command, ["advice", "--seeds", "1", "--workers", "1", "--json"])
     assert asked.exit_code == 0, asked.output

@@ -1,4 +1,4 @@
-"""The study of attribution: what sites are, what ways give, how that is held against the truth, and the page."""
+"""The study of attribution: simulated sites, attribution methods, comparison with the truth, and the page."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def signature(begun_s: float, volume: float) -> Signature:
 
 
 def seen(truth: dict[tuple[int, int], float], traffic: Reals | None = None) -> SiteTraffic:
-    """Return three jobs of two applications, of which some moved something in some minutes."""
+    """Return three jobs of two applications, some of which moved bytes in some minutes."""
     moved = np.zeros((3, MINUTES))
     for place, volume in truth.items():
         moved[place] = volume
@@ -59,10 +59,10 @@ KNOWN = SiteSignatures((signature(300, 6e11), None), np.array([0.9, 0.0]))
 TRUE = {(0, 5): 6e11, (1, 31): 6e11, (2, 10): 2e11, (2, 50): 4e11}
 
 
-# ---- ways
+# ---- methods
 
 
-def test_attribution_finds_what_is_late_and_leaves_the_rest() -> None:
+def test_attribution_finds_delayed_bursts_and_leaves_unknown_bytes() -> None:
     site = seen(TRUE)
     given = attribute_traffic(site, KNOWN)
     np.testing.assert_allclose(given[:2], site.truth_bytes[:2], atol=1e6)
@@ -71,17 +71,17 @@ def test_attribution_finds_what_is_late_and_leaves_the_rest() -> None:
     assert select_known_jobs(site.logged, KNOWN).tolist() == [True, True, False]
 
 
-def test_what_is_left_goes_to_those_of_whom_nothing_is_known() -> None:
+def test_residual_is_shared_among_jobs_without_signature() -> None:
     site = seen(TRUE)
     np.testing.assert_allclose(share_residual(site, KNOWN), site.truth_bytes, atol=1e6)
 
 
-def test_plans_do_not_look_at_the_traffic() -> None:
+def test_planned_bytes_are_independent_of_the_traffic() -> None:
     given = place_as_planned(seen({}), KNOWN)
     assert {place: given[place] for place in zip(*np.nonzero(given), strict=True)} == {(0, 5): 6e11, (1, 30): 6e11}
 
 
-def test_shares_go_to_who_is_there_for_as_long_as_that() -> None:
+def test_shares_go_to_active_jobs_in_proportion_to_their_time() -> None:
     site = seen(TRUE)
     equal, nodes = share_equally(site, KNOWN), share_by_nodes(site, KNOWN)
     for given in (equal, nodes):
@@ -94,7 +94,7 @@ def test_shares_go_to_who_is_there_for_as_long_as_that() -> None:
 # ---- the truth
 
 
-def test_what_is_given_is_held_against_the_truth() -> None:
+def test_comparison_counts_correct_and_attributed_bytes() -> None:
     site = seen(TRUE)
     is_known = np.array([True, True, False])
     perfect = compare_with_truth(site, site.truth_bytes, is_known)
@@ -108,7 +108,7 @@ def test_what_is_given_is_held_against_the_truth() -> None:
     assert (wrong["hits"], wrong["known_hits"]) == (1, 1), "who is given nothing is not named"
 
 
-def test_jobs_that_are_given_the_same_are_as_likely_to_be_named() -> None:
+def test_jobs_with_equal_bytes_share_a_hit() -> None:
     moved = np.zeros((8, 1))
     moved[0] = 1e12
     logged = LoggedJobs(np.zeros(8, int), np.ones(8), np.zeros(8), np.full(8, 60.0), np.ones(8, bool))
@@ -117,7 +117,7 @@ def test_jobs_that_are_given_the_same_are_as_likely_to_be_named() -> None:
     assert (found["hits"], found["asked"], found["known_asked"]) == (3 / 8, 1, 0)
 
 
-def test_quiet_minutes_are_not_asked_about() -> None:
+def test_quiet_minutes_are_not_evaluated() -> None:
     site = seen({(0, 5): 5e10})
     assert compare_with_truth(site, site.truth_bytes, np.ones(3, bool))["asked"] == 0
 
@@ -125,31 +125,31 @@ def test_quiet_minutes_are_not_asked_about() -> None:
 # ---- sites
 
 
-def test_a_sites_truth_is_in_its_traffic(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truth_of_a_site_is_contained_in_its_traffic(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sites, "DAYS", 0.4)
     for direction, site in draw_site("coarse", "calm", 3).items():
         minutes = site.minutes_bytes
         assert (site.interval_s, len(minutes), len(site.traffic_bytes)) == (10.0, 576, 3456)
         assert minutes.sum() == pytest.approx(site.traffic_bytes.sum())
-        # transfers are not even, and so may be a little in another minute
+        # Transfers are uneven, so some bytes may fall into an adjacent minute.
         jobs = site.truth_bytes.sum(axis=0)
         assert np.maximum(jobs - minutes, 0).sum() < 0.05 * jobs.sum(), direction
         assert site.truth_bytes.shape[0] == len(site.logged.start_s) == len(site.logged.application)
 
 
 @pytest.mark.slow
-def test_few_runs_make_no_signature(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_runs_give_no_signature(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sites, "DAYS", 0.1)
     known = extract_site_signatures(draw_site("usual", "calm", 3)["write"])
     assert not any(known.signatures)
 
 
-# ---- all of it
+# ---- the whole study
 
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    """One small site of one family at two levels."""
+    """A small site of a single family at two levels."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sites, "DAYS", 1.0)
         patch.setattr(running, "FAMILIES", {"usual": sites.FAMILIES["usual"]})
@@ -158,7 +158,7 @@ def results() -> Results:
 
 
 @pytest.mark.slow
-def test_attribution_is_better_than_what_one_would_do_without(results: Results) -> None:
+def test_attribution_beats_the_baselines(results: Results) -> None:
     found = {row["way"]: row for row in page.summarize_sites(results).filter(level="calm").iter_rows(named=True)}
     assert list(found) == list(WAYS)
     assert found["attribution"]["explained"] > 0.7
@@ -168,7 +168,7 @@ def test_attribution_is_better_than_what_one_would_do_without(results: Results) 
 
 
 @pytest.mark.slow
-def test_the_page_has_all_that_was_measured(results: Results, tmp_path: Path) -> None:
+def test_page_contains_all_results(results: Results, tmp_path: Path) -> None:
     text = page_of(STUDY, results.params, results, tmp_path)
     assert "iosig study attribution --seeds 1 --seed 5" in text
     assert all(f"| {way} |" in text for way in WAYS)

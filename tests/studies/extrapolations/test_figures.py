@@ -1,4 +1,4 @@
-"""The study's pictures are drawn from any tables, the same for the same ones, and show what is in them."""
+"""Pictures of the extrapolations study are deterministic and show the values of the tables."""
 
 from __future__ import annotations
 
@@ -48,24 +48,24 @@ DRAWN = {
 
 
 @pytest.mark.parametrize("name", one_in(4, DRAWN))
-def test_pictures_are_drawn_and_the_same_each_time(name: str, tmp_path: Path) -> None:
+def test_pictures_are_deterministic(name: str, tmp_path: Path) -> None:
     assert_drawn_alike(DRAWN[name], tmp_path)
 
 
-def test_sizes_go_straight_on() -> None:
+def test_sizes_are_extrapolated_linearly() -> None:
     (axes,) = figure_of(DRAWN["sizes"]).axes
     dashed = [line for line in axes.lines if line.get_linestyle() == "--"]
     ends = [float(pl.Series(line.get_ydata())[-1]) for line in dashed]
     assert sorted(ends) == pytest.approx([1e9, 2e9])
 
 
-def test_a_few_programs_from_large_to_small_are_shown() -> None:
+def test_only_a_few_programs_are_shown_by_decreasing_size() -> None:
     names = tuple("abcdefgh")
     axes = figure_of(figures.draw_sizes(traces(names), sizes(names[1:]), "sizes")).axes[0]
     assert axes.get_legend_handles_labels()[1] == ["h", "f", "d", "b"]
 
 
-def test_the_unseen_one_stands_out() -> None:
+def test_unseen_rank_count_has_a_separate_marker() -> None:
     shown = [axes for axes in figure_of(DRAWN["times"]).axes if axes.get_visible()]
     assert len(shown) == 2
     points = {str(line.get_label()): list(zip(*line.get_data(), strict=True)) for line in shown[0].lines}
@@ -74,7 +74,7 @@ def test_the_unseen_one_stands_out() -> None:
     assert len(points["models"]) == 4
 
 
-def test_pieces_lie_where_the_offsets_are() -> None:
+def test_map_bars_are_at_the_offsets_of_the_ranks() -> None:
     figure = figure_of(DRAWN["map"])
     first: Axes = figure.axes[0]
     assert first.get_title(loc="left") == "4 ranks, traced"

@@ -1,4 +1,4 @@
-"""The study of extrapolations finds the programs, tells exact from refused and from wrong, and shows it."""
+"""The study of extrapolations finds the programs, and distinguishes exact, refused and wrong results."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ ROOT = Path(__file__).resolve().parents[3]
 GUIDE = ROOT / "docs" / "extrapolation.md"
 COUNTS = (4, 6, 8, 12)
 
-#: the calls of a rank as function, level and arguments
+#: The calls of a rank as function, level and arguments.
 Made = list[tuple[str, int, tuple[str, ...]]]
 
 
 def shared_out(rank: int, count: int) -> Made:
-    """As the paper's Table 1, by MPI-IO, which calls pwrite."""
+    """As in Table 1 of the paper, by MPI-IO, which calls pwrite."""
     size = 48 // count
     made: Made = [("MPI_File_open", 0, ("MPI_COMM_WORLD", "f", "9", "%p", "0-0"))]
     for i in range(3):
@@ -53,12 +53,12 @@ def own_files(rank: int, count: int) -> Made:
 
 
 def jumping(rank: int, count: int) -> Made:
-    """Like any other up to eight ranks, and then twice as much: nothing before tells."""
+    """Regular up to eight ranks, then with doubled sizes, which smaller rank counts cannot predict."""
     return [("open", 0, ("g", "66")), ("write", 0, ("g", "%p", str(10 if count <= 8 else 20))), ("close", 0, ("g",))]
 
 
 def at_random(rank: int, count: int) -> Made:
-    """At offsets that follow no rule."""
+    """Offsets that follow no rule."""
     return [
         ("pwrite", 0, ("h", "%p", "1", str((rank * 7919 + count * count * 104729 + i * i * 31) % 997)))
         for i in (1, 2, 3)
@@ -66,7 +66,7 @@ def at_random(rank: int, count: int) -> Made:
 
 
 def rounding(rank: int, count: int) -> Made:
-    """As the guide's own example: floor(1000/n), and as many rounds as a tree has levels."""
+    """The example of the guide: floor(1000/n), and as many barriers as a binary tree has levels."""
     size = 1000 // count
     writes = [("pwrite", 0, ("s", "%p", str(size), str(rank * size + 1000 * i))) for i in range(3)]
     return [*writes, *[("MPI_Barrier", 0, ("MPI_COMM_WORLD",))] * (count - 1).bit_length()]
@@ -121,7 +121,7 @@ def test_programs_are_found(root: Path) -> None:
     assert find_programs(root / "shared_out")[0].name == "shared_out"
 
 
-def test_the_raw_trace_is_taken_and_other_things_are_not(tmp_path: Path) -> None:
+def test_raw_traces_are_preferred_and_other_files_ignored(tmp_path: Path) -> None:
     traced(tmp_path / "one" / "4", shared_out, 4)
     calls = [logged(shared_out(rank, 6)) for rank in range(6)]
     as_text = tmp_path / "one" / "6" / "a text"
@@ -137,18 +137,18 @@ def test_the_raw_trace_is_taken_and_other_things_are_not(tmp_path: Path) -> None
     assert [path.relative_to(tmp_path).as_posix() for _, path in found.paths] == ["one/4", "one/6/raw"]
 
 
-def test_a_folder_without_traces_is_refused(tmp_path: Path) -> None:
+def test_folder_without_traces_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="no Recorder traces"):
         find_programs(tmp_path)
 
 
-def test_a_trace_of_other_ranks_is_refused(tmp_path: Path) -> None:
+def test_trace_with_another_rank_count_is_refused(tmp_path: Path) -> None:
     traced(tmp_path / "one" / "5", jumping, 4)
     with pytest.raises(InputRefused, match="of 4 ranks, not of 5"):
         decode_runs(find_programs(tmp_path)[0])
 
 
-def test_a_damaged_trace_is_refused_by_name(tmp_path: Path) -> None:
+def test_damaged_trace_is_refused_with_its_name(tmp_path: Path) -> None:
     (traced(tmp_path / "one" / "4", jumping, 4) / "2.cfg").write_bytes(b"\0")
     with pytest.raises(InputRefused, match="one at 4 ranks: Rank 2"):
         decode_runs(find_programs(tmp_path)[0])
@@ -177,7 +177,7 @@ def times_of(rank: object, part: slice) -> dict[str, object]:
     return {name: getattr(rank, name)[part] for name in ("start_s", "end_s")}
 
 
-def test_without_times_traces_are_equal_if_their_calls_are(root: Path) -> None:
+def test_traces_without_times_are_equal_if_their_calls_are(root: Path) -> None:
     run = decode_runs(find_programs(root / "deep")[0])[0]
     later = [replace(rank, end_s=rank.end_s + 1e-5) for rank in run.ranks]
     one, other = compress(4, run.ranks), compress(4, later)
@@ -186,11 +186,11 @@ def test_without_times_traces_are_equal_if_their_calls_are(root: Path) -> None:
     assert compute_end_s(other) == pytest.approx(compute_trace_end_s(later), abs=1e-6)
 
 
-# ---- what comes of it
+# ---- results
 
 
 @pytest.mark.slow
-def test_what_is_exact_refused_and_wrong_is_told_apart(results: Results) -> None:
+def test_exact_refused_and_wrong_results_are_distinguished(results: Results) -> None:
     assert dict(results.checks.schema) == CHECKS
     for has_nested in (False, True):
         for count in COUNTS:
@@ -205,7 +205,7 @@ def test_what_is_exact_refused_and_wrong_is_told_apart(results: Results) -> None
 
 
 @pytest.mark.slow
-def test_models_are_those_of_the_program(results: Results) -> None:
+def test_models_have_the_formulas_of_the_program(results: Results) -> None:
     formulas = set(results.models.filter(program="shared_out", has_nested=False)["formula"])
     assert {"48/n*rank + 48*i", "48/n"} <= formulas
     nested = results.models.filter(program="shared_out", has_nested=True)
@@ -213,7 +213,7 @@ def test_models_are_those_of_the_program(results: Results) -> None:
 
 
 @pytest.mark.slow
-def test_all_calls_come_back(results: Results) -> None:
+def test_all_calls_are_restored(results: Results) -> None:
     own = results.traces.filter(program="shared_out")
     assert own["call_count"].to_list() == own["expanded_count"].to_list() == [7 * count for count in COUNTS]
     assert own["outer_call_count"].to_list() == [4 * count for count in COUNTS]
@@ -223,7 +223,7 @@ def test_all_calls_come_back(results: Results) -> None:
 
 
 @pytest.mark.slow
-def test_offsets_are_mapped(results: Results) -> None:
+def test_map_contains_the_offsets_of_all_ranks(results: Results) -> None:
     own = results.maps
     assert own["program"].unique().to_list() == ["shared_out"]
     assert own.group_by("process_count", maintain_order=True).first()["is_traced"].to_list() == [True] * 4 + [False] * 2
@@ -232,7 +232,7 @@ def test_offsets_are_mapped(results: Results) -> None:
     assert own.height == 3 * (sum(COUNTS) + 24 + 48)
 
 
-def test_offsets_that_nobody_shares_out_are_not(root: Path) -> None:
+def test_program_without_shared_offsets_has_no_map(root: Path) -> None:
     known = [
         (run.process_count, run.select_calls(has_nested=False)) for run in decode_runs(find_programs(root / "deep")[0])
     ]
@@ -252,7 +252,7 @@ def test_too_few_rank_counts_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_processes_give_the_same(results: Results, root: Path, tmp_path: Path) -> None:
+def test_results_are_independent_of_the_number_of_processes(results: Results, root: Path, tmp_path: Path) -> None:
     for name in ("own_files", "shared_out"):
         (tmp_path / name).symlink_to(root / name)
     again = study(StudyParams(tmp_path, 2))
@@ -262,7 +262,7 @@ def test_processes_give_the_same(results: Results, root: Path, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_a_real_program_is_exact_or_refused(shared_data: Path) -> None:
+def test_real_program_is_exact_or_refused(shared_data: Path) -> None:
     told: list[tuple[int, int]] = []
     found = study(StudyParams(shared_data / "recorder" / "ios_mpiio_n1", 1), lambda *counts: told.append(counts))
     assert told == [(1, 1)]
@@ -272,7 +272,7 @@ def test_a_real_program_is_exact_or_refused(shared_data: Path) -> None:
     assert found.sizes.is_empty()
 
 
-def test_links_among_traces_are_followed_once(shared_data: Path, tmp_path: Path) -> None:
+def test_links_to_traces_are_followed_once(shared_data: Path, tmp_path: Path) -> None:
     for name in ("ios_strong", "ios_sio"):
         (tmp_path / name).symlink_to(shared_data / "recorder" / name)
     assert [one.name for one in find_programs(tmp_path)] == ["ios_sio", "ios_strong"]
@@ -292,7 +292,7 @@ def test_page_has_its_figures_and_tables(results: Results, tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_links_to_the_guide_lead_somewhere(results: Results, tmp_path: Path) -> None:
+def test_links_between_page_and_guide_have_targets(results: Results, tmp_path: Path) -> None:
     text = page_of(STUDY, StudyParams(tmp_path), results, tmp_path)
     headings = {re.sub(r"[^a-z0-9 -]", "", line[3:].lower()).replace(" ", "-") for line in lines_of(GUIDE.read_text())}
     links = re.findall(r"\]\(extrapolation\.md#([^)]+)\)", text)
@@ -308,7 +308,7 @@ def lines_of(page_text: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_what_did_not_come_back_is_shouted(results: Results, tmp_path: Path) -> None:
+def test_lost_calls_are_emphasized_on_the_page(results: Results, tmp_path: Path) -> None:
     lost = results.traces.with_columns(expanded_count=pl.col("expanded_count") - 1)
     assert "did NOT come back whole" in page_of(STUDY, StudyParams(tmp_path), replace(results, traces=lost), tmp_path)
 
@@ -339,11 +339,11 @@ def test_command_prints_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["extrapolations"], ["extrapolations", "--traces", "nowhere"]])
-def test_command_refuses_what_it_cannot_do(arguments: Sequence[str]) -> None:
+def test_command_rejects_invalid_arguments(arguments: Sequence[str]) -> None:
     assert CliRunner().invoke(study_command, list(arguments)).exit_code == 2
 
 
-# ---- the guide's models
+# ---- models of the guide
 
 
 def test_models_of_the_guide_work(tmp_path: Path) -> None:

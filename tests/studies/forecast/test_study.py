@@ -1,4 +1,4 @@
-"""The study of forecasts: what is known at an instant and what is not, how ranges are judged, and the page."""
+"""The study of forecasts: observations at an instant, evaluation of ranges, and the page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def site() -> History:
 
 
 @pytest.mark.slow
-def test_nothing_of_later_is_known(site: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_observation_contains_no_later_data(site: History, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "PAST_DAYS", 0.25)
     monkeypatch.setattr(history, "HORIZON", 6)
     at_s = 0.3 * DAY_S
@@ -41,7 +41,7 @@ def test_nothing_of_later_is_known(site: History, monkeypatch: pytest.MonkeyPatc
     assert np.nansum(measured) * history.STEP_S == pytest.approx(site.total_bytes[:steps].sum(), rel=0.02)
     logged = site.seen["write"].logged
     assert len(known.coming) <= ((site.submitted_s <= at_s) & (logged.end_s > at_s)).sum()
-    # what flows later changes nothing
+    # Later traffic does not change the observation.
     later = {
         direction: replace(
             one, traffic_bytes=np.where(np.arange(len(one.traffic_bytes)) < steps, one.traffic_bytes, 9e9)
@@ -53,7 +53,7 @@ def test_nothing_of_later_is_known(site: History, monkeypatch: pytest.MonkeyPatc
     np.testing.assert_array_equal(other.coming.elapsed_s, known.coming.elapsed_s)
 
 
-def test_ranges_are_judged_by_what_came() -> None:
+def test_coverage_and_score_of_ranges_follow_from_observed_rates() -> None:
     steps = pl.DataFrame(
         {"way": "x", "expected": 10.0, "low": [5.0] * 4, "high": [15.0] * 4, "came": [4.0, 5.0, 15.0, 16.0]}
     )
@@ -66,7 +66,7 @@ def test_ranges_are_judged_by_what_came() -> None:
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    """One small site."""
+    """A small site."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (history, running):
             patch.setattr(module, "PAST_DAYS", 0.5)
@@ -78,7 +78,7 @@ def results() -> Results:
 
 
 @pytest.mark.slow
-def test_every_way_foretells_every_step(results: Results) -> None:
+def test_every_method_forecasts_every_step(results: Results) -> None:
     counts = results.steps.group_by("way").len()
     assert set(counts["way"]) == set(WAYS)
     assert counts["len"].n_unique() == 1
@@ -87,7 +87,7 @@ def test_every_way_foretells_every_step(results: Results) -> None:
 
 
 @pytest.mark.slow
-def test_the_page_has_all_that_was_measured(results: Results, tmp_path: Path) -> None:
+def test_page_contains_all_results(results: Results, tmp_path: Path) -> None:
     text = page_of(STUDY, results.params, results, tmp_path)
     assert "iosig study forecast --seeds 1 --seed 5" in text
     assert all(f"| {way} |" in text for way in WAYS)

@@ -1,4 +1,4 @@
-"""The study of joint signatures: what sites are, how distances are told, and the page."""
+"""The study of joint signatures: simulated sites, distances to the truth, and the page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.study_pages import page_of
 
 
 def made_up() -> Results:
-    """Return results of which the best plain method is twice as far away as what is found together."""
+    """Return results whose best plain method is twice as far from the truth as the joint method."""
     rows = []
     for family, level, name in product(FAMILIES, LEVELS, ("ior_a", "n01")):
         told = dict.fromkeys(PLAIN, 0.4) | {
@@ -54,14 +54,14 @@ def made_up() -> Results:
     return Results(StudyParams(1), pl.DataFrame(rows))
 
 
-def test_neighbours_are_the_same_for_a_seed_and_can_be_run() -> None:
+def test_neighbours_are_deterministic_and_valid_applications() -> None:
     first, again = list(draw_neighbours(5, 6)), list(draw_neighbours(5, 6))
     assert first == again
     assert all(isinstance(one, Application) and len(one.bursts) >= 3 for one in first)
     assert first != list(draw_neighbours(6, 6))
 
 
-def test_distances_are_held_against_the_best_plain_method() -> None:
+def test_distances_are_relative_to_the_best_plain_method() -> None:
     found = page.compute_distances(made_up())
     assert found.height == len(FAMILIES) * len(LEVELS)
     assert set(found["best"]) == {"time_normalized"}
@@ -70,18 +70,18 @@ def test_distances_are_held_against_the_best_plain_method() -> None:
     assert set(found["better_ratio"]) == {0.5}
 
 
-def test_the_budget_says_where_half_cannot_be_reached() -> None:
+def test_error_budget_lists_families_where_half_is_unreachable() -> None:
     found = page.compute_error_budget(made_up())
     assert found["level"].to_list() == list(LEVELS)
     assert found["plain"].to_list() == pytest.approx([0.4] * len(LEVELS))
     assert found.select("chosen", "oracle", "paced").unique().rows() == [pytest.approx((0.375, 0.125, 0.75))]
-    # .3 is left by gaps alone, and half of .4 is less
+    # Gaps alone leave a distance of .3, more than half of .4.
     assert all("heavy seeks (1 of 1)" in cell for cell in found["below"])
 
 
-def test_what_is_possible_is_told_site_by_site() -> None:
+def test_error_budget_is_evaluated_per_site() -> None:
     one = made_up()
-    # on another site known gaps leave less than half of the plain distance, and a third of that is published
+    # On another site, known gaps leave less than half of the plain distance; the published distance is a third of it.
     nearer = pl.when(way=PACED).then(0.9).when(way=CHOSEN).then(1.0 - 0.4 / 3).otherwise("correlation")
     other = one.answers.with_columns(seed=pl.lit(2, pl.Int32), correlation=nearer)
     both = Results(StudyParams(2), pl.concat([one.answers.with_columns(pl.col("seed").cast(pl.Int32)), other]))
@@ -95,7 +95,7 @@ def test_what_is_possible_is_told_site_by_site() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_the_page_has_all_that_was_measured(tmp_path: Path) -> None:
+def test_page_contains_all_results(tmp_path: Path) -> None:
     text = page_of(STUDY, StudyParams(1), made_up(), tmp_path)
     assert "| 7 of 7 |" in text
     assert "by at most -0.350" in text
@@ -104,13 +104,13 @@ def test_the_page_has_all_that_was_measured(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_site_has_its_level_and_its_samples_their_runs() -> None:
+def test_site_has_its_level_and_samples_contain_their_runs() -> None:
     site = draw_site(FAMILIES["fair"], "busy", 3)
     rate = site.shared.volume_bytes.mean() / site.shared.interval_s
     assert rate == pytest.approx(LEVELS["busy"] * PEAK_BYTES_PER_S, rel=0.15)
     raw = site.shared.cut_samples(site.shared.volume_bytes)
     assert site.own.offsets.tolist() == raw.offsets.tolist()
-    # servers report a moment later or earlier than bytes are moved
+    # Servers report bytes slightly later or earlier than they are moved.
     assert np.minimum(raw.values, site.own.values).sum() > 0.95 * site.own.values.sum()
     unlogged = draw_site(FAMILIES["unlogged"], "busy", 3)
     assert unlogged.shared.application_count == 5
@@ -118,7 +118,7 @@ def test_a_site_has_its_level_and_its_samples_their_runs() -> None:
 
 
 @pytest.mark.long
-def test_together_is_nearer_where_others_are_logged_and_no_worse_where_not() -> None:
+def test_joint_signatures_are_closer_if_others_are_logged_and_never_worse() -> None:
     near, alone = (evaluate_site((family, "stormy", 4)) for family in ("fair", "unlogged"))
     means = {way: own["correlation"].mean() for (way,), own in near.group_by("way")}
     assert 1 - means[CHOSEN] < 0.75 * (1 - max(means[way] for way in PLAIN))  # type: ignore[operator, type-var]
@@ -127,7 +127,7 @@ def test_together_is_nearer_where_others_are_logged_and_no_worse_where_not() -> 
 
 
 @pytest.mark.long
-def test_the_study_can_be_asked_for(tmp_path: Path) -> None:
+def test_command_writes_the_page(tmp_path: Path) -> None:
     asked = ["joint", "--seeds", "1", "--seed", "9", "--output", str(tmp_path)]
     found = CliRunner().invoke(study_command, asked)
     assert found.exit_code == 0, found.output
@@ -138,7 +138,7 @@ def test_the_study_can_be_asked_for(tmp_path: Path) -> None:
 
 
 def a_day() -> Day:
-    """Return six hours in which two runs had the file system for themselves, above others' steady traffic."""
+    """Return six hours in which two runs were alone on the file system, above steady background traffic."""
     moved: Reals = np.full(6 * 720, 1e8)
     moved[720:732] += 5e10
     moved[2160:2172] += 6e10
@@ -148,7 +148,7 @@ def a_day() -> Day:
     return Day(traffic, 5.0, ["a", "b"], np.array([0, 1]), started, started + 55.0, is_own)
 
 
-def test_real_bursts_are_put_into_the_day_and_no_byte_is_lost() -> None:
+def test_real_bursts_are_injected_without_loss_of_bytes() -> None:
     day = a_day()
     made = real.inject_runs(day, "write", 0.1, 3)
     assert made.shared.application_count == len(made.truths) == real.APPLICATION_COUNT
@@ -164,7 +164,7 @@ def test_real_bursts_are_put_into_the_day_and_no_byte_is_lost() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_a_real_day_has_a_section_of_its_own(tmp_path: Path) -> None:
+def test_page_has_a_section_for_a_real_day(tmp_path: Path) -> None:
     size = {"size": "a tenth", "direction": "read", "seed": 1, "unlogged_ratio": 0.2, "explained_ratio": 0.7}
     told = [(0.02, 0.05, 0.05, True), (0.02, 0.01, 0.02, False)]
     rows = [
@@ -178,7 +178,7 @@ def test_a_real_day_has_a_section_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_on_edisons_day_what_is_published_is_hardly_ever_further(shared_data: Path) -> None:
+def test_published_signatures_of_a_real_day_are_rarely_worse(shared_data: Path) -> None:
     day = Day.read(
         shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt", shared_data / "jobs" / "edison-2018-02-09.sacct"
     )

@@ -1,4 +1,4 @@
-"""Planted systems: what is planted is there, the same seed gives the same, and nothing else is disturbed."""
+"""Planted systems contain the planted pattern, are deterministic, and keep requests complete."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHAPE = SystemShape(rank_count=64, io_node_count=8, target_count=4, requests_per
 
 
 @pytest.mark.parametrize("pattern", PLANTED)
-def test_the_same_seed_gives_the_same_network(pattern: Planted) -> None:
+def test_planted_network_is_determined_by_the_seed(pattern: Planted) -> None:
     first, second = (plant_network(pattern, np.random.default_rng(5), 64, 8, 4, 12, window_count=4) for _ in range(2))
     assert first.counts.equals(second.counts)
     assert first.totals.equals(second.totals)
@@ -34,7 +34,7 @@ def test_the_same_seed_gives_the_same_network(pattern: Planted) -> None:
 
 
 @pytest.mark.parametrize("pattern", PLANTED)
-def test_requests_reach_the_targets_whole_by_their_ranks_own_node(pattern: Planted) -> None:
+def test_requests_reach_the_targets_through_the_node_of_their_rank(pattern: Planted) -> None:
     system = plant_pattern(pattern, np.random.default_rng(3), SHAPE)
     transfers = list(generate_transfers(system, np.random.default_rng(4)))
     outer, inner = ([one for one in transfers if one.hop == hop] for hop in (0, 1))
@@ -44,13 +44,13 @@ def test_requests_reach_the_targets_whole_by_their_ranks_own_node(pattern: Plant
         assert (one.time_s > 0).all()
         assert (one.size_bytes > 0).all()
         assert ((one.at_s >= 0) & (one.at_s <= SHAPE.run_s)).all()
-    # each stripe has a megabyte at the most, and their bytes are those of the requests
+    # A stripe has at most a megabyte, and all stripes together have the bytes of the requests.
     assert max(one.size_bytes.max() for one in inner) <= 1 << 20
     assert sum(one.size_bytes.sum() for one in inner) == sum(one.size_bytes.sum() for one in outer)
 
 
 @pytest.mark.parametrize("chunk", [1, 100, 1 << 17])
-def test_pieces_number_requests_on(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_numbers_continue_across_chunks(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iosig.studies.networks.planted._CHUNK_REQUESTS", chunk)
     system = plant_pattern("outlier", np.random.default_rng(8), SHAPE)
     pieces = list(generate_requests(system, np.random.default_rng(9)))
@@ -60,7 +60,7 @@ def test_pieces_number_requests_on(chunk: int, monkeypatch: pytest.MonkeyPatch) 
     np.testing.assert_array_equal(np.bincount(ranks, minlength=64), system.request_count)
 
 
-def test_shapes_are_drawn_from_sixteen_ranks_to_8192() -> None:
+def test_drawn_shapes_range_from_16_to_8192_ranks() -> None:
     generator = np.random.default_rng(1)
     shapes = [draw_shape(generator, 1 << 17) for _ in range(300)]
     assert min(shape.rank_count for shape in shapes) == 16
@@ -71,7 +71,7 @@ def test_shapes_are_drawn_from_sixteen_ranks_to_8192() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_is_planted_is_there(seed: int) -> None:
+def test_planted_causes_are_present(seed: int) -> None:
     generator = np.random.default_rng(seed)
     outlier = plant_pattern("outlier", generator, SHAPE)
     assert 1 <= outlier.is_cause.sum() <= 4
@@ -84,7 +84,7 @@ def test_what_is_planted_is_there(seed: int) -> None:
     assert not circular.is_cause.any()
 
 
-def test_the_bottleneck_is_one_request_of_rank_0() -> None:
+def test_bottleneck_is_a_single_request_of_rank_0() -> None:
     system = plant_pattern("bottleneck", np.random.default_rng(2), SHAPE)
     (requests,) = generate_requests(system, np.random.default_rng(3))
     largest = int(np.argmax(requests.size_bytes))

@@ -1,4 +1,4 @@
-"""The study of networks: answers beside what was planted, and the page."""
+"""The study of networks: answers compared with planted patterns, and the page."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from tests.study_pages import page_of
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    """Two systems of each pattern, two sets of clocks of each setting."""
+    """Two systems of each pattern, and two sets of clocks of each setting."""
     return study(StudyParams(2, 7))
 
 
-def test_every_planted_system_and_clock_has_its_row(results: Results) -> None:
+def test_results_have_a_row_per_planted_system_and_clock(results: Results) -> None:
     assert results.answers["planted"].to_list() == [pattern for pattern in PATTERNS for _ in range(2)]
     assert set(results.answers["matched"]) <= {*PATTERNS, *OUTCOMES}
     assert results.clocks.select("rank_count", "file_count", "jitter_s").rows() == list(SKEW_SETTINGS)
 
 
-def test_clocks_are_found_to_a_tenth_of_their_range(results: Results) -> None:
+def test_clock_error_is_below_a_tenth_of_the_range(results: Results) -> None:
     assert results.clocks["error_ratio"].max() < 0.1  # type: ignore[operator]
 
 
-def test_the_same_seed_gives_the_same_answers(results: Results) -> None:
+def test_results_are_determined_by_the_seed(results: Results) -> None:
     again = study(StudyParams(2, 7))
     assert again.answers.equals(results.answers)
     assert again.clocks.equals(results.clocks)
 
 
-def test_confusion_counts_every_answer(results: Results) -> None:
+def test_confusion_matrix_counts_every_answer(results: Results) -> None:
     answers = pl.DataFrame(
         {
             "planted": ["circular", "striped", "noisy", "noisy", "outlier"],
@@ -63,7 +63,7 @@ def test_confusion_counts_every_answer(results: Results) -> None:
     assert page.compute_right_ratio(made_up) == pytest.approx(0.6)
 
 
-def test_the_page_has_its_tables_and_figure(results: Results, tmp_path: Path) -> None:
+def test_page_has_its_tables_and_figure(results: Results, tmp_path: Path) -> None:
     text = page_of(STUDY, results.params, results, tmp_path)
     assert text.startswith("<!-- Made by `iosig study networks --seeds 2 --seed 7 --output DIR`")
     assert text.count("| planted |") == 2
@@ -71,7 +71,7 @@ def test_the_page_has_its_tables_and_figure(results: Results, tmp_path: Path) ->
     assert figure.stat().st_size > 10_000
 
 
-def test_the_command_prints_tables_and_json() -> None:
+def test_command_prints_tables_and_json() -> None:
     told = CliRunner().invoke(study_command, ["networks", "--seeds", "1"])
     assert told.exit_code == 0, told.output
     assert "What planted patterns are called" in told.output

@@ -1,4 +1,4 @@
-"""The study's pictures are drawn from any answers, the same for the same ones, and show what is in the tables."""
+"""Pictures of the periods study are deterministic and show the values of the tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ METHODS = ("first", "second")
 
 
 def answers(experiment: str, values: Sequence[float], levels: Sequence[str] = ("none",)) -> pl.DataFrame:
-    """Errors of ten traces of each setting, one of them without a period; the second method finds none."""
+    """Errors of ten traces of each setting, one trace without a period; the second method finds none."""
     rng = np.random.default_rng(0)
     frames = []
     for method in METHODS:
@@ -59,11 +59,11 @@ DRAWN = {
 
 
 @pytest.mark.parametrize("name", one_in(6, DRAWN))
-def test_pictures_are_drawn_and_the_same_each_time(name: str, tmp_path: Path) -> None:
+def test_pictures_are_deterministic(name: str, tmp_path: Path) -> None:
     assert_drawn_alike(DRAWN[name], tmp_path)
 
 
-def test_boxes_are_of_the_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_boxes_have_the_errors_of_the_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     boxes: list[tuple[float, float]] = []
 
     def kept(axes: object, values: np.ndarray, place: float, width: float, colour: str) -> None:
@@ -72,7 +72,7 @@ def test_boxes_are_of_the_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setattr(figures, "_box", kept)
     table = answers("variability", [0.5, 0.1])
     figures.draw_errors(table, "variability").write(tmp_path / "any.png")
-    # in order of the values, and none for the method that finds nothing
+    # In the order of values, without a box for the method that finds no period.
     wanted = [
         float(np.median(np.clip(table.filter(pl.col("value") == value)["error_ratio"].drop_nulls(), 1e-4, 10.0)))
         for value in (0.1, 0.5)
@@ -80,6 +80,6 @@ def test_boxes_are_of_the_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert boxes == [(0.0, pytest.approx(wanted[0])), (1.0, pytest.approx(wanted[1]))]
 
 
-def test_no_display_and_no_global_figure_is_needed(tmp_path: Path) -> None:
+def test_drawing_needs_no_display_and_no_global_figure(tmp_path: Path) -> None:
     DRAWN["alarms"].write(tmp_path / "any.png")
     assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()

@@ -1,4 +1,4 @@
-"""Semi-synthetic traces keep every number that the paper states, and their truth is what is in them."""
+"""Semi-synthetic traces have every number that the paper states, and their truth equals their content."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from iosig.studies.periods.semi_synthetic import (
 from iosig.transforms.throughput.request_phases import request_phases
 from tests.budget import examples
 
-#: few processes and pieces: what is tested does not depend on how many there are
+#: Few processes and pieces, because the tests do not depend on their number.
 SMALL = PhaseParams(process_count=4, piece_count=3)
 
 
@@ -39,14 +39,14 @@ def drawn(small: Library, count: int = 5, seed: int = 2, **params: float | int |
 # ---- the library
 
 
-def test_durations_are_the_papers() -> None:
+def test_phase_durations_equal_the_paper() -> None:
     found = compute_phase_durations(PhaseParams())
     assert len(found) == 99
     assert found[0] == pytest.approx(10.22)
     assert found[-1] == pytest.approx(13.34)
     assert found.mean() == pytest.approx(10.4, rel=1e-9)
     assert (np.diff(found) > 0).all()
-    # few are long: the mean is close to the least
+    # Few durations are long, so the mean is close to the minimum.
     assert np.median(found) < found.mean()
 
 
@@ -57,7 +57,7 @@ def test_durations_are_the_papers() -> None:
     extent=st.floats(0.1, 50.0),
     place=st.floats(0.01, 0.99),
 )
-def test_durations_have_any_mean(count: int, shortest: float, extent: float, place: float) -> None:
+def test_phase_durations_have_any_requested_mean(count: int, shortest: float, extent: float, place: float) -> None:
     share = 1.02 / count + place * (0.49 - 1.02 / count)
     params = PhaseParams(
         phase_count=count, shortest_s=shortest, mean_s=shortest + share * extent, longest_s=shortest + extent
@@ -69,27 +69,27 @@ def test_durations_have_any_mean(count: int, shortest: float, extent: float, pla
 
 
 @pytest.mark.parametrize("mean_s", [10.0, 10.22, 11.79, 14.0])
-def test_a_mean_that_cannot_be_is_refused(mean_s: float) -> None:
+def test_impossible_mean_is_rejected(mean_s: float) -> None:
     with pytest.raises(ValueError, match="mean"):
         PhaseParams(mean_s=mean_s)
 
 
-def test_a_mean_below_the_longest_ones_share_is_refused() -> None:
+def test_mean_below_the_share_of_the_longest_phase_is_rejected() -> None:
     with pytest.raises(ValueError, match="too low"):
         compute_phase_durations(PhaseParams(mean_s=10.23))
 
 
-def test_phases_move_what_the_paper_says() -> None:
+def test_phases_move_the_volume_stated_in_the_paper() -> None:
     params = PhaseParams()
     found = draw_phases(params, np.random.default_rng(3))
     assert found.edges_s.shape == (99, 32, 11)
     assert (np.diff(found.edges_s, axis=2) > 0).all()
     assert (found.edges_s[:, :, 0] == 0).all()
-    # 3.5 GB a process, 112 GB a phase: about 10 GB/s
+    # 3.5 GB per process and 112 GB per phase: about 10 GB/s.
     assert found.piece_bytes * 10 == pytest.approx(3.5e9)
     assert 32 * 3.5e9 / found.durations_s.mean() == pytest.approx(10.8e9, rel=0.01)
     assert sorted(found.durations_s) == pytest.approx(list(compute_phase_durations(params)))
-    # nobody is done more than a tenth of the phase before the last
+    # No process ends more than a tenth of the phase before the last process.
     assert (found.edges_s[:, :, -1] >= 0.9 * found.durations_s[:, None] - 1e-9).all()
 
 
@@ -100,7 +100,7 @@ def test_pieces_without_spread_are_even() -> None:
 
 
 @pytest.mark.parametrize(("level", "rate"), [("low", 5e8), ("high", 1e9)])
-def test_noise_is_the_papers(level: NoiseLevel, rate: float) -> None:
+def test_noise_has_the_rates_of_the_paper(level: NoiseLevel, rate: float) -> None:
     found = draw_noise_traces(NoiseParams(), level, np.random.default_rng(5))
     assert found.period_s.shape == (100, 10)
     assert found.period_s.mean() == pytest.approx(2.2, rel=0.01)
@@ -111,10 +111,10 @@ def test_noise_is_the_papers(level: NoiseLevel, rate: float) -> None:
 # ---- traces
 
 
-def test_without_spread_all_iterations_are_alike() -> None:
+def test_iterations_without_spread_are_equal() -> None:
     even = PhaseParams(process_count=2, piece_count=2, uneven_ratio=0.0, piece_cov=0.0)
     whole = draw_library(np.random.default_rng(0), even)
-    # one phase alone, so that each iteration takes the same time
+    # A single phase, so that each iteration takes the same time.
     only = Library(phases=type(whole.phases)(whole.phases.edges_s[:1], whole.phases.piece_bytes), noise=whole.noise)
     lasting = float(only.phases.durations_s[0])
     found = drawn(only, count=3, compute_mean_s=5.0, iteration_count=4)
@@ -122,7 +122,7 @@ def test_without_spread_all_iterations_are_alike() -> None:
     assert found.phase_start_s[0] == pytest.approx([5.0 + i * (5.0 + lasting) for i in range(4)])
     assert found.duration_s == pytest.approx([4 * (5.0 + lasting)] * 3)
     assert found.io_ratio == pytest.approx([lasting / (5.0 + lasting)] * 3)
-    # both processes move their 3.5 GB evenly in each phase, and nothing beside
+    # Both processes move their 3.5 GB evenly in each phase, and no other bytes are moved.
     samples = found.instants(10.0)
     values = samples.values[: samples.offsets[1]]
     times = np.arange(len(values)) / 10.0
@@ -131,9 +131,9 @@ def test_without_spread_all_iterations_are_alike() -> None:
     assert values[is_io] == pytest.approx(2 * 3.5e9 / lasting)
 
 
-def test_truth_is_what_is_in_the_requests(small: Library) -> None:
+def test_truth_equals_the_phases_of_the_requests(small: Library) -> None:
     found = drawn(small, count=7, compute_mean_s=11.0, compute_deviation_s=3.0)
-    # compute phases are longer than any gap within a phase
+    # Compute phases are longer than any gap within a phase.
     told = request_phases(found.requests, 0.5)
     for trace in range(7):
         ours = slice(told.offsets[trace], told.offsets[trace + 1])
@@ -144,7 +144,7 @@ def test_truth_is_what_is_in_the_requests(small: Library) -> None:
         assert told.volume_bytes[ours].sum() == pytest.approx(20 * 4 * 3.5e9)
 
 
-def test_delays_leave_the_first_process_alone(small: Library) -> None:
+def test_delays_do_not_affect_the_first_process(small: Library) -> None:
     found = drawn(small, count=50, delay_mean_s=30.0)
     began = found.requests.start_s.reshape(50, 20, 4, 3)[:, :, :, 0]
     assert began[:, :, 0] == pytest.approx(found.phase_start_s)
@@ -175,7 +175,7 @@ def test_compute_phases_are_normal_and_positive(small: Library, ratio: float) ->
 
 
 @pytest.mark.parametrize(("level", "rate"), [("low", 2.5e8), ("high", 5e8)])
-def test_noise_lies_over_the_whole_trace(small: Library, level: NoiseLevel, rate: float) -> None:
+def test_noise_covers_the_whole_trace(small: Library, level: NoiseLevel, rate: float) -> None:
     quiet, noisy = drawn(small), drawn(small, noise_level=level)
     assert noisy.phase_end_s == pytest.approx(quiet.phase_end_s)
     count = len(quiet.requests.start_s)
@@ -187,7 +187,7 @@ def test_noise_lies_over_the_whole_trace(small: Library, level: NoiseLevel, rate
         assert (began[1:] > ceased[:-1]).all()
         assert ceased[-1] <= quiet.duration_s[trace]
         assert quiet.duration_s[trace] - ceased[-1] < 2.2
-        # half of the time at the level's rate
+        # Active for half of the time, at the rate of the level.
         mean = added.volume_bytes[is_own].sum() / quiet.duration_s[trace]
         assert mean == pytest.approx(rate, rel=0.05)
 
@@ -198,13 +198,13 @@ def test_samples_cover_whole_intervals(small: Library) -> None:
     counts = np.floor(found.duration_s).astype(int)
     assert np.diff(binned.offsets).tolist() == np.diff(points.offsets).tolist() == counts.tolist()
     assert found.instants(1.0, found.steps()).values == pytest.approx(points.values)
-    # what is not in the bins lies in the last part of a second
+    # Bytes missing from the bins lie in the last partial second.
     volume = np.add.reduceat(binned.values, binned.offsets[:-1])
     assert (volume <= 20 * 4 * 3.5e9 * (1 + 1e-12)).all()
     assert (volume >= 20 * 4 * 3.5e9 - 1.0 * 4 * 3.5e9).all()
 
 
-def test_cut_traces_begin_and_end_within_periods(small: Library) -> None:
+def test_cropped_traces_start_and_end_within_periods(small: Library) -> None:
     whole = drawn(small, count=300)
     found = whole.crop(np.random.default_rng(3))
     assert found.period_s == pytest.approx(whole.period_s)
@@ -212,7 +212,7 @@ def test_cut_traces_begin_and_end_within_periods(small: Library) -> None:
     for share in (early, late):
         assert (share.min(), share.max()) == (pytest.approx(0, abs=0.03), pytest.approx(1, abs=0.03))
     assert found.sample_counts(2.0).tolist() == np.floor(2 * found.duration_s).astype(int).tolist()
-    # what is seen is what the whole trace has from there on
+    # The cropped trace equals the whole trace from its start on.
     steps = found.steps()
     seen, values = found.instants(1.0, steps), whole.instants(100.0, steps)
     for trace in range(5):
@@ -233,7 +233,7 @@ def test_cut_traces_begin_and_end_within_periods(small: Library) -> None:
 
 
 @pytest.mark.parametrize("level", NOISE_LEVELS)
-def test_the_same_seed_gives_the_same_traces(small: Library, level: NoiseLevel) -> None:
+def test_traces_are_determined_by_the_seed(small: Library, level: NoiseLevel) -> None:
     first, second, other = (
         drawn(small, seed=seed, noise_level=level, delay_mean_s=3.0, compute_deviation_s=3.0) for seed in (8, 8, 9)
     )
@@ -243,7 +243,7 @@ def test_the_same_seed_gives_the_same_traces(small: Library, level: NoiseLevel) 
 
 
 @pytest.mark.parametrize("level", NOISE_LEVELS)
-def test_no_traces_are_an_answer(small: Library, level: NoiseLevel) -> None:
+def test_zero_traces_give_an_empty_result(small: Library, level: NoiseLevel) -> None:
     found = drawn(small, count=0, noise_level=level)
     assert found.requests.subject_count == 0
     assert found.bins(1.0).offsets.tolist() == [0]
@@ -260,6 +260,6 @@ def test_no_traces_are_an_answer(small: Library, level: NoiseLevel) -> None:
         {"delay_mean_s": -1.0},
     ],
 )
-def test_impossible_settings_are_refused(params: dict[str, float]) -> None:
+def test_impossible_settings_are_rejected(params: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"needs|negative"):
         ApplicationParams(**params)  # type: ignore[arg-type]

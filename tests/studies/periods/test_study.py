@@ -1,4 +1,4 @@
-"""The study draws, asks and counts as it says, for any method and any number of processes."""
+"""The study of periods: settings, results by trace and method, summaries, and the page."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def answer(signals: EvenSignals, frequency_hz: np.ndarray, is_periodic: np.ndarr
 
 
 def strongest(signals: EvenSignals) -> Detections:
-    """Say that every signal has the period of its strongest frequency."""
+    """Return the period of the strongest frequency for every signal."""
     power = np.abs(np.fft.rfft(signals.bytes_per_s - signals.bytes_per_s.mean(axis=1, keepdims=True)))
     frequency = power.argmax(axis=1) * signals.sampling_hz / signals.sample_count
     return answer(signals, frequency, np.ones(signals.signal_count, dtype=bool))
@@ -50,14 +50,14 @@ def never(signals: EvenSignals) -> Detections:
 
 
 def when_high(signals: EvenSignals) -> Detections:
-    """Say that signals are periodic whose first sample is above 0."""
+    """Report signals as periodic if their first sample is above 0."""
     return answer(signals, np.ones(signals.signal_count), signals.bytes_per_s[:, 0] > 0)
 
 
 STRONGEST = Method("strongest", "the strongest frequency", "instants", strongest)
 NEVER = Method("never", "never a period", "bins", never)
 SOME = (list_settings()[6], list_settings()[15], list_settings()[24], list_settings()[29], list_settings()[-1])
-#: what these tests are about; `test_unseen` has the rest
+#: The parts under test here; `test_unseen` tests the other parts.
 TRACES = ("traces",)
 ALTERNATING = Null("white", "every fourth", lambda rng, count: np.tile((np.arange(count) % 4 == 0)[:, None], 8) + 0.0)
 
@@ -67,10 +67,10 @@ def results() -> Results:
     return study(StudyParams(4, 8, 1, 1, parts=TRACES), (STRONGEST, NEVER), SOME, [ALTERNATING])
 
 
-# ---- what is studied
+# ---- settings
 
 
-def test_settings_are_the_papers() -> None:
+def test_settings_equal_the_paper() -> None:
     found = list_settings()
     by_experiment = {name: [line for line in found if line.experiment == name] for name in page.EXPERIMENTS}
     assert sum(map(len, by_experiment.values())) == len(found) == 50
@@ -92,7 +92,7 @@ def test_settings_are_the_papers() -> None:
     assert {line.params.iteration_count for line in found} == {20}
 
 
-def test_noises_are_of_all_kinds() -> None:
+def test_null_signals_cover_all_kinds_of_noise() -> None:
     kinds = {null.kind for null in list_nulls()}
     assert kinds == {"white", "red", "bursts"}
     assert len({null.label for null in list_nulls()}) == len(list_nulls()) == 10
@@ -103,7 +103,7 @@ def test_noises_are_of_all_kinds() -> None:
         assert (drawn >= 0).all()
 
 
-def test_methods_have_names_of_their_own() -> None:
+def test_method_names_are_unique() -> None:
     assert len({method.name for method in METHODS}) == len(METHODS) == 5
     assert all(method.doc and method.sampling in ("bins", "instants") for method in METHODS)
 
@@ -118,10 +118,10 @@ def test_every_method_finds_an_exact_period(method: Method) -> None:
     assert not found.is_periodic[2]
 
 
-# ---- what comes of it
+# ---- results
 
 
-def test_a_row_for_each_trace_and_method(results: Results) -> None:
+def test_results_have_a_row_per_trace_and_method(results: Results) -> None:
     assert results.answers.height == len(SOME) * 4 * 2
     rows = results.answers.group_by("experiment", "value", "method").len()
     assert (rows["len"] == 4).all()
@@ -135,11 +135,11 @@ def test_errors_are_relative_to_the_true_period(results: Results) -> None:
     rows = results.answers.filter(method="strongest")
     wanted = (rows["period_s"] - rows["true_period_s"]).abs() / rows["true_period_s"]
     assert rows["error_ratio"].to_list() == pytest.approx(wanted.to_list())
-    # figure 8a: without any deviation the strongest frequency is the period
+    # Figure 8a: without any deviation the strongest frequency is the period.
     assert rows.filter(experiment="compute_time")["error_ratio"].to_numpy().max() < 0.01
 
 
-def test_alarms_are_counted(results: Results) -> None:
+def test_false_alarms_are_counted(results: Results) -> None:
     some = Method("some", "", "bins", when_high)
     found = study(StudyParams(1, 8, 0, 1, parts=TRACES), (some, STRONGEST, NEVER), [], [ALTERNATING]).alarms
     assert found["draw_count"].to_list() == [8, 8, 8]
@@ -149,15 +149,15 @@ def test_alarms_are_counted(results: Results) -> None:
         assert (low, high) == compute_rate_interval(count, 8)
 
 
-def test_intervals_are_exact() -> None:
-    # of 0 of n: the upper end is 1 - 0.025 ** (1 / n)
+def test_rate_intervals_are_exact() -> None:
+    # For 0 of n, the upper end is 1 - 0.025 ** (1 / n).
     assert compute_rate_interval(0, 1000) == pytest.approx((0.0, 1 - 0.025**0.001))
     assert compute_rate_interval(1000, 1000) == pytest.approx((0.025**0.001, 1.0))
     low, high = compute_rate_interval(10, 1000)
     assert low < 0.01 < high
 
 
-def test_seeds_and_pieces_are_streams_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeds_and_chunks_have_separate_random_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     def periods(seed: int, count: int = 6) -> list[float]:
         answers = study(StudyParams(count, 1, seed, 1, parts=TRACES), [STRONGEST], SOME[2:3], []).answers
         return answers["true_period_s"].to_list()
@@ -167,13 +167,13 @@ def test_seeds_and_pieces_are_streams_of_their_own(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(iosig.studies.periods.running, "TRACE_CHUNK", 2)
     found = periods(1)
     assert len(set(found)) == 6
-    # what is drawn more does not change what was drawn before
+    # Additional draws do not change earlier draws.
     assert periods(1, count=4) == found[:4]
 
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_any_number_of_processes_gives_the_same() -> None:
+def test_results_are_independent_of_the_number_of_processes() -> None:
     paper = [method for method in METHODS if method.name == "dft"]
     one, two = (
         study(StudyParams(2, 5, 3, workers, parts=TRACES), paper, SOME[:2], list_nulls()[:2]) for workers in (1, 2)
@@ -182,7 +182,7 @@ def test_any_number_of_processes_gives_the_same() -> None:
     assert one.alarms.equals(two.alarms)
 
 
-def test_progress_is_told() -> None:
+def test_progress_is_reported() -> None:
     told: list[tuple[int, int]] = []
     study(
         StudyParams(1, 1, 0, 1, parts=TRACES),
@@ -198,7 +198,7 @@ def test_progress_is_told() -> None:
 
 
 def made(errors: dict[tuple[str, float], list[float | None]]) -> Results:
-    """Results of one method with such errors, by experiment and value."""
+    """Results of a method with these errors, by experiment and value."""
     rows = [
         {
             "experiment": experiment,
@@ -239,7 +239,7 @@ def handmade() -> Results:
     )
 
 
-def test_summary_of_errors(handmade: Results) -> None:
+def test_error_summary_has_means_and_medians_per_group(handmade: Results) -> None:
     found = {row["group"]: row for row in error_summary(handmade).to_dicts()}
     assert found["sigma_0"]["found_ratio"] == 0.5
     assert found["sigma_0"]["mean_error"] == pytest.approx(0.02)
@@ -249,11 +249,11 @@ def test_summary_of_errors(handmade: Results) -> None:
     assert found["variability"]["median_error"] == pytest.approx(0.04)
 
 
-def test_summary_of_alarms(handmade: Results) -> None:
+def test_alarm_summary_has_a_rate_per_kind_of_noise(handmade: Results) -> None:
     assert alarm_summary(handmade).to_dicts() == [{"method": "never", "white": 0.5, "red": 0.125, "bursts": None}]
 
 
-def test_the_papers_statements(handmade: Results) -> None:
+def test_statements_of_the_paper_are_evaluated(handmade: Results) -> None:
     found = {words: values[0] for words, _, values in evaluate_statements(handmade)}
     assert list(found) == [line.text for line in STATEMENTS]
     assert found["highest error, sigma = 0"] == pytest.approx(0.03)
@@ -265,7 +265,7 @@ def test_the_papers_statements(handmade: Results) -> None:
     assert found["median confidence, sigma/mu = 2"] == 0.25
 
 
-def test_a_method_without_answers_has_no_errors() -> None:
+def test_method_without_answers_has_no_errors() -> None:
     found = made({("compute_time", 11.0): [None, None]})
     rows = error_summary(found).filter(group="sigma_0").to_dicts()
     assert rows == [
@@ -286,7 +286,7 @@ def test_page_has_its_figures_and_tables(results: Results, tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_page_is_the_same_each_time(results: Results, tmp_path: Path) -> None:
+def test_page_is_deterministic(results: Results, tmp_path: Path) -> None:
     first, second = (STUDY.write(results.params, results, tmp_path / name).read_bytes() for name in ("one", "two"))
     assert first == second
 
@@ -324,11 +324,11 @@ def test_command_prints_json() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["elsewhere"], [], ["periods", "--traces", "0"], ["periods", "--seed", "-1"]])
-def test_command_refuses_what_it_cannot_do(arguments: list[str]) -> None:
+def test_command_rejects_invalid_arguments(arguments: list[str]) -> None:
     assert CliRunner().invoke(study_command, arguments).exit_code == 2
 
 
-def test_settings_can_be_sent_to_another_process() -> None:
+def test_settings_are_picklable() -> None:
     import pickle
 
     sent: Setting = pickle.loads(pickle.dumps(list_settings()[0]))

@@ -1,4 +1,4 @@
-"""Signals on which nothing was set are what they say they are, and claims about them are counted."""
+"""Signals not used for tuning have the properties of their generators, and claims about them are counted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iosig.transforms.periods.interface.even_signals import EvenSignals
 
 
 def told(signals: EvenSignals, period_s: float, error_s: float = np.nan) -> Detections:
-    """Say that every signal has one and the same period, and how sure that is."""
+    """Return the same period for every signal, with this standard error."""
     count = signals.signal_count
     full = np.full(count, 1.0)
     is_told = np.full(count, "periodic")
@@ -31,7 +31,7 @@ def told(signals: EvenSignals, period_s: float, error_s: float = np.nan) -> Dete
 FORTY = Method("forty", "always 40 s", "bins", lambda signals: told(signals, 40.0))
 
 
-def test_there_are_enough_generators_and_no_two_have_a_name() -> None:
+def test_generators_are_numerous_and_have_unique_names() -> None:
     labels = [each.label for each in list_generators()]
     assert len(labels) == len(set(labels)) >= 80
     names = [each.name for each in RHYTHMS]
@@ -39,7 +39,7 @@ def test_there_are_enough_generators_and_no_two_have_a_name() -> None:
 
 
 @pytest.mark.parametrize("each", list(list_generators()), ids=lambda each: each.label)
-def test_generators_draw_what_is_asked_for(each: unseen.Generator) -> None:
+def test_generators_are_deterministic_and_nonnegative(each: unseen.Generator) -> None:
     rates = each.draw(np.random.default_rng(1), 3, 200)
     again = each.draw(np.random.default_rng(1), 3, 200)
     assert rates.shape == (3, 200)
@@ -70,7 +70,7 @@ def test_holes_are_unmeasured_and_ticks_are_small() -> None:
         assert (added <= trap.tick_ratio * 10).all()
 
 
-def test_claims_are_counted_by_how_near_they_are() -> None:
+def test_claims_are_counted_by_their_distance_from_the_truth() -> None:
     (piece,) = [one for one in unseen.build_rhythm_items(5, 0, [FORTY]) if one.subject.name == "8 samples a cycle"]
     (row,) = unseen.count_claims(piece).to_dicts()
     assert (row["draw_count"], row["claim_count"], row["right_count"]) == (5, 5, 0)
@@ -79,7 +79,7 @@ def test_claims_are_counted_by_how_near_they_are() -> None:
     assert (row["right_count"], row["good_count"], row["one_error_count"]) == (5, 5, 0)
 
 
-def test_told_errors_are_counted_by_how_much_they_hold() -> None:
+def test_standard_errors_are_counted_by_their_coverage() -> None:
     (piece,) = [one for one in unseen.build_rhythm_items(5, 0, [FORTY]) if one.subject.name == "8 samples a cycle"]
     near = replace(piece, subject=replace(piece.subject, shortest=40.5, longest=40.5001))
     for error_s, counts in ((0.6, (5, 5)), (0.3, (0, 5)), (0.2, (0, 0))):
@@ -88,7 +88,7 @@ def test_told_errors_are_counted_by_how_much_they_hold() -> None:
         assert (row["one_error_count"], row["two_errors_count"]) == counts
 
 
-def test_rates_are_told_with_what_they_surely_are() -> None:
+def test_rates_have_a_lower_confidence_bound() -> None:
     rows = pl.DataFrame(
         [("white", "a", 60, "m", 400, 0, 0, 0, 0, 0), ("white", "b", 60, "m", 400, 400, 0, 0, 0, 0)],
         unseen.SCHEMA,
@@ -99,7 +99,7 @@ def test_rates_are_told_with_what_they_surely_are() -> None:
     assert found["good_ratio"].to_list() == [None, 0.0]
 
 
-def test_parts_are_shown_alone() -> None:
+def test_only_selected_parts_are_shown() -> None:
     results = study(StudyParams(unseen_count=2, worker_count=1, parts=("rhythms", "traps")), [FORTY])
     assert results.answers.is_empty()
     titles = [title for title, _ in STUDY.tables(results)]

@@ -1,4 +1,4 @@
-"""The study of populations: what ways tell of made-up runs, how that is summed, and the page."""
+"""The study of populations: classes and periods by method, their summaries, and the page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STEP_S = 10.0
 
 
 def signature() -> Signature:
-    """Return a signature whose bytes come with the start of a run of forty minutes."""
+    """Return a signature whose bytes are near the start of a run of forty minutes."""
     rates = np.zeros(2400)
     rates[60:120] = 1e9
     one = np.array([6e10])
@@ -29,19 +29,19 @@ def signature() -> Signature:
 
 
 def seen() -> tuple[SiteTraffic, Transfers]:
-    """Return two jobs: one writes as its signature does, another's bytes come at its end; others write meanwhile."""
+    """Return two jobs, which write early as in a signature and late, respectively, with background traffic."""
     moved = Transfers(np.array([0, 1]), np.array([60.0, 2100.0]), np.array([120.0, 2160.0]), np.array([6e10, 6e10]))
     steps = np.zeros(360)
     steps[6:12] = 1e10
     steps[210:216] = 1e10
-    # somebody whom nobody knows
+    # An unlogged job.
     steps[130:136] = 5e10
     logged = LoggedJobs(np.array([0, 1]), np.ones(2), np.zeros(2), np.array([2400.0, 2400.0]), np.ones(2, bool))
     by_minute = moved.sum_in_steps(np.zeros(2, np.int64), np.full(2, 60), 60.0).reshape(2, -1)
     return SiteTraffic(steps, STEP_S, logged, by_minute), moved
 
 
-def test_ways_tell_of_what_they_go_by() -> None:
+def test_each_method_uses_only_its_evidence() -> None:
     site, moved = seen()
     known = SiteSignatures((signature(), None), np.array([0.9, 0.0]))
     assert compute_truth(site, moved).rows["label"].to_list() == ["START", "END"]
@@ -50,7 +50,7 @@ def test_ways_tell_of_what_they_go_by() -> None:
         assert way(site, known).rows.select("job", "label").rows() == [(0, "START")], "of the other nothing is known"
 
 
-def test_transfers_lie_in_the_steps_of_their_own_jobs() -> None:
+def test_transfers_are_summed_in_the_steps_of_their_jobs() -> None:
     moved = Transfers(np.array([0, 1, 1]), np.array([5.0, 12.0, 30.0]), np.array([15.0, 14.0, 40.0]), np.ones(3))
     found = moved.sum_in_steps(np.array([0, 1]), np.array([2, 3]), 10.0)
     np.testing.assert_allclose(found, [0.5, 0.5, 1.0, 0.0, 1.0])
@@ -65,7 +65,7 @@ def results_of(*rows: tuple[str, str, str, float | None, float | None, bool]) ->
     return Results(StudyParams(1), runs)
 
 
-def test_classes_and_periods_are_counted_by_way() -> None:
+def test_classes_and_periods_are_counted_by_method() -> None:
     results = results_of(
         ("traffic", "HILL", "START", 20.0, None, True),
         ("traffic", "START", "START", 20.0, 21.0, False),
@@ -87,7 +87,7 @@ def test_classes_and_periods_are_counted_by_way() -> None:
 
 
 @pytest.mark.slow
-def test_signatures_tell_more_than_traffic(undrawn: None, tmp_path: Path) -> None:
+def test_signatures_classify_better_than_traffic(undrawn: None, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "FAMILIES", ("usual",))
         patch.setattr(running, "LEVELS", ("busy",))

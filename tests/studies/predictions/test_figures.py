@@ -1,4 +1,4 @@
-"""The study of predictions' pictures are drawn from any results, the same for the same ones, and show what they say."""
+"""Pictures of the predictions study are deterministic and show the values of the results."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ DRAWN = {
 
 
 @pytest.mark.parametrize("name", one_in(4, DRAWN))
-def test_the_same_results_give_the_same_picture(name: str, tmp_path: Path) -> None:
+def test_pictures_are_deterministic(name: str, tmp_path: Path) -> None:
     assert_drawn_alike(DRAWN[name], tmp_path)
 
 
-def test_told_ones_are_those_of_both_changes_and_false_ones_those_of_none() -> None:
+def test_detections_are_from_changed_runs_and_false_alarms_from_unchanged() -> None:
     told, _, false, _ = figure_of(DRAWN["changes"]).axes
     lines = {str(line.get_label()): line for line in told.lines}
     assert np.asarray(lines["two"].get_ydata()).tolist() == [100.0, 100.0]
@@ -66,7 +66,7 @@ def test_told_ones_are_those_of_both_changes_and_false_ones_those_of_none() -> N
     assert [text.get_text() for text in false.get_xticklabels()] == ["0.01", "1"]
 
 
-def test_where_there_is_no_period_there_is_no_error() -> None:
+def test_evaluations_without_period_have_no_error() -> None:
     upper, _, lower, _ = figure_of(DRAWN["following"]).axes
     error = {str(line.get_label()): line for line in upper.lines}["adaptive"]
     assert np.asarray(error.get_xdata()).tolist() == list(range(-3, 4))
@@ -75,7 +75,7 @@ def test_where_there_is_no_period_there_is_no_error() -> None:
     assert without.tolist() == [100.0 if since == 1 else 0.0 for since in range(-3, 4)]
 
 
-def test_dots_of_bursts_and_intervals_are_where_the_numbers_are() -> None:
+def test_dots_of_bursts_and_intervals_have_the_values_of_the_results() -> None:
     within, _, held = figure_of(DRAWN["bursts"]).axes
     many = {str(line.get_label()): line for line in within.lines}["10 or more"]
     assert np.asarray(many.get_xdata()).tolist() == pytest.approx([80.0, 70.0])

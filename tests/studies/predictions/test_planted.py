@@ -1,4 +1,4 @@
-"""Planted runs are what they are said to be."""
+"""Planted runs have the specified phases, gaps, changes and background traffic."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def handed_over(run: PlantedRun) -> list[Requests]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_run_like_hacc_has_the_papers_distances(seed):
-    """FTIO, section III-B: 8.7 s, and 7.7 s without the first, which lasts from 4.1 s to 15.3 s."""
+def test_hacc_like_run_has_the_distances_of_the_paper(seed):
+    """FTIO, section III-B: 8.7 s, and 7.7 s without the first phase, which lasts from 4.1 s to 15.3 s."""
     run = made.draw_hacc_run(drawn(seed))
     assert run.phase_count == 10
     assert run.gaps_s.mean() == pytest.approx(8.7)
@@ -49,7 +49,7 @@ def every_kind(seed: int) -> dict[str, PlantedRun]:
 
 @settings(max_examples=examples(10), deadline=None)
 @given(st.integers(0, 1000))
-def test_phases_follow_one_another_and_ranks_keep_to_theirs(seed):
+def test_phases_do_not_overlap_and_the_first_rank_is_in_step(seed):
     for run in every_kind(seed).values():
         assert (run.onset_s[1:] > run.phase_end_s[:-1]).all()
         assert (run.start_s >= run.onset_s[:, None]).all()
@@ -60,13 +60,13 @@ def test_phases_follow_one_another_and_ranks_keep_to_theirs(seed):
 
 
 @pytest.mark.parametrize("kind", ["hacc", "changing", "out of step", "irregular"])
-def test_the_same_generator_gives_the_same_run(kind):
+def test_run_is_determined_by_the_generator(kind):
     one, same, other = every_kind(4)[kind], every_kind(4)[kind], every_kind(5)[kind]
     assert np.array_equal(one.start_s, same.start_s)
     assert not np.array_equal(one.start_s, other.start_s)
 
 
-def test_ranks_are_out_of_step_by_up_to_what_was_asked():
+def test_ranks_are_delayed_by_at_most_the_requested_ratio():
     onsets, lengths = 10.0 * np.arange(200), np.full(200, 2.0)
     run = made.plant_phases(onsets, lengths, drawn(), ranks=8, desync_ratio=0.25)
     late = run.start_s - onsets[:, None]
@@ -80,7 +80,7 @@ def test_ranks_are_out_of_step_by_up_to_what_was_asked():
 
 @pytest.mark.parametrize("period_s", [200.0, 0.2])
 @pytest.mark.parametrize("ratio", [2.0, 0.5, 1.0])
-def test_the_gaps_change_when_they_are_said_to(period_s, ratio):
+def test_gaps_change_at_the_requested_phase(period_s, ratio):
     run = made.draw_changing_run(drawn(2), period_s, ratio, (30, 25), 0.05)
     assert run.phase_count == 55
     assert run.period_s.tolist() == [period_s] * 30 + [ratio * period_s] * 25
@@ -90,12 +90,12 @@ def test_the_gaps_change_when_they_are_said_to(period_s, ratio):
     assert (run.phase_end_s - run.onset_s).mean() == pytest.approx(0.15 * period_s, rel=0.1)
 
 
-def test_without_jitter_gaps_are_the_period():
+def test_gaps_without_jitter_equal_the_period():
     run = made.draw_changing_run(drawn(), 10.0, 2.0, (5, 4), jitter=0.0)
     assert run.gaps_s == pytest.approx([10.0] * 5 + [20.0] * 3)
 
 
-def test_runs_that_differ_in_the_ratio_alone_are_the_same_until_the_change():
+def test_runs_with_different_ratios_are_equal_until_the_change():
     one, other = (made.draw_changing_run(drawn(3), 10.0, ratio, (7, 5), 0.1) for ratio in (1.0, 2.0))
     for name in ("onset_s", "start_s", "end_s"):
         assert np.array_equal(getattr(one, name)[:8], getattr(other, name)[:8])
@@ -105,7 +105,7 @@ def test_runs_that_differ_in_the_ratio_alone_are_the_same_until_the_change():
 # ---- background
 
 
-def test_background_is_handed_over_once_and_is_as_large_as_asked():
+def test_background_is_delivered_once_with_the_requested_volume():
     run = made.draw_changing_run(drawn(1), 10.0, 1.0, (12, 0))
     with_more = made.add_background(run, drawn(2), 0.3)
     rows = handed_over(with_more)
@@ -117,24 +117,24 @@ def test_background_is_handed_over_once_and_is_as_large_as_asked():
     assert np.array_equal(with_more.onset_s, run.onset_s)
 
 
-def test_without_background_what_is_handed_over_are_the_phases():
+def test_run_without_background_delivers_only_its_phases():
     run = made.draw_hacc_run(drawn())
     for phase, row in enumerate(handed_over(run)):
         assert np.array_equal(row.start_s, run.start_s[phase])
         assert np.array_equal(row.end_s, run.end_s[phase])
 
 
-# ---- no period
+# ---- runs without a period
 
 
-def test_irregular_gaps_vary_as_much_as_exponential_pauses_do():
+def test_irregular_gaps_vary_like_exponential_pauses():
     run = made.draw_irregular_run(drawn(6), 10.0, 2000)
     assert run.gaps_s.mean() == pytest.approx(10.0, rel=0.05)
     assert run.gaps_s.std() == pytest.approx(8.5, rel=0.1)
     assert np.isnan(run.period_s).all()
 
 
-def test_constant_io_never_pauses():
+def test_constant_io_has_no_pauses():
     run = made.draw_constant_run(drawn(), 5.0, 6, ranks=3, start_s=2.0)
     assert run.start_s.shape == (6, 24)
     flat = [np.sort(values.reshape(6, 3, 8)[:, 1].ravel()) for values in (run.start_s, run.end_s)]
@@ -143,7 +143,7 @@ def test_constant_io_never_pauses():
     assert run.phase_end_s[-1] == pytest.approx(32.0, rel=0.15)
 
 
-def test_a_single_phase_has_quiet_on_both_sides():
+def test_single_phase_has_silence_before_and_after():
     run = made.draw_single_phase(drawn(), 10.0)
     assert run.onset_s[0] == 10.0
     assert run.phase_end_s[-2] == pytest.approx(20.0, rel=0.15)

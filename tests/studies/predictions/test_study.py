@@ -1,4 +1,4 @@
-"""The study of predictions: planted runs, what each rule tells of them, and its page."""
+"""The study of predictions: planted runs, results of each rule, summaries, and the page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEEDS = 2
 
 
 def few_settings() -> tuple[Setting, ...]:
-    """One setting of each experiment, of changes one with short windows."""
+    """One setting of each experiment; for changes, a setting with short windows."""
     wanted = {"hacc": summary.USUAL, "changes": "5 Hz, jitter 5 %", "following": "adaptive", "bursts": "jitter 3 %"}
     hacc, changes, following, bursts = (
         one for one in scenarios.list_settings() if wanted.get(one.experiment) == one.name
@@ -40,16 +40,16 @@ def shortened(setting: Setting, phase_count: int) -> Setting:
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    """Two runs of each of the few settings."""
+    """Two runs of each of these settings."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "list_settings", few_settings)
         return study(StudyParams(SEEDS, 1, 1))
 
 
-# ---- what is tried
+# ---- settings
 
 
-def test_settings_are_whole() -> None:
+def test_settings_cover_all_experiments() -> None:
     found = scenarios.list_settings()
     assert {one.experiment for one in found} == set(EXPERIMENTS)
     assert len({(one.experiment, one.name) for one in found}) == len(found)
@@ -57,14 +57,14 @@ def test_settings_are_whole() -> None:
     assert all(one.shared_count < min(each.phase_count for each in one.branches.values()) for one in found)
 
 
-def test_settings_of_one_experiment_share_runs_only_where_they_compare_parameters() -> None:
+def test_settings_share_runs_only_to_compare_parameters() -> None:
     for experiment in ("changes", "bursts"):
         streams = [one.stream for one in scenarios.list_settings() if one.experiment == experiment]
         assert streams == list(range(8))
     assert {one.stream for one in scenarios.list_settings() if one.experiment in ("hacc", "following", "none")} == {0}
 
 
-def test_branches_have_in_common_what_is_predicted_once() -> None:
+def test_branches_have_equal_runs_until_the_change() -> None:
     for setting in scenarios.list_settings():
         if setting.shared_count:
             runs = [running._draw_run(setting, branch, 3, 1) for branch in setting.branches.values()]
@@ -76,14 +76,14 @@ def test_branches_have_in_common_what_is_predicted_once() -> None:
 
 
 @pytest.mark.slow
-def test_every_evaluation_has_its_row(results: Results) -> None:
+def test_results_have_a_row_per_evaluation(results: Results) -> None:
     rows = sum(sum(branch.phase_count for branch in one.branches.values()) for one in few_settings())
     assert results.evaluations.height == SEEDS * rows
     assert results.changes.height == SEEDS * 4 * len(RULES)
 
 
 @pytest.mark.slow
-def test_a_branch_begins_with_what_all_have_in_common(results: Results) -> None:
+def test_branches_start_with_equal_evaluations(results: Results) -> None:
     followed = results.evaluations.filter(experiment="following", run=0)
     one, other = (followed.filter(branch=name) for name in ("doubled", "halved"))
     same = ["now_s", "outcome", "period_s", "start_s"]
@@ -93,7 +93,7 @@ def test_a_branch_begins_with_what_all_have_in_common(results: Results) -> None:
 
 
 @pytest.mark.slow
-def test_the_default_detector_tells_what_the_predictor_tells(results: Results) -> None:
+def test_default_detector_finds_changes_without_false_alarms(results: Results) -> None:
     found = results.changes.filter(rule="clipped_cusum")
     told = found.filter(pl.col("branch").is_in(("doubled", "halved")))
     assert told["lag"].is_between(1, 3).all()
@@ -103,7 +103,7 @@ def test_the_default_detector_tells_what_the_predictor_tells(results: Results) -
 
 
 @pytest.mark.slow
-def test_runs_like_hacc_are_predicted_and_what_follows_is_theirs(results: Results) -> None:
+def test_hacc_like_runs_are_predicted_with_small_errors(results: Results) -> None:
     (row,) = summary.hacc_summary(results).to_dicts()
     assert row["told_ratio"] == 1
     assert 0 < row["next_error"] <= row["high_next_error"] < 0.05
@@ -114,14 +114,14 @@ def test_runs_like_hacc_are_predicted_and_what_follows_is_theirs(results: Result
     assert len(summary.hacc_phases(results)) == 10
 
 
-def test_a_window_that_adapts_follows_a_change(results: Results) -> None:
+def test_adaptive_window_follows_a_change(results: Results) -> None:
     found = summary.following_summary(results).filter(pl.col("since") >= 6)
     assert (found["error"] < 0.1).all()
     first = summary.following_summary(results).filter(since=0)
     assert first["error"].to_list() == pytest.approx([0.5, 1.0], abs=0.05), "nobody can know yet"
 
 
-def test_shares_are_shares(results: Results) -> None:
+def test_summary_ratios_are_consistent(results: Results) -> None:
     (bursts,) = summary.burst_summary(results).to_dicts()
     assert 0.5 <= bursts["within_ratio"] <= 1
     assert bursts["error"] < 0.05
@@ -134,7 +134,7 @@ def test_shares_are_shares(results: Results) -> None:
     assert intervals.filter(kind="steady")["evaluation_count"].sum() == len(given)
 
 
-def test_classes_of_probability_hold_what_they_say() -> None:
+def test_probability_classes_contain_their_evaluations() -> None:
     row: dict[str, object] = dict.fromkeys(running._EVALUATIONS)
     steady = {"experiment": "bursts", "true_period_s": 10.0, "shortest_period_s": 9.0, "longest_period_s": 9.6}
     cases = [(0.25, 9.6), (0.26, 10.0), (0.9, 9.6), (1.0, 11.0)]
@@ -147,14 +147,14 @@ def test_classes_of_probability_hold_what_they_say() -> None:
     assert found["near_ratio"].to_list() == [1, 1, 1, 1]
 
 
-def test_any_number_of_pieces_gives_the_same(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_independent_of_the_chunk_size(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "list_settings", lambda: few_settings()[:1])
     monkeypatch.setattr(running, "CHUNK", 1)
     again = study(StudyParams(SEEDS, 1, 1))
     assert again.evaluations.equals(results.evaluations.filter(experiment="hacc"))
 
 
-# ---- the peer's rules
+# ---- rules of the peer
 
 
 def frequencies(before_hz: float, after_hz: float, noise: float = 0.0) -> list[float]:
@@ -167,11 +167,11 @@ def told_at(rule: Rule, values_hz: list[float]) -> list[int]:
 
 
 @pytest.mark.parametrize("before_hz", [0.005, 0.05, 0.5])
-def test_the_peers_adwin_finds_no_doubling_below_a_hertz(before_hz: float) -> None:
+def test_peer_adwin_misses_doubling_below_one_hertz(before_hz: float) -> None:
     assert told_at(PeerAdwin(), frequencies(before_hz, 2 * before_hz)) == []
 
 
-def test_the_peers_rules_find_what_is_large_in_hertz() -> None:
+def test_peer_rules_detect_large_changes_in_hertz() -> None:
     adwin = PeerAdwin()
     found = [adwin.add(1 / value) for value in frequencies(5.0, 10.0)]
     assert [place for place, each in enumerate(found) if each] == [20]
@@ -181,7 +181,7 @@ def test_the_peers_rules_find_what_is_large_in_hertz() -> None:
 
 
 @pytest.mark.parametrize("made", [PeerCusum, PeerPageHinkley])
-def test_the_peers_sums_have_a_floor_in_hertz(made: type[Rule]) -> None:
+def test_peer_sums_have_an_absolute_threshold_in_hertz(made: type[Rule]) -> None:
     assert told_at(made(), frequencies(0.005, 0.01)) == []
     assert told_at(made(), frequencies(10.0, 10.0, 0.01)), "and none to speak of at 10 Hz"
 
@@ -190,7 +190,7 @@ def test_the_peers_sums_have_a_floor_in_hertz(made: type[Rule]) -> None:
 
 
 @pytest.mark.slow
-def test_the_page_has_every_table_and_figure(results: Results, tmp_path: Path) -> None:
+def test_page_has_every_table_and_figure(results: Results, tmp_path: Path) -> None:
     text = page_of(STUDY, results.params, results, tmp_path)
     assert "| 5 Hz, 5 % | doubled |" in text
     assert all(f"| {word} |" in text for word in ("jitter 3 %", "random gaps", "null_tested"))
@@ -199,7 +199,7 @@ def test_the_page_has_every_table_and_figure(results: Results, tmp_path: Path) -
     assert "None" not in text
 
 
-def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch, results: Results) -> None:
+def test_command_prints_json_and_tables(monkeypatch: pytest.MonkeyPatch, results: Results) -> None:
     asked: list[StudyParams] = []
     monkeypatch.setattr(running, "study", lambda params, report_progress: asked.append(params) or results)
     told = CliRunner().invoke(study_command, ["predictions", "--seeds", "3", "--workers", "1", "--json"])
@@ -213,11 +213,11 @@ def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch, results: Resul
     assert "Next bursts" in shown.stdout
 
 
-# ---- rhythms that move and end
+# ---- moving and ending rhythms
 
 
 def told(**columns: list[object]) -> Results:
-    """Results of evaluations with these columns, of the defaults."""
+    """Results of evaluations with these columns, and defaults for all others."""
     rows = pl.DataFrame(columns).with_columns(method=pl.lit("null_tested"), strategy=pl.lit("adaptive"))
     full = pl.concat([pl.DataFrame(schema=running._EVALUATIONS), rows], how="diagonal")
     return Results(StudyParams(1, 0, 1), full, pl.DataFrame())
@@ -253,7 +253,7 @@ def test_evaluations_since_an_end_are_counted_by_run() -> None:
     assert found.rows() == [("a", 2, 0.5, 1.0, 0.9)]
 
 
-def test_ranges_are_of_what_is_known_late_enough() -> None:
+def test_range_summary_ignores_early_evaluations() -> None:
     found = summary.range_summary(
         told(
             experiment=["bursts", "bursts", "moving", "following"],
@@ -269,7 +269,7 @@ def test_ranges_are_of_what_is_known_late_enough() -> None:
     assert found.drop("kind").rows() == [("steady", 1, 1.0, 1.0), ("doubled", 1, 1.0, 0.4), ("grows", 1, 0.0, 0.2)]
 
 
-def test_rhythms_move_and_end_as_planted() -> None:
+def test_moving_and_ending_rhythms_have_the_planted_gaps() -> None:
     grows = planted.draw_moving_run(np.random.default_rng(0), 10.0, 30, 0.0, growth=0.03)
     np.testing.assert_allclose(grows.gaps_s[1:] / grows.gaps_s[:-1], 1.03)
     swings = planted.draw_moving_run(np.random.default_rng(0), 10.0, 33, 0.0, swing=0.3)

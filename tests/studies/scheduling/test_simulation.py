@@ -1,4 +1,4 @@
-"""Jobs on one shared file system: plain cases, laws that always hold, a time-stepped twin, FTIO's Figure 17."""
+"""Jobs on a shared file system: simple cases, invariants, a time-stepped implementation, and FTIO's Figure 17."""
 
 from __future__ import annotations
 
@@ -61,36 +61,36 @@ POLICIES: dict[str, Callable[[int], Policy]] = {
 every_policy = pytest.mark.parametrize("name", list(POLICIES))
 
 
-# ---- plain cases
+# ---- simple cases
 
 
-def test_two_at_once_share_equally() -> None:
+def test_two_simultaneous_jobs_share_equally() -> None:
     found = outcome([job((1, 100)), job((1, 100))], 10)
     assert found.end_s.tolist() == [21, 21]
     assert found.io_slowdown.tolist() == [2, 2]
     assert found.stretch.tolist() == pytest.approx([21 / 11, 21 / 11])
 
 
-def test_what_one_cannot_use_goes_to_others() -> None:
+def test_unused_share_goes_to_other_jobs() -> None:
     found = outcome([job((0, 20), most=2), job((0, 80)), job((0, 40))], 10)
     assert found.end_s.tolist() == [10, 14, 10]
     assert found.used_bytes_per_s.tolist() == [10, 10, 0]
 
 
-def test_late_comer_takes_half() -> None:
+def test_later_job_takes_half() -> None:
     found = outcome([job((0, 100)), job((5, 20))], 10)
     assert found.io_start_s.tolist() == [0, 5]
     assert found.io_end_s.tolist() == [12, 9]
 
 
-def test_one_of_a_set_at_a_time_first_come_first_served() -> None:
+def test_jobs_of_a_set_are_served_first_come_first_served() -> None:
     found = outcome([job((2, 100)), job((1, 100)), job((3, 100))], 10, set10(20, 25, 30))
     assert found.served_s.tolist() == [11, 1, 21]
     assert found.io_end_s.tolist() == [21, 11, 31]
     assert found.set_number.tolist() == [1, 1, 1]
 
 
-def test_who_comes_at_once_is_served_by_number() -> None:
+def test_simultaneous_jobs_of_a_set_are_served_by_number() -> None:
     assert outcome([job((1, 10)), job((1, 10))], 10, set10(20, 20)).io_end_s.tolist() == [2, 3]
 
 
@@ -100,27 +100,27 @@ def test_sets_share_by_priority() -> None:
     assert found.io_end_s.tolist() == pytest.approx([101 * 1.01, 1101])
 
 
-def test_a_set_that_cannot_use_its_share_leaves_it() -> None:
+def test_unused_share_of_a_set_goes_to_other_sets() -> None:
     found = outcome([job((0, 30), most=3), job((0, 70))], 10, set10(10, 1000))
     assert found.io_end_s.tolist() == pytest.approx([10, 10])
 
 
-def test_unknown_periods_are_a_set_below_all() -> None:
+def test_unknown_periods_form_the_lowest_set() -> None:
     found = outcome([job((0, 100)), job((0, 100)), job((0, 100))], 11, set10(100, NAN, NAN))
     assert found.set_number.tolist() == [2, UNKNOWN_SET, UNKNOWN_SET]
     assert found.io_end_s.tolist() == pytest.approx([10, 10 + 90 / 11, 20 + 80 / 11])
 
 
-def test_unknown_periods_have_all_where_nobody_is_known() -> None:
+def test_unknown_periods_get_all_bandwidth_if_no_period_is_known() -> None:
     assert outcome([job((0, 100))], 10, set10(NAN)).end_s.tolist() == [10]
 
 
-def test_sets_far_apart_starve_nobody() -> None:
+def test_sets_with_extreme_periods_are_not_starved() -> None:
     found = outcome([job((0, 10)), job((0, 10)), job((1, 10))], 1, set10(1e-300, 1e300, NAN))
     assert found.io_end_s.tolist() == pytest.approx([10, 21, 30])
 
 
-def test_phases_without_io_or_computing() -> None:
+def test_period_is_queried_only_for_phases_with_io() -> None:
     heard: list[float] = []
 
     class Deaf(MeanGap):
@@ -137,14 +137,14 @@ def test_phases_without_io_or_computing() -> None:
     assert np.isnan(found.set_number).tolist() == [True, True, False, False, True, True]
 
 
-def test_no_jobs() -> None:
+def test_empty_input_has_no_outcome() -> None:
     found = outcome([], 1)
     assert found.end_s.size == found.io_end_s.size == 0
     assert math.isnan(summarize_outcome(found).stretch)
     assert math.isnan(summarize_outcome(found).utilization)
 
 
-def test_measures_by_hand() -> None:
+def test_measures_match_hand_computed_values() -> None:
     found = outcome([job((10, 100), nodes=3), job((10, 100)), job((5, 0), nodes=5)], 10)
     assert found.stretch.tolist() == [1.5, 1.5, 1]
     assert summarize_outcome(found).stretch == pytest.approx(1.5 ** (2 / 3))
@@ -152,7 +152,7 @@ def test_measures_by_hand() -> None:
     assert summarize_outcome(found).utilization == pytest.approx((30 + 10 + 25) / (90 + 30 + 25))
 
 
-# ---- where periods come from
+# ---- sources of periods
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_sets_are_orders_of_magnitude(period: float | None, expected: float) -> 
     assert compute_set_number(period) == expected
 
 
-def test_mean_gap_of_begins() -> None:
+def test_mean_gap_averages_intervals_between_starts() -> None:
     source = MeanGap()
     answers = []
     for began in (0.0, 10.0, 40.0):
@@ -182,7 +182,7 @@ def test_error_is_drawn_for_each_answer() -> None:
     assert source.period_s(1, 0) is None
 
 
-def test_source_hears_of_ends_before_it_is_asked_of_beginnings() -> None:
+def test_source_receives_ends_before_queries_at_starts() -> None:
     told: list[tuple[str, int, float]] = []
 
     class Listener(MeanGap):
@@ -199,7 +199,7 @@ def test_source_hears_of_ends_before_it_is_asked_of_beginnings() -> None:
     assert found.set_number.tolist() == [math.inf, math.inf, math.inf, 0]
 
 
-# ---- laws
+# ---- invariants
 
 
 amounts = st.tuples(st.floats(0, 30), st.floats(0, 40))
@@ -219,7 +219,7 @@ drawn_jobs = st.lists(
 @every_policy
 @settings(max_examples=examples(25), deadline=None)
 @given(jobs=drawn_jobs)
-def test_laws(name: str, jobs: list[Job]) -> None:
+def test_bandwidth_volume_and_exclusive_sets_are_respected(name: str, jobs: list[Job]) -> None:
     bandwidth = 2.0
     found = outcome(jobs, bandwidth, POLICIES[name](len(jobs)))
     volume = sum(float(np.sum(one.io_bytes)) for one in jobs)
@@ -240,26 +240,26 @@ def test_laws(name: str, jobs: list[Job]) -> None:
 @every_policy
 @settings(max_examples=examples(25), deadline=None)
 @given(phases=st.lists(amounts, min_size=1, max_size=20), at=st.floats(-1e6, 1e6), most=st.floats(0.01, 100))
-def test_alone_nothing_is_lost(name: str, phases: list[tuple[float, float]], at: float, most: float) -> None:
+def test_single_job_is_not_slowed(name: str, phases: list[tuple[float, float]], at: float, most: float) -> None:
     found = outcome([job((1, 1), *phases, at=at, most=most)], 3.0, POLICIES[name](1))
     assert found.stretch.tolist() == [1.0]
     assert found.io_slowdown.tolist() == [1.0]
 
 
 @every_policy
-def test_who_never_meets_loses_nothing(name: str) -> None:
+def test_jobs_that_never_overlap_are_not_slowed(name: str) -> None:
     found = outcome([job((0.1, 0.7), (9.3, 0.7), at=i) for i in range(4)], 1.0, POLICIES[name](4))
     assert found.stretch.tolist() == [1.0] * 4
 
 
 @settings(max_examples=examples(20), deadline=None)
 @given(phases=st.lists(amounts, min_size=1, max_size=5), count=st.integers(1, 6), other=drawn_jobs)
-def test_equals_are_treated_equally(phases: list[tuple[float, float]], count: int, other: list[Job]) -> None:
+def test_equal_jobs_end_simultaneously(phases: list[tuple[float, float]], count: int, other: list[Job]) -> None:
     found = outcome([*other, *[job(*phases)] * count], 2.0)
     assert len(set(found.end_s[-count:].tolist())) == 1
 
 
-def test_order_of_jobs_is_nothing_to_fair_sharing() -> None:
+def test_fair_sharing_is_independent_of_job_order() -> None:
     mix = draw_mixed_jobs(np.random.default_rng(4), 8, duration_s=500)
     jobs = [
         Job(mix.compute_s[a:b], mix.io_bytes[a:b], mix.start_s[i], 4e8)
@@ -269,12 +269,12 @@ def test_order_of_jobs_is_nothing_to_fair_sharing() -> None:
     assert there.end_s == pytest.approx(back.end_s[::-1])
 
 
-# ---- twins
+# ---- other implementations
 
 
 @pytest.mark.parametrize("name", ["fair", "clairvoyant", "one_set", "unknown", "some"])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_agrees_with_time_steps(name: str, seed: int) -> None:
+def test_simulation_matches_time_stepped_implementation(name: str, seed: int) -> None:
     rng, step_s = np.random.default_rng(seed), 0.004
     jobs = [
         job(*zip(rng.uniform(0.5, 4, 3), rng.uniform(1, 6, 3), strict=True), at=rng.uniform(0, 3), most=most)
@@ -289,7 +289,7 @@ def test_agrees_with_time_steps(name: str, seed: int) -> None:
     for one, period in zip(slow, known, strict=False):
         one.period_s = None if math.isnan(period) else period
     expected = [span for spans in naive.simulate(slow, 2.0, step_s, set10=bool(known)) for span in spans]
-    # Late by a step at each turn of each job, at most.
+    # Late by at most a step at each start and end of a phase.
     late_s = 2 * len(expected) * step_s
     assert found.io_start_s == pytest.approx([began for began, _ in expected], abs=late_s)
     assert found.io_end_s == pytest.approx([ceased for _, ceased in expected], abs=late_s)
@@ -300,14 +300,14 @@ def test_agrees_with_time_steps(name: str, seed: int) -> None:
     drawn=st.lists(st.tuples(st.sampled_from([1.0, 0.1, 0.01, 1e-4]), st.floats(0.01, 20)), min_size=1, max_size=8),
     total=st.floats(0.1, 50),
 )
-def test_shares_fill_like_glasses(drawn: list[tuple[float, float]], total: float) -> None:
+def test_fair_shares_match_naive_implementation(drawn: list[tuple[float, float]], total: float) -> None:
     weights, most = (np.array(column) for column in zip(*drawn, strict=True))
     found = compute_fair_shares(weights, most, total)
     assert found == pytest.approx(naive.filled(weights.tolist(), most.tolist(), total), rel=1e-6, abs=1e-9)
     assert found.sum() == pytest.approx(min(total, most.sum()))
 
 
-def test_fair_agrees_with_contention() -> None:
+def test_fair_sharing_matches_the_contention_model() -> None:
     mix = replace(draw_figure_17(np.random.default_rng(3), cycles=2), max_bytes_per_s=np.linspace(1e8, 1e9, 16))
     found = simulate(mix, 1e9, Fair())
     chains = contention.Chains(
@@ -326,7 +326,7 @@ def test_fair_agrees_with_contention() -> None:
 # ---- workloads
 
 
-def test_figure_17_is_the_papers() -> None:
+def test_figure_17_workload_equals_the_paper() -> None:
     mix = draw_figure_17(np.random.default_rng(1))
     periods = compute_ideal_periods(mix, 1e9)
     assert periods[0] == pytest.approx(19.2, rel=0.01)
@@ -338,7 +338,7 @@ def test_figure_17_is_the_papers() -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_set10_saves_what_figure_17_says(seed: int) -> None:
+def test_set10_saves_as_much_as_figure_17_reports(seed: int) -> None:
     mix = draw_figure_17(np.random.default_rng(seed))
     fair = summarize_outcome(simulate(mix, 1e9, Fair()))
     clairvoyant = summarize_outcome(simulate(mix, 1e9, Set10(Clairvoyant(compute_ideal_periods(mix, 1e9)))))
@@ -349,12 +349,12 @@ def test_set10_saves_what_figure_17_says(seed: int) -> None:
     assert online.utilization > 1.05 * fair.utilization
 
 
-def test_ideal_periods_count_io_alone() -> None:
+def test_ideal_periods_count_only_io_phases() -> None:
     mix = build_job_mix([job((1, 4), (5, 0), (5, 2)), job((1, 1)), job((0, 1), (3, 1), (5, 1), most=1)])
     assert compute_ideal_periods(mix, 2.0) == pytest.approx([12, NAN, 5], nan_ok=True)
 
 
-def test_mixed_is_as_told() -> None:
+def test_mixed_jobs_have_the_specified_distribution() -> None:
     mix = draw_mixed_jobs(np.random.default_rng(2), 300)
     periods = compute_ideal_periods(mix, 1e9)
     assert 8 < periods.min() < 14
@@ -367,7 +367,7 @@ def test_mixed_is_as_told() -> None:
     assert np.diff(mix.offsets).min() == 2
 
 
-def test_workloads_follow_their_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workloads_are_determined_by_the_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     one, same, other = (draw_figure_17(np.random.default_rng(seed), cycles=2) for seed in (1, 1, 2))
     assert np.array_equal(one.compute_s, same.compute_s)
     assert not np.array_equal(one.compute_s, other.compute_s)

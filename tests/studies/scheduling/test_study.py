@@ -17,21 +17,21 @@ from tests.study_pages import page_of
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    """Two draws of each workload, the mixed one of few jobs."""
+    """Two draws of each workload, with few jobs in the mixed workload."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "MIXED_JOBS", 6)
         return study(StudyParams(2, 3))
 
 
 @pytest.mark.slow
-def test_every_run_has_its_row(results: Results) -> None:
+def test_results_have_a_row_per_run(results: Results) -> None:
     assert results.runs.height == 2 * len(POLICIES) * len(WORKLOADS)
     assert results.runs.select(pl.col("stretch", "io_slowdown").min()).row(0) >= (1.0, 1.0)
     assert results.runs["utilization"].is_between(0, 1).all()
 
 
 @pytest.mark.slow
-def test_set10_with_predicted_periods_is_near_the_clairvoyant_and_far_from_the_original(results: Results) -> None:
+def test_predicted_periods_are_nearly_as_good_as_clairvoyant_periods(results: Results) -> None:
     found = summary(results).filter(pl.col("workload") == "figure 17").rows_by_key("policy", named=True, unique=True)
     assert found["predicted"]["stretch_over_clairvoyant"] <= 1.05
     assert found["predicted"]["io_slowdown_over_original"] <= 0.6
@@ -39,13 +39,13 @@ def test_set10_with_predicted_periods_is_near_the_clairvoyant_and_far_from_the_o
 
 
 @pytest.mark.slow
-def test_the_page_has_every_policy_and_its_figure(results: Results, tmp_path: Path) -> None:
+def test_page_lists_every_policy_and_its_figure(results: Results, tmp_path: Path) -> None:
     text = page_of(STUDY, results.params, results, tmp_path)
     assert all(f"| figure 17 | {policy} |" in text for policy in POLICIES)
     assert text.count("](figures/") == 1
 
 
-def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_prints_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "MIXED_JOBS", 3)
     told = CliRunner().invoke(study_command, ["scheduling", "--seeds", "1", "--json"])
     assert told.exit_code == 0, told.output

@@ -1,4 +1,4 @@
-"""The judge's weights are found again, and told of a family that they were not made of."""
+"""Calibration recovers the weights of expected correlation, and cross-validation excludes the predicted family."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ def drawn(seed: int, count: int = 4000) -> tuple[np.ndarray, np.ndarray]:
     return evidence, 0.2 + 0.6 * evidence[:, FEATURES.index("agreement")] + rng.normal(0, 0.02, count)
 
 
-def test_weights_are_found_again() -> None:
+def test_fit_recovers_the_weights() -> None:
     found = fit_weights(*drawn(1))
     expected = np.zeros(1 + len(FEATURES))
     expected[0], expected[1 + FEATURES.index("agreement")] = 0.2, 0.6
     assert found == pytest.approx(expected, abs=0.02)
 
 
-def test_what_can_only_speak_for_never_speaks_against() -> None:
+def test_positive_features_have_no_negative_weight() -> None:
     evidence, told = drawn(2)
     found = fit_weights(evidence, 1.0 - told)
     assert found[1 + FEATURES.index("agreement")] >= 0
 
 
-def test_a_family_is_told_by_all_others() -> None:
+def test_family_is_predicted_from_the_other_families() -> None:
     evidence, told = drawn(3)
     family = np.where(np.arange(len(told)) < 2000, "one", "other")
     odd = np.where(family == "one", told, 0.0)

@@ -1,4 +1,4 @@
-"""What the study says of families: each is drawn, asked, and told of."""
+"""The section on families: each family is drawn, evaluated and reported."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def results() -> Results:
 
 
 @pytest.mark.slow
-def test_each_family_is_asked_at_each_level(results: Results) -> None:
+def test_each_family_is_evaluated_at_each_level(results: Results) -> None:
     answers = select_families(results)
     assert set(answers["family"]) == {family.name for family in FAMILIES[:2]}
     assert set(answers["level"]) == {"calm", "stormy"} < set(FOREIGN_LEVELS)
@@ -51,7 +51,7 @@ def test_tables_have_a_row_for_each_family(results: Results) -> None:
     overall, each, aims, calibration = (
         cast(Table, values[name]) for name in ("overall", "each", "aims", "expected_correlation")
     )
-    methods = 6  # of them held out; what lacks bursts is no answer
+    methods = 6  # including held out, but not signatures that lack bursts
     assert len(overall.rows) == 2 * methods
     assert {row[2] for row in each.rows} == {"held out", "chosen", "elastic", "quantile", "oracle quantile"}
     assert [row[0] for row in aims.rows][:2] == ["calm, IOR_A to C", "calm, s3d"]
@@ -59,7 +59,7 @@ def test_tables_have_a_row_for_each_family(results: Results) -> None:
     assert values["real"] is None
 
 
-def test_all_families_are_in_the_work() -> None:
+def test_work_items_contain_all_families() -> None:
     work = list(build_items(StudyParams(2, 1, 1, parts=("families",)), CHEAP))
     assert len(work) == 2 * 2 * 3 * len(FAMILIES)
     assert {piece.queries[0][0] for piece in work} == {f"{FAMILY}{family.name}" for family in FAMILIES}
@@ -77,16 +77,16 @@ def test_pieces_of_real_traffic_end_with_the_last_byte() -> None:
 
 
 @pytest.mark.slow
-def test_real_pieces_are_asked_apart(shared_data: Path) -> None:
+def test_real_pieces_are_evaluated_separately(shared_data: Path) -> None:
     polls = shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt"
     work = list(build_items(StudyParams(2, 1, 1, polls=polls, parts=("families",)), CHEAP))
     real = [piece for piece in work if piece.queries[0][0] == f"{FAMILY}edison"]
-    # four pieces of reads and four of writes, three levels, with others' bytes and without
+    # Four pieces of reads and four of writes, three levels, with and without background bytes.
     assert len(real) == 8 * 3 * 2
     assert {piece.queries[0][1] for piece in real} == set(map(float, range(8)))
 
 
-def test_what_is_chosen_is_the_row_of_the_method_that_is_trusted_most(results: Results) -> None:
+def test_chosen_row_has_the_highest_expected_correlation(results: Results) -> None:
     answers = select_families(results).filter(level="calm", family=FAMILIES[0].name)
     for (_,), own in answers.group_by("application"):
         rows = {row["method"]: row for row in own.iter_rows(named=True)}
@@ -99,7 +99,7 @@ def test_what_is_chosen_is_the_row_of_the_method_that_is_trusted_most(results: R
         )
 
 
-def test_a_family_is_told_by_the_others_weights(results: Results) -> None:
+def test_family_is_predicted_with_the_weights_of_other_families(results: Results) -> None:
     told = cross_validate(select_families(results))
     assert told["told"].is_between(0.0, 1.0).all()
     assert set(told["method"]) == {"elastic", "time_normalized", "quantile", "lacking", "held out"}
@@ -108,7 +108,7 @@ def test_a_family_is_told_by_the_others_weights(results: Results) -> None:
     assert chosen["told"].null_count() == chosen["outcome"].ne("extracted").sum()
 
 
-def test_pages_picture_of_trust_is_drawn(results: Results, tmp_path: Path) -> None:
+def test_picture_of_expected_correlation_is_drawn(results: Results, tmp_path: Path) -> None:
     draw_expected_correlation(cross_validate(select_families(results)).drop_nulls("told"), "title").write(
         tmp_path / "expected_correlation.png"
     )

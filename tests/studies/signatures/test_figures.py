@@ -1,4 +1,4 @@
-"""The study of signatures' pictures are drawn from any answers, the same for the same ones, and show what they say."""
+"""Pictures of the signatures study are deterministic and show the values of the results."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ DRAWN = {
 
 
 @pytest.mark.parametrize("name", one_in(4, DRAWN))
-def test_pictures_are_drawn_and_the_same_each_time(name: str, tmp_path: Path) -> None:
+def test_pictures_are_deterministic(name: str, tmp_path: Path) -> None:
     assert_drawn_alike(DRAWN[name], tmp_path)
 
 
-def test_points_are_the_means_with_their_quartiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_points_are_means_with_quartiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     drawn: list[tuple[str, np.ndarray, list[np.ndarray] | None]] = []
 
     points = figures._points
@@ -99,7 +99,7 @@ def test_points_are_the_means_with_their_quartiles(monkeypatch: pytest.MonkeyPat
     assert drawn[7][1].tolist() == (rows["mean_missed_count"] + rows["mean_false_count"]).to_list()
 
 
-def test_lines_go_from_value_to_value(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_lines_connect_consecutive_values(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from matplotlib.axes import Axes
 
     lines: list[tuple[list[float], list[float]]] = []
@@ -117,6 +117,6 @@ def test_lines_go_from_value_to_value(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert lines[0] == ([0.0, 0.015], first["mean_cross_correlation"].to_list())
 
 
-def test_a_method_looks_the_same_everywhere() -> None:
+def test_method_has_the_same_style_everywhere() -> None:
     assert figures._style("dtw", 0) == figures._style("dtw", 5)
     assert figures._style("first", 0) != figures._style("second", 1)

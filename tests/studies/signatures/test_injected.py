@@ -1,4 +1,4 @@
-"""Runs among foreign traffic are the application's own, slowed as the family says, and polled as it says."""
+"""Runs injected into background traffic keep their bytes, and are slowed and polled as their family specifies."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def volumes(setting: FamilySetting, seed: int = 1) -> list[float]:
 # ---- the families
 
 
-def test_there_are_eight_families_and_two_values_of_each_axis() -> None:
+def test_families_cover_at_least_two_values_of_each_axis() -> None:
     assert len({family.name for family in FAMILIES}) == len(FAMILIES) >= 8
     axes = ("drift", "drift_ratio", "contention", "foreign", "program", "interval_s", "jitter_ratio")
     assert all(len({getattr(family, axis) for family in FAMILIES}) >= 2 for axis in axes)
@@ -57,20 +57,20 @@ def test_there_are_eight_families_and_two_values_of_each_axis() -> None:
 
 
 @pytest.mark.parametrize("contention", get_args(Contention))
-def test_no_byte_of_a_run_is_lost(contention: Contention) -> None:
+def test_injected_runs_keep_all_bytes(contention: Contention) -> None:
     family = replace(STILL, contention=contention, contention_size=1.0 + (contention == "fair"))
     drawn = volumes(FamilySetting(family, "stormy", (ONE,), is_alone_seen=True))
     assert drawn == pytest.approx([150e9] * 6, rel=1e-6)
 
 
-def test_others_slow_a_run_and_are_slowed_where_bandwidth_is_shared() -> None:
+def test_background_slows_runs_in_each_kind_of_contention() -> None:
     family = replace(STILL, contention_size=1.2)
     seen, alone = (
         FamilySetting(family, "stormy", (ONE,), is_alone_seen=is_alone).draw(1) for is_alone in (False, True)
     )
     assert seen.sets.duration_s.tolist() == alone.sets.duration_s.tolist()
     assert (seen.sets.duration_s > 401.0).any()
-    # all together never exceed what there is
+    # The total never exceeds the bandwidth.
     assert seen.sets.samples.values.max() < 6 * 2.5e9
     assert (seen.sets.samples.values >= alone.sets.samples.values - 1.0).all()
     slowed = replace(family, contention="seeks", contention_size=1.0)
@@ -79,7 +79,7 @@ def test_others_slow_a_run_and_are_slowed_where_bandwidth_is_shared() -> None:
     assert FamilySetting(waiting, "stormy", (ONE,)).draw(1).sets.duration_s.max() <= 401.0
 
 
-def test_the_same_seed_draws_the_same_and_levels_differ_in_others_only() -> None:
+def test_draws_are_deterministic_and_levels_change_only_the_background() -> None:
     first, again = (FamilySetting(FAMILIES[2], "busy", (ONE,)).draw(5).sets for _ in range(2))
     assert first.samples.values.tolist() == again.samples.values.tolist()
     calm, stormy = (FamilySetting(FAMILIES[3], level, (ONE,)).draw(5).sets for level in ("calm", "stormy"))
@@ -87,30 +87,30 @@ def test_the_same_seed_draws_the_same_and_levels_differ_in_others_only() -> None
     assert calm.start_s.tolist() == stormy.start_s.tolist()
 
 
-def test_a_level_is_others_mean_over_the_peak() -> None:
+def test_level_is_mean_background_relative_to_the_peak() -> None:
     one = Application("idle", "ana", "prj101", 16, 2000.0, (Burst(5, 1e9, 2.5e9),), 30)
     for level, ratio in FOREIGN_LEVELS.items():
         values = FamilySetting(replace(STILL, foreign="never_rests"), level, (one,)).draw(2).sets.samples.values
         assert values.mean() == pytest.approx(ratio * 2.5e9, rel=0.05)
 
 
-def test_real_traffic_is_scaled_and_comes_from_its_piece() -> None:
+def test_real_traffic_is_scaled_to_the_level() -> None:
     real = np.random.default_rng(1).exponential(3.0, 4000)
     one = Application("idle", "ana", "prj101", 16, 500.0, (Burst(5, 1e9, 2.5e9),), 30)
     values = FamilySetting(REAL, "busy", (one,), real=real).draw(2).sets.samples.values
     assert values.mean() == pytest.approx(0.5 * 2.5e9, rel=0.05)
 
 
-# ---- what runs do
+# ---- programs
 
 
-def test_growing_volumes_are_in_the_truth() -> None:
+def test_growing_volumes_are_part_of_the_truth() -> None:
     grown = apply_program(ONE, "growing")
     assert [burst.volume_bytes for burst in grown.bursts] == pytest.approx([30e9, 140e9])
     assert apply_program(ONE, "inputs") is ONE
 
 
-def test_other_inputs_are_fewer_and_differ() -> None:
+def test_other_inputs_are_a_minority_with_different_waits() -> None:
     plan = plan_runs(replace(ONE, run_count=10), "inputs", np.random.default_rng(1))
     is_other = plan.volume_ratio[:, 0] < 1
     assert is_other.sum() == 3
@@ -118,7 +118,7 @@ def test_other_inputs_are_fewer_and_differ() -> None:
     assert (plan.waits_s[is_other] != ONE.waits_s).all()
 
 
-def test_stopped_runs_are_a_first_part_and_restarts_a_last_one() -> None:
+def test_stopped_runs_keep_the_first_part_and_restarts_the_last_part() -> None:
     plan = plan_runs(replace(ONE, run_count=400), "restarts", np.random.default_rng(1))
     kinds, counts = np.unique(plan.volume_ratio, axis=0, return_counts=True)
     assert kinds.tolist() == [[0, 1], [1, 0], [1, 1]]
@@ -128,12 +128,12 @@ def test_stopped_runs_are_a_first_part_and_restarts_a_last_one() -> None:
     assert (plan.waits_s[plan.volume_ratio[:, 1] == 0, 2] == 0).all()
 
 
-def test_skipped_bursts_are_few() -> None:
+def test_skipped_bursts_are_rare() -> None:
     plan = plan_runs(replace(ONE, run_count=1000), "skipping", np.random.default_rng(1))
     assert (plan.volume_ratio == 0).mean() == pytest.approx(0.08, abs=0.02)
 
 
-def test_paces_differ_as_their_names_say() -> None:
+def test_each_kind_of_drift_has_its_correlation() -> None:
     rng = np.random.default_rng(1)
     found = {kind: draw_paces(kind, 20, 3000, rng) for kind in get_args(Drift)}
     assert (np.ptp(found["scale"], axis=1) == 0).all()
@@ -146,7 +146,7 @@ def test_paces_differ_as_their_names_say() -> None:
 # ---- polls
 
 
-def test_polls_tell_of_each_byte_once_and_of_no_run_that_has_not_ended() -> None:
+def test_polls_count_each_byte_once_and_only_of_ended_runs() -> None:
     rates = np.ones((3, 500))
     one = sample_polls(rates, np.array([200.0, np.inf, 300.5]), 5.0, 0.2, np.random.default_rng(1))
     assert one.duration_s.tolist() == [170.0, 271.0]
@@ -158,11 +158,11 @@ def test_polls_tell_of_each_byte_once_and_of_no_run_that_has_not_ended() -> None
     assert one.samples.values.mean() == pytest.approx(1.0, abs=0.02)
 
 
-# ---- what servers counted
+# ---- counted bytes
 
 
 def likeness(setting: FamilySetting, number: int) -> float:
-    """Return how well the chosen signatures of a site correlate with the truth, in the mean; none counts as 0."""
+    """Return the mean correlation of a site's chosen signatures with the truth; a missing signature counts as 0."""
     drawn = setting.draw(derive_seed(5, number))
     judges = summarize_runs(drawn)
     answers = [
@@ -174,7 +174,7 @@ def likeness(setting: FamilySetting, number: int) -> float:
     return float(chosen["correlation"].fill_null(0.0).mean())  # type: ignore[arg-type]
 
 
-def test_servers_count_a_runs_own_bytes_and_others_are_known_beside_them() -> None:
+def test_counted_samples_and_interference_add_up_to_shared_traffic() -> None:
     shared, own, counted = (
         FamilySetting(FAMILIES[0], "busy", (ONE,), **how).draw(3).sets
         for how in ({}, {"is_alone_seen": True}, {"is_counted": True})
@@ -186,14 +186,14 @@ def test_servers_count_a_runs_own_bytes_and_others_are_known_beside_them() -> No
 
 
 @pytest.mark.slow
-def test_without_drift_and_contention_counted_runs_are_the_application_alone() -> None:
+def test_counted_runs_without_drift_or_contention_yield_the_truth() -> None:
     calm = FamilySetting(replace(STILL, contention_size=1e9), "calm", STUDIED, is_counted=True)
     assert likeness(calm, 0) >= 0.99
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_counted_runs_tell_no_less_than_shared_traffic(family: Family) -> None:
+def test_counted_runs_are_at_least_as_good_as_shared_traffic(family: Family) -> None:
     counted, shared = (
         np.mean(
             [likeness(FamilySetting(family, level, is_counted=how), n) for level in FOREIGN_LEVELS for n in range(4)]

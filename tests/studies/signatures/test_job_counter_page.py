@@ -1,4 +1,4 @@
-"""What the study says of servers that count by job: each family is asked in three ways, and told of."""
+"""The section on servers that count by job: each family is evaluated in three ways, and reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def results() -> Results:
     rows = []
     for (family, level), values in told.items():
         for value, correlation in zip((SHARED, OWN, OWN_AND_OTHERS), values, strict=False):
-            # of two answers one is none, which counts as 0
+            # One of two signatures is missing, which counts as 0.
             rows += [(f"{COUNTED}{family}", value, level, CHOSEN, each) for each in (2 * correlation, None)]
             rows += [(f"{COUNTED}{family}", value, level, "elastic", 0.0), ("levels", 0.0, level, CHOSEN, 0.1)]
         rows += [(f"{COUNTED}{family}", OWN, level, one.name, values[3] - 0.1 * k) for k, one in enumerate(ORACLES)]
@@ -34,7 +34,7 @@ def results() -> Results:
     return Results(StudyParams(), (), answers, pl.DataFrame(), pl.DataFrame())
 
 
-def test_witnesses_stand_beside_each_other_and_the_bound(results: Results) -> None:
+def test_table_compares_sources_with_the_bound(results: Results) -> None:
     found = summarize_job_counters(results)
     assert found.row(0) == (FIRST, "calm", *(pytest.approx(value) for value in (0.9, 0.99, 0.995, 0.99)))
     table = build_job_counter_table(results)
@@ -46,12 +46,12 @@ def test_witnesses_stand_beside_each_other_and_the_bound(results: Results) -> No
     assert sum(widths) + 3 * len(widths) <= 103
 
 
-def test_nothing_is_told_of_what_was_not_asked(results: Results) -> None:
+def test_table_is_missing_without_evaluations(results: Results) -> None:
     without = Results(results.params, (), results.select("levels"), results.times, results.bounds)
     assert build_job_counter_table(without) is None
 
 
-def test_each_family_is_asked_in_three_ways() -> None:
+def test_each_family_is_evaluated_in_three_ways() -> None:
     work = list(build_items(StudyParams(2, 1, 1, parts=("counted",)), METHODS))
     assert len(work) == 2 * 3 * (1 + 3 * len(FAMILIES))
     ways = {(piece.queries[0][1], piece.setting.is_alone_seen, piece.setting.is_counted) for piece in work}

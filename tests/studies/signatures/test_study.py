@@ -1,4 +1,4 @@
-"""The study of signatures draws, asks and counts as it says, for any method and any number of processes."""
+"""The study of signatures: drawn samples, scores, work items, summaries, bounds, times, and the page."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from iosig.transforms.synthetic.workload import Application, Burst
 from iosig.warehouse.errors import InputRefused
 from tests.study_pages import page_of
 
-#: enough for ten short runs
+#: Enough for ten short runs.
 SHORT = (
     Application("first", "ana", "prj101", 16, 400.0, (Burst(50, 50e9, 2.5e9), Burst(200, 100e9, 2.5e9))),
     Application("second", "ben", "prj102", 16, 300.0, (Burst(10, 1e9, 1e9, "read"), Burst(100, 75e9, 2.5e9))),
@@ -53,7 +53,7 @@ SETTING = SiteSetting(days=0.2, applications=SHORT)
 
 
 def longest(sets: SampleSets) -> list[Signature]:
-    """Take the longest run's sample as it is."""
+    """Return the sample of the longest run unchanged."""
     found = []
     for place in range(sets.set_count):
         one = sets.get_set(place)
@@ -83,38 +83,38 @@ def results() -> Results:
         return study(StudyParams(1, 1, 1, parts=parts, days=1.0), (LONGEST, SILENT))
 
 
-# ---- what is drawn
+# ---- drawn samples
 
 
-def test_applications_are_the_papers() -> None:
+def test_applications_equal_the_paper() -> None:
     assert [one.name for one in STUDIED] == [*IOR, "s3d", "flash"]
     assert [burst.volume_bytes for burst in STUDIED[0].bursts] == [128e9] * 5
-    # section 6.2: 3.4 MB of each of 18,000 processes
+    # Section 6.2: 3.4 MB of each of 18,000 processes.
     assert [burst.volume_bytes for burst in S3D.bursts] == pytest.approx([61.2e9] * 8)
     assert {burst.peak_bytes_per_s for burst in S3D.bursts} == {5.5e9, 4.2e9, 6e9, 4.8e9}
     assert S3D.bursts[-1].end_s < S3D.duration_s == 3600.0
 
 
-def test_truth_is_what_an_application_writes() -> None:
+def test_truth_contains_only_written_bytes() -> None:
     truth = Truth.from_application(SHORT[1])
     assert len(truth.bytes_per_s) == 300
     assert truth.bytes_per_s.sum() == pytest.approx(75e9)
-    # the burst that reads is not among them
+    # The reading burst is not included.
     assert truth.bursts.start_s.tolist() == [100.0]
     assert truth.bursts.end_s[0] == pytest.approx(SHORT[1].bursts[1].end_s)
     seconds = np.flatnonzero(truth.bytes_per_s)
     assert (seconds[0], seconds[-1] + 1) == (100, np.ceil(truth.bursts.end_s[0]))
 
 
-def test_steps_belong_to_the_runs_of_their_right_edges() -> None:
-    # right edges are 0, 2, 4 ... : those in [started, ended + 2)
+def test_steps_belong_to_runs_by_their_right_edges() -> None:
+    # Right edges are 0, 2, 4, ...; a run has the edges in [started, ended + 2).
     found = extract_samples(np.arange(20.0), 2.0, np.array([3.0, 4.0]), np.array([8.0, 9.0]))
     assert [rates.tolist() for rates in found.rates] == [[2.0, 3.0, 4.0], [2.0, 3.0, 4.0, 5.0]]
     assert found.start_s.tolist() == [-1.0, -2.0]
     assert found.duration_s.tolist() == [5.0, 5.0]
 
 
-def test_samples_begin_within_a_step_before_the_run_and_cover_it() -> None:
+def test_samples_start_within_a_step_before_the_run_and_cover_the_run() -> None:
     sets = SETTING.draw(4).sets
     assert sets.set_count == 2
     assert ((sets.start_s <= 0) & (sets.start_s > -4.0)).all()
@@ -123,7 +123,7 @@ def test_samples_begin_within_a_step_before_the_run_and_cover_it() -> None:
     assert (ends < sets.duration_s + 2.0).all()
 
 
-def test_one_controller_has_all_of_the_sites_traffic() -> None:
+def test_samples_have_the_total_traffic_of_the_site() -> None:
     params = SiteParams(seed=4, days=0.2, drift_ratio=SETTING.drift_ratio, fault_level=0)
     site = simulate(params, SHORT)
     rates = site.traffic["write_bytes"].to_numpy() / 2.0
@@ -131,23 +131,23 @@ def test_one_controller_has_all_of_the_sites_traffic() -> None:
     assert np.isin(ours, rates).all()
 
 
-def test_lost_polls_are_not_measured() -> None:
+def test_lost_polls_are_missing() -> None:
     site = simulate(SETTING._params(4), SHORT)
     some = site.polls.filter(pl.col("polled_at") != site.polls["polled_at"][7])
     rates = compute_poll_rates(replace(site, polls=pl.concat([some, some.head(50)])))
     wanted = site.traffic["write_bytes"].to_numpy() / 2.0
     assert np.flatnonzero(np.isnan(rates)).tolist() == [7]
-    # polls that arrive twice count once; bytes are whole
+    # Repeated polls count once; bytes are integers.
     assert np.nanmax(np.abs(rates - wanted)) < 1.0
-    # a controller that is silent for a while takes its share with it
+    # The share of a silent controller is missing.
     faulty, sound = replace(SETTING, fault_level=1.0).draw(4).sets, SETTING.draw(4).sets
     assert faulty.samples.offsets.tolist() == sound.samples.offsets.tolist()
     lost = sound.samples.values.sum() - np.nansum(faulty.samples.values)
-    # more than what whole bytes round off: a byte a controller and step
+    # More than rounding to whole bytes, which is at most a byte per controller and step.
     assert lost > 8 * len(sound.samples.values)
 
 
-def test_seeds_are_streams_of_their_own() -> None:
+def test_derived_seeds_are_distinct() -> None:
     assert derive_seed(0, 1) == derive_seed(0, 1)
     assert len({derive_seed(seed, number) for seed in range(3) for number in range(20)}) == 60
 
@@ -163,7 +163,7 @@ def test_every_method_gives_a_signature_for_each_set() -> None:
         assert found[0].bytes_per_s.sum() > 0
 
 
-def test_timed_methods_are_those_of_the_study() -> None:
+def test_timed_methods_are_methods_of_the_study() -> None:
     one = SETTING.draw(4).sets.get_set(0)
     for method in timing.list_methods():
         assert method.name in {known.name for known in METHODS}
@@ -177,24 +177,24 @@ def traffic(rates: np.ndarray, interval_s: float = 5.0) -> Traffic:
     return Traffic(np.asarray(rates, dtype=np.float64), interval_s)
 
 
-def test_runs_among_nothing_are_as_they_are_alone() -> None:
+def test_runs_without_background_are_unchanged() -> None:
     still = EdisonSetting(traffic(np.zeros(4000)), drift_ratio=0.0, stop_ratio=0.0, applications=SHORT)
     drawn = still.draw(1)
     for place, truth in enumerate(drawn.truths):
         one = drawn.sets.get_set(place)
         assert one.run_count == 10
-        # times are whole seconds in a job log; a read takes its time too
+        # Times in a job log are whole seconds, and reads take time, too.
         assert np.abs(one.duration_s - len(truth.bytes_per_s)).max() <= 1.0
         volumes = [5.0 * rates.sum() for rates in one.rates]
         assert volumes == pytest.approx([truth.bytes_per_s.sum()] * 10, rel=1e-9)
 
 
-def test_others_add_their_bytes_and_slow_runs() -> None:
+def test_background_adds_bytes_and_slows_runs() -> None:
     others = 2.5e9
     busy = EdisonSetting(traffic(np.full(4000, others)), drift_ratio=0.0, stop_ratio=0.0, applications=SHORT[:1])
     one = busy.draw(1).sets.get_set(0)
     alone_s = SHORT[0].duration_s
-    # those who move as much as a run's plateau slow it to 1 / 1.25; what is slower than others, more
+    # Background as high as the plateau of a run slows it to 1 / 1.25; parts below the background are slowed more.
     burst_s = sum(burst.duration_s for burst in SHORT[0].bursts)
     assert (one.duration_s > alone_s + 0.25 * burst_s - 1).all()
     assert (one.duration_s < alone_s + 0.5 * burst_s).all()
@@ -203,7 +203,7 @@ def test_others_add_their_bytes_and_slow_runs() -> None:
         assert 5.0 * (rates - others).sum() == pytest.approx(150e9, rel=1e-9)
 
 
-def test_holes_stay_holes() -> None:
+def test_gaps_in_real_traffic_remain_gaps() -> None:
     rates = np.full(4000, 1e8)
     rates[1000:1500] = np.nan
     sets = EdisonSetting(traffic(rates), applications=SHORT).draw(2).sets
@@ -213,23 +213,23 @@ def test_holes_stay_holes() -> None:
 
 def test_real_traffic_is_read(shared_data: Path) -> None:
     found = Traffic.read(shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt")
-    # 17 hours from 08:00:05 on
+    # 17 hours from 08:00:05.
     assert (found.interval_s, len(found.bytes_per_s)) == (5.0, 12240)
     assert 2.5e8 < np.nanmean(found.bytes_per_s) < 3.5e8
     assert EdisonSetting(found, applications=SHORT[:1]).draw(0).sets.get_set(0).run_count >= 9
 
 
-def test_what_has_no_polls_is_refused(tmp_path: Path, shared_data: Path) -> None:
+def test_input_without_polls_is_refused(tmp_path: Path, shared_data: Path) -> None:
     series = tmp_path / "series.csv"
     series.write_text("time_s,write_bytes_per_s\n0,1\n1,2\n2,3\n")
     with pytest.raises(InputRefused, match="no polls"):
         Traffic.read(series)
 
 
-# ---- what comes of it
+# ---- results
 
 
-def test_scores_are_the_yardsticks() -> None:
+def test_scores_equal_the_similarity_measures() -> None:
     drawn = SETTING.draw(1)
     rows = score_signatures(drawn, "truth", told_the_truth(drawn))
     assert rows.schema == SCHEMA
@@ -245,7 +245,7 @@ def test_scores_are_the_yardsticks() -> None:
     ]
 
 
-def test_a_row_for_each_signature(results: Results) -> None:
+def test_results_have_a_row_per_signature(results: Results) -> None:
     counts = dict(results.answers.group_by("experiment").len().rows())
     of_a_site = len(STUDIED) * 2
     assert counts == {"levels": len(LEVELS) * of_a_site, "drift": len(DRIFTS) * of_a_site, "faults": of_a_site}
@@ -256,7 +256,7 @@ def test_a_row_for_each_signature(results: Results) -> None:
     assert usual.equals(same.filter(experiment="levels").drop("experiment", "value"))
 
 
-def test_no_site_is_drawn_twice() -> None:
+def test_each_site_is_drawn_once() -> None:
     work = list(build_items(StudyParams(2), METHODS))
     sites = [(piece.setting, piece.seed) for piece in work]
     assert len(set(sites)) == len(sites) == 2 * (3 + len(DRIFTS) - 1 + 1 + 3 * 3 * len(FAMILIES) + 3)
@@ -266,7 +266,7 @@ def test_no_site_is_drawn_twice() -> None:
     assert pickle.loads(pickle.dumps(work[0])).setting == work[0].setting
 
 
-def test_what_is_slow_is_not_asked_about_differing_runs() -> None:
+def test_slow_methods_are_not_evaluated_on_drift() -> None:
     asked = {
         (experiment, method.name)
         for piece in build_items(StudyParams(1), METHODS)
@@ -276,13 +276,13 @@ def test_what_is_slow_is_not_asked_about_differing_runs() -> None:
     assert {name for experiment, name in asked if experiment == "levels"} == {m.name for m in METHODS}
 
 
-def test_parts_are_chosen() -> None:
+def test_only_selected_parts_are_evaluated() -> None:
     work = list(build_items(StudyParams(1, parts=("faults",)), METHODS))
     assert [(piece.level, len(piece.queries)) for piece in work] == [("busy", len(METHODS))]
 
 
 @pytest.mark.slow
-def test_any_number_of_processes_gives_the_same() -> None:
+def test_results_are_independent_of_the_number_of_processes() -> None:
     one, two = (
         study(StudyParams(2, 3, workers, parts=("faults",), days=0.25), (LONGEST, SILENT)) for workers in (1, 2)
     )
@@ -290,7 +290,7 @@ def test_any_number_of_processes_gives_the_same() -> None:
     assert one.answers["seed"].unique().to_list() == [0, 1]
 
 
-def test_progress_is_told() -> None:
+def test_progress_is_reported() -> None:
     told: list[tuple[int, int]] = []
     params = StudyParams(2, 0, 1, parts=("faults",), days=0.5)
     study(params, [SILENT], lambda done, count: told.append((done, count)))
@@ -301,7 +301,7 @@ def test_progress_is_told() -> None:
 
 
 def made(rows: list[tuple[str, str, str, float | None, float | None, float | None, int, int]]) -> Results:
-    """Results of `levels`: level, application, method, yardsticks, missed and false bursts."""
+    """Results of `levels`: level, application, method, similarity measures, missed and false bursts."""
     names = ["level", "application", "method", "cross_correlation", "correlation", "volume_ratio"]
     frame = pl.DataFrame(rows, [*names, "missed_count", "false_count"], orient="row", infer_schema_length=None)
     answers = frame.with_columns(
@@ -315,7 +315,7 @@ def made(rows: list[tuple[str, str, str, float | None, float | None, float | Non
     return Results(StudyParams(), tuple(methods), answers, *none)
 
 
-def test_no_signature_counts_as_nothing() -> None:
+def test_missing_signature_counts_as_zero() -> None:
     (row,) = summarize(
         made([("calm", "s3d", "iosi", 0.9, 0.8, 1.2, 0, 0), ("calm", "s3d", "iosi", None, None, None, 8, 0)]).answers
     ).to_dicts()
@@ -327,7 +327,7 @@ def test_no_signature_counts_as_nothing() -> None:
     assert (row["low_volume_ratio"], row["high_volume_ratio"]) == pytest.approx((0.3, 0.9))
 
 
-def test_overall_is_the_mean_over_applications() -> None:
+def test_overall_mean_averages_over_applications() -> None:
     rows = [("calm", "s3d", "iosi", 0.9, 0.8, 1.0, 0, 0)] * 3 + [("calm", "flash", "iosi", 0.5, 0.2, 2.0, 1, 0)]
     (row,) = average_applications(summarize(made(rows).answers)).to_dicts()
     assert (row["mean_cross_correlation"], row["mean_correlation"], row["clean_ratio"]) == pytest.approx(
@@ -339,7 +339,7 @@ def reached(results: Results) -> dict[str, tuple[str, bool | None]]:
     return {target.text: (target.found, target.is_reached) for target in evaluate_targets(results)}
 
 
-def test_targets_are_those_of_the_worst_application() -> None:
+def test_targets_use_the_worst_application() -> None:
     rows = [
         (level, name, method, similarity, similarity, volume, missed, 0)
         for level, similarity in (("calm", 0.99), ("busy", 0.95), ("stormy", 0.85))
@@ -361,12 +361,12 @@ def test_targets_are_those_of_the_worst_application() -> None:
     assert found["dtw, IOR_A to C, all levels: means below iosi's"] == ("9 of 18", False)
 
 
-def test_what_was_not_studied_is_said() -> None:
+def test_targets_that_were_not_studied_are_unknown() -> None:
     found = reached(made([("calm", "s3d", "mean", 0.9, 0.8, 1.0, 0, 0)]))
     assert {is_reached for _, is_reached in found.values()} == {None}
 
 
-def test_cells() -> None:
+def test_table_cells_are_pivoted_by_application() -> None:
     summed = summarize(made([("calm", name, "iosi", 0.9, 0.8, 1.0, 0, 0) for name in ("one", "two")]).answers)
     table = Table.pivot(summed, {"value": "value", "": "method"}, "application", "{mean_correlation:.}")
     assert table == Table(("value", "", "one", "two"), [("0", "iosi", ".80", ".80")])
@@ -375,20 +375,20 @@ def test_cells() -> None:
 # ---- bounds
 
 
-def test_equal_runs_lose_nothing() -> None:
+def test_bounds_of_equal_runs_are_one() -> None:
     found = bounds.compute_bounds([0.0], 0, draws=1)
     assert found.height == len(STUDIED) * len(bounds.KNOWN)
     assert found["mean_correlation"].to_list() == pytest.approx([1.0] * found.height, abs=1e-6)
 
 
-def test_the_mean_of_runs_is_nearer_than_the_shortest() -> None:
+def test_mean_of_runs_is_closer_than_the_shortest_run() -> None:
     found = bounds.compute_bounds([0.006], 0, draws=5)
     mean, shortest = (found.filter(method=name) for name in bounds.KNOWN)
     assert (mean["mean_correlation"] > shortest["mean_correlation"]).all()
     assert (mean["mean_cross_correlation"] < 1.0).all()
 
 
-def test_waits_are_those_of_the_runs() -> None:
+def test_waits_without_drift_equal_the_waits_of_the_application() -> None:
     waits = bounds.draw_waits(SHORT[0], 0.0, 3)
     assert waits.shape == (10, 3)
     assert waits == pytest.approx(np.tile(SHORT[0].waits_s, (10, 1)))
@@ -400,7 +400,7 @@ def test_waits_are_those_of_the_runs() -> None:
 # ---- times
 
 
-def test_times_are_of_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_are_measured_for_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[tuple[int, int]] = []
 
     def kept(one: SampleSet) -> Signature:
@@ -423,13 +423,13 @@ def test_times_are_of_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {length for _, length in sizes} == {count // 2 for count in timing.POINT_COUNTS}
 
 
-def test_runs_that_are_timed_are_whole() -> None:
+def test_timed_runs_are_complete() -> None:
     one = timing.draw_samples(500, 0)
     assert one.run_count >= max(timing.SAMPLE_COUNTS)
     assert (one.duration_s > 475).all()
 
 
-def test_growth_is_the_power_of_the_length() -> None:
+def test_growth_is_the_exponent_of_the_length() -> None:
     rows = [("points", count, "square", 1e-9 * count**2) for count in timing.POINT_COUNTS]
     assert fit_growth(pl.DataFrame(rows, timing.SCHEMA, orient="row")) == {"square": pytest.approx(2.0)}
 
@@ -439,7 +439,7 @@ def test_growth_is_the_power_of_the_length() -> None:
 
 @pytest.fixture(scope="module")
 def whole(results: Results) -> Results:
-    """Results with every part: those that cost time are made up."""
+    """Results with every part; parts that are slow to compute are artificial."""
     swept = [
         results.select("faults").with_columns(
             pl.lit(sweep.name).alias("experiment"), pl.lit(float(value)).alias("value"), pl.lit("iosi").alias("method")
@@ -472,7 +472,7 @@ def test_page_has_its_figures_and_tables(whole: Results, tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_page_without_real_traffic(results: Results, tmp_path: Path) -> None:
+def test_page_without_real_traffic_omits_its_sections(results: Results, tmp_path: Path) -> None:
     text = page_of(STUDY, results.params, results, tmp_path)
     assert "Edison" not in text
     assert "## Lost polls\n" in text
@@ -529,5 +529,5 @@ def test_command_prints_json() -> None:
         ["signatures", "--part", "drift", "--output", "there"],
     ],
 )
-def test_command_refuses_what_it_cannot_do(arguments: list[str]) -> None:
+def test_command_rejects_invalid_arguments(arguments: list[str]) -> None:
     assert CliRunner().invoke(study_command, arguments).exit_code == 2

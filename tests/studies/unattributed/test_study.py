@@ -1,4 +1,4 @@
-"""The study of what signatures leave: what is planted, how it is held against the truth, a real day, and the page."""
+"""The study of unattributed patterns: planted applications, comparison with the truth, a real day, and the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iosig.transforms.synthetic.workload import APPLICATIONS
 from tests.study_pages import page_of
 
 
-def test_five_are_planted_and_the_same_for_a_seed() -> None:
+def test_five_applications_are_planted_deterministically() -> None:
     made = planted.plant_applications(7, 7.0)
     assert made == planted.plant_applications(7, 7.0) != planted.plant_applications(8, 7.0)
     assert len(made) == 5
@@ -27,17 +27,17 @@ def test_five_are_planted_and_the_same_for_a_seed() -> None:
     assert [len(application.bursts) for application in made[3:]] == [1, 3]
 
 
-def test_what_is_logged_or_planted_comes_as_often_a_week() -> None:
+def test_run_counts_scale_with_the_number_of_weeks() -> None:
     (one,) = APPLICATIONS[:1]
     assert planted.scale_run_count(one, 14.0).run_count == 2 * one.run_count
-    # of less than a week as often as of one: signatures want some runs
+    # Less than a week has the runs of a week, because signatures need several runs.
     assert planted.scale_run_count(one, 3.0) == planted.scale_run_count(one, 7.0) == one
     singles = [planted.plant_applications(7, days)[3].run_count for days in (7.0, 14.0)]
     assert singles[1] == 2 * singles[0]
 
 
-def test_what_is_known_exactly_leaves_the_rest() -> None:
-    """Two jobs write beside something that no log names: what is known of one or of both is gone to the byte."""
+def test_oracle_residual_excludes_exactly_the_known_transfers() -> None:
+    """Two jobs write next to unlogged traffic; the bytes of known jobs are removed exactly."""
     traffic: Reals = np.full(1440 * 12, 1e6)
     moved = Transfers(np.array([0, 1]), np.array([600.0, 1800.0]), np.array([660.0, 1830.0]), np.array([6e10, 9e10]))
     by_job = moved.sum_in_steps(np.zeros(2, np.int64), np.full(2, len(traffic)), 5.0).reshape(2, -1)
@@ -52,8 +52,8 @@ def test_what_is_known_exactly_leaves_the_rest() -> None:
         assert left[1000:1004] == pytest.approx(5e9)
 
 
-def test_an_appearance_is_of_whose_burst_it_begins_with() -> None:
-    """Of two bursts with a pause, in which a train moves more."""
+def test_appearance_belongs_to_the_owner_of_its_first_burst() -> None:
+    """Two bursts with a pause, in which a train moves more bytes."""
     truth = planted._SiteTransfers(
         ["nobody/three", "nobody/train", "nobody/three"],
         np.full(3, -1),
@@ -64,14 +64,14 @@ def test_an_appearance_is_of_whose_burst_it_begins_with() -> None:
     )
     begun, ceased = np.array([100.0]), np.array([320.0])
     assert truth.find_owner(begun, ceased, 12.0)[:2] == ("nobody/three", 1)
-    # where none begins with it, whoever moved most
+    # Without a burst at the start, the owner is the application with the most bytes.
     assert truth.find_owner(begun + 30.0, ceased, 12.0)[:2] == ("nobody/train", 1)
     assert truth.find_owner(np.array([500.0]), np.array([510.0]), 12.0)[:2] == ("background", 1)
 
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    """One small site of one family, calm."""
+    """A small calm site of a single family."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(planted, "DAYS", 3.0)
         patch.setattr(running, "FAMILIES", ("usual",))
@@ -80,11 +80,11 @@ def results() -> Results:
 
 
 @pytest.mark.slow
-def test_trains_that_no_log_names_are_found_and_few_others(results: Results) -> None:
+def test_unlogged_trains_are_found_with_few_other_patterns(results: Results) -> None:
     told = results.patterns
     assert told["known"].unique(maintain_order=True).to_list() == [running.ATTRIBUTED, running.SIGNED, running.LOGGED]
     trains = told.filter(pl.col("what") == "planted", pl.col("name").str.contains("train"))
-    # others were stopped before they came to enough
+    # Other trains ended before they had enough bursts.
     assert trains.height >= 1
     assert trains["outcome"].is_in(["unattributed", "ambiguous"]).all()
     others = told.filter(what="other", known=running.ATTRIBUTED)
@@ -93,7 +93,7 @@ def test_trains_that_no_log_names_are_found_and_few_others(results: Results) -> 
 
 
 @pytest.mark.slow
-def test_likely_rates_name_more_than_signatures_alone(results: Results, tmp_path: Path) -> None:
+def test_likely_rates_attribute_more_than_signatures_alone(results: Results, tmp_path: Path) -> None:
     top = dict(page.summarize_tops(results).select("way", "top").iter_rows())
     assert top["signatures alone"] < top["rest by likely rates"]
     text = page_of(STUDY, results.params, results, tmp_path)
@@ -107,7 +107,7 @@ def test_likely_rates_name_more_than_signatures_alone(results: Results, tmp_path
 
 
 def a_day() -> Day:
-    """Return six hours in which two runs of ours write, and two of another file system do not."""
+    """Return six hours in which two runs write, and two runs of another file system do not."""
     moved: Reals = np.full(6 * 720, 1e6)
     moved[720:732] += 5e10
     moved[2160:2172] += 6e10
@@ -119,23 +119,23 @@ def a_day() -> Day:
     )  # fmt: skip
 
 
-def test_runs_that_wrote_are_told_what_they_wrote() -> None:
+def test_writing_runs_get_the_bytes_that_they_wrote() -> None:
     told = real.summarize_real_runs(a_day())
     assert told["written_bytes"].to_list() == pytest.approx([6e11, 7.2e11], rel=0.01)
     assert told["likely_bytes"].to_list() == pytest.approx([6e11, 7.2e11], rel=0.05)
 
 
-def test_true_runs_come_before_decoys() -> None:
+def test_true_runs_rank_above_decoys() -> None:
     (row,) = real.rank_among_decoys(a_day(), [3]).to_dicts()
     assert row["asked"] >= 2
     assert row["first"] == row["top"] == row["asked"]
-    # where nothing flowed nobody is asked
+    # Without traffic, no run is evaluated.
     quiet = replace(a_day(), moved={"read": np.zeros(6 * 720), "write": np.zeros(6 * 720)})
     assert real.rank_among_decoys(quiet, [3])["asked"].to_list() == [0]
 
 
 @pytest.mark.long
-def test_edisons_runs_come_before_decoys(shared_data: Path) -> None:
+def test_real_runs_of_edison_rank_above_decoys(shared_data: Path) -> None:
     day = Day.read(
         shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt", shared_data / "jobs" / "edison-2018-02-09.sacct"
     )

@@ -13,7 +13,7 @@ from tests.budget import examples
 from tests.naive.periods import ftio_wavelet as naive
 
 #: Period, burst, repetitions, and the pause before all bursts repeat at half the rate; samples per second; the
-# frequency and ranges that ftio-hpc 0.0.9 (`ftio_wavelet_disc`) reported, or None where it failed.
+#: frequency and ranges that ftio-hpc 0.0.9 (`ftio_wavelet_disc`) reported, or None where it failed.
 GIVEN = [
     (12.0, 2.0, 12, 0.0, 1.0, 0.08270676691729323, [(0.0, 121.0)]),
     (12.0, 2.0, 12, 0.0, 4.0, 0.08224299065420561, [(0.0, 121.75)]),
