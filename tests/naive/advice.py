@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def rate_between(rates: Sequence[float], step: float, begin: float, end: float) -> float:
-    """Bytes that a signature asks for between two places in it."""
+    """Bytes of a signature between two positions in it."""
     total = 0.0
     for number, rate in enumerate(rates):
         low, high = max(begin, number * step), min(end, (number + 1) * step)
@@ -16,7 +16,7 @@ def rate_between(rates: Sequence[float], step: float, begin: float, end: float) 
 
 
 def line(rates: Sequence[float], step: float, elapsed: float, tempo: float, grid: float, count: int) -> list[float]:
-    """Mean rates on a grid of someone who is that far into a signature and goes on at that tempo."""
+    """Mean rates on a grid of a run at a position in its signature, continuing at a tempo."""
     edges = [elapsed + i * grid * tempo for i in range(count + 1)]
     return [rate_between(rates, step, edges[i], edges[i + 1]) / grid for i in range(count)]
 
@@ -28,7 +28,7 @@ def late_load(
     grid: float,
     count: int,
 ) -> list[float]:
-    """The load of runs (rates, step, elapsed, tempo) that slow each other where all are more than the capacity."""
+    """Load of runs (rates, step, elapsed, tempo) that delay each other when their total exceeds the capacity."""
     wanted = [line(rates, step, elapsed, tempo, grid, count) for rates, step, elapsed, tempo in runs]
     load = [background] * count
     for (rates, step, place, tempo), asked in zip(runs, wanted, strict=True):
@@ -42,7 +42,7 @@ def late_load(
 
 
 def contended(own: Sequence[float], others: Sequence[float], capacity: float, delay: int, grid: float) -> float:
-    """Bytes beyond the capacity that are not beyond it without the application, begun so many steps later."""
+    """Additional bytes beyond the capacity due to the application, started `delay` steps later."""
     total = 0.0
     for i, rate in enumerate(own):
         other = others[i + delay]
@@ -51,7 +51,7 @@ def contended(own: Sequence[float], others: Sequence[float], capacity: float, de
 
 
 def own_contended(own: Sequence[float], others: Sequence[float], capacity: float, delay: int, grid: float) -> float:
-    """The application's own bytes of all that is beyond the capacity, in proportion to demand."""
+    """Bytes of the application beyond the capacity, divided among all traffic in proportion to demand."""
     total = 0.0
     for i, rate in enumerate(own):
         both = others[i + delay] + rate
@@ -61,7 +61,7 @@ def own_contended(own: Sequence[float], others: Sequence[float], capacity: float
 
 
 def extra_s(own: Sequence[float], others: Sequence[float], capacity: float, delay: int, grid: float) -> float:
-    """Seconds that its run takes longer: at 1 / x of the rate that it asks for, a step takes x times as long."""
+    """Additional duration of the run in seconds: at 1 / x of its requested rate, a step takes x times as long."""
     total = 0.0
     for i, rate in enumerate(own):
         if rate > 0:
@@ -70,11 +70,11 @@ def extra_s(own: Sequence[float], others: Sequence[float], capacity: float, dela
 
 
 def met_load(own: Sequence[float], others: Sequence[float], capacity: float, delay: int) -> float:
-    """The load that the application's bytes meet on average, as a share of the capacity."""
+    """Mean load that the bytes of the application meet, as a share of the capacity."""
     met = sum(rate * others[i + delay] for i, rate in enumerate(own))
     return met / (sum(own) * capacity)
 
 
 def mean(values: Sequence[float]) -> float:
-    """The plain mean."""
+    """Arithmetic mean."""
     return sum(values) / len(values)

@@ -10,7 +10,7 @@ Interval = tuple[float, float, float]
 
 
 def sections(intervals: Sequence[Interval], start_s: float, end_s: float, count: int = 4) -> list[float]:
-    """Bytes in each of `count` equal parts of one run."""
+    """Bytes in each of `count` equal parts of a run."""
     width = (end_s - start_s) / count
     found = [0.0] * count
     for left, right, volume in intervals:
@@ -25,7 +25,7 @@ def sections(intervals: Sequence[Interval], start_s: float, end_s: float, count:
 
 
 def missing(intervals: Sequence[Interval], start_s: float, end_s: float) -> float:
-    """Share of a run that no interval with a volume covers: walk the times at which anything changes."""
+    """Share of a run without an interval with a volume, by a sweep over all interval edges."""
     known = [(left, right) for left, right, volume in intervals if not math.isnan(volume) and right > left]
     times = sorted({start_s, end_s} | {t for pair in known for t in pair if start_s < t < end_s})
     covered = 0.0

@@ -15,7 +15,7 @@ from iosig.warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
 
 @dataclass
 class Server:
-    """One target; jobs write now and then; what is read of it is kept as a collector would tell it."""
+    """A target whose jobs write at random; its readings are kept as a collector would report them."""
 
     rng: np.random.Generator
     cleanup_s: float
@@ -31,7 +31,7 @@ class Server:
     seen: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     def run(self, until_s: float) -> None:
-        """Let so many seconds pass; a first scrape comes before anything is moved."""
+        """Advance the time; the first scrape precedes all writes."""
         busy = self.rng.uniform(0.002, 0.1, self.job_count)
         self._scrape(0.0)
         for second in np.arange(1.0, until_s):
@@ -59,11 +59,11 @@ class Server:
         self.seen = {key: tuple(entry) for key, entry in self.entries.items()}  # type: ignore[misc]
 
     def samples(self, start: datetime) -> pl.DataFrame:
-        """Return what was read, as rows of `counter_samples`."""
+        """Return the readings as rows of `counter_samples`."""
         return _rows(self.read, start).select(COUNTER_SAMPLES.column_names)
 
     def scrapes(self, start: datetime) -> pl.DataFrame:
-        """Return when it was read, as rows of `scrapes`."""
+        """Return the scrapes as rows of `scrapes`."""
         return pl.DataFrame(_timed(self.scraped, start), schema=frames.schema(SCRAPES))
 
 

@@ -1,15 +1,15 @@
-"""The naive twin of `sql/samples/grid_steps.sql`: every poll is shared among the steps that it touches."""
+"""Naive implementation of `sql/samples/grid_steps.sql`: every poll is divided among the steps that it overlaps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-#: the right edge and the length of a poll [us], and its bytes, None where it has none
+#: Right edge and length of a poll [us], and its bytes, None if unknown.
 Poll = tuple[int, int, int | None]
 
 
 def step_bytes(polls: Sequence[Poll], step_us: int, phase_us: int, step: int) -> float | None:
-    """Bytes in one step of a grid; None where no poll has a value there."""
+    """Bytes in a step of a grid; None if no poll has a value there."""
     left, right = (step - 1) * step_us + phase_us, step * step_us + phase_us
     total = None
     for polled_at, interval, volume in polls:
@@ -22,7 +22,7 @@ def step_bytes(polls: Sequence[Poll], step_us: int, phase_us: int, step: int) ->
 def reported_ratio(
     polls: Sequence[Poll], controllers: int, expected: int, step_us: int, phase_us: int, step: int
 ) -> float:
-    """Share of the controllers' time in a step that polls cover, each poll that of `controllers` of them."""
+    """Share of the controllers' time in a step that polls cover; each poll is a sum of `controllers` controllers."""
     left, right = (step - 1) * step_us + phase_us, step * step_us + phase_us
     covered = sum(max(0, min(at, right) - max(at - interval, left)) for at, interval, _ in polls)
     return min(1.0, controllers * covered / (expected * step_us))

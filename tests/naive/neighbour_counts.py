@@ -6,5 +6,5 @@ from collections.abc import Sequence
 
 
 def neighbour_counts(places: Sequence[Sequence[float]], asked: Sequence[Sequence[float]]) -> list[int]:
-    """Return how many places are no further than 1 in every dimension from each one asked."""
+    """Return the number of places within a distance of 1 in every dimension, for each query point."""
     return [sum(all(abs(a - b) <= 1 for a, b in zip(one, place, strict=True)) for place in places) for one in asked]

@@ -1,4 +1,4 @@
-"""Raw Recorder 2.5 traces, written and read one number at a time, as the format says."""
+"""Raw Recorder 2.5 traces, written and read number by number, as the format specifies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Grammar = dict[int, list[tuple[int, int]]]
 
 @dataclass(frozen=True)
 class Call:
-    """One call: the number of its function, its depth, its arguments, and when it was, in ticks."""
+    """A call: function number, depth, arguments, and start and end in ticks."""
 
     function: int
     level: int
@@ -47,7 +47,7 @@ def signatures(numbers: dict[bytes, int], rank: int, counts: dict[int, int]) -> 
 
 
 def folded(symbols: Sequence[int]) -> Grammar:
-    """Return a grammar of a sequence: runs become exponents, the most frequent pair a rule, until none comes twice."""
+    """Return a grammar of a sequence: runs become exponents, and repeated pairs rules, most frequent pairs first."""
     body = [(symbol, 1) for symbol in symbols]
     grammar: Grammar = {}
     while True:
@@ -88,7 +88,7 @@ def stamps(calls: Sequence[Call]) -> bytes:
 
 
 def separate(ranks: Sequence[Sequence[Call]]) -> dict[str, bytes]:
-    """Return the files of a trace that has the signatures and the grammar of each rank by themselves."""
+    """Return the files of a trace with separate signatures and grammars for each rank."""
     files = {"VERSION": b"2.5.0", "recorder.mt": metadata(len(ranks))}
     for rank, calls in enumerate(ranks):
         numbers: dict[bytes, int] = {}
@@ -100,7 +100,7 @@ def separate(ranks: Sequence[Sequence[Call]]) -> dict[str, bytes]:
 
 
 def merged(ranks: Sequence[Sequence[Call]]) -> dict[str, bytes]:
-    """Return the files of a trace whose signatures and grammars were merged over the ranks."""
+    """Return the files of a trace with signatures and grammars merged over all ranks."""
     files = {"VERSION": b"2.5.0", "recorder.mt": metadata(len(ranks), merged=True)}
     numbers: dict[bytes, int] = {}
     for call in (call for calls in reversed(ranks) for call in calls):
@@ -116,7 +116,7 @@ def merged(ranks: Sequence[Sequence[Call]]) -> dict[str, bytes]:
 
 
 def text(calls: Sequence[Call]) -> str:
-    """Return what recorder2text prints of a rank's calls."""
+    """Return the output of recorder2text for the calls of a rank."""
     lines = []
     for call in calls:
         name = call.arguments[1] if call.function == USER else FUNCTIONS[call.function]
@@ -131,7 +131,7 @@ def text(calls: Sequence[Call]) -> str:
 
 
 def decoded(folder: Path, rank: int) -> list[tuple[str, int, str, float, float]]:
-    """Return function, level, arguments, start and end of each call of a rank of a trace that is not merged."""
+    """Return function, level, arguments, start and end of each call of a rank of an unmerged trace."""
     names = (folder / "recorder.mt").read_bytes()[40:].decode().split("\n")
     listed = (folder / f"{rank}.cst").read_bytes()
     known: dict[int, tuple[str, int, str]] = {}
@@ -161,7 +161,7 @@ def decoded(folder: Path, rank: int) -> list[tuple[str, int, str, float, float]]
 
 
 def sequence(rules: Grammar, rule: int) -> list[int]:
-    """Return the calls of a rule, one by one."""
+    """Return the calls of a rule in order."""
     found: list[int] = []
     for symbol, times in rules[rule]:
         for _ in range(times):

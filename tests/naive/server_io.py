@@ -1,4 +1,4 @@
-"""The naive twin of `sql/samples/server_io.sql`: each run looks at every poll and at every other run."""
+"""Naive implementation of `sql/samples/server_io.sql`: each run is compared with every poll and every other run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Poll:
-    """One tick: its right edge and length [us], the controllers in it, its bytes or None."""
+    """A tick: right edge and length [us], number of controllers, and bytes or None."""
 
     polled_at: int
     interval: int
@@ -18,7 +18,7 @@ class Poll:
 
 @dataclass(frozen=True)
 class Run:
-    """One run: its file system, and its times [us]; one that still runs has no end."""
+    """A run: file system and times [us]; a running job has no end."""
 
     filesystem: str | None
     started_at: int
@@ -32,7 +32,7 @@ def belonging(polls: Sequence[Poll], run: Run) -> list[Poll]:
 
 
 def concurrent_count(runs: Sequence[Run], place: int) -> int:
-    """Count the other runs on the same file system that share time with a run; no time is shared with no time."""
+    """Count the other runs on the same file system that overlap with a run; empty runs overlap with none."""
     run = runs[place]
     assert run.ended_at is not None
     return sum(

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.warehouse.sources.tmio.stream`: a whole trace of JSON Lines, one request at a time."""
+"""Naive implementation of `iosig.warehouse.sources.tmio.stream`: a whole trace of JSON Lines, request by request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Request = tuple[float, float, float | None]
 
 
 def flushes(text: str) -> list[dict[str, list[Request]]]:
-    """Return the requests of each flush by direction; the last one may not be over. All lines must be good."""
+    """Return the requests of each flush by direction; the last flush may be incomplete. All lines must be valid."""
     groups: list[dict[str, Any]] = [{}]
     for line in text.splitlines():
         document = json.loads(line)

@@ -16,7 +16,7 @@ _COMPLETE_RATIO = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run with b bursts; fields as in `WindowedRuns`."""
+    """A run with b bursts; fields as in `WindowedRuns`."""
 
     started: float
     elapsed: float
@@ -49,7 +49,7 @@ class TakenBytes:
 
 
 def place_bursts(run: Run, available: Reals, interval_s: float, params: PlacementParams) -> Placement:
-    """Find the steps at which a run's bursts fit best, in the scenario of least cost."""
+    """Find the steps at which the bursts of a run fit best, in the scenario with the lowest cost."""
     placements = [
         _fit_bursts(run, burst, lateness, available, interval_s, params) for burst, lateness in _scenarios(run, params)
     ]
@@ -59,7 +59,7 @@ def place_bursts(run: Run, available: Reals, interval_s: float, params: Placemen
 def take_bytes(
     run: Run, placement: Placement, available: Reals, params: PlacementParams, is_attributed: Bools | None = None
 ) -> TakenBytes:
-    """Let placed bursts take their bytes one after the other."""
+    """Let placed bursts take their bytes in order."""
     remaining, taken = available.copy(), np.zeros(len(available))
     filled_ratio = np.zeros(len(placement.burst))
     is_attributed = np.ones(len(placement.burst), np.bool_) if is_attributed is None else is_attributed
@@ -96,7 +96,7 @@ def _time_of_volume(cumulative: Reals, volume: float) -> float:
 
 
 def _limit_rate(available: Reals, peak_bytes: Reals | float, params: PlacementParams) -> Reals:
-    """Bytes that a burst takes of each step: up to its peak, which decreases with the traffic of others."""
+    """Bytes that a burst takes of each step: at most its peak, which decreases with background traffic."""
     limit: Reals = available / peak_bytes
     limit -= 1.0
     np.maximum(limit, 0.0, out=limit)
@@ -107,7 +107,7 @@ def _limit_rate(available: Reals, peak_bytes: Reals | float, params: PlacementPa
 
 
 def _scenarios(run: Run, params: PlacementParams) -> Iterator[tuple[Ints, Reals]]:
-    """Yield alternative courses of a run: the bursts it did, and their expected lateness in steps."""
+    """Yield alternative scenarios of a run: its completed bursts, and their expected lateness in steps."""
     late = run.elapsed - run.duration
     if late > params.long_ratio * run.duration:
         yield np.arange(len(run.burst_start)), np.zeros(len(run.burst_start))
@@ -144,7 +144,7 @@ def _fit_bursts(
 
 
 def _gather_window(first: Ints, count: int, available: Reals) -> Reals:
-    """Available bytes in `count` steps from each first one on (bursts, count); 0 outside the run."""
+    """Available bytes in `count` steps from each first step (bursts, count); 0 outside the run."""
     steps = first[:, None] + np.arange(count)
     is_present = (steps >= 0) & (steps < len(available))
     result: Reals = np.where(is_present, available[np.clip(steps, 0, len(available) - 1)], 0.0)
@@ -152,9 +152,9 @@ def _gather_window(first: Ints, count: int, available: Reals) -> Reals:
 
 
 def _next_pauses(is_low: Bools, count: int) -> Ints:
-    """Start of the next `count` consecutive low steps, from each step on; the row's length if none."""
+    """Start of the next `count` consecutive low steps from each step; the length of the row if none."""
     steps = is_low.shape[1]
-    # steps beyond the end are not low
+    # Steps beyond the end are not low.
     cumulative = np.zeros((len(is_low), 1 + steps + count), np.int64)
     np.cumsum(is_low, axis=1, out=cumulative[:, 1 : steps + 1])
     cumulative[:, steps + 1 :] = cumulative[:, steps, None]
@@ -176,7 +176,7 @@ def _step_costs(run: Run, burst: Ints, present: Reals, until: tuple[Ints, Ints],
     before = filled_ratio[:, : len(places)]
     rows = np.arange(len(burst))[:, None]
     taken = filled_ratio[rows, ends] - before
-    # rows are raised above each other, so that a single sorted search covers all of them
+    # Rows are offset from each other, so that a single sorted search covers all of them.
     base = rows * (filled_ratio[:, -1].max() + volume.max())
     full = (filled_ratio + base).ravel().searchsorted((before + _COMPLETE_RATIO * volume + base).ravel())
     needed = full.reshape(before.shape) - rows * filled_ratio.shape[1] - places
@@ -189,10 +189,10 @@ def _step_costs(run: Run, burst: Ints, present: Reals, until: tuple[Ints, Ints],
 
 
 def _best_path(costs: Reals, change_cost: float) -> tuple[Ints, float]:
-    """Column of each row with the least sum of costs and column changes, and that sum."""
+    """Column of each row with the minimum sum of costs and column changes, and this sum."""
     slope: Reals = change_cost * np.arange(costs.shape[1], dtype=np.float64)
     total = costs.copy()
-    # minimum over the previous row of its total plus the cost of the change, from below and from above
+    # Minimum over the previous row of its total plus the cost of the change, from below and from above.
     ways = np.empty((2, costs.shape[1]))
     below, above = ways[0], ways[1, ::-1]
     for before, now in pairwise(total):
@@ -202,16 +202,16 @@ def _best_path(costs: Reals, change_cost: float) -> tuple[Ints, float]:
         ways += slope
         now += np.minimum(below, above, out=below)
     path = np.full(len(total), int(total[-1].argmin()))
-    # predecessors are computed along the path only
+    # Predecessors are computed only along the path.
     for row in range(len(total) - 1, 0, -1):
         path[row - 1] = _predecessor(total[row - 1], slope, int(path[row]))
     return path, float(total[-1].min())
 
 
 def _predecessor(total: Reals, slope: Reals, place_bursts: int) -> int:
-    """Column with the least total plus change to the given column; the nearest one of equals."""
+    """Column with the minimum total plus change to the given column; the nearest of equal columns."""
     count = len(total) - place_bursts
-    # both start at the given column, so that the first of equals is the nearest
+    # Both start at the given column, so that the first of equal columns is the nearest.
     below = (total[: place_bursts + 1] - slope[: place_bursts + 1])[::-1]
     above = total[::-1][:count] - slope[:count]
     above = above[::-1]

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.extrapolation.count_models`: every k in a range is tried."""
+"""Naive implementation of `iosig.transforms.extrapolation.count_models`: every k in a range is tried."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ FORMULAS: dict[str, Callable[[int, int], int]] = {
 
 
 def parameters(points: Sequence[tuple[int, int]], formula: str, scale: int, most: int) -> list[int]:
-    """Return every k up to `most` with which a formula, so many times, gives all points."""
+    """Return every k up to `most` for which a formula, multiplied by `scale`, gives all points."""
     of = FORMULAS[formula]
     return [k for k in range(-most, most + 1) if all(scale * of(k, n) == value for n, value in points)]

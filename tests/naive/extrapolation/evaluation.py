@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.extrapolation.evaluation`: the calls of a rank one by one."""
+"""Naive implementation of `iosig.transforms.extrapolation.evaluation`: the calls of a rank one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.extrapolation.time_models`: one field, one model at a time, in fractions."""
+"""Naive implementation of `iosig.transforms.extrapolation.time_models`: each field and model in fractions."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from fractions import Fraction
 
 from scipy import stats
 
-#: the basis of each model beside its constant, and whether it has one
+#: The basis of each model in addition to its constant, and whether it has a constant.
 MODELS = {"constant": (None, True), "linear": (1, True), "inverse": (-1, False), "inverse plus constant": (-1, True)}
-#: of fewer parameters first
+#: Models with fewer parameters first.
 ORDER = ("constant", "inverse", "linear", "inverse plus constant")
 
 
 def solved(rows: Sequence[tuple[Fraction, Fraction]], values: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
-    """Return both coefficients of least squares by Cramer's rule; 0 for one whose column is 0."""
+    """Return both least-squares coefficients by Cramer's rule; the coefficient of a zero column is 0."""
     a, b, d = (sum((row[i] * row[j] for row in rows), Fraction(0)) for i, j in ((0, 0), (0, 1), (1, 1)))
     x, y = (sum((row[i] * value for row, value in zip(rows, values, strict=True)), Fraction(0)) for i in (0, 1))
     if not a:
@@ -44,7 +44,7 @@ def predicted(name: str, constant: Fraction, slope: Fraction, at: int) -> Fracti
 
 
 def is_sure(name: str, counts: Sequence[int], times: Sequence[float], at: int, ratio: float, clock: float) -> bool:
-    """Return whether Student's test holds the model for more than chance."""
+    """Return whether the model is significant by Student's t-test."""
     power, has_constant = MODELS[name]
     if power is None or not has_constant:
         return True
@@ -67,7 +67,7 @@ def is_sure(name: str, counts: Sequence[int], times: Sequence[float], at: int, r
 def model(
     counts: Sequence[int], times: Sequence[float], at: int, ratio: float = 0.3, clock: float = 1e-6
 ) -> tuple[str, float]:
-    """Return the model's name, and the time that it predicts."""
+    """Return the name of the model and its predicted time."""
     best: tuple[float, str, float] | None = None
     for name in ORDER:
         freedom = len(counts) - (1 if name in ("constant", "inverse") else 2)

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.networks.bottlenecks`: all values kept, sorted, and looked at one by one."""
+"""Naive implementation of `iosig.transforms.networks.bottlenecks`: all values are kept, sorted and examined."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def _quantile(bins: Sequence[int], share: float) -> float:
-    """The quantile of values known by their quarter of an octave, which they fill evenly."""
+    """Quantile of values that are spread evenly within their quarter of an octave."""
     wanted = share * len(bins)
     for place in sorted(set(bins)):
         count = bins.count(place)

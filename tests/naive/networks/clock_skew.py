@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.networks.clock_skew`: file by file, rank by rank."""
+"""Naive implementation of `iosig.transforms.networks.clock_skew`: file by file, rank by rank."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Open = tuple[int, int, int | None, float | None]
 
 
 def estimate_skew(opens: Sequence[Open], process_count: int) -> tuple[str, list[float] | None, int, float | None]:
-    """Return the outcome, each rank's offset, how many files told them, and how far these disagree."""
+    """Return the outcome, the offset of each rank, the number of files with offsets, and their spread."""
     if process_count < 2:
         return "one_rank", None, 0, None
     files: dict[int, list[Open]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.networks.counting`: a loop over every transfer, with dictionaries."""
+"""Naive implementation of `iosig.transforms.networks.counting`: a loop over every transfer, with dictionaries."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 from tests.naive.networks.log_bins import UNKNOWN, bin_number
 
-#: hop, source, target, at_s, time_s, size_bytes, bandwidth_bytes_per_s, is_read
+#: Hop, source, target, at_s, time_s, size_bytes, bandwidth_bytes_per_s, is_read.
 Transfer = tuple[int, int, int, float, float, float, float, bool]
 Edge = tuple[int, int, int]
 
 
 @dataclass
 class Counted:
-    """Everything by plain keys."""
+    """All results in dictionaries with plain keys."""
 
     counts: dict[tuple[int, Edge, int, int], int] = field(default_factory=lambda: defaultdict(int))
     totals: dict[tuple[int, Edge], list[float]] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0, 0, 0]))
@@ -40,7 +40,7 @@ class Counted:
 
 
 def place(instant: float, edges: Sequence[float]) -> int:
-    """The interval that holds an instant; the first or last one if it lies outside; the first one if it is unknown."""
+    """Interval that contains an instant; the first or last if it lies outside, and the first if it is unknown."""
     found = 0
     for number in range(1, len(edges) - 1):
         if instant >= edges[number]:

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.networks.latencies`: request by request, event by event, all in memory."""
+"""Naive implementation of `iosig.transforms.networks.latencies`: request by request, with all events in memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event of a request in a layer."""
+    """An event of a request in a layer."""
 
     layer_number: int
     node: str
@@ -23,7 +23,7 @@ class Event:
     direction: str | None = None
 
 
-#: hop, source, target, rank, at_s, time_s, size_bytes, duration_s, is_read
+#: Hop, source, target, rank, at_s, time_s, size_bytes, duration_s, is_read.
 Transfer = tuple[int, str, str, int, float, float, float | None, float, bool]
 
 
@@ -32,7 +32,7 @@ def _time(event: Event) -> tuple[float, float, str]:
 
 
 def requests(events: Sequence[Event], horizon_s: float) -> list[list[Event]]:
-    """Part events by rank and request id, and where nothing happens for longer than the horizon."""
+    """Split events by rank and request id, and at pauses longer than the horizon."""
     by_key: dict[tuple[int, str], list[Event]] = defaultdict(list)
     for event in events:
         if event.request_id is not None:
@@ -51,7 +51,7 @@ def requests(events: Sequence[Event], horizon_s: float) -> list[list[Event]]:
 
 
 def _pairs(sends: list[Event], receives: list[Event]) -> list[tuple[Event, Event]]:
-    """Match what says most first; of what could be either, the earliest with the earliest."""
+    """Match events with known peers first; of several matches, the earliest send with the earliest receive."""
     sends, receives = sorted(sends, key=_time), sorted(receives, key=_time)
     found = []
     for send_tells, receive_tells in ((True, True), (True, False), (False, True), (False, False)):
@@ -73,7 +73,7 @@ def _pairs(sends: list[Event], receives: list[Event]) -> list[tuple[Event, Event
 def transfers(
     events: Sequence[Event], layer_numbers: Sequence[int], horizon_s: float
 ) -> tuple[list[Transfer], list[int]]:
-    """Return all transfers, sorted, and what is unmatched of each layer."""
+    """Return all transfers, sorted, and the number of unmatched events of each layer."""
     found: list[Transfer] = []
     unmatched = [0] * len(layer_numbers)
     of_layers = [event for event in events if event.layer_number in layer_numbers]

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.networks.log_bins`: one value at a time, by the parts of the number."""
+"""Naive implementation of `iosig.transforms.networks.log_bins`: value by value, from mantissa and exponent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ THRESHOLDS = [threshold(quarter) for quarter in range(4)]
 
 
 def bin_number(value: float) -> int:
-    """Bin of a value: whole octaves, then the quarters of the octave whose beginnings it reaches."""
+    """Bin of a value: whole octaves, plus the number of quarter-octave thresholds that the value reaches."""
     if math.isnan(value) or math.isinf(value):
         return UNKNOWN
     if value < 0:

@@ -1,4 +1,4 @@
-"""The naive twins of `iosig.transforms.networks.patterns`: one value, one node, one shuffle at a time."""
+"""Naive implementations of `iosig.transforms.networks.patterns`: value by value, node by node, shuffle by shuffle."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from statistics import fmean
 
 
 def quantile(bins: Sequence[int], counts: Sequence[int], share: float) -> float:
-    """Walk up a histogram of quarters of octaves until `share` of it is passed; values lie evenly in a bin."""
+    """Walk up a histogram of quarters of octaves to a share of its values; values are spread evenly in a bin."""
     wanted = share * sum(counts)
     for place, count in sorted(zip(bins, counts, strict=True)):
         if wanted <= count:
@@ -23,12 +23,12 @@ def level(bins: Sequence[int], counts: Sequence[int]) -> float:
 
 
 def serial_product(levels: Sequence[float], lag: int) -> float:
-    """Sum the products of each level and the one `lag` nodes on around the ring."""
+    """Sum of the products of each level and the level `lag` nodes further around the ring."""
     return sum(one * levels[(place + lag) % len(levels)] for place, one in enumerate(levels))
 
 
 def shuffled_products(levels: Sequence[float], lag: int, shuffles: int, seed: int) -> list[float]:
-    """The same of shuffled rings."""
+    """Serial products of shuffled rings."""
     found, ring, random = [], list(levels), Random(seed)
     for _ in range(shuffles):
         random.shuffle(ring)
@@ -37,7 +37,7 @@ def shuffled_products(levels: Sequence[float], lag: int, shuffles: int, seed: in
 
 
 def share_of_bands(levels: Sequence[float], bands: Sequence[int]) -> float:
-    """One less the mean square within bands by the mean square of all."""
+    """One minus the mean square within bands divided by the total mean square."""
     groups: dict[int, list[float]] = {}
     for one, band in zip(levels, bands, strict=True):
         groups.setdefault(band, []).append(one)
@@ -47,7 +47,7 @@ def share_of_bands(levels: Sequence[float], bands: Sequence[int]) -> float:
 
 
 def widest_run(is_dense: Sequence[bool]) -> int:
-    """The most dense bins next to each other."""
+    """Maximum number of adjacent dense bins."""
     best = run = 0
     for one in is_dense:
         run = run + 1 if one else 0

@@ -1,4 +1,4 @@
-"""Ways of edges and their crossings as section IV.B says them: one edge, one pair of edges after another."""
+"""Directions of edges and their crossings by section IV.B: every pair of edges is compared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def crossings(outer: list[Fraction], inner: list[Fraction], edges: list[Edge]) -
     count = 0
     for one in range(len(ways)):
         for other in range(one):
-            # seen from one edge, the other one goes from `before` to `after`: it crosses where that is a whole turn
+            # Relative to the first edge, the second runs from `before` to `after`: they cross at each whole turn in
+            # between.
             before = ways[other][0] - ways[one][0]
             after = before + ways[other][1] - ways[one][1]
             low, high = min(before, after), max(before, after)

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.networks.rows`: each edge and window looked up by itself."""
+"""Naive implementation of `iosig.transforms.networks.rows`: each edge and window is looked up separately."""
 
 from __future__ import annotations
 

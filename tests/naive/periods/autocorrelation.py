@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.periods.autocorrelation`: a loop over lags, pairs of samples, peaks."""
+"""Naive implementation of `iosig.transforms.periods.autocorrelation`: a loop over lags, pairs of samples, peaks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def list_lag_pairs(count: int, lag: int, *, is_circular: bool) -> list[tuple[int
 
 
 def correlate(values: Sequence[float], *, is_circular: bool = False) -> list[float]:
-    """The mean product of deviations of known samples that are a lag apart, over their variance.
+    """Mean product of deviations of known samples at each lag, divided by their variance.
 
-    Weighted with the share of a lag's pairs that a signal of this length has; NaN where no pair is known.
+    Weighted by the share of pairs of a lag among all samples; NaN if no pair is known.
     """
     known = [value for value in values if not math.isnan(value)]
     mean = math.fsum(known) / len(known)
@@ -33,7 +33,7 @@ def correlate(values: Sequence[float], *, is_circular: bool = False) -> list[flo
 
 
 def select_distances(places: Sequence[int], heights: Sequence[float], max_z: float) -> list[int]:
-    """Distances between consecutive peaks within `most_z` weighted standard deviations of their weighted mean."""
+    """Distances between consecutive peaks within `max_z` weighted standard deviations of their weighted mean."""
     distances = [right - left for left, right in pairwise(places)]
     weights = [min(left, right) for left, right in pairwise(heights)]
     total = sum(weights)

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.periods.autoperiod`: one even signal at a time, a loop for every sum."""
+"""Naive implementation of `iosig.transforms.periods.autoperiod`: one even signal at a time, a loop for every sum."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def correlate_circular(values: Sequence[float]) -> list[float]:
 
 
 def measure_similarity(values: Sequence[float]) -> list[float]:
-    """Normalized square difference: twice the products over the squares of all known pairs, without the mean."""
+    """Normalized square difference: twice the products divided by the squares of all known pairs, without the mean."""
     known = [x for x in values if not math.isnan(x)]
     level = [x - sum(known) / len(known) for x in values]
     result = []

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.periods.autoperiod_periodogram`: Scargle (1982), equation 10."""
+"""Naive implementation of `iosig.transforms.periods.autoperiod_periodogram`: Scargle (1982), equation 10."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The naive twin of `iosig.transforms.periods.ftio`: sections II-B2 and II-C of the paper, one bin at a time."""
+"""Naive implementation of `iosig.transforms.periods.ftio`: sections II-B2 and II-C of the paper, one bin at a time."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-#: relative tolerance of comparisons with thresholds
+#: Relative tolerance of comparisons with thresholds.
 NEARLY = 1.0 - 1e-12
 
 
@@ -20,7 +20,7 @@ def find_candidates(scores: Sequence[float], threshold: float = 3.0, tolerance: 
 
 
 def find_harmonics(bins: Sequence[int], minimum: int = 2) -> set[int]:
-    """Candidates that are integer multiples of lower ones with enough cycles."""
+    """Candidates that are integer multiples of lower candidates with enough cycles."""
     return {high for high in bins for low in bins if minimum <= low < high and high % low == 0}
 
 
@@ -34,7 +34,7 @@ def compute_confidence(scores: Sequence[float], k: int, without: set[int], toler
 
 
 def find_dominant(scores: Sequence[float]) -> tuple[int, float] | None:
-    """Bin and confidence of the dominant frequency, if there is one with at least two cycles."""
+    """Bin and confidence of the dominant frequency, or None without a candidate of at least two cycles."""
     result = find_candidates(scores)
     dropped = find_harmonics(result)
     kept = [k for k in result if k not in dropped]
@@ -45,7 +45,7 @@ def find_dominant(scores: Sequence[float]) -> tuple[int, float] | None:
 
 
 def find_noise(points: Sequence[tuple[float, float]], reach: float, count: int) -> list[bool]:
-    """Which points are noise to DBSCAN, by its definition."""
+    """Whether each point is noise by the definition of DBSCAN."""
     near = [[math.dist(value, other) * NEARLY <= reach for other in points] for value in points]
     core = [sum(row) >= count for row in near]
     return [not any(is_near and is_core for is_near, is_core in zip(row, core, strict=True)) for row in near]

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.periods.ftio_spectra`: the discrete Fourier transform, term by term."""
+"""Naive implementation of `iosig.transforms.periods.ftio_spectra`: the discrete Fourier transform, term by term."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def compute_power(samples: Sequence[float]) -> list[float]:
 
 
 def compute_z_scores(powers: Sequence[float]) -> list[float]:
-    """Equation 2, with the population standard deviation; zeros where it is rounding."""
+    """Equation 2, with the population standard deviation; zeros if the deviation is a rounding error."""
     mean = math.fsum(powers) / len(powers)
     spread = math.sqrt(math.fsum((value - mean) ** 2 for value in powers) / len(powers))
     return [(value - mean) / spread if spread > 1e-12 * mean else 0.0 for value in powers]

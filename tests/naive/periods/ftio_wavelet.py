@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.periods.ftio_wavelet`: one window and one range after the other."""
+"""Naive implementation of `iosig.transforms.periods.ftio_wavelet`: window by window, range by range."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def correlate_sliding(first: np.ndarray, second: np.ndarray, size: int) -> list[
 
 
 def find_ranges(times: Sequence[float], correlation: Sequence[float], min_duration_s: float) -> list[tuple[int, int]]:
-    """Runs of 0.12 or more that last long enough, merged across short pauses."""
+    """Runs of correlations of at least 0.12 with a minimum duration, merged across short pauses."""
     runs, start = [], None
     for place, value in enumerate([*correlation, 0.0]):
         if value >= 0.12 and start is None:

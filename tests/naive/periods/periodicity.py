@@ -1,11 +1,11 @@
-"""The naive twin of `iosig.transforms.periods.periodicity`: for each period, a loop over all steps of the signal."""
+"""Naive implementation of `iosig.transforms.periods.periodicity`: for each period, a loop over all steps."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-#: start, end and rate; NaN where unknown
+#: Start, end and rate; NaN if unknown.
 Piece = tuple[float, float, float]
 
 

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.periods.phases`: one signal, sample after sample, with the default parameters."""
+"""Naive implementation of `iosig.transforms.periods.phases`: sample by sample, with the default parameters."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-#: first sample, and the sample after the last
+#: First sample, and the sample after the last.
 Run = tuple[int, int]
 
 
 def find_runs_above_mean(values: Sequence[float]) -> list[Run]:
-    """Stretches of samples above the mean of those that were measured."""
+    """Runs of samples above the mean of all measured samples."""
     known = [value for value in values if not math.isnan(value)]
     if not known:
         return []
@@ -52,7 +52,7 @@ def compute_max_gap(gaps: Sequence[int], count: int, cycle: float) -> float:
 
 
 def find_phases(values: Sequence[float], cycle: float) -> list[tuple[int, int, float, bool, bool]]:
-    """First sample, sample after the last, sum in between, whether the phase is open, whether it is cut."""
+    """First sample, sample after the last, sum in between, whether the phase is open, and whether it is cut."""
     runs = find_runs_above_mean(values)
     if not runs:
         return []

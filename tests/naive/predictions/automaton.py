@@ -10,21 +10,21 @@ Transition = tuple[str, str, str, float, float]
 
 
 def alike(one: float | None, other: float | None, tolerance: float) -> bool:
-    """Whether two periods, or two lacks of one, are the same."""
+    """Whether two periods agree within the tolerance, or both are missing."""
     if one is None or other is None:
         return one is None and other is None
     return one <= tolerance * other and other <= tolerance * one
 
 
 def geometric_mean(values: Sequence[float]) -> float | None:
-    """Their geometric mean, which rounding must not take out of their range; None of none."""
+    """Geometric mean, clipped to the range of the values against rounding; None of no values."""
     if not values:
         return None
     return min(max(math.prod(value ** (1 / len(values)) for value in values), min(values)), max(values))
 
 
 def run_at_the_end(waiting: Sequence[Event], tolerance: float) -> list[Event]:
-    """The last evaluations that agree: cut anew at a detector's word and wherever one is unlike the first."""
+    """Last agreeing evaluations; a detected change or a deviation from the first of them starts a new run."""
     run: list[Event] = []
     for event in waiting:
         if event[2] == "change_point" or not run or not alike(event[1], run[0][1], tolerance):
@@ -34,7 +34,7 @@ def run_at_the_end(waiting: Sequence[Event], tolerance: float) -> list[Event]:
 
 
 def target_of(mean: float | None, states: Sequence[tuple[str, float]], tolerance: float) -> str:
-    """The nearest state that is alike, or the next new one."""
+    """Nearest state within the tolerance, or the next new state."""
     if mean is None:
         return "aperiodic"
     near = [
@@ -46,7 +46,7 @@ def target_of(mean: float | None, states: Sequence[tuple[str, float]], tolerance
 
 
 def cause_of(mean: float | None, known: float | None, was_found: bool, has_fired: bool) -> str:
-    """Why a state of one period gives way to another one."""
+    """Cause of the transition from a state to another."""
     if mean is None:
         return "none_found" if known is None else "period_lost"
     if known is None:
@@ -55,7 +55,7 @@ def cause_of(mean: float | None, known: float | None, was_found: bool, has_fired
 
 
 def transitions(events: Sequence[Event], hold_count: int, hold_cycles: float, tolerance: float) -> list[Transition]:
-    """All transitions of a run, (source, target, cause, at, known); without a bound on states."""
+    """All transitions of a run as (source, target, cause, at, known), without a limit of states."""
     result: list[Transition] = []
     states: list[tuple[str, float]] = []
     current, waiting = "start", list[Event]()

@@ -1,7 +1,7 @@
-"""Naive implementations of `iosig.transforms.predictions.change_points`: recomputed from all values at each step.
+"""Naive implementations of `iosig.transforms.predictions.change_points`, recomputed from all values at each step.
 
-Each takes all values in octaves and returns (change point, where it was found) of the first change, or None. Missing
-values are not among them.
+Each takes values in octaves, without missing values, and returns (change point, detection) of the first change, or
+None.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SMALL = {2: 1.196, 3: 1.495, 4: 1.363, 5: 1.206, 6: 1.200, 7: 1.140, 8: 1.129, 9
 
 
 def level_and_noise(values: Sequence[float], floor: float, prior: int) -> tuple[float, float]:
-    """Median, and 1.4826 MAD made unbiased, at least the floor, which also counts as `prior` values of its own."""
+    """Median, and an unbiased 1.4826 MAD with the floor as minimum and as a prior of `prior` values."""
     level = float(np.median(values))
     mad = float(np.median(np.abs(np.array(values) - level)))
     count = len(values)
@@ -32,9 +32,9 @@ def noise_units(values: Sequence[float], place: int, floor: float, prior: int, m
 def cusum(
     values: Sequence[float], k: float, h: float, c: float, floor: float, prior: int, least: int, most: int
 ) -> Found:
-    """The largest sum over any stretch that ends here: Page's S_n - min S_i, for both signs; deviations clipped to c.
+    """Page's S_n - min S_i for both signs, with deviations clipped to c.
 
-    The change point is where the largest one begins; of two alike, the later one.
+    The change point is the start of the largest sum; of equal sums, the latest start.
     """
     units = [noise_units(values, place, floor, prior, most) for place in range(least, len(values))]
     for last in range(least, len(values)):
@@ -47,7 +47,7 @@ def cusum(
 
 
 def likeliest(values: Sequence[float], level: float, first: int, last: int) -> int:
-    """The place in first .. last - 1 where a new level most likely began (Hinkley 1970, level before known)."""
+    """Most likely first value of a new level in first .. last - 1 (Hinkley 1970, level before known)."""
     strengths = {
         place: sum(v - level for v in values[place : last + 1]) ** 2 / (last - place + 1)
         for place in range(first, last)

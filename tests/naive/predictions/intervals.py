@@ -8,7 +8,7 @@ from statistics import linear_regression, median
 
 
 def neighbours(position: Sequence[float], eps: Sequence[float], point: int) -> list[int]:
-    """Every point, itself included, that is no further away than the mean of both eps."""
+    """All points within the mean of both eps, including the point itself."""
     return [
         other
         for other in range(len(position))
@@ -17,7 +17,7 @@ def neighbours(position: Sequence[float], eps: Sequence[float], point: int) -> l
 
 
 def dbscan(position: Sequence[float], eps: Sequence[float], min_samples: int) -> list[int]:
-    """Ester et al., KDD'96: grow a cluster from each core point that has none yet."""
+    """Ester et al., KDD'96: grow a cluster from each core point that has no cluster yet."""
     labels: list[int | None] = [None] * len(position)
     cluster = -1
     for point in range(len(position)):
@@ -50,7 +50,7 @@ def intervals(
 
 
 def trend(moves: Sequence[float]) -> tuple[float, float]:
-    """(start, slope) of the line through five moves or more whose slope is over two and a half times its error."""
+    """(start, slope) of the line through at least five moves if its slope exceeds 2.5 standard errors, else zeros."""
     if len(moves) < 5:
         return 0.0, 0.0
     slope, start = linear_regression(range(len(moves)), moves)
@@ -62,7 +62,7 @@ def trend(moves: Sequence[float]) -> tuple[float, float]:
 def next_start(
     starts: Sequence[float], shortest: float, typical: float, longest: float, now: float
 ) -> tuple[float, float, float, int]:
-    """(earliest, expected, latest, missed) with ranges of all moves: step from period to period until now."""
+    """(earliest, expected, latest, missed) with the ranges of all moves, advanced period by period until now."""
     moves = []
     for before, after in pairwise(starts):
         left = after - before

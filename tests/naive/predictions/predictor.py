@@ -34,7 +34,7 @@ def answer(
 
 
 def grid(start_s: float, end_s: float, finest_s: float, most_samples: int) -> tuple[float, float, int]:
-    """Return start, samples per second and number of samples of a window: the finest step with few enough of them."""
+    """Return start, samples per second and number of samples of a window, at the finest step within the maximum."""
     step = finest_s
     while True:
         first = int(np.ceil(start_s / step))

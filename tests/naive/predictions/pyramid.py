@@ -16,9 +16,10 @@ Interval = tuple[float, float]
 def chosen_width(
     finest_s: float, cell_count: int, spans: Sequence[Interval], start_s: float, end_s: float, most: int
 ) -> float:
-    """The width of the finest cells that hold a window: no more than so many, and none older than is kept.
+    """Width of the finest cells for a window: at most `most` cells, and all of them recent enough to be kept.
 
-    spans: when each request began and ceased. Nothing is lost of what reaches back to the first request.
+    `spans` has the start and end of each request. A window may start before the oldest kept cell if this cell contains
+    the first request.
     """
     first, until = min(left for left, _ in spans), max(right for _, right in spans)
     width = finest_s
@@ -31,13 +32,13 @@ def chosen_width(
 
 
 def cells(width: float, start_s: float, end_s: float) -> list[Interval]:
-    """The cells that lie in a window as a whole."""
+    """Cells that lie completely in a window."""
     numbers = range(math.ceil(start_s / width), math.floor(end_s / width))
     return [(number * width, (number + 1) * width) for number in numbers]
 
 
 def volume_in(requests: Sequence[Request], cell: Interval) -> float:
-    """Bytes that move within a cell; those that move at its left edge are in it, at its right edge not."""
+    """Bytes that move within a cell, including impulses at its left edge but not at its right edge."""
     left, right = cell
     total = 0.0
     for began, ceased, volume in requests:
@@ -49,11 +50,11 @@ def volume_in(requests: Sequence[Request], cell: Interval) -> float:
 
 
 def rate_at(requests: Sequence[Request], time_s: float) -> float:
-    """The rate from an instant on; what takes no time has none."""
+    """Rate from an instant on; impulses have no rate."""
     return sum(volume / (ceased - began) for began, ceased, volume in requests if began <= time_s < ceased)
 
 
 def measured_ratio(intervals: Sequence[Interval], cell: Interval) -> float:
-    """The share of a cell that was measured."""
+    """Measured share of a cell."""
     left, right = cell
     return sum(max(0.0, min(end, right) - max(start, left)) for start, end in intervals) / (right - left)

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.studies.scheduling.simulation`: equal time steps, one job at a time."""
+"""Naive implementation of `iosig.studies.scheduling.simulation`: equal time steps, job by job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Job:
-    """A job on its way: phases of (compute seconds, bytes), and its period if anybody knows it."""
+    """A job in progress: phases of (compute seconds, bytes), and its period if known."""
 
     start_s: float
     most: float
@@ -22,7 +22,7 @@ class Job:
 
 
 def filled(weights: Sequence[float], most: Sequence[float], total: float) -> list[float]:
-    """Weighted max-min fair shares: fill all glasses in proportion, take out those that are full, and again."""
+    """Weighted max-min fair shares by water-filling: grow all shares, fix saturated shares, and repeat."""
     given = [0.0] * len(most)
     thirsty = set(range(len(most)))
     while thirsty and total > 1e-12 * max(most):
@@ -39,7 +39,7 @@ def filled(weights: Sequence[float], most: Sequence[float], total: float) -> lis
 
 
 def first_of_each_set(jobs: list[Job], waiting: list[int]) -> dict[int, float]:
-    """Who may do I/O under Set-10, with his priority."""
+    """Jobs that may do I/O under Set-10, with their priorities."""
     sets: dict[int | None, list[int]] = {}
     for i in waiting:
         period = jobs[i].period_s
@@ -53,7 +53,7 @@ def first_of_each_set(jobs: list[Job], waiting: list[int]) -> dict[int, float]:
 
 
 def simulate(jobs: list[Job], bandwidth: float, step_s: float, *, set10: bool) -> list[list[tuple[float, float]]]:
-    """When the I/O of each phase of each job began and ceased, late by up to a step for every turn."""
+    """Start and end of the I/O of each phase of each job, late by up to a step per start or end."""
     for job in jobs:
         job.computes_until_s = job.start_s + job.phases[0][0]
     count = 0
@@ -72,7 +72,7 @@ def simulate(jobs: list[Job], bandwidth: float, step_s: float, *, set10: bool) -
 
 
 def advance(job: Job, rate: float, now: float, step_s: float) -> None:
-    """One step of I/O."""
+    """Advance the I/O of a job by a step."""
     job.left -= rate * step_s
     if job.left <= 0 and job.io_start_s is not None:
         job.done.append((job.io_start_s, now + step_s))

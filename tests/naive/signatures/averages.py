@@ -18,7 +18,7 @@ def means(rows: Sequence[Sequence[float]]) -> list[float]:
 
 
 def quantiles(rows: Sequence[Sequence[float]], level: float) -> list[float]:
-    """The quantile of each point: the value at rank level * (n - 1), linear between whole ranks."""
+    """Quantile of each point: the value at rank level * (n - 1), interpolated linearly between ranks."""
     result = []
     for point in range(len(rows[0])):
         values = measured(rows, point)

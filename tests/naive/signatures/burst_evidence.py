@@ -21,7 +21,7 @@ def background_distribution(
 
 
 def burst_distribution(alone: Sequence[float], own: int, slowed: float, decay: float) -> list[float]:
-    """Distribution of a run's rate during a burst that may be slowed: the background, shifted by the burst."""
+    """Rate distribution during a burst that may be slowed: the background, shifted by the burst."""
     most = max(1, round(slowed * own)) if own else 0
     weights = [decay**less for less in range(most + 1)]
     result = [0.0] * len(alone)
@@ -34,7 +34,7 @@ def burst_distribution(alone: Sequence[float], own: int, slowed: float, decay: f
 def log_likelihood_ratio(
     alone: Sequence[Sequence[float]], rates: Sequence[int], own: int, miss_probability: float, rule: tuple[float, float]
 ) -> float:
-    """Log-likelihood ratio of a burst against none, for the rates of all runs at one time."""
+    """Log-likelihood ratio of a burst against no burst, for the rates of all runs at one time."""
     total = 0.0
     for distribution, rate in zip(alone, rates, strict=True):
         if rate < len(distribution):

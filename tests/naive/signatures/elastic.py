@@ -22,7 +22,7 @@ def overlap(
 
 
 def best_score(scores: Sequence[Sequence[float]], change_cost: float) -> float:
-    """Highest total score (blocks, shifts) of a path less the cost of its changes; it starts at the middle shift."""
+    """Highest total score (blocks, shifts) of a path minus the cost of its changes; paths start at the middle shift."""
     middle = len(scores[0]) // 2
     worth = [score - change_cost * abs(place - middle) for place, score in enumerate(scores[0])]
     for row in scores[1:]:
@@ -34,7 +34,7 @@ def best_score(scores: Sequence[Sequence[float]], change_cost: float) -> float:
 
 
 def score_path(scores: Sequence[Sequence[float]], path: Sequence[int], change_cost: float) -> float:
-    """Total score of one path less the cost of its changes."""
+    """Total score of a path minus the cost of its changes."""
     total, before = 0.0, len(scores[0]) // 2
     for row, place in zip(scores, path, strict=True):
         total += row[place] - change_cost * abs(place - before)

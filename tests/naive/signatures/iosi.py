@@ -8,17 +8,17 @@ from itertools import pairwise
 
 from tests.naive.signatures import iosi_clique as grid_clusters
 
-#: (run, first, peak, last), all points included
+#: (run, first, peak, last), all points included.
 Burst = tuple[int, int, int, int]
 Rows = Sequence[Sequence[float]]
 
 
 def correlation(x: Sequence[float], y: Sequence[float]) -> float:
-    """Pearson's correlation; 0 if it is negative or one of the two is constant."""
+    """Pearson's correlation; 0 if it is negative or a side is constant."""
     x_mean, y_mean = sum(x) / len(x), sum(y) / len(y)
     xy = sum((a - x_mean) * (b - y_mean) for a, b in zip(x, y, strict=True))
     xx, yy = sum((a - x_mean) ** 2 for a in x), sum((b - y_mean) ** 2 for b in y)
-    # a constant whose mean is rounded
+    # A constant with a rounded mean.
     if xx <= 1e-11 * sum(a * a for a in x) or yy <= 1e-11 * sum(b * b for b in y):
         return 0.0
     return max(0.0, xy / math.sqrt(xx * yy))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-#: (time, likeness, sample)
+#: (time, likeness, sample).
 Point = tuple[float, float, int]
 Unit = tuple[int, int]
 
 
 def cell(point: Point, span: float, width: float, height: float) -> Unit:
-    """Column and row of a point; points on or beyond an edge are in the unit there."""
+    """Column and row of a point; points on or beyond an edge are in the unit at the edge."""
     columns = max(1, math.ceil(span / width - 1e-9))
     rows = max(1, math.ceil(1 / height - 1e-9))
     column, row = math.floor(point[0] / width), math.floor(point[1] / height)
@@ -50,7 +50,7 @@ def neighbourhoods(
 
 
 def vote(members: Sequence[int], points: Sequence[Point], width: float, height: float) -> list[int]:
-    """Elect the point of each sample nearest to the other samples' points."""
+    """Elect the point of each sample that is nearest to the points of the other samples."""
     members = sorted(members, key=lambda i: (points[i][0], i))
     totals = {}
     for i in members:

@@ -23,7 +23,7 @@ def waves(row: Sequence[float], ripple_ratio: float = 0.01) -> list[tuple[int, i
     steps = levels(row)
     if len(steps) < 2:
         return []
-    # outside of the row is an abyss
+    # Points outside of the row are infinitely low.
     heights = [float("-inf"), *(value for value, _, _ in steps), float("-inf")]
     crests = [i for i in range(len(steps)) if heights[i] < heights[i + 1] > heights[i + 2]]
     mean = sum(steps[i][0] for i in crests) / len(crests)
@@ -40,7 +40,7 @@ def waves(row: Sequence[float], ripple_ratio: float = 0.01) -> list[tuple[int, i
             continue
         top = max(inside, key=lambda i: (steps[i][0], -i))
         height = steps[top][0]
-        # equal heights may be a rounding below their mean
+        # Equal heights may be a rounding error below their mean.
         if height <= 0 or height < mean - 1e-9 * abs(mean):
             continue
         first = steps[left][1] if left in crests else steps[left][2]

@@ -1,4 +1,4 @@
-"""Naive implementation of `iosig.transforms.signatures.outliers`: one set, one run, one neighbour at a time."""
+"""Naive implementation of `iosig.transforms.signatures.outliers`: run by run, neighbour by neighbour."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def unit_free(values: Sequence[float]) -> list[float]:
 
 
 def local_factors(points: Sequence[Point], count: int) -> list[float]:
-    """Definitions 3 to 7 of Breunig et al., with the first `count` others by distance and index."""
+    """Definitions 3 to 7 of Breunig et al., with the first `count` other points by distance and index."""
 
     def distance(first: int, second: int) -> float:
         return math.dist(points[first], points[second])
@@ -39,6 +39,6 @@ def local_factors(points: Sequence[Point], count: int) -> list[float]:
 
 
 def factors(duration_s: Sequence[float], volume_bytes: Sequence[float], count: int) -> list[float]:
-    """Factors of one set without missing values."""
+    """Factors of a set without missing values."""
     points = list(zip(unit_free(duration_s), unit_free(volume_bytes), strict=True))
     return local_factors(points, count)

@@ -37,7 +37,7 @@ def refined(rates: Sequence[float]) -> list[float]:
 
 
 def shortened(rates: Sequence[float], count: int, interval: float) -> list[float]:
-    """Drop the first point of a sample, and one more after each interval."""
+    """Drop the first point of a sample, and another point after each interval."""
     result: list[float] = []
     dropped = 0
     for place, rate in enumerate(rates):

@@ -18,7 +18,7 @@ def warped(
 ) -> list[float]:
     """Rates of a run whose bursts, each with its following gap, are shifted to their times without interference.
 
-    What lies before the first burst goes with it; each later one takes with it what is right before it.
+    Rates before the first burst are shifted with it; each later burst includes a short lead before it.
     """
     result = []
     for step in range(step_count):
@@ -33,7 +33,7 @@ def warped(
 
 
 def weighted_quantile(values: Sequence[float], weights: Sequence[float], level: float) -> float:
-    """Weighted quantile: each value is at the middle of its weight, linear between them."""
+    """Weighted quantile: each value is at the middle of its weight, with linear interpolation."""
     together = zip(values, range(len(values)), weights, strict=True)
     known = sorted((value, row, weight) for value, row, weight in together if weight > 0)
     if not known:

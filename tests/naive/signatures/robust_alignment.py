@@ -12,7 +12,7 @@ def at(rates: Sequence[float], step: int) -> float:
 
 
 def fit(rates: Sequence[float], begin: int, length: int, height: float, margin: int, excess_weight: float) -> float:
-    """Fit of a burst at a place: 1 if the run contains all of it, and nothing next to it."""
+    """Fit of a burst at a place: 1 if the run contains all of it, and no bytes next to it."""
     inside = sum(min(at(rates, step), height) for step in range(begin, begin + length))
     over = sum(min(at(rates, step), 2 * height) for step in range(begin, begin + length)) - inside
     before = sum(min(at(rates, step), height) for step in range(begin - margin, begin))
@@ -21,7 +21,7 @@ def fit(rates: Sequence[float], begin: int, length: int, height: float, margin: 
 
 
 def rise(rates: Sequence[float], begin: int, height: float, reach: int) -> float:
-    """Volume in the steps after a place less that before it; 1 for a step from 0 to the height."""
+    """Volume in the steps after a place minus the volume before it; 1 for a step from 0 to the height."""
     after = sum(min(at(rates, step), height) for step in range(begin, begin + reach))
     before = sum(min(at(rates, step), height) for step in range(begin - reach, begin))
     return (after - before) / (height * reach)
@@ -34,7 +34,7 @@ def path_score(
     later: Sequence[float],
     earlier: Sequence[float],
 ) -> float:
-    """Total score of a path less the cost of its changes; it starts at an offset of 0."""
+    """Total score of a path minus the cost of its changes; paths start at an offset of 0."""
     total, before = 0.0, 0
     for burst, place in enumerate(path):
         change = offsets[place] - before

@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 
 def smallest_tail(rates: Sequence[Sequence[float]], interference: Sequence[float], time: int) -> float:
-    """Smallest binomial tail over the rates that more than half to all of the runs reach."""
+    """Minimum binomial tail over the rates reached by more than half of the runs."""
     run_count = len(rates)
     here = sorted((run[time] for run in rates), reverse=True)
     least = 1.0
@@ -42,7 +42,7 @@ def merge_intervals(parts: Sequence[tuple[int, int]], max_gap: float) -> list[tu
 
 
 def height(curve: Sequence[float], begin: int, end: int) -> float:
-    """Upper quartile, linear between ranks, or the mean if that is larger."""
+    """Upper quartile, linear between ranks, or the mean if it is larger."""
     inside = sorted(curve[begin:end])
     rank = 0.75 * (len(inside) - 1)
     low = int(rank)

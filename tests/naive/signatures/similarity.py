@@ -14,7 +14,7 @@ def at(curve: Sequence[float], place: int) -> float:
 
 
 def cross_correlation(result: Sequence[float], truth: Sequence[float]) -> float:
-    """Maximum over lags of the sum of products, over the root of the product of the sums of squares."""
+    """Maximum over lags of the sum of products, divided by the root of the product of the sums of squares."""
     longest = max(len(result), len(truth))
     norm = math.sqrt(math.fsum(x * x for x in result) * math.fsum(x * x for x in truth))
     return max(
@@ -24,7 +24,7 @@ def cross_correlation(result: Sequence[float], truth: Sequence[float]) -> float:
 
 
 def correlation(result: Sequence[float], truth: Sequence[float]) -> float:
-    """Pearson's correlation: covariance over the product of the standard deviations."""
+    """Pearson's correlation: covariance divided by the product of the standard deviations."""
     count = max(len(result), len(truth))
     pairs = [(at(result, place), at(truth, place)) for place in range(count)]
     x_mean, y_mean = math.fsum(x for x, _ in pairs) / count, math.fsum(y for _, y in pairs) / count

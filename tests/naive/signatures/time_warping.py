@@ -1,6 +1,6 @@
 """Naive implementation of `iosig.transforms.signatures.time_warping`: the whole matrix, cell by cell.
 
-Sakoe and Chiba, 10.1109/TASSP.1978.1163055, with steps that all weigh the same.
+Sakoe and Chiba, 10.1109/TASSP.1978.1163055, with equal weights of all steps.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def path(first: Sequence[float], second: Sequence[float], band: float = INFINITE
 
 
 def merged(first: Sequence[float], second: Sequence[float]) -> list[float]:
-    """Merge two samples: each step of the path at the mean of both times, interpolated at whole seconds."""
+    """Merge two samples: each step of the path is at the mean of both times, interpolated at whole seconds."""
     points = [((i + j) / 2, (first[i] + second[j]) / 2) for i, j in path(first, second)[0]]
     result = []
     for time in range(len(first)):

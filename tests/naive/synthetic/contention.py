@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.synthetic.contention`: small steps of time, rates found by bisection."""
+"""Naive implementation of `iosig.transforms.synthetic.contention`: small time steps, and water-filled rates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from iosig.transforms.synthetic.contention import Chains, SharedBandwidth
 
 
 def fair_rates(peaks: Sequence[float], weights: Sequence[float], pipe: SharedBandwidth) -> list[float]:
-    """Raise one water level until the capacity is used or every transfer has its limit."""
+    """Raise a water level until the capacity is used or every transfer has its limit."""
     total = sum(weights)
     limits = [p / (1 + pipe.seek_loss_ratio * (total - w)) for p, w in zip(peaks, weights, strict=True)]
     low, high = 0.0, max((limit / w for limit, w in zip(limits, weights, strict=True)), default=0.0)
@@ -20,7 +20,7 @@ def fair_rates(peaks: Sequence[float], weights: Sequence[float], pipe: SharedBan
 
 
 def end_s(chains: Chains, pipe: SharedBandwidth, until_s: float, step_s: float) -> list[list[float | None]]:
-    """When each transfer of each chain ends, found by walking time in small steps."""
+    """Ends of all transfers of each chain, found by small time steps."""
     bounds = list(zip(chains.offsets[:-1], chains.offsets[1:], strict=True))
     position = [int(low) for low, _ in bounds]
     ready = [

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.synthetic.entries`: one target, one instant after the other."""
+"""Naive implementation of `iosig.transforms.synthetic.entries`: one target, instant by instant."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def read(
     looks_us: int,
     cleanup_us: int,
 ) -> tuple[list[tuple[int, int, int, int]], set[int]]:
-    """Return (scrape, entry, first change of its life, last change) of what was read, and which changes nobody saw.
+    """Return the readings as (scrape, entry, first change of its life, last change), and the unread changes.
 
-    changes: (entry, when), in order of time.
+    `changes` has (entry, time) in order of time.
     """  # fmt: skip
     until = max([0, *scraped_us, *restarted_us, *(at for _, at in changes)])
     looks = range(looks_us, until + 1, cleanup_us // 2)

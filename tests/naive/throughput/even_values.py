@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.throughput.even_values`: loops over requests, bins and edges."""
+"""Naive implementation of `iosig.transforms.throughput.even_values`: loops over requests, bins and edges."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.naive.throughput.requests import Request
 def bin_requests(
     requests: Sequence[Request], start_s: float, interval_s: float, count: int
 ) -> tuple[list[float], float]:
-    """Bytes in each bin of one subject, and bytes outside."""
+    """Bytes in each bin of a subject, and bytes outside."""
     edges = [start_s + step * interval_s for step in range(count + 1)]
     found, outside = [0.0] * count, 0.0
     for began, ceased, volume in requests:
@@ -32,7 +32,7 @@ def bin_requests(
 
 
 def rate_at(edges: Sequence[float], rates: Sequence[float], time_s: float, *, is_right: bool) -> float:
-    """The rate of a step function at an instant, from there on or up to there."""
+    """Rate of a step function at an instant, right- or left-continuous."""
     found = 0.0
     for edge, rate in zip(edges, rates, strict=True):
         if edge < time_s or (is_right and edge == time_s):
@@ -43,7 +43,7 @@ def rate_at(edges: Sequence[float], rates: Sequence[float], time_s: float, *, is
 def area_apart(
     first: tuple[Sequence[float], Sequence[float]], second: tuple[Sequence[float], Sequence[float]]
 ) -> float:
-    """The integral of the difference of two step functions, without its sign."""
+    """Integral of the absolute difference of two step functions."""
     total = 0.0
     for low, high in pairwise(sorted({*first[0], *second[0]})):
         middle = (low + high) / 2

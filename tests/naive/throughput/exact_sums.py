@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.throughput.exact_sums`: rational numbers."""
+"""Naive implementation of `iosig.transforms.throughput.exact_sums`: rational numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 
 
 def running_sums(changes: Sequence[float]) -> list[float]:
-    """The exact sum up to each change, rounded once."""
+    """Exact sum up to each change, rounded once."""
     total, found = Fraction(0), []
     for change in changes:
         total += Fraction(change)
@@ -16,7 +16,7 @@ def running_sums(changes: Sequence[float]) -> list[float]:
 
 
 def cell_sums(cells: Sequence[int], values: Sequence[float], size: int) -> list[float]:
-    """The exact sum of each cell, rounded once."""
+    """Exact sum of each cell, rounded once."""
     totals = [Fraction(0)] * size
     for cell, value in zip(cells, values, strict=True):
         totals[cell] += Fraction(value)

@@ -1,4 +1,4 @@
-"""Even steps of one subject's intervals, step by step and interval by interval."""
+"""Even steps of the intervals of a subject, step by step and interval by interval."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.throughput.request_phases`: requests in order of time."""
+"""Naive implementation of `iosig.transforms.throughput.request_phases`: requests in order of time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ RequestPhase = tuple[float, float, float, int]
 
 
 def request_phases(requests: Sequence[Request], gap_s: float) -> list[RequestPhase]:
-    """Onset, end, bytes and number of requests of each phase of one subject."""
+    """Onset, end, bytes and number of requests of each phase of a subject."""
     found: list[RequestPhase] = []
     for began, ceased, volume in sorted(request for request in requests if request[2] > 0):
         if found and began - found[-1][1] <= gap_s:

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.throughput.requests`: for each piece of time, a loop over all requests."""
+"""Naive implementation of `iosig.transforms.throughput.requests`: for each interval, a loop over all requests."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ Request = tuple[float, float, float]
 
 
 def is_instant(request: Request) -> bool:
-    """Whether it took no time, or so little that its rate is out of any range."""
+    """Whether a request has no duration, or a duration so short that its rate overflows."""
     began, ceased, volume = request
     return ceased == began or volume > 1e200 * (ceased - began)
 
 
 def step_function(requests: Sequence[Request]) -> tuple[list[float], list[float]]:
-    """The edges of one subject, and the rate from each on."""
+    """Edges of a subject, and the rate after each edge."""
     spans = [request for request in requests if request[2] > 0 and not is_instant(request)]
     edges = sorted({time for began, ceased, _ in spans for time in (began, ceased)})
     rates = [
@@ -27,7 +27,7 @@ def step_function(requests: Sequence[Request]) -> tuple[list[float], list[float]
 
 
 def impulses(requests: Sequence[Request]) -> dict[float, float]:
-    """The bytes at each instant at which any moved in no time."""
+    """Bytes of all impulses at each instant."""
     found: dict[float, list[float]] = {}
     for began, ceased, volume in requests:
         if volume > 0 and is_instant((began, ceased, volume)):

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.throughput.striping`: byte after byte."""
+"""Naive implementation of `iosig.transforms.throughput.striping`: byte by byte."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def pieces(offset: int, length: int, stripe_bytes: int, osts: Sequence[int]) -> list[tuple[int, int, int]]:
-    """The pieces of a request: offset, length, target."""
+    """Pieces of a request: offset, length, target."""
     found: list[tuple[int, int, int]] = []
     for byte in range(offset, offset + length):
         target = osts[byte // stripe_bytes % len(osts)]

@@ -1,4 +1,4 @@
-"""What `iosig.transforms.traces.compression` counts, the slow way: each call of each rank is looked at by itself."""
+"""Naive results of `iosig.transforms.traces.compression`: each call of each rank is examined separately."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from iosig.transforms.traces.compression import FoldedCall, FoldedNode
 from iosig.transforms.traces.trace import START, CompressedTrace
 from tests.compressed import call_order, class_ranks
 
-#: level, began and ceased [s] of each call of a rank, in order
+#: Level, start and end [s] of each call of a rank, in order.
 Timed = Sequence[tuple[int, float, float]]
-#: the class, the node before (None: of durations, whatever was before) and the node
+#: Class, previous node (None for durations) and node.
 Place = tuple[int, int | None, int]
 
 
 def gap_s(calls: Timed, place: int) -> float:
-    """Return the time before a call: since the end of the last one of its level, or the start of the one around it."""
+    """Return the gap since the end of the previous call of a level or the start of the enclosing call."""
     level, began, _ = calls[place]
     for other, first, last in reversed(calls[:place]):
         if other < level:
@@ -28,7 +28,7 @@ def gap_s(calls: Timed, place: int) -> float:
 
 
 def times(trace: CompressedTrace, calls: Sequence[Timed]) -> dict[Place, list[float]]:
-    """Return the gaps of each node after each other one, and the durations of each node [s], sorted."""
+    """Return the sorted gaps by previous node and the sorted durations of each node [s]."""
     found: dict[Place, list[float]] = defaultdict(list)
     for number, rank_class in enumerate(trace.classes):
         for rank in class_ranks(rank_class):
@@ -42,11 +42,11 @@ def times(trace: CompressedTrace, calls: Sequence[Timed]) -> dict[Place, list[fl
 
 
 def kinds(calls: Sequence[tuple[object, ...]]) -> tuple[tuple[object, ...], ...]:
-    """Return a rank's calls without the numbers in them: ranks in which these are the same are of one class."""
+    """Return the calls of a rank without their numbers; ranks with equal results form a class."""
     return tuple((*call[:-1], re.sub("[0-9]+", "#", str(call[-1]))) for call in calls)
 
 
-#: a symbol that is called, or nodes that are gone through so often as the numbers say, one for each time
+#: A called symbol, or nodes with the number of iterations of each entry.
 Program = int | tuple[tuple[int, ...], tuple["Program", ...]]
 
 
@@ -74,7 +74,7 @@ def executed(nodes: Sequence[FoldedNode]) -> list[tuple[int, int]]:
 
 
 def expanded(program: Program) -> list[int]:
-    """Return the symbols that a program calls; a loop's numbers are taken in turn, over and over."""
+    """Return the symbols that a program calls; the iteration counts of a loop are used cyclically."""
     entered: dict[int, int] = {}
 
     def calls(part: Program) -> list[int]:

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.traces.expansion`: loops are walked, numbers are looked up one by one."""
+"""Naive implementation of `iosig.transforms.traces.expansion`: loops are walked, and numbers looked up one by one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iosig.transforms.traces.trace import START, Call, CompressedTrace, Loop, No
 
 
 def numbers(stretch: Stretch) -> list[int]:
-    """Return the numbers of a stretch, the last index fastest."""
+    """Return the numbers of a stretch; the last index varies fastest."""
     each = stretch.numbers if isinstance(stretch, Listed) else (stretch.start,)
     places = product(*(range(count) for count in stretch.counts))
     steps = [sum(a * b for a, b in zip(stretch.strides, place, strict=True)) for place in places]
@@ -23,7 +23,7 @@ def row(stretches: Sequence[Stretch]) -> list[int]:
 
 
 def values(vector: Vector, rank: int) -> list[int]:
-    """Return the values of a rank: walk all ranks of all shares until it comes."""
+    """Return the values of a rank, found by iteration over all ranks of all shares."""
     for share in vector:
         for place in product(*(range(count) for count in share.ranks.counts)):
             if share.ranks.start + sum(a * b for a, b in zip(share.ranks.strides, place, strict=True)) == rank:
@@ -40,19 +40,19 @@ def ranks(listed: Sequence[Progression]) -> set[int]:
 
 
 def size(node: Node) -> int:
-    """Return how many numbers a node and those in it take up."""
+    """Return the number of nodes in a node, including itself."""
     return 1 + sum(size(inner) for inner in node.body) if isinstance(node, Loop) else 1
 
 
 class _Walk:
-    """A walk through the calls of one rank."""
+    """Iteration over the calls of a rank."""
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
         self.left: dict[tuple[int, int], Iterator[int]] = {}
 
     def next(self, number: int, place: int, vector: Vector) -> int:
-        """Return a node's next value."""
+        """Return the next value of a node."""
         return next(self.left.setdefault((number, place), iter(values(vector, self.rank))))
 
     def body(self, nodes: Sequence[Node], number: int) -> Iterator[tuple[int, Call, str]]:
@@ -78,7 +78,7 @@ def calls(trace: CompressedTrace, rank: int) -> list[tuple[int, Call, str]]:
 
 
 def gap_s(node: Call, previous: int) -> float:
-    """Return a node's mean gap after another one, else that of all its gaps."""
+    """Return the mean gap of a node after a previous node, or the mean of all its gaps."""
     for gap in node.gaps:
         if gap.previous == previous and gap.histogram.count:
             return gap.histogram.mean_s
@@ -87,7 +87,7 @@ def gap_s(node: Call, previous: int) -> float:
 
 
 def times(made: Sequence[tuple[int, Call, str]]) -> list[tuple[float, float]]:
-    """Return when each call began and ceased: look back for the last call that is no deeper."""
+    """Return start and end of each call, relative to the last call of the same or a lower level."""
     found: list[tuple[float, float]] = []
     for place, (_, node, _) in enumerate(made):
         reference = 0.0

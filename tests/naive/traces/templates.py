@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.traces.templates`: one call after the other, one number after the other."""
+"""Naive implementation of `iosig.transforms.traces.templates`: call by call, number by number."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 
-#: level, module, function and arguments
+#: Level, module, function and arguments.
 Signature = tuple[int, str, str, str]
-#: what calls have in common: module, function, level, the texts around the numbers, the numbers' widths
+#: Common part of calls: module, function, level, the texts around the numbers, and the widths of the numbers.
 Key = tuple[str, str, int, tuple[str, ...], tuple[int, ...]]
 
 _DIGITS = "0123456789"
@@ -16,7 +16,7 @@ _MOST_DIGITS = 18
 
 
 def split(arguments: str) -> tuple[list[str], list[str]]:
-    """Return the texts around numbers and the numbers, as they stand."""
+    """Return the texts around numbers, and the numbers as written."""
     texts, numbers = [""], []
     is_in_number = False
     for character in arguments:
@@ -33,7 +33,7 @@ def split(arguments: str) -> tuple[list[str], list[str]]:
 
 
 def signed(module: str, texts: list[str], numbers: list[str]) -> tuple[list[str], list[str]]:
-    """Move the signs of statuses from the texts to the numbers, unless one of the call's has a 0 first."""
+    """Move the signs of statuses from the texts to the numbers, unless a number of the call has a leading 0."""
     if module not in ("MPI", "MPIIO"):
         return texts, numbers
     moved = [
@@ -76,7 +76,7 @@ def _own(text: str) -> int:
 
 
 def _widths(rows: list[list[str]]) -> list[int] | None:
-    """Return one width for each number of alike calls, None where there is one that would not come back as it was."""
+    """Return a width for each number of equal calls, or None if a number cannot be restored from it."""
     widths = [max(map(_own, column)) for column in zip(*rows, strict=True)]
     is_sound = all(str(int(text)).zfill(width) == text for row in rows for text, width in zip(row, widths, strict=True))
     return widths if is_sound else None

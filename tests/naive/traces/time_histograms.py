@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.traces.time_histograms`: one group, one bin, one call at a time."""
+"""Naive implementation of `iosig.transforms.traces.time_histograms`: group by group, bin by bin, call by call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def variance(times: Sequence[float]) -> float:
 
 
 def bins(times: Sequence[float], most: int = 5) -> list[Bin]:
-    """Return count, least, mean and largest of parts of the sorted times, as even as can be."""
+    """Return count, minimum, mean and maximum of equal parts of the sorted times."""
     ordered = sorted(times)
     parts = min(most, len(ordered))
     edges = [part * len(ordered) // parts for part in range(parts + 1)] if parts else []
@@ -35,7 +35,7 @@ def bins(times: Sequence[float], most: int = 5) -> list[Bin]:
 def gaps_and_durations(
     levels: Sequence[int], began: Sequence[float], ceased: Sequence[float]
 ) -> tuple[list[float], list[float]]:
-    """Return the gap before each call, from the last one at its level within the same call, or that call's start."""
+    """Return gaps and durations; a gap starts at the previous call of the level or the start of the enclosing call."""
     gaps = []
     for place, level in enumerate(levels):
         since = 0.0
@@ -51,7 +51,7 @@ def gaps_and_durations(
 
 
 def quantile_mean(parts: Sequence[Bin], first: float, last: float, steps: int = 20_000) -> float:
-    """Return the mean of the times between two shares of all, of bins that follow one another, by many small steps."""
+    """Return the mean of the times between two quantiles of consecutive bins, by many small steps."""
     total = sum(part[0] for part in parts)
     found = 0.0
     for step in range(steps):

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.traces.totals`: every call of every rank is read, and summed."""
+"""Naive implementation of `iosig.transforms.traces.totals`: every call of every rank is read and added."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iosig.transforms.traces.requests import CallFormat, CallFormats
 from iosig.transforms.traces.trace import CompressedTrace
 from tests.naive.traces import expansion
 
-#: rank, module, function, level and arguments of a call; those of a rank in order
+#: Rank, module, function, level and arguments of a call; the calls of a rank are in order.
 Made = tuple[int, str, str, int, str]
 
 _UNKNOWN = ("???", "MPI_FILE_NULL", "MPI_FILE_UNKNOWN", "")
@@ -19,7 +19,7 @@ _UNKNOWN = ("???", "MPI_FILE_NULL", "MPI_FILE_UNKNOWN", "")
 
 @dataclass
 class File:
-    """What is done to all files of one kind of name."""
+    """Accesses to all files whose names differ only in numbers."""
 
     paths: set[str] = field(default_factory=set)
     ranks: set[int] = field(default_factory=set)
@@ -29,7 +29,7 @@ class File:
 
 @dataclass
 class Sums:
-    """What calls come to; modules by layer, nesting and deed."""
+    """Totals of calls; modules by layer, nesting and direction."""
 
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
     requests: Counter[tuple[str, bool, str]] = field(default_factory=Counter)
@@ -45,12 +45,12 @@ def calls_of(trace: CompressedTrace) -> Iterator[Made]:
 
 
 def kind(path: str) -> str:
-    """Return a name without its numbers, or the ranges that stand for them."""
+    """Return a name with its numbers, or ranges of numbers, replaced."""
     return re.sub(r"\{-?[0-9]+\.\.-?[0-9]+(\.\.[0-9]+)?\}|[0-9]+", "#", path)
 
 
 def asked_of(given: Sequence[str], form: CallFormat, forms: CallFormats) -> int | None:
-    """Return the bytes that a request with these arguments asks for."""
+    """Return the requested bytes of a call with these arguments."""
 
     def number(place: int | None) -> int | None:
         text = given[place] if place is not None and place < len(given) else ""
@@ -72,7 +72,7 @@ def _plus(left: int | None, right: int | None) -> int | None:
 
 
 def compute_totals(made: Iterable[Made], forms: CallFormats) -> Sums:
-    """Return what calls come to, one by one."""
+    """Return the totals of calls, added one by one."""
     found = Sums()
     handles: dict[str, str] = {}
     around: list[tuple[int, bool]] = []

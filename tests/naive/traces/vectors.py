@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.traces.vectors`: stretches and shares are expanded number by number."""
+"""Naive implementation of `iosig.transforms.traces.vectors`: stretches and shares are expanded number by number."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iosig.transforms.traces.trace import Vector
 
 
 def numbers(stretch: Stretch) -> list[int]:
-    """Return the numbers of a stretch: loops in one another, the last one innermost."""
+    """Return the numbers of a stretch by nested loops, with the last dimension innermost."""
     firsts = list(stretch.numbers) if isinstance(stretch, Listed) else [stretch.start]
 
     def below(level: int, base: int) -> list[int]:
@@ -33,7 +33,7 @@ def row(stretches: Sequence[Stretch]) -> list[int]:
 
 
 def table(vector: Vector) -> dict[int, list[int]]:
-    """Return the values of each rank; none is in two shares."""
+    """Return the values of each rank; no rank is in two shares."""
     found: dict[int, list[int]] = {}
     for share in vector:
         first, shifts = row(share.values), [row(shift) for shift in share.shifts]

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.periods.null_model.bursts`: one signal, one step after the other."""
+"""Naive implementation of `iosig.transforms.periods.null_model.bursts`: one signal, step by step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def measure_phase_width(rates: Sequence[float], period: float) -> float:
 
 
 def measure_profile_width(rates: Sequence[float], period: float) -> float:
-    """Time for which the mean cycle exceeds the middle between its lower quartile and its maximum."""
+    """Duration for which the mean cycle exceeds the midpoint of its lower quartile and its maximum."""
     bins = min(max(math.floor(period), 2), 64)
     parts: list[list[float]] = [[] for _ in range(bins)]
     for place, rate in enumerate(rates):

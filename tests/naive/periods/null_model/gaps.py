@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.periods.null_model.gaps`: one signal, one merge after the other."""
+"""Naive implementation of `iosig.transforms.periods.null_model.gaps`: one signal, merge by merge."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def find_runs(rates: Sequence[float], threshold: float) -> list[tuple[int, int, 
 
 
 def compute_squared_cv(gaps: Sequence[int], merged: int) -> float:
-    """Variance of the gaps above the merged length over that of geometric gaps of the same mean."""
+    """Variance of the gaps above the merged length, relative to geometric gaps of the same mean."""
     left = [gap - merged for gap in gaps if gap > merged]
     mean = math.fsum(left) / len(left)
     if mean <= 1:
@@ -38,7 +38,7 @@ def compute_ball_share(count: int, c: float) -> float:
 
 
 def list_merges(gaps: Sequence[int]) -> list[int]:
-    """All gap lengths, and 0, up to which gaps may be merged so that at least two are left."""
+    """All gap lengths, and 0, up to which gaps may be merged with at least two gaps remaining."""
     return [merged for merged in [0, *sorted(set(gaps))] if sum(gap > merged for gap in gaps) >= 2]
 
 

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.periods.null_model.segments`: one part after the other, each by itself."""
+"""Naive implementation of `iosig.transforms.periods.null_model.segments`: part by part."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iosig.transforms.periods.null_model.params import NullModelParams
 
 @dataclass(frozen=True)
 class Segment:
-    """One segment, as in `detections.Segments`."""
+    """A segment, as in `detections.Segments`."""
 
     start_s: float
     end_s: float
@@ -26,7 +26,7 @@ class Segment:
 
 
 def find_segments(values: np.ndarray, hz: float, start_s: float, params: NullModelParams, rounds: int) -> list[Segment]:
-    """All segments of one signal, one claim after the other, in chronological order."""
+    """All segments of a signal in chronological order, found claim by claim."""
     result: list[Segment] = []
     todo = [(values, start_s, params.false_alarm_probability, float("nan"), 0)]
     while todo:
@@ -69,7 +69,7 @@ def find_segments(values: np.ndarray, hz: float, start_s: float, params: NullMod
 
 
 def _is_valid(claim: Detections, piece: np.ndarray, values: np.ndarray, hz: float, outer_hz: float) -> bool:
-    """Whether a claim has two cycles and 0.1 % of the bytes, and is no remainder of the outer rhythm."""
+    """Whether a claim has two cycles and 0.1 % of the bytes, and is not a residual of the outer rhythm."""
     frequency = float(claim.frequency_hz[0])
     share = float(claim.details_or_nan.window_bytes_ratio[0]) * np.nansum(piece) / np.nansum(values)
     cycles = float(claim.window_end_s[0] - claim.window_start_s[0]) * frequency
@@ -79,6 +79,6 @@ def _is_valid(claim: Detections, piece: np.ndarray, values: np.ndarray, hz: floa
 
 
 def _list_ratios(times: float) -> list[float]:
-    """Ratio of one frequency to one, two or three times the other."""
+    """Ratio of a frequency to the other frequency and its double and triple."""
     higher = max(times, 1 / times)
     return [higher / whole for whole in (1, 2, 3)]

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.warehouse.sources.counters.influx_line`: Telegraf's lustre2, line by line."""
+"""Naive implementation of `iosig.warehouse.sources.counters.influx_line`: Telegraf's lustre2, line by line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNITS = {10: 10**6, 13: 10**3, 16: 1}
 
 
 def points(text: str) -> Iterator[dict[str, Any]]:
-    """Yield what each line of lustre2 says: target, job_key, at_us, and its columns."""
+    """Yield target, job_key, at_us and the columns of each line of lustre2."""
     for line in re.split("\r?\n", text):
         try:
             found = _point(line)

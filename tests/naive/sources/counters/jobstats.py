@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.warehouse.sources.counters.jobstats`: line by line, every entry of every snapshot."""
+"""Naive implementation of `iosig.warehouse.sources.counters.jobstats`: line by line, every entry of every snapshot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KNOWN = {
 
 
 def entries(text: str, target: str = "") -> Iterator[dict[str, Any]]:
-    """Yield every sound entry: its target, its first line, its job, its times [us] and its counts."""
+    """Yield target, first line, job, times [us] and counts of every valid entry."""
     lines = text.split("\n")
     component = "mdt" if "MDT" in target else "ost"
     number = 0
@@ -65,7 +65,7 @@ def _entry(lines: list[str]) -> dict[str, Any] | None:
 
 
 def _fields(text: str) -> dict[str, str] | None:
-    """The fields of a counter, each once and in Lustre's order, numbers where there are numbers."""
+    """Fields of a counter, each once and in the order of Lustre, with valid numbers."""
     parts = [re.fullmatch(VALUE, part) for part in re.split(r", (?![^{]*\})", text)]
     if not all(parts):
         return None

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.warehouse.sources.counters.ldms_csv`: row by row, of the schemas of Lustre."""
+"""Naive implementation of `iosig.warehouse.sources.counters.ldms_csv`: row by row, for the schemas of Lustre."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPERATIONS = {
 
 
 def rows(text: str, header: str | None = None) -> Iterator[dict[str, Any]]:
-    """Yield what each row says: target, job_key, at_us (a job's: of its second), and its columns."""
+    """Yield target, job_key, at_us (whole seconds for jobs) and the columns of each row."""
     names = _names(header) if header else None
     for line in text.replace("\r\n", "\n").split("\n"):
         if line.startswith(("#", "Time", "\ufeff")):

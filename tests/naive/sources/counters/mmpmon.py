@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.warehouse.sources.counters.mmpmon`: word by word."""
+"""Naive implementation of `iosig.warehouse.sources.counters.mmpmon`: word by word."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COUNTS = {
 
 
 def rows(text: str) -> Iterator[dict[str, Any]]:
-    """Yield what each line says: target, filesystem, at_us, and its columns."""
+    """Yield target, filesystem, at_us and the columns of each line."""
     for line in text.split("\n"):
         first, *words = line.rstrip().split(" ")
         told = dict(zip(words[::2], words[1::2], strict=False))

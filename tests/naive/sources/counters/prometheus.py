@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.warehouse.sources.counters.prometheus`: metrics as text, line by line."""
+"""Naive implementation of `iosig.warehouse.sources.counters.prometheus`: metrics as text, line by line."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ AGAIN = {"samedir_rename", "crossdir_rename", "parallel_rename_file", "parallel_
 
 
 def values(text: str) -> Iterator[tuple[str, str | None, str, int]]:
-    """Yield what each line of Lustre's metrics says: target, job, column, value."""
+    """Yield target, job, column and value of each line of Lustre metrics."""
     for _, target, job, column, value in _lines(text):
         yield target, job, column, value
 
 
 def counters(text: str) -> dict[tuple[str, str, str | None], dict[str, Any]]:
-    """What each counter of Lustre says: (component, target, job) to column to value."""
+    """Map (component, target, job) of each Lustre counter to its values by column."""
     found: dict[tuple[str, str, str | None], dict[str, Any]] = {}
     for component, target, job, column, value in _lines(text):
         own = found.setdefault((component, target, job), {})

@@ -1,6 +1,6 @@
-"""DFTracer's traces, read line by line with the standard library: what each module moved and called.
+"""Bytes and calls of each module in DFTracer traces, read line by line with the standard library.
 
-Whatever could make the answer wrong is `Damaged`: no reader may take such a trace for sound.
+Whatever may falsify the totals raises `Damaged`: no reader may accept such a trace as valid.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _EVENTS, _SAYINGS, _PASSED_OVER = ("X", "1"), ("M", "4"), ("C", "2", "i", "I")
 _NAMING = ("FH", "HH", "SH")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 _MOST_BYTES = 1 << 60
-#: brackets within brackets that a line may have before what lies in them is left out
+#: Maximum depth of brackets in a line; deeper contents are dropped.
 _DEPTH = 50
 
 Event = dict[str, Any]
 
 
 class Damaged(Exception):
-    """A line is not as DFTracer writes it, or what it tells is not enough."""
+    """A line does not follow the format of DFTracer, or lacks information."""
 
 
 @dataclass
 class Totals:
-    """Bytes by (module, direction, whether nested), calls by (module, name), and processes and files that are known."""
+    """Bytes by (module, direction, is nested), calls by (module, name), and known processes and files."""
 
     moved: Counter[tuple[str, str, bool]] = field(default_factory=Counter)
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -45,7 +45,7 @@ class Totals:
 
 @dataclass
 class _Said:
-    """What hashes stand for: files by input, and hosts."""
+    """Known hashes: files by input, and hosts."""
 
     files: dict[Path, dict[str, set[str]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(set)))
     hosts: set[str] = field(default_factory=set)
@@ -61,7 +61,7 @@ class _Said:
 
 
 def totals(paths: Iterable[Path]) -> Totals:
-    """Read the files of a run; doubled events count once, and calls within calls of an outer layer are nested.
+    """Read the files of a run; duplicate events count once, and calls within calls of an outer layer are nested.
 
     Raises Damaged.
     """
@@ -116,7 +116,7 @@ def _single(pairs: list[tuple[str, Any]]) -> Event:
 
 
 def _shallow(text: str) -> str:
-    """Leave out what lies within too many brackets: the standard library cannot read it."""
+    """Drop the contents of brackets beyond the maximum depth, which the standard library cannot parse."""
     if text.count("[") + text.count("{") < _DEPTH:
         return text
     kept, depth, is_text, is_escaped = [], 0, False, False
@@ -133,7 +133,7 @@ def _shallow(text: str) -> str:
 
 
 def _require(event: Event, args: Event) -> None:
-    """Raise Damaged where anything that is read of a line is of another kind than DFTracer writes."""
+    """Raise Damaged if a used field of a line has another type than DFTracer writes."""
     phase = str(event.get("ph"))
     if phase in _PASSED_OVER:
         return
@@ -173,7 +173,7 @@ def _hear(event: Event, args: Event, path: Path, said: _Said) -> None:
 
 
 def _require_hosts(events: list[tuple[Path, Event]], said: _Said) -> None:
-    """Raise Damaged where a process has no host, and others have."""
+    """Raise Damaged if only some processes have a host."""
     told = [event["args"] for _, event in events]
     if any("hhash" in args or "hostname" in args for args in told) and not all(
         "hostname" in args or str(args.get("hhash")) in said.hosts for args in told
@@ -194,7 +194,7 @@ def _count(events: list[tuple[Path, Event]], said: _Said, found: Totals) -> None
             args = event["args"]
             direction = "read" if event["name"] in _READS else "write" if event["name"] in _WRITES else None
             if event["cat"] not in _LAYERS:
-                # a function of the program's own counts if it is called as they are, and says how many bytes
+                # A function of the program counts if it has the name of a read or write and a number of bytes.
                 if direction and ("ret" in args or "size" in args):
                     found.calls["APP", event["name"]] += 1
                     found.moved["APP", direction, False] += _own_bytes(args)
@@ -229,7 +229,7 @@ def _own_bytes(args: Event) -> int:
 
 
 def _is_nested(event: Event, outer: list[Event]) -> bool:
-    """Return whether a call that moves bytes lies within one of an outer layer that says its own."""
+    """Return whether a call that moves bytes lies within a call of an outer layer with a known size."""
     first, last = int(event["ts"]), int(event["ts"]) + int(event["dur"])
     return event["cat"] == "POSIX" and any(
         int(other["ts"]) <= first < int(other["ts"]) + int(other["dur"]) >= last for other in outer

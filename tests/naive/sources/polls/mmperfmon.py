@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.warehouse.sources.polls.mmperfmon`: query by query, cell by cell."""
+"""Naive implementation of `iosig.warehouse.sources.polls.mmperfmon`: query by query, cell by cell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES = {
 
 
 def moved(text: str) -> Iterator[tuple[str, str, str, float | None]]:
-    """Yield what each cell says: the key without its metric, read or write, the time as it stands there, bytes."""
+    """Yield the key without its metric, the direction, the unparsed time and the bytes of each cell."""
     for query in re.split(r"(?m)^\s*Legend:\s*$", text)[1:]:
         keys: list[str] = []
         place, width = 0, 0

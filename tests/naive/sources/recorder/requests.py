@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.warehouse.sources.recorder.requests`: one call at a time, one state for each file."""
+"""Naive implementation of `iosig.warehouse.sources.recorder.requests`: call by call, with a state per file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OPENS = {"open", "open64", "creat", "fopen"}
 
 @dataclass
 class Call:
-    """One traced call."""
+    """A traced call."""
 
     rank: int
     level: int
@@ -23,7 +23,7 @@ class Call:
 
 @dataclass
 class Request:
-    """What a read or write asks for; None where it cannot be told."""
+    """Requested range of a read or write; None if unknown."""
 
     rank: int
     module: str
@@ -36,7 +36,7 @@ class Request:
 
 
 class File:
-    """What one process knows of a POSIX file of one name."""
+    """State of a POSIX file of one name in a process."""
 
     def __init__(self) -> None:
         self.place: int | None = None
@@ -48,7 +48,7 @@ class File:
 
 
 class Handle:
-    """What one process knows of an MPI file."""
+    """State of an MPI file in a process."""
 
     def __init__(self) -> None:
         self.path: str | None = None
@@ -58,7 +58,7 @@ class Handle:
 
 
 class Process:
-    """One rank, call by call."""
+    """State of a rank, updated call by call."""
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
@@ -105,7 +105,7 @@ class Process:
 
     @staticmethod
     def _moves(file: File, route: str) -> bool:
-        """Whether the pointer can be followed through a step by this route; else it is lost."""
+        """Return whether the file pointer remains known after a step by this route."""
         strays = file.route not in ("", route)
         file.route = route
         if strays or file.holders + file.lost_holders > 1:
@@ -188,7 +188,7 @@ class Process:
 
 
 def requests(calls: Iterable[Call], posix: Iterable[str], mpi: Iterable[str]) -> list[Request]:
-    """Return the requests of calls in order; `posix` and `mpi` name the functions of files."""
+    """Return the requests of calls in order; `posix` and `mpi` name the functions that access files."""
     of_posix, of_mpi = set(posix), set(mpi)
     found: list[Request] = []
     process: Process | None = None

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.warehouse.sources.recorder.signatures.outer`: call by call, with a stack."""
+"""Naive implementation of `iosig.warehouse.sources.recorder.signatures.outer`: call by call, with a stack."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Call = tuple[int, str, str, str]
 
 
 def outer(calls: Iterable[Call]) -> list[int]:
-    """Return the places of the calls (level, module, function, arguments) that the program made itself."""
+    """Return the places of the outermost calls (level, module, function, arguments), which the program itself made."""
     found: list[int] = []
     open_calls: list[tuple[int, bool]] = []
     for place, (level, module, _, _) in enumerate(calls):
@@ -23,7 +23,7 @@ def outer(calls: Iterable[Call]) -> list[int]:
 
 
 def signed(calls: Iterable[Call]) -> tuple[list[Call], list[int]]:
-    """Return the distinct calls in the order in which they come, and which of them each call is."""
+    """Return the distinct calls in order of first occurrence, and the index of each call among the distinct calls."""
     known: dict[Call, int] = {}
     order = [known.setdefault(call, len(known)) for call in calls]
     return list(known), order

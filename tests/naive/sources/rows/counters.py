@@ -1,4 +1,4 @@
-"""The naive twins of `iosig.warehouse.sources.rows.counters`: walk the readings one by one."""
+"""Naive implementations of `iosig.warehouse.sources.rows.counters`: reading by reading."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def polled(values: Sequence[int]) -> list[str | None]:
-    """Flags of one server's counter."""
+    """Flags of the counter of a server."""
     flags: list[str | None] = []
     fell_from: float = math.inf
     fell_to = 0
@@ -25,7 +25,7 @@ def polled(values: Sequence[int]) -> list[str | None]:
 
 
 def segments(values: Sequence[float]) -> list[list[float]]:
-    """Readings up to each reset: a fall below all readings before."""
+    """Readings up to each reset, which is a value below all previous readings."""
     parts: list[list[float]] = []
     for value in values:
         if not parts or value < min(parts[-1]):
@@ -35,7 +35,7 @@ def segments(values: Sequence[float]) -> list[list[float]]:
 
 
 def confirmed(values: Sequence[float]) -> list[tuple[float, str | None]]:
-    """Confirmed rise and flag of each reading of a counter that can take bytes back."""
+    """Confirmed increase and flag of each reading of a counter that may decrease."""
     found: list[tuple[float, str | None]] = []
     for number, part in enumerate(segments(values)):
         for index, value in enumerate(part):

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.warehouse.sources.rows.delimited.split_lines`: a loop over lines, with the csv module."""
+"""Naive implementation of `iosig.warehouse.sources.rows.delimited.split_lines`: line by line, with the csv module."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iosig.warehouse.sources.rows.rejects import Refused, Sifted, build_reject_f
 
 
 def split_lines(lines: pl.DataFrame, header: Header, columns: Mapping[str, str], **_: object) -> Sifted:
-    """Split each line by itself."""
+    """Split each line separately."""
     rows: list[tuple[object, ...]] = []
     refused: list[Refused] = []
     width = len(header.names)

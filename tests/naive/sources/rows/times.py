@@ -1,4 +1,4 @@
-"""The obvious twin of `job_times.parse` for local times: one time at a time, through zoneinfo."""
+"""Naive implementation of `job_times.parse` for local times: time by time, through zoneinfo."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 
 def to_utc(local: datetime, zone: str) -> datetime | Literal["twice", "never"]:
-    """Return the UTC instant of a naive local time, or that the clock shows it twice or never."""
+    """Return the UTC instant of a naive local time, or whether the local clock shows it twice or never."""
     readings = {local.replace(tzinfo=ZoneInfo(zone), fold=fold).astimezone(UTC) for fold in (0, 1)}
     real = {instant for instant in readings if instant.astimezone(ZoneInfo(zone)).replace(tzinfo=None) == local}
     if len(real) == 2:

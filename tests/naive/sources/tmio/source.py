@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.warehouse.sources.tmio.requests`: one request at a time."""
+"""Naive implementation of `iosig.warehouse.sources.tmio.requests`: request by request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def requests(phases: Iterable[tuple[float, float, float]]) -> tuple[list[tuple[float, float, float | None]], int]:
-    """Return (start, end, bytes) of the good ones of (rate, start, end), and how many are refused."""
+    """Return (start, end, bytes) of the valid rows of (rate, start, end), and the number of rejected rows."""
     good: list[tuple[float, float, float | None]] = []
     refused = 0
     for rate, start, end in phases:
