@@ -26,7 +26,7 @@ class Run:
 
 
 def belonging(polls: Sequence[Poll], run: Run) -> list[Poll]:
-    """Return the polls whose right edge lies in [started_at, ended_at + interval)."""
+    """Return the polls with a right edge in [started_at, ended_at + interval)."""
     assert run.ended_at is not None
     return [poll for poll in polls if run.started_at <= poll.polled_at < run.ended_at + poll.interval]
 

@@ -43,12 +43,12 @@ class Shape:
 
 
 def labelled(name: str, count: int, pattern: str = "{}") -> Layer:
-    """Return a layer whose node labels contain their numbers."""
+    """Return a layer with numbers in the labels of its nodes."""
     return Layer(name, pl.Series([pattern.format(number) for number in range(count)], dtype=pl.String))
 
 
 def grouped(name: str, count: int, size: int) -> Layer:
-    """Return a layer of `count` nodes, each of which groups `size` members."""
+    """Return a layer of `count` nodes that group `size` members each."""
     labels = [f"{number * size}-{(number + 1) * size - 1}" for number in range(count)]
     return Layer(name, pl.Series(labels), group_size=size, member_count=count * size)
 

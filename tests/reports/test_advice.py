@@ -203,7 +203,7 @@ def test_remarks_wrap_at_words_without_overlap(count: int) -> None:
 
 @pytest.mark.parametrize(("contended_bytes", "panel_count"), [(134e3, 1), (39e6, 1), (41e6, 2), (20e9, 2)])
 def test_negligible_contention_has_no_delay_panel(contended_bytes: float, panel_count: int) -> None:
-    # The application moves 40 GB, of which a thousandth is 40 MB.
+    # The application moves 40 GB; a thousandth is 40 MB.
     one = filesystem(best_delay_s=0.0)
     few = replace(
         one, contended_bytes=np.full(len(DELAYS), contended_bytes), low_contended_bytes=0.0, high_contended_bytes=0.0

@@ -19,7 +19,7 @@ HUGE = np.finfo(np.float64).max
 
 
 def simulate_polls(bursts: Sequence[Burst], duration_s: float, interval_s: float = 2.0, phase_s: float = 0.0) -> Reals:
-    """Simulate polls of bursts: mean rates of steps, the first of which starts phase_s before the run."""
+    """Simulate polls of bursts: mean rates of steps; the first step starts phase_s before the run."""
     edges = np.arange(int(np.ceil((duration_s + phase_s) / interval_s - 1e-9)) + 1) * interval_s - phase_s
     total = np.zeros(len(edges))
     for begin, end, rate in bursts:

@@ -56,7 +56,7 @@ class _Walk:
         return next(self.left.setdefault((number, place), iter(values(vector, self.rank))))
 
     def body(self, nodes: Sequence[Node], number: int) -> Iterator[tuple[int, Call, str]]:
-        """Yield the calls of a body whose first node has this number."""
+        """Yield the calls of a body, given the number of its first node."""
         for node in nodes:
             if isinstance(node, Loop):
                 for _ in range(self.next(number, 0, node.counts)):

@@ -19,7 +19,7 @@ _UNKNOWN = ("???", "MPI_FILE_NULL", "MPI_FILE_UNKNOWN", "")
 
 @dataclass
 class File:
-    """Accesses to all files whose names differ only in numbers."""
+    """Accesses to all files with names that differ only in numbers."""
 
     paths: set[str] = field(default_factory=set)
     ranks: set[int] = field(default_factory=set)

@@ -19,7 +19,7 @@ BEHIND_LEAST = 1 << 15
 
 
 def network(times: Sequence[float], source: Sequence[int] | None = None, window_count: int = 4) -> Network:
-    """Return a network whose transfers occur at even intervals in all its windows."""
+    """Return a network with transfers at even intervals in all its windows."""
     count = len(times)
     ranks, hosts = (Layer(name, pl.Series([str(node) for node in range(3)])) for name in ("rank", "host"))
     counting = EdgeCounter((ranks, hosts), ("service_time",), window_edges(0.0, max(count, 1), window_count))

@@ -29,7 +29,7 @@ def site(folder: Path) -> str:
     empty = dict.fromkeys(("account", "partition", "state"), "") | dict.fromkeys(("node_count", "task_count"), 2)
     runs = pl.DataFrame([row | empty | {"submitted_at": NOON, "duration_s": 1.0}])
     of_io = {"filesystem": EVIL, "direction": "write", "application_id": EVIL, "estimate_source": "attributed"}
-    # and bytes of a trace whose file system is unknown
+    # and bytes of a trace with an unknown file system
     traced = of_io | {"filesystem": None, "application_id": None, "estimate_source": "traced"}
     every = pl.DataFrame([of_io, traced])
     io = runs.select("cluster", "job_id", "started_at").join(every, how="cross")

@@ -40,7 +40,7 @@ def signature(begun_s: float, volume: float) -> Signature:
 
 
 def seen(truth: dict[tuple[int, int], float], traffic: Reals | None = None) -> SiteTraffic:
-    """Return three jobs of two applications, some of which moved bytes in some minutes."""
+    """Return three jobs of two applications with transfers in some minutes."""
     moved = np.zeros((3, MINUTES))
     for place, volume in truth.items():
         moved[place] = volume

@@ -22,7 +22,7 @@ DAY_S = 86_400.0
 
 @pytest.fixture(scope="module")
 def site() -> History:
-    """A site of half a day, of which a quarter is held out."""
+    """A site of half a day, with a quarter held out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(history, "PAST_DAYS", 0.25)
         patch.setattr(history, "HELD_OUT_DAYS", 0.25)

@@ -23,7 +23,7 @@ from tests.study_pages import page_of
 
 
 def made_up() -> Results:
-    """Return results whose best plain method is twice as far from the truth as the joint method."""
+    """Return results in which the best plain method is twice as far from the truth as the joint method."""
     rows = []
     for family, level, name in product(FAMILIES, LEVELS, ("ior_a", "n01")):
         told = dict.fromkeys(PLAIN, 0.4) | {

@@ -21,7 +21,7 @@ STEP_S = 10.0
 
 
 def signature() -> Signature:
-    """Return a signature whose bytes are near the start of a run of forty minutes."""
+    """Return a signature of forty minutes with its bytes near the start."""
     rates = np.zeros(2400)
     rates[60:120] = 1e9
     one = np.array([6e10])

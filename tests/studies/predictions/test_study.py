@@ -223,7 +223,7 @@ def told(**columns: list[object]) -> Results:
     return Results(StudyParams(1, 0, 1), full, pl.DataFrame())
 
 
-def test_a_hit_is_a_gap_within_the_interval() -> None:
+def test_hit_is_a_gap_within_the_interval() -> None:
     found = summary.hit_summary(
         told(
             experiment=["bursts", "ends", "moving", "hacc"],

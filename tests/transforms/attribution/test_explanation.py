@@ -45,7 +45,7 @@ def volumes(result: Explanation, count: int) -> list[float]:
     return totals
 
 
-def test_each_run_gets_its_own_bytes() -> None:
+def test_each_run_gets_the_bytes_of_its_bursts() -> None:
     runs = runs_of((10, 200, [(20, 8), (100, 8)]), (0, 150, [(60, 3)]))
     traffic = traffic_of(300, (30, 8), (110, 8), (60, 3), (250, 9))
     result = explain_traffic(traffic, runs, 2.0, NO_BACKGROUND)

@@ -95,7 +95,7 @@ def test_single_run_has_no_phases() -> None:
 
 
 def test_explained_bytes_of_other_runs_contribute_to_phases() -> None:
-    """The burst of the last run is unexplained; those of its application's other runs show its phase."""
+    """The burst of the last run is unexplained; the other runs of its application show its phase."""
     starts = np.append(np.arange(0.0, 1000.0, 100.0), 900.0)
     ends = starts + 90
     application = np.repeat([0, 1], [10, 1])

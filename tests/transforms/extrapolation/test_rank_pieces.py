@@ -10,7 +10,7 @@ from iosig.transforms.traces.progressions import Progression, expand_values
 
 @st.composite
 def rising(draw: st.DrawFn) -> Progression:
-    """Draw a rank list whose strides exceed the extent of the inner dimensions."""
+    """Draw a rank list with strides that exceed the extent of the inner dimensions."""
     dimensions: list[tuple[int, int]] = []
     inner = 0
     for _ in range(draw(st.integers(0, 3))):

@@ -1,4 +1,4 @@
-"""Curve fits of times: each model on its own data, none on noise, and valid histograms."""
+"""Curve fits of times: each model fits its data, noise has no model, and histograms are valid."""
 
 from __future__ import annotations
 

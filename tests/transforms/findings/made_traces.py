@@ -51,7 +51,7 @@ def jobs(process_count: int | None = 4, duration_s: float | None = 100.0) -> pl.
 
 
 def counter_row(module: str, told: Mapping[str, float] | None = None, **more: Any) -> dict[str, Any]:
-    """Return a row of a complete module whose bytes count."""
+    """Return a row of a complete module with counted bytes."""
     sound = {"module": module, "outcome": "sound", "is_partial": False, "is_counted": True}
     return sound | {"counters": None if told is None else json.dumps(told)} | more
 
@@ -62,7 +62,7 @@ def facts(**told: Any) -> pl.DataFrame:
 
 
 def many_facts(told: list[dict[str, Any]]) -> pl.DataFrame:
-    """Return the facts of several runs, whose ids are their numbers; all other facts are unknown."""
+    """Return the facts of several runs, with numbers as ids; all other facts are unknown."""
     none = compute_facts(TraceFrames(jobs(), rows(COUNTERS)), Thresholds())
     known = [none.row(0, named=True) | one | {"trace_id": str(number)} for number, one in enumerate(told)]
     schema = {

@@ -1,4 +1,4 @@
-"""Ranking of findings: by severity, with those of small impact as notes."""
+"""Findings are ranked by severity, and findings of small impact are notes."""
 
 from __future__ import annotations
 

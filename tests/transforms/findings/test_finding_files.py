@@ -1,4 +1,4 @@
-"""Files of a finding: those with the largest share of the metric of its rule, by requests if these are complete."""
+"""Files of a finding have the largest shares of its metric, by requests if these are complete."""
 
 from __future__ import annotations
 

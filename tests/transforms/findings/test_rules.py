@@ -1,4 +1,4 @@
-"""Rules: each applies to its own facts, and not if one fact is slightly below its threshold."""
+"""Each rule applies to its facts, and not if a fact is slightly below its threshold."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def find_needs(rule: str, direction: str | None) -> set[str]:
 
 @pytest.fixture(scope="module")
 def outcomes() -> dict[tuple[Any, ...], str]:
-    """Outcomes of each rule for its own facts and for slightly changed ones, evaluated together."""
+    """Outcomes of each rule for its facts and for slightly changed facts, evaluated together."""
     variants: dict[tuple[Any, ...], dict[str, Any]] = {}
     for case, (fires, changes) in CASES.items():
         variants[(*case, "fires")] = fires

@@ -1,4 +1,4 @@
-"""Thresholds that follow Drishti equal those of Drishti."""
+"""Thresholds that follow Drishti have the values of Drishti."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DRISHTI = {
 }
 
 
-def test_thresholds_equal_those_of_drishti() -> None:
+def test_thresholds_equal_the_values_of_drishti() -> None:
     thresholds = Thresholds()
     assert {name: getattr(thresholds, name) for name in _DRISHTI} == _DRISHTI
 

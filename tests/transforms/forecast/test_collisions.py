@@ -36,11 +36,11 @@ def test_overlap_matches_sum_over_pairs_of_jobs() -> None:
     assert (np.diff(result.overlap_bytes) <= 0).all()
 
 
-def test_short_overlap_is_left_out() -> None:
+def test_short_overlap_is_omitted() -> None:
     active = np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5]])
     for min_overlap_s, count in ((2.0, 1), (3.0, 0)):
         assert len(find_collisions(active, active, np.array([0, 1]), 10.0, 3, min_overlap_s).interval) == count
 
 
-def test_no_collisions_without_jobs() -> None:
+def test_empty_input_has_no_collisions() -> None:
     assert len(find_collisions(np.zeros((0, 4)), np.zeros((0, 4)), np.zeros(0, np.int64), 1.0, 2, 0.0).first) == 0

@@ -47,7 +47,7 @@ def test_forecast_without_jobs_is_unknown_traffic() -> None:
     assert result.applications_bytes_per_s.shape == (0, 6)
 
 
-def test_batches_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_result_is_independent_of_the_batch_size(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = forecast(BURSTS, JOBS, APPLICATIONS, CONSTANT, (2.0, 0.0), params=EXACT_PARAMS)
     monkeypatch.setattr("iosig.transforms.forecast.forecasting._MAX_BATCH_SIZE", 1)
     parts = forecast(BURSTS, JOBS, APPLICATIONS, CONSTANT, (2.0, 0.0), params=EXACT_PARAMS)

@@ -48,7 +48,7 @@ def test_volumes_match_the_truth_of_each_run() -> None:
     assert (result >= 0).all()
 
 
-def test_no_volume_outside_of_runs() -> None:
+def test_fit_attributes_no_volume_outside_of_runs() -> None:
     shared = site().shared
     given = fit_traffic(shared, ALL, LEAST)
     assert (given.step + 1 > shared.start_estimate[given.run]).all()

@@ -117,7 +117,7 @@ def test_window_length_is_no_period() -> None:
     assert detect(cosines({3: 9.0}), DftParams(min_cycle_count=4)).outcome[0] == "aperiodic"
 
 
-def test_confidence_of_the_papers_example_at_two_tolerances() -> None:
+def test_confidence_matches_the_example_of_the_paper_at_two_tolerances() -> None:
     """Section II-C: 7,817 samples; 60.5 %, and 62.5 % once the harmonic is a candidate and excluded from the sums."""
     others = dict.fromkeys([11, 13, 17, 19, 23, 29, 31, 37, 41, 43], 0.3)
     signal = cosines({7: 1.0, 14: 0.762, **others}, 7817)

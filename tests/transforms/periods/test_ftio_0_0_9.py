@@ -191,7 +191,7 @@ def test_ftio_reports_white_noise_as_periodic() -> None:
     random = np.random.default_rng(0).standard_normal((600, 1000))
     result = detect_in_samples(EvenSignals(random, np.ones(600), np.zeros(600)))
     assert result.is_periodic.sum() == 349
-    # In two draws the result is the Nyquist bin, whose amplitude counts once.
+    # In two draws the result is the Nyquist bin; its amplitude counts once.
     assert result.frequency_hz[[47, 343]].tolist() == [0.5, 0.5]
 
 

@@ -138,7 +138,7 @@ def make_detections(period_s: list[float], confidence: list[float], result: Cand
     )
 
 
-def test_refined_confidence_of_the_papers_example() -> None:
+def test_refined_confidence_matches_the_example_of_the_paper() -> None:
     """Section II-C: 111.67 s at 62.5 %, five candidates of 104.8 s at 99.58 %, give 97.6 % and 86.5 %."""
     deviation = (1 - 0.9958) * 104.8
     five = 104.8 + deviation * np.sqrt(5 / 4) * np.array([1, 1, -1, -1, 0])

@@ -205,7 +205,7 @@ def test_state_after_change_derives_from_values_since(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DETECTOR_NAMES)
-def test_missing_predictions_only_count(name: str) -> None:
+def test_missing_predictions_are_only_counted(name: str) -> None:
     periods = run([5], 0.05, 0.05, 2.0, at=10)
     plain, gappy = create_detector(name), create_detector(name)
     expected = changes(plain, periods)

@@ -181,7 +181,7 @@ def test_deep_and_long_loops_are_rejected() -> None:
 
 
 def is_valid(trace: CompressedTrace) -> bool:
-    """Check by expansion that shares partition the classes and that there is one value per execution."""
+    """Check by expansion that shares partition the classes and that each execution has a value."""
 
     def fits(vector: Vector, executions: dict[int, int]) -> bool:
         ranks = [rank for share in vector for rank in share.ranks.values().tolist()]

@@ -290,7 +290,7 @@ def test_size_of_table_one_is_constant(process_count: int, iterations: int) -> N
 
 @st.composite
 def timed_streams(draw: st.DrawFn) -> list[Ranked]:
-    """Draw streams whose calls have random durations in whole ticks, which may exceed the enclosing call."""
+    """Draw streams of calls with random durations in whole ticks, which may exceed the enclosing call."""
     found = []
     for calls in draw(streams()):
         size = calls.order.size

@@ -53,7 +53,7 @@ def test_blocks_have_the_values_of_their_ranks(data: st.DataObject) -> None:
             rows = [naive.values(vector, rank) for rank in naive.numbers(ranks)]
             assert block.total() == sum(map(sum, rows))
             assert block.totals().tolist() == [sum(column) for column in zip(*rows, strict=True)]
-            # Rows whose deviations cancel are not examined.
+            # Rows with cancelling deviations are not examined.
             assert not block.is_uniform() or all(row == rows[0] for row in rows)
             assert not block.is_constant() or len({value for row in rows for value in row}) == 1
             assert block.least() <= min(map(min, rows))

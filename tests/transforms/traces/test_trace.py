@@ -1,4 +1,4 @@
-"""Dataclasses of compressed traces, for programs whose calls are known."""
+"""Dataclasses of compressed traces, for programs with known calls."""
 
 from __future__ import annotations
 

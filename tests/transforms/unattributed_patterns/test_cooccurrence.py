@@ -28,7 +28,7 @@ def spread(count: int, seed: int = 1) -> Reals:
     return np.sort(np.random.default_rng(seed).uniform(0, COUNT - 20, count))
 
 
-def test_pattern_in_every_run_of_an_application_is_named() -> None:
+def test_pattern_in_every_run_of_an_application_is_attributed() -> None:
     at = spread(9)
     own = [(1, start - 20, start + 40) for start in at]
     other = [(0, start, start + 500) for start in spread(8, 2)]
@@ -70,7 +70,7 @@ def test_p_value_of_independent_appearances_is_binomial_tail() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_random_runs_are_not_named(seed: int) -> None:
+def test_pattern_is_not_attributed_to_random_runs(seed: int) -> None:
     rng = np.random.default_rng(seed)
     at = spread(10, seed)
     starts = rng.uniform(0, COUNT, 200)

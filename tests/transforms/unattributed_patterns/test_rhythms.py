@@ -18,7 +18,7 @@ STEP_S = 5.0
 
 
 def draw_bursts(period: float, seed: int, seen: float = 0.5) -> tuple[Ints, Ints]:
-    """Start steps and runs of periodic bursts in ten runs, of which the share `seen` is observed."""
+    """Start steps and runs of periodic bursts in ten runs, with an observed share of `seen`."""
     rng = np.random.default_rng(seed)
     begun, run = [], []
     for number, started in enumerate(np.sort(rng.uniform(0, 100_000, 10)).tolist()):
@@ -45,7 +45,7 @@ def test_period_that_continues_between_runs_is_rejected() -> None:
     assert estimate_period(first, run, STEP_S) is None
 
 
-def test_two_runs_are_too_few() -> None:
+def test_two_runs_have_no_rhythm() -> None:
     first, run = draw_bursts(60.0, 5, 1.0)
     assert estimate_period(first[run < 2], run[run < 2], STEP_S) is None
 

@@ -19,7 +19,7 @@ def make_search(left: Reals, runs: Runs = NO_RUNS, whole: Reals | None = None) -
 
 def test_cluster_is_split_into_train_owned_bursts_and_rest() -> None:
     due = np.arange(90, COUNT - 100, 180)
-    # an application whose runs begin with such a burst, and irregular bursts
+    # An application with such a burst at the start of each run, and irregular bursts.
     started = np.arange(500.0, COUNT - 600, 2000.0)
     rest = np.sort(np.random.default_rng(5).choice(np.arange(1040, COUNT - 100, 360), 8, replace=False)) + 75
     left = traffic()

@@ -28,7 +28,7 @@ def search(first: Ints, runs: Runs = NO_RUNS, residual: Reals = BUSY) -> Train |
 
 
 def draw_train(period: float, seen: float, seed: int, wander: float = 0.006) -> Ints:
-    """Start steps of the observed share of a train whose phase drifts: each delay shifts all later bursts."""
+    """Start steps of the observed share of a train with a drifting phase: each delay shifts all later bursts."""
     rng = np.random.default_rng(seed)
     at = np.cumsum(period * rng.normal(1.0, wander, int(0.95 * COUNT / period)))
     return np.rint(at[rng.random(len(at)) < seen]).astype(np.int64)

@@ -69,7 +69,7 @@ def test_unmeasured_samples_and_silence_are_no_bursts() -> None:
 
 
 def test_burst_widths_are_independent_of_the_batch() -> None:
-    """Longer signals in the batch must not change the parts whose phases are compared."""
+    """Longer signals in the batch must not change the parts used to compare phases."""
     drawn, period = np.random.default_rng(5), 30.0
     places = np.arange(700)
     wandering = [
