@@ -18,8 +18,7 @@ def chosen_width(
 ) -> float:
     """Width of the finest cells for a window: at most `most` cells, and all of them recent enough to be kept.
 
-    `spans` has the start and end of each request. A window may start before the oldest kept cell if this cell contains
-    the first request.
+    `spans` has the start and end of each request. A window may start before the oldest kept cell if no request does.
     """
     first, until = min(left for left, _ in spans), max(right for _, right in spans)
     width = finest_s

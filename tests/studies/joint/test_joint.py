@@ -79,7 +79,7 @@ def test_error_budget_lists_families_where_half_is_unreachable() -> None:
     assert all("heavy seeks (1 of 1)" in cell for cell in found["below"])
 
 
-def test_error_budget_is_evaluated_per_site() -> None:
+def test_distances_and_error_budget_are_evaluated_per_site() -> None:
     one = made_up()
     # On another site, known gaps leave less than half of the plain distance; the published distance is a third of it.
     nearer = pl.when(way=PACED).then(0.9).when(way=CHOSEN).then(1.0 - 0.4 / 3).otherwise("correlation")

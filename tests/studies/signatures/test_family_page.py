@@ -86,7 +86,7 @@ def test_real_pieces_are_evaluated_separately(shared_data: Path) -> None:
     assert {piece.queries[0][1] for piece in real} == set(map(float, range(8)))
 
 
-def test_chosen_row_has_the_highest_expected_correlation(results: Results) -> None:
+def test_chosen_row_equals_the_row_of_the_selected_method(results: Results) -> None:
     answers = select_families(results).filter(level="calm", family=FAMILIES[0].name)
     for (_,), own in answers.group_by("application"):
         rows = {row["method"]: row for row in own.iter_rows(named=True)}

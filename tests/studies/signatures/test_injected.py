@@ -63,7 +63,7 @@ def test_injected_runs_keep_all_bytes(contention: Contention) -> None:
     assert drawn == pytest.approx([150e9] * 6, rel=1e-6)
 
 
-def test_background_slows_runs_in_each_kind_of_contention() -> None:
+def test_background_slows_runs_that_share_bandwidth_or_seeks() -> None:
     family = replace(STILL, contention_size=1.2)
     seen, alone = (
         FamilySetting(family, "stormy", (ONE,), is_alone_seen=is_alone).draw(1) for is_alone in (False, True)

@@ -1,3 +1,5 @@
+"""Models of counts over rank counts: exact linear and inverse formulas, ambiguous rounding, and rejected fits."""
+
 from __future__ import annotations
 
 from fractions import Fraction

@@ -1,3 +1,5 @@
+"""Evaluation of a fitted trace at a rank count: times, ranks, numbers, sizes, and counts of successive calls."""
+
 from __future__ import annotations
 
 from collections import Counter

@@ -1,3 +1,5 @@
+"""Extrapolation of whole programs is exact or refused, and reports its models and refusals."""
+
 from __future__ import annotations
 
 from dataclasses import replace

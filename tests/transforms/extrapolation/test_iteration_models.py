@@ -1,3 +1,5 @@
+"""Models of values over loop iterations, at other rank counts and with user-defined families."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

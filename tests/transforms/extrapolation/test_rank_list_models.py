@@ -1,3 +1,5 @@
+"""Models of the rank lists of a class over rank counts."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

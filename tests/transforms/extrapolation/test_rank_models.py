@@ -1,3 +1,5 @@
+"""Models of values over ranks: affine functions, rotations, groups, and single ranks."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

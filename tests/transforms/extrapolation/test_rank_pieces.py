@@ -1,3 +1,5 @@
+"""Rank lists are split into pieces on which group and member numbers are linear."""
+
 from __future__ import annotations
 
 import numpy as np

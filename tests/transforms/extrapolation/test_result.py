@@ -1,3 +1,5 @@
+"""Outcomes of extrapolations, and the models of a fitted trace."""
+
 from __future__ import annotations
 
 from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolate, fit_trace

@@ -1,3 +1,5 @@
+"""Classes of traces at several rank counts are matched, and loops of one iteration are restored."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -190,7 +190,7 @@ def test_too_few_nodes_or_transfers_have_an_outcome() -> None:
     assert whole(network(quiet(8, 3)))["outcome"] == "matched"
 
 
-def test_empty_networks_have_rows_and_unknown_values_no_nodes() -> None:
+def test_empty_networks_and_unknown_values_have_no_active_nodes() -> None:
     layers = (Layer("rank", pl.Series("label", ["0"])), Layer("host", pl.Series("label", ["a"])))
     rows = classify_patterns(EdgeCounter(layers, ("latency",), window_edges(0.0, 1.0, 2)).result())
     assert rows.schema == PATTERN_ROWS

@@ -1,3 +1,5 @@
+"""Signals of runs: grids with steps of powers of ten, and the choice of the finest complete measurement."""
+
 from __future__ import annotations
 
 from typing import Any

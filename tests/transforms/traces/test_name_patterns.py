@@ -81,7 +81,7 @@ def test_padded_numbers_are_separate_patterns() -> None:
     )
 
 
-def test_names_with_different_increments_share_a_pattern() -> None:
+def test_names_with_different_increments_are_counted_exactly() -> None:
     ranks = Progression(0, (1,), (3,))
     values = (Share(ranks, (make_row(0, 10, 10),), make_row(5, 5, 6)),)
     # 5, 5 15 25, 6 16 26
