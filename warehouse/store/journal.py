@@ -221,12 +221,11 @@ class Journal:
 
     def evaluations_after(self, followed_id: str, last: Mapping[str, int]) -> list[dict[str, Any]]:
         """Return an input's rows after the given evaluation number of each direction (default 0), in order."""
-        query = f"select {_NAMES} from predictions where followed_id = ? and evaluation > ? order by sequence"
-        least = min(last.values(), default=0)
+        is_later = "evaluation > coalesce(json_extract(?, '$.' || direction), 0)"
+        query = f"select {_NAMES} from predictions where followed_id = ? and {is_later} order by sequence"
         with _refusing(self.path):
-            found = self._connection.execute(query, (self._kept_id(followed_id), least)).fetchall()
-        rows = [row | {"followed_id": followed_id} for row in _loaded(found, self.path).to_dicts()]
-        return [row for row in rows if row["evaluation"] > last.get(row["direction"], 0)]
+            rows = self._connection.execute(query, (self._kept_id(followed_id), json.dumps(dict(last)))).fetchall()
+        return [row | {"followed_id": followed_id} for row in _loaded(rows, self.path).to_dicts()]
 
     # ---- reading and landing
 

@@ -61,6 +61,18 @@ def filled(path: Path, count: int, followed_id: str = A) -> Journal:
 # ---- rows and states
 
 
+def test_later_evaluations_include_directions_without_earlier_ones(path: Path) -> None:
+    rows = [prediction(number, A, direction=direction) for number in (1, 2, 3) for direction in ("read", "write")]
+    with Journal(path) as journal:
+        journal.follow(A)
+        journal.commit(rows, [])
+        later = journal.evaluations_after(A, {"write": 2})
+        assert [(row["direction"], row["evaluation"]) for row in later] == [
+            ("read", 1), ("read", 2), ("read", 3), ("write", 3)
+        ]  # fmt: skip
+        assert journal.evaluations_after(A, {}) == rows
+
+
 def test_rows_and_states_are_read_in_order_of_commits(path: Path) -> None:
     rows = [prediction(1, A), job_prediction(1, events="gap,resumed"), prediction(2, A, is_final=True, period_s=None)]
     with Journal(path) as journal:
