@@ -234,7 +234,7 @@ class Texts:
     def say(self, name: str, line: str) -> None:
         """Run a command line and keep its exit code, its output, and the files that it wrote into the folder."""
         before = _stamps(self.into)
-        arguments = [self._filled(word) for word in shlex.split(line)]
+        arguments = [self._fill_placeholders(word) for word in shlex.split(line)]
         if self.warehouse is not None and "--warehouse" not in line and not line.startswith("demo "):
             arguments = ["--warehouse", str(self.warehouse), *arguments]
         ended = self.program.run(arguments)
@@ -247,7 +247,7 @@ class Texts:
                 parts.append(f"\n{path.name}:\n{_text(path.read_bytes())}\n")
         self.found.setdefault(name, []).append("".join(parts))
 
-    def _filled(self, word: str) -> str:
+    def _fill_placeholders(self, word: str) -> str:
         places = {"data": self.program.data, "into": self.into, "settings": self.program.settings}
         for name, path in places.items():
             word = word.replace(f"{{{name}}}", str(path))
@@ -264,7 +264,7 @@ class Texts:
         listed: list[dict[str, Any]] = told["releases"] if isinstance(told, dict) else told
         return listed
 
-    def known(self) -> Callable[[str], str]:
+    def make_replacement(self) -> Callable[[str], str]:
         """Return the function that replaces this run's paths and ids in a text."""
         places = {
             str(self.program.scratch): "<scratch>",
@@ -275,7 +275,7 @@ class Texts:
 
     def write(self, folder: Path) -> None:
         """Write the texts as files of their names."""
-        replaced = self.known()
+        replaced = self.make_replacement()
         for name, parts in self.found.items():
             (folder / f"{name}.txt").write_text(replaced("\n".join(parts)), encoding="utf-8")
 
@@ -307,13 +307,13 @@ def replacing(places: Mapping[str, str], releases: Sequence[Mapping[str, Any]]) 
         patterns[rf"{day}[T ]{clock}[\d.]*(?:Z|\+00:00)?"] = f"<created {number}>"
     either = re.compile("|".join(re.escape(old) for old in sorted(exact, key=len, reverse=True)) or r"(?!)")
 
-    def replaced(text: str) -> str:
+    def replace_all(text: str) -> str:
         text = either.sub(lambda match: exact[match.group()], text)
         for pattern, new in patterns.items():
             text = re.sub(pattern, lambda _, new=new: new, text)  # type: ignore[misc]
         return text
 
-    return replaced
+    return replace_all
 
 
 def take_night(program: Program, name: str, target: Path) -> dict[str, float]:

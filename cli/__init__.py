@@ -13,7 +13,7 @@
 - `documents` (`schemas`): Documents of commands without an answer, and the JSON Schema of all documents.
 - `export`: `iosig export`.
 - `extrapolate`: `iosig extrapolate`.
-- `fitting` (`fitted`): Fitting a table to the terminal's width.
+- `fitting` (`fit_table`): Fitting a table to the terminal's width.
 - `forecast`: `iosig forecast`.
 - `forget`: `iosig forget`.
 - `figures`: The pictures of `docs/pictures.md`, made from the demo by that page's own commands.
@@ -32,7 +32,7 @@
 - `predict`: `iosig predict`.
 - `printing` (`show`, `show_records`, `show_json`, `say`, `bytes_text`, `progress_bar`): Output and progress.
 - `query`: `iosig sql`.
-- `query_limits` (`limited_memory`, `batches`): Limits of one query: memory, bytes per row, columns.
+- `query_limits` (`limit_memory`, `batches`): Limits of one query: memory, bytes per row, columns.
 - `reference`: The reference pages under `docs/`, generated from what they describe.
 - `releases`: `iosig releases`, `iosig rollback` and `iosig diff`.
 - `replay`: `iosig replay`.

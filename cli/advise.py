@@ -15,8 +15,8 @@ from iosig.cli.options import (
     Warehouse,
     answer_options,
     application_argument,
-    chosen_release,
     draw_into,
+    select_release,
 )
 from iosig.cli.windows import read_instant
 from iosig.warehouse.store.store import Store
@@ -142,7 +142,7 @@ def _signatures(store: Store, feed_path: Path | None, release_id: str | None) ->
     from iosig.warehouse.errors import UsageError
 
     if feed_path is None:
-        release = chosen_release(store, release_id)
+        release = select_release(store, release_id)
         return ReleaseSignatures(store, release), release.release_id
     if release_id is not None:
         raise UsageError("A feed is of one release: give --signatures or --release, not both.")

@@ -49,7 +49,7 @@ def backfill_command(
 
     To resume an interrupted backfill, run the same command again. `iosig diff` shows what changed.
     """
-    from iosig.cli.printing import say, show_json, steps_told
+    from iosig.cli.printing import report_steps, say, show_json
     from iosig.flows.backfill import backfill, day_ranges, run_days_inline
     from iosig.flows.notifications import telling
 
@@ -59,7 +59,7 @@ def backfill_command(
     day_count = (last - first).days + 1 if is_one else day_count
     count = len(day_ranges(first, last, max(1, day_count)))
     ended: list[DayRange] = []
-    with telling(store, settings, lambda text: click.echo(f"iosig: {text}", err=True)), steps_told() as steps:
+    with telling(store, settings, lambda text: click.echo(f"iosig: {text}", err=True)), report_steps() as steps:
         run_days = partial(run_days_inline, store, settings, steps.done, lock_timeout_s, steps.begin)
         for days in backfill(store, settings, first, last, day_count, run_days):
             ended.append(days)

@@ -93,7 +93,7 @@ def _demonstrate(folder: Path, engine: Engine, seed: int, *, is_full: bool, as_j
     if is_full:
         with for_warehouse(store.name):
             show_summary(store, release, settings, is_verbose=True)
-        _show_traces(traced_runs(store, release))
+        _show_traces(select_traced_runs(store, release))
         _show_comparison(compare_classes(store, release, classes_truth(site)))
         _show_signatures(signatures)
         _show_volumes(volumes)
@@ -125,14 +125,14 @@ def _nights(
     releases and the number of real logs that landed.
     """
     from iosig.cli.demo_story import IMPORTED_TO_DRAW
-    from iosig.cli.printing import steps_told
-    from iosig.flows.demo.simulated import days_of, shipped_logs, write_site
+    from iosig.cli.printing import report_steps
+    from iosig.flows.demo.simulated import days_of, find_shipped_logs, write_site
     from iosig.flows.nightly import run_inline
     from iosig.streams.landing import Told, land_paths
 
     days, releases, landed_count = days_of(site), [], 0
-    with steps_told(is_brief=True) as steps:
-        for arrival in land_paths(store, settings, map(str, shipped_logs()), Told()):
+    with report_steps(is_brief=True) as steps:
+        for arrival in land_paths(store, settings, map(str, find_shipped_logs()), Told()):
             landed_count += arrival.landed is not None
             steps.done(f"land {Path(arrival.name).name}", arrival.row_count, 0.0)
         for day in days:
@@ -153,11 +153,11 @@ def _nights(
 
 def _write_rest(site: Site, exact: Site, statistics: JobStatistics, inbox: Path) -> None:
     """Write the inputs of the last day: a run's trace, and the files of the site with per-job counters."""
-    from iosig.flows.demo.planted import traced_job_id
+    from iosig.flows.demo.planted import find_traced_job_id
     from iosig.flows.demo.simulated import EXACT_FILESYSTEM, write_site, write_statistics
     from iosig.flows.demo.trace import write_trace
 
-    write_trace(site, traced_job_id(site), inbox / "traces")
+    write_trace(site, find_traced_job_id(site), inbox / "traces")
     write_site(exact, inbox / exact.params.cluster, filesystem=EXACT_FILESYSTEM)
     write_statistics(statistics, inbox / exact.params.cluster)
 
@@ -177,7 +177,7 @@ def _show_document(
             classes=compare_classes(store, release, classes_truth(site)).to_dicts(),
             signatures=compare_signatures(store, release, signatures_truth(site)).to_dicts(),
             volumes=compare_volumes(store, release, statistics).to_dicts(),
-            traces=traced_runs(store, release).to_dicts(),
+            traces=select_traced_runs(store, release).to_dicts(),
         )
     )
 
@@ -323,7 +323,7 @@ def compare_volumes(store: Store, release: Release, statistics: JobStatistics) -
     )
 
 
-def traced_runs(store: Store, release: Release) -> pl.DataFrame:
+def select_traced_runs(store: Store, release: Release) -> pl.DataFrame:
     """Return the traced runs with the results of the night.
 
     Columns: application, process_count, duration_s, read_bytes, written_bytes (of the modules that count), bases

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from iosig.cli.printing import bytes_text
-from iosig.flows.demo.planted import CHANGED, CULPRIT, VICTIM, collision, traced_job_id
+from iosig.flows.demo.planted import CHANGED, CULPRIT, VICTIM, collision, find_traced_job_id
 from iosig.flows.demo.simulated import FILESYSTEM
 from iosig.reports.texts import counted, duration_text
 from iosig.warehouse.releases.reading import opened
@@ -89,7 +89,7 @@ def _slowdown(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
 def _trace(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
     from iosig.answers.findings import query as findings
 
-    job_id = traced_job_id(site)
+    job_id = find_traced_job_id(site)
     planted = f"job {job_id} is traced by Darshan: small, misaligned writes"
     ids = connection.sql("select trace_id from trace_jobs where job_id = $job", params={"job": job_id}).fetchall()
     found = [

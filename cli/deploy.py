@@ -82,9 +82,9 @@ def deploy_command(warehouse: Warehouse, work_pool: str | None, printed: str | N
 
 
 def _deploy(warehouse: Warehouse, settings: Settings, work_pool: str, name: str | None) -> None:
-    from iosig.flows.prefect_server import PrefectServer, named_api_url
+    from iosig.flows.prefect_server import PrefectServer, read_api_url
 
-    if not named_api_url():
+    if not read_api_url():
         server = PrefectServer.of(warehouse.store, settings)
         server.require_running()
         os.environ.update(server.client_environment())
@@ -103,11 +103,11 @@ def _deploy(warehouse: Warehouse, settings: Settings, work_pool: str, name: str 
 def _unit(warehouse: Warehouse, settings: Settings, name: str | None) -> str:
     serve = [*_iosig(warehouse), "serve", *(["--name", name] if name else [])]
     # systemd's own quoting: what it would expand is doubled
-    command = " ".join(f'"{part}"' if set(part) & set(" '\t;") else part for part in map(_escaped, serve))
+    command = " ".join(f'"{part}"' if set(part) & set(" '\t;") else part for part in map(_escape_unit_text, serve))
     return _UNIT.format(
         command=command,
         user=_owner(warehouse.store),
-        warehouse=_escaped(warehouse.store.address),
+        warehouse=_escape_unit_text(warehouse.store.address),
         # a sendmail that puts mail into a queue of its own group cannot do so without new privileges
         no_new_privileges="no" if settings.alerts.mail_to else "yes",
     )
@@ -125,7 +125,7 @@ def _owner(store: Store) -> str:
         return str(user_id)
 
 
-def _escaped(text: str) -> str:
+def _escape_unit_text(text: str) -> str:
     if "\n" in text:
         raise UsageError("A path with a line break cannot be written into a unit.")
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")

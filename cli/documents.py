@@ -510,22 +510,24 @@ class _Generator(GenerateJsonSchema):
 
 def _schema(model: type[Document]) -> dict[str, Any]:
     schema = model.model_json_schema(schema_generator=_Generator)
-    found: dict[str, Any] = _inlined(schema, schema.pop("$defs", {}))
+    found: dict[str, Any] = _inline_references(schema, schema.pop("$defs", {}))
     found["properties"]["format"]["description"] = "name and version of the document"
     return found | {"required": ["format", *found["required"]]}
 
 
-def _inlined(schema: Any, parts: dict[str, Any]) -> Any:
+def _inline_references(schema: Any, definitions: dict[str, Any]) -> Any:
     """Return a schema with references replaced by the referenced parts."""
     if isinstance(schema, list):
-        return [_inlined(each, parts) for each in schema]
+        return [_inline_references(item, definitions) for item in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
-        whole = parts[schema["$ref"].rpartition("/")[2]] | schema
-        return _inlined({name: value for name, value in whole.items() if name not in ("$ref", "title")}, parts)
-    found = {name: _inlined(value, parts) for name, value in schema.items() if value is not True}
-    if "anyOf" in found and found["anyOf"][1:] == [{"type": "null"}]:
-        inner = found.pop("anyOf")[0]
-        return inner | {"type": [inner["type"], "null"]} | found
-    return found
+        part = definitions[schema["$ref"].rpartition("/")[2]] | schema
+        return _inline_references(
+            {name: value for name, value in part.items() if name not in ("$ref", "title")}, definitions
+        )
+    result = {name: _inline_references(value, definitions) for name, value in schema.items() if value is not True}
+    if "anyOf" in result and result["anyOf"][1:] == [{"type": "null"}]:
+        inner = result.pop("anyOf")[0]
+        return inner | {"type": [inner["type"], "null"]} | result
+    return result

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from iosig.cli.completing import quietly, tables
-from iosig.cli.options import Warehouse, chosen_release, raw_csv_option, release_option
+from iosig.cli.options import Warehouse, raw_csv_option, release_option, select_release
 from iosig.cli.printing import binary_stdout, say
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.store.store import Store
@@ -100,7 +100,7 @@ def _leave_out(when: str, **given: object) -> None:
 def _export_table(store: Store, table_name: str, target: Path, release_id: str | None, is_raw: bool) -> int:
     from iosig.warehouse.releases.export import export_table
 
-    count = export_table(store, chosen_release(store, release_id), table_name, target, is_raw=is_raw)
+    count = export_table(store, select_release(store, release_id), table_name, target, is_raw=is_raw)
     say(f"{target}: {count:,} rows of {table_name}")
     return 0
 
@@ -108,7 +108,7 @@ def _export_table(store: Store, table_name: str, target: Path, release_id: str |
 def _print_table(store: Store, table_name: str, release_id: str | None, format_name: str, is_raw: bool) -> int:
     from iosig.warehouse.releases.export import require_published, write_table
 
-    table, release = require_published(table_name), chosen_release(store, release_id)
+    table, release = require_published(table_name), select_release(store, release_id)
     write_table(store, release, table, binary_stdout(format_name), format_name, is_raw=is_raw)
     return 0
 
@@ -119,7 +119,7 @@ def _export_all(store: Store, target: Path | None, release_id: str | None, is_co
 
     if target is None or target == _STDOUT or target.suffix in (".parquet", ".csv", ".json"):
         raise UsageError("A whole release needs a folder, or a file that ends in .duckdb (--output).")
-    release = chosen_release(store, release_id)
+    release = select_release(store, release_id)
     if target.suffix == ".duckdb":
         counts = export_database(store, release, target, is_copied=is_copied)
     else:
@@ -135,7 +135,7 @@ def _export_feed(store: Store, kind: str, target: Path, release_id: str | None, 
     from iosig.answers.advice.feed import VALID_DAYS, export_feed
 
     days = VALID_DAYS if valid_days is None else valid_days
-    header = export_feed(store, chosen_release(store, release_id), kind, target, days).header
+    header = export_feed(store, select_release(store, release_id), kind, target, days).header
     say(f"{target}: {header['entry_count']:,} applications' {kind}")
     reasons = {
         "expired": f"without a run in the {days:g} days before the release",

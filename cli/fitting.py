@@ -50,9 +50,9 @@ class _Column:
     def least(self) -> int:
         words = max(map(width_of, self._name.split()), default=0)
         own = max(map(_longest_line, self._cells), default=0)
-        return max(words, own if self._is_number else min(own, self._wrapped(own)))
+        return max(words, own if self._is_number else min(own, self._find_min_width(own)))
 
-    def _wrapped(self, own: int) -> int:
+    def _find_min_width(self, own: int) -> int:
         """Return the minimum width for wrapped cells: wider for prose than for names, and never within a short word."""
         longest = max(self._cells, key=_longest_line, default="")
         pieces = max((width_of(piece) for cell in self._cells for piece in _BREAKS.findall(cell)), default=0)
@@ -63,7 +63,7 @@ class _Column:
         return max(few_lines, min(pieces, _MOST_UNBROKEN))
 
 
-def fitted(
+def fit_table(
     names: Sequence[str],
     cells: Sequence[Sequence[str]],
     are_numbers: Sequence[bool],
@@ -77,25 +77,25 @@ def fitted(
     """
     columns = [_Column(name, [row[place] for row in cells], are_numbers[place]) for place, name in enumerate(names)]
     kept = list(range(len(names)))
-    if width is None or _taken([columns[place].natural for place in kept]) <= width:
+    if width is None or _sum_widths([columns[place].natural for place in kept]) <= width:
         return Fit(tuple(kept), tuple(columns[place].natural for place in kept))
     goes = [names.index(name) for name in last if name in names]
     goes += [place for place in reversed(kept) if place not in goes]
-    while len(kept) > 1 and _taken([columns[place].least for place in kept]) > width:
+    while len(kept) > 1 and _sum_widths([columns[place].least for place in kept]) > width:
         kept.remove(next(place for place in goes if place in kept and place))
-    return Fit(tuple(kept), _shared([columns[place] for place in kept], width))
+    return Fit(tuple(kept), _distribute_width([columns[place] for place in kept], width))
 
 
-def _taken(widths: Sequence[int]) -> int:
+def _sum_widths(widths: Sequence[int]) -> int:
     return sum(widths) + GAP * (len(widths) - 1)
 
 
-def _shared(columns: Sequence[_Column], width: int) -> tuple[int, ...]:
+def _distribute_width(columns: Sequence[_Column], width: int) -> tuple[int, ...]:
     """Distribute spare width over the columns, which all fit at their minimum, smallest shortfall first."""
     if len(columns) == 1:
         return (max(1, min(width, columns[0].natural)),)
     widths = [column.least for column in columns]
-    over = width - _taken(widths)
+    over = width - _sum_widths(widths)
     lacking = sorted((column.natural - column.least, place) for place, column in enumerate(columns))
     for number, (lack, place) in enumerate(lacking):
         given = min(lack, over // (len(lacking) - number))
@@ -108,7 +108,7 @@ def _shared(columns: Sequence[_Column], width: int) -> tuple[int, ...]:
 _WORD, _PART = r"\s*\S+", r"\s*(?:[^\s/,;]+[/,;]*|[/,;]+)"
 
 
-def wrapped(text: str, width: int, *, keeps_words: bool = False, keeps_commands: bool = False) -> list[str]:
+def wrap_text(text: str, width: int, *, keeps_words: bool = False, keeps_commands: bool = False) -> list[str]:
     """Break a text into lines of limited width: between words, after a slash or a comma, else within a word.
 
     keeps_words: never break within a word. keeps_commands: never break a command in backticks, so that it can be
@@ -117,11 +117,11 @@ def wrapped(text: str, width: int, *, keeps_words: bool = False, keeps_commands:
     pieces = "|".join([*([_COMMAND] if keeps_commands else []), _WORD if keeps_words else _PART])
     unbroken = "|".join([*([_COMMAND] if keeps_commands else []), *([_WORD] if keeps_words else [])])
     lines = text.split("\n")
-    broken = (_broken(line, width, pieces, unbroken) if width_of(line) > width else [line] for line in lines)
+    broken = (_break_line(line, width, pieces, unbroken) if width_of(line) > width else [line] for line in lines)
     return [part for parts in broken for part in parts]
 
 
-def _broken(text: str, width: int, pieces: str, unbroken: str) -> list[str]:
+def _break_line(text: str, width: int, pieces: str, unbroken: str) -> list[str]:
     lines, line = [], ""
     for piece in re.findall(pieces, text):
         if line and width_of(line + piece) > width:
@@ -129,13 +129,13 @@ def _broken(text: str, width: int, pieces: str, unbroken: str) -> list[str]:
             line = ""
         line += piece if line else piece.lstrip()
         while width_of(line) > width and not re.fullmatch(unbroken, line):
-            at = _cut(line, width)
+            at = _count_fitting_letters(line, width)
             lines.append(line[:at])
             line = line[at:]
     return [*lines, line] if line or not lines else lines
 
 
-def _cut(line: str, width: int) -> int:
+def _count_fitting_letters(line: str, width: int) -> int:
     """Return the number of letters that fit a width, with a minimum of one."""
     taken = 0
     for at, letter in enumerate(line):

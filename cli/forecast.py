@@ -12,8 +12,8 @@ from iosig.cli.completing import filesystems, quietly
 from iosig.cli.options import (
     Warehouse,
     answer_options,
-    chosen_release,
     draw_into,
+    select_release,
 )
 from iosig.cli.windows import read_instant
 
@@ -72,7 +72,7 @@ def forecast_command(
     """
     from iosig.answers.forecast.query import Query, build_document, build_view, forecast_load
 
-    release = chosen_release(warehouse.store, release_id)
+    release = select_release(warehouse.store, release_id)
     query = Query(filesystem, hours, step_minutes, at, _what_if(traces, rank_count))
     found = forecast_load(warehouse.store, release, warehouse.settings(), query)
     if plot is not None:

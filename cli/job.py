@@ -12,11 +12,11 @@ import click
 from iosig.cli.completing import jobs, quietly
 from iosig.cli.options import (
     Warehouse,
-    chosen_release,
     draw_into,
     json_option,
     plot_option,
     release_option,
+    select_release,
     style_option,
 )
 from iosig.cli.windows import read_instant
@@ -70,7 +70,7 @@ def job_command(
     from iosig.answers.job.query import query_release, query_trace
 
     if trace is None and job_id is not None:
-        told = query_release(warehouse.store, chosen_release(warehouse.store, release_id), job_id, cluster, started)
+        told = query_release(warehouse.store, select_release(warehouse.store, release_id), job_id, cluster, started)
     elif trace is None or job_id is not None:
         raise click.UsageError("Say which job: JOBID, or --trace FILE for a trace alone.")
     elif cluster or started or release_id:
@@ -165,21 +165,21 @@ def _show_trace(trace: TracedRun, is_all: bool) -> None:
 
 def _show_finding(row: dict[str, Any]) -> None:
     """Print a finding on a few lines: severity, description and remedy."""
-    from iosig.cli.fitting import wrapped
+    from iosig.cli.fitting import wrap_text
     from iosig.cli.printing import printable, terminal_width
     from iosig.reports.findings import files_text, filled
 
     width = min(terminal_width() or _WIDTH, 100)
     mark = f"{row['severity']:<9}"
     share = "" if row["impact_ratio"] is None else f" [{row['impact_ratio']:.0%} of the run]"
-    lines = wrapped(printable(filled(row["sentence"], row["evidence"]) + share), width - len(mark))
+    lines = wrap_text(printable(filled(row["sentence"], row["evidence"]) + share), width - len(mark))
     click.echo(click.style(mark, fg=_COLOURS[row["severity"]], bold=True) + lines[0])
     for line in lines[1:]:
         click.echo(" " * len(mark) + line)
     if row["files"]:
-        for line in wrapped(files_text(row["files"]), width - len(mark)):
+        for line in wrap_text(files_text(row["files"]), width - len(mark)):
             click.echo(" " * len(mark) + line)
-    for number, line in enumerate(wrapped(row["remedy"], width - len(mark) - 2)):
+    for number, line in enumerate(wrap_text(row["remedy"], width - len(mark) - 2)):
         click.echo(click.style(" " * len(mark) + ("→ " if not number else "  ") + line, dim=True))
 
 
@@ -257,7 +257,7 @@ def _with_basis(answer: str | None, basis: str | None) -> str | None:
 
 def _show_slowed(told: JobReport) -> None:
     """Print the bursts that took longer than alone, and the jobs with most bytes at those times."""
-    from iosig.cli.printing import bytes_text, say, show, titled
+    from iosig.cli.printing import bytes_text, format_title, say, show
     from iosig.reports.slowdowns import most_there, slowed_text
     from iosig.reports.texts import duration_text, shortened
 
@@ -281,7 +281,7 @@ def _show_slowed(told: JobReport) -> None:
         )
     if rows:
         show(
-            titled("Who was in its way", len(rows), len(slowed)),
+            format_title("Who was in its way", len(rows), len(slowed)),
             ("burst", "file system", "longer", "range", "most there", "bytes"),
             rows,
             last=("range",),
@@ -298,7 +298,7 @@ def _show_advice(told: JobReport) -> None:
 
 
 def _show_neighbours(told: JobReport) -> None:
-    from iosig.cli.printing import bytes_text, show, titled
+    from iosig.cli.printing import bytes_text, format_title, show
     from iosig.reports.texts import shortened
 
     rows = [
@@ -314,7 +314,7 @@ def _show_neighbours(told: JobReport) -> None:
     ]
     if rows:
         show(
-            titled("Beside it", len(rows), told.neighbours.height),
+            format_title("Beside it", len(rows), told.neighbours.height),
             ("job", "application", "user", "nodes", "file system", "explained"),
             rows,
         )

@@ -85,7 +85,7 @@ class _Drawn:
         rates = _grid(3)
         for direction in ("write", "read"):
             values = one.bytes_per_s[direction]
-            _add(rates, direction, self.curve(values), _known_rate(values))
+            _add(rates, direction, self.curve(values), _format_last_rate(values))
         _add(rates, "ahead", *self.outlook(one))
         yield rates
         parts: list[RenderableType] = [Group(*self.of_late(one.recent)), Group(*self.coming(one.bursts))]
@@ -209,7 +209,7 @@ def _most(values: Sequence[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def _known_rate(values: Sequence[float | None]) -> str:
+def _format_last_rate(values: Sequence[float | None]) -> str:
     known = [value for value in values if value is not None]
     return _rate(known[-1]) if known else "not polled"
 

@@ -77,10 +77,10 @@ def _end_printing() -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise _unprinted(error) from error
+        raise _make_output_fault(error) from error
 
 
-def _unprinted(error: OSError) -> MachineFault:
+def _make_output_fault(error: OSError) -> MachineFault:
     # the remaining output must not be written again when Python exits
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return MachineFault(f"What is printed cannot be written: {error.strerror}.")
@@ -126,7 +126,7 @@ class _Lazy(click.Group):
         except BrokenPipeError as error:
             raise _ReaderLeft from error
         except OSError as error:
-            raise _unprinted(error) from error
+            raise _make_output_fault(error) from error
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand, and convert machine faults (memory, disk) into messages."""
@@ -140,7 +140,7 @@ class _Lazy(click.Group):
             say(f"iosig: {nothing}", err=True)
             return 0
         except (click.NoSuchOption, click.NoSuchCommand) as error:
-            raise _renamed(error) from error
+            raise _translate_rename(error) from error
         except (click.exceptions.Exit, click.Abort, click.ClickException, IosigError):
             raise
         except BrokenPipeError as error:
@@ -158,7 +158,7 @@ class _Lazy(click.Group):
             formatter.write_dl([(name, SUBCOMMANDS[name][1]) for name in self.list_commands(ctx)])
 
 
-def _renamed(error: click.NoSuchOption | click.NoSuchCommand) -> click.UsageError:
+def _translate_rename(error: click.NoSuchOption | click.NoSuchCommand) -> click.UsageError:
     """Translate an error about a renamed option or command of commit 18b5d00; return other errors unchanged."""
     if error.ctx is None:
         return error

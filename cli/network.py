@@ -123,7 +123,7 @@ def _check_targets(targets: list[Path]) -> None:
 
 
 @contextmanager
-def _written(target: Path) -> Iterator[None]:
+def _report_write_errors(target: Path) -> Iterator[None]:
     from iosig.warehouse.errors import UsageError
 
     try:
@@ -142,13 +142,13 @@ def _draw(
         if path is not None:
             from iosig.reports.networks.picture import draw
 
-            with _written(path):
+            with _report_write_errors(path):
                 draw(view).write(path, style, kind)
             click.echo(f"Drawn: {path}", err=True)
     if html is not None:
         from iosig.reports.networks.page import write_page
 
-        with _written(html):
+        with _report_write_errors(html):
             write_page(view, html)
         click.echo(f"Written: {html}", err=True)
 
@@ -299,7 +299,7 @@ def _show_patterns(found: NetworkInput) -> None:
                 _factor(row["edge_spread"]),
                 _few(row["cause_nodes"]),
             )
-            for row in _told_patterns(found.whole_patterns().to_dicts())
+            for row in _merge_small_hops(found.whole_patterns().to_dicts())
         ],
     )
 
@@ -313,12 +313,12 @@ def _pattern_text(row: dict[str, Any], slow: dict[str, int]) -> str:
     return f"{name} but {count:,}" if count and name == "circular" else name
 
 
-def _told_patterns(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _merge_small_hops(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the patterns, those of a hop as one row where its nodes are too few for any metric."""
     outcomes: dict[int, set[str]] = {}
     for row in rows:
         outcomes.setdefault(row["hop"], set()).add(row["outcome"])
-    few = {hop for hop, found in outcomes.items() if found == {"too_few_nodes"}}
+    few = {hop for hop, outcome in outcomes.items() if outcome == {"too_few_nodes"}}
     first = {hop: next(row for row in rows if row["hop"] == hop) for hop in few}
     return [
         row | {"metric": "any"} if row["hop"] in few else row

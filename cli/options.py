@@ -239,7 +239,7 @@ def exit_code_of(store: Store, made: Sequence[Release]) -> int:
     return REFUSED if ledger.read(store).of(brought)["refused_count"].sum() else 0
 
 
-def chosen_release(store: Store, release_id: str | None) -> Release:
+def select_release(store: Store, release_id: str | None) -> Release:
     """Return the release that an id, its prefix or a day selects, the current one for None.
 
     A release that was selected by a day, or that replaced the one of this id, is named on stderr.
@@ -247,15 +247,17 @@ def chosen_release(store: Store, release_id: str | None) -> Release:
     from iosig.warehouse.releases.releases import find, led_from
 
     release = find(store, release_id)
-    given = led_from(store, release.release_id) if release_id else {}
+    redirects = led_from(store, release.release_id) if release_id else {}
     # the id of a successor may begin with the id that it replaces
-    if release_id and (release_id in given or not release.release_id.startswith(release_id)):
+    if release_id and (release_id in redirects or not release.release_id.startswith(release_id)):
         old_id = (
-            release_id if release_id in given else next((name for name in given if name.startswith(release_id)), None)
+            release_id
+            if release_id in redirects
+            else next((name for name in redirects if name.startswith(release_id)), None)
         )
         if old_id is None:
             click.echo(f"{release_id}: release {release.release_id}", err=True)
         else:
-            since, reason = given[old_id]
+            since, reason = redirects[old_id]
             click.echo(f"{old_id} gave way to {release.release_id} on {since[:10]}: {reason}.", err=True)
     return release

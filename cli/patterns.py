@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iosig.cli.completing import filesystems, quietly
-from iosig.cli.options import Warehouse, chosen_release, json_option, release_option, strict_option
+from iosig.cli.options import Warehouse, json_option, release_option, select_release, strict_option
 from iosig.cli.windows import read_instant
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def patterns_command(
     from iosig.answers.attribution import patterns
     from iosig.cli.printing import show_json
 
-    release = chosen_release(warehouse.store, release_id)
+    release = select_release(warehouse.store, release_id)
     result = patterns.find_patterns(warehouse.store, release, filesystem, direction, (since, until))
     if as_json:
         show_json(patterns.build_document(result, max_count, release.release_id))
@@ -55,11 +55,11 @@ def patterns_command(
 
 
 def _show(result: UnattributedPatterns, max_count: int) -> None:
-    from iosig.cli.printing import say, show, titled
+    from iosig.cli.printing import format_title, say, show
 
     rows = result.patterns.head(max_count).to_dicts()
     if rows:
-        title = titled(f"{result.filesystem}: recurring unattributed patterns", len(rows), result.patterns.height)
+        title = format_title(f"{result.filesystem}: recurring unattributed patterns", len(rows), result.patterns.height)
         columns = ("pattern", "way", "times", "every", "bytes", "last seen", "owner")
         show(title, columns, [_cells(row) for row in rows])
     for row in rows:

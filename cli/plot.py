@@ -14,9 +14,9 @@ from iosig.cli.options import (
     DAY,
     Warehouse,
     application_argument,
-    chosen_release,
     picture_path,
     release_option,
+    select_release,
     strict_option,
     style_option,
 )
@@ -133,7 +133,7 @@ def who_command(
     from iosig.reports.attribution import draw
     from iosig.warehouse.releases.reading import opened
 
-    release = chosen_release(warehouse.store, release_id)
+    release = select_release(warehouse.store, release_id)
     begun = since or find_last_day_start(warehouse.store, release, filesystem, until)
     with opened(warehouse.store, release, TABLES) as connection:
         view = build_view(who(connection, Query.parse(filesystem, None, begun, until, direction)))
@@ -166,7 +166,7 @@ def calendar_command(
     from iosig.warehouse.releases.reading import opened
 
     first, last = (None if at is None else at.date() for at in (since, until))
-    with opened(warehouse.store, chosen_release(warehouse.store, release_id), TABLES) as connection:
+    with opened(warehouse.store, select_release(warehouse.store, release_id), TABLES) as connection:
         view = build_view(connection, filesystem, first, last, [direction] if direction else ("write", "read"))
     return _draw(draw, view, target, style)
 
@@ -178,7 +178,7 @@ def map_command(warehouse: Warehouse, release_id: str | None, target: Path, styl
     from iosig.reports.wall.population_map import draw
     from iosig.warehouse.releases.reading import opened
 
-    release = chosen_release(warehouse.store, release_id)
+    release = select_release(warehouse.store, release_id)
     with opened(warehouse.store, release, TABLES) as connection:
         return _draw(draw, build_view(connection, release.release_id), target, style)
 
@@ -192,7 +192,7 @@ def clock_command(
     from iosig.reports.wall.checkpoint_clock import draw
     from iosig.warehouse.releases.reading import opened
 
-    release = chosen_release(warehouse.store, release_id)
+    release = select_release(warehouse.store, release_id)
     with opened(warehouse.store, release, TABLES) as connection:
         return _draw(draw, build_view(connection, release.release_id, direction or "write"), target, style)
 
@@ -215,8 +215,8 @@ def changes_command(
     from iosig.reports.wall.release_changes import draw
     from iosig.warehouse.releases.reading import opened
 
-    store, after = warehouse.store, chosen_release(warehouse.store, release_id)
-    before = chosen_release(store, before_id) if before_id else _release_before(store, after)
+    store, after = warehouse.store, select_release(warehouse.store, release_id)
+    before = select_release(store, before_id) if before_id else _release_before(store, after)
     with opened(store, before, TABLES) as old, opened(store, after, TABLES) as new:
         return _draw(draw, build_view(old, new, (before.release_id, after.release_id)), target, style)
 

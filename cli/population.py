@@ -12,8 +12,8 @@ from iosig.cli.options import (
     DAY,
     Warehouse,
     answer_options,
-    chosen_release,
     draw_into,
+    select_release,
 )
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def population_command(
 
     first, last = (None if at is None else at.date() for at in (since, until))
     asked = Query(first, last, by)
-    release = chosen_release(warehouse.store, release_id)
+    release = select_release(warehouse.store, release_id)
     told = read_population(warehouse.store, release, asked)
     if plot is not None:
         from iosig.answers.population.figure import build_view
@@ -106,7 +106,7 @@ def _say_bases(told: Population) -> None:
 
 
 def _show_groups(told: Population, most_count: int) -> None:
-    from iosig.cli.printing import bytes_text, show, titled
+    from iosig.cli.printing import bytes_text, format_title, show
     from iosig.reports.texts import shortened
 
     groups = told.groups()
@@ -123,7 +123,7 @@ def _show_groups(told: Population, most_count: int) -> None:
         )
         for row in groups.head(most_count).to_dicts()
     ]
-    by = titled(f"By {told.query.by}", len(rows), groups.height)
+    by = format_title(f"By {told.query.by}", len(rows), groups.height)
     columns = (told.query.by, "runs", "node h", "bytes", "class", "stable", "period.", "period_s")
     show(f"{by}; class: of the direction that moved more", columns, rows)
 

@@ -315,19 +315,19 @@ def _show(rows: Sequence[Row], inputs: Mapping[str, Followed]) -> None:
         title = f"Predictions of {one_line(followed_id)}, {direction}{_since_text(found[0]['window_end_s'])}"
         show(title, [*cells[0]], [[*each.values()] for each in cells], last=_LAST)
         onset_s: Sequence[float] = inputs[followed_id].predictors[direction].tracker.onset_s.tolist()
-        told = [held_text(found, onset_s), left_open(found[-1])]
+        told = [format_coverage(found, onset_s), describe_pending_burst(found[-1])]
         if any(told):
             say(f"{' '.join(filter(None, told))}\n")
 
 
-def left_open(last: dict[str, Any]) -> str:
+def describe_pending_burst(last: dict[str, Any]) -> str:
     """Return a note on the burst that the last row of `predictions` forecasts for an input, if any."""
     if last["source"] != "client" or last["next_burst_start_s"] is None:
         return ""
     return "If the run was over then, no burst followed the last line: a trace does not say."
 
 
-def held_text(rows: Sequence[dict[str, Any]], onset_s: Sequence[float]) -> str:
+def format_coverage(rows: Sequence[dict[str, Any]], onset_s: Sequence[float]) -> str:
     """Return how many predictions of the next burst contained its actual onset, among those followed by a burst.
 
     rows: of `predictions`, of one input and direction. onset_s: when bursts began, ascending, on the run's clock.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
-from iosig.cli.fitting import GAP, Fit, amount_texts, fitted, number_texts, width_of, wrapped
+from iosig.cli.fitting import GAP, Fit, amount_texts, fit_table, number_texts, width_of, wrap_text
 from iosig.cli.hints import runnable
 from iosig.cli.options import WIDE
 from iosig.warehouse.errors import UsageError
@@ -59,7 +59,7 @@ def show(
     columns = [printable(name) for name in columns]
     cells, are_numbers = _cells(columns, rows)
     empty = [name for place, name in enumerate(columns) if all(row[place] == "-" for row in cells)]
-    fit = fitted(columns, cells, are_numbers, width, [*empty, *last])
+    fit = fit_table(columns, cells, are_numbers, width, [*empty, *last])
     if title:
         say(title, bold=True)
     _print_row([columns[place] for place in fit.places], fit, are_numbers, is_bold=True)
@@ -73,7 +73,7 @@ def show(
     click.echo()
 
 
-def titled(title: str, shown_count: int, count: int) -> str:
+def format_title(title: str, shown_count: int, count: int) -> str:
     """Return a table's title, with the number of shown rows if some are omitted."""
     return title if shown_count >= count else f"{title}, the first {shown_count:,} of {count:,}"
 
@@ -98,7 +98,7 @@ def say(text: str, *, err: bool = False, **style: Any) -> None:
     text, width = printable(runnable(text)), terminal_width(err=err)
     is_narrow = width is not None and max(map(len, text.split("\n"))) > width
     for line in (
-        wrapped(text, width, keeps_words=err, keeps_commands=True) if width is not None and is_narrow else [text]
+        wrap_text(text, width, keeps_words=err, keeps_commands=True) if width is not None and is_narrow else [text]
     ):
         click.echo(click.style(line, **style) if style else line, err=err)
 
@@ -138,7 +138,7 @@ def _are_amounts(texts: Sequence[str]) -> bool:
 
 
 def _print_row(cells: Sequence[str], fit: Fit, are_numbers: Sequence[bool], *, is_bold: bool = False) -> None:
-    lines = [wrapped(cell, width) for cell, width in zip(cells, fit.widths, strict=True)]
+    lines = [wrap_text(cell, width) for cell, width in zip(cells, fit.widths, strict=True)]
     for number in range(max(map(len, lines))):
         parts = [own[number] if number < len(own) else "" for own in lines]
         spaces = [" " * (width - width_of(part)) for part, width in zip(parts, fit.widths, strict=True)]
@@ -210,7 +210,7 @@ class Steps:
 
 
 @contextmanager
-def steps_told(*, is_brief: bool = False) -> Iterator[Steps]:
+def report_steps(*, is_brief: bool = False) -> Iterator[Steps]:
     """Report steps on stderr: on a terminal in one line that is updated, elsewhere in one line per step.
 
     is_brief: on a terminal, drop the lines of completed steps.

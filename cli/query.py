@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.options import Warehouse, chosen_release, json_option, raw_csv_option, release_option
+from iosig.cli.options import Warehouse, json_option, raw_csv_option, release_option, select_release
 from iosig.cli.printing import binary_stdout, show, show_records
-from iosig.cli.query_limits import batches, limited_memory
+from iosig.cli.query_limits import batches, limit_memory
 from iosig.warehouse.errors import MachineFault, UsageError
 
 if TYPE_CHECKING:
@@ -57,11 +57,11 @@ def sql_command(
     from iosig.warehouse.releases.sentences import sentence
     from iosig.warehouse.releases.statements import require_reading
 
-    with limited_memory(), opened(warehouse.store, chosen_release(warehouse.store, release_id), query) as connection:
+    with limit_memory(), opened(warehouse.store, select_release(warehouse.store, release_id), query) as connection:
         require_reading(connection, query)
         try:
             with interrupted_by(connection.interrupt, partial(_end, spill_folder(connection))):
-                relation = _asked(connection, query)
+                relation = _run_query(connection, query)
                 if relation is not None:
                     _print(relation, "document" if as_json else format_name, is_raw)
         except (duckdb.OutOfMemoryException, MemoryError) as error:
@@ -85,7 +85,7 @@ def _end(spill: str) -> None:
     os._exit(_INTERRUPTED)
 
 
-def _asked(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation | None:
+def _run_query(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation | None:
     """Run a query and return its relation; `describe` results include units and docs."""
     from iosig.warehouse.releases.sentences import description
     from iosig.warehouse.releases.statements import described_table
@@ -94,12 +94,12 @@ def _asked(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPy
     if name is None:
         return connection.sql(query)
     table = connection.table(name)
-    found = description(name, dict(zip(table.columns, map(str, table.types), strict=True)))
-    if found is None:
+    docs = description(name, dict(zip(table.columns, map(str, table.types), strict=True)))
+    if docs is None:
         return connection.sql(query)
     import pyarrow as pa
 
-    return connection.from_arrow(pa.table({column: pa.array(cells, pa.string()) for column, cells in found.items()}))
+    return connection.from_arrow(pa.table({column: pa.array(cells, pa.string()) for column, cells in docs.items()}))
 
 
 def _print(relation: duckdb.DuckDBPyRelation, format_name: str, is_raw: bool) -> None:

@@ -25,7 +25,7 @@ _BATCH_ROWS = 10_000
 
 
 @contextmanager
-def limited_memory(max_bytes: int = MAX_MEMORY_BYTES) -> Iterator[None]:
+def limit_memory(max_bytes: int = MAX_MEMORY_BYTES) -> Iterator[None]:
     """Limit how much additional memory this process may allocate; beyond that, allocations fail.
 
     Only Linux counts all private memory towards this limit (RLIMIT_DATA).

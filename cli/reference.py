@@ -110,7 +110,7 @@ def _describe(table: Table) -> Iterator[str]:
     partition = f" Partition: {_code(table.partition)}." if table.partition else ""
     yield f"{table.grain[0].upper()}{table.grain[1:]}. Key: {key}.{partition}"
     yield _table(("column", "type", "unit", "NULL", "bounds", "meaning"), map(_column_cells, table.columns))
-    rules = suites.declared(table)
+    rules = suites.load_suite_rules(table)
     if rules:
         yield "Checks beyond the contract:"
         yield _table(("check", "severity", "what holds", "where it does not"), map(_rule_cells, rules))
@@ -358,11 +358,11 @@ _RENAMED = "## Renamed\n"
 def upgrading() -> str:
     """Return the page about upgrading: its own text, then the map of renamed names."""
     text = (DOCS / "upgrading.md").read_text(encoding="utf-8").partition(_RENAMED)[0]
-    blocks = [f"### {title}\n\n{_table(header, rows)}" for title, header, rows in _renamed()]
+    blocks = [f"### {title}\n\n{_table(header, rows)}" for title, header, rows in _list_renames()]
     return text + _RENAMED + "\n" + "\n\n".join(blocks) + "\n"
 
 
-def _renamed() -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
+def _list_renames() -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
     def pairs(names: Mapping[str, str]) -> list[tuple[str, ...]]:
         return [(_code(old), _code(new)) for old, new in names.items()]
 
@@ -402,7 +402,7 @@ def lineage_page() -> str:
         "## Tables",
         _table(
             ("table", "step", "computed by", "computed from"),
-            ((_code(each.name), each.step, _computed_by(each), ", ".join(map(_code, each.tables))) for each in found),
+            ((_code(each.name), each.step, _link_source(each), ", ".join(map(_code, each.tables))) for each in found),
         ),
         "## Columns",
         "Of tables that an SQL model computes. A column without sources is a constant, a count of rows, or comes from "
@@ -411,8 +411,8 @@ def lineage_page() -> str:
     )
 
 
-def _computed_by(found: TableLineage) -> str:
-    return f"[SQL](../sql/{found.table.layer}/{found.table.name}.sql)" if found.is_sql else "Python"
+def _link_source(lineage: TableLineage) -> str:
+    return f"[SQL](../sql/{lineage.table.layer}/{lineage.table.name}.sql)" if lineage.is_sql else "Python"
 
 
 def _diagram(found: Sequence[TableLineage]) -> str:

@@ -57,7 +57,10 @@ def releases_command(context: click.Context, as_json: bool) -> int:
             len(release.dates),
             release.input_count,
             release.verdict,
-            "; ".join(_kept(release.release_id, pins, gone) + [f"for {old}" for old in replaced[release.release_id]]),
+            "; ".join(
+                _describe_retention(release.release_id, pins, gone)
+                + [f"for {old}" for old in replaced[release.release_id]]
+            ),
         )
         for release in found
     ]
@@ -72,7 +75,7 @@ def releases_command(context: click.Context, as_json: bool) -> int:
     return 0
 
 
-def _kept(release_id: str, pins: dict[str, str | None], gone: dict[str, str]) -> list[str]:
+def _describe_retention(release_id: str, pins: dict[str, str | None], gone: dict[str, str]) -> list[str]:
     if release_id in gone:
         return [f"expired {gone[release_id][:10]}"]
     if release_id not in pins:
@@ -216,7 +219,7 @@ def _require_method(method: str | None) -> None:
 
 def _show_changes(changes: pl.DataFrame) -> None:
     """Print the changes of each signature; of many, only the largest."""
-    from iosig.cli.printing import bytes_text, show, titled
+    from iosig.cli.printing import bytes_text, format_title, show
 
     if changes.is_empty():
         click.echo("No signature differs.")
@@ -243,7 +246,7 @@ def _show_changes(changes: pl.DataFrame) -> None:
         "bursts appeared", "vanished",
     )  # fmt: skip
     show(
-        titled("Signatures that differ", len(rows), changes.height),
+        format_title("Signatures that differ", len(rows), changes.height),
         columns,
         rows,
         last=("method", "bursts appeared", "vanished", "file system", "correlation"),

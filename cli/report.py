@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from iosig.cli.options import Warehouse, chosen_release, json_option, release_option
+from iosig.cli.options import Warehouse, json_option, release_option, select_release
 
 
 @click.command("report")
@@ -34,7 +34,7 @@ def report_command(warehouse: Warehouse, folder: Path, release_id: str | None, i
     from iosig.flows.lineage import table_rows
 
     store = warehouse.store
-    release = chosen_release(store, release_id)
+    release = select_release(store, release_id)
     settings = warehouse.settings()
     hider = create_pseudonymizer(store, settings) if is_hiding else None
     written = report(store, release, folder, table_rows, hider, settings)

@@ -86,9 +86,9 @@ def run_command(
     first, last = _day(day or since), _day(day or until)
     require_order(first, last)
     if inline is None:
-        from iosig.flows.prefect_server import named_api_url
+        from iosig.flows.prefect_server import read_api_url
 
-        inline = named_api_url() is None
+        inline = read_api_url() is None
     settings, selection = warehouse.settings(), None
     if (select or exclude) and (inline or is_dry):
         from iosig.flows.selection import select_steps
@@ -98,11 +98,11 @@ def run_command(
         _show_plan(store, settings, first, last, selection, as_json=as_json)
         return 0
     if inline:
-        from iosig.cli.printing import steps_told
-        from iosig.flows.executors import opened
+        from iosig.cli.printing import report_steps
+        from iosig.flows.executors import open_engine
         from iosig.flows.notifications import telling
 
-        with telling(store, settings, _warn), opened(settings, store.root) as engine, steps_told() as steps:
+        with telling(store, settings, _warn), open_engine(settings, store.root) as engine, report_steps() as steps:
             # checking processes import for seconds, so they start first
             from iosig.flows.nightly import run_inline
 

@@ -63,13 +63,13 @@ def _valid(cron: str) -> str:
 @contextmanager
 def _server(store: Store, settings: Settings, stop: Stop) -> Iterator[Callable[[], None]]:
     """Run the warehouse's own Prefect server unless PREFECT_API_URL names another; yields a check that it runs."""
-    from iosig.flows.prefect_server import PrefectServer, named_api_url
+    from iosig.flows.prefect_server import PrefectServer, read_api_url
 
-    if named_api_url():
+    if read_api_url():
         yield lambda: None
         return
     server = PrefectServer.of(store, settings)
-    with server.started(stop) as require_alive:
+    with server.start_in_background(stop) as require_alive:
         os.environ.update(server.client_environment())
         click.echo(f"Prefect: {server.ui_url} (the password is the line in {server.password_file})", err=True)
         yield require_alive

@@ -41,7 +41,7 @@ def settings_command(warehouse: Warehouse, is_set: bool, as_json: bool) -> int:
     from iosig.settings.model import settings_file
 
     store, path = warehouse.store, warehouse.settings_path
-    found = [one for one in told(path, store.root) if one.origin or not is_set]
+    found = [one for one in iterate_settings(path, store.root) if one.origin or not is_set]
     if as_json:
         from iosig.cli.documents import SettingsDocument
 
@@ -54,7 +54,7 @@ def settings_command(warehouse: Warehouse, is_set: bool, as_json: bool) -> int:
     return 0
 
 
-def told(path: Path | None, warehouse: Path) -> Iterator[Setting]:
+def iterate_settings(path: Path | None, warehouse: Path) -> Iterator[Setting]:
     """Yield every effective setting of a warehouse; a path other than None is the settings file."""
     from iosig.settings.model import Settings, load, settings_file
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iosig.cli.completing import filesystems, quietly
-from iosig.cli.options import Warehouse, chosen_release, json_option, release_option, strict_option, window_options
+from iosig.cli.options import Warehouse, json_option, release_option, select_release, strict_option, window_options
 from iosig.cli.who import report_window
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def slowdowns_command(
 
     store = warehouse.store
     wanted = query.Query.parse(filesystem, at, since, until, direction)
-    release = chosen_release(store, release_id)
+    release = select_release(store, release_id)
     with landed.open_tables(store, release, warehouse.settings(), wanted, slowdowns.TABLES) as (
         connection,
         is_landed,
@@ -60,7 +60,7 @@ def slowdowns_command(
 
 
 def _show(answer: SlowdownAnswer, max_count: int) -> None:
-    from iosig.cli.printing import show, titled
+    from iosig.cli.printing import format_title, show
     from iosig.reports.texts import counted
 
     were = "was" if answer.runs.height == 1 else "were"
@@ -69,7 +69,7 @@ def _show(answer: SlowdownAnswer, max_count: int) -> None:
     rows = [_cells(row) for row in answer.runs.head(max_count).to_dicts()]
     if rows:
         columns = ("job", "application", "delay", "range", "corr", "bursts", "interferer", "bytes")
-        show(titled("Slowed", len(rows), answer.runs.height), columns, rows, last=("bytes", "bursts", "corr"))
+        show(format_title("Slowed", len(rows), answer.runs.height), columns, rows, last=("bytes", "bursts", "corr"))
 
 
 def _cells(row: dict[str, Any]) -> tuple[Any, ...]:

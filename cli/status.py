@@ -83,7 +83,7 @@ def status_command(
         return 0
     condition = read_condition(store, settings)
     server = PrefectServer.of(store, settings)
-    server_state = server.described_state()
+    server_state = server.describe_state()
     problems = find_problems(condition, settings.alerts)
     if is_notified:
         require_own_sendmail(settings)

@@ -8,7 +8,7 @@ import click
 
 from iosig.answers.time_shifts import check_release
 from iosig.cli.hints import command
-from iosig.cli.printing import bytes_text, say, show, titled
+from iosig.cli.printing import bytes_text, format_title, say, show
 from iosig.reports.texts import counted, duration_text
 from iosig.settings.model import Settings
 from iosig.warehouse.releases import holds
@@ -118,7 +118,7 @@ def _show_applications(connection: duckdb.DuckDBPyConnection) -> None:
         for name, way, runs, volume, period, expected_correlation, outcome in found[:_TOP]
     ]
     if rows:
-        title = titled("What applications do when they run alone", len(rows), len(found))
+        title = format_title("What applications do when they run alone", len(rows), len(found))
         columns = ("application", "direction", "runs", "bytes of a run", "period", "expected correlation", "signature")
         show(title, columns, rows, last=("runs", "signature"))
 
@@ -198,7 +198,7 @@ def warnings(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]
     return [
         (
             severity,
-            sentences.happened(suites.released_rule(table, name, severity), count, json.loads(observed)),
+            sentences.describe_failure(suites.look_up_rule(table, name, severity), count, json.loads(observed)),
             f"{table}.{name}",
         )
         for table, name, severity, count, observed in connection.sql(query).fetchall()
@@ -217,7 +217,7 @@ def missing_inputs(connection: duckdb.DuckDBPyConnection) -> list[str]:
     if not counts["polls_daily"]:
         notes.append("No polls are landed: nothing is known of what storage moved while jobs ran.")
     if counts["jobs"] and counts["polls_daily"]:
-        notes += _unmatched_filesystems(connection)
+        notes += _describe_unmatched_filesystems(connection)
     if counts["rejects"]:
         notes.append(f"{counts['rejects']:,} input rows or files were refused; `iosig sql 'from rejects'` lists them.")
     return notes
@@ -231,7 +231,7 @@ def extrapolations(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return [told] if count else []
 
 
-def _unmatched_filesystems(connection: duckdb.DuckDBPyConnection) -> list[str]:
+def _describe_unmatched_filesystems(connection: duckdb.DuckDBPyConnection) -> list[str]:
     query = """
         select filesystem, count(*)
         from jobs

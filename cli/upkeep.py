@@ -27,7 +27,7 @@ def verify_command(warehouse: Warehouse, is_all: bool, as_json: bool) -> int:
 
     Covers landed and released files, the metadata that name them, manifests, the catalogue and derived files.
     """
-    from iosig.cli.printing import progress_bar, show, show_json, titled
+    from iosig.cli.printing import format_title, progress_bar, show, show_json
     from iosig.warehouse.releases.verifying import verify
     from iosig.warehouse.store.form import is_damaged, require_form
 
@@ -44,7 +44,7 @@ def verify_command(warehouse: Warehouse, is_all: bool, as_json: bool) -> int:
         click.echo(f"All is as it was written in {store.name}.")
     else:
         rows = [(damage.path, damage.problem, damage.remedy) for damage in damages[:_MOST]]
-        show(titled("Damaged", len(rows), len(damages)), ("file", "it", "what to do"), rows)
+        show(format_title("Damaged", len(rows), len(damages)), ("file", "it", "what to do"), rows)
     return MachineFault.exit_code if damages else 0
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iosig.cli.completing import filesystems, quietly
-from iosig.cli.options import Warehouse, answer_options, chosen_release, draw_into, window_options
+from iosig.cli.options import Warehouse, answer_options, draw_into, select_release, window_options
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,7 +51,7 @@ def who_command(
 
     store = warehouse.store
     asked = query.Query.parse(filesystem, at, since, until, direction)
-    release = chosen_release(store, release_id)
+    release = select_release(store, release_id)
     with landed.open_tables(store, release, warehouse.settings(), asked, query.TABLES) as (connection, is_landed):
         answer = query.who(connection, asked, is_landed=is_landed)
     if plot is not None:
@@ -79,7 +79,7 @@ def report_window(answer: Answer | SlowdownAnswer, text: str) -> None:
 
 
 def _show(answer: Answer, max_count: int) -> None:
-    from iosig.cli.printing import bytes_text, say, show, titled
+    from iosig.cli.printing import bytes_text, format_title, say, show
 
     directions, measured = answer.query.directions, answer.measured_bytes
     moved = "moved" if len(directions) > 1 else {"read": "read", "write": "written"}[directions[0]]
@@ -92,7 +92,7 @@ def _show(answer: Answer, max_count: int) -> None:
     for name, frame, columns, second in tables:
         rows = [_cells(row, columns, measured) for row in frame.head(max_count).to_dicts()]
         if rows:
-            title = titled(f"By {name}", len(rows), frame.height)
+            title = format_title(f"By {name}", len(rows), frame.height)
             show(title, (name, second, "bytes", "share", "range", "sure", "fit"), rows)
     share = answer.unattributed_bytes / measured if measured else 0.0
     say(f"Nobody: {bytes_text(answer.unattributed_bytes)}, {share:.0%}.")
@@ -125,7 +125,7 @@ def _other_lines(answer: Answer) -> list[str]:
     first = answer.others.head(_MAX_NAMED).with_columns(attributed_bytes=0.0)
     were = "job was" if count == 1 else "jobs were"
     lines = [f"{count:,} other {were} there; no byte is known to be theirs{':' if count else '.'}"]
-    lines += _named(first)
+    lines += _format_jobs(first)
     return [*lines, f"  and {count - _MAX_NAMED:,} more"] if count > _MAX_NAMED else lines
 
 
@@ -136,10 +136,10 @@ def _likeliest_lines(answer: Answer) -> list[str]:
     named = answer.jobs if answer.jobs.height else answer.others
     if first.is_empty() or first.select(columns).equals(named.head(_MAX_NAMED).select(columns)):
         return []
-    return ["Likeliest to have moved most, with what nobody explains:", *_named(first)]
+    return ["Likeliest to have moved most, with what nobody explains:", *_format_jobs(first)]
 
 
-def _named(jobs: pl.DataFrame) -> list[str]:
+def _format_jobs(jobs: pl.DataFrame) -> list[str]:
     """Return a line per job, with its possible bytes."""
     from iosig.cli.printing import bytes_text
 

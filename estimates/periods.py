@@ -52,14 +52,14 @@ def params_of(settings: PeriodSettings, methods: Sequence[str] | None = None) ->
         methods=tuple(wanted),
         max_missing_ratio=settings.max_missing_ratio,
         # parameters import their method: skip those of unused methods
-        null_tested=_null_tested(settings) if "null_tested" in wanted else None,
+        null_tested=_make_null_model_params(settings) if "null_tested" in wanted else None,
         dft=_dft(settings) if {"dft", "merged"} & set(wanted) else None,
         autocorrelation=_autocorrelation(settings) if {"autocorrelation", "merged"} & set(wanted) else None,
         autoperiod=_autoperiod(settings) if "autoperiod" in wanted else None,
     )
 
 
-def _null_tested(settings: PeriodSettings) -> NullModelParams:
+def _make_null_model_params(settings: PeriodSettings) -> NullModelParams:
     from iosig.transforms.periods.null_model.params import NullModelParams
 
     return NullModelParams(false_alarm_probability=settings.false_alarm_level, window_levels=settings.window_levels)

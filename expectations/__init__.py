@@ -3,9 +3,9 @@
 - `custom`: Custom expectations: rules of the suites with arithmetic, or across columns or rows.
 - `docs` (`of_release`, `of_refusal`, `build`): The local Data Docs: what the checks say of a release, as pages.
 - `gate` (`check`, `decide`, `preload`): The gate: holds a table to its suite, and decides on the release.
-- `sentences` (`happened`, `what_to_do`): Sentences: what happened where an expectation does not hold.
+- `sentences` (`describe_failure`, `what_to_do`): Sentences: what happened where an expectation does not hold.
 - `suites` (`rules`, `rule`, `parameters`): Suites: what a table is expected to be, and how each rule is judged.
-- `summing` (`summed`): Summing up: what the checks of days say of a release as a whole.
+- `summing` (`aggregate_days`): Summing up: what the checks of days say of a release as a whole.
 
 After `import iosig.expectations`, Great Expectations knows the custom expectations, so that the suites load in any of
 its contexts. Its import takes seconds, and few commands need it: if it is not imported yet, they are registered when

@@ -69,10 +69,10 @@ def of_release(store: Store, release: Release) -> Path:
     about = About(store.address, _minute(release.created_at), release.verdict, release.release_id, history)
     files = releases.files_of(store, release).get(QUALITY.name, [])
     rows = pl.concat(read_parquet(store.here(path)) for path in files) if files else pl.DataFrame()
-    return _kept(store, build(rows, about, store.data_docs))
+    return _upload_pages(store, build(rows, about, store.data_docs))
 
 
-def _kept(store: Store, index: Path) -> Path:
+def _upload_pages(store: Store, index: Path) -> Path:
     """Upload the pages to the warehouse storage, and return their index."""
     pages = (path for path in index.parent.rglob("*") if path.is_file())
     store.files.push(path.relative_to(store.root).as_posix() for path in pages)
@@ -92,7 +92,7 @@ def of_refusal(store: Store, quality: pl.DataFrame) -> Path:
     history = releases.history(store)[::-1]
     current = history[0].release_id if history else None
     about = About(store.address, _minute(datetime.now(UTC).isoformat()), FAILED, current, history)
-    return _kept(store, build(quality, about, store.data_docs / "refused"))
+    return _upload_pages(store, build(quality, about, store.data_docs / "refused"))
 
 
 def build(quality: pl.DataFrame, about: About, into: Path) -> Path:
@@ -179,7 +179,7 @@ def _grain(table_name: str) -> str:
 
 
 def _result(row: Mapping[str, Any]) -> Result:
-    rule = suites.released_rule(row["table_name"], row["expectation"], row["severity"])
+    rule = suites.look_up_rule(row["table_name"], row["expectation"], row["severity"])
     observed = json.loads(row["observed"])
     broken = {} if row["success"] else observed
     days = broken.get("failing_days", [])[:_LISTED_DAYS]
@@ -187,7 +187,7 @@ def _result(row: Mapping[str, Any]) -> Result:
         table_name=row["table_name"],
         rule=rule,
         severity=row["severity"],
-        happened="" if row["success"] else sentences.happened(rule, row["unexpected_count"], observed),
+        happened="" if row["success"] else sentences.describe_failure(rule, row["unexpected_count"], observed),
         what_to_do="" if row["success"] else sentences.what_to_do(rule, observed),
         is_checked=sentences.NOT_CONFIGURED not in observed,
         days=days,

@@ -174,17 +174,17 @@ def _frames() -> Any:
 
 def _evaluate(table: Table, frame: pl.DataFrame, rules: Sequence[Rule], values: Mapping[str, float]) -> list[_Finding]:
     """Evaluate rules; collect all violating rows for frames of several days, and for rules with an example column."""
-    found = {rule.name: finding for rule in rules if (finding := _known(rule, frame, values))}
+    found = {rule.name: finding for rule in rules if (finding := _decide_without_validation(rule, frame, values))}
     asked = [rule for rule in rules if rule.name not in found]
-    found |= _asked(table.name, frame, asked, values)
+    found |= _validate_frame(table.name, frame, asked, values)
     has_days = table.partition in frame.columns and frame[table.partition].n_unique() > 1
     broken = [rule for rule in asked if found[rule.name].unexpected_count and not found[rule.name].rows]
     again = [rule for rule in broken if has_days or rule.example_column]
-    found |= _asked(table.name, frame, again, values, _WITH_ROWS)
+    found |= _validate_frame(table.name, frame, again, values, _WITH_ROWS)
     return [found[rule.name] for rule in rules]
 
 
-def _known(rule: Rule, frame: pl.DataFrame, values: Mapping[str, float]) -> _Finding | None:
+def _decide_without_validation(rule: Rule, frame: pl.DataFrame, values: Mapping[str, float]) -> _Finding | None:
     """Return the finding of a rule that needs no evaluation by Great Expectations, or None.
 
     Such rules cannot be violated, depend on row counts or value sets only, or lack a parameter.
@@ -214,7 +214,7 @@ def _is_in_order(rule: Rule, frame: pl.DataFrame) -> bool:
     return bool(frame.select(rises.fill_null(value=False).slice(1).all()).item())
 
 
-def _asked(
+def _validate_frame(
     name: str,
     frame: pl.DataFrame,
     rules: Sequence[Rule],
@@ -274,11 +274,11 @@ def _take_out(table: Table, frame: pl.DataFrame, findings: Sequence[_Finding]) -
     for finding in findings:
         rows = np.asarray(finding.rows, dtype=np.int64)
         is_good[rows] = False
-        taken.append(_quarantined(table, finding.rule, frame[rows]))
+        taken.append(_build_quarantine_rows(table, finding.rule, frame[rows]))
     return frame.filter(is_good), pl.concat(taken)
 
 
-def _quarantined(table: Table, rule: Rule, rows: pl.DataFrame) -> pl.DataFrame:
+def _build_quarantine_rows(table: Table, rule: Rule, rows: pl.DataFrame) -> pl.DataFrame:
     day = pl.col(table.partition) if table.partition in rows.columns else pl.lit(None, pl.Date)
     return rows.select(
         day=day,
@@ -333,8 +333,8 @@ def _of_days(
         yield from ((False, json.dumps(finding.untold), 0, count) for count in height)
         return
     rule = finding.rule
-    counted = days.count(_counted(rule, frame)) if rule.counted_columns else height
-    broken, examples = _broken(finding, frame, days)
+    counted = days.count(_mark_counted_rows(rule, frame)) if rule.counted_columns else height
+    broken, examples = _count_violations(finding, frame, days)
     for place, (row_count, count) in enumerate(zip(counted, broken, strict=True)):
         of_day = frame.filter(days.places == place) if rule.sums or rule.judged == "values" else frame
         observed: dict[str, Any] = {"examples": examples[place]} if count else {}
@@ -346,11 +346,11 @@ def _of_days(
         yield rule.holds(row_count, count, seen), json.dumps(observed), count, row_count
 
 
-def _counted(rule: Rule, frame: pl.DataFrame) -> Any:
+def _mark_counted_rows(rule: Rule, frame: pl.DataFrame) -> Any:
     return frame.select(pl.all_horizontal(pl.col(rule.counted_columns).is_not_null())).to_series().to_numpy()
 
 
-def _broken(finding: _Finding, frame: pl.DataFrame, days: _Days) -> tuple[list[int], list[list[Any]]]:
+def _count_violations(finding: _Finding, frame: pl.DataFrame, days: _Days) -> tuple[list[int], list[list[Any]]]:
     """Return the number of violating rows of each day, with a few example values."""
     if len(days.days) == 1 and not finding.rule.example_column:
         return [finding.unexpected_count], [list(finding.examples)]

@@ -26,7 +26,7 @@ class _Number(int):
         return one if self == 1 else many
 
 
-def happened(rule: Rule, unexpected_count: int, observed: Mapping[str, Any]) -> str:
+def describe_failure(rule: Rule, unexpected_count: int, observed: Mapping[str, Any]) -> str:
     """Describe a failed row of `quality` in a sentence."""
     if ERROR in observed:
         return f"This could not be checked ({observed[ERROR]}): {rule.doc}"

@@ -1,6 +1,6 @@
 """Define the expectation suite of each table.
 
-Rules that follow from a contract (`implied`) are derived. Domain rules (`declared`) are in `<table>.json` in this
+`derive_contract_rules` derives rules from a contract. `load_suite_rules` loads domain rules from `<table>.json` in this
 folder, in Great Expectations' format. Its `meta` adds each rule's name, a one-sentence description, the remedy, the
 failure message (`failure`), whether violating rows are quarantined, and the column that identifies violating rows
 (`examples`) where the compared values do not. It also declares each parameter that rules refer to, with its default.
@@ -115,7 +115,7 @@ class Rule:
         }
 
 
-def implied(table: Table) -> tuple[Rule, ...]:
+def derive_contract_rules(table: Table) -> tuple[Rule, ...]:
     """Return the rules that a table's contract implies, all critical."""
     return (
         _columns(table),
@@ -124,28 +124,28 @@ def implied(table: Table) -> tuple[Rule, ...]:
     )
 
 
-def declared(table: Table) -> tuple[Rule, ...]:
+def load_suite_rules(table: Table) -> tuple[Rule, ...]:
     """Return the rules of a table's JSON suite; none, if it has no suite."""
     return tuple(_rule(expectation) for expectation in _suite(table.name).get("expectations", ()))
 
 
-def checked_tables() -> tuple[Table, ...]:
+def list_checked_tables() -> tuple[Table, ...]:
     """Return the tables to be validated, which are all published tables outside the quality layer."""
     return tuple(table for table in TABLES if table.is_published and table.layer != "quality")
 
 
 def rules(table: Table) -> tuple[Rule, ...]:
     """Return contract rules followed by domain rules of a table."""
-    return implied(table) + declared(table)
+    return derive_contract_rules(table) + load_suite_rules(table)
 
 
-def looked_at(table: Table) -> tuple[str, ...] | None:
+def list_checked_columns(table: Table) -> tuple[str, ...] | None:
     """Return the columns needed to check row rules; None for all columns.
 
     Without domain rules, Great Expectations checks the key only, so the key columns and the partition column are
     enough.
     """
-    if declared(table):
+    if load_suite_rules(table):
         return None
     return tuple(name for name in table.column_names if name in table.key or name == table.partition)
 
@@ -158,7 +158,7 @@ def rule(table_name: str, name: str) -> Rule:
         raise KeyError(f"{table_name} has no rule {name}") from None
 
 
-def released_rule(table_name: str, name: str, severity: Severity) -> Rule:
+def look_up_rule(table_name: str, name: str, severity: Severity) -> Rule:
     """Look up a rule by table and name, or build a placeholder for a rule that only an older release has."""
     try:
         return rule(table_name, name)
@@ -186,7 +186,7 @@ def values(table: Table, settings: Mapping[str, float]) -> dict[str, float]:
 
 
 def _columns(table: Table) -> Rule:
-    return _implied(
+    return _make_contract_rule(
         "columns_as_declared",
         "expect_table_columns_to_match_ordered_list",
         "The table has the columns of its contract, in order.",
@@ -197,8 +197,8 @@ def _columns(table: Table) -> Rule:
 def _key(table: Table) -> Rule:
     doc = f"No two rows have the same {', '.join(table.key)}."
     if len(table.key) == 1:
-        return _implied("key_unique", "expect_column_values_to_be_unique", doc, column=table.key[0])
-    return _implied(
+        return _make_contract_rule("key_unique", "expect_column_values_to_be_unique", doc, column=table.key[0])
+    return _make_contract_rule(
         "key_unique",
         "expect_compound_columns_to_be_unique",
         doc,
@@ -211,7 +211,9 @@ def _presence(column: Column) -> list[Rule]:
     if column.nullable:
         return []
     doc = f"{column.name} is never NULL."
-    return [_implied(f"{column.name}_not_null", "expect_column_values_to_not_be_null", doc, column=column.name)]
+    return [
+        _make_contract_rule(f"{column.name}_not_null", "expect_column_values_to_not_be_null", doc, column=column.name)
+    ]
 
 
 def _bounds(column: Column) -> list[Rule]:
@@ -223,7 +225,7 @@ def _bounds(column: Column) -> list[Rule]:
     words += [f"at most {column.high:g}"] if column.high is not None else []
     doc = f"{column.name} is {' and '.join(words)}."
     kwargs = {"column": column.name, **stated}
-    return [_implied(f"{column.name}_in_bounds", "expect_column_values_to_be_between", doc, **kwargs)]
+    return [_make_contract_rule(f"{column.name}_in_bounds", "expect_column_values_to_be_between", doc, **kwargs)]
 
 
 def _choices(column: Column) -> list[Rule]:
@@ -231,11 +233,20 @@ def _choices(column: Column) -> list[Rule]:
         return []
     doc = f"{column.name} is one of {', '.join(column.choices)}."
     kwargs = {"column": column.name, "value_set": list(column.choices)}
-    return [_implied(f"{column.name}_known", "expect_column_values_to_be_in_set", doc, **kwargs)]
+    return [_make_contract_rule(f"{column.name}_known", "expect_column_values_to_be_in_set", doc, **kwargs)]
 
 
-def _implied(name: str, type_: str, doc: str, **kwargs: Any) -> Rule:
-    return Rule(name, type_, kwargs, "critical", doc, _CONTRACT_REMEDY, is_held=True, judged=_judged(type_, kwargs))
+def _make_contract_rule(name: str, type_: str, doc: str, **kwargs: Any) -> Rule:
+    return Rule(
+        name,
+        type_,
+        kwargs,
+        "critical",
+        doc,
+        _CONTRACT_REMEDY,
+        is_held=True,
+        judged=_classify_expectation(type_, kwargs),
+    )
 
 
 def _rule(expectation: Mapping[str, Any]) -> Rule:
@@ -248,14 +259,14 @@ def _rule(expectation: Mapping[str, Any]) -> Rule:
         doc=meta["doc"],
         remedy=meta["remedy"],
         is_quarantine=meta.get("quarantine", False),
-        judged=meta.get("judged") or _judged(expectation["type"], expectation["kwargs"]),
+        judged=meta.get("judged") or _classify_expectation(expectation["type"], expectation["kwargs"]),
         failure=meta.get("failure", ""),
         sums=tuple(meta.get("sums", ())),
         example_column=meta.get("examples", ""),
     )
 
 
-def _judged(type_: str, kwargs: Mapping[str, Any]) -> Judged:
+def _classify_expectation(type_: str, kwargs: Mapping[str, Any]) -> Judged:
     return _JUDGED.get(type_, "share" if kwargs.get("mostly", 1) < 1 else "rows")
 
 

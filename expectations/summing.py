@@ -24,7 +24,7 @@ _NAMED_DAYS = 31
 _WORST: tuple[Severity, ...] = ("critical", "warning", "info")
 
 
-def summed(by_day: pl.DataFrame, parameters: Mapping[str, float]) -> pl.DataFrame:
+def aggregate_days(by_day: pl.DataFrame, parameters: Mapping[str, float]) -> pl.DataFrame:
     """Aggregate rows of `quality_daily` to a release's rows of `quality`.
 
     Every rule of the current suites has one row, computed from zero rows if no day has data. Rules that no suite
@@ -34,7 +34,7 @@ def summed(by_day: pl.DataFrame, parameters: Mapping[str, float]) -> pl.DataFram
     none = frames.empty(QUALITY_DAILY)
     rows = [
         (table.name, rule.name, *_total(rule, known.get((table.name, rule.name), none), table, parameters))
-        for table in suites.checked_tables()
+        for table in suites.list_checked_tables()
         for rule in suites.rules(table)
     ]
     return pl.DataFrame(rows, schema=frames.schema(QUALITY), orient="row")
@@ -44,13 +44,13 @@ def by_day(table: Table, verdicts: pl.DataFrame, parameters: Mapping[str, float]
     """Merge verdicts of a table that was checked in parts into one row per day and rule (`quality_daily`)."""
     return pl.concat(
         [
-            parts if parts.height == 1 else _joined(table, str(name), parts, parameters)
+            parts if parts.height == 1 else _merge_parts(table, str(name), parts, parameters)
             for (_, name), parts in verdicts.partition_by("day", "expectation", as_dict=True).items()
         ]
     )
 
 
-def _joined(table: Table, name: str, parts: pl.DataFrame, parameters: Mapping[str, float]) -> pl.DataFrame:
+def _merge_parts(table: Table, name: str, parts: pl.DataFrame, parameters: Mapping[str, float]) -> pl.DataFrame:
     """Merge the results of several parts of a day into one row per rule."""
     total = _total(suites.rule(table.name, name), parts, table, parameters)
     row = (parts["day"][0], table.name, name, *total, parts["row_count"].sum())
@@ -65,9 +65,9 @@ def _total(
         return "info", False, json.dumps({NOT_CONFIGURED: sorted(missing)}), 0
     count, row_count = int(days["unexpected_count"].sum()), int(days["row_count"].sum())
     failing = days.filter(~pl.col("success")).sort("day", descending=True, nulls_last=True)
-    if untold := _untold(failing):
+    if untold := _find_unchecked_reason(failing):
         return _severity(failing, rule), False, json.dumps(untold), count
-    observed, seen = _observed(rule, days, row_count)
+    observed, seen = _merge_observations(rule, days, row_count)
     success = failing.is_empty() if rule.judged in ("rows", "together") else rule.holds(row_count, count, seen)
     if count:
         observed |= {"unexpected_percent": 100.0 * count / row_count, "examples": _examples(days)}
@@ -76,12 +76,12 @@ def _total(
     return _severity(failing, rule), False, json.dumps(observed | _days(failing)), count
 
 
-def _untold(failing: pl.DataFrame) -> dict[str, Any]:
+def _find_unchecked_reason(failing: pl.DataFrame) -> dict[str, Any]:
     """Return the reason if a rule could not be checked on some days, the most serious one first; empty otherwise."""
     for reason in (ERROR, NOT_CONFIGURED):
         for observed in failing["observed"].unique().sort():
-            if reason in (told := json.loads(observed)):
-                return {reason: told[reason]}
+            if reason in (document := json.loads(observed)):
+                return {reason: document[reason]}
     return {}
 
 
@@ -98,25 +98,36 @@ def _days(failing: pl.DataFrame) -> dict[str, Any]:
     return {"failing_days": latest, "failing_day_count": len(named)} if latest else {}
 
 
-def _observed(rule: Rule, days: pl.DataFrame, row_count: int) -> tuple[dict[str, Any], list[Any]]:
+def _merge_observations(rule: Rule, days: pl.DataFrame, row_count: int) -> tuple[dict[str, Any], list[Any]]:
     """Return the observations aggregated over all days, and the distinct values seen."""
     if rule.judged == "values":
         # A successful day has seen all values, even if an older version did not record them.
         known = rule.kwargs["value_set"] if days["success"].any() else ()
-        seen = sorted({*known, *(value for told in _told(days) for value in told.get("observed_value") or ())})
+        seen = sorted(
+            {
+                *known,
+                *(
+                    value
+                    for sums_by_day in _read_observations(days)
+                    for value in sums_by_day.get("observed_value") or ()
+                ),
+            }
+        )
         return {"observed_value": seen}, seen
     observed: dict[str, Any] = {"observed_value" if rule.judged == "count" else "row_count": row_count}
     if rule.sums:
-        told = [found["sums"] for found in _told(days) if "sums" in found]
-        observed["sums"] = {name: sum(sums.get(name) or 0 for sums in told) for name in rule.sums}
+        sums_by_day = [found["sums"] for found in _read_observations(days) if "sums" in found]
+        observed["sums"] = {name: sum(sums.get(name) or 0 for sums in sums_by_day) for name in rule.sums}
     return observed, []
 
 
-def _told(days: pl.DataFrame) -> Iterator[dict[str, Any]]:
+def _read_observations(days: pl.DataFrame) -> Iterator[dict[str, Any]]:
     return map(json.loads, days["observed"])
 
 
 def _examples(days: pl.DataFrame) -> list[Any]:
     """Collect a few violating values from the latest days."""
     broken = days.filter(pl.col("unexpected_count") > 0).sort("day", descending=True, nulls_last=True)
-    return [value for told in _told(broken.head(_EXAMPLES)) for value in told.get("examples", ())][:_EXAMPLES]
+    return [value for told in _read_observations(broken.head(_EXAMPLES)) for value in told.get("examples", ())][
+        :_EXAMPLES
+    ]

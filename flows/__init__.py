@@ -3,8 +3,8 @@
 - `nightly` (`run_inline`, `build`, `publish`): The nightly flow without Prefect.
 - `steps/`: The steps: declarations, and functions that execute one work item.
 - `schedule` (`Schedule`, `execute`, `Durations`): The order of work items, and the remaining time of a run.
-- `executors` (`Engine`, `opened`, `with_processes`): Where work items run, by setting.
-- `dask_workers` (`connected`, `Workers`): An executor over Dask workers.
+- `executors` (`Engine`, `open_engine`, `with_processes`): Where work items run, by setting.
+- `dask_workers` (`connect_workers`, `Workers`): An executor over Dask workers.
 - `selection` (`select_steps`): Steps by names and graph operators, as dbt selects models.
 - `backfill` (`backfill`, `day_ranges`): Recomputing many days, a range at a time, with a release each.
 - `night_flows` (`nightly`, `backfill`, `compute`): The Prefect flows that publish releases.

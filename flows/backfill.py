@@ -54,7 +54,7 @@ def backfill(
     completed ranges until all are complete: a call with the same days and settings resumes after them.
     """
     request = [since.isoformat(), until.isoformat(), str(day_count), settings.parameters()]
-    done = _completed(store, request)
+    done = _read_progress(store, request)
     for days in day_ranges(since, until, day_count):
         if days.since.isoformat() in done:
             yield days
@@ -72,11 +72,11 @@ def run_days_inline(
     store: Store, settings: Settings, report: Report, lock_timeout_s: float, begin: Begin, since: date, until: date
 ) -> Release:
     """Compute a range of days without Prefect, after landing new inputs, and publish a release."""
-    with executors.opened(settings, store.root) as engine:
+    with executors.open_engine(settings, store.root) as engine:
         run = partial(run_inline, since=since, until=until, kind="backfill")
         return run(store, settings, report, engine=engine, lock_timeout_s=lock_timeout_s, begin=begin)
 
 
-def _completed(store: Store, request: list[str]) -> list[str]:
+def _read_progress(store: Store, request: list[str]) -> list[str]:
     done = cached(store, _STATE, lambda state: list(state["done"]) if state["asked"] == request else [])
     return done or []

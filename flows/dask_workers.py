@@ -162,7 +162,7 @@ class Workers(Executor):
         def settle(done: Any) -> None:
             try:
                 try:
-                    future.set_result(_answered(name, done))
+                    future.set_result(_get_result(name, done))
                 except processes.WorkerLost:
                     # Dask blames the calls that waited on a lost worker, too
                     if self._origin.start_count(call_id) >= TRIES or next(attempts) >= TRIES:
@@ -202,7 +202,7 @@ def _answered(name: str, future: Any) -> Any:
 
 
 @contextmanager
-def connected(engine: EngineSettings, slurm: SlurmSettings, root: Path) -> Iterator[Workers]:
+def connect_workers(engine: EngineSettings, slurm: SlurmSettings, root: Path) -> Iterator[Workers]:
     """Open the workers that the settings name: those of a running scheduler, or those that Slurm starts."""
     try:
         import distributed
@@ -275,7 +275,7 @@ def _scheduler(engine: EngineSettings, slurm: SlurmSettings, root: Path) -> Iter
             memory=slurm.memory,
             interface=slurm.interface,
             job_extra_directives=slurm.directives,
-            job_script_prologue=[*_exported(), *slurm.prologue],
+            job_script_prologue=[*_export_configuration(), *slurm.prologue],
             log_directory=str(slurm.log_folder or private),
             security=_security(Path(private)),
             scheduler_options={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
@@ -285,7 +285,7 @@ def _scheduler(engine: EngineSettings, slurm: SlurmSettings, root: Path) -> Iter
         yield cluster
 
 
-def _exported() -> Iterator[str]:
+def _export_configuration() -> Iterator[str]:
     """Yield the lines of the shell that configure Dask for a worker."""
     for name, value in CONFIGURATION.items():
         yield f"export DASK_{name.upper().replace('.', '__').replace('-', '_')}={value}"

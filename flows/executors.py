@@ -115,7 +115,7 @@ def _preload() -> None:
 
 
 @contextmanager
-def opened(settings: Settings, root: Path, timeout_s: float | None = None) -> Iterator[Engine]:
+def open_engine(settings: Settings, root: Path, timeout_s: float | None = None) -> Iterator[Engine]:
     """Open what executes the work items of a run, as the settings say; it ends with the block.
 
     timeout_s: time limit of a work item [s].
@@ -124,14 +124,14 @@ def opened(settings: Settings, root: Path, timeout_s: float | None = None) -> It
     if engine.executor == "inline":
         yield Engine(timeout_s=timeout_s)
     elif engine.executor == "processes":
-        with with_processes(engine.worker_count, timeout_s) as found:
-            yield found
+        with with_processes(engine.worker_count, timeout_s) as pool:
+            yield pool
     else:
         # job scripts, and functions that a scheduler passes on
         settings.require_own_file(f"engine.executor = '{engine.executor}'")
         from iosig.flows import dask_workers
 
-        with dask_workers.connected(engine, settings.slurm, root) as workers:
+        with dask_workers.connect_workers(engine, settings.slurm, root) as workers:
             yield Engine(workers, workers, workers.worker_count, timeout_s)
 
 
@@ -139,7 +139,7 @@ def opened(settings: Settings, root: Path, timeout_s: float | None = None) -> It
 def remote_executor(settings: Settings, root: Path) -> Iterator[Executor | None]:
     """Open the workers of other machines that the settings name; None if they name none."""
     if settings.engine.executor in ("dask", "slurm"):
-        with opened(settings, root) as engine:
+        with open_engine(settings, root) as engine:
             yield engine.remote
     else:
         yield None

@@ -122,7 +122,7 @@ def _of_errno(number: int, where: str, root: Path, text: str) -> MachineFault | 
     if "temporary directory" in text:
         return MachineFault(f"There is no folder for temporary files ({text}). Set TMPDIR to one that can be written.")
     if number == errno.ENOENT and where.startswith(f"{root.resolve()}/"):
-        return _damaged(where, "is not there")
+        return _make_damage_fault(where, "is not there")
     return None
 
 
@@ -160,11 +160,11 @@ def _of_text(text: str, root: Path) -> MachineFault | None:
     if re.search(r"out of memory|could not allocate|failed to allocate", text, re.I):
         return MachineFault(_MEMORY)
     if found and where.startswith(f"{root.resolve()}/"):
-        return _damaged(where, f"cannot be read ({text.strip().splitlines()[0][:_MOST_CHARS]})")
+        return _make_damage_fault(where, f"cannot be read ({text.strip().splitlines()[0][:_MOST_CHARS]})")
     if re.search(r"TProtocolException|decompress|checksum", text):
-        return _damaged(where, "holds a Parquet file that cannot be read")
+        return _make_damage_fault(where, "holds a Parquet file that cannot be read")
     if re.search(r"malformed|not a database|file is encrypted", text, re.I):
-        return _damaged(where, "holds a database that is damaged")
+        return _make_damage_fault(where, "holds a database that is damaged")
     return None
 
 
@@ -183,10 +183,10 @@ def _of_damage(error: BaseException, root: Path) -> MachineFault | None:
         found = damaged_metadata(Store(root))
     except MachineFault as fault:
         return fault
-    return _damaged(f"{root / found.path}", found.problem) if found else None
+    return _make_damage_fault(f"{root / found.path}", found.problem) if found else None
 
 
-def _damaged(where: str, problem: str) -> MachineFault:
+def _make_damage_fault(where: str, problem: str) -> MachineFault:
     return MachineFault(
         f"{where} {problem}. `iosig verify` says what else is damaged, and `iosig repair` mends what it can."
     )

@@ -64,17 +64,17 @@ def run_in_warehouse(work: Callable[[Store, Settings], Any], *, is_notified: boo
                 return work(store, settings)
     except GateFailed as error:
         create_markdown_artifact(key="iosig-gate", markdown=str(error), description="Why nothing was released")
-        return failed(error)
+        return make_failed_state(error)
     except IosigError as error:
-        return failed(error)
+        return make_failed_state(error)
     except Exception as error:
         fault = machine_fault(error, Path(os.environ.get(WAREHOUSE) or ""))
         if fault is None:
             raise
-        return failed(fault)
+        return make_failed_state(fault)
 
 
-def failed(error: IosigError) -> State[Any]:
+def make_failed_state(error: IosigError) -> State[Any]:
     """Return the state of a run that failed by an error of the operator's: its first line."""
     return Failed(message=str(error).partition("\n")[0], data=error)
 

@@ -93,11 +93,14 @@ def find(store: Store, settings: Settings, asked: Asked) -> Found:
     begun = document(store, _INTENT)
     if begun is not None:
         found = Found.from_document(begun)
-        if (found.asked.landing_id, found.asked.user) != (asked.landing_id, _hidden(store, settings, asked.user)):
+        if (found.asked.landing_id, found.asked.user) != (
+            asked.landing_id,
+            _pseudonymize_user(store, settings, asked.user),
+        ):
             what = "a user's data" if found.asked.user else f"landing {found.asked.landing_id}"
             raise UsageError(f"{store.name} was about to forget {what}, and was stopped: ask for that again first.")
         return found
-    asked = Asked(asked.landing_id, _hidden(store, settings, asked.user), asked.reason)
+    asked = Asked(asked.landing_id, _pseudonymize_user(store, settings, asked.user), asked.reason)
     known = ledger.read(store)
     own = None if asked.user is None else find_own(store, asked.user)
     landings = _of_landing(known, asked.landing_id) if own is None else _of_user(known, own)
@@ -107,7 +110,7 @@ def find(store: Store, settings: Settings, asked: Asked) -> Found:
     return Found(asked, at, landings, {name: tuple(ids) for name, ids in read.items() if ids}, own)
 
 
-def _hidden(store: Store, settings: Settings, user: str | None) -> str | None:
+def _pseudonymize_user(store: Store, settings: Settings, user: str | None) -> str | None:
     """Return a user's name as the warehouse has it."""
     names = names_in(store, settings)
     return user if names is None or user is None else names.name(user)
@@ -174,12 +177,12 @@ def _leave(store: Store, landing: Landing, found: Found) -> None:
     """Write the remaining rows of a landing as its next generation."""
     own = found.own
 
-    def left(of: Landing, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
-        return rows.clear() if own is None else own.left(table, rows)
+    def remove_rows(of: Landing, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.clear() if own is None else own.remove_rows(table, rows)
 
     generation = int(found.landings[landing.landing_id].partition("-")[2])
-    name = landing.trace_id if own is None else own.renamed(landing.source_file)
-    forgetting.leave(store, landing, generation, left, name, found.at)
+    name = landing.trace_id if own is None else own.remove_name(landing.source_file)
+    forgetting.leave(store, landing, generation, remove_rows, name, found.at)
 
 
 # ---- releases
@@ -195,7 +198,7 @@ def _succeed(
         for result in build(run, engine):
             report(result.name, result.row_count, result.duration_s)
     _tell_changes_as_before(run, old)
-    draft, built = releasing.drafted(run, STEPS)
+    draft, built = releasing.make_draft(run, STEPS)
     successor = superseding.supersede(store, old, draft, built, found.landings, found.asked.reason)
     docs.complete(store)
     return successor

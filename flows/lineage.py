@@ -69,14 +69,14 @@ def lineage() -> tuple[TableLineage, ...]:
             continue
         for own in _of_step(step):
             for name in own.tables:
-                if name in models and name not in found and name not in _written():
+                if name in models and name not in found and name not in _list_written_tables():
                     found[name] = TableLineage(models[name], step.name, _tables_in_sql(models[name]), is_sql=True)
             found[own.name] = own
     return tuple(found.values())
 
 
 @cache
-def _written() -> frozenset[str]:
+def _list_written_tables() -> frozenset[str]:
     return frozenset(_name_of(table) for step in STEPS for table in step.writes)
 
 
@@ -124,7 +124,7 @@ def lineage_of(name: str) -> TableLineage:
 def upstream(name: str) -> list[str]:
     """Return all tables from which a table is computed, directly or through others, the nearest first."""
     by_name = {found.name: found.tables for found in lineage()}
-    return _reached(name, by_name)
+    return _collect_reachable(name, by_name)
 
 
 def downstream(name: str) -> list[str]:
@@ -133,16 +133,16 @@ def downstream(name: str) -> list[str]:
     for found in lineage():
         for read in found.tables:
             readers.setdefault(read, []).append(found.name)
-    return _reached(name, readers)
+    return _collect_reachable(name, readers)
 
 
-def _reached(name: str, edges: Mapping[str, Sequence[str]]) -> list[str]:
-    found: dict[str, None] = {}
+def _collect_reachable(name: str, edges: Mapping[str, Sequence[str]]) -> list[str]:
+    reachable: dict[str, None] = {}
     level = [name]
     while level:
-        level = [other for one in level for other in edges.get(one, ()) if other != name and other not in found]
-        found.update(dict.fromkeys(level))
-    return list(found)
+        level = [other for one in level for other in edges.get(one, ()) if other != name and other not in reachable]
+        reachable.update(dict.fromkeys(level))
+    return list(reachable)
 
 
 # ---- SQL
@@ -153,7 +153,7 @@ def _tables_in_sql(table: Table) -> tuple[str, ...]:
     """Return the tables that a model reads, except settings."""
     from sqlglot import exp
 
-    names = {f"{source.db}.{source.name}": None for source in _parsed(table).find_all(exp.Table) if source.db}
+    names = {f"{source.db}.{source.name}": None for source in _parse_model(table).find_all(exp.Table) if source.db}
     return tuple(name for name in names if not name.startswith(_NO_TABLES))
 
 
@@ -164,7 +164,7 @@ def columns_of(table: Table) -> list[ColumnLineage]:
 
     if not model_path(table).is_file():
         return []
-    nodes = lineage_of_query(None, _parsed(table), schema=_schema(), dialect="duckdb", trim_selects=False)
+    nodes = lineage_of_query(None, _parse_model(table), schema=_schema(), dialect="duckdb", trim_selects=False)
     found = []
     for column in table.column_names:
         leaves = {
@@ -176,7 +176,7 @@ def columns_of(table: Table) -> list[ColumnLineage]:
     return found
 
 
-def _parsed(table: Table) -> exp.Expr:
+def _parse_model(table: Table) -> exp.Expr:
     from sqlglot import parse_one
 
     # sqlglot writes DuckDB's parameters ($name) as :name

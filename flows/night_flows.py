@@ -91,7 +91,7 @@ def compute(
         plan = planned.result()
         if plan is None:
             return None
-        with executors.opened(settings, store.root, schedule.step_timeout_s) as engine:
+        with executors.open_engine(settings, store.root, schedule.step_timeout_s) as engine:
             run = begin_run(store, settings, plan)
             last = _build(run, engine, retries, planned)
         release: Release | None = publish.with_options(**retries)(quote(run), wait_for=last)

@@ -106,7 +106,7 @@ def build(
 
     def start_item(ready: ReadyItem) -> Future[ItemResult]:
         if ready.is_cached and start is None:
-            return _cached(ready)
+            return _make_cached_future(ready)
         if not ready.is_cached and not ready.item.is_check and ready.item.step not in begun:
             begun.add(ready.item.step)
             begin(ready.item.step, durations.left_s(schedule.open_counts(), engine.worker_count))
@@ -124,9 +124,9 @@ def build(
     run.uploaded.update(uploads.end())
 
 
-def _cached(ready: ReadyItem) -> Future[ItemResult]:
+def _make_cached_future(ready: ReadyItem) -> Future[ItemResult]:
     future: Future[ItemResult] = Future()
-    future.set_result(ready.cached_result())
+    future.set_result(ready.make_cached_result())
     return future
 
 

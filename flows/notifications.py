@@ -144,31 +144,31 @@ def _sent(settings: AlertSettings, notice: Notice) -> Iterator[str]:
     url = os.environ.get(settings.webhook_variable)
     if url:
         document: dict[str, Any] = {"text": notice.line} if settings.webhook_format == "slack" else asdict(notice)
-        if fault := _posted(url, document):
+        if fault := _post_document(url, document):
             yield f"The webhook of {settings.webhook_variable} did not take it: {fault}."
-    if settings.mail_to and (fault := _mailed(settings, notice)):
+    if settings.mail_to and (fault := _send_mail(settings, notice)):
         yield f"{settings.sendmail} did not take it: {fault}."
 
 
-def _posted(url: str, document: dict[str, Any]) -> str | None:
+def _post_document(url: str, document: dict[str, Any]) -> str | None:
     """Post a document; return what went wrong, without the address: it may be a secret."""
     try:
-        answer = fetch("POST", url, _TIMEOUTS, None, headers=_JSON, content=json.dumps(document).encode())
+        response = fetch("POST", url, _TIMEOUTS, None, headers=_JSON, content=json.dumps(document).encode())
     except RequestFailed as error:
         return type(error.__cause__).__name__ if error.has_detail else f"it {error}"
-    return None if 200 <= answer.status < 300 else f"it answered {answer.status}"
+    return None if 200 <= response.status < 300 else f"it answered {response.status}"
 
 
-def _mailed(settings: AlertSettings, notice: Notice) -> str | None:
+def _send_mail(settings: AlertSettings, notice: Notice) -> str | None:
     message = EmailMessage()
     message["To"] = ", ".join(settings.mail_to)
     # a name from the input may hold a line break, which no header may
     message["Subject"] = one_line(" ".join(f"iosig: {notice.problem} {notice.state}".split()))
     message.set_content(f"{notice.line}\n\nSince {notice.since}.\n", cte="8bit")
     try:
-        done = run([str(settings.sendmail), "-t", "-oi"], timeout_s=_TIMEOUTS.timeout_s, content=message.as_bytes())
+        result = run([str(settings.sendmail), "-t", "-oi"], timeout_s=_TIMEOUTS.timeout_s, content=message.as_bytes())
     except subprocess.TimeoutExpired:
         return f"it did not end within {_TIMEOUTS.timeout_s:g} s"
     except OSError as error:
         return type(error).__name__
-    return None if done.returncode == 0 else f"it ended with {done.returncode}"
+    return None if result.returncode == 0 else f"it ended with {result.returncode}"

@@ -52,7 +52,7 @@ class OwnData:
     def _names(self, column: str) -> pl.Expr:
         return pl.col(column).str.contains(self._pattern).fill_null(False)
 
-    def renamed(self, text: str) -> str:
+    def remove_name(self, text: str) -> str:
         """Return a text without the name."""
         return str(pl.select(self._without(pl.lit(text))).item())
 
@@ -62,7 +62,7 @@ class OwnData:
             text = text.str.replace_all(self._pattern, f"${{1}}{FORGOTTEN}${{2}}")
         return text
 
-    def left(self, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
+    def remove_rows(self, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
         """Remove the user's rows from landed rows, and the user's name from the other rows."""
         kept = rows.filter(~self._is_own(table, rows))
         naming = [column.name for column in table.columns if column.hides in _NAMING and column.name in kept.columns]
@@ -109,8 +109,8 @@ class OwnData:
 
     def has(self, landing: Landing, landed: Iterable[tuple[str, pl.DataFrame]]) -> bool:
         """Return whether any of a landing's rows, by table, is the user's, or names the user."""
-        return self.renamed(landing.source_file) != landing.source_file or any(
-            not rows.equals(self.left(contract(name), rows)) for name, rows in landed
+        return self.remove_name(landing.source_file) != landing.source_file or any(
+            not rows.equals(self.remove_rows(contract(name), rows)) for name, rows in landed
         )
 
     def document(self) -> dict[str, Any]:
@@ -134,9 +134,9 @@ def _allocation(column: str) -> pl.Expr:
 
 def find(store: Store, name: str) -> OwnData:
     """Find a user's data in all landings and kept releases."""
-    jobs = _landed(store, JOB_RECORDS).filter(pl.col("user") == name)
+    jobs = _read_landed_rows(store, JOB_RECORDS).filter(pl.col("user") == name)
     jobs = jobs.select("started_at", "ended_at", cluster=_cluster(), allocation=_allocation("job_id"))
-    traces = _landed(store, TRACES)
+    traces = _read_landed_rows(store, TRACES)
     is_own = (pl.coalesce("user", pl.col("uid").cast(pl.String)) == name).fill_null(False)
     of_jobs = (
         traces.with_columns(allocation="job_id")
@@ -147,19 +147,19 @@ def find(store: Store, name: str) -> OwnData:
             & (pl.col("ended_at") - _TOLERANCE <= pl.col("ended_at_job"))
         )
     )
-    trace_ids = {*traces.filter(is_own)["trace_id"], *of_jobs["trace_id"], *_joined(store, name)}
+    trace_ids = {*traces.filter(is_own)["trace_id"], *of_jobs["trace_id"], *_find_joined_traces(store, name)}
     return OwnData(name, tuple(sorted(set(jobs.select("cluster", "allocation").iter_rows()))), tuple(sorted(trace_ids)))
 
 
-def _landed(store: Store, table: Table) -> pl.DataFrame:
+def _read_landed_rows(store: Store, table: Table) -> pl.DataFrame:
     """Return a table's rows of all landings, including replaced ones."""
-    known = ledger.read(store)
-    paths = known.files.filter(pl.col("table") == table.name)["path"].to_list()
+    landings = ledger.read(store)
+    paths = landings.files.filter(pl.col("table") == table.name)["path"].to_list()
     read = (frames.add_missing_columns(read_parquet(store.local(path)), table) for path in paths)
     return pl.concat([frames.empty(table), *read])
 
 
-def _joined(store: Store, name: str) -> Iterable[str]:
+def _find_joined_traces(store: Store, name: str) -> Iterable[str]:
     """Yield the traced runs that kept releases have joined with a job of the user's."""
     for release in releases.kept(store):
         for path in releases.files_of(store, release).get(TRACE_JOBS.name, ()):

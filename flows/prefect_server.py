@@ -128,7 +128,7 @@ class PrefectServer:
             "no_proxy": ",".join(sorted(direct)),
         }
 
-    def described_state(self) -> str | None:
+    def describe_state(self) -> str | None:
         """State of the server as text, or the reason why it is unknown; None if this user has no server here."""
         if not os.access(self.password_file, os.R_OK):
             return None
@@ -166,7 +166,7 @@ class PrefectServer:
             raise _port_in_use(self.port)
 
     @contextmanager
-    def started(self, stop: Stop) -> Iterator[Callable[[], None]]:
+    def start_in_background(self, stop: Stop) -> Iterator[Callable[[], None]]:
         """Run the server during the block, and yield a check that raises MachineFault once it has ended.
 
         The block begins when the server answers, or at once when `stop` is set. The server ends with this process,
@@ -242,7 +242,7 @@ class PrefectServer:
             connection.close()
 
 
-def named_api_url() -> str | None:
+def read_api_url() -> str | None:
     """Return PREFECT_API_URL, None if it is not set. Raises UsageError if it is no URL, as Prefect's import would."""
     url = os.environ.get("PREFECT_API_URL")
     if not url:

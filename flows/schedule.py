@@ -38,7 +38,7 @@ class ReadyItem:
     upstream: Callable[[], tuple[str, ...]]
     is_cached: bool
 
-    def cached_result(self) -> ItemResult:
+    def make_cached_result(self) -> ItemResult:
         """Return the result of an item that an earlier run has completed."""
         return ItemResult(self.item.name, self.item.step, 0, 0.0, is_cached=True)
 

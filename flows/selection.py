@@ -61,14 +61,14 @@ def _require_tables(store: Store, steps: Iterable[Step], tables: Collection[str]
 
 def _reads(step: Step) -> list[tuple[Table, str]]:
     """Return the tables that a step reads from other steps, each with its step."""
-    written = _written()
+    written = _map_tables_to_steps()
     read = [table for source in step.reads if source.wait != "none" for table in source.tables]
     found = {table: written[table.name] for table in (*read, *step.days_after) if table.name in written}
     return [(table, producer) for table, producer in found.items() if producer != step.name]
 
 
 @cache
-def _written() -> dict[str, str]:
+def _map_tables_to_steps() -> dict[str, str]:
     return {table.name: step.name for step in WORK_STEPS for table in step.writes}
 
 
@@ -95,14 +95,14 @@ def _downstream() -> Mapping[str, Collection[str]]:
     return found
 
 
-def _reached(names: set[str], edges: Mapping[str, Collection[str]], depth: int | None) -> set[str]:
+def _collect_reachable(names: set[str], edges: Mapping[str, Collection[str]], depth: int | None) -> set[str]:
     """Return names and what edges lead to from them, over at most `depth` edges."""
-    found, level = set(names), names
+    reachable, level = set(names), names
     while level and depth != 0:
-        level = {other for name in level for other in edges.get(name, ())} - found
-        found |= level
+        level = {other for name in level for other in edges.get(name, ())} - reachable
+        reachable |= level
         depth = None if depth is None else depth - 1
-    return found
+    return reachable
 
 
 def _with_intermediates(chosen: set[str], excluded: set[str]) -> set[str]:
@@ -136,15 +136,15 @@ def _union(selectors: Iterable[str]) -> set[str]:
     found: set[str] = set()
     for text in selectors:
         words = [text] if _is_name(text.strip().strip("+0123456789")) else text.split()
-        found.update(*(set.intersection(*map(_selected, word.split(","))) for word in words))
+        found.update(*(set.intersection(*map(_select_steps, word.split(","))) for word in words))
     return found
 
 
 def _is_name(name: str) -> bool:
-    return bool(_named(name))
+    return bool(_find_steps(name))
 
 
-def _named(name: str) -> set[str]:
+def _find_steps(name: str) -> set[str]:
     """Return the step of a name, and the step that writes the table of that name; hyphens may stand for spaces."""
     return {step.name for step in WORK_STEPS if name in (step.name, _word(step.name))} | {
         step.name for step in WORK_STEPS if any(table.name == name for table in step.writes)
@@ -156,21 +156,21 @@ def _word(name: str) -> str:
     return name.replace(" ", "-")
 
 
-def _selected(selector: str) -> set[str]:
+def _select_steps(selector: str) -> set[str]:
     match = _SELECTOR.fullmatch(selector.strip())
-    names = _named(match["name"].strip()) if match else set()
+    names = _find_steps(match["name"].strip()) if match else set()
     if match is None or not names:
-        known = {_word(name) for name in _STEPS} | _written().keys()
+        known = {_word(name) for name in _STEPS} | _map_tables_to_steps().keys()
         name = match["name"] if match else selector
         raise UsageError(
             f"There is no step and no table {name!r}.{meant(name, sorted(known))} `iosig lineage` lists them."
         )
-    found = set(names)
+    steps = set(names)
     if match["is_upstream"]:
-        found |= _reached(names, _upstream(), _depth(match["before"]))
+        steps |= _collect_reachable(names, _upstream(), _depth(match["before"]))
     if match["is_downstream"]:
-        found |= _reached(names, _downstream(), _depth(match["after"]))
-    return found
+        steps |= _collect_reachable(names, _downstream(), _depth(match["after"]))
+    return steps
 
 
 def _depth(digits: str) -> int | None:

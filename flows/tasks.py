@@ -20,7 +20,7 @@ from prefect.events import emit_event
 from prefect.states import Completed
 
 from iosig.flows import executors
-from iosig.flows.flow_runs import failed
+from iosig.flows.flow_runs import make_failed_state
 from iosig.flows.nightly import land_new, publish as publish_run
 from iosig.flows.report import write_report
 from iosig.flows.schedule import ReadyItem
@@ -99,11 +99,11 @@ def plan_run(
 def execute_item(ready: ReadyItem, root: Path, engine: executors.Engine) -> Any:
     """Execute a work item and wait for it; an error of the operator's is one sentence."""
     if ready.is_cached:
-        return Completed(name="Cached", message="An earlier run has completed it.", data=ready.cached_result())
+        return Completed(name="Cached", message="An earlier run has completed it.", data=ready.make_cached_result())
     try:
         result = engine.run(ready.item, root)
     except IosigError as error:
-        return failed(error)
+        return make_failed_state(error)
     get_run_logger().info("%s rows", result.row_count)
     return result
 

@@ -28,7 +28,7 @@ def rename_settings(path: Path) -> Path:
     Raises UsageError for a file with a layout that is too unusual for line-by-line rewriting.
     """
     text = path.read_text(encoding="utf-8")
-    renamed = _renamed(text)
+    renamed = _rename_text(text)
     if tomllib.loads(renamed) != renames.settings_renamed(tomllib.loads(text)):
         raise UsageError(f"{path} cannot be rewritten line by line: rename its settings by docs/upgrading.md.")
     aside = path.with_name(path.name + _ASIDE)
@@ -39,18 +39,18 @@ def rename_settings(path: Path) -> Path:
     return aside
 
 
-def _renamed(text: str) -> str:
+def _rename_text(text: str) -> str:
     lines, section = [], ""
     for line in text.splitlines(keepends=True):
         if header := _HEADER.match(line):
             section = header[1]
             lines.append(line.replace(section, _SECTIONS.get(section, section), 1))
         elif not any(re.match(rf"\s*{field}\s*=", line) for field in _fields(section, renames.REMOVED_SETTINGS)):
-            lines.append(_renamed_line(line, section))
+            lines.append(_rename_line(line, section))
     return "".join(lines)
 
 
-def _renamed_line(line: str, section: str) -> str:
+def _rename_line(line: str, section: str) -> str:
     for field in _fields(section, renames.SETTINGS):
         new = renames.SETTINGS[f"{section}.{field}"].partition(".")[2]
         line = re.sub(rf"^(\s*){field}(\s*=)", rf"\g<1>{new}\g<2>", line)

@@ -124,7 +124,7 @@ def test_every_check_has_a_doc_and_a_remedy() -> None:
     silent = [
         f"{table.name}.{rule.name}"
         for table in CHECKED
-        for rule in suites.declared(table)
+        for rule in suites.load_suite_rules(table)
         if not (rule.doc.strip() and rule.remedy.strip())
     ]
     assert silent == []

@@ -43,9 +43,9 @@ def _describe_failures(failed: pl.DataFrame) -> pl.DataFrame:
     from iosig.expectations import sentences, suites
 
     happened = [
-        sentences.happened(rule, row["unexpected_count"], observed)
+        sentences.describe_failure(rule, row["unexpected_count"], observed)
         for row in failed.iter_rows(named=True)
-        for rule in [suites.released_rule(row["table_name"], row["expectation"], row["severity"])]
+        for rule in [suites.look_up_rule(row["table_name"], row["expectation"], row["severity"])]
         for observed in [json.loads(row["observed"])]
     ]
     return failed.drop("observed").with_columns(happened=pl.Series(happened, dtype=pl.String))

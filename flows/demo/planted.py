@@ -50,7 +50,7 @@ def demo_site(seed: int) -> Site:
 def _applications() -> tuple[Application, ...]:
     known = {one.name: replace(one, run_count=_RUN_COUNT) for one in APPLICATIONS if one.name != "ior_c"}
     known[VICTIM] = replace(known[VICTIM], starts_s=_starts(_VICTIM_STARTS_H))
-    known[CHANGED] = _doubled(replace(known[CHANGED], starts_s=_starts(_CHANGED_STARTS_H)))
+    known[CHANGED] = _double_bursts(replace(known[CHANGED], starts_s=_starts(_CHANGED_STARTS_H)))
     return (*known.values(), replace(_ENZO, starts_s=_starts(_CULPRIT_STARTS_H)))
 
 
@@ -58,7 +58,7 @@ def _starts(hours_of_days: Iterable[Iterable[float]]) -> tuple[float, ...]:
     return tuple(day * DAY_S + 3600.0 * hour for day, hours in enumerate(hours_of_days) for hour in hours)
 
 
-def _doubled(application: Application) -> Application:
+def _double_bursts(application: Application) -> Application:
     """Double the bytes of an application's bursts from the last day on; its compute phases keep their duration."""
     later, late_s = [], 0.0
     for burst in application.bursts:
@@ -79,7 +79,7 @@ def collision(site: Site) -> Collision:
     return Collision(victim["job_id"], culprit["job_id"], lasted, alone.duration_s)
 
 
-def traced_job_id(site: Site) -> str:
+def find_traced_job_id(site: Site) -> str:
     """Find the traced job: the last complete run of its application."""
     runs = site.runs.filter(application=TRACED, kind="complete")
     jobs = site.jobs.join(runs, on="job_id", how="semi").filter(pl.col("ended_at").is_not_null())

@@ -80,7 +80,11 @@ def write_site(
     jobs.mkdir(parents=True, exist_ok=True)
     polls.mkdir(parents=True, exist_ok=True)
     logs = [_write_log(site, day, jobs) for day in days_of(site) if days is None or day in days]
-    files = [_write_polls(day, rows, polls) for day, rows in _arrived(site, filesystem) if days is None or day in days]
+    files = [
+        _write_polls(day, rows, polls)
+        for day, rows in _split_polls_by_arrival(site, filesystem)
+        if days is None or day in days
+    ]
     if with_faults:
         with logs[-1].open("a", encoding="utf-8") as log:
             log.write("4999999|xgc|u1234|prj0\n")
@@ -149,7 +153,7 @@ def sacct_lines(jobs: pl.DataFrame, since: datetime, until: datetime) -> list[st
 # ---- polls
 
 
-def _arrived(site: Site, filesystem: str) -> Iterator[tuple[date, pl.DataFrame]]:
+def _split_polls_by_arrival(site: Site, filesystem: str) -> Iterator[tuple[date, pl.DataFrame]]:
     """Yield each day's polls: a poll arrives no earlier than those that came before it."""
     polls = site.polls.with_columns(arrived_on=pl.col("polled_at").cum_max().dt.date())
     for (day,), rows in polls.group_by("arrived_on", maintain_order=True):
@@ -208,12 +212,12 @@ def write_statistics(statistics: JobStatistics, into: Path, form: Form = "new") 
 # ---- traces
 
 
-def shipped_logs() -> tuple[Path, ...]:
+def find_shipped_logs() -> tuple[Path, ...]:
     """Return the real Darshan logs that ship inside the `darshan` wheel, without importing it."""
-    found = find_spec("darshan")
-    assert found is not None
-    assert found.origin is not None
-    return tuple(sorted((Path(found.origin).parent / "examples").rglob("*.darshan")))
+    spec = find_spec("darshan")
+    assert spec is not None
+    assert spec.origin is not None
+    return tuple(sorted((Path(spec.origin).parent / "examples").rglob("*.darshan")))
 
 
 # ---- truth

@@ -5,14 +5,14 @@ is not executed again, so a killed run resumes and publishes the same release. E
 their functions; `order` lists them.
 
 - `attribution` (`attribute`): Attribution of a file system's traffic to runs.
-- `checks` (`checked`, `check_of`, `hold`, `decide`): Validation of every built table against its suite.
+- `checks` (`check_rows`, `check_of`, `hold`, `decide`): Validation of every built table against its suite.
 - `classes` (`classify`): Classes: in which part of a run its I/O takes place.
-- `counters` (`end_days`, `stage_counters`, `tell_unassigned`): Deltas of server counters, by day.
+- `counters` (`end_days`, `stage_counters`, `sum_unattributed`): Deltas of server counters, by day.
 - `exact_checks` (`check_runs`, `against`): Comparison of signatures with per-job counters.
 - `exact_samples` (`take_samples`, `samples_of`, `rates_on_grids`): Exact samples, from counters by job.
 - `inference` (`infer`): The class and period of every run, measured or inferred from a signature.
 - `items` (`WorkItem`, `Chunk`, `StepContext`, `execute`): Work items as data: which files each reads and writes.
-- `joint` (`make_signatures`, `is_due`, `asked`): Joint signatures, fitted at an interval.
+- `joint` (`make_signatures`, `is_due`, `select_due_subjects`): Joint signatures, fitted at an interval.
 - `metadata_periods` (`grid_rows`, `metadata_rows`, `columns_of`): Periods of metadata calls of traced runs.
 - `metadata_rates` (`rate_rows`): Rates of metadata operations over a run.
 - `networks` (`make_networks`, `join_networks`): Networks: the communication of each traced run by window.
@@ -27,8 +27,8 @@ their functions; `order` lists them.
 - `signature_checks` (`check_signatures`, `known`): Comparison of signatures with traces.
 - `signatures` (`gather_sets`, `extract_signatures`, `carry`): Signatures: the I/O of each application.
 - `stage` (`stage_jobs`, `stage_polls`, `gather_extrapolations`): Deduplicated, validated inputs.
-- `step` (`Step`, `Input`, `built`, `landed`, `live`, `released`, `in_chunks`): Steps as declarations.
-- `subjects` (`counted_samples`, `of_applications`): The runs and applications with signals to analyze.
+- `step` (`Step`, `Input`, `read_built`, `read_landed`, `read_live`, `read_released`): Steps as declarations.
+- `subjects` (`compute_counted_samples`, `of_applications`): The runs and applications with signals to analyze.
 - `traces` (`stage_traces`, `trace_signals`): Traced runs joined with their jobs, with the counters of each module.
 - `unattributed_patterns` (`find_patterns`): Recurring patterns in unattributed traffic.
 """

@@ -25,7 +25,7 @@ from iosig.estimates.attribution import (
 )
 from iosig.flows.steps.items import Day, StepContext, TableFile
 from iosig.flows.steps.run import Run
-from iosig.flows.steps.step import Input, Step, built, undated
+from iosig.flows.steps.step import Input, Step, read_built, read_undated
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, ATTRIBUTION_DAILY, PLACED_IO, POLLED_MINUTES, SLOWDOWNS
 from iosig.warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
@@ -114,7 +114,7 @@ def _expose_minutes(context: StepContext, connection: duckdb.DuckDBPyConnection)
 def limited_days(run: Run) -> Sequence[date]:
     """Return the plan's days, and published days with runs that overlap runs of these in time."""
     own = {day for day in run.plan.job_days if day is not None}
-    published = {file.day for file in run.released(JOB_IO) if file.day is not None} - own
+    published = {file.day for file in run.list_base_files(JOB_IO) if file.day is not None} - own
     return sorted(own.union(*(_overlapping(run, day) & published for day in own)))
 
 
@@ -144,7 +144,7 @@ def _days(run: Run) -> Sequence[date]:
 def _first_day(run: Run, day: date) -> date:
     """Return on which day the first run of those that ended on a day began, now or in the release before."""
     if day not in run.backfill_days:
-        now, before = run.built(RUNS, [day]), [file for file in run.released(JOB_IO) if file.day == day]
+        now, before = run.built(RUNS, [day]), [file for file in run.list_base_files(JOB_IO) if file.day == day]
         found = [day]
         for file in (*now, *before):
             rows = scan_parquet(run.store.here(run.store.root / file.path)).filter(pl.col("ended_on") == day)
@@ -166,7 +166,7 @@ def _claims(run: Run, day: Day) -> Iterator[TableFile]:
     assert day
     days = _overlapping(run, day)
     yield from run.built(PLACED_IO, [other for other in run.plan.job_days if other in days])
-    for file in run.released(ATTRIBUTED_IO):
+    for file in run.list_base_files(ATTRIBUTED_IO):
         if file.day in days and file.day not in run.plan.job_days:
             yield replace(file, is_released=False)
     yield from _ticks_of(run, min(days), day)
@@ -176,7 +176,7 @@ def _near(run: Run, day: Day) -> Iterator[TableFile]:
     """Yield the rates around a day, and the attribution of runs that may overlap it."""
     assert day
     yield from _ticks_of(run, day, day)
-    released = {file.day: replace(file, is_released=False) for file in run.released(ATTRIBUTED_IO)}
+    released = {file.day: replace(file, is_released=False) for file in run.list_base_files(ATTRIBUTED_IO)}
     for more in range(_MOST_DAYS + 1):
         other = day + timedelta(days=more)
         yield from run.built(ATTRIBUTED_IO, [other]) or [file for on, file in released.items() if on == other]
@@ -209,9 +209,9 @@ PLACE = Step(
     "attribution",
     attribute,
     reads=(
-        built(RUNS, GRID_STEPS),
+        read_built(RUNS, GRID_STEPS),
         Input(_SERIES_TABLES, _own_series),
-        undated(SIGNATURES, SIGNATURE_BURSTS),
+        read_undated(SIGNATURES, SIGNATURE_BURSTS),
     ),
     writes=(PLACED_IO, SLOWDOWNS),
     days=lambda run: [day for day in run.plan.job_days if day is not None],
@@ -240,7 +240,7 @@ DAYS = Step(
 ESTIMATES = Step(
     "job i/o",
     estimate_io,
-    reads=(Input((JOB_IO_SOURCES, RUNS), _sources), built(ATTRIBUTED_IO)),
+    reads=(Input((JOB_IO_SOURCES, RUNS), _sources), read_built(ATTRIBUTED_IO)),
     writes=(JOB_IO,),
     days=lambda run: [*limited_days(run), *([None] if None in run.plan.job_days else [])],
     is_daily=True,

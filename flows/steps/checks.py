@@ -16,7 +16,7 @@ import polars as pl
 
 from iosig.flows.steps.items import Day, StepContext, TableFile
 from iosig.flows.steps.run import DECISION, Run
-from iosig.flows.steps.step import Input, Step, built_on, landed, live, released
+from iosig.flows.steps.step import Input, Step, read_built_on, read_landed, read_live, read_released
 from iosig.warehouse.contracts import TABLES, Table, frames, table as table_named
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.polls import FAULTY_POLLS, POLLS
@@ -59,13 +59,13 @@ def verdicts_on(table: Table) -> Table:
     return replace(QUALITY_DAILY, name=f"{VERDICTS}{table.name}", partition=None, is_published=False)
 
 
-def checked(context: StepContext, table: Table, frame: pl.DataFrame) -> Checked:
+def check_rows(context: StepContext, table: Table, frame: pl.DataFrame) -> Checked:
     """Hold rows to a table's suite, and keep what it says until all tables are checked."""
     from iosig.expectations import gate
 
-    found = gate.check(table, frame, _limits(context))
-    _keep(context, table, [found.verdicts])
-    return found
+    result = gate.check(table, frame, _limits(context))
+    _keep(context, table, [result.verdicts])
+    return result
 
 
 def _keep(context: StepContext, table: Table, verdicts: Iterable[pl.DataFrame]) -> int:
@@ -112,20 +112,22 @@ def check_of(step: Step) -> Step | None:
 
 def hold(context: StepContext) -> int:
     """Hold built tables to their suites. Returns the verdicts: one for each expectation and day with rows."""
-    return sum(_held(context, table_named(file.table.removeprefix(VERDICTS))) for file in context.item.writes)
+    return sum(_check_table(context, table_named(file.table.removeprefix(VERDICTS))) for file in context.item.writes)
 
 
-def _held(context: StepContext, table: Table) -> int:
+def _check_table(context: StepContext, table: Table) -> int:
     from iosig.expectations import gate, suites, summing
 
     limits = _limits(context)
-    told = []
-    for rows in _batches(context.files(table), suites.looked_at(table)):
+    verdicts = []
+    for rows in _batches(context.files(table), suites.list_checked_columns(table)):
         # only the verdicts are kept; Great Expectations leaves the rows in reference cycles
-        told.append(gate.check(table, rows, limits).verdicts)
+        verdicts.append(gate.check(table, rows, limits).verdicts)
         if rows.height > _LARGE_BATCH_ROWS:
             gc.collect()
-    return _keep(context, table, told if len(told) < 2 else [summing.by_day(table, pl.concat(told), limits)])
+    return _keep(
+        context, table, verdicts if len(verdicts) < 2 else [summing.by_day(table, pl.concat(verdicts), limits)]
+    )
 
 
 def _batches(files: Sequence[Path], columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
@@ -166,8 +168,8 @@ def decide(context: StepContext) -> int:
     """
     from iosig.expectations import docs, gate, summing
 
-    by_day = _with_doubled(_by_day(context), _on_two_days(context))
-    quality = summing.summed(by_day, _limits(context))
+    by_day = _fail_duplicate_keys(_by_day(context), _on_two_days(context))
+    quality = summing.aggregate_days(by_day, _limits(context))
     try:
         gate.decide(quality)
     except GateFailed as refusal:
@@ -183,7 +185,7 @@ def _by_day(context: StepContext) -> pl.DataFrame:
     """Return the results of every day of the release: new ones of recomputed days, carried ones of the others."""
     paths = context.files(QUALITY_DAILY)
     anew = {path.parent.name: json.loads(path.with_suffix(".json").read_text()) for path in paths}
-    found = [frames.empty(QUALITY_DAILY), *map(read_parquet, paths), _carried(context, anew)]
+    found = [frames.empty(QUALITY_DAILY), *map(read_parquet, paths), _carry_verdicts(context, anew)]
     return pl.concat(found)
 
 
@@ -204,39 +206,39 @@ def _on_two_days(context: StepContext) -> pl.DataFrame:
     return pl.concat(found).filter(pl.col("day").is_in(context.days, nulls_equal=True))
 
 
-def _with_doubled(by_day: pl.DataFrame, doubled: pl.DataFrame) -> pl.DataFrame:
+def _fail_duplicate_keys(by_day: pl.DataFrame, doubled: pl.DataFrame) -> pl.DataFrame:
     """Mark the verdicts on keys as failed for days with rows that are on another day, too."""
     if doubled.is_empty():
         return by_day
-    told = by_day.join(doubled, on=["table_name", "day"], how="left", nulls_equal=True, maintain_order="left")
+    joined = by_day.join(doubled, on=["table_name", "day"], how="left", nulls_equal=True, maintain_order="left")
     is_hit = pl.col("doubled_count").is_not_null() & (pl.col("expectation") == "key_unique")
     observed = [
         text if row is None else json.dumps(json.loads(text) | {"examples": [json.loads(row)]})
-        for text, row in told.select("observed", pl.when(is_hit).then("row")).iter_rows()
+        for text, row in joined.select("observed", pl.when(is_hit).then("row")).iter_rows()
     ]
-    return told.with_columns(
+    return joined.with_columns(
         success=pl.col("success") & ~is_hit,
         unexpected_count=pl.col("unexpected_count") + pl.when(is_hit).then("doubled_count").otherwise(0),
         observed=pl.Series(observed, dtype=pl.String),
     ).select(by_day.columns)
 
 
-def _carried(context: StepContext, anew: Mapping[str, Sequence[str | None]]) -> pl.DataFrame:
+def _carry_verdicts(context: StepContext, recomputed_days: Mapping[str, Sequence[str | None]]) -> pl.DataFrame:
     """Return the previous release's rows about days of a table that are not recomputed."""
-    files = context.released(QUALITY_DAILY)
-    known = read_parquet(files) if files else _of_older_release(context)
-    pairs = [(name, day) for name, days in anew.items() for day in days]
-    made = pl.DataFrame(pairs, schema={"table_name": pl.String, "day": pl.String}, orient="row")
-    kept = known.join(
-        made.with_columns(pl.col("day").str.to_date()), on=["table_name", "day"], how="anti", nulls_equal=True
+    files = context.list_base_files(QUALITY_DAILY)
+    previous = read_parquet(files) if files else _of_older_release(context)
+    pairs = [(name, day) for name, days in recomputed_days.items() for day in days]
+    recomputed = pl.DataFrame(pairs, schema={"table_name": pl.String, "day": pl.String}, orient="row")
+    kept = previous.join(
+        recomputed.with_columns(pl.col("day").str.to_date()), on=["table_name", "day"], how="anti", nulls_equal=True
     )
     is_older = pl.col("observed").str.contains(f'"{_OF_DAYS}"', literal=True)
-    return pl.concat([kept.filter(~is_older), _still_standing(kept.filter(is_older), anew)])
+    return pl.concat([kept.filter(~is_older), _still_standing(kept.filter(is_older), recomputed_days)])
 
 
 def _of_older_release(context: StepContext) -> pl.DataFrame:
     """Return the verdicts of a release that has no results by day, as of no day, each with the days it is about."""
-    store, files = Store(context.root), context.released(QUALITY)
+    store, files = Store(context.root), context.list_base_files(QUALITY)
     base = releases.current(store)
     if not files or base is None:
         return frames.empty(QUALITY_DAILY)
@@ -277,7 +279,9 @@ def _verdicts(run: Run, _: Day) -> Iterator[TableFile]:
 
 def gather_quarantine(context: StepContext) -> int:
     """Join the quarantined rows of jobs, polls and predictions, those of other days included. Returns the row count."""
-    rebuilt = [(table.name, day) for table, faulty in _FAULTY_ROWS.items() for day in context.dated(faulty).values()]
+    rebuilt = [
+        (table.name, day) for table, faulty in _FAULTY_ROWS.items() for day in context.get_file_days(faulty).values()
+    ]
     rebuilt_days = pl.DataFrame(rebuilt, schema={"table_name": pl.String, "day": pl.Date}, orient="row")
     with context.engine() as connection:
         context.expose(connection, *_FAULTY_ROWS.values())
@@ -297,15 +301,15 @@ QUARANTINED = Step(
     "quarantine",
     gather_quarantine,
     reads=(
-        built_on(lambda run, _: run.plan.job_days, FAULTY_JOBS),
-        built_on(lambda run, _: run.plan.poll_days, FAULTY_POLLS),
-        built_on(lambda run, _: run.plan.prediction_days, FAULTY_PREDICTIONS),
-        released(QUARANTINE, days=lambda run: run.plan.days),
+        read_built_on(lambda run, _: run.plan.job_days, FAULTY_JOBS),
+        read_built_on(lambda run, _: run.plan.poll_days, FAULTY_POLLS),
+        read_built_on(lambda run, _: run.plan.prediction_days, FAULTY_PREDICTIONS),
+        read_released(QUARANTINE, days=lambda run: run.plan.days),
     ),
     writes=(QUARANTINE,),
     days=lambda run: run.plan.days,
 )
-REJECTED = Step("rejects", gather_rejects, (landed(REJECTS),), (REJECTS,))
+REJECTED = Step("rejects", gather_rejects, (read_landed(REJECTS),), (REJECTS,))
 
 
 def decision(steps: Iterable[Step]) -> Step:
@@ -315,7 +319,7 @@ def decision(steps: Iterable[Step]) -> Step:
         DECISION,
         decide,
         # Summed-up results are only needed of an older release, which has no results by day.
-        reads=(Input(verdicts, _verdicts), released(QUALITY_DAILY, QUALITY), live(*_RUNS)),
+        reads=(Input(verdicts, _verdicts), read_released(QUALITY_DAILY, QUALITY), read_live(*_RUNS)),
         writes=(QUALITY_DAILY, QUALITY),
         # Undated tables are rebuilt in every run, so undated verdicts are, too.
         days=lambda run: run.plan.days if None in run.plan.days else (*run.plan.days, None),

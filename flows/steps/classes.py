@@ -8,8 +8,8 @@ from iosig.estimates.classes import class_rows, series_classes, trace_classes
 from iosig.estimates.columns import epoch_s, floats, ragged
 from iosig.estimates.subjects import SIGNAL_TABLES, Subjects, keys_of
 from iosig.flows.steps.items import StepContext
-from iosig.flows.steps.step import Step, built, carried
-from iosig.flows.steps.subjects import counted_samples, of_applications
+from iosig.flows.steps.step import Step, read_built, read_carried
+from iosig.flows.steps.subjects import compute_counted_samples, of_applications
 from iosig.transforms import classes
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.classes import CLASSES, KEPT_CLASSES, MEASURED_CLASSES
@@ -27,7 +27,7 @@ def classify(context: StepContext) -> int:
     params = context.settings.classes.params(classes.ClassParams)
     pieces = [frames.empty(CLASSES)]
     if context.files(JOBS) and context.files(EXACT_SAMPLES):
-        pieces.append(_job_classes(counted_samples(context), params))
+        pieces.append(_job_classes(compute_counted_samples(context), params))
     if context.files(SERIES_INTERVALS):
         pieces.append(series_classes(context.frame(SERIES_INTERVALS), params))
     if context.files(TRACE_SIGNALS):
@@ -74,7 +74,7 @@ def _signature_classes(found: Subjects, applications: pl.DataFrame, params: clas
 STEP = Step(
     "classes",
     classify,
-    reads=(built(*SIGNAL_TABLES, APPLICATIONS), carried(CLASSES)),
+    reads=(read_built(*SIGNAL_TABLES, APPLICATIONS), read_carried(CLASSES)),
     writes=(MEASURED_CLASSES,),
     days=lambda run: run.plan.judged_days,
     is_daily=True,

@@ -10,7 +10,7 @@ import polars as pl
 
 from iosig.flows.steps.items import Day, StepContext, TableFile
 from iosig.flows.steps.run import Run
-from iosig.flows.steps.step import Input, Step, landed_on_day
+from iosig.flows.steps.step import Input, Step, read_landed_on_day
 from iosig.transforms import counters, job_keys
 from iosig.transforms.counters import TARGET, CounterParams
 from iosig.warehouse.contracts import frames
@@ -40,11 +40,11 @@ _READINGS_AT_A_TIME = 250_000
 
 def end_days(context: StepContext) -> int:
     """Find the last values of each entry on a day. Returns the entries."""
-    scrapes = _timed(context)
+    scrapes = _pair_scrapes(context)
     parts = [counters.select_last_values(samples, scrapes) for samples in _samples(context)]
     found = [
         frames.empty(COUNTER_LAST_VALUES),
-        *(_dated(part, context).select(COUNTER_LAST_VALUES.column_names) for part in parts),
+        *(_add_day(part, context).select(COUNTER_LAST_VALUES.column_names) for part in parts),
     ]
     ends = pl.concat(found)
     write_parquet(ends, COUNTER_LAST_VALUES, context.path(COUNTER_LAST_VALUES))
@@ -53,7 +53,7 @@ def end_days(context: StepContext) -> int:
 
 def stage_counters(context: StepContext) -> int:
     """Find what rose between every two scrapes of a day, and what the day comes to. Returns the rises."""
-    scrapes = _timed(context)
+    scrapes = _pair_scrapes(context)
     targets = _write_rises(context, scrapes)
     keys = scan_parquet(context.path(COUNTER_DELTAS)).select(pl.col("job_key").drop_nulls().unique()).collect()
     with context.engine() as connection:
@@ -71,24 +71,24 @@ def _write_rises(context: StepContext, scrapes: pl.DataFrame) -> pl.DataFrame:
     ends, params = context.frame(COUNTER_LAST_VALUES), context.settings.counters.params(CounterParams)
     folder = context.folder / "counter_parts" / str(context.days[0])
     shutil.rmtree(folder, ignore_errors=True)
-    edges = _dated(counters.find_edge_gaps(scrapes, params), context).select(COUNTER_GAPS.column_names)
+    edges = _add_day(counters.find_edge_gaps(scrapes, params), context).select(COUNTER_GAPS.column_names)
     parts, targets, gaps = [], [frames.empty(COUNTER_TARGETS)], [frames.empty(COUNTER_GAPS), edges]
     for number, (samples, own_scrapes, own_ends) in enumerate(_by_targets(context, scrapes, ends)):
         found = counters.compute_deltas(samples, own_scrapes, own_ends, flag_server_counters, params)
-        rows = _dated(found.rows, context).select(COUNTER_DELTAS.column_names)
+        rows = _add_day(found.rows, context).select(COUNTER_DELTAS.column_names)
         parts.append(write_parquet(rows, COUNTER_DELTAS, folder / f"{number:05d}.parquet"))
         targets.append(found.targets.select(COUNTER_TARGETS.column_names))
-        gaps.append(_dated(found.gaps, context).select(COUNTER_GAPS.column_names))
+        gaps.append(_add_day(found.gaps, context).select(COUNTER_GAPS.column_names))
     context.join(parts, COUNTER_DELTAS)
     write_parquet(pl.concat(gaps).sort(COUNTER_GAPS.key), COUNTER_GAPS, context.path(COUNTER_GAPS))
     return pl.concat(targets)
 
 
-def _dated(rows: pl.DataFrame, context: StepContext) -> pl.DataFrame:
+def _add_day(rows: pl.DataFrame, context: StepContext) -> pl.DataFrame:
     return rows.with_columns(scraped_on=pl.lit(context.days[0], pl.Date))
 
 
-def tell_unassigned(context: StepContext) -> int:
+def sum_unattributed(context: StepContext) -> int:
     """Sum the bytes of a day that servers counted under names without a known job. Returns the number of kinds."""
     with context.engine() as connection:
         context.expose(connection, COUNTER_JOB_TOTALS, JOBS)
@@ -98,15 +98,15 @@ def tell_unassigned(context: StepContext) -> int:
 # ---- inputs
 
 
-def _timed(context: StepContext) -> pl.DataFrame:
+def _pair_scrapes(context: StepContext) -> pl.DataFrame:
     """Return the scrapes of the day that count, each with the one before."""
     (day,) = context.days
     parts = context.parts(SCRAPES)
     on_day, before = (
         pl.concat([frames.empty(SCRAPES), *(rows.collect() for rows in scans(Store(context.root), SCRAPES, of))])
         for of in (
-            [each for each in parts if each[1].day == str(day)],
-            [each for each in parts if each[1].day != str(day)],
+            [part for part in parts if part[1].day == str(day)],
+            [part for part in parts if part[1].day != str(day)],
         )
     )
     return counters.order_scrapes(on_day, before)
@@ -114,7 +114,7 @@ def _timed(context: StepContext) -> pl.DataFrame:
 
 def _samples(context: StepContext) -> Iterator[pl.DataFrame]:
     """Yield the readings of a day in the order of landing, all of some targets at a time."""
-    landed = context.landed(COUNTER_SAMPLES)
+    landed = context.scan_landed(COUNTER_SAMPLES)
     if not landed:
         return
     rows = pl.concat(landed)
@@ -143,7 +143,7 @@ def _day_before(run: Run, day: Day) -> Iterator[TableFile | Landing]:
     """Read the last scrapes and the last values of the day before."""
     assert day
     before = date.fromordinal(day.toordinal() - 1)
-    yield from run.landed((SCRAPES,), before)
+    yield from run.find_landings((SCRAPES,), before)
     yield from (file for file in run.live(COUNTER_LAST_VALUES) if file.day == before)
 
 
@@ -158,7 +158,7 @@ def _jobs_since(run: Run, day: Day) -> Iterator[TableFile]:
 ENDS = Step(
     "counter ends",
     end_days,
-    reads=(landed_on_day(COUNTER_SAMPLES, SCRAPES),),
+    reads=(read_landed_on_day(COUNTER_SAMPLES, SCRAPES),),
     writes=(COUNTER_LAST_VALUES,),
     days=lambda run: run.plan.counter_days,
     is_daily=True,
@@ -166,7 +166,7 @@ ENDS = Step(
 RISES = Step(
     "counters",
     stage_counters,
-    reads=(landed_on_day(COUNTER_SAMPLES, SCRAPES), Input((SCRAPES, COUNTER_LAST_VALUES), _day_before)),
+    reads=(read_landed_on_day(COUNTER_SAMPLES, SCRAPES), Input((SCRAPES, COUNTER_LAST_VALUES), _day_before)),
     writes=(
         COUNTER_DELTAS,
         COUNTER_GAPS,
@@ -182,7 +182,7 @@ RISES = Step(
 )
 UNASSIGNED = Step(
     "unassigned i/o",
-    tell_unassigned,
+    sum_unattributed,
     reads=(Input((COUNTER_JOB_TOTALS, JOBS), _jobs_since),),
     writes=(UNATTRIBUTED_COUNTER_IO,),
     days=lambda run: run.plan.told_days,

@@ -13,7 +13,7 @@ from iosig.estimates.signatures.published import KEY
 from iosig.flows.steps.items import Day, StepContext
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.signature_checks import known
-from iosig.flows.steps.step import Step, built, undated
+from iosig.flows.steps.step import Step, read_built, read_undated
 from iosig.transforms.arrays import Reals
 from iosig.transforms.sample_checks import RunSamples
 from iosig.transforms.signatures import similarity
@@ -41,12 +41,14 @@ def check_runs(context: StepContext) -> int:
     with context.engine() as connection:
         context.expose(connection, EXACT_SAMPLES, SIGNATURES, SAMPLE_SETS)
         pairs = context.compute(connection, EXACT_PAIRS)
-        rows = _compared(context, connection, pairs) if pairs.height else frames.empty(EXACT_CHECKS)
+        rows = _compare_signatures(context, connection, pairs) if pairs.height else frames.empty(EXACT_CHECKS)
     context.write_days(rows, EXACT_CHECKS)
     return rows.height
 
 
-def _compared(context: StepContext, connection: duckdb.DuckDBPyConnection, pairs: pl.DataFrame) -> pl.DataFrame:
+def _compare_signatures(
+    context: StepContext, connection: duckdb.DuckDBPyConnection, pairs: pl.DataFrame
+) -> pl.DataFrame:
     """Return rows of `exact_checks`; pairs: rows of `exact_pairs`."""
     for table in (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS):
         models.expose(connection, "main", table, context.files(table))
@@ -112,8 +114,8 @@ STEP = Step(
     "exact checks",
     check_runs,
     reads=(
-        built(EXACT_SAMPLES, SIGNATURE_POINTS),
-        undated(SIGNATURES, SIGNATURE_BURSTS, SAMPLE_SETS),
+        read_built(EXACT_SAMPLES, SIGNATURE_POINTS),
+        read_undated(SIGNATURES, SIGNATURE_BURSTS, SAMPLE_SETS),
     ),
     writes=(EXACT_CHECKS,),
     days=lambda run: run.plan.job_days,

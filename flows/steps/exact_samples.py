@@ -11,7 +11,7 @@ import polars as pl
 from iosig.estimates.columns import epoch_s, list_column, ragged
 from iosig.flows.steps.items import Day, StepContext, TableFile
 from iosig.flows.steps.run import Run
-from iosig.flows.steps.step import Input, Step, built, live
+from iosig.flows.steps.step import Input, Step, read_built, read_live
 from iosig.transforms import exact_series, sample_checks
 from iosig.transforms.arrays import Bools, Ragged, places_of
 from iosig.transforms.exact_series import Grids, Intervals
@@ -65,7 +65,7 @@ def rates_on_grids(runs: pl.DataFrame, rises: pl.DataFrame, *columns: str) -> li
     )
     intervals = Intervals(from_us, until_us, placed["run"].to_numpy())
     grids = Grids(*(runs[name].to_numpy() for name in ("step_us", "phase_us", "first_step", "last_step")))
-    step_s, is_scraped = np.repeat(grids.step_us, grids.counts) / 1e6, _scraped(runs, grids)
+    step_s, is_scraped = np.repeat(grids.step_us, grids.counts) / 1e6, _mark_scraped_steps(runs, grids)
     amounts = (exact_series.distribute_to_grids(intervals, placed[name].to_numpy(), grids) for name in columns)
     return [Ragged(np.where(is_scraped, each.values / step_s, np.nan), each.offsets) for each in amounts]
 
@@ -85,7 +85,7 @@ def samples_of(runs: pl.DataFrame, rises: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _scraped(runs: pl.DataFrame, grids: Grids) -> Bools:
+def _mark_scraped_steps(runs: pl.DataFrame, grids: Grids) -> Bools:
     """Mark the steps that overlap the time between the first and the last scrape."""
     run = np.repeat(np.arange(runs.height), grids.counts)
     right = places_of(grids.first_step, grids.counts) * grids.step_us[run] + grids.phase_us[run]
@@ -126,7 +126,7 @@ def _counters(run: Run, day: Day) -> Iterator[TableFile]:
 STEP = Step(
     "exact samples",
     take_samples,
-    reads=(live(JOBS), built(RUNS, SAMPLES), Input(_COUNTED, _counters)),
+    reads=(read_live(JOBS), read_built(RUNS, SAMPLES), Input(_COUNTED, _counters)),
     writes=(RUN_COUNTER_DELTAS, EXACT_RUNS, EXACT_SAMPLES, EXACT_IO, METADATA_IO, SAMPLE_CHECKS),
     days=lambda run: run.plan.job_days,
     is_daily=True,

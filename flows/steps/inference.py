@@ -12,7 +12,7 @@ import polars as pl
 from iosig.estimates.periods import DEFAULT_METHOD
 from iosig.estimates.subjects import keys_of
 from iosig.flows.steps.items import StepContext
-from iosig.flows.steps.step import Step, built, built_on, undated
+from iosig.flows.steps.step import Step, read_built, read_built_on, read_undated
 from iosig.transforms import inference
 from iosig.transforms.classes import ClassParams
 from iosig.warehouse.contracts import frames
@@ -80,10 +80,10 @@ STEP = Step(
     "inference",
     infer,
     reads=(
-        built(MEASURED_CLASSES, JOBS, SAMPLES, EXACT_SAMPLES, ATTRIBUTED_IO, TRACE_JOBS, CLIENT_IO),
+        read_built(MEASURED_CLASSES, JOBS, SAMPLES, EXACT_SAMPLES, ATTRIBUTED_IO, TRACE_JOBS, CLIENT_IO),
         # those of applications have no day
-        built_on(lambda run, day: list(dict.fromkeys([day, None])), MEASURED_PERIODS),
-        undated(SIGNATURES, SIGNATURE_BURSTS, SAMPLE_SETS),
+        read_built_on(lambda run, day: list(dict.fromkeys([day, None])), MEASURED_PERIODS),
+        read_undated(SIGNATURES, SIGNATURE_BURSTS, SAMPLE_SETS),
     ),
     writes=(INFERRED_CLASSES, INFERRED_PERIODS, CLASSES, PERIODS, INFERENCE_CHECKS),
     days=lambda run: run.plan.judged_days,

@@ -118,17 +118,17 @@ def execute(item: WorkItem, root: Path) -> ItemResult:
     for function in filter(None, (item.chunk_function, item.function)):
         module, _, name = function.partition(":")
         row_count = getattr(import_module(module), name)(StepContext(root, item))
-    written = tuple(name for file in item.writes for name in _written(root, file.path))
+    written = tuple(name for file in item.writes for name in _find_files(root, file.path))
     files.push(_with_companions(written))
     if item.marker:
         put_document(store, item.marker, {"rows": row_count})
     return ItemResult(item.name, item.step, row_count, time.perf_counter() - start_s, written)
 
 
-def _written(root: Path, path: str) -> list[str]:
+def _find_files(root: Path, path: str) -> list[str]:
     """Return the names of the files that exist at a path, which may have a star in it."""
     if "*" in path:
-        return sorted(found.relative_to(root).as_posix() for found in root.glob(path))
+        return sorted(path_found.relative_to(root).as_posix() for path_found in root.glob(path))
     return [path] if (root / path).is_file() else []
 
 
@@ -179,7 +179,7 @@ class StepContext:
 
     # ---- inputs
 
-    def dated(self, table: Table, *, is_released: bool = False) -> dict[Path, Day]:
+    def get_file_days(self, table: Table, *, is_released: bool = False) -> dict[Path, Day]:
         """Return the built files of a table, or those of the base release, with their days."""
         return {
             self.root / file.path: file.day
@@ -189,7 +189,7 @@ class StepContext:
 
     def files(self, table: Table) -> list[Path]:
         """Return the built files of a table."""
-        return list(self.dated(table))
+        return list(self.get_file_days(table))
 
     def frame(self, table: Table) -> pl.DataFrame:
         """Read the built files of a table; without files it is empty."""
@@ -197,19 +197,19 @@ class StepContext:
 
     def scan(self, table: Table, *, is_released: bool = False) -> pl.LazyFrame:
         """Return the built files of a table, or those of the base release, to be read; without files it is empty."""
-        files = list(self.dated(table, is_released=is_released))
+        files = list(self.get_file_days(table, is_released=is_released))
         return scan_parquet(files) if files else frames.empty(table).lazy()
 
-    def released(self, table: Table) -> list[Path]:
+    def list_base_files(self, table: Table) -> list[Path]:
         """Return the files of a table in the base release."""
-        return list(self.dated(table, is_released=True))
+        return list(self.get_file_days(table, is_released=True))
 
     def parts(self, table: Table) -> list[tuple[Landing, Part]]:
         """Return the landed files of a table, in the order of landing."""
         landings = (read for read in self.item.reads if isinstance(read, Landing))
         return [(landed, part) for landed in landings for part in landed.parts if part.table == table.name]
 
-    def landed(self, table: Table) -> list[pl.LazyFrame]:
+    def scan_landed(self, table: Table) -> list[pl.LazyFrame]:
         """Return the landed rows of a table, a frame for each file, in the order of landing."""
         return scans(Store(self.root), table, self.parts(table))
 
@@ -274,7 +274,7 @@ class StepContext:
     def expose_released(self, connection: duckdb.DuckDBPyConnection, *tables: Table) -> None:
         """Make the files of tables in the base release readable as `released.table`."""
         for table in tables:
-            models.expose(connection, "released", table, self.released(table))
+            models.expose(connection, "released", table, self.list_base_files(table))
 
     def expose_landed(self, connection: duckdb.DuckDBPyConnection, *tables: Table) -> None:
         """Make the landed files of tables readable as `landed.table`."""

@@ -23,7 +23,7 @@ from iosig.estimates.signatures.published import SUBJECT
 from iosig.flows.steps import signatures as plain
 from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.signatures import MADE, STALE_SAMPLES
-from iosig.flows.steps.step import Step, built, in_chunks, live, released
+from iosig.flows.steps.step import Step, read_built, read_in_chunks, read_live, read_released
 from iosig.settings.model import SignatureSettings
 from iosig.transforms.arrays import Ints, Reals, offsets_of, places_of
 from iosig.transforms.joint.extraction import JointParams, JointResult, extract_jointly
@@ -50,14 +50,16 @@ _LEAST_HALF = 3
 def make_signatures(context: StepContext) -> int:
     """Make the signatures of applications that have new samples, and those found together. Returns the new ones."""
     sets = context.frame(SAMPLE_SETS)
-    again = asked(context, sets)
+    again = select_due_subjects(context, sets)
     is_joint = pl.col("method") == METHOD
     stays = pl.struct(SUBJECT).is_in(_subjects(sets, without=again).implode())
     carried = plain.carry(context, pl.when(is_joint).then(stays).otherwise(pl.col("is_kept")))
     extracted = {table: context.chunk_paths(table) for table in MADE}
     count = sum(int(scan_parquet(path).select(pl.len()).collect().item()) for path in extracted[SIGNATURES])
     parts = {table: [carried[table], *extracted[table]] for table in MADE}
-    for number, rows in enumerate(_found(context, sets, again, {table: list(parts[table]) for table in MADE})):
+    for number, rows in enumerate(
+        _extract_jointly(context, sets, again, {table: list(parts[table]) for table in MADE})
+    ):
         count += rows[SIGNATURES.name].height
         for table in MADE:
             path = context.folder / "signature_parts" / f"{table.name}-{METHOD}-{number:05d}.parquet"
@@ -97,9 +99,9 @@ def is_due(last: date | None, now: date | None, interval_days: int) -> bool:
     return (now.toordinal() - 1) // interval_days > (last.toordinal() - 1) // interval_days
 
 
-def asked(context: StepContext, sets: pl.DataFrame) -> pl.DataFrame:
+def select_due_subjects(context: StepContext, sets: pl.DataFrame) -> pl.DataFrame:
     """Return the subjects that are to be found together now: those with runs since the last time, if it is due."""
-    files = context.released(SAMPLE_SETS)
+    files = context.list_base_files(SAMPLE_SETS)
     last = read_parquet(files, columns=["ended_on"])["ended_on"].max() if files else None
     if not is_due(_date(last), _date(sets["ended_on"].max()), context.settings.joint.interval_days):
         return sets.clear().select(SUBJECT)
@@ -121,7 +123,7 @@ def _subjects(sets: pl.DataFrame, without: pl.DataFrame) -> pl.Series:
 # ---- finding them
 
 
-def _found(
+def _extract_jointly(
     context: StepContext, sets: pl.DataFrame, again: pl.DataFrame, parts: Mapping[Table, Sequence[Path]]
 ) -> Iterator[dict[str, pl.DataFrame]]:
     """Yield the rows of each table of those that stand, file system by file system."""
@@ -129,7 +131,7 @@ def _found(
         return
     meant = sets.join(again, on=SUBJECT, how="semi", maintain_order="left")
     runs = _runs(context, again)
-    known = _known(context, parts)
+    known = _read_default_signatures(context, parts)
     settings = context.settings
     params = JointParams(min_run_count=settings.signatures.min_sample_count)
     for key, own in meant.partition_by("filesystem", "direction", as_dict=True, maintain_order=True).items():
@@ -148,7 +150,7 @@ def _runs(context: StepContext, again: pl.DataFrame) -> pl.DataFrame:
         return context.compute(connection, JOINT_RUNS)
 
 
-def _known(
+def _read_default_signatures(
     context: StepContext, parts: Mapping[Table, Sequence[Path]]
 ) -> dict[tuple[str, str, str], tuple[Signature, float]]:
     """Return the default signatures of all applications, with their expected correlation, by subject."""
@@ -232,12 +234,12 @@ def _rows(context: StepContext, own: pl.DataFrame, there: _There, found: JointRe
         [found.signatures[place] for place in places],
         ~outliers.select_typical_runs(rows["duration_s"].to_numpy(), offsets),
         found.expected_correlation[places],
-        _lacked_burst_counts(there.shared, found, places),
+        _count_missing_bursts(there.shared, found, places),
     )
-    return plain.marked_rows(context, rows, subjects, [answer], plain.params_of(context.settings.signatures))
+    return plain.build_rows(context, rows, subjects, [answer], plain.params_of(context.settings.signatures))
 
 
-def _lacked_burst_counts(shared: SharedTraffic, found: JointResult, places: Sequence[int]) -> Reals:
+def _count_missing_bursts(shared: SharedTraffic, joint_result: JointResult, places: Sequence[int]) -> Reals:
     """Return how many bursts most runs have and each signature lacks: their samples as they are, nothing explained."""
     sets = shared.make_sample_sets(shared.cut_samples(shared.volume_bytes))
     counts = np.full(len(places), np.nan)
@@ -245,7 +247,7 @@ def _lacked_burst_counts(shared: SharedTraffic, found: JointResult, places: Sequ
         one = sets.get_set(place)
         usual = one.select_runs(outliers.select_typical_runs(one.duration_s, np.array([0, one.run_count])))
         if (summary := RunSummary.from_set(usual)) is not None:
-            counts[number] = summary.count_missing_bursts(found.signatures[place])
+            counts[number] = summary.count_missing_bursts(joint_result.signatures[place])
     return counts
 
 
@@ -253,10 +255,10 @@ STEP = Step(
     "signatures",
     make_signatures,
     reads=(
-        built(SAMPLE_SETS),
-        in_chunks(STALE_SAMPLES),
-        live(SAMPLES, EXACT_SAMPLES, JOBS),
-        released(SAMPLE_SETS, *MADE),
+        read_built(SAMPLE_SETS),
+        read_in_chunks(STALE_SAMPLES),
+        read_live(SAMPLES, EXACT_SAMPLES, JOBS),
+        read_released(SAMPLE_SETS, *MADE),
     ),
     writes=MADE,
     days=lambda run: run.plan.job_days,

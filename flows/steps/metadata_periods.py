@@ -11,7 +11,7 @@ import polars as pl
 from iosig.estimates.columns import floats, list_column
 from iosig.estimates.periods import params_of
 from iosig.flows.steps.items import StepContext
-from iosig.flows.steps.step import Step, built, landed_of_traces
+from iosig.flows.steps.step import Step, read_built, read_landed_of_traces
 from iosig.transforms.arrays import Ragged, offsets_of
 from iosig.transforms.periods import search
 from iosig.transforms.periods.null_model.params import NullModelParams
@@ -119,7 +119,7 @@ def columns_of(answer: Periods, share: float) -> Iterator[tuple[str, pl.Series]]
 STEP = Step(
     "metadata periods",
     find,
-    reads=(built(TRACE_JOBS), landed_of_traces(TRACE_METADATA)),
+    reads=(read_built(TRACE_JOBS), read_landed_of_traces(TRACE_METADATA)),
     writes=(METADATA_GRIDS, METADATA_PERIODS),
     days=lambda run: run.plan.job_days,
     is_daily=True,

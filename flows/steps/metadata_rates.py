@@ -11,7 +11,7 @@ from iosig.estimates.periods import params_of
 from iosig.flows.steps.exact_samples import RUN, rates_on_grids
 from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.metadata_periods import columns_of
-from iosig.flows.steps.step import Step, built
+from iosig.flows.steps.step import Step, read_built
 from iosig.transforms import classes
 from iosig.transforms.classes import ClassParams
 from iosig.transforms.periods import search
@@ -53,10 +53,10 @@ def rate_rows(runs: pl.DataFrame, rises: pl.DataFrame, class_params: ClassParams
     )
     part = pl.col("step_count").cum_sum() // _SAMPLES_AT_A_TIME
     pieces = subjects.with_columns(part=part).partition_by("part", maintain_order=True)
-    return pl.concat([frames.empty(METADATA_RATES), *(_told(piece, class_params, params) for piece in pieces)])
+    return pl.concat([frames.empty(METADATA_RATES), *(_analyze_runs(piece, class_params, params) for piece in pieces)])
 
 
-def _told(subjects: pl.DataFrame, class_params: ClassParams, params: PeriodParams) -> pl.DataFrame:
+def _analyze_runs(subjects: pl.DataFrame, class_params: ClassParams, params: PeriodParams) -> pl.DataFrame:
     """Return the rows of some runs: their class and their period."""
     rates, hz = ragged(subjects[_RATES]), 1.0 / subjects["interval_s"].to_numpy()
     grid_s, start_s, end_s = (epoch_s(subjects[name]) for name in ("grid_started_at", "started_at", "ended_at"))
@@ -76,7 +76,7 @@ def _told(subjects: pl.DataFrame, class_params: ClassParams, params: PeriodParam
 STEP = Step(
     "metadata rates",
     tell,
-    reads=(built(JOBS, EXACT_RUNS, RUN_COUNTER_DELTAS),),
+    reads=(read_built(JOBS, EXACT_RUNS, RUN_COUNTER_DELTAS),),
     writes=(METADATA_RATES,),
     days=lambda run: run.plan.job_days,
     is_daily=True,

@@ -10,7 +10,7 @@ import polars as pl
 
 from iosig.flows.steps.items import Chunk, Day, StepContext
 from iosig.flows.steps.run import Run
-from iosig.flows.steps.step import Step, built, in_chunks
+from iosig.flows.steps.step import Step, read_built, read_in_chunks
 from iosig.settings.model import NetworkSettings
 from iosig.transforms.arrays import chunks_of
 from iosig.warehouse.contracts import Table, frames
@@ -53,7 +53,7 @@ def divide(run: Run, day: Day) -> list[Chunk]:
     paths = run.store.locals(file.path for file in files)
     trace_ids = [trace_id for path in paths for trace_id in read_parquet(path, columns=["trace_id"])["trace_id"]]
     landed: dict[str, list[Landing]] = defaultdict(list)
-    for landing in run.landed(LANDED, trace_ids=set(trace_ids)):
+    for landing in run.find_landings(LANDED, trace_ids=set(trace_ids)):
         landed[landing.trace_id].append(landing)
     row_counts = [sum(part.row_count for own in landed[name] for part in own.parts) for name in trace_ids]
     return [
@@ -183,12 +183,12 @@ def network_rows_of(
     from iosig.transforms.networks.rows import run_row
 
     try:
-        return _held(job, _rows(_made(job, landed, settings)))
+        return _require_contracts(job, _rows(_build_network(job, landed, settings)))
     except _FAULTS_OF_CONTENT as fault:
-        return _held(job, {NETWORK_RUNS: run_row("refused", reason=f"{type(fault).__name__}: {fault}")})
+        return _require_contracts(job, {NETWORK_RUNS: run_row("refused", reason=f"{type(fault).__name__}: {fault}")})
 
 
-def _made(
+def _build_network(
     job: Mapping[str, Any], landed: Mapping[str, Sequence[pl.LazyFrame]], settings: NetworkSettings
 ) -> NetworkResult:
     from iosig.estimates.networks.making import Query, network_of_trace
@@ -221,12 +221,12 @@ def _rows(made: NetworkResult) -> dict[Table, pl.DataFrame]:
     }
 
 
-def _held(job: Mapping[str, Any], rows: Mapping[Table, pl.DataFrame]) -> dict[Table, pl.DataFrame]:
+def _require_contracts(job: Mapping[str, Any], rows: Mapping[Table, pl.DataFrame]) -> dict[Table, pl.DataFrame]:
     """Return rows with the run's own columns, held to their contracts."""
     own = [pl.lit(job[name], dtype).alias(name) for name, dtype in _OWN.items()]
     return {
-        table: frames.require(found.with_columns(own).select(table.column_names), table)
-        for table, found in rows.items()
+        table: frames.require(frame.with_columns(own).select(table.column_names), table)
+        for table, frame in rows.items()
     }
 
 
@@ -238,7 +238,7 @@ def _is_wanted(run: Run, day: Day) -> bool:
 STEP = Step(
     "networks",
     join_networks,
-    reads=(built(TRACE_JOBS), in_chunks(*LANDED)),
+    reads=(read_built(TRACE_JOBS), read_in_chunks(*LANDED)),
     writes=TABLES,
     days=lambda run: run.plan.job_days,
     is_daily=True,

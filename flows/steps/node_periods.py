@@ -60,7 +60,7 @@ def _rows(nodes: pl.DataFrame, found: Subjects, moved: Requests, params: PeriodP
     subject = nodes["subject"].cast(pl.Int64).to_numpy()
     samples, hz = _samples(nodes, found, moved, subject), found.sampling_hz[subject]
     shares = nodes["node_count"].to_numpy().astype(np.float64)
-    answers = _judged(samples, hz, shares, params)
+    answers = _detect_node_periods(samples, hz, shares, params)
     _, first, run = np.unique(subject, return_index=True, return_inverse=True)
     window = np.stack([floats(nodes[name])[first] for name in ("window_start_s", "window_end_s")], axis=1)
     phases = estimate_node_phases(samples, hz, run.astype(np.int64), floats(nodes["frequency_hz"])[first], window)
@@ -96,7 +96,7 @@ def _samples(nodes: pl.DataFrame, found: Subjects, moved: Requests, subject: Int
     return Ragged(bins.bytes_per_s, bins.grid.offsets)
 
 
-def _judged(samples: Ragged, sampling_hz: Reals, shares: Reals, params: PeriodParams) -> Detections:
+def _detect_node_periods(samples: Ragged, sampling_hz: Reals, shares: Reals, params: PeriodParams) -> Detections:
     """Detect periods in whole signals of nodes, each with its share of the significance level."""
     own = params.null_tested or NullModelParams()
     parts, places = [], []

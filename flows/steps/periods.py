@@ -11,8 +11,8 @@ from iosig.estimates import subjects
 from iosig.estimates.periods import Rows, params_of, rows_of
 from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.node_periods import node_rows
-from iosig.flows.steps.step import Step, built, carried, landed_of_traces
-from iosig.flows.steps.subjects import counted_samples, of_applications
+from iosig.flows.steps.step import Step, read_built, read_carried, read_landed_of_traces
+from iosig.flows.steps.subjects import compute_counted_samples, of_applications
 from iosig.transforms.periods.search import PeriodParams
 from iosig.transforms.throughput.requests import step_function
 from iosig.warehouse.contracts.periods import (
@@ -45,7 +45,7 @@ def find(context: StepContext) -> int:
     params = params_of(settings)
     pieces = []
     if context.files(EXACT_SAMPLES):
-        counted = subjects.job_subjects(counted_samples(context))
+        counted = subjects.job_subjects(compute_counted_samples(context))
         pieces.append(rows_of(counted, params_of(settings, settings.server_methods)))
     if context.files(SERIES_INTERVALS):
         pieces.append(rows_of(subjects.series_subjects(context.frame(SERIES_INTERVALS)), params))
@@ -95,7 +95,7 @@ def _groups(parts: Sequence[tuple[Landing, Part]], trace_ids: pl.Series) -> Iter
 STEP = Step(
     "periods",
     find,
-    reads=(built(*subjects.SIGNAL_TABLES), carried(*_KEPT), landed_of_traces(TRACE_REQUESTS)),
+    reads=(read_built(*subjects.SIGNAL_TABLES), read_carried(*_KEPT), read_landed_of_traces(TRACE_REQUESTS)),
     writes=(MEASURED_PERIODS, PERIOD_SEGMENTS, NODE_PERIODS),
     days=lambda run: run.plan.judged_days,
     is_daily=True,

@@ -273,7 +273,7 @@ def make_plan(
             f"Nothing new since release {base.release_id if base else ''}.{f' {hold.sentence}' if hold else ''}"
         )
     poll_days, job_days, prediction_days, told_days, queue_days = _with_lost(news, touched, past, lost.days)
-    poll_days = sorted({*poll_days, *_moved_edges(store, base, landed, landed.of(known))} - news.closed)
+    poll_days = sorted({*poll_days, *_find_changed_coverage_days(store, base, landed, landed.of(known))} - news.closed)
     late_days = news.closed.intersection(_days_of(POLLS, landed.files.join(fresh, on="folder", how="semi")))
     set_aside = lost.landing_ids.intersection(known) - {*landed.in_force["landing_id"]}
     mixed_settings = None
@@ -370,13 +370,13 @@ def _with_lost(news: _News, touched: pl.DataFrame, past: pl.DataFrame, lost: Col
         return stale
     everything = news.stale(pl.concat([news.landed.in_force, past]).unique("landing_id", maintain_order=True))
 
-    def joined(place: int) -> list[Any]:
+    def add_lost_days(place: int) -> list[Any]:
         return [day for day in everything[place] if day in stale[place] or day in lost]
 
-    return joined(0), joined(1), joined(2), joined(3), joined(4)
+    return add_lost_days(0), add_lost_days(1), add_lost_days(2), add_lost_days(3), add_lost_days(4)
 
 
-def _moved_edges(store: Store, base: Release | None, landed: Ledger, before: pl.DataFrame) -> set[date]:
+def _find_changed_coverage_days(store: Store, base: Release | None, landed: Ledger, before: pl.DataFrame) -> set[date]:
     """Return days of the release that became, or no longer are, the first or last one of coverage.
 
     Coverage begins for each file system by itself. Their polls are counted again if any were missing: a partial day
@@ -473,12 +473,12 @@ class _News:
 
         The counters cover the time since the previous day's last scrape of the same targets, plus the allowed delay.
         """
-        before, own = (self._scraped(on) for on in (day - timedelta(days=1), day))
+        before, own = (self._scan_last_scrapes(on) for on in (day - timedelta(days=1), day))
         last = before.join(own, on=TARGET, how="semi").select(pl.col("last_at").min()).collect().item()
         midnight = datetime.combine(day, time(), UTC)
         return self.settings.counters.grace_s + (0.0 if last is None else (midnight - last).total_seconds())
 
-    def _scraped(self, day: date) -> pl.LazyFrame:
+    def _scan_last_scrapes(self, day: date) -> pl.LazyFrame:
         """Return the targets that were scraped on a day, each with its last scrape."""
         parts = self.landed.parts(SCRAPES, self.landings, pl.col("day") == day)
         paths = self.store.locals(parts["path"])

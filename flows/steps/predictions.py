@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 
 from iosig.flows.steps.items import StepContext
-from iosig.flows.steps.step import Step, landed
+from iosig.flows.steps.step import Step, read_landed
 from iosig.settings.model import Settings
 from iosig.streams.landing import Arrival
 from iosig.warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTION_RECORDS, PREDICTIONS
@@ -71,7 +71,7 @@ def stage_predictions(context: StepContext) -> int:
 STEP = Step(
     "predictions",
     stage_predictions,
-    reads=(landed(PREDICTION_RECORDS),),
+    reads=(read_landed(PREDICTION_RECORDS),),
     writes=(FAULTY_PREDICTIONS, PREDICTIONS),
     days=lambda run: run.plan.prediction_days,
     is_daily=True,

@@ -28,7 +28,7 @@ def release(run: Run, steps: Sequence[Step]) -> Release:
     """
     from iosig.expectations import docs
 
-    draft, built = drafted(run, steps)
+    draft, built = make_draft(run, steps)
     if run.plan.selection and run.plan.base and _is_released(run, built):
         _remove_folder(run)
         raise NothingToDo(f"The selected tables are those of release {run.plan.base.release_id}: nothing is published.")
@@ -67,7 +67,7 @@ def adopt(run: Run, steps: Iterable[Step]) -> Adopted:
     return publishing.adopt_early(run.store, run.plan.fingerprint, _built(run, steps))
 
 
-def drafted(run: Run, steps: Iterable[Step]) -> tuple[Draft, dict[str, dict[Part, Path]]]:
+def make_draft(run: Run, steps: Iterable[Step]) -> tuple[Draft, dict[str, dict[Part, Path]]]:
     """Return the tables to be published and the release's description; GateFailed if checks refuse it."""
     from iosig.expectations import gate
 

@@ -89,10 +89,10 @@ class Run:
         A day without rows may have no file.
         """
         if not self._builds(table):
-            return [file for file in self._kept(table) if table.bucketed_by or file.day in days]
+            return [file for file in self._carry_files(table) if table.bucketed_by or file.day in days]
         return [file for file in self.files(table, days) if self.has(file.path)]
 
-    def released(self, table: Table) -> list[TableFile]:
+    def list_base_files(self, table: Table) -> list[TableFile]:
         """Return the table's files in the release before; none where it has none."""
         paths = self._base_files.get(table.name, [])
         return [TableFile(table.name, self.place(path), locations.day_of(path), is_released=True) for path in paths]
@@ -104,16 +104,18 @@ class Run:
     def live(self, table: Table) -> list[TableFile]:
         """Return the files that the new release will have: built ones, and those of the base release for other days."""
         days = self.plan.job_days if table.partition == "ended_on" else self.plan.poll_days
-        return [file for file in self._kept(table) if file.day not in days] + self.built(table, days)
+        return [file for file in self._carry_files(table) if file.day not in days] + self.built(table, days)
 
     def _builds(self, table: Table) -> bool:
         return self.plan.selection is None or table.name in self.plan.selection.tables
 
-    def _kept(self, table: Table) -> list[TableFile]:
+    def _carry_files(self, table: Table) -> list[TableFile]:
         """Return the table's files in the release before, as files of the new release."""
-        return [replace(file, is_released=False) for file in self.released(table)]
+        return [replace(file, is_released=False) for file in self.list_base_files(table)]
 
-    def landed(self, wanted: Sequence[Table], day: Day = None, trace_ids: set[str] | None = None) -> Iterator[Landing]:
+    def find_landings(
+        self, wanted: Sequence[Table], day: Day = None, trace_ids: set[str] | None = None
+    ) -> Iterator[Landing]:
         """Yield the landings that have parts of tables, with these parts: of one day, of some traced runs."""
         names = {table.name for table in wanted}
         known = self.plan.landed
@@ -128,7 +130,7 @@ class Run:
             if parts:
                 yield replace(landing, parts=parts)
 
-    def landed_traces(self) -> Iterator[Landing]:
+    def find_trace_landings(self) -> Iterator[Landing]:
         """Yield the landings of traced runs that may have ended on the plan's days."""
         days = [day for day in self.plan.job_days if day is not None]
         may_be = pl.col("is_undated") & (None in self.plan.job_days)

@@ -11,7 +11,7 @@ import polars as pl
 from iosig.estimates.columns import floats, list_column
 from iosig.flows.steps.items import Day, StepContext, TableFile
 from iosig.flows.steps.run import Run
-from iosig.flows.steps.step import Input, Step, built, live
+from iosig.flows.steps.step import Input, Step, read_built, read_live
 from iosig.transforms import arrays
 from iosig.warehouse.contracts.job_io import CLIENT_IO, EXACT_IO, JOB_IO_SOURCES, SERVER_IO
 from iosig.warehouse.contracts.jobs import JOBS
@@ -103,9 +103,9 @@ CUT = Step(
 IO = Step(
     "job i/o sources",
     join_io,
-    reads=(built(SERVER_IO, EXACT_IO, CLIENT_IO),),
+    reads=(read_built(SERVER_IO, EXACT_IO, CLIENT_IO),),
     writes=(JOB_IO_SOURCES,),
     days=lambda run: run.plan.job_days,
     is_daily=True,
 )
-COUNT = Step("applications", count_applications, (live(JOBS, JOB_IO_SOURCES),), (APPLICATIONS,))
+COUNT = Step("applications", count_applications, (read_live(JOBS, JOB_IO_SOURCES),), (APPLICATIONS,))

@@ -9,7 +9,7 @@ from iosig.estimates.signatures import published
 from iosig.estimates.signatures.published import KEY
 from iosig.estimates.subjects import Subjects, build_trace_subjects
 from iosig.flows.steps.items import StepContext
-from iosig.flows.steps.step import Step, built, live
+from iosig.flows.steps.step import Step, read_built, read_live
 from iosig.transforms.arrays import Reals
 from iosig.transforms.signatures import similarity
 from iosig.transforms.signatures.bursts import detect_bursts
@@ -34,13 +34,13 @@ _SIGNATURES = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)
 
 def check_signatures(context: StepContext) -> int:
     """Compare each signature with each traced run of its application. Returns the comparisons."""
-    traced = _traced(context)
-    found = frames.empty(SIGNATURE_CHECKS) if traced is None else _compared(context, *traced)
+    traced = _load_traced_runs(context)
+    found = frames.empty(SIGNATURE_CHECKS) if traced is None else _compare_signatures(context, *traced)
     write_parquet(found, SIGNATURE_CHECKS, context.path(SIGNATURE_CHECKS))
     return found.height
 
 
-def _traced(context: StepContext) -> tuple[pl.DataFrame, Subjects] | None:
+def _load_traced_runs(context: StepContext) -> tuple[pl.DataFrame, Subjects] | None:
     """Return the traced runs of applications that have signatures: their application_id by trace, and their signals."""
     if not all(map(context.files, _TRACED)):
         return None
@@ -57,7 +57,7 @@ def _traced(context: StepContext) -> tuple[pl.DataFrame, Subjects] | None:
     return of_trace, build_trace_subjects(jobs.filter(is_wanted), counters, signals, ratio)
 
 
-def _compared(context: StepContext, of_trace: pl.DataFrame, traced: Subjects) -> pl.DataFrame:
+def _compare_signatures(context: StepContext, of_trace: pl.DataFrame, traced: Subjects) -> pl.DataFrame:
     """Compare every signature of a traced application with each of its traced runs."""
     known = traced.keys.with_row_index("place").filter(pl.col("untold").is_null())
     placed = known.select("place", "direction", trace_id="subject_id").join(of_trace, on="trace_id", how="inner")
@@ -114,4 +114,4 @@ def known(value: float) -> float | None:
     return None if np.isnan(value) else float(np.clip(value, -1.0, 1.0))
 
 
-STEP = Step("signature checks", check_signatures, (built(*_SIGNATURES), live(*_TRACED)), (SIGNATURE_CHECKS,))
+STEP = Step("signature checks", check_signatures, (read_built(*_SIGNATURES), read_live(*_TRACED)), (SIGNATURE_CHECKS,))

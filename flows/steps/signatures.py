@@ -23,7 +23,7 @@ from iosig.estimates.signatures.parallel import extract_in_batches
 from iosig.estimates.signatures.published import KEY, SUBJECT
 from iosig.flows.steps.items import Chunk, Day, StepContext, TableFile
 from iosig.flows.steps.run import CHUNK, Run
-from iosig.flows.steps.step import Step, live, released
+from iosig.flows.steps.step import Step, read_live, read_released
 from iosig.settings.model import SignatureSettings
 from iosig.transforms import sample_checks
 from iosig.transforms.arrays import Reals, chunks_of, offsets_of, owners
@@ -79,7 +79,7 @@ def kept_subjects(context: StepContext) -> pl.DataFrame:
 
 def divide(run: Run, day: Day) -> list[Chunk]:
     """Return the chunks of samples that were gathered."""
-    known = tuple(file for table in MADE for file in run.released(table))
+    known = tuple(file for table in MADE for file in run.list_base_files(table))
     files = defaultdict[str, list[TableFile]](list)
     (pattern,) = run.files(STALE_SAMPLES, [None])
     for name in run.store.files.matching(pattern.path):
@@ -94,7 +94,7 @@ def extract_signatures(context: StepContext) -> int:
     rows = pl.concat([read_ipc(path) for path in context.files(STALE_SAMPLES)]).sort("place")
     subjects = rows.group_by(SUBJECT, maintain_order=True).agg(count=pl.len())
     answers = extract_in_batches(_sample_sets(rows, subjects, settings), params, settings.methods)
-    made = marked_rows(context, rows, subjects, answers, params)
+    made = build_rows(context, rows, subjects, answers, params)
     for table in MADE:
         write_parquet(made[table.name], table, context.chunk_path(table))
     return made[SIGNATURES.name].height
@@ -115,14 +115,14 @@ def carry(context: StepContext, is_carried: pl.Expr) -> dict[Table, Path]:
         def select(rows: pl.DataFrame, table: Table = table) -> pl.DataFrame:
             marked = rows.join(subjects, on=SUBJECT, how="left", maintain_order="left")
             found = marked.with_columns(pl.col("is_kept").fill_null(value=False)).filter(is_carried).drop("is_kept")
-            return _unchanged(found) if table == SIGNATURES else found
+            return _mark_unchanged(found) if table == SIGNATURES else found
 
         path = context.folder / "signature_parts" / f"{table.name}-carried.parquet"
-        paths[table] = join_parquet(context.released(table), table, path, select)
+        paths[table] = join_parquet(context.list_base_files(table), table, path, select)
     return paths
 
 
-def _unchanged(signatures: pl.DataFrame) -> pl.DataFrame:
+def _mark_unchanged(signatures: pl.DataFrame) -> pl.DataFrame:
     """Mark carried signatures as unchanged since the base release."""
     schema = frames.schema(SIGNATURES)
     unknown = {name: pl.lit(None, schema[name]) for name in CHANGES}
@@ -156,7 +156,7 @@ def params_of(settings: SignatureSettings) -> SignatureParams:
 
 def _gather_samples(context: StepContext, wanted: pl.DataFrame) -> None:
     """Write rows of sets with their samples, a group of files for each chunk; each day of samples is read once."""
-    days = {path: (source, day) for table, source in _SOURCES for path, day in context.dated(table).items()}
+    days = {path: (source, day) for table, source in _SOURCES for path, day in context.get_file_days(table).items()}
     # the samples of a run by both sources are of one day
     each_day = sorted({day for _, day in days.values()}, key=str)
     folder = context.path(STALE_SAMPLES).parent
@@ -208,7 +208,7 @@ def _sample_sets(rows: pl.DataFrame, subjects: pl.DataFrame, settings: Signature
         offsets=offsets_of(subjects["count"].to_numpy()),
         interference=_others(rows),
     )
-    return _adjusted(of_runs, rows, subjects, settings)
+    return _adjust_sets(of_runs, rows, subjects, settings)
 
 
 def _others(found: pl.DataFrame) -> Reals | None:
@@ -232,7 +232,9 @@ def _first_of_each(rows: pl.DataFrame, subjects: pl.DataFrame) -> np.ndarray[tup
     return interval_s
 
 
-def _adjusted(sets: SampleSets, rows: pl.DataFrame, subjects: pl.DataFrame, settings: SignatureSettings) -> SampleSets:
+def _adjust_sets(
+    sets: SampleSets, rows: pl.DataFrame, subjects: pl.DataFrame, settings: SignatureSettings
+) -> SampleSets:
     """Return sets over several node counts as one, and of very long runs the first part (IOSI 6.4 and 2.3)."""
     is_merged = subjects["application_id"].str.ends_with("/*").to_numpy()
     is_long = sets.duration_s > settings.max_duration_s
@@ -293,7 +295,7 @@ def _signature_rows(
     of_method = {"method": answer.method, "method_parameters": parameters_of(answer.method, params)}
     told = zip(sets.to_dicts(), answer.signatures, left_out, taken, strict=True)
     rows = [
-        of_set | of_method | {"is_default": answer.method == method} | _told(one, of_set["sample_count"], names)
+        of_set | of_method | {"is_default": answer.method == method} | _make_row(one, of_set["sample_count"], names)
         for of_set, one, names, method in told
     ]
     judged = {"expected_correlation": answer.expected_correlation, "missing_burst_count": answer.missing_burst_count}
@@ -303,21 +305,23 @@ def _signature_rows(
     )
 
 
-def _told(one: Signature, sample_count: int, left_out: Sequence[str]) -> dict[str, object]:
+def _make_row(signature: Signature, sample_count: int, left_out: Sequence[str]) -> dict[str, object]:
     """Return what a row says of one signature, by the columns' names; a column that is not named is NULL."""
-    told: dict[str, object] = {
-        "outcome": one.outcome,
+    row: dict[str, object] = {
+        "outcome": signature.outcome,
         "used_sample_count": sample_count - len(left_out),
         "outlier_job_ids": json.dumps(left_out),
-        "background_bytes_per_s": None if math.isnan(one.background_bytes_per_s) else one.background_bytes_per_s,
+        "background_bytes_per_s": None
+        if math.isnan(signature.background_bytes_per_s)
+        else signature.background_bytes_per_s,
     }
-    if one.outcome != "extracted":
-        return told
-    return told | {
-        "duration_s": one.duration_s,
-        "burst_count": len(one.bursts),
-        "volume_bytes": one.volume_bytes,
-        "peak_bytes_per_s": float(one.bytes_per_s.max(initial=0.0)),
+    if signature.outcome != "extracted":
+        return row
+    return row | {
+        "duration_s": signature.duration_s,
+        "burst_count": len(signature.bursts),
+        "volume_bytes": signature.volume_bytes,
+        "peak_bytes_per_s": float(signature.bytes_per_s.max(initial=0.0)),
     }
 
 
@@ -357,7 +361,7 @@ def _part_rows(keys: pl.DataFrame, found: Sequence[Signature | Bursts], table: T
 # ---- drift over releases
 
 
-def marked_rows(
+def build_rows(
     context: StepContext,
     rows: pl.DataFrame,
     subjects: pl.DataFrame,
@@ -366,19 +370,19 @@ def marked_rows(
 ) -> dict[str, pl.DataFrame]:
     """Return the rows of each table for the answers of some sets, and how they differ from the release before."""
     made = _rows(rows, subjects, answers, params)
-    return made | {SIGNATURES.name: _marked(context, made[SIGNATURES.name], answers)}
+    return made | {SIGNATURES.name: _mark_changes(context, made[SIGNATURES.name], answers)}
 
 
-def _marked(context: StepContext, made: pl.DataFrame, answers: Sequence[MethodSignatures]) -> pl.DataFrame:
+def _mark_changes(context: StepContext, made: pl.DataFrame, answers: Sequence[MethodSignatures]) -> pl.DataFrame:
     """Mark by how much each signature differs from that of the release before, where both are there."""
-    if not context.released(SIGNATURES):
+    if not context.list_base_files(SIGNATURES):
         return made
     new = {answer.method: answer.signatures for answer in answers}
     place = pl.int_range(pl.len()).over("method")
     rows = made.with_columns(place=place).filter(pl.col("outcome") == "extracted")
     with context.engine() as connection:
         for table in MADE:
-            models.expose(connection, "main", table, context.released(table))
+            models.expose(connection, "main", table, context.list_base_files(table))
         known = published.select_by_keys(connection, rows.select(KEY))
         old = published.read_signatures(connection, known)
     before = {tuple(row[name] for name in KEY): one for row, one in zip(known.to_dicts(), old, strict=True)}
@@ -407,7 +411,7 @@ def _change(row: dict[str, object], old: Signature, new: Signature, settings: Si
 GATHER = Step(
     "sample sets",
     gather_sets,
-    reads=(live(JOBS, JOB_IO_SOURCES, SAMPLES, EXACT_SAMPLES), released(SAMPLE_SETS)),
+    reads=(read_live(JOBS, JOB_IO_SOURCES, SAMPLES, EXACT_SAMPLES), read_released(SAMPLE_SETS)),
     writes=(SAMPLE_SETS, STALE_SAMPLES),
     days=lambda run: run.plan.job_days,
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iosig.flows.steps.checks import checked, verdicts_on
+from iosig.flows.steps.checks import check_rows, verdicts_on
 from iosig.flows.steps.items import StepContext
-from iosig.flows.steps.step import Step, built, landed, landed_on_day
+from iosig.flows.steps.step import Step, read_built, read_landed, read_landed_on_day
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS, EXTRAPOLATIONS
 from iosig.warehouse.contracts.jobs import JOB_RECORDS, JOBS, QUEUE_RECORDS, QUEUED_JOBS
@@ -34,7 +34,7 @@ def stage_jobs(context: StepContext) -> int:
         context.expose_landed(connection, JOB_RECORDS, SERIES)
         staged = models.select(connection, JOBS, context.parameters())
         context.build_days(connection, SERIES_INTERVALS)
-    found = checked(context, JOBS, staged)
+    found = check_rows(context, JOBS, staged)
     context.write_days(found.good, JOBS)
     context.write_days(found.quarantined, FAULTY_JOBS, is_sparse=False)
     return found.good.height
@@ -84,7 +84,7 @@ def gather_extrapolations(context: StepContext) -> int:
 POLLS_STEP = Step(
     "stage polls",
     stage_polls,
-    reads=(landed_on_day(POLLS), built(COUNTER_POLLS)),
+    reads=(read_landed_on_day(POLLS), read_built(COUNTER_POLLS)),
     writes=(FAULTY_POLLS, POLLS_DAILY, TICKS),
     days=lambda run: run.plan.poll_days,
     is_daily=True,
@@ -92,7 +92,7 @@ POLLS_STEP = Step(
 JOBS_STEP = Step(
     "stage jobs",
     stage_jobs,
-    reads=(landed(JOB_RECORDS, SERIES),),
+    reads=(read_landed(JOB_RECORDS, SERIES),),
     writes=(JOBS, SERIES_INTERVALS, FAULTY_JOBS, verdicts_on(JOBS)),
     days=lambda run: run.plan.job_days,
     is_check=True,
@@ -100,9 +100,11 @@ JOBS_STEP = Step(
 QUEUE_STEP = Step(
     "stage queue",
     stage_queue,
-    reads=(landed_on_day(QUEUE_RECORDS),),
+    reads=(read_landed_on_day(QUEUE_RECORDS),),
     writes=(QUEUED_JOBS,),
     days=lambda run: run.plan.queue_days,
     is_daily=True,
 )
-EXTRAPOLATIONS_STEP = Step("extrapolations", gather_extrapolations, (landed(EXTRAPOLATION_RECORDS),), (EXTRAPOLATIONS,))
+EXTRAPOLATIONS_STEP = Step(
+    "extrapolations", gather_extrapolations, (read_landed(EXTRAPOLATION_RECORDS),), (EXTRAPOLATIONS,)
+)

@@ -139,53 +139,53 @@ def _name_of(function: Callable[[StepContext], int] | None) -> str:
 # ---- inputs
 
 
-def landed(*tables: Table) -> Input:
+def read_landed(*tables: Table) -> Input:
     """Read everything that was landed of some tables."""
-    return Input(tables, lambda run, day: run.landed(tables), "none")
+    return Input(tables, lambda run, day: run.find_landings(tables), "none")
 
 
-def landed_on_day(*tables: Table) -> Input:
+def read_landed_on_day(*tables: Table) -> Input:
     """Read what was landed of some tables for the item's day."""
-    return Input(tables, lambda run, day: run.landed(tables, day), "none")
+    return Input(tables, lambda run, day: run.find_landings(tables, day), "none")
 
 
-def landed_traces() -> Input:
+def read_landed_traces() -> Input:
     """Read the landed traces of runs that may have ended on the plan's days."""
-    return Input((TRACES,), lambda run, day: run.landed_traces(), "none")
+    return Input((TRACES,), lambda run, day: run.find_trace_landings(), "none")
 
 
-def landed_of_traces(*tables: Table) -> Input:
+def read_landed_of_traces(*tables: Table) -> Input:
     """Read what was landed of the traced runs of the item's day."""
 
     def read(run: Run, day: Day) -> Iterator[Landing]:
         paths = run.store.locals(file.path for file in run.built(TRACE_JOBS, [day]))
         trace_ids = {trace_id for path in paths for trace_id in read_parquet(path, columns=["trace_id"])["trace_id"]}
-        return run.landed(tables, trace_ids=trace_ids)
+        return run.find_landings(tables, trace_ids=trace_ids)
 
     return Input((*tables, TRACE_JOBS), read, "day")
 
 
-def in_chunks(*tables: Table) -> Input:
+def read_in_chunks(*tables: Table) -> Input:
     """Read the files of some tables that each chunk names itself."""
     return Input(tables, lambda run, day: (), "day")
 
 
-def built(*tables: Table) -> Input:
+def read_built(*tables: Table) -> Input:
     """Read what this run builds of some tables for the item's day, or all of tables without days."""
     return Input(tables, lambda run, day: [file for table in tables for file in run.built(table, [day])], "day")
 
 
-def built_on(days: Callable[[Run, Day], Sequence[Day]], *tables: Table) -> Input:
+def read_built_on(days: Callable[[Run, Day], Sequence[Day]], *tables: Table) -> Input:
     """Read what this run builds of some tables for the days that a function returns."""
     return Input(tables, lambda run, day: [file for table in tables for file in run.built(table, days(run, day))])
 
 
-def undated(*tables: Table) -> Input:
+def read_undated(*tables: Table) -> Input:
     """Read what this run builds of some tables without a day."""
-    return built_on(lambda run, day: [None], *tables)
+    return read_built_on(lambda run, day: [None], *tables)
 
 
-def live(*tables: Table, only: Callable[[Run, Day, date | None], bool] = lambda run, day, other: True) -> Input:
+def read_live(*tables: Table, only: Callable[[Run, Day, date | None], bool] = lambda run, day, other: True) -> Input:
     """Read tables as the new release will have them: days of this run, and all other days of the base release."""
     return Input(
         tables,
@@ -193,17 +193,17 @@ def live(*tables: Table, only: Callable[[Run, Day, date | None], bool] = lambda 
     )
 
 
-def released(*tables: Table, days: Callable[[Run], Sequence[Day]] | None = None) -> Input:
+def read_released(*tables: Table, days: Callable[[Run], Sequence[Day]] | None = None) -> Input:
     """Read tables of the base release: all of them, or some days."""
 
     def read(run: Run, day: Day) -> list[TableFile]:
         wanted = None if days is None else set(days(run))
-        return [file for table in tables for file in run.released(table) if wanted is None or file.day in wanted]
+        return [file for table in tables for file in run.list_base_files(table) if wanted is None or file.day in wanted]
 
     return Input(tables, read, "none")
 
 
-def carried(*tables: Table) -> Input:
+def read_carried(*tables: Table) -> Input:
     """Read undated rows of the base release that may still be valid, and the signatures that they were computed from.
 
     Rows of applications may be valid if the settings are the same. Rows of other kinds of subjects are, unless undated
@@ -216,9 +216,9 @@ def carried(*tables: Table) -> Input:
         others = ("job", "series", "trace") if None not in plan.job_days else ()
         kinds = (*others, *(("application",) if has_same_settings else ()))
         if day is None and kinds:
-            files = (file for table in tables for file in run.released(table))
+            files = (file for table in tables for file in run.list_base_files(table))
             yield from (replace(file, subject_kinds=kinds) for file in files if file.day is None)
         if day is None and has_same_settings:
-            yield from (*run.released(SIGNATURES), *run.released(SIGNATURE_POINTS))
+            yield from (*run.list_base_files(SIGNATURES), *run.list_base_files(SIGNATURE_POINTS))
 
     return Input(tables, read, "none")

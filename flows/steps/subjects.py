@@ -18,7 +18,7 @@ from iosig.warehouse.contracts.signatures import SIGNATURE_CURVES, SIGNATURE_POI
 from iosig.warehouse.store import models
 
 
-def counted_samples(context: StepContext) -> pl.DataFrame:
+def compute_counted_samples(context: StepContext) -> pl.DataFrame:
     """Return the samples of runs with complete per-job counters, as rows of `counted_samples`."""
     with context.engine() as connection:
         context.expose(connection, EXACT_SAMPLES, JOBS)
@@ -35,7 +35,7 @@ def of_applications(context: StepContext, kept: Mapping[Table, Table]) -> tuple[
     with context.engine() as connection:
         context.expose(connection, SIGNATURES, SIGNATURE_POINTS)
         context.expose_released(connection, SIGNATURES, SIGNATURE_POINTS, *kept)
-        models.expose(connection, "run", replace(answers, name="released_answers"), context.released(answers))
+        models.expose(connection, "run", replace(answers, name="released_answers"), context.list_base_files(answers))
         curves = context.compute(connection, SIGNATURE_CURVES).filter(~pl.col("is_kept"))
         rows = [context.compute(connection, model).select(table.column_names) for table, model in kept.items()]
     keys = keys_of("application", curves, subject_id="application_id")

@@ -6,7 +6,7 @@ import polars as pl
 
 from iosig.estimates.signals import LANDED, make_signals
 from iosig.flows.steps.items import StepContext
-from iosig.flows.steps.step import Step, built, landed_of_traces, landed_traces, live
+from iosig.flows.steps.step import Step, read_built, read_landed_of_traces, read_landed_traces, read_live
 from iosig.transforms.throughput import signals
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.job_io import CLIENT_IO
@@ -45,14 +45,14 @@ def trace_signals(context: StepContext) -> int:
 
 
 def _signals_of(context: StepContext) -> pl.DataFrame:
-    records = pl.collect_all(context.landed(TRACE_RECORDS))
+    records = pl.collect_all(context.scan_landed(TRACE_RECORDS))
     return make_signals(
         context.frame(TRACE_JOBS),
         read_parquet(context.path(TRACE_COUNTERS)),
         # what landed long ago lacks columns that came later
         pl.concat([frames.empty(TRACE_RECORDS), *records], how="diagonal"),
         read_parquet(context.path(TRACE_HEATMAPS)),
-        context.landed(TRACE_REQUESTS),
+        context.scan_landed(TRACE_REQUESTS),
         context.settings.traces.params(signals.SignalParams),
     )
 
@@ -60,14 +60,14 @@ def _signals_of(context: StepContext) -> pl.DataFrame:
 STAGE = Step(
     "stage traces",
     stage_traces,
-    reads=(landed_traces(), live(JOBS)),
+    reads=(read_landed_traces(), read_live(JOBS)),
     writes=(TRACE_JOBS,),
     days=lambda run: run.plan.job_days,
 )
 SIGNALS = Step(
     "traces",
     trace_signals,
-    reads=(built(TRACE_JOBS), landed_of_traces(*LANDED)),
+    reads=(read_built(TRACE_JOBS), read_landed_of_traces(*LANDED)),
     writes=(TRACE_COUNTERS, TRACE_HEATMAPS, TRACE_SIGNALS, CLIENT_IO),
     days=lambda run: run.plan.job_days,
     is_daily=True,

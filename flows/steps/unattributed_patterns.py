@@ -14,7 +14,7 @@ import polars as pl
 from iosig.estimates.columns import epoch_s, floats
 from iosig.flows.steps.items import Day, StepContext, TableFile
 from iosig.flows.steps.run import Run
-from iosig.flows.steps.step import Input, Step, released
+from iosig.flows.steps.step import Input, Step, read_released
 from iosig.transforms.arrays import Reals
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_MINUTES, UNATTRIBUTED_PATTERNS
@@ -48,11 +48,11 @@ def find_patterns(context: StepContext) -> int:
         polls, explained, runs = (
             context.compute(connection, table) for table in (POLLED_TRAFFIC, EXPLAINED_MINUTES, FILESYSTEM_RUNS)
         )
-    released = _released_patterns(context)
+    released = _read_base_patterns(context)
     found = [frames.empty(UNATTRIBUTED_PATTERNS)]
     for values, own_polls in polls.partition_by("filesystem", "direction", as_dict=True).items():
         key = dict(zip(("filesystem", "direction"), values, strict=True))
-        left = _left(own_polls, explained.filter(**key))
+        left = _compute_residual_bytes(own_polls, explained.filter(**key))
         rows = _rows(left, runs.filter(filesystem=key["filesystem"]), released.filter(**key), key)
         found.append(
             frames.add_missing_columns(
@@ -81,7 +81,7 @@ class Left:
         return bool(np.isfinite(self.volume_bytes).sum() * self.step_s >= _LEAST_POLLED_S)
 
 
-def _left(polls: pl.DataFrame, explained: pl.DataFrame) -> Left:
+def _compute_residual_bytes(polls: pl.DataFrame, explained: pl.DataFrame) -> Left:
     """Compute the unexplained bytes of consecutive steps; the first one starts with a minute.
 
     polls, explained: rows of `polled_traffic` and `explained_minutes` of one file system and direction.
@@ -135,12 +135,12 @@ def _rows(left: Left, filesystem_runs: pl.DataFrame, released: pl.DataFrame, key
     found = finding.find_patterns(left.volume_bytes, left.step_s, runs)
     if not found:
         return pl.DataFrame({"outcome": ["no_pattern"]})
-    told = [_told(one.pattern, left) | _told_of(one.cooccurrence, names) for one in found]
+    told = [_describe_pattern(one.pattern, left) | _describe_cause(one.cooccurrence, names) for one in found]
     schema = {name: dtype for name, dtype in frames.schema(UNATTRIBUTED_PATTERNS).items() if name not in _SAID}
-    return _identified(pl.DataFrame(told, schema=schema), released, key)
+    return _assign_ids(pl.DataFrame(told, schema=schema), released, key)
 
 
-def _told(one: Pattern, left: Left) -> dict[str, object]:
+def _describe_pattern(one: Pattern, left: Left) -> dict[str, object]:
     """Describe a pattern's occurrences, volumes and period as values of columns."""
     begun_s, occurrence_durations_s = left.start_s + one.started * left.step_s, (one.ended - one.started) * left.step_s
     first_run_started_at, last_run_ended_at = (
@@ -163,7 +163,7 @@ def _told(one: Pattern, left: Left) -> dict[str, object]:
     }
 
 
-def _told_of(cooccurrence: Cooccurrence, names: Sequence[str]) -> dict[str, object]:
+def _describe_cause(cooccurrence: Cooccurrence, names: Sequence[str]) -> dict[str, object]:
     """Describe the application that may cause a pattern; only the outcome if none was running."""
     if cooccurrence.application < 0:
         return {"outcome": cooccurrence.outcome}
@@ -180,30 +180,30 @@ def _told_of(cooccurrence: Cooccurrence, names: Sequence[str]) -> dict[str, obje
 # ---- ids
 
 
-def _released_patterns(context: StepContext) -> pl.DataFrame:
+def _read_base_patterns(context: StepContext) -> pl.DataFrame:
     """Return the patterns of the base release."""
-    files = context.released(UNATTRIBUTED_PATTERNS)
-    found = (
+    files = context.list_base_files(UNATTRIBUTED_PATTERNS)
+    patterns = (
         frames.add_missing_columns(read_parquet(files), UNATTRIBUTED_PATTERNS)
         if files
         else frames.empty(UNATTRIBUTED_PATTERNS)
     )
-    return found.filter(pl.col("pattern_id").is_not_null())
+    return patterns.filter(pl.col("pattern_id").is_not_null())
 
 
-def _identified(rows: pl.DataFrame, before: pl.DataFrame, key: dict[str, str]) -> pl.DataFrame:
+def _assign_ids(rows: pl.DataFrame, before: pl.DataFrame, key: dict[str, str]) -> pl.DataFrame:
     """Return patterns with the ids of those of before that they are, or with new ones."""
     from iosig.transforms.unattributed_patterns.matching import match_patterns
 
-    was = match_patterns(list(_known(rows)), list(_known(before)))
+    matches = match_patterns(list(_summarize_patterns(rows)), list(_summarize_patterns(before)))
     # an id of before goes with the pattern that it was given to, though another one now begins where that one did
     taken = set(before["pattern_id"])
     ids, since = [], []
     for place, (first_run_started_at, volume) in zip(
-        was, rows.select("first_occurrence_at", "occurrence_bytes").iter_rows(), strict=True
+        matches, rows.select("first_occurrence_at", "occurrence_bytes").iter_rows(), strict=True
     ):
-        told = (*key.values(), first_run_started_at.isoformat(), f"{volume:.6g}")
-        ids.append(before["pattern_id"][place] if place >= 0 else _new_id(told, taken))
+        identity = (*key.values(), first_run_started_at.isoformat(), f"{volume:.6g}")
+        ids.append(before["pattern_id"][place] if place >= 0 else _new_id(identity, taken))
         taken.add(ids[-1])
         since.append(before["known_since_at"][place] if place >= 0 else first_run_started_at)
     return rows.with_columns(pattern_id=pl.Series(ids), known_since_at=pl.Series(since, dtype=pl.Datetime("us", "UTC")))
@@ -221,7 +221,7 @@ def _new_id(told: Sequence[str], taken: set[str]) -> str:
         again += 1
 
 
-def _known(rows: pl.DataFrame) -> Iterator[PatternSummary]:
+def _summarize_patterns(rows: pl.DataFrame) -> Iterator[PatternSummary]:
     """Summarize published patterns, to recognize them again."""
     from iosig.transforms.unattributed_patterns.matching import PatternSummary
 
@@ -259,6 +259,6 @@ def _read(run: Run, _: Day) -> Iterator[TableFile]:
 STEP = Step(
     "unnamed patterns",
     find_patterns,
-    reads=(Input((TICKS, ATTRIBUTED_IO, JOBS), _read), released(UNATTRIBUTED_PATTERNS)),
+    reads=(Input((TICKS, ATTRIBUTED_IO, JOBS), _read), read_released(UNATTRIBUTED_PATTERNS)),
     writes=(UNATTRIBUTED_PATTERNS,),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from iosig.cli.fitting import GAP, amount_texts, fitted, number_texts, width_of, wrapped
+from iosig.cli.fitting import GAP, amount_texts, fit_table, number_texts, width_of, wrap_text
 from iosig.cli.printing import show
 
 NAMES = ("application", "file system", "what happened", "volume")
@@ -18,22 +18,22 @@ def taken(widths: tuple[int, ...]) -> int:
 
 
 def test_table_with_enough_room_keeps_natural_widths() -> None:
-    fit = fitted(NAMES, [ROW], NUMBERS, 200)
+    fit = fit_table(NAMES, [ROW], NUMBERS, 200)
     assert (fit.places, fit.widths) == ((0, 1, 2, 3), (31, 11, 48, 6))
-    assert fitted(NAMES, [ROW], NUMBERS, None) == fit
+    assert fit_table(NAMES, [ROW], NUMBERS, None) == fit
 
 
 def test_texts_are_wrapped_before_columns_are_omitted() -> None:
-    fit = fitted(NAMES, [ROW], NUMBERS, 80)
+    fit = fit_table(NAMES, [ROW], NUMBERS, 80)
     assert fit.places == (0, 1, 2, 3)
     assert taken(fit.widths) == 80
     assert fit.widths[3] == 6, "a number is not wrapped"
 
 
 def test_columns_of_lowest_priority_are_omitted_first() -> None:
-    assert fitted(NAMES, [ROW], NUMBERS, 60, ("file system",)).places == (0, 2, 3)
-    assert fitted(NAMES, [ROW], NUMBERS, 60).places == (0, 1, 2)
-    assert fitted(NAMES, [ROW], NUMBERS, 5, ("application",)).places == (0,), "the first one stays"
+    assert fit_table(NAMES, [ROW], NUMBERS, 60, ("file system",)).places == (0, 2, 3)
+    assert fit_table(NAMES, [ROW], NUMBERS, 60).places == (0, 1, 2)
+    assert fit_table(NAMES, [ROW], NUMBERS, 5, ("application",)).places == (0,), "the first one stays"
 
 
 @given(
@@ -41,23 +41,23 @@ def test_columns_of_lowest_priority_are_omitted_first() -> None:
     st.integers(1, 150),
 )
 def test_no_line_exceeds_the_width(rows: list[list[str]], width: int) -> None:
-    fit = fitted(("a", "b", "c"), rows, (False, False, True), width)
+    fit = fit_table(("a", "b", "c"), rows, (False, False, True), width)
     assert taken(fit.widths) <= width
     for row in rows:
         for place, own in zip(fit.places, fit.widths, strict=True):
             if own > 1:
-                assert all(width_of(line) <= own for line in wrapped(row[place], own))
+                assert all(width_of(line) <= own for line in wrap_text(row[place], own))
 
 
 @given(st.text(max_size=80), st.integers(2, 40))
 def test_wrapping_loses_only_spaces(text: str, width: int) -> None:
-    assert "".join("".join(wrapped(text, width)).split()) == "".join(text.split())
+    assert "".join("".join(wrap_text(text, width)).split()) == "".join(text.split())
 
 
 def test_texts_break_between_words_and_after_slashes() -> None:
-    assert wrapped("no whole word is cut", 8) == ["no whole", "word is", "cut"]
-    assert wrapped("ann/program/16", 12) == ["ann/program/", "16"]
-    assert wrapped("deoxyribonucleic", 6) == ["deoxyr", "ibonuc", "leic"]
+    assert wrap_text("no whole word is cut", 8) == ["no whole", "word is", "cut"]
+    assert wrap_text("ann/program/16", 12) == ["ann/program/", "16"]
+    assert wrap_text("deoxyribonucleic", 6) == ["deoxyr", "ibonuc", "leic"]
 
 
 @pytest.mark.parametrize(

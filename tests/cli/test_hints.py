@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iosig.cli.fitting import wrapped
+from iosig.cli.fitting import wrap_text
 from iosig.cli.hints import command, for_warehouse, program, runnable
 from tests.nights import Cli, Night
 
@@ -59,7 +59,7 @@ def test_only_quoted_commands_receive_the_warehouse() -> None:
 
 def test_command_is_never_wrapped() -> None:
     text = "Nothing is there: `iosig --warehouse /a/very/long/path sql 'from rejects'` has the reasons."
-    lines = wrapped(text, 30, keeps_commands=True)
+    lines = wrap_text(text, 30, keeps_commands=True)
     assert "`iosig --warehouse /a/very/long/path sql 'from rejects'`" in lines
     assert " ".join(lines) == text
 

@@ -90,9 +90,9 @@ def test_notifications_are_sanitized(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_message_of_a_failed_prefect_run_is_sanitized() -> None:
-    from iosig.flows.flow_runs import failed
+    from iosig.flows.flow_runs import make_failed_state
 
-    assert controls_in(str(failed(MachineFault(f"The server said {HOSTILE}")).message)) == []
+    assert controls_in(str(make_failed_state(MachineFault(f"The server said {HOSTILE}")).message)) == []
 
 
 def test_traceback_is_sanitized(monkeypatch: pytest.MonkeyPatch) -> None:

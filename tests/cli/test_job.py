@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from iosig.flows.demo.simulated import shipped_logs
+from iosig.flows.demo.simulated import find_shipped_logs
 from iosig.warehouse.store.store import Store
 from tests.flows.attributed_releases import attributed
 from tests.nights import Cli, Night
 
-LOG = next(path for path in shipped_logs() if path.name.startswith("ior_hdf5"))
+LOG = next(path for path in find_shipped_logs() if path.name.startswith("ior_hdf5"))
 
 
 def test_run_without_trace_is_described_by_its_storage_traffic(cli: Cli, checked_night: Night) -> None:
@@ -57,7 +57,7 @@ def test_figure_and_page_are_written(cli: Cli, tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "<script" not in page.read_text()
     assert "Ranks and time" in page.read_text()
-    bare = next(path for path in shipped_logs() if path.name == "noposix.darshan")
+    bare = next(path for path in find_shipped_logs() if path.name == "noposix.darshan")
     code, _, err = cli("job", "--trace", bare, "--plot", tmp_path / "none.png")
     assert code == 2
     assert "This run has no heat map" in err

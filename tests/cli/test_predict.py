@@ -16,7 +16,7 @@ import pytest
 
 from iosig.answers.single.one_input import TraceInput, open_input
 from iosig.answers.single.periods import Query, find_periods
-from iosig.cli.predict import held_text, left_open
+from iosig.cli.predict import describe_pending_burst, format_coverage
 from iosig.settings.model import Settings
 from iosig.streams.following.follower import Follower
 from iosig.streams.following.inputs import Opener
@@ -159,8 +159,8 @@ def test_finished_job_has_no_next_burst(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_only_traces_leave_the_end_of_the_run_open() -> None:
-    assert "If the run was over then" in left_open(prediction())
-    assert left_open(prediction(**NO_PERIOD)) == left_open(job_prediction()) == ""
+    assert "If the run was over then" in describe_pending_burst(prediction())
+    assert describe_pending_burst(prediction(**NO_PERIOD)) == describe_pending_burst(job_prediction()) == ""
 
 
 def test_epoch_timestamps_are_printed_as_dates(cli: Cli, tmp_path: Path) -> None:
@@ -349,7 +349,7 @@ def test_accuracy_counts_only_predictions_before_a_detected_burst() -> None:
         return {"window_end_s": end_s, "next_burst_earliest_s": earliest_s, "next_burst_latest_s": latest_s}
 
     rows = [at(5.0, 9.0, 11.0), at(15.0, 22.0, 23.0), at(16.0, None, None), at(25.0, 29.0, 31.0)]
-    told = held_text(rows, [0.0, 10.0, 20.0])
+    told = format_coverage(rows, [0.0, 10.0, 20.0])
     assert "in 1 of 2 cases" in told
     assert told.endswith("1 more is not counted: no burst was detected after.")
-    assert held_text(rows[3:], [0.0, 10.0, 20.0]) == ""
+    assert format_coverage(rows[3:], [0.0, 10.0, 20.0]) == ""

@@ -161,7 +161,7 @@ def test_damaged_file_and_exhausted_memory_are_machine_faults(
     def fill_memory(*_: object) -> None:
         raise duckdb.OutOfMemoryException("Out of Memory Error: failed to allocate data of size 2.0 GiB")
 
-    monkeypatch.setattr("iosig.cli.query._asked", fill_memory)
+    monkeypatch.setattr("iosig.cli.query._run_query", fill_memory)
     code, out, err = cli("--warehouse", store.root, "sql", "from jobs")
     assert (code, out) == (6, "")
     assert err.startswith("iosig: There is not enough memory.")
@@ -236,7 +236,7 @@ def test_memory_of_a_query_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     before = resource.getrlimit(resource.RLIMIT_DATA)
     with (
         pytest.raises((duckdb.OutOfMemoryException, MemoryError)),
-        query_limits.limited_memory(200 << 20),
+        query_limits.limit_memory(200 << 20),
         duckdb.connect(config={"memory_limit": "8GB"}) as connection,
     ):
         connection.sql("select repeat('x', 1000000000) as a").to_arrow_table()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iosig.cli.settings import told
+from iosig.cli.settings import iterate_settings
 from iosig.settings.model import Settings, load
 from iosig.warehouse.errors import UsageError
 from tests.nights import Cli
@@ -20,7 +20,7 @@ def written(folder: Path, text: str) -> Path:
 
 def test_each_setting_is_listed_with_its_origin(tmp_path: Path) -> None:
     path = written(tmp_path, '[schedule]\ncron = "1 2 * * *"\n[filesystems]\nscratch3 = "snx11025"\n')
-    found = {one.name: one for one in told(None, tmp_path)}
+    found = {one.name: one for one in iterate_settings(None, tmp_path)}
     assert found["schedule.cron"].value == "1 2 * * *"
     assert found["schedule.cron"].default == Settings().schedule.cron
     assert {name for name, one in found.items() if one.origin} == {"schedule.cron", "filesystems"}
@@ -30,7 +30,7 @@ def test_each_setting_is_listed_with_its_origin(tmp_path: Path) -> None:
 
 
 def test_effect_of_a_change_is_listed(tmp_path: Path) -> None:
-    found = {one.name: one.changes for one in told(None, tmp_path)}
+    found = {one.name: one.changes for one in iterate_settings(None, tmp_path)}
     assert found["signatures.methods"] == found["filesystems"] == "every day, anew"
     assert found["polls.columns"] == "what lands next"
     assert found["schedule.cron"] == found["engine.memory_limit"] == "what is done next"

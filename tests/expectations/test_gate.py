@@ -78,7 +78,7 @@ def connections() -> Iterator[list[Any]]:
 @pytest.fixture
 def only_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the rules that contracts imply: they are tested separately, and cost time."""
-    monkeypatch.setattr(suites, "rules", suites.declared)
+    monkeypatch.setattr(suites, "rules", suites.load_suite_rules)
 
 
 def failed(checked: Checked) -> set[str]:
@@ -92,7 +92,7 @@ def verdict(checked: Checked, name: str) -> dict[str, Any]:
 
 def whole(checked: Checked, found: Table, parameters: dict[str, float]) -> pl.DataFrame:
     """Return the published results of a table that consists of the checked rows."""
-    return summing.summed(checked.verdicts, parameters).filter(table_name=found.name)
+    return summing.aggregate_days(checked.verdicts, parameters).filter(table_name=found.name)
 
 
 def kind_of(found: Table, rule: suites.Rule) -> str:
@@ -138,7 +138,9 @@ def test_valid_row_violates_no_rule(name: str) -> None:
 def test_changed_row_violates_exactly_the_expected_rules(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every row rule quarantines here, so that the quarantine shows which rows violate it."""
     found = table(name)
-    about_rows = [replace(rule, is_quarantine=True) for rule in suites.declared(found) if rule.type not in OF_TABLE]
+    about_rows = [
+        replace(rule, is_quarantine=True) for rule in suites.load_suite_rules(found) if rule.type not in OF_TABLE
+    ]
     monkeypatch.setattr(suites, "rules", lambda _: about_rows)
     cases = [(set(), {}), *((rules, change) for of, rules, change in BROKEN if of == name)]
     told_apart = [{"user": f"user {place}"} if name == "applications" else {} for place in range(len(cases))]
@@ -222,7 +224,7 @@ def test_sorted_keys_are_known_to_be_unique_without_a_check(rows: list[tuple[str
     frame = pl.DataFrame(rows, schema={"filesystem": pl.String, "step": pl.Int64}, orient="row")
     kwargs = {"column_list": ["filesystem", "step"], "ignore_row_if": "never"}
     rule = replace(suites.rule("jobs", "key_unique"), type="expect_compound_columns_to_be_unique", kwargs=kwargs)
-    assert (gate._known(rule, frame, {}) is None) == is_asked
+    assert (gate._decide_without_validation(rule, frame, {}) is None) == is_asked
 
 
 def test_key_with_null_is_checked_for_uniqueness() -> None:
@@ -260,7 +262,7 @@ def test_table_without_a_suite_is_validated_against_its_contract() -> None:
     row = ("jobs", "key_unique", "critical", True, "{}", 0)
     checked = gate.check(QUALITY, pl.DataFrame([row], schema=frames.schema(QUALITY), orient="row"), {})
 
-    assert set(checked.verdicts["expectation"]) == {rule.name for rule in suites.implied(QUALITY)}
+    assert set(checked.verdicts["expectation"]) == {rule.name for rule in suites.derive_contract_rules(QUALITY)}
     assert failed(checked) == set()
 
 
@@ -336,7 +338,7 @@ def test_day_checked_in_batches_equals_the_whole_day() -> None:
 
     told = ["expectation", "day", "severity", "success", "unexpected_count", "row_count"]
     assert found.select(told).sort("expectation").equals(whole.select(told).sort("expectation"))
-    assert summing.summed(found, SETTINGS).equals(summing.summed(whole, SETTINGS))
+    assert summing.aggregate_days(found, SETTINGS).equals(summing.aggregate_days(whole, SETTINGS))
 
 
 @pytest.mark.usefixtures("only_declared")
@@ -404,7 +406,9 @@ def test_rows_are_kept_or_quarantined_and_never_lost(found: list[tuple[Any, Any,
     too_large = [n for n, (_, _, nodes) in enumerate(found) if nodes and nodes > 10]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(suites, "rules", lambda jobs: [rule for rule in suites.declared(jobs) if rule.is_quarantine])
+        patch.setattr(
+            suites, "rules", lambda jobs: [rule for rule in suites.load_suite_rules(jobs) if rule.is_quarantine]
+        )
         checked = gate.check(JOBS, frame, SETTINGS)
 
     assert checked.good.equals(frame[[n for n in range(len(found)) if n not in {*inverted, *too_large}]])
@@ -484,7 +488,7 @@ def test_quarantine_rules_are_about_rows() -> None:
 
     rows = (kinds.ColumnMapExpectation, kinds.ColumnPairMapExpectation, kinds.MulticolumnMapExpectation)
     for found in CHECKED:
-        for rule in suites.declared(found):
+        for rule in suites.load_suite_rules(found):
             name = "".join(part.capitalize() for part in rule.type.split("_"))
             assert not rule.is_quarantine or issubclass(getattr(expectations, name), rows)
 
@@ -615,7 +619,7 @@ def test_daily_summaries_equal_a_check_of_all_rows(
         patch.setattr(suites, "rules", lambda _: RULES_BY_DAY)
         runs = [gate.check(DAYS_APART, part, {}) for part in (frame.filter(is_first), frame.filter(~is_first))]
         by_day = pl.concat(run.verdicts for run in runs)
-        quality = summing.summed(by_day, {}).filter(table_name=DAYS_APART.name)
+        quality = summing.aggregate_days(by_day, {}).filter(table_name=DAYS_APART.name)
 
     assert summed_up(quality) == told_by_great_expectations(frame, RULES_BY_DAY)
     frames.require(by_day, QUALITY_DAILY)

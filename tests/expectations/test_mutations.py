@@ -24,7 +24,7 @@ OF_TABLE = {"expect_table_row_count_to_be_between", "expect_column_distinct_valu
 RULES = [
     (found, rule)
     for found in CHECKED
-    for rule in suites.declared(found)
+    for rule in suites.load_suite_rules(found)
     if rule.type not in OF_TABLE and rule.name not in NOTED.get(found.name, ())
 ]
 
@@ -42,7 +42,7 @@ def mutations(found: Table, rule: Rule) -> tuple[set[str], list[dict[str, Any]]]
     ("found", "rule"), one_in(12, RULES), ids=[f"{found.name}.{rule.name}" for found, rule in RULES]
 )
 def test_mutated_row_fails_its_rule(found: Table, rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suites, "rules", suites.declared)
+    monkeypatch.setattr(suites, "rules", suites.load_suite_rules)
     rules, changes = mutations(found, rule)
     good = [{"user": f"user {place}"} if found.name == "applications" else {} for place in range(GOOD_ROW_COUNT)]
 

@@ -12,8 +12,8 @@ from iosig.warehouse.contracts import Table
 
 RULES = [
     pytest.param(table, rule, id=f"{table.name}.{rule.name}")
-    for table in suites.checked_tables()
-    for rule in suites.declared(table)
+    for table in suites.list_checked_tables()
+    for rule in suites.load_suite_rules(table)
 ]
 
 
@@ -31,7 +31,7 @@ def test_failure_sentence_uses_only_available_numbers(table: Table, rule: Rule) 
 def test_sentences_are_complete_in_singular_and_plural(table: Table, rule: Rule) -> None:
     rows = {"observed_value": 1200} if rule.judged == "count" else {"row_count": 1200}
     for count in (1, 2):
-        told = sentences.happened(rule, count, rows | {"sums": dict.fromkeys(rule.sums, count)})
+        told = sentences.describe_failure(rule, count, rows | {"sums": dict.fromkeys(rule.sums, count)})
         assert told.endswith(".")
         assert not {"{", "}", "|"} & set(told)
 
@@ -53,12 +53,12 @@ def rule_of(failure: str) -> Rule:
     ],
 )
 def test_numbers_are_inserted_into_sentences(failure: str, observed: dict[str, object], told: str) -> None:
-    assert sentences.happened(rule_of(failure), 3, observed) == told
+    assert sentences.describe_failure(rule_of(failure), 3, observed) == told
 
 
 def test_unchecked_rule_asks_for_its_setting() -> None:
     observed = {"not_configured": ["least"]}
-    assert sentences.happened(rule_of(""), 0, observed).startswith(
+    assert sentences.describe_failure(rule_of(""), 0, observed).startswith(
         "This was not checked, for no value is given for least"
     )
     assert "settings" in sentences.what_to_do(rule_of(""), observed)

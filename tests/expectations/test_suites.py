@@ -12,7 +12,7 @@ from iosig.expectations.suites import Judged, Rule
 from iosig.warehouse.contracts import Column, Table, frames, table
 from tests.expectations.cases import CHECKED
 
-DECLARED = [(found, rule) for found in CHECKED for rule in suites.declared(found)]
+DECLARED = [(found, rule) for found in CHECKED for rule in suites.load_suite_rules(found)]
 by_rule = pytest.mark.parametrize(
     ("found", "rule"), [pytest.param(found, rule, id=f"{found.name}.{rule.name}") for found, rule in DECLARED]
 )
@@ -92,7 +92,7 @@ def test_quarantine_rule_is_only_a_warning(found: Table, rule: Rule) -> None:
 
 @by_table
 def test_used_parameters_are_declared(found: Table) -> None:
-    used = {name for rule in suites.declared(found) for name in rule.parameter_names}
+    used = {name for rule in suites.load_suite_rules(found) for name in rule.parameter_names}
 
     assert used == {parameter.name for parameter in suites.parameters(found)}
 
@@ -108,7 +108,7 @@ def test_parameter_value_comes_from_settings_or_its_default() -> None:
 
 
 def test_contract_implies_rules_for_columns_key_nulls_bounds_and_choices() -> None:
-    implied = {rule.name: (rule.type, dict(rule.kwargs)) for rule in suites.implied(EXAMPLE)}
+    implied = {rule.name: (rule.type, dict(rule.kwargs)) for rule in suites.derive_contract_rules(EXAMPLE)}
 
     not_null = "expect_column_values_to_not_be_null"
     assert implied == {
@@ -129,8 +129,8 @@ def test_contract_implies_rules_for_columns_key_nulls_bounds_and_choices() -> No
         ),
         "steps_not_null": (not_null, {"column": "steps"}),
     }
-    assert {rule.severity for rule in suites.implied(EXAMPLE)} == {"critical"}
-    assert [rule.name for rule in suites.implied(EXAMPLE) if not rule.is_held] == ["key_unique"]
+    assert {rule.severity for rule in suites.derive_contract_rules(EXAMPLE)} == {"critical"}
+    assert [rule.name for rule in suites.derive_contract_rules(EXAMPLE) if not rule.is_held] == ["key_unique"]
 
 
 @by_table
@@ -143,7 +143,7 @@ def test_implied_rules_equal_the_rules_of_frames(found: Table) -> None:
         if not name.endswith("_finite")
     } - {f"{name}_in_bounds" for name in lists}
 
-    assert {rule.name for rule in suites.implied(found)} == held | {"columns_as_declared", "key_unique"}
+    assert {rule.name for rule in suites.derive_contract_rules(found)} == held | {"columns_as_declared", "key_unique"}
 
 
 def test_rule_is_found_by_table_and_name() -> None:
@@ -204,11 +204,11 @@ def test_rule_holds_depending_on_its_numbers(
 
 
 def test_only_the_key_is_read_for_tables_without_a_suite() -> None:
-    for of in suites.checked_tables():
+    for of in suites.list_checked_tables():
         asked = [rule for rule in suites.rules(of) if not rule.is_held]
-        columns = suites.looked_at(of)
+        columns = suites.list_checked_columns(of)
         if columns is None:
-            assert suites.declared(of)
+            assert suites.load_suite_rules(of)
         else:
             assert [rule.name for rule in asked] == ["key_unique"]
             assert {*of.key, of.partition} - {None} >= set(columns) >= set(of.key)

@@ -92,7 +92,7 @@ def test_missing_dask_names_the_command_that_installs_it(tmp_path: Path, monkeyp
     engine = EngineSettings(executor="dask", scheduler="tcp://127.0.0.1:1")
     with (
         pytest.raises(UsageError, match="uv sync --extra dask"),
-        executors.opened(Settings(engine=engine), tmp_path),
+        executors.open_engine(Settings(engine=engine), tmp_path),
     ):
         pass
 
@@ -103,7 +103,7 @@ def test_missing_slurm_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PATH", str(tmp_path))
     with (
         pytest.raises(UsageError, match="sbatch"),
-        executors.opened(Settings(engine=EngineSettings(executor="slurm")), tmp_path),
+        executors.open_engine(Settings(engine=EngineSettings(executor="slurm")), tmp_path),
     ):
         pass
 
@@ -116,7 +116,7 @@ def test_dask_executor_and_scheduler_require_each_other(tmp_path: Path) -> None:
 
 
 def test_inline_executor_runs_in_this_process(tmp_path: Path) -> None:
-    with executors.opened(Settings(engine=EngineSettings(executor="inline")), tmp_path) as engine:
+    with executors.open_engine(Settings(engine=EngineSettings(executor="inline")), tmp_path) as engine:
         assert sorted(done.name for done in results(engine, tmp_path, *"abcde")) == list("abcde")
     assert {(tmp_path / name).read_text() for name in "abcde"} == {str(os.getpid())}
 
@@ -133,7 +133,7 @@ def test_documented_environment_gives_the_configuration_of_the_code() -> None:
     assert len(documented) == len(dask_workers.CONFIGURATION)
     for name, value in dask_workers.ENVIRONMENT.items():
         assert f"{name}={value}" in page.read_text(encoding="utf-8")
-        assert f"export {name}={value}" in list(dask_workers._exported())
+        assert f"export {name}={value}" in list(dask_workers._export_configuration())
 
 
 def test_call_checks_once_that_the_worker_sees_the_warehouse(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_lost_item_is_retried_and_item_that_kills_workers_is_named(
     cluster: Dask, settings: Settings, tmp_path: Path
 ) -> None:
     (tmp_path / "slow.once").touch()
-    with executors.opened(settings, tmp_path) as engine:
+    with executors.open_engine(settings, tmp_path) as engine:
         done = results(engine, tmp_path, "one", "slow", "two")
         assert sorted(one.name for one in _with_a_kill(done, tmp_path / "slow.begun")) == ["one", "slow", "two"]
         found = []
@@ -255,7 +255,7 @@ def test_worker_with_another_program_is_refused(
 ) -> None:
     monkeypatch.setattr(dask_workers, "program", lambda: "iosig 7")
     with (
-        executors.opened(settings, tmp_path) as engine,
+        executors.open_engine(settings, tmp_path) as engine,
         pytest.raises(UsageError, match=r"another program. Here: iosig 7; there: iosig 0"),
     ):
         list(results(engine, tmp_path, "one"))
@@ -264,7 +264,7 @@ def test_worker_with_another_program_is_refused(
 @pytest.mark.slow
 @pytest.mark.long
 def test_worker_that_does_not_see_the_warehouse_is_refused(settings: Settings, tmp_path: Path) -> None:
-    with executors.opened(settings, tmp_path) as engine:
+    with executors.open_engine(settings, tmp_path) as engine:
         shutil.rmtree(tmp_path / "builds")
         with pytest.raises(MachineFault, match="does not see"):
             list(results(engine, tmp_path, "one"))
@@ -275,7 +275,7 @@ def test_worker_that_does_not_see_the_warehouse_is_refused(settings: Settings, t
 def test_worker_exceptions_and_warnings_reach_the_client(
     settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with executors.opened(settings, tmp_path) as engine:
+    with executors.open_engine(settings, tmp_path) as engine:
         with pytest.raises(ValueError, match="no such thing"):
             list(results(engine, tmp_path, "one", "faulty", "two"))
         list(results(engine, tmp_path, "warning"))
@@ -294,12 +294,15 @@ def test_unreachable_scheduler_or_missing_workers_is_a_machine_fault(
     engine = EngineSettings(executor="dask", scheduler=f"tcp://127.0.0.1:{free_port()}")
     with (
         pytest.raises(MachineFault, match="No Dask scheduler answers"),
-        executors.opened(Settings(engine=engine), tmp_path),
+        executors.open_engine(Settings(engine=engine), tmp_path),
     ):
         pass
     with dask(0) as lonely:
         engine = EngineSettings(executor="dask", scheduler=lonely.address)
-        with pytest.raises(MachineFault, match="has no workers"), executors.opened(Settings(engine=engine), tmp_path):
+        with (
+            pytest.raises(MachineFault, match="has no workers"),
+            executors.open_engine(Settings(engine=engine), tmp_path),
+        ):
             pass
 
 
@@ -309,7 +312,7 @@ def test_dask_release_equals_the_release_of_one_machine(
 ) -> None:
     store = Store(tmp_path / "warehouse")
     shutil.copytree(landed_site.root, store.root)
-    with executors.opened(settings, store.root) as engine:
+    with executors.open_engine(settings, store.root) as engine:
         release = nightly.run_inline(store, settings, lambda *_: None, engine=engine)
     assert digests(store, release) == digests(checked_night.store, checked_night.release)
     assert not list(store.builds.iterdir())
@@ -370,13 +373,13 @@ def test_run_killed_at_any_moment_publishes_the_same_release(
     with dask(2) as killed:
         settings = Settings(engine=EngineSettings(executor="dask", scheduler=killed.address))
         try:
-            with executors.opened(settings, store.root) as engine:
+            with executors.open_engine(settings, store.root) as engine:
                 nightly.run_inline(store, settings, at_the_moment, engine=engine)
         except (_Killed, MachineFault):
             assert whom != "worker"
     assert left <= 0
     if not releases.history(store):
-        with executors.opened(Settings(), store.root) as engine:
+        with executors.open_engine(Settings(), store.root) as engine:
             nightly.run_inline(store, Settings(), lambda *_: None, engine=engine)
     (release,) = releases.history(store)
     assert digests(store, release) == digests(checked_night.store, checked_night.release)
@@ -411,7 +414,7 @@ def test_slurm_job_is_submitted_with_the_configured_options(tmp_path: Path, monk
         partition="io", account="ops", walltime="00:07:00", interface="lo", directives=["--qos=low"], prologue=["true"]
     )
     given = Settings(engine=EngineSettings(executor="slurm"), slurm=slurm)
-    with executors.opened(given, tmp_path / "warehouse") as engine:
+    with executors.open_engine(given, tmp_path / "warehouse") as engine:
         assert sorted(done.name for done in results(engine, tmp_path, "one", "two")) == ["one", "two"]
     script = (tmp_path / "script").read_text()
     for line in ("-p io", "-A ops", "-t 00:07:00", "--qos=low"):
@@ -449,7 +452,7 @@ def test_slurm_release_equals_the_release_of_one_machine(
     settings = Settings(engine=EngineSettings(executor="slurm"), slurm=asked)
     with slurm() as configuration:
         monkeypatch.setenv("SLURM_CONF", str(configuration))
-        with executors.opened(settings, store.root) as engine:
+        with executors.open_engine(settings, store.root) as engine:
             release = nightly.run_inline(store, settings, lambda *_: None, engine=engine)
     assert digests(store, release) == digests(checked_night.store, checked_night.release)
     assert not list(store.root.glob(".workers-*"))

@@ -84,7 +84,7 @@ def digests(store: Store, release: Release) -> dict[str, list[str]]:
 
 
 def run(store: Store, settings: Settings) -> Release:
-    with executors.opened(settings, store.root) as engine:
+    with executors.open_engine(settings, store.root) as engine:
         return nightly.run_inline(store, settings, lambda *_: None, engine=engine)
 
 

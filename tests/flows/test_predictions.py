@@ -372,7 +372,7 @@ def test_predictions_can_be_queried_and_exported(followed: Followed, cli: Cli, t
 
 def test_checks_of_predictions_never_block_the_release(store: Store) -> None:
     """A wrong row raises a warning only: no night should wait for a file of another user."""
-    assert {rule.severity for rule in suites.declared(PREDICTIONS)} == {"warning", "info"}
+    assert {rule.severity for rule in suites.load_suite_rules(PREDICTIONS)} == {"warning", "info"}
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from iosig.flows import prefect_server
-from iosig.flows.prefect_server import CREDENTIALS, PrefectServer, hide_credentials, is_own_listener, named_api_url
+from iosig.flows.prefect_server import CREDENTIALS, PrefectServer, hide_credentials, is_own_listener, read_api_url
 from iosig.settings.model import Settings
 from iosig.warehouse.errors import MachineFault, UsageError
 from iosig.warehouse.interrupts import Stop
@@ -191,19 +191,19 @@ class TestStart:
             other.bind(("127.0.0.1", server.port))
             other.listen()
             with pytest.raises(MachineFault, match=rf"^Port {server.port} of 127\.0\.0\.1 is in use.*server_port"):
-                server.started(Stop()).__enter__()
+                server.start_in_background(Stop()).__enter__()
 
     def test_failing_server_names_its_log(self, server: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(prefect_server, "_PREFECT", "import sys; sys.exit('no database')")
         with pytest.raises(MachineFault, match=r"did not start. Its messages are in .*server\.log"):
-            server.started(Stop()).__enter__()
+            server.start_in_background(Stop()).__enter__()
         assert (server.folder / "server.log").read_text() == "no database\n"
 
     def test_stop_during_startup_ends_the_server(self, server: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(prefect_server, "_PREFECT", "import time; time.sleep(60)")
         stop = Stop()
         stop.set()
-        with server.started(stop) as require_alive:
+        with server.start_in_background(stop) as require_alive:
             require_alive()
         with pytest.raises(MachineFault, match="The Prefect server ended"):
             require_alive()
@@ -213,11 +213,11 @@ class TestStart:
 def test_invalid_api_url_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PREFECT_API_URL", url)
     with pytest.raises(UsageError, match="is not a URL such as"):
-        named_api_url()
+        read_api_url()
 
 
 def test_missing_api_url_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
-    assert named_api_url() is None
+    assert read_api_url() is None
     monkeypatch.setenv("PREFECT_API_URL", "https://prefect.example.org/api")
-    assert named_api_url() == "https://prefect.example.org/api"
+    assert read_api_url() == "https://prefect.example.org/api"

@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.cli.printing import steps_told
+from iosig.cli.printing import report_steps
 from iosig.flows.schedule import Durations, ReadyItem, Schedule, execute
 from iosig.flows.steps.items import Chunk, Day, ItemResult, StepContext
 from iosig.flows.steps.order import STEPS
@@ -309,7 +309,7 @@ def test_truncated_durations_file_is_ignored(torn: str, tmp_path: Path) -> None:
 
 
 def test_progress_names_a_step_when_it_begins(capsys: pytest.CaptureFixture[str]) -> None:
-    with steps_told() as steps:
+    with report_steps() as steps:
         steps.begin("signatures", 125.0)
         steps.begin("release", 1.0)
         steps.done("release", 47, 2.0)

@@ -112,7 +112,10 @@ def test_file_without_programs_may_be_shared(file: Path, text: str) -> None:
 def test_job_scripts_and_schedulers_count_as_programs(file: Path, text: str) -> None:
     file.write_text(text)
     file.chmod(0o666)
-    with pytest.raises(UsageError, match=r"^engine\.executor = .*`chmod go-w"), executors.opened(loaded(file), file):
+    with (
+        pytest.raises(UsageError, match=r"^engine\.executor = .*`chmod go-w"),
+        executors.open_engine(loaded(file), file),
+    ):
         pytest.fail("it was opened")
 
 

@@ -82,7 +82,7 @@ def test_renamed_json_fields_exist() -> None:
 
 
 def test_renamed_checks_exist() -> None:
-    checks = {rule.name for table in TABLES for rule in suites.declared(table)}
+    checks = {rule.name for table in TABLES for rule in suites.load_suite_rules(table)}
     assert set(renames.CHECKS.values()) <= checks
     assert not renames.CHECKS.keys() & checks
 

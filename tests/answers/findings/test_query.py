@@ -11,7 +11,7 @@ import pytest
 
 from iosig.answers.findings import query as findings
 from iosig.answers.single.one_input import TraceInput, open_input
-from iosig.flows.demo.simulated import shipped_logs
+from iosig.flows.demo.simulated import find_shipped_logs
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
 from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_HEATMAPS, TRACE_RECORDS, TRACE_REQUESTS
@@ -48,7 +48,7 @@ _QUICK = ("snyder_python3", "mpi-io-test-x86", "e3sm", "jeanbez")
 
 
 def shipped(name: str) -> Path:
-    return next(path for path in shipped_logs() if path.name.startswith(name))
+    return next(path for path in find_shipped_logs() if path.name.startswith(name))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from iosig.answers.job.document import build_document, build_page
 from iosig.answers.report.runs import read_hours, read_runs
 from iosig.answers.single.one_input import TraceInput, open_input as opened_input
 from iosig.flows import nightly
-from iosig.flows.demo.simulated import shipped_logs
+from iosig.flows.demo.simulated import find_shipped_logs
 from iosig.reports.site.packing import unpacked
 from iosig.reports.site.runs import hours as hour_files
 from iosig.settings.model import Settings
@@ -21,7 +21,7 @@ from iosig.warehouse.errors import UsageError
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.store.store import Store
 
-LOG = next(path for path in shipped_logs() if path.name.startswith("ior_hdf5"))
+LOG = next(path for path in find_shipped_logs() if path.name.startswith("ior_hdf5"))
 
 
 def write_job(folder: Path) -> str:

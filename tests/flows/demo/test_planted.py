@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from iosig.flows.demo.planted import CHANGED, CULPRIT, TRACED, VICTIM, collision, demo_site, traced_job_id
+from iosig.flows.demo.planted import CHANGED, CULPRIT, TRACED, VICTIM, collision, demo_site, find_traced_job_id
 from iosig.flows.demo.simulated import signatures_truth
 from iosig.flows.demo.trace import REQUEST_BYTES, write_trace
 from iosig.transforms.synthetic.site import Site
@@ -53,7 +53,7 @@ def test_true_slowdown_ratios_are_reported_per_application(site: Site) -> None:
 
 
 def test_darshan_log_matches_the_bursts_that_the_run_wrote(site: Site, tmp_path: Path) -> None:
-    job_id = traced_job_id(site)
+    job_id = find_traced_job_id(site)
     job = site.jobs.row(by_predicate=pl.col("job_id") == job_id, named=True)
     tables = tables_of(write_trace(site, job_id, tmp_path))
     assert "rejects" not in tables

@@ -170,7 +170,7 @@ def test_values_missing_from_an_older_release_count_as_observed() -> None:
         0,
         0,
     )
-    quality = summing.summed(pl.DataFrame([older], schema=frames.schema(QUALITY_DAILY), orient="row"), {})
+    quality = summing.aggregate_days(pl.DataFrame([older], schema=frames.schema(QUALITY_DAILY), orient="row"), {})
     (told,) = quality.filter(expectation="some_runs_measured").iter_rows(named=True)
     assert (told["success"], json.loads(told["observed"])) == (True, {"observed_value": ["measured"]})
 
@@ -315,7 +315,7 @@ def test_run_on_two_days_violates_the_key_of_rebuilt_days(
     twice = checks._on_two_days(StepContext(tmp_path, piece))
     assert {day: count for _, day, count, _ in twice.rows()} == doubled
     by_day = frame_of(*(found(day, name, 0) for day in DAYS for name in ("jobs", "filesystem_rates")))
-    told = checks._with_doubled(by_day, twice)
+    told = checks._fail_duplicate_keys(by_day, twice)
     failed = told.filter(~pl.col("success"))
     assert dict(failed.select("day", "unexpected_count").rows()) == doubled
     assert set(failed["table_name"]) <= {"jobs"}

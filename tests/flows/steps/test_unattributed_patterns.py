@@ -14,7 +14,7 @@ import pytest
 
 from iosig.flows.steps.items import StepContext, TableFile, WorkItem
 from iosig.flows.steps.run import Run
-from iosig.flows.steps.unattributed_patterns import _identified, _read, find_patterns
+from iosig.flows.steps.unattributed_patterns import _assign_ids, _read, find_patterns
 from iosig.settings.model import Settings
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, UNATTRIBUTED_PATTERNS
@@ -154,10 +154,10 @@ def test_reassigned_pattern_id_is_not_used_twice() -> None:
 
     nothing = frames.empty(UNATTRIBUTED_PATTERNS)
     hours = [3600.0 * hour for hour in range(12)]
-    before = _identified(rows((0, hours, 110.0)), nothing, key)
-    now = _identified(rows((0, [0.0, *(each + 1800.0 for each in hours)], 110.0), (720, hours[:9], 120.0)), before, key)
+    before = _assign_ids(rows((0, hours, 110.0)), nothing, key)
+    now = _assign_ids(rows((0, [0.0, *(each + 1800.0 for each in hours)], 110.0), (720, hours[:9], 120.0)), before, key)
 
     assert now["pattern_id"][1] == before["pattern_id"][0]
     assert now["pattern_id"].is_unique().all()
-    again = _identified(rows((0, [0.0, *(each + 1800.0 for each in hours)], 110.0)), now, key)
+    again = _assign_ids(rows((0, [0.0, *(each + 1800.0 for each in hours)], 110.0)), now, key)
     assert again["pattern_id"][0] == now["pattern_id"][0]
