@@ -77,9 +77,9 @@ def backfill_command(
 
 
 def _summary(made: list[Release], count: int) -> str:
-    from iosig.reports.texts import counted
+    from iosig.reports.texts import format_count
 
-    return f"{counted(len(made), 'release')} of {counted(count, 'chunk')}; the last is {made[-1].release_id}."
+    return f"{format_count(len(made), 'release')} of {format_count(count, 'chunk')}; the last is {made[-1].release_id}."
 
 
 def _line(ended: list[DayRange], count: int) -> str:

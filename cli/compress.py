@@ -21,13 +21,13 @@ def compress_command(warehouse: Warehouse, trace: Path, output: Path, as_json: b
     arguments, by `iosig expand`; times come back as the means of the histograms.
     """
     from iosig.cli.printing import bytes_text, progress_bar, show, show_json
-    from iosig.traces.extrapolation.compressing import call_total, compressed, keep_apart
+    from iosig.traces.extrapolation.compressing import call_total, compress_trace, keep_apart
     from iosig.transforms.traces.frames import to_frame
     from iosig.warehouse.sources.extrapolations import compressed_traces
     from iosig.warehouse.sources.recorder import files as recorder_files
 
     keep_apart(output, [trace])
-    found = compressed(trace, progress_bar)
+    found = compress_trace(trace, progress_bar)
     compressed_traces.write(output, to_frame(found), {"process_count": str(found.process_count)})
     with recorder_files.open_trace(trace) as (_, files):
         traced_bytes = sum(files.names.values())

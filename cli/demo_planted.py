@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from iosig.cli.printing import bytes_text
 from iosig.flows.demo.planted import CHANGED, CULPRIT, VICTIM, collision, find_traced_job_id
 from iosig.flows.demo.simulated import FILESYSTEM
-from iosig.reports.texts import counted, duration_text
+from iosig.reports.texts import duration_text, format_count
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.store.store import Store
 
@@ -80,7 +80,7 @@ def _slowdown(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
         else "?"
     )
     found = (
-        f"{counted(row['slowed_burst_count'], 'burst')} {row['delay_s']:.0f} s longer "
+        f"{format_count(row['slowed_burst_count'], 'burst')} {row['delay_s']:.0f} s longer "
         f"({row['delay_low_s']:.0f} to {row['delay_high_s']:.0f}), most bytes there: {culprit}"
     )
     return Planted("slowdown", planted, found, row["top_interferer_job_id"] == truth.culprit_job_id)
@@ -95,7 +95,7 @@ def _trace(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
     found = [
         one["rule"] for run in findings.analyze_release(connection, [name for (name,) in ids]) for one in run.found_rows
     ]
-    said = f"{counted(len(found), 'finding')}: {', '.join(name.replace('_', ' ') for name in found)}"
+    said = f"{format_count(len(found), 'finding')}: {', '.join(name.replace('_', ' ') for name in found)}"
     return Planted("trace", planted, said, {"small_requests", "misaligned_requests"} <= set(found))
 
 
@@ -118,7 +118,7 @@ def _start(
     row = waits.row(0, named=True)
     name = row["application_id"].split("/")[1]
     found = (
-        f"{counted(waits.height, 'application')} had better wait; {name} {duration_text(row['delay_s'])}: "
+        f"{format_count(waits.height, 'application')} had better wait; {name} {duration_text(row['delay_s'])}: "
         f"{bytes_text(row['now_bytes'])} find no room now, {bytes_text(row['then_bytes'])} then"
     )
     return Planted("start", planted, found, True)

@@ -15,7 +15,7 @@ import click
 from iosig.cli.hints import command, for_warehouse
 from iosig.cli.printing import bytes_text, show
 from iosig.flows.demo.simulated import FILESYSTEM
-from iosig.reports.texts import counted
+from iosig.reports.texts import format_count
 from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Story:
 def tell(store: Store, story: Story, into: Path, executor: Executor) -> None:
     """Print the summary; an executor draws its two pictures into a folder."""
     _say(
-        f"{counted(len(story.releases), 'day')} of a simulated machine, a night each: its job log, and what its "
+        f"{format_count(len(story.releases), 'day')} of a simulated machine, a night each: its job log, and what its "
         "storage moved every 2 s, with interfering jobs, failed runs, gaps and damaged files; and "
         f"{story.traced_count} real Darshan logs."
     )
@@ -103,7 +103,7 @@ def _tell_doubtful(signatures: pl.DataFrame) -> None:
     )
     for row in doubtful.sort("expected_correlation").iter_rows(named=True):
         count = row["missing_burst_count"]
-        lacks = f" (lacks {counted(count, 'burst')} of its runs)" if count else ""
+        lacks = f" (lacks {format_count(count, 'burst')} of its runs)" if count else ""
         parts.append(f"{row['application']} {row['direction']}s{lacks}")
     if parts:
         _say(f"Signatures with an expected correlation below {_MIN_TRUST} are unreliable: {', '.join(parts)}.")
@@ -122,7 +122,7 @@ def _tell_releases(store: Store, releases: Sequence[Release]) -> None:
         (refused,) = connection.sql("select count(*) from rejects").fetchall()[0]
     for sentence in happened:
         _say(f"  {sentence}")
-    _say(f"  {counted(refused, 'damaged input')} refused, with line, reason and remedy in `rejects`.")
+    _say(f"  {format_count(refused, 'damaged input')} refused, with line, reason and remedy in `rejects`.")
 
 
 def _tell_volumes(volumes: pl.DataFrame) -> None:

@@ -71,10 +71,10 @@ def expand_command(
 
 
 def _calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:
-    from iosig.traces.extrapolation.view import used
+    from iosig.traces.extrapolation.view import refuse_unusable
     from iosig.transforms.traces.expansion import rank_calls
 
-    with used():
+    with refuse_unusable():
         found = rank_calls(trace, rank)
         if found.height and not found["end_s"].max() <= _MOST_S:  # type: ignore[operator]
             raise ValueError(f"Rank {rank} has calls at impossible times.")
@@ -150,10 +150,10 @@ def _print_json(trace: CompressedTrace, ranks: list[int]) -> None:
 
 def _print_totals(name: str, trace: CompressedTrace, *, as_json: bool) -> None:
     from iosig.cli.printing import bytes_text, show, show_json
-    from iosig.traces.extrapolation.view import recorder_forms, used
+    from iosig.traces.extrapolation.view import recorder_forms, refuse_unusable
     from iosig.transforms.traces.totals import compute_totals
 
-    with used():
+    with refuse_unusable():
         found = compute_totals(trace, recorder_forms())
     if as_json:
         from iosig.cli.documents import TotalsDocument

@@ -43,13 +43,13 @@ def extrapolate_command(
     """
     from iosig.cli.printing import progress_bar, say, show_json
     from iosig.traces.extrapolation.compressing import keep_apart
-    from iosig.traces.extrapolation.extrapolating import Asked, extrapolated
+    from iosig.traces.extrapolation.extrapolating import Asked, extrapolate_traces
     from iosig.traces.extrapolation.records import land_if_there, metadata
     from iosig.transforms.traces.frames import to_frame
     from iosig.warehouse.sources.extrapolations import compressed_traces
 
     keep_apart(output, traces)
-    found, record = extrapolated(Asked(traces, process_count, has_nested, models), progress_bar)
+    found, record = extrapolate_traces(Asked(traces, process_count, has_nested, models), progress_bar)
     if found.trace is not None:
         known = {"process_count": str(process_count)} | metadata(record)
         compressed_traces.write(output, to_frame(found.trace), known)

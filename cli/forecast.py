@@ -146,13 +146,13 @@ def _cells(told: ForecastResult, place: int) -> tuple[Any, ...]:
 def _meetings(told: ForecastResult) -> list[tuple[Any, ...]]:
     from iosig.answers.forecast.query import list_collisions
     from iosig.cli.printing import bytes_text
-    from iosig.reports.texts import shortened
+    from iosig.reports.texts import shorten
 
     return [
         (
             f"{row['from'][11:16]}",
-            shortened(row["first_application"], _MOST_CHARACTERS),
-            shortened(row["second_application"], _MOST_CHARACTERS),
+            shorten(row["first_application"], _MOST_CHARACTERS),
+            shorten(row["second_application"], _MOST_CHARACTERS),
             f"{row['meeting_s']:,.0f}",
             bytes_text(row["meeting_bytes"]),
         )

@@ -68,9 +68,9 @@ def forget_command(
 def _show(found: Found, not_erased: list[str], *, is_done: bool) -> None:
     """Print the affected releases and landings, and the copies that are not erased."""
     from iosig.cli.printing import say
-    from iosig.reports.texts import counted
+    from iosig.reports.texts import format_count
 
-    counts = f"{counted(len(found.landings), 'landing')} and {counted(len(found.releases), 'release')}"
+    counts = f"{format_count(len(found.landings), 'landing')} and {format_count(len(found.releases), 'release')}"
     done = "replaced by what is left without it; the old files are gone"
     say(f"{counts} {done}." if is_done else f"{counts} would be replaced by what is left without it.")
     for release_id in found.releases:

@@ -124,16 +124,16 @@ def _show(told: JobReport, is_all: bool) -> None:
 def _heading(told: JobReport) -> str:
     from iosig.cli.printing import printable
     from iosig.reports.job import kind_of
-    from iosig.reports.texts import counted, duration_text, shortened
+    from iosig.reports.texts import duration_text, format_count, shorten
 
     job = told.job
     if job is None:
         kind = kind_of(told.job_id, [trace.job for trace in told.traces])
         return printable(f"{kind} {told.job_id}: no job log tells of it")
     lasted = "" if job["duration_s"] is None else f", {duration_text(job['duration_s'])}"
-    nodes = "" if job["node_count"] is None else f", {counted(job['node_count'], 'node')}"
+    nodes = "" if job["node_count"] is None else f", {format_count(job['node_count'], 'node')}"
     when = f"{job['started_at'].astimezone(UTC):%Y-%m-%d %H:%MZ}"
-    who = f"{shortened(job['application'] or '?', 24)} of {shortened(job['user'] or '?', 16)}"
+    who = f"{shorten(job['application'] or '?', 24)} of {shorten(job['user'] or '?', 16)}"
     state = job["state"] or "?"
     more = f" (the last of {len(told.other_runs) + 1} runs)" if told.other_runs else ""
     return printable(f"Job {told.job_id}: {who}{nodes}, {when}{lasted}, {state}{more}")
@@ -141,10 +141,10 @@ def _heading(told: JobReport) -> str:
 
 def _show_trace(trace: TracedRun, is_all: bool) -> None:
     from iosig.cli.printing import printable, say
-    from iosig.reports.texts import counted, duration_text
+    from iosig.reports.texts import duration_text, format_count
 
     job, found = trace.job, trace.found_rows
-    ranks = "" if job["process_count"] is None else f", {counted(job['process_count'], 'rank')}"
+    ranks = "" if job["process_count"] is None else f", {format_count(job['process_count'], 'rank')}"
     lasted = "" if job["duration_s"] is None else f", {duration_text(job['duration_s'])}"
     spent = trace.facts["io_time_ratio"]
     share = "" if spent is None else f"; {spent:.1%} of all ranks' time is I/O"
@@ -167,12 +167,12 @@ def _show_finding(row: dict[str, Any]) -> None:
     """Print a finding on a few lines: severity, description and remedy."""
     from iosig.cli.fitting import wrap_text
     from iosig.cli.printing import printable, terminal_width
-    from iosig.reports.findings import files_text, filled
+    from iosig.reports.findings import files_text, fill_template
 
     width = min(terminal_width() or _WIDTH, 100)
     mark = f"{row['severity']:<9}"
     share = "" if row["impact_ratio"] is None else f" [{row['impact_ratio']:.0%} of the run]"
-    lines = wrap_text(printable(filled(row["sentence"], row["evidence"]) + share), width - len(mark))
+    lines = wrap_text(printable(fill_template(row["sentence"], row["evidence"]) + share), width - len(mark))
     click.echo(click.style(mark, fg=_COLOURS[row["severity"]], bold=True) + lines[0])
     for line in lines[1:]:
         click.echo(" " * len(mark) + line)
@@ -220,11 +220,11 @@ def _show_layers(trace: TracedRun) -> None:
 
 def _show_bytes(told: JobReport) -> None:
     from iosig.cli.printing import bytes_text, show
-    from iosig.reports.texts import duration_text, shortened
+    from iosig.reports.texts import duration_text, shorten
 
     rows = [
         (
-            shortened(row["filesystem"] or "?", 14),
+            shorten(row["filesystem"] or "?", 14),
             row["direction"],
             bytes_text(row["estimated_bytes"]),
             None if row["estimate_source"] == "none" else row["estimate_source"],
@@ -258,13 +258,13 @@ def _with_basis(answer: str | None, basis: str | None) -> str | None:
 def _show_slowed(told: JobReport) -> None:
     """Print the bursts that took longer than alone, and the jobs with most bytes at those times."""
     from iosig.cli.printing import bytes_text, format_title, say, show
-    from iosig.reports.slowdowns import most_there, slowed_text
-    from iosig.reports.texts import duration_text, shortened
+    from iosig.reports.slowdowns import format_slowed_bursts, most_there
+    from iosig.reports.texts import duration_text, shorten
 
     every = told.slowdowns.to_dicts()
     if not every:
         return
-    say(slowed_text([row["outcome"] for row in every]))
+    say(format_slowed_bursts([row["outcome"] for row in every]))
     slowed = sorted((row for row in every if row["outcome"] == "slowed"), key=lambda row: -row["delay_s"])
     rows = []
     for row in slowed[:_MAX_SLOWED]:
@@ -272,10 +272,10 @@ def _show_slowed(told: JobReport) -> None:
         rows.append(
             (
                 f"{row['direction']} {row['burst']}",
-                shortened(row["filesystem"], 14),
+                shorten(row["filesystem"], 14),
                 duration_text(row["delay_s"]),
                 f"{row['delay_low_s']:.0f}-{row['delay_high_s']:.0f} s",
-                shortened(name, 24),
+                shorten(name, 24),
                 bytes_text(volume),
             )
         )
@@ -299,15 +299,15 @@ def _show_advice(told: JobReport) -> None:
 
 def _show_neighbours(told: JobReport) -> None:
     from iosig.cli.printing import bytes_text, format_title, show
-    from iosig.reports.texts import shortened
+    from iosig.reports.texts import shorten
 
     rows = [
         (
-            shortened(row["job_id"], 12),
-            shortened(row["application"] or "?", 16),
-            shortened(row["user"] or "?", 10),
+            shorten(row["job_id"], 12),
+            shorten(row["application"] or "?", 16),
+            shorten(row["user"] or "?", 10),
             row["node_count"],
-            shortened(row["filesystem"] or "?", 12),
+            shorten(row["filesystem"] or "?", 12),
             bytes_text(row["attributed_bytes"]),
         )
         for row in told.neighbours.head(_MOST_NEIGHBOURS).to_dicts()

@@ -248,7 +248,7 @@ def _summarize(store: Store, settings: Settings, arrivals: Sequence[Arrival], *,
     """Print what landed, and warn of new inputs with timestamps that look wrong by whole hours."""
     from iosig.answers.time_shifts import check_landings
     from iosig.cli.printing import say, show_json
-    from iosig.reports.texts import counted
+    from iosig.reports.texts import format_count
 
     landings = [arrival.landed for arrival in arrivals if arrival.landed]
     new = [landed.landing for landed in landings if landed.is_new]
@@ -267,9 +267,9 @@ def _summarize(store: Store, settings: Settings, arrivals: Sequence[Arrival], *,
         show_json(LandingDocument(**summary, warnings=warnings, files=files))
         return
     say(
-        f"{counted(summary['landed_files'], 'file')} landed with {counted(summary['landed_rows'], 'row')}, "
-        f"{summary['landed_before']:,} landed before; refused: {counted(summary['refused_rows'], 'row')} and "
-        f"{counted(summary['refused_files'], 'whole file')}"
+        f"{format_count(summary['landed_files'], 'file')} landed with {format_count(summary['landed_rows'], 'row')}, "
+        f"{summary['landed_before']:,} landed before; refused: {format_count(summary['refused_rows'], 'row')} and "
+        f"{format_count(summary['refused_files'], 'whole file')}"
     )
     for warning in warnings:
         say(f"Warning: {warning}")

@@ -15,7 +15,7 @@ from iosig.answers.moment.query import HOURS_AHEAD, MINUTES, RECENT_MINUTES
 from iosig.answers.status.problems import typical_interval
 from iosig.cli.hints import runnable
 from iosig.cli.printing import bytes_text, printable
-from iosig.reports.texts import counted, duration_text, ratio_text, shortened
+from iosig.reports.texts import duration_text, format_count, ratio_text, shorten
 
 if TYPE_CHECKING:
     from iosig.answers.attribution.query import Answer
@@ -68,7 +68,7 @@ class _Drawn:
         condition = moment.condition
         release = f"release {condition.release_id} ({condition.verdict})" if condition.release_id else "no release yet"
         waits = "waits" if len(condition.waiting) == 1 else "wait"
-        count = counted(len(condition.waiting), "landed input")
+        count = format_count(len(condition.waiting), "landed input")
         waiting = f"; {count} {waits} for the next" if condition.waiting else ""
         yield _line((f"iosig {_clock(self.at)}  ", "bold"), (_name(condition.warehouse, self.width - 20), ""))
         yield _line((f"{release}{waiting}", "dim"))
@@ -202,7 +202,7 @@ def _add(table: Table, *cells: str | Text) -> None:
 
 
 def _name(text: str, most: int) -> str:
-    return printable(shortened(text, max(most, 8)))
+    return printable(shorten(text, max(most, 8)))
 
 
 def _most(values: Sequence[float | None]) -> float | None:

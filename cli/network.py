@@ -252,16 +252,16 @@ def _slowest(nodes: pl.DataFrame, layer: Layer) -> str:
     """Return a sentence that compares the slowest node (the first row) with the others."""
     from iosig.cli.printing import bytes_text
     from iosig.reports.networks.view import SLOW_RATIO
-    from iosig.reports.texts import counted
+    from iosig.reports.texts import format_count
 
     first, timed = nodes.row(0, named=True), nodes["mean_s"].drop_nulls()
-    told = counted(nodes.height, f"active {_plain(layer.name)}{' group' if layer.group_size > 1 else ''}")
+    told = format_count(nodes.height, f"active {_plain(layer.name)}{' group' if layer.group_size > 1 else ''}")
     name = _node_name(layer, first["node"])
     if timed.is_empty():
         return f"{told}; no time is known."
     if nodes.height == 1:
         moved = bytes_text(first["read_bytes"] + first["written_bytes"])
-        many = counted(first["transfer_count"], "transfer")
+        many = format_count(first["transfer_count"], "transfer")
         mean, longest = _time(first["mean_s"]), _time(first["max_transfer_time_s"])
         return f"{told}: {name}; {many} of {moved}, {mean} each, {longest} at most."
     median_s = float(timed.median())  # type: ignore[arg-type]

@@ -220,9 +220,12 @@ def exit_code(refused_count: int) -> int:
     """Report refused rows of an input that was read, and return the exit code: 0 unless --strict was given."""
     if refused_count:
         from iosig.cli.printing import say
-        from iosig.reports.texts import counted
+        from iosig.reports.texts import format_count
 
-        say(f"Refused: {counted(refused_count, 'row')}. `iosig land` keeps refused rows with the reasons.", err=True)
+        say(
+            f"Refused: {format_count(refused_count, 'row')}. `iosig land` keeps refused rows with the reasons.",
+            err=True,
+        )
     return REFUSED if refused_count and is_strict() else 0
 
 

@@ -75,9 +75,9 @@ def population_command(
 def _show(told: Population, most_count: int) -> None:
     from iosig.answers.population.format import LABELS, format_labels, format_shares
     from iosig.cli.printing import say, show
-    from iosig.reports.texts import counted
+    from iosig.reports.texts import format_count
 
-    say(f"{counted(told.run_count, 'run')}, {told.node_hours:,.0f} node hours")
+    say(f"{format_count(told.run_count, 'run')}, {told.node_hours:,.0f} node hours")
     names = [_SHORT.get(name, name) for name in LABELS]
     show("Runs by class of their writes (rows) and reads", ("write", *names, "none"), format_labels(told))
     columns = ("% runs", *names, "periodic")
@@ -107,12 +107,12 @@ def _say_bases(told: Population) -> None:
 
 def _show_groups(told: Population, most_count: int) -> None:
     from iosig.cli.printing import bytes_text, format_title, show
-    from iosig.reports.texts import shortened
+    from iosig.reports.texts import shorten
 
     groups = told.groups()
     rows: list[tuple[Any, ...]] = [
         (
-            shortened(row["name"] or "unknown", 17),
+            shorten(row["name"] or "unknown", 17),
             row["run_count"],
             row["node_hours"],
             bytes_text(row["bytes"]),

@@ -162,7 +162,7 @@ def predict_command(warehouse: Warehouse, /, paths: tuple[Path, ...], **options:
         session = Session(opener, report, partial(click.echo, err=True), is_followed, is_drawn, idle_end_s)
         polls = ("job_id", "cluster", "filesystem", "lmt", "since", "time_zone")
         asked = AskedPolls(*(options[name] for name in polls))
-        session.open(paths, () if paths else opener.asked(store, settings, asked))
+        session.open(paths, () if paths else opener.open_polls(store, settings, asked))
         if is_followed:
             session.follow(options["interval_s"], stop)
         else:

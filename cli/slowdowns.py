@@ -61,10 +61,10 @@ def slowdowns_command(
 
 def _show(answer: SlowdownAnswer, max_count: int) -> None:
     from iosig.cli.printing import format_title, show
-    from iosig.reports.texts import counted
+    from iosig.reports.texts import format_count
 
     were = "was" if answer.runs.height == 1 else "were"
-    runs = counted(answer.runs.height, "run")
+    runs = format_count(answer.runs.height, "run")
     report_window(answer, f"{runs} {were} slowed, of {answer.run_count:,} whose bursts were found")
     rows = [_cells(row) for row in answer.runs.head(max_count).to_dicts()]
     if rows:
@@ -76,16 +76,16 @@ def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
     """Return a run's cells: the delay of its slowed bursts, and the job with most interfering bytes."""
     from iosig.cli.printing import bytes_text
     from iosig.reports.slowdowns import most_there
-    from iosig.reports.texts import shortened
+    from iosig.reports.texts import shorten
 
     name, volume = most_there(row)
     return (
-        shortened(row["job_id"], _JOB_CHARACTERS),
-        shortened(row["application_id"], _NAME_CHARACTERS),
+        shorten(row["job_id"], _JOB_CHARACTERS),
+        shorten(row["application_id"], _NAME_CHARACTERS),
         f"{row['delay_s']:,.0f} s",
         f"{row['delay_low_s']:.0f}-{row['delay_high_s']:.0f}",
         "" if row["expected_correlation"] is None else f"{row['expected_correlation']:.2f}",
         f"{row['slowed_burst_count']}/{row['burst_count']}",
-        shortened(name, _NAME_CHARACTERS),
+        shorten(name, _NAME_CHARACTERS),
         bytes_text(volume),
     )

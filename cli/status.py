@@ -131,7 +131,7 @@ def _expose(text: str, to: Path | None) -> None:
 
 def _show(condition: Condition, problems: Sequence[Problem], notes: Sequence[Problem], server: str | None) -> None:
     from iosig.cli.printing import bytes_text, say, show
-    from iosig.reports.texts import counted
+    from iosig.reports.texts import format_count
 
     for problem in problems:
         say(f"! {problem.sentence}", fg="red")
@@ -144,7 +144,7 @@ def _show(condition: Condition, problems: Sequence[Problem], notes: Sequence[Pro
     held = condition.held_by
     rows = [
         ("release", f"{condition.release_id} ({condition.verdict}){since}" if condition.release_id else "none yet"),
-        ("waiting", counted(len(condition.waiting), "landed input")),
+        ("waiting", format_count(len(condition.waiting), "landed input")),
         ("running", f"process {held['process']} on {held['host']}, since {held['since']}" if held else "nobody"),
         ("next night", _moment(condition.next_run_at)),
         ("disk", f"{free} free"),

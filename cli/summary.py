@@ -9,7 +9,7 @@ import click
 from iosig.answers.time_shifts import check_release
 from iosig.cli.hints import command
 from iosig.cli.printing import bytes_text, format_title, say, show
-from iosig.reports.texts import counted, duration_text
+from iosig.reports.texts import duration_text, format_count
 from iosig.settings.model import Settings
 from iosig.warehouse.releases import holds
 from iosig.warehouse.releases.reading import opened
@@ -75,10 +75,12 @@ def _counts(connection: duckdb.DuckDBPyConnection) -> str:
     """
     runs, applications, signatures, moved, filesystems, days = connection.sql(query).fetchall()[0]
     polled = (
-        f"; {counted(filesystems, 'file system')} moved {bytes_text(moved)} on {counted(days, 'day')}" if days else ""
+        f"; {format_count(filesystems, 'file system')} moved {bytes_text(moved)} on {format_count(days, 'day')}"
+        if days
+        else ""
     )
     return (
-        f"Found {counted(runs, 'run')} of {counted(applications, 'application')}, {signatures:,} with a "
+        f"Found {format_count(runs, 'run')} of {format_count(applications, 'application')}, {signatures:,} with a "
         f"signature{polled}."
     )
 

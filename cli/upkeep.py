@@ -104,7 +104,7 @@ def maintain_command(warehouse: Warehouse, keep_count: int | None, is_now: bool,
     """
     from iosig.cli.printing import bytes_text, say, show_json
     from iosig.flows.steps.release import maintain
-    from iosig.reports.texts import counted
+    from iosig.reports.texts import format_count
     from iosig.warehouse.releases.expiring import GRACE_S
     from iosig.warehouse.store.form import require_form
     from iosig.warehouse.store.store import locked
@@ -126,13 +126,13 @@ def maintain_command(warehouse: Warehouse, keep_count: int | None, is_now: bool,
         raise NothingToDo(f"{store.name}: {kept}.")
     else:
         say(
-            f"Expired: {counted(len(released.release_ids), 'release')}. Removed: "
-            f"{counted(released.file_count, 'file')} ({bytes_text(released.byte_count)})."
+            f"Expired: {format_count(len(released.release_ids), 'release')}. Removed: "
+            f"{format_count(released.file_count, 'file')} ({bytes_text(released.byte_count)})."
         )
         if landed.landing_count:
             say(
-                f"Raw polls removed: {counted(landed.landing_count, 'landing')} ({bytes_text(landed.byte_count)}). "
-                f"Closed, never computed again: {counted(len(landed.days), 'day')}."
+                f"Raw polls removed: {format_count(landed.landing_count, 'landing')} ({bytes_text(landed.byte_count)})."
+                f" Closed, never computed again: {format_count(len(landed.days), 'day')}."
             )
     return 0
 

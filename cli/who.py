@@ -101,7 +101,7 @@ def _show(answer: Answer, max_count: int) -> None:
 
 
 def _cells(row: dict[str, Any], columns: tuple[str, str], measured: float) -> tuple[Any, ...]:
-    from iosig.reports.texts import VOLUMES, shortened, unit_for
+    from iosig.reports.texts import VOLUMES, shorten, unit_for
 
     volume = row["attributed_bytes"]
     unit = unit_for(volume, VOLUMES, "B")
@@ -110,7 +110,7 @@ def _cells(row: dict[str, Any], columns: tuple[str, str], measured: float) -> tu
         f"{float(f'{row[name] / unit.size:.3g}'):g}" for name in ("attributed_low_bytes", "attributed_high_bytes")
     )
     return (
-        *(shortened(row[name], _NAME_CHARACTERS) if isinstance(row[name], str) else row[name] for name in columns),
+        *(shorten(row[name], _NAME_CHARACTERS) if isinstance(row[name], str) else row[name] for name in columns),
         f"{volume / unit.size:.3g} {unit.name}",
         f"{volume / measured:.0%}" if measured else "-",
         f"{low}-{high}",

@@ -2,18 +2,18 @@
 
 - `advice` (`AdviceView`, `DrawnFilesystem`, `draw`): Recommended file systems and start times.
 - `attribution` (`AttributionView`, `DrawnTraffic`, `draw`): Attribution of a file system's traffic.
-- `findings` (`filled`, `HeatView`, `draw`): Findings of a traced run as sentences, and its heat map.
+- `findings` (`fill_template`, `HeatView`, `draw`): Findings of a traced run as sentences, and its heat map.
 - `forecast` (`ForecastView`, `DrawnCollision`, `draw`): Load forecast of a file system.
 - `population` (`PopulationView`, `draw`): I/O behaviour of all runs of a site.
 - `inline_svg` (`svg_of`, `page_rules`): Figures as inline SVG for light and dark themes.
 - `job` (`job_page`, `sample_svg`): A run as a page of one file.
-- `layers` (`coloured`, `fill_layers`, `draw_legend_above`): Stacked rates of applications.
+- `layers` (`sum_by_color`, `fill_layers`, `draw_legend_above`): Stacked rates of applications.
 - `panels` (`Picture`, `picture`, `headings`, `inch_axes`, `Columns`): Figures and the elements of their panels.
-- `slowdowns` (`slowed_text`, `most_there`): Slowed bursts in words.
+- `slowdowns` (`format_slowed_bursts`, `most_there`): Slowed bursts in words.
 - `style` (`Style`, `LIGHT`, `DARK`, `drawn_in`): Shared colours and font sizes of all figures.
 - `signatures` (`draw`, `DrawnSample`, `DrawnSignature`, `SignatureView`): The signature of one application.
 - `templates` (`environment`): The Jinja environment of all pages.
-- `texts` (`plain`, `duration_text`, `volume_text`, `counted`, `unit_for`): Texts and numbers in figures.
+- `texts` (`plain`, `duration_text`, `volume_text`, `format_count`, `unit_for`): Texts and numbers in figures.
 - `networks/`: Networks as a static figure and as an interactive page.
 - `site/`: The report site: static pages of a release.
 - `periods/`: The period search of one signal.

@@ -193,7 +193,7 @@ def _say_title(axes: Axes, view: AdviceView, one: DrawnFilesystem, number: int) 
 
 def _colours(view: AdviceView) -> dict[str, str]:
     """Assign colours to the applications with the most bytes on all file systems together."""
-    moved = layers.moved([layer for one in _rows(view) for layer in one.layers])
+    moved = layers.sum_rates([layer for one in _rows(view) for layer in one.layers])
     return dict(zip(moved, LAYER_COLOURS, strict=False))
 
 
@@ -205,7 +205,7 @@ def _legend(view: AdviceView) -> list[Entry]:
         line("capacity", color=INK, lw=1.3, ls="--"),
         line("load expected without it: a mean of what may come", color=INK, lw=0.9, ls=":"),
         area("background", facecolor=layers.NOBODY),
-        *layers.named(colours),
+        *layers.make_legend_entries(colours),
         *([area("other known jobs", facecolor=layers.OTHERS)] if has_others else []),
         area("the application, best delay" if has_delays else "the application", facecolor=BLUE),
         area("no room for this", facecolor=GROUND, edgecolor=BLUE, hatch="//////", lw=0),
@@ -225,7 +225,7 @@ def _draw_loads(axes: Axes, view: AdviceView, one: DrawnFilesystem, colours: dic
     """Draw the expected load of a file system as stacked layers, with the application on top, now and delayed."""
     edges: Reals = np.arange(len(one.demand_now) + 1, dtype=np.float64) * (view.step_s / clock.size)
     background: Reals = np.full(len(one.demand_now), one.background_bytes_per_s)
-    drawn = [(layers.NOBODY, background), *layers.coloured(one.layers, colours)]
+    drawn = [(layers.NOBODY, background), *layers.sum_by_color(one.layers, colours)]
     load: Reals = np.sum([rates for _, rates in drawn], axis=0)
     high = max(float((load + np.maximum(one.demand_now, one.demand_best)).max()), one.capacity_bytes_per_s)
     unit = unit_for(high, RATES, "B/s")

@@ -57,7 +57,7 @@ class AttributionView:
     @property
     def finding(self) -> str:
         """The application with the most bytes and its share, in one line."""
-        moved = _moved(self)
+        moved = _sum_bytes(self)
         if not moved or not self.measured_bytes:
             return f"Nobody is known to have moved any of {volume_text(self.measured_bytes)}"
         name, rate = next(iter(moved.items()))
@@ -96,22 +96,22 @@ def _top_in(view: AttributionView) -> float:
     return _TOP_IN + layers.legend_in(_legend(view)) + 0.3
 
 
-def _moved(view: AttributionView) -> dict[str, float]:
+def _sum_bytes(view: AttributionView) -> dict[str, float]:
     """Return each application's bytes summed over all directions."""
-    return layers.moved([layer for one in view.traffic for layer in one.layers])
+    return layers.sum_rates([layer for one in view.traffic for layer in one.layers])
 
 
 def _colours(view: AttributionView) -> dict[str, str]:
     """Assign colours to the applications with the most bytes."""
-    return dict(zip(_moved(view), HUES, strict=False))
+    return dict(zip(_sum_bytes(view), HUES, strict=False))
 
 
 def _legend(view: AttributionView) -> list[Entry]:
     colours = _colours(view)
-    has_others = len(_moved(view)) > len(colours)
+    has_others = len(_sum_bytes(view)) > len(colours)
     return [
         line("measured", color=INK, lw=0.9),
-        *layers.named(colours),
+        *layers.make_legend_entries(colours),
         *([area("other applications", facecolor=layers.OTHERS)] if has_others else []),
         area("nobody's", facecolor=layers.NOBODY),
     ]
@@ -122,7 +122,7 @@ def _draw_traffic(axes: Axes, view: AttributionView, one: DrawnTraffic, clock: U
     count = len(one.measured_bytes_per_s)
     edges: Reals = np.arange(count + 1, dtype=np.float64) * (view.step_s / clock.size)
     known = np.nan_to_num(one.measured_bytes_per_s)
-    drawn = layers.coloured(one.layers, _colours(view))
+    drawn = layers.sum_by_color(one.layers, _colours(view))
     total: Reals = sum((rates for _, rates in drawn), np.zeros(count))
     high = float(max(known.max(initial=0.0), total.max(initial=0.0)))
     unit = unit_for(high, RATES, "B/s")

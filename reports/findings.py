@@ -43,7 +43,7 @@ _SIDES, _EDGE = (0.085, 0.83), (0.845, 0.985)
 _DECADES = 4.0
 
 
-def filled(sentence: str, evidence: Iterable[Mapping[str, Any]]) -> str:
+def fill_template(sentence: str, evidence: Iterable[Mapping[str, Any]]) -> str:
     """Fill the numbers into a finding's sentence template, formatted with readable units."""
     return sentence.format_map({one["name"]: number_text(one["value"], one["unit"]) for one in evidence})
 

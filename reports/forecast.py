@@ -98,7 +98,7 @@ def _colours(view: ForecastView) -> dict[str, str]:
 
 
 def _moving(view: ForecastView) -> list[str]:
-    return [name for name, rates in layers.moved(view.layers).items() if rates > 0]
+    return [name for name, rates in layers.sum_rates(view.layers).items() if rates > 0]
 
 
 def _legend(view: ForecastView) -> list[Entry]:
@@ -106,7 +106,7 @@ def _legend(view: ForecastView) -> list[Entry]:
     return [
         line("expected", color=INK, lw=1.4),
         area("80 % within", facecolor="none", edgecolor=INK, hatch="////", lw=0.5),
-        *layers.named(colours),
+        *layers.make_legend_entries(colours),
         *([area("other applications", facecolor=layers.OTHERS)] if len(_moving(view)) > len(colours) else []),
         area("not known yet", facecolor=layers.NOBODY),
         *([line("without what is asked", color=INK, lw=1.0, ls=":")] if view.without_bytes_per_s is not None else []),
@@ -122,7 +122,7 @@ def _draw_rates(axes: Axes, view: ForecastView) -> None:
     places = np.repeat(edges, 2)[1:-1]
     high = float(view.high_bytes_per_s.max(initial=0.0))
     unit = unit_for(high, RATES, "B/s")
-    drawn = [*layers.coloured(view.layers, _colours(view)), (layers.NOBODY, view.unknown_bytes_per_s)]
+    drawn = [*layers.sum_by_color(view.layers, _colours(view)), (layers.NOBODY, view.unknown_bytes_per_s)]
     layers.fill_layers(axes, edges, drawn, unit.size)
     low, top = view.low_bytes_per_s / unit.size, view.high_bytes_per_s / unit.size
     layers.fill_steps(

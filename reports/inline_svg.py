@@ -85,7 +85,7 @@ def _attributes(element: Element, name: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for key, value in element.attrib.items():
         if key == "style":
-            found += [_declared(part, name) for part in value.split(";") if part.strip()]
+            found += [_parse_declaration(part, name) for part in value.split(";") if part.strip()]
         elif key == f"{_XLINK}href":
             found.append(("href", f"#{name}-{value[1:]}" if value.startswith("#") else value.replace("\n", "")))
         elif key == "id":
@@ -95,18 +95,18 @@ def _attributes(element: Element, name: str) -> list[tuple[str, str]]:
             short = _TURNED_BY_NOTHING.sub("", _LONG_NUMBER.sub(r"\1", value)).replace("\n", "").strip()
             if key == "d":
                 short = _BOX.sub(r"M\1 \2H\3V\4H\1z", " ".join(short.split()))
-            found.append((key, _coloured(short, name)))
+            found.append((key, _map_value(short, name)))
     return found
 
 
-def _declared(declaration: str, name: str) -> tuple[str, str]:
+def _parse_declaration(declaration: str, name: str) -> tuple[str, str]:
     key, _, value = declaration.partition(":")
     value = value.strip()
     if key.strip() == "font-family":
         return "font-family", ""
-    return key.strip(), _coloured(value, name)
+    return key.strip(), _map_value(value, name)
 
 
-def _coloured(value: str, name: str) -> str:
+def _map_value(value: str, name: str) -> str:
     """Return an attribute's value, a colour by its role and a reference by its own id."""
     return _VARIABLES.get(value.lower(), value.replace("url(#", f"url(#{name}-"))

@@ -14,7 +14,7 @@ import numpy as np
 from iosig.reports.findings import files_text
 from iosig.reports.inline_svg import page_rules, svg_of
 from iosig.reports.panels import Picture, inch_axes
-from iosig.reports.slowdowns import most_there, slowed_text
+from iosig.reports.slowdowns import format_slowed_bursts, most_there
 from iosig.reports.style import BLUE, GREY, VERMILION, WIDTH_IN
 from iosig.reports.templates import environment
 from iosig.reports.texts import RATES, TIMES, plain, unit_for
@@ -53,7 +53,7 @@ def job_page(document: Mapping[str, Any], pictures: Sequence[str | None]) -> str
             rules=page_rules(),
             sizes=_SIZES,
             files_text=files_text,
-            slowed_text=slowed_text,
+            slowed_text=format_slowed_bursts,
             most_there=most_there,
         )
     )

@@ -24,7 +24,7 @@ NAME_CHARACTERS = 34
 _COLUMNS, _ROW_IN, _TOP_IN = 4, 0.22, 0.83
 
 
-def moved(layers: Layers) -> dict[str, float]:
+def sum_rates(layers: Layers) -> dict[str, float]:
     """Return the sum of each application's rates, the highest first."""
     sums: dict[str, float] = {}
     for name, rates in layers:
@@ -32,7 +32,7 @@ def moved(layers: Layers) -> dict[str, float]:
     return dict(sorted(sums.items(), key=lambda each: (-each[1], each[0])))
 
 
-def coloured(layers: Layers, colours: Mapping[str, str]) -> list[tuple[str, Reals]]:
+def sum_by_color(layers: Layers, colours: Mapping[str, str]) -> list[tuple[str, Reals]]:
     """Sum the rates by colour, in the order of the colours; all other applications form the last layer."""
     sums: dict[str, Reals] = {}
     for name, rates in layers:
@@ -55,7 +55,7 @@ def fill_layers(axes: Axes, edges: Reals, layers: Iterable[tuple[str, Reals]], s
         below = below + rates
 
 
-def named(colours: Mapping[str, str]) -> list[Entry]:
+def make_legend_entries(colours: Mapping[str, str]) -> list[Entry]:
     """Return legend entries for applications."""
     return [area(plain(name, NAME_CHARACTERS), facecolor=colour) for name, colour in colours.items()]
 

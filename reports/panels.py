@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 import numpy as np
 
 from iosig.reports.style import DOTS_PER_INCH, FINDING_POINTS, SOFT, SUBJECT_POINTS, Style, drawn_in, in_force
-from iosig.reports.texts import duration_text, shortened, time_ticks
+from iosig.reports.texts import duration_text, shorten, time_ticks
 from iosig.transforms.arrays import Ints, Reals
 from iosig.warehouse.placing import moved_into_place
 
@@ -68,19 +68,19 @@ def picture(
     padding between panels [inches].
     """
 
-    def decorated(compose: Callable[Concatenate[Figure, Data], None]) -> Callable[Data, Picture]:
+    def decorate(compose: Callable[Concatenate[Figure, Data], None]) -> Callable[Data, Picture]:
         @wraps(compose)
-        def of(*data: Data.args, **options: Data.kwargs) -> Picture:
-            def composed(figure: Figure) -> None:
+        def make_picture(*data: Data.args, **options: Data.kwargs) -> Picture:
+            def compose_data(figure: Figure) -> None:
                 if is_constrained:
                     figure.set_layout_engine("constrained", **pads or {})
                 compose(figure, *data, **options)
 
-            return Picture(size_in(*data, **options) if callable(size_in) else size_in, composed)
+            return Picture(size_in(*data, **options) if callable(size_in) else size_in, compose_data)
 
-        return of
+        return make_picture
 
-    return decorated
+    return decorate
 
 
 def blank(size_inches: Size) -> Figure:
@@ -142,7 +142,7 @@ def fit(figure: Figure, shown: Text, text: str) -> None:
     shown.set_text(text)
     while most > 8 and (width := shown.get_window_extent().width) > wide:
         most = min(most - 1, int(most * wide / width))
-        shown.set_text(shortened(text, most))
+        shown.set_text(shorten(text, most))
 
 
 def headings(figure: Figure, finding: str, names: Iterable[str], colour: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from iosig.reports import panels
 from iosig.reports.style import CLASS_HUES, DIRECTION_HUES, GREY, INK
-from iosig.reports.texts import VOLUMES, counted, plain, unit_for, volume_text
+from iosig.reports.texts import VOLUMES, format_count, plain, unit_for, volume_text
 from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class PopulationView:
         """Summary of runs, bytes moved, and periodic runs in one line."""
         moved = sum(float(volumes.sum()) for volumes in self.volumes_bytes.values())
         periodic = ", ".join(f"{len(self.periods_s[name]):,} {name}" for name in DIRECTION_HUES)
-        return f"{counted(self.run_count, 'run')} moved {volume_text(moved)}; even and periodic: {periodic}"
+        return f"{format_count(self.run_count, 'run')} moved {volume_text(moved)}; even and periodic: {periodic}"
 
 
 @panels.picture(_SIZE_IN)

@@ -18,7 +18,7 @@ import numpy as np
 from iosig.reports import panels
 from iosig.reports.panels import Columns
 from iosig.reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PALE, PURPLE, SKY, SOFT, VERMILION
-from iosig.reports.texts import RATES, TIMES, Unit, counted, duration_text, plain, rate_text, unit_for, volume_text
+from iosig.reports.texts import RATES, TIMES, Unit, duration_text, format_count, plain, rate_text, unit_for, volume_text
 from iosig.transforms.arrays import Ragged, Reals, offsets_of
 from iosig.transforms.signatures.bursts import Bursts
 from iosig.transforms.signatures.expected_correlation import COMPARABLE_OUTCOMES, find_missing_bursts_in_set
@@ -122,12 +122,14 @@ class SignatureView:
         main, found = self.main, self.main.signature
         if found.outcome != "extracted":
             have = f" ({main.sample_count})" if found.outcome == "too_few_samples" else ""
-            return "; ".join([f"{_REASONS[found.outcome]}{have}", *self._seen_beyond])
+            return "; ".join([f"{_REASONS[found.outcome]}{have}", *self._missing_burst_notes])
         with np.errstate(over="ignore"):
             volume = volume_text(found.volume_bytes)
         does = {"write": "writes", "read": "reads"}.get(self.direction, "moves")
-        text = f"A run of {duration_text(found.duration_s)} {does} {volume} in {counted(len(found.bursts), 'burst')}"
-        return "; ".join([text, *self._seen_beyond])
+        text = (
+            f"A run of {duration_text(found.duration_s)} {does} {volume} in {format_count(len(found.bursts), 'burst')}"
+        )
+        return "; ".join([text, *self._missing_burst_notes])
 
     @property
     def details(self) -> list[str]:
@@ -136,7 +138,7 @@ class SignatureView:
         if found.outcome != "extracted":
             return []
         return [
-            f"{main.used_sample_count} of {counted(main.sample_count, 'run')} used",
+            f"{main.used_sample_count} of {format_count(main.sample_count, 'run')} used",
             f"up to {rate_text(float(found.bytes_per_s.max(initial=0.0)))}",
             *(
                 [f"expected correlation {main.expected_correlation:.2f} of 1"]
@@ -146,13 +148,17 @@ class SignatureView:
         ]
 
     @property
-    def _seen_beyond(self) -> list[str]:
+    def _missing_burst_notes(self) -> list[str]:
         """Note visible bursts in the samples that the signature lacks, if any."""
-        count = len(self.missed)
-        return [f"{counted(count, 'burst')} of the samples {'is' if count == 1 else 'are'} not in it"] if count else []
+        count = len(self.missing_bursts)
+        return (
+            [f"{format_count(count, 'burst')} of the samples {'is' if count == 1 else 'are'} not in it"]
+            if count
+            else []
+        )
 
     @cached_property
-    def missed(self) -> Reals:
+    def missing_bursts(self) -> Reals:
         """Bursts that most comparable runs have and the main signature lacks.
 
         Start and end as fractions of the duration (n, 2); the count matches `signatures.missing_burst_count`.
@@ -222,7 +228,7 @@ def _headings(figure: Figure, view: SignatureView) -> None:
 
 def _finding_colour(view: SignatureView) -> str:
     """Return red if the samples show bursts that the signature lacks."""
-    return VERMILION if len(view.missed) else INK
+    return VERMILION if len(view.missing_bursts) else INK
 
 
 def _longest_s(view: SignatureView) -> float:
@@ -248,7 +254,7 @@ def _draw_samples(axes: Axes, view: SignatureView, clock: Unit) -> None:
     for row, one in enumerate(reversed(shown)):
         _draw_sample(axes, one, row, clock, high)
         if not one.is_outlier:
-            _draw_missed(axes, one, row, clock, high, view.missed)
+            _draw_missed(axes, one, row, clock, high, view.missing_bursts)
     axes.set_ylim(0.0, max(len(shown), 1))
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0, labelsize=min(8.0, 50 * _row_in(len(shown))))
@@ -280,7 +286,7 @@ def _scale(samples: Sequence[DrawnSample]) -> float:
 
 def _say_samples(axes: Axes, samples: Sequence[DrawnSample], shown: Sequence[DrawnSample], high: float) -> None:
     outliers = sum(one.is_outlier for one in samples)
-    told = [f"Samples: {len(samples) - outliers} used" if outliers else counted(len(samples), "sample")]
+    told = [f"Samples: {len(samples) - outliers} used" if outliers else format_count(len(samples), "sample")]
     if outliers:
         told.append(f"{outliers} left out as {'an outlier' if outliers == 1 else 'outliers'} (dashed)")
     if exact := sum(one.is_exact for one in samples):

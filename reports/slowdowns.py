@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from iosig.reports.texts import counted
+from iosig.reports.texts import format_count
 
 NOBODY_KNOWN = "nobody known"
 
 
-def slowed_text(outcomes: Sequence[str]) -> str:
+def format_slowed_bursts(outcomes: Sequence[str]) -> str:
     """Summarize in a sentence how many of a run's bursts were slowed; outcomes: from the table `slowdowns`."""
-    found = [outcome for outcome in outcomes if outcome != "not_found"]
-    if not found:
+    outcomes_found = [outcome for outcome in outcomes if outcome != "not_found"]
+    if not outcomes_found:
         return "None of its bursts was found in the traffic: nobody can be said to be in its way."
-    slowed = found.count("slowed")
-    were_found = "was" if len(found) == 1 else "were"
-    were_hurt = "was" if slowed == 1 or len(found) == 1 else "were"
-    return f"{slowed:,} of {counted(len(found), 'burst')} that {were_found} found in the traffic {were_hurt} slowed."
+    slowed = outcomes_found.count("slowed")
+    were_found = "was" if len(outcomes_found) == 1 else "were"
+    were_hurt = "was" if slowed == 1 or len(outcomes_found) == 1 else "were"
+    bursts = format_count(len(outcomes_found), "burst")
+    return f"{slowed:,} of {bursts} that {were_found} found in the traffic {were_hurt} slowed."
 
 
 def most_there(row: Mapping[str, Any]) -> tuple[str, float]:

@@ -33,16 +33,16 @@ def environment(folder: Path) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {name: _if_known(text) for name, text in _FILTERS.items()}
+    made.filters |= {name: _show_none_as_unknown(text) for name, text in _FILTERS.items()}
     return made
 
 
-def _if_known(text: Callable[..., str]) -> Callable[..., str]:
+def _show_none_as_unknown(text: Callable[..., str]) -> Callable[..., str]:
     @wraps(text)
-    def shown(value: Any, *options: Any) -> str:
+    def format_value(value: Any, *options: Any) -> str:
         return _UNKNOWN if value is None else text(value, *options)
 
-    return shown
+    return format_value
 
 
 def _instant(value: datetime | str, precision: str = "minutes") -> str:

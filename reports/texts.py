@@ -116,7 +116,7 @@ def amount_text(value: float, units: tuple[Unit, ...], base: str, digits: int = 
     return f"{value:.{digits}g} {base}" if is_power else f"{value / unit.size:.{digits}g} {unit.name}"
 
 
-def counted(count: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     """Format a number with its noun in the singular or plural."""
     return f"{count:,} {noun if count == 1 else plural(noun)}"
 
@@ -148,16 +148,16 @@ def plain(text: str, most: int = _NAME_CHARACTERS) -> str:
     known = _drawable()
     return "".join(
         letter if letter.isprintable() and ord(letter) in known and not unicodedata.combining(letter) else _UNKNOWN
-        for letter in unicodedata.normalize("NFC", shortened(text, most))
+        for letter in unicodedata.normalize("NFC", shorten(text, most))
     )
 
 
 def printable(text: object, most: int) -> str:
     """Sanitize input text for terminals and pages: shorten it, and replace non-printable characters."""
-    return "".join(letter if letter.isprintable() else _UNKNOWN for letter in shortened(str(text), most))
+    return "".join(letter if letter.isprintable() else _UNKNOWN for letter in shorten(str(text), most))
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """Truncate a long text in the middle, because similar names differ at the ends."""
     tail = most // 2
     return text if len(text) <= most else f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"

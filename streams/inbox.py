@@ -81,7 +81,7 @@ class Inbox:
         age_s = max(now_s - max(changed_ns for *_, changed_ns in seen.look) / 1e9, passed_s - seen.since_s)
         return age_s >= self.settle_s
 
-    def given_back(self, path: Path) -> bool:
+    def mark_processed(self, path: Path) -> bool:
         """Mark an input as processed; return whether it is unchanged since the check."""
         seen = self._seen[path]
         seen.is_over = _look(path) == seen.look
@@ -118,7 +118,7 @@ def follow(
     wrong: dict[str, str] = {}
     while not stop.is_set():
         for inbox in inboxes:
-            yield from _landed(store, settings, inbox, told, stop, format_name)
+            yield from _land_batched(store, settings, inbox, told, stop, format_name)
         for arrival in also():
             said = arrival.line() if arrival.refusal else ""
             if arrival.landed or (said and wrong.get(arrival.name) != said):
@@ -129,7 +129,7 @@ def follow(
         stop.wait(interval_s)
 
 
-def _landed(
+def _land_batched(
     store: Store, settings: Settings, inbox: Inbox, told: Told, stop: Stop, format_name: str | None
 ) -> Iterator[Arrival]:
     paths, closed = inbox.whole()
@@ -142,4 +142,4 @@ def _landed(
             if os.path.exists(arrival.name):
                 yield arrival
         for path in some:
-            inbox.given_back(path)
+            inbox.mark_processed(path)

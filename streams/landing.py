@@ -193,7 +193,7 @@ def land_paths(
 def _land_paths(call: _Call, paths: Iterable[str]) -> Iterator[Arrival]:
     """Land inputs in order: in lots, in parallel, or sequentially."""
     is_helped = not call.is_anew and (call.worker_count > 1 or call.executor is not None)
-    for size, run in groupby(_expanded(paths), _size if is_helped else lambda _: None):
+    for size, run in groupby(_expand_paths(paths), _size if is_helped else lambda _: None):
         if size is None:
             yield from call.in_turn(run)
             continue
@@ -211,7 +211,7 @@ def _size(path: Path | str | Arrival) -> _Size | None:
     return _LARGE if byte_count >= _LARGE_BYTES else _SMALL
 
 
-def _landed(lot: Lot) -> Iterator[Arrival]:
+def _land_lot(lot: Lot) -> Iterator[Arrival]:
     """Land the inputs of a lot and yield the outcome of each."""
     for outcome in lot.land():
         yield Arrival(str(outcome.path), None if outcome.refusal else outcome.landed, outcome.refusal)
@@ -244,14 +244,16 @@ class _Call:
         for rank, one in enumerate(inputs):
             own = None if sequence is None else sequence + rank
             if isinstance(one, Path) and self._is_taken(lot, one, own):
-                yield from _landed(lot) if lot.is_full else ()
+                yield from _land_lot(lot) if lot.is_full else ()
                 continue
             # keeps the landing order
-            yield from _landed(lot)
+            yield from _land_lot(lot)
             yield one if isinstance(one, Arrival) else self.land(one, own)
-        yield from _landed(lot)
+        yield from _land_lot(lot)
 
-    def taken(self, paths: Sequence[Path], sequence: int, arrivals: Sequence[Arrival] | None) -> Iterator[Arrival]:
+    def accept_arrivals(
+        self, paths: Sequence[Path], sequence: int, arrivals: Sequence[Arrival] | None
+    ) -> Iterator[Arrival]:
         """Yield the outcomes of files that workers landed, from a position in the landing order on.
 
         arrivals: None where the workers cannot access the files, which are then landed here.
@@ -322,7 +324,9 @@ def _side_by_side(call: _Call, paths: Sequence[Path], size: _Size) -> Iterator[A
         for place, path in enumerate(paths):
             if place in are_first and place not in ready:
                 (group, sequence), arrivals = next(answers)
-                ready.update(zip(group, call.taken([paths[own] for own in group], sequence, arrivals), strict=True))
+                ready.update(
+                    zip(group, call.accept_arrivals([paths[own] for own in group], sequence, arrivals), strict=True)
+                )
             # duplicates of a file have landed by now
             yield ready.pop(place) if place in ready else call.land(path)
 
@@ -385,7 +389,7 @@ def _firsts(paths: Sequence[Path], known: Known | None = None) -> tuple[list[int
     return found, before
 
 
-def _expanded(paths: Iterable[str]) -> Iterator[Path | str | Arrival]:
+def _expand_paths(paths: Iterable[str]) -> Iterator[Path | str | Arrival]:
     """Expand paths to files and URLs; yield an outcome for each folder that cannot be read."""
     for text in paths:
         path = Path(text)

@@ -70,7 +70,7 @@ def _land_window(settings: Settings, begun: Position, window: tuple[datetime, da
         # the query requests times in UTC
         reading = replace(reading_of(source, settings, Told()), time_zone="UTC")
         batches = [*seen.fresh(source.read(path, reading))]
-    cursor = {"until": until.isoformat(), "seen": seen.turned()}
+    cursor = {"until": until.isoformat(), "seen": seen.rotate()}
     name = f"sacct-{until:%Y%m%dT%H%M%SZ}"
     if not batches:
         begun.move(cursor)
@@ -102,7 +102,7 @@ class _Seen:
 
     @classmethod
     def of(cls, text: str, names: Names | None) -> _Seen:
-        """Decode the hashes that `turned` has encoded."""
+        """Decode the hashes that `rotate` has encoded."""
         return cls(pl.Series(np.frombuffer(base64.b64decode(text), np.uint64), dtype=pl.UInt64), names)
 
     def fresh(self, batches: Iterable[Batch]) -> Iterator[Batch]:
@@ -118,7 +118,7 @@ class _Seen:
             if not rows.is_empty():
                 yield Batch(batch.table, rows)
 
-    def turned(self) -> str:
+    def rotate(self) -> str:
         """Make this response the previous one, and encode its hashes as a string."""
         self.before, self.now = pl.concat([self.before.clear(), *self.now]).unique().sort(), []
         return base64.b64encode(self.before.to_numpy().tobytes()).decode()

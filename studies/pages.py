@@ -89,14 +89,14 @@ class Table:
 def collect_rows(*columns: str) -> Callable[[Callable[Params, Iterable[Sequence[str]]]], Callable[Params, Table]]:
     """Decorate a generator of rows so that it returns a `Table` with these columns."""
 
-    def decorated(rows: Callable[Params, Iterable[Sequence[str]]]) -> Callable[Params, Table]:
+    def decorate(rows: Callable[Params, Iterable[Sequence[str]]]) -> Callable[Params, Table]:
         @wraps(rows)
-        def made(*args: Params.args, **kwargs: Params.kwargs) -> Table:
+        def make_table(*args: Params.args, **kwargs: Params.kwargs) -> Table:
             return Table(columns, list(rows(*args, **kwargs)))
 
-        return made
+        return make_table
 
-    return decorated
+    return decorate
 
 
 def _key(value: object) -> str:

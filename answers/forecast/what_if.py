@@ -47,9 +47,9 @@ def _trace(paths: Sequence[Path], rank_count: int | None, progress: Progress) ->
         return trace
     if rank_count is None:
         raise UsageError("Pass --ranks with the rank count to extrapolate the traces to.")
-    from iosig.traces.extrapolation.extrapolating import Asked, extrapolated
+    from iosig.traces.extrapolation.extrapolating import Asked, extrapolate_traces
 
-    extrapolation, _ = extrapolated(Asked(tuple(paths), rank_count), progress)
+    extrapolation, _ = extrapolate_traces(Asked(tuple(paths), rank_count), progress)
     if extrapolation.trace is None:
         first = extrapolation.refusals[0]
         raise InputRefused(
@@ -61,10 +61,10 @@ def _trace(paths: Sequence[Path], rank_count: int | None, progress: Progress) ->
 
 def _rates(trace: CompressedTrace, name: str) -> Rates:
     """Return the total rate of all ranks, reads plus writes."""
-    from iosig.traces.extrapolation.view import recorder_forms, used
+    from iosig.traces.extrapolation.view import recorder_forms, refuse_unusable
     from iosig.transforms.traces.timelines import compute_timeline
 
-    with used():
+    with refuse_unusable():
         events = compute_timeline(trace, recorder_forms())
     # nested layers report the same bytes: only the outermost has them in `bytes`
     moved = events.intervals.drop_nulls("bytes").filter(events.intervals.drop_nulls("bytes")["bytes"] > 0)

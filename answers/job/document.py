@@ -10,7 +10,7 @@ from pydantic import Field
 from iosig.answers.documents import Document, Instant, Part, columns_of
 from iosig.answers.findings.query import TracedRun
 from iosig.answers.job.query import JobReport
-from iosig.reports.findings import HeatView, draw, filled, finding_of
+from iosig.reports.findings import HeatView, draw, fill_template, finding_of
 from iosig.reports.inline_svg import svg_of
 from iosig.reports.job import job_page
 from iosig.transforms.findings.rank_times import RankTimes
@@ -142,7 +142,7 @@ def _trace(trace: TracedRun) -> dict[str, Any]:
         **{name: trace.job[name] for name in _OF_TRACE},
         "facts": trace.facts,
         # insert the numbers into the sentence
-        "findings": [row | {"sentence": filled(row["sentence"], row["evidence"])} for row in rows("found")],
+        "findings": [row | {"sentence": fill_template(row["sentence"], row["evidence"])} for row in rows("found")],
         "not_found": rows("not_found"),
         "not_applicable": rows("not_applicable"),
         "unknown": rows("unknown"),

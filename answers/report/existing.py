@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from iosig.reports.site.packing import Content, unpacked
+from iosig.reports.site.packing import Content, unpack_document
 from iosig.warehouse.placing import moved_into_place
 
 #: file with the fingerprint and digest of each page of a release
@@ -101,7 +101,7 @@ class PageCache:
         key = (folder.place, other)
         if key not in self.documents:
             data = folder.read_valid(other) if other in folder.pages else None
-            self.documents[key] = None if data is None else unpacked(data)
+            self.documents[key] = None if data is None else unpack_document(data)
         return self.documents[key]
 
 

@@ -183,12 +183,14 @@ def _advice(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> Calla
 def _night(report: ReportInput, connection: duckdb.DuckDBPyConnection, advice_frames: AdviceFrames) -> Content:
     frames = _pseudonymize(report, night_rows.read(connection))
     drawn = night_rows.draw_figures(connection, report.shown_id)
-    page = night.told(frames, report.release.verdict, drawn) | {"advice": advice.told(advice_frames)}
+    page = night.make_variables(frames, report.release.verdict, drawn) | {
+        "advice": advice.make_variables(advice_frames)
+    }
     return shell(NIGHT, report.about, page)
 
 
 def _quality(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    return quality.told(_pseudonymize(report, quality_rows.read(connection)))
+    return quality.make_variables(_pseudonymize(report, quality_rows.read(connection)))
 
 
 def _changes(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
@@ -196,7 +198,7 @@ def _changes(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> dict
     changed = signature_changes(store, before or release, release)
     with opened(store, before or release, CHANGE_TABLES) as old:
         frames = ChangeFrames(before.release_id if before else None, changed, pairs(old, connection))
-    return changes.told(_pseudonymize(report, frames))
+    return changes.make_variables(_pseudonymize(report, frames))
 
 
 def _tables(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
@@ -204,7 +206,7 @@ def _tables(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> dict[
         table.name: int(connection.sql(f'select count(*) from "{table.name}"').fetchall()[0][0])
         for table in published()
     }
-    return tables.told(published(), counts)
+    return tables.make_variables(published(), counts)
 
 
 #: functions that return the template values of pages
@@ -242,11 +244,11 @@ def _applications(builder: PageBuilder, connection: duckdb.DuckDBPyConnection) -
     for content in applications.each(frames):
         yield Page.from_content(content, fingerprints[content.path])
     curves = pl.concat([*sparks, frames.curves.select(applications.SPARK)])
-    yield Page.from_content(applications.listed(shown, curves), builder.inputs.fingerprint(applications.LIST))
+    yield Page.from_content(applications.encode_list(shown, curves), builder.inputs.fingerprint(applications.LIST))
 
 
 def _map(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> Content:
-    return applications.located(_pseudonymize_rows(report, application_rows.locate_on_map(connection)))
+    return applications.encode_map(_pseudonymize_rows(report, application_rows.locate_on_map(connection)))
 
 
 def _reuse_applications(
@@ -304,7 +306,7 @@ def _runs(builder: PageBuilder, connection: duckdb.DuckDBPyConnection) -> Iterat
 def _filesystems(builder: PageBuilder, connection: duckdb.DuckDBPyConnection) -> Iterator[Page]:
     calendars, touched = run_rows.read_calendars(connection), run_rows.read_active_days(connection)
     chosen, fingerprints = set[tuple[str, date]](), dict[str, str]()
-    for name, day in ((one.filesystem, day) for one in calendars for day in filesystems.polled_days(one)):
+    for name, day in ((one.filesystem, day) for one in calendars for day in filesystems.list_polled_days(one)):
         path = filesystems.day_path(name, day)
         # polled_on of the last poll of a day, at midnight, is the next day
         polled = builder.inputs.fingerprint(path, tables=("filesystem_rates",), days={day, day + timedelta(days=1)})

@@ -16,7 +16,7 @@ from iosig.answers.wall import storage_calendar
 from iosig.reports.site import traces as site_traces
 from iosig.reports.site.filesystems import FilesystemFrames
 from iosig.reports.site.population import PopulationFrames
-from iosig.reports.site.runs import RunFrames, nothing_traced
+from iosig.reports.site.runs import RunFrames, make_empty_findings
 from iosig.reports.wall.storage_calendar import CalendarView
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _analyze_traces(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
     """Analyze the traces of runs that started in the selected hours."""
     jobs = connection.sql(_TRACED).pl()
     if jobs.is_empty():
-        return nothing_traced()
+        return make_empty_findings()
     days = jobs["ended_on"].drop_nulls()
     params = {"since": days.min(), "until": days.max(), "trace_ids": jobs["trace_id"].to_list()}
     counters, heatmaps = (
@@ -85,7 +85,7 @@ def _analyze_traces(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
         for table in ("trace_counters", "trace_heatmaps")
     )
     found, maps = analyze_tables(jobs, counters, heatmaps)
-    return site_traces.traced(jobs, found, select_layers(counters, "trace_id"), maps)
+    return site_traces.build_trace_findings(jobs, found, select_layers(counters, "trace_id"), maps)
 
 
 def read_calendars(connection: duckdb.DuckDBPyConnection) -> tuple[CalendarView, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from iosig.answers.status.condition import REFUSED_FOR, Condition, FilesystemCondition, SourceCondition
-from iosig.reports.texts import counted
+from iosig.reports.texts import format_count
 from iosig.settings.model import AlertSettings
 from iosig.warehouse.contracts.releases import WITH_WARNINGS
 
@@ -66,16 +66,16 @@ def _input_notes(condition: Condition) -> Iterator[Problem]:
         row_count = sum(one.refused_rows for one in partly)
         yield Problem(
             "refused rows",
-            f"{counted(row_count, 'row')} of {counted(len(partly), 'input')} {_were(row_count)} refused in the last "
-            f"{REFUSED_FOR.days} days. {_REASONS}",
+            f"{format_count(row_count, 'row')} of {format_count(len(partly), 'input')} {_were(row_count)} refused in "
+            f"the last {REFUSED_FOR.days} days. {_REASONS}",
         )
     for one in condition.filesystems:
         earlier = [day for day in one.incomplete_days if day.day < one.last_day]
         if earlier:
             yield Problem(
                 f"earlier polls {one.filesystem}",
-                f"{one.filesystem}: too many polls are missing on {counted(len(earlier), 'earlier day')}, the last of "
-                f"them {earlier[-1].day} ({earlier[-1].missing_ratio:.1%}).",
+                f"{one.filesystem}: too many polls are missing on {format_count(len(earlier), 'earlier day')}, the "
+                f"last of them {earlier[-1].day} ({earlier[-1].missing_ratio:.1%}).",
             )
 
 
@@ -89,7 +89,7 @@ def _check_refusals(condition: Condition) -> Iterator[Problem]:
         names = ", ".join(Path(one.file).name for one in whole[-_MAX_NAMED:]) + (", …" * (len(whole) > _MAX_NAMED))
         yield Problem(
             "refused inputs",
-            f"{counted(len(whole), 'input')} ({names}) {_were(len(whole))} refused whole in the last "
+            f"{format_count(len(whole), 'input')} ({names}) {_were(len(whole))} refused whole in the last "
             f"{REFUSED_FOR.days} days. {_REASONS}",
         )
 
@@ -111,8 +111,8 @@ def _check_runs(condition: Condition, settings: AlertSettings) -> Iterator[Probl
     if waits_s > settings.max_release_delay_s:
         yield Problem(
             "late",
-            f"{counted(len(condition.waiting), 'landed input')} {'is' if len(condition.waiting) == 1 else 'are'} in no "
-            f"release, the oldest for {_ago(waits_s)}: check whether the nightly flow runs (`iosig run`).",
+            f"{format_count(len(condition.waiting), 'landed input')} {'is' if len(condition.waiting) == 1 else 'are'} "
+            f"in no release, the oldest for {_ago(waits_s)}: check whether the nightly flow runs (`iosig run`).",
         )
 
 

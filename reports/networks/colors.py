@@ -74,7 +74,7 @@ def _map(number: int, is_dark: bool) -> Bytes:
     planes = chromas * np.exp(1j * np.radians(hues))
     places = np.linspace(0.0, 1.0, len(stops))
     plane = np.interp(steps, places, planes.real) + 1j * np.interp(steps, places, planes.imag)
-    return _rounded(_within_gamut(lightness, plane), lightness)
+    return _round_colors(_within_gamut(lightness, plane), lightness)
 
 
 def _within_gamut(lightness: Reals, plane: npt.NDArray[np.complex128]) -> Reals:
@@ -98,7 +98,7 @@ def _srgb_of(lightness: Reals, plane: npt.NDArray[np.complex128]) -> Reals:
     return srgb
 
 
-def _rounded(srgb: Reals, lightness: Reals) -> Bytes:
+def _round_colors(srgb: Reals, lightness: Reals) -> Bytes:
     """Round colours to integers, choosing the neighbour closest in lightness to keep lightness monotonic."""
     offsets = np.stack(np.meshgrid(*[[-1, 0, 1]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
     tried = np.clip(np.rint(srgb)[:, None, :] + offsets, 0, 255)

@@ -70,10 +70,10 @@ def edge_image(hops: Sequence[HopEdges], radius: int, grey: Bytes) -> Bytes:
         )
     # A line is at least one pixel wide and has no gaps.
     wide = np.maximum(codes[1:], codes[:-1])
-    return _averaged(np.maximum(wide[:, 1:], wide[:, :-1])[:side, :side], colors)
+    return _downsample(np.maximum(wide[:, 1:], wide[:, :-1])[:side, :side], colors)
 
 
-def _averaged(codes: Codes, colors: Bytes) -> Bytes:
+def _downsample(codes: Codes, colors: Bytes) -> Bytes:
     """Downsample fine pixels to RGBA by averaging.
 
     Opacity is the square root of the coverage, because a line between two pixels would otherwise look too pale.

@@ -69,7 +69,7 @@ def outer_labels(layer: Layer) -> OuterLabels:
     else:
         step = _step(count, around, wide + _SPACE, _MOST_LEVEL)
         is_level = True
-    nodes = _named_places(count, step)
+    nodes = _select_label_positions(count, step)
     return OuterLabels(nodes, [_shown(texts[node]) for node in nodes.tolist()], is_level, wide + _AWAY + 4)
 
 
@@ -113,7 +113,7 @@ def draw_inner(axes: Axes, layer: Layer, ring: Ring, radius: float, colors: Sequ
             _along(axes, texts, ring.middles, reach, size, colors)
             return
         if wide <= thick:
-            for node in ring.order[_named_places(count, _step(count, around, high + 1, count))].tolist():
+            for node in ring.order[_select_label_positions(count, _step(count, around, high + 1, count))].tolist():
                 _across(axes, _shown(texts[node]), float(ring.middles[node]), reach, size, colors[node])
             return
 
@@ -123,7 +123,7 @@ def _along(axes: Axes, texts: Sequence[str], angles: Reals, reach: float, points
         degrees = -np.degrees(angle) % 360
         # Other angles would put the text upside down.
         degrees = degrees + 180 if 90 < degrees < 270 else degrees
-        _turned(axes, _shown(text), angle, reach, points, color, degrees, "center")
+        _draw_rotated_text(axes, _shown(text), angle, reach, points, color, degrees, "center")
 
 
 def _across(
@@ -132,10 +132,10 @@ def _across(
     is_right = np.sin(angle) >= 0
     degrees = 90 - np.degrees(angle) + (0 if is_right else 180)
     side = "center" if not is_outward else "left" if is_right else "right"
-    _turned(axes, text, angle, reach, points, color, degrees, side)
+    _draw_rotated_text(axes, text, angle, reach, points, color, degrees, side)
 
 
-def _turned(
+def _draw_rotated_text(
     axes: Axes, text: str, angle: float, reach: float, points: float, color: str, degrees: float, side: str
 ) -> None:
     axes.text(
@@ -168,7 +168,7 @@ def _step(count: int, around: float, room: float, most: int) -> int:
     return next(step for step in steps if step >= count or (count / step <= most and around * step / count >= room))
 
 
-def _named_places(count: int, step: int) -> Ints:
+def _select_label_positions(count: int, step: int) -> Ints:
     """Return the positions of named nodes, dropping the last one if it is too close to the first."""
     places = np.arange(0, count, step)
     return places[:-1] if step > 1 and len(places) > 1 and count - places[-1] < step else places

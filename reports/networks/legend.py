@@ -22,7 +22,7 @@ from iosig.reports.networks.texts import (
 )
 from iosig.reports.networks.view import NetworkView
 from iosig.reports.style import DOTS_PER_INCH, GREY, INK, SOFT, in_force
-from iosig.reports.texts import counted, plain, plural
+from iosig.reports.texts import format_count, plain, plural
 from iosig.transforms.arrays import Ints
 
 if TYPE_CHECKING:
@@ -92,9 +92,8 @@ class Legend:
         self._heading("Colour: transfers of one edge with one value")
         for hop, (of_hop, edge_count) in enumerate(zip(counts[:_MOST_HOPS], used, strict=False)):
             outer, inner = (plain(plural(layer.name), 16) for layer in view.network.layers[hop : hop + 2])
-            self._text(
-                f"{outer} to {inner}: {quantity_of_hop(view.network, view.metric, hop)}, {counted(edge_count, 'edge')}"
-            )
+            quantity = quantity_of_hop(view.network, view.metric, hop)
+            self._text(f"{outer} to {inner}: {quantity}, {format_count(edge_count, 'edge')}")
             most = int(of_hop.max(initial=0))
             if most:
                 self._bar(hop, most)

@@ -56,15 +56,15 @@ def page(view: NetworkView, most_bytes: int = MOST_BYTES) -> bytes:
     made = _Parts(view.network, view)
     content = b""
     for detail in data.details(view.network.window_count, view.network.edges.height):
-        if made.guessed_bytes(detail) > _GUESS_SLACK * most_bytes:
+        if made.estimate_bytes(detail) > _GUESS_SLACK * most_bytes:
             continue
         parts = made.parts(detail)
         if sum(map(_base64_size, parts.values())) > most_bytes:
             continue
-        content = _assembled(view, made, detail, parts)
+        content = _assemble_page(view, made, detail, parts)
         if len(content) <= most_bytes:
             return content
-    return content or _assembled(view, made, detail, made.parts(detail))
+    return content or _assemble_page(view, made, detail, made.parts(detail))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,10 @@ class _Parts:
         """Encode the data of the whole run at this level of detail."""
         key = (detail.whole_bits, detail.edge_count)
         if key not in self.known:
-            self.known[key] = self._made(detail)
+            self.known[key] = self._build_whole(detail)
         return self.known[key]
 
-    def _made(self, detail: Detail) -> _Whole:
+    def _build_whole(self, detail: Detail) -> _Whole:
         kept = data.strongest(self.network, detail.edge_count)
         cells = [data.whole_part(self._rows(one.rows, kept), one.scale.slot_count, detail) for one in self.counts]
         parts = {
@@ -113,7 +113,7 @@ class _Parts:
         return _Whole(kept, parts, [count for _, count in cells])
 
     def _rows(self, rows: pl.DataFrame, kept: Ints) -> pl.DataFrame:
-        return data.renumbered(rows, kept, self.network.edges.height)
+        return data.renumber_edges(rows, kept, self.network.edges.height)
 
     def parts(self, detail: Detail) -> dict[str, bytes]:
         """Encode all data parts at this level of detail, keyed by part name."""
@@ -130,16 +130,16 @@ class _Parts:
             parts[f"windows-{name}"] = data.windows_part(one, one.rows, windows, detail)
         return parts
 
-    def guessed_bytes(self, detail: Detail) -> int:
+    def estimate_bytes(self, detail: Detail) -> int:
         """Estimate the size of all parts from every 8th edge; 0 for a small network."""
         if self.network.edges.height < _LEAST_GUESSED_EDGES or detail.window_factor >= self.network.window_count:
             return 0
 
-        sizes = map(_base64_size, self._window_parts(*self._sampled, detail).values())
+        sizes = map(_base64_size, self._window_parts(*self._sample, detail).values())
         return 8 * sum(sizes) + sum(map(_base64_size, self.whole(detail).parts.values()))
 
     @cached_property
-    def _sampled(self) -> tuple[pl.DataFrame, tuple[SlotCounts, ...]]:
+    def _sample(self) -> tuple[pl.DataFrame, tuple[SlotCounts, ...]]:
         counts = tuple(SlotCounts(one.scale, _every_eighth(one.rows)) for one in self.counts)
         return _every_eighth(self.network.totals), counts
 
@@ -315,12 +315,12 @@ def _coarser(view: NetworkView, made: _Parts, detail: Detail) -> list[str]:
     if detail.whole_bits:
         said.append("counts are rounded to 0.2 %")
     if detail.edge_count:
-        said.append(_left_out(network, made.whole(detail).kept))
+        said.append(_describe_omitted_edges(network, made.whole(detail).kept))
     end = "" if detail.whole_bits else " The whole run is told exactly."
     return [f"To keep this page small, {'; '.join(said)}.{end}"] if said else []
 
 
-def _left_out(network: Network, kept: Ints) -> str:
+def _describe_omitted_edges(network: Network, kept: Ints) -> str:
     transfers = np.bincount(network.totals["edge"].to_numpy(), weights=network.totals["transfer_count"].to_numpy())
     share = transfers[kept].sum() / transfers.sum()
     return (
@@ -331,7 +331,7 @@ def _left_out(network: Network, kept: Ints) -> str:
 # ---- the file
 
 
-def _assembled(view: NetworkView, made: _Parts, detail: Detail, parts: Mapping[str, bytes]) -> bytes:
+def _assemble_page(view: NetworkView, made: _Parts, detail: Detail, parts: Mapping[str, bytes]) -> bytes:
     """Assemble the final HTML file from the template, the metadata and the encoded parts."""
     style = _asset("style.css")
     script = '"use strict";\n(() => {\n' + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "})();\n"

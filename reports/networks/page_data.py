@@ -125,7 +125,7 @@ def _reals(values: Reals) -> bytes:
     return np.clip(values, -_MOST_REAL, _MOST_REAL).astype("<f4").tobytes()
 
 
-def deflated(*streams: bytes) -> bytes:
+def compress_streams(*streams: bytes) -> bytes:
     """Concatenate the streams and compress them with zlib."""
     return zlib.compress(b"".join(streams), 6)
 
@@ -148,15 +148,15 @@ class Runs:
 
     def sums(self, values: Ints) -> Ints:
         """Sum the values (n) of each group."""
-        found: Ints = np.add.reduceat(self._ordered(values), self.begins) if len(values) else values
+        found: Ints = np.add.reduceat(self._apply_order(values), self.begins) if len(values) else values
         return found
 
     def most(self, values: Reals) -> Reals:
         """Return the maximum of the values (n) of each group."""
-        found: Reals = np.maximum.reduceat(self._ordered(values), self.begins) if len(values) else values
+        found: Reals = np.maximum.reduceat(self._apply_order(values), self.begins) if len(values) else values
         return found
 
-    def _ordered(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _apply_order(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return values if self.order is None else values[self.order]
 
 
@@ -187,20 +187,20 @@ def strongest(network: Network, count: int) -> Ints:
     return np.sort(np.argsort(-transfers, kind="stable")[:count])
 
 
-def renumbered(rows: pl.DataFrame, kept: Ints, edge_count: int) -> pl.DataFrame:
+def renumber_edges(rows: pl.DataFrame, kept: Ints, edge_count: int) -> pl.DataFrame:
     """Keep the rows of the selected edges and renumber these edges from 0."""
     if len(kept) == edge_count:
         return rows
-    known = pl.DataFrame({"edge": kept, "_number": np.arange(len(kept))}).cast({"edge": rows.schema["edge"]})
-    found = rows.join(known, on="edge", how="inner", maintain_order="left")
-    return found.with_columns(pl.col("_number").cast(rows.schema["edge"]).alias("edge")).drop("_number")
+    numbers = pl.DataFrame({"edge": kept, "_number": np.arange(len(kept))}).cast({"edge": rows.schema["edge"]})
+    selected = rows.join(numbers, on="edge", how="inner", maintain_order="left")
+    return selected.with_columns(pl.col("_number").cast(rows.schema["edge"]).alias("edge")).drop("_number")
 
 
 def edges_part(network: Network, layout: RadialLayout, kept: Ints) -> bytes:
     """Encode the edges (sources, targets) and the angles of nodes."""
     sources, targets = (network.edges[name].to_numpy().astype(np.int64)[kept] for name in ("source", "target"))
     angles = [_reals(values) for ring in layout.rings for values in (ring.begins, ring.ends)]
-    return deflated(
+    return compress_streams(
         *angles,
         signed_varints(np.diff(sources, prepend=0)),
         signed_varints(np.diff(targets, prepend=0)),
@@ -217,7 +217,7 @@ def timeline_part(network: Network) -> tuple[bytes, list[list[int]]]:
     ]
     rows = rows.sort("metric", "hop", "step").with_columns((pl.col("sum") / pl.col("count")).alias("mean"))
     columns = [_reals(rows[name].to_numpy().astype(np.float64)) for name in ("mean", "least", "most")]
-    return deflated(*columns, varints(rows["step"].to_numpy().astype(np.int64))), lengths
+    return compress_streams(*columns, varints(rows["step"].to_numpy().astype(np.int64))), lengths
 
 
 def whole_totals_part(totals: pl.DataFrame, edge_count: int) -> bytes:
@@ -229,7 +229,7 @@ def whole_totals_part(totals: pl.DataFrame, edge_count: int) -> bytes:
     ]
     longest = np.zeros(edge_count)
     np.maximum.at(longest, edges, totals["max_transfer_time_s"].to_numpy())
-    return deflated(
+    return compress_streams(
         *(varints(whole_numbers(values)) for values in sums),
         varints(codes(whole_numbers(longest * _NANOSECONDS), LONGEST_BITS)),
     )
@@ -246,7 +246,7 @@ def window_totals_part(totals: pl.DataFrame, window_count: int, detail: Detail) 
     ]
     longest = whole_numbers(runs.most(totals["max_transfer_time_s"].to_numpy()) * _NANOSECONDS)
     columns = [*sums, codes(longest, detail.total_bits or LONGEST_BITS)]
-    return deflated(*_by_window(runs.keys, size, window_count), *map(varints, columns))
+    return compress_streams(*_by_window(runs.keys, size, window_count), *map(varints, columns))
 
 
 def whole_part(rows: pl.DataFrame, slot_count: int, detail: Detail) -> tuple[bytes, int]:
@@ -255,7 +255,7 @@ def whole_part(rows: pl.DataFrame, slot_count: int, detail: Detail) -> tuple[byt
     counts = codes(runs.sums(_numbers(rows, "count")), detail.whole_bits)
     begins = np.zeros(len(runs.keys), dtype=np.bool_)
     begins[:1] = True
-    return deflated(varints(gaps(runs.keys, begins)), varints(counts)), len(runs.keys)
+    return compress_streams(varints(gaps(runs.keys, begins)), varints(counts)), len(runs.keys)
 
 
 def windows_part(counts: SlotCounts, rows: pl.DataFrame, window_count: int, detail: Detail) -> bytes:
@@ -268,7 +268,7 @@ def windows_part(counts: SlotCounts, rows: pl.DataFrame, window_count: int, deta
     windows = _numbers(rows, "window") // detail.window_factor
     runs = Runs.of(windows * size + edges * slot_count + slots)
     values = codes(runs.sums(_numbers(rows, "count")), detail.count_bits)
-    return deflated(*_by_window(runs.keys, size, window_count), varints(values))
+    return compress_streams(*_by_window(runs.keys, size, window_count), varints(values))
 
 
 def coarse_slot_count(counts: SlotCounts, detail: Detail) -> int:

@@ -25,7 +25,7 @@ from iosig.reports.networks.texts import node_name, pattern_causes, quantity, ra
 from iosig.reports.networks.timeline import MOST_HOPS, draw_timelines
 from iosig.reports.networks.view import SLOW_RATIO, NetworkView
 from iosig.reports.style import GREY, GROUND, INK, ORANGE, PALE, SOFT, VERMILION
-from iosig.reports.texts import base_name, counted, duration_text, plain, plural
+from iosig.reports.texts import base_name, duration_text, format_count, plain, plural
 from iosig.transforms.arrays import Bools, Ints
 from iosig.transforms.networks.rings import Ring, edge_angles
 
@@ -145,7 +145,7 @@ def _subject(view: NetworkView) -> str:
     network = view.network
     what = quantity(network, view.metric)
     layers = ", ".join(
-        counted(layer.member_count, plain(layer.name, 24))
+        format_count(layer.member_count, plain(layer.name, 24))
         + (f" in {layer.node_count:,} groups" if layer.group_size > 1 else "")
         for layer in network.layers
     )

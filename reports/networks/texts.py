@@ -11,7 +11,7 @@ import polars as pl
 
 from iosig.reports.networks.scales import Scale
 from iosig.reports.networks.view import SlowNodes
-from iosig.reports.texts import RATES, VOLUMES, Unit, amount_text, counted, plain, plural, shortened, thousands
+from iosig.reports.texts import RATES, VOLUMES, Unit, amount_text, format_count, plain, plural, shorten, thousands
 from iosig.transforms.arrays import Reals
 from iosig.transforms.networks.network import Metric, Network
 
@@ -183,7 +183,7 @@ def _pattern_text(network: Network, row: dict[str, Any], slow_counts: Mapping[st
     layers = network.layers[row["hop"] : row["hop"] + 2]
     unlike = {layer.name: count for layer in layers if (count := slow_counts.get(layer.name, 0))}
     if unlike and row["pattern"] == "circular":
-        but = " and ".join(counted(count, plain(name, 24)) for name, count in unlike.items())
+        but = " and ".join(format_count(count, plain(name, 24)) for name, count in unlike.items())
         told = f"{outer} to {inner}: circular: alike at most {outer}, but for {but}"
     causes = _causes(row)
     if not causes:
@@ -210,7 +210,7 @@ def bottleneck_texts(bottlenecks: pl.DataFrame, metric: Metric, most: int) -> li
         return []
     rows = bottlenecks.filter(pl.col("metric") == metric).head(most)
     return [
-        f"{shortened(plain(str(row['source_layer'])), _NODE_CHARACTERS)} {node_text(str(row['source_node']))}: "
+        f"{shorten(plain(str(row['source_layer'])), _NODE_CHARACTERS)} {node_text(str(row['source_node']))}: "
         f"{value_text(metric, row['value'])}, the median is {value_text(metric, row['median_value'])}"
         for row in rows.iter_rows(named=True)
         if row["value"] is not None and row["median_value"] is not None

@@ -86,12 +86,12 @@ def _draw(
     count = network.window_count * STEPS_PER_WINDOW
     mean, least, most = (np.full(count, np.nan) for _ in range(3))
     place = np.clip(steps["step"].to_numpy(), 0, count - 1)
-    mean[place] = _lifted((steps["sum"] / steps["count"]).to_numpy(), low)
-    least[place], most[place] = (_lifted(steps[name].to_numpy(), low) for name in ("least", "most"))
+    mean[place] = _compute_log10((steps["sum"] / steps["count"]).to_numpy(), low)
+    least[place], most[place] = (_compute_log10(steps[name].to_numpy(), low) for name in ("least", "most"))
     left, right = axes.get_xlim()
     image = np.empty((_ROWS, count, 4), dtype=np.uint8)
     image[..., :3] = color
-    image[..., 3] = np.round(255 * _STRENGTH * _faded(mean, least, most, low, high))
+    image[..., 3] = np.round(255 * _STRENGTH * _compute_opacity(mean, least, most, low, high))
     axes.imshow(
         image, extent=(left, right, low, high), origin="lower", aspect="auto", interpolation="nearest", zorder=1
     )
@@ -99,19 +99,19 @@ def _draw(
     axes.stairs(mean, np.linspace(left, right, count + 1), baseline=None, color=line, lw=1.6, zorder=2)
 
 
-def _lifted(values: Reals, low: float) -> Reals:
+def _compute_log10(values: Reals, low: float) -> Reals:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(values > 0, np.maximum(np.log10(values), low), low)
 
 
-def _faded(mean: Reals, least: Reals, most: Reals, low: float, high: float) -> Reals:
+def _compute_opacity(mean: Reals, least: Reals, most: Reals, low: float, high: float) -> Reals:
     """Return the opacity of each pixel (rows, steps): 1 at the mean, falling to 0 at the minimum and maximum."""
     rows = low + (high - low) * (np.arange(_ROWS)[:, None] + 0.5) / _ROWS
     # Keep the gradient at least half a row wide, so that a single value is visible.
     pixel = (high - low) / _ROWS
     above, below = np.maximum(most - mean, pixel), np.maximum(mean - least, pixel)
-    faded = 1 - np.where(rows >= mean, (rows - mean) / above, (mean - rows) / below)
-    strength: Reals = np.nan_to_num(np.clip(faded, 0.0, 1.0))
+    opacity = 1 - np.where(rows >= mean, (rows - mean) / above, (mean - rows) / below)
+    strength: Reals = np.nan_to_num(np.clip(opacity, 0.0, 1.0))
     return strength
 
 

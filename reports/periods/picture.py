@@ -169,7 +169,7 @@ def _draw_lanes(axes: Axes, views: Sequence[PeriodView], ends: tuple[float, floa
     for lane, one in enumerate(views):
         if one.is_periodic:
             own, (first, last) = _Clock.of(one.signals), one.window_samples
-            best = one.cosines.known().chosen(slice(1))
+            best = one.cosines.select_drawable().select(slice(1))
             if len(best.frequency_hz) and last > first:
                 at = _cycle_places(best, own, (first, last))
                 axes.plot(at, np.full(len(at), lane + 0.68), "|", color=_FOUND, ms=6, mew=1.2, ls="")
@@ -321,7 +321,7 @@ def _draw_cosines(axes: Axes, view: PeriodView, clock: _Clock, shown: tuple[int,
     """Draw the detected cosine and the sum of all candidates within the window; mark the periods above."""
     window = view.window_samples
     first, last = max(shown[0], window[0]), min(shown[1], window[1])
-    cosines = view.cosines.known()
+    cosines = view.cosines.select_drawable()
     count = len(cosines.frequency_hz)
     if not count or last <= first:
         return
@@ -330,7 +330,7 @@ def _draw_cosines(axes: Axes, view: PeriodView, clock: _Clock, shown: tuple[int,
     if count > 1:
         total = _drawn_cosine(cosines, places, clock.sampling_hz) / unit.size
         axes.plot(at, total, color=_SUM, lw=1.1, ls=(0, (4, 2)), label=f"all {count} candidates")
-    best = cosines.chosen(slice(1))
+    best = cosines.select(slice(1))
     axes.plot(
         at, _drawn_cosine(best, places, clock.sampling_hz) / unit.size, color=_FOUND, lw=1.8, label="found cosine"
     )

@@ -44,17 +44,17 @@ class Cosines:
     phase_rad: Reals = field(default_factory=_nothing)
     mean_bytes_per_s: float = math.nan
 
-    def chosen(self, rows: Bools | slice) -> Cosines:
+    def select(self, rows: Bools | slice) -> Cosines:
         """Select cosines by a mask or slice."""
         return Cosines(
             self.frequency_hz[rows], self.amplitude_bytes_per_s[rows], self.phase_rad[rows], self.mean_bytes_per_s
         )
 
-    def known(self) -> Cosines:
+    def select_drawable(self) -> Cosines:
         """Select the drawable cosines: amplitude, phase and frequency are known and finite."""
         is_known = np.isfinite(self.frequency_hz) & (self.frequency_hz > 0) & np.isfinite(self.phase_rad)
         highest = [abs(a) * len(is_known) + abs(self.mean_bytes_per_s) for a in self.amplitude_bytes_per_s.tolist()]
-        return self.chosen(is_known & np.isfinite(highest))
+        return self.select(is_known & np.isfinite(highest))
 
     def at(self, samples: Reals, sampling_hz: float) -> Reals:
         """Evaluate the sum of all cosines and their mean at sample offsets (k) from the start."""
@@ -228,7 +228,7 @@ def _cosines(view: PeriodView, judged: EvenSignals, found: Detections, rows: sli
     """Return the detected cosine fitted to the analysed time; other candidates only if all samples were analysed."""
     if not view.is_periodic:
         return Cosines()
-    amplitude, phase, mean = _fitted(judged, view.frequency_hz, view.window_samples[0])
+    amplitude, phase, mean = _fit_cosine(judged, view.frequency_hz, view.window_samples[0])
     # Candidate phases refer to the analysed time, so they do not fit the whole signal.
     others = rows if view.is_whole else slice(0)
     candidates = found.candidates
@@ -241,7 +241,7 @@ def _cosines(view: PeriodView, judged: EvenSignals, found: Detections, rows: sli
     )
 
 
-def _fitted(judged: EvenSignals, frequency_hz: float, first: int) -> tuple[float, float, float]:
+def _fit_cosine(judged: EvenSignals, frequency_hz: float, first: int) -> tuple[float, float, float]:
     """Return amplitude, phase and mean of the least-squares cosine; NaN where no data were measured.
 
     first: offset of the analysed samples from the signal's start, which is the origin of phases.

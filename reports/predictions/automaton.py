@@ -30,7 +30,7 @@ from iosig.reports.predictions.state_strips import (
     text_inches,
 )
 from iosig.reports.style import BLUE, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SOFT, VERMILION
-from iosig.reports.texts import counted, duration_text, plain
+from iosig.reports.texts import duration_text, format_count, plain
 from iosig.transforms.arrays import Reals
 from iosig.transforms.predictions.automaton import OTHER_STATES
 
@@ -106,13 +106,13 @@ def _verdict(graph: Mapping[str, Any]) -> str:
     now = f"Now {plain(current['name'], NAME_CHARACTERS)}{period}, for {since}"
     told = [
         "The run is over" if current["name"] == "end" else now,
-        counted(sum(node["period_s"] is not None for node in nodes.values()), "periodic state"),
-        counted(sum(edge["count"] for edge in graph["edges"]), "transition"),
+        format_count(sum(node["period_s"] is not None for node in nodes.values()), "periodic state"),
+        format_count(sum(edge["count"] for edge in graph["edges"]), "transition"),
     ]
     if graph.get("unconfirmed_change_count"):
-        told.append(f"{counted(graph['unconfirmed_change_count'], 'change')} not confirmed")
+        told.append(f"{format_count(graph['unconfirmed_change_count'], 'change')} not confirmed")
     if graph.get("forgotten_state_count"):
-        told.append(f"{counted(graph['forgotten_state_count'], 'state')} forgotten")
+        told.append(f"{format_count(graph['forgotten_state_count'], 'state')} forgotten")
     return "  ·  ".join(told)
 
 
@@ -169,7 +169,7 @@ class _Layout:
 
     @classmethod
     def of(cls, graph: Mapping[str, Any]) -> _Layout:
-        nodes = _placed(graph, _WIDTH_IN - 2 * _SIDE_IN)
+        nodes = _place_states(graph, _WIDTH_IN - 2 * _SIDE_IN)
         if not nodes:
             return cls({}, [], 0.0, 1.0)
         curves = list(_curves(graph["edges"], nodes))
@@ -178,7 +178,7 @@ class _Layout:
         return cls({node.name: node for node in nodes}, curves, low, high - low)
 
 
-def _placed(graph: Mapping[str, Any], wide: float) -> list[_Node]:
+def _place_states(graph: Mapping[str, Any], wide: float) -> list[_Node]:
     """Place periodic states on a line and all other states below them."""
     periodic = sorted((each for each in graph["nodes"] if each["period_s"]), key=lambda node: float(node["period_s"]))
     others = sorted((each for each in graph["nodes"] if not each["period_s"]), key=_order)
@@ -188,16 +188,16 @@ def _placed(graph: Mapping[str, Any], wide: float) -> list[_Node]:
     upright = gap < _FLAT_IN
     largest = min(_LARGEST_IN, 0.44 * gap)
     x = _spread(np.log([float(node["period_s"]) for node in periodic]), gap, margin, wide - margin)
-    found = [
+    nodes = [
         _node(node, float(place), 0.0, node["duration_s"] / total, largest, graph["current"], is_upright=upright)
         for node, place in zip(periodic, x, strict=True)
     ]
-    depth = _depths(graph["edges"], {node.name: node.x for node in found})
-    lower = min((node.bottom for node in found), default=0.0) - max(depth + 0.75, 1.2) - _LARGEST_IN if found else 0.0
+    depth = _depths(graph["edges"], {node.name: node.x for node in nodes})
+    lower = min((node.bottom for node in nodes), default=0.0) - max(depth + 0.75, 1.2) - _LARGEST_IN if nodes else 0.0
     for place, node in enumerate(others):
         at = wide * (place + 0.5) / len(others)
-        found.append(_node(node, at, lower, node["duration_s"] / total, _LARGEST_IN, graph["current"]))
-    return found
+        nodes.append(_node(node, at, lower, node["duration_s"] / total, _LARGEST_IN, graph["current"]))
+    return nodes
 
 
 def _node(
@@ -205,7 +205,7 @@ def _node(
 ) -> _Node:
     radius = min(largest, max(min(_LEAST_IN, largest), largest * math.sqrt(max(share, 0.0))))
     head = duration_text(node["period_s"]) if node["period_s"] else plain(node["name"], NAME_CHARACTERS)
-    foot = f"{f'{share:.1%}' if not 0 < share < 0.001 else '<0.1%'}, {counted(node['visit_count'], 'visit')}"
+    foot = f"{f'{share:.1%}' if not 0 < share < 0.001 else '<0.1%'}, {format_count(node['visit_count'], 'visit')}"
     return _Node(node["name"], x, y, radius, (head, foot), node["name"] == current, is_upright)
 
 
@@ -373,7 +373,7 @@ def _draw_legend(figure: Figure, graph: Mapping[str, Any], unwritten: int) -> No
     )  # fmt: skip
     notes = ["area: share of time", "left to right: longer periods"]
     if unwritten:
-        notes.append(f"{counted(unwritten, 'arrow')} not written out")
+        notes.append(f"{format_count(unwritten, 'arrow')} not written out")
     figure.text(0.98, 1 - 1.0 / figure.get_figheight(), "  ·  ".join(notes), ha="right", fontsize=8.5, color=SOFT)
 
 

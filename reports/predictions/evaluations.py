@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from iosig.reports.predictions.state_strips import RunClock, StateSequence, known_times, sequence_of
+from iosig.reports.predictions.state_strips import RunClock, StateSequence, mask_implausible_times, sequence_of
 from iosig.transforms.arrays import Bools, Ints, Reals
 
 Texts = npt.NDArray[np.str_]
@@ -59,7 +59,7 @@ class PredictionView:
         if len(self.time_s) != len(self.bytes_per_s) or len(self.onset_s) != len(self.end_s):
             raise ValueError("each time has its throughput, and each phase its end")
         for each in (self.time_s, self.onset_s):
-            if not np.isfinite(known_times(each)).all() or (np.diff(each) < 0).any():
+            if not np.isfinite(mask_implausible_times(each)).all() or (np.diff(each) < 0).any():
                 raise ValueError("times and onsets are finite, and ascend")
 
 
@@ -83,9 +83,12 @@ class Run:
     def of(cls, view: PredictionView) -> Run:
         """Extract the last run of the view."""
         frame = view.predictions.filter(pl.col("run_number") == pl.col("run_number").max()).sort("evaluation")
-        numbers = {name: known_times(frame[name].cast(pl.Float64).fill_null(math.nan).to_numpy()) for name in _NUMBERS}
+        numbers = {
+            name: mask_implausible_times(frame[name].cast(pl.Float64).fill_null(math.nan).to_numpy())
+            for name in _NUMBERS
+        }
         texts = {name: frame[name].cast(pl.String).fill_null("").to_numpy().astype(str) for name in _TEXTS}
-        at = _filled(numbers["window_end_s"])
+        at = _fill_forward(numbers["window_end_s"])
         numbers["period_s"] = np.where(numbers["period_s"] > 0, numbers["period_s"], np.nan)
         onset, follows = _onsets(view, numbers)
         ends = _ends(view, at, numbers, onset)
@@ -115,7 +118,7 @@ class Run:
         return np.where(np.isfinite(gap), onset, np.nan), gap
 
 
-def _filled(values: Reals) -> Reals:
+def _fill_forward(values: Reals) -> Reals:
     """Fill unknown evaluation times with the preceding one, keeping them ascending."""
     known = np.maximum.accumulate(np.where(np.isfinite(values), values, -np.inf))
     first = known[np.isfinite(known)]
@@ -124,7 +127,7 @@ def _filled(values: Reals) -> Reals:
 
 def _onsets(view: PredictionView, numbers: dict[str, Reals]) -> tuple[Reals, Bools]:
     if len(view.onset_s):
-        return known_times(view.onset_s), np.ones(len(view.onset_s) - 1, dtype=bool)
+        return mask_implausible_times(view.onset_s), np.ones(len(view.onset_s) - 1, dtype=bool)
     order = np.flatnonzero(np.isfinite(numbers["last_phase_start_s"]))
     onset, first = np.unique(numbers["last_phase_start_s"][order], return_index=True)
     return onset, np.diff(numbers["phase_count"][order][first]) == 1
@@ -133,7 +136,7 @@ def _onsets(view: PredictionView, numbers: dict[str, Reals]) -> tuple[Reals, Boo
 def _ends(view: PredictionView, at: Reals, numbers: dict[str, Reals], onset: Reals) -> tuple[float, float]:
     """Return the time range of the figure; a distant next burst does not compress the rest."""
     known = np.concatenate([numbers["window_start_s"], view.time_s, onset, at])
-    first, last = float(np.nanmin(known)), float(np.nanmax(np.concatenate([known, known_times(view.end_s)])))
+    first, last = float(np.nanmin(known)), float(np.nanmax(np.concatenate([known, mask_implausible_times(view.end_s)])))
     foreseen = numbers["next_burst_latest_s"][-1]
     if math.isfinite(foreseen):
         last = max(last, min(float(foreseen), last + 0.25 * (last - first)))

@@ -18,9 +18,9 @@ import numpy as np
 from iosig.reports import panels
 from iosig.reports.panels import Columns, Picture
 from iosig.reports.predictions.evaluations import MOST_EXACT, Bins, PredictionView, Run
-from iosig.reports.predictions.state_strips import RunClock, draw_strip, known_times, text_inches
+from iosig.reports.predictions.state_strips import RunClock, draw_strip, mask_implausible_times, text_inches
 from iosig.reports.style import BLUE, FAINT, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
-from iosig.reports.texts import RATES, TIMES, base_name, counted, duration_text, plain, time_ticks, unit_for
+from iosig.reports.texts import RATES, TIMES, base_name, duration_text, format_count, plain, time_ticks, unit_for
 from iosig.transforms.arrays import Ints, Reals
 
 if TYPE_CHECKING:
@@ -134,8 +134,8 @@ def _counts(run: Run) -> list[str]:
     """Return the numbers of evaluations and of detected changes as text."""
     changes = int(np.sum(run.texts["change"] != ""))
     return [
-        f"{counted(len(run.at_s), 'evaluation')}, {np.sum(run.texts['outcome'] == 'periodic'):,} periodic",
-        *[counted(changes, "change")] * (changes > 0),
+        f"{format_count(len(run.at_s), 'evaluation')}, {np.sum(run.texts['outcome'] == 'periodic'):,} periodic",
+        *[format_count(changes, "change")] * (changes > 0),
     ]
 
 
@@ -146,7 +146,7 @@ def _draw_throughput(view: PredictionView, run: Run, axes: Axes) -> None:
     """Draw the throughput, the phases as bars above, and the time between onsets where it fits."""
     has_rate = len(view.time_s) > 0
     gaps = run.gaps_s[np.isfinite(run.gaps_s)]
-    title = [counted(len(run.onset_s), "phase")] if len(run.onset_s) else []
+    title = [format_count(len(run.onset_s), "phase")] if len(run.onset_s) else []
     if len(gaps):
         low, middle, high = (duration_text(float(value)) for value in np.quantile(gaps, (0, 0.5, 1)))
         title.append(f"{middle} apart (median; {low} to {high})" if len(gaps) > 1 else f"{middle} apart")
@@ -182,7 +182,7 @@ def _draw_phases(view: PredictionView, run: Run, axes: Axes, level: float, high:
     """Draw phases as bars, merging those closer than a pixel."""
     # where only onsets are known, bars are as wide as their edges
     onset = run.onset_s
-    end = np.fmax(known_times(view.end_s), onset) if len(view.end_s) else onset
+    end = np.fmax(mask_implausible_times(view.end_s), onset) if len(view.end_s) else onset
     pixel = (run.ends_s[1] - run.ends_s[0]) / panels.PIXEL_COLUMNS
     starts = np.flatnonzero(np.append(True, onset[1:] - np.maximum.accumulate(end)[:-1] > pixel))
     left, right = run.clock.at(onset[starts]), run.clock.at(np.maximum.reduceat(end, starts))
@@ -217,7 +217,7 @@ def _draw_periods(run: Run, axes: Axes) -> None:
     """Draw the predicted period over the time of its evaluation, its interval, the detected gaps, and the changes."""
     axes.set_title("Predicted period")
     if not run.has_period.any():
-        panels.say(axes, f"no period in {counted(len(run.at_s), 'evaluation')}")
+        panels.say(axes, f"no period in {format_count(len(run.at_s), 'evaluation')}")
         return
     scale = _period_axis(run, axes)
     bins = Bins.of(run.at_s, run.ends_s)
@@ -441,7 +441,7 @@ def _draw_errors(run: Run, errors: Reals, axes: Axes) -> None:
     most = float(min(100.0, max(10.0, 1.15 * np.abs(shown).max())))
     beyond = float(np.mean(np.abs(shown[1]) > most))
     outside = f", {beyond:.1%} further off than the panel" if beyond >= 0.0005 else ""
-    detected = f"{counted(len(known), 'burst')} that {'was' if len(known) == 1 else 'were'} detected"
+    detected = f"{format_count(len(known), 'burst')} that {'was' if len(known) == 1 else 'were'} detected"
     axes.set_title(f"Next burst: {within:.0%} of {detected} came within the range{outside}")
     bins = Bins.of(at, run.ends_s)
     low, high = bins.lowest(shown[0]).clip(-most, most), bins.highest(shown[2]).clip(-most, most)

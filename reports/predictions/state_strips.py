@@ -59,7 +59,7 @@ class RunClock:
         return time_axis_text(self.unit, self.origin_s, has_utc_clock=self.has_utc_clock)
 
 
-def known_times(values: npt.ArrayLike) -> Reals:
+def mask_implausible_times(values: npt.ArrayLike) -> Reals:
     """Replace implausibly large times or durations by NaN, and tiny ones by 0."""
     numbers = np.asarray(values, dtype=np.float64)
     size = np.abs(numbers)

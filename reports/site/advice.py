@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from iosig.reports.site.packing import Content, columns, packed
+from iosig.reports.site.packing import Content, columns, pack_document
 
 _MOST_ROWS = 10
 
@@ -30,10 +30,10 @@ class AdviceFrames:
 def contents(frames: AdviceFrames) -> Content:
     """Return the file that pages of applications and file systems load."""
     at_s = None if frames.at is None else frames.at.timestamp()
-    return packed("advice", {"at": at_s, "lacking": frames.lacking, "rows": columns(frames.rows)})
+    return pack_document("advice", {"at": at_s, "lacking": frames.lacking, "rows": columns(frames.rows)})
 
 
-def told(frames: AdviceFrames) -> dict[str, Any]:
+def make_variables(frames: AdviceFrames) -> dict[str, Any]:
     """Return the start page's template variables: the best start of each application in contention now."""
     best = frames.rows.filter(pl.col("place") == 1).sort("now_bytes", "application_id", descending=[True, False])
     crowded = best.filter(pl.col("now_bytes") >= 1)

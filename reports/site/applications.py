@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from iosig.reports.site.packing import Content, columns, file_hash, lean, packed
+from iosig.reports.site.packing import Content, columns, file_hash, lean, pack_document
 
 _SUBJECT = ("application_id", "filesystem", "direction")
 #: Number of hash digits that identify a history file.
@@ -64,9 +64,9 @@ def sparks_of(document: dict[str, list[Any]]) -> pl.DataFrame:
     return pl.DataFrame({name: pl.Series(document[name], dtype=pl.String) for name in SPARK})
 
 
-def located(rows: pl.DataFrame) -> Content:
+def encode_map(rows: pl.DataFrame) -> Content:
     """Encode the map of applications; rows: month_bytes, burstiness, run_count and label."""
-    return packed("map", columns(rows))
+    return pack_document("map", columns(rows))
 
 
 def histories(history: pl.DataFrame) -> Iterator[Content]:
@@ -88,27 +88,27 @@ def histories(history: pl.DataFrame) -> Iterator[Content]:
         .agg(pl.col("document").str.join(","))
     )  # fmt: skip
     for place, documents in told.iter_rows():
-        yield packed(f"history/{place}", f"[{documents}]")
+        yield pack_document(f"history/{place}", f"[{documents}]")
 
 
 def names(signatures: pl.DataFrame) -> Content:
     """Encode the search index of application and user names."""
     known = signatures.select("application_id", "user").unique().sort("application_id")
     users = known.group_by("user").agg(application_count=pl.len()).drop_nulls().sort("user")
-    return packed("search", {"applications": columns(known.select("application_id")), "users": columns(users)})
+    return pack_document("search", {"applications": columns(known.select("application_id")), "users": columns(users)})
 
 
-def listed(signatures: pl.DataFrame, sparks: pl.DataFrame) -> Content:
+def encode_list(signatures: pl.DataFrame, sparks: pl.DataFrame) -> Content:
     """Encode the application list, one row per signature; sparks: the sparklines."""
     rows = signatures.join(sparks.select(SPARK), on=_SUBJECT, how="left", maintain_order="left")
-    return packed("applications", columns(rows.select(_LISTED)))
+    return pack_document("applications", columns(rows.select(_LISTED)))
 
 
 def each(frames: ApplicationFrames) -> Iterator[Content]:
     """Yield the data file of each application."""
     subjects = lean(frames.signatures).select(*_SUBJECT, "user", "application", "node_count", facts=pl.struct(_FACTS))
     for name, frame in _parts(frames).items():
-        subjects = subjects.join(_nested(frame, name), on=_SUBJECT, how="left", maintain_order="left")
+        subjects = subjects.join(_nest_rows(frame, name), on=_SUBJECT, how="left", maintain_order="left")
     contention = lean(frames.contention).group_by("application_id", maintain_order=True)
     documents = (
         subjects.group_by("application_id", "user", "application", "node_count", maintain_order=True)
@@ -126,7 +126,7 @@ def each(frames: ApplicationFrames) -> Iterator[Content]:
     for name, document in documents.select("application_id", "document").iter_rows():
         by_file.setdefault(file_hash(name), []).append((name, document))
     for place, found in by_file.items():
-        yield packed(f"application/{place}", f"[{','.join(document for _, document in sorted(found))}]")
+        yield pack_document(f"application/{place}", f"[{','.join(document for _, document in sorted(found))}]")
 
 
 def _parts(frames: ApplicationFrames) -> dict[str, pl.DataFrame]:
@@ -138,7 +138,7 @@ def _parts(frames: ApplicationFrames) -> dict[str, pl.DataFrame]:
     }
 
 
-def _nested(frame: pl.DataFrame, name: str) -> pl.DataFrame:
+def _nest_rows(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     """Nest a frame's rows per subject as a list of structs."""
-    told = lean(frame)
-    return told.group_by(_SUBJECT, maintain_order=True).agg(pl.struct(pl.exclude(_SUBJECT)).alias(name))
+    rows = lean(frame)
+    return rows.group_by(_SUBJECT, maintain_order=True).agg(pl.struct(pl.exclude(_SUBJECT)).alias(name))

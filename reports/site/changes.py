@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from iosig.reports.texts import counted, duration_text, volume_text
+from iosig.reports.texts import duration_text, format_count, volume_text
 
 _MOST_DRAWN = 40
 #: of bytes, times and counts
@@ -31,13 +31,13 @@ class ChangeFrames:
     pairs: pl.DataFrame
 
 
-def told(frames: ChangeFrames) -> dict[str, Any]:
+def make_variables(frames: ChangeFrames) -> dict[str, Any]:
     """Return the template variables of the changes page."""
     status = frames.signatures.group_by("status").len().sort("status")
     return {
         "before_id": frames.before_id,
         "counts": dict(status.iter_rows()),
-        "differing": counted(frames.signatures.height, "signature"),
+        "differing": format_count(frames.signatures.height, "signature"),
         "volumes": dumbbells(frames.pairs, "volume_bytes", is_volume=True),
         "bursts": dumbbells(frames.pairs, "burst_count", is_volume=None),
         "periods": dumbbells(frames.pairs, "period_s", is_volume=False),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from iosig.reports.site.packing import Content, columns, file_hash, packed
+from iosig.reports.site.packing import Content, columns, file_hash, pack_document
 from iosig.reports.wall.storage_calendar import CalendarView
 from iosig.transforms.arrays import Reals
 
@@ -43,21 +43,21 @@ class FilesystemFrames:
 def contents(frames: FilesystemFrames) -> Iterator[Content]:
     """Yield the list of file systems, their heat maps and their day files."""
     yield from calendars(frames)
-    yield from days(frames, [(one.filesystem, day) for one in frames.calendars for day in polled_days(one)])
+    yield from days(frames, [(one.filesystem, day) for one in frames.calendars for day in list_polled_days(one)])
 
 
 def calendars(frames: FilesystemFrames) -> Iterator[Content]:
     """Yield the list of file systems, and the heat map of each."""
-    yield packed("filesystems", [[one.filesystem, file_hash(one.filesystem)] for one in frames.calendars])
+    yield pack_document("filesystems", [[one.filesystem, file_hash(one.filesystem)] for one in frames.calendars])
     for one in frames.calendars:
         shown = [day.isoformat() for day in one.days]
-        yield packed(_place(one.filesystem), {**_scale(one), "days": shown, **_texts(one, slice(None))})
+        yield pack_document(_place(one.filesystem), {**_scale(one), "days": shown, **_texts(one, slice(None))})
 
 
-def polled_days(told: CalendarView) -> list[date]:
+def list_polled_days(view: CalendarView) -> list[date]:
     """Return the days of a file system that have data, and therefore a page."""
-    known = np.any([np.isfinite(rates.bytes_per_s).any(axis=1) for rates in told.rates], axis=0)
-    return [day for day, is_known in zip(told.days, known, strict=True) if is_known]
+    known = np.any([np.isfinite(rates.bytes_per_s).any(axis=1) for rates in view.rates], axis=0)
+    return [day for day, is_known in zip(view.days, known, strict=True) if is_known]
 
 
 def day_path(filesystem: str, day: date) -> str:
@@ -85,7 +85,7 @@ def days(frames: FilesystemFrames, chosen: Collection[tuple[str, date]]) -> Iter
                 "slowed": columns(looked.filter(pl.col("slowed_burst_count") > 0)),
             }
             told = {**_scale(one), "day": day.isoformat(), **_texts(one, slice(number, number + 1)), **more}
-            yield packed(f"{_place(one.filesystem)}-{day.isoformat()}", told)
+            yield pack_document(f"{_place(one.filesystem)}-{day.isoformat()}", told)
 
 
 def _place(filesystem: str) -> str:
@@ -97,10 +97,10 @@ def _scale(told: CalendarView) -> dict[str, Any]:
 
 
 def _texts(told: CalendarView, rows: slice) -> dict[str, str]:
-    return {rates.direction: _text(coded(rates.bytes_per_s[rows])) for rates in told.rates}
+    return {rates.direction: _text(encode_rates(rates.bytes_per_s[rows])) for rates in told.rates}
 
 
-def coded(rates: Reals) -> Codes:
+def encode_rates(rates: Reals) -> Codes:
     """Return rates [B/s] as codes: `GAP` for NaN, `NOTHING` for none, else by octaves, to 5 %."""
     with np.errstate(divide="ignore", invalid="ignore"):
         octaves = np.log2(rates / LEAST_BYTES_PER_S)

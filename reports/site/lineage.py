@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iosig.reports.site.packing import Content, packed
+from iosig.reports.site.packing import Content, pack_document
 
 #: the file that the page loads
 LINEAGE = "lineage"
@@ -32,7 +32,7 @@ def contents(rows: Sequence[TableRow]) -> Content:
     names = list(dict.fromkeys(row.step for row in rows))
     arrows = _arrows(rows, names)
     levels = _levels(len(names), arrows)
-    return packed(
+    return pack_document(
         LINEAGE,
         {
             "steps": [{"name": name, "level": level} for name, level in zip(names, levels, strict=True)],

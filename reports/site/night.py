@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from iosig.reports.texts import counted, ratio_text, volume_text
+from iosig.reports.texts import format_count, ratio_text, volume_text
 
 _MOST_CHANGED, _MOST_GAPS, _MOST_FAILED = 20, 8, 10
 #: Minimum share of received polls, below which the page shows a warning.
@@ -39,7 +39,7 @@ class NightFrames:
     slowed_counts: pl.DataFrame
 
 
-def told(frames: NightFrames, verdict: str, drawn: Mapping[str, str]) -> dict[str, Any]:
+def make_variables(frames: NightFrames, verdict: str, drawn: Mapping[str, str]) -> dict[str, Any]:
     """Return the start page's template variables; drawn: its figures by name, as SVG."""
     missing = list(_missing(frames))
     changed = frames.changed.height
@@ -52,22 +52,22 @@ def told(frames: NightFrames, verdict: str, drawn: Mapping[str, str]) -> dict[st
             "numbers": list(_numbers(frames)),
             "changed": frames.changed.head(_MOST_CHANGED).to_dicts(),
             "changed_count": changed,
-            "unchanged": _unchanged(frames),
+            "unchanged": _explain_no_changes(frames),
             "busiest": frames.busiest.to_dicts(),
             "slowed": frames.slowed.to_dicts(),
-            "hurt_said": hurt_said(*frames.slowed_counts.row(0)),
+            "hurt_said": format_slowed_runs(*frames.slowed_counts.row(0)),
             "missing": missing,
             "drawn": drawn,
         }
     }
 
 
-def hurt_said(looked_count: int, slowed_count: int) -> str:
+def format_slowed_runs(looked_count: int, slowed_count: int) -> str:
     """Format the numbers of runs analysed for slowdowns and of slowed runs."""
     if not looked_count:
         return "Of no run on that day were the bursts found in the traffic: nobody can be said to be slowed."
-    were = "was" if slowed_count == 1 else "were"
-    return f"{slowed_count:,} {were} slowed, of {counted(looked_count, 'run')} whose bursts were found in the traffic."
+    were, runs = "was" if slowed_count == 1 else "were", format_count(looked_count, "run")
+    return f"{slowed_count:,} {were} slowed, of {runs} whose bursts were found in the traffic."
 
 
 def _verdict(frames: NightFrames, verdict: str) -> str:
@@ -78,12 +78,12 @@ def _verdict(frames: NightFrames, verdict: str) -> str:
 
 def _sentence(frames: NightFrames, missing_count: int) -> str:
     changed = frames.changed.height
-    about = f"{counted(changed, 'signature')} changed" if changed else "No signature changed"
-    lacking = f"{counted(missing_count, 'thing')} to look at below" if missing_count else "nothing is missing"
+    about = f"{format_count(changed, 'signature')} changed" if changed else "No signature changed"
+    lacking = f"{format_count(missing_count, 'thing')} to look at below" if missing_count else "nothing is missing"
     return f"{about}; {lacking}."
 
 
-def _unchanged(frames: NightFrames) -> str:
+def _explain_no_changes(frames: NightFrames) -> str:
     if frames.counts["compared_count"][0]:
         return "No application changed its signature since the release before."
     return "There is no release before this one that had these signatures: changes are told from the next night on."
@@ -101,11 +101,11 @@ def _numbers(frames: NightFrames) -> Iterator[dict[str, str]]:
         None if share is None else ratio_text(min(share, 1.0)),
         "" if explained is None else f"{volume_text(explained)} by applications known",
     )
-    yield _number("runs ended", f"{counts['run_count']:,}", f"of {counted(counts['user_count'], 'user')}")
+    yield _number("runs ended", f"{counts['run_count']:,}", f"of {format_count(counts['user_count'], 'user')}")
     yield _number(
         "have a signature",
         f"{counts['signature_count']:,}",
-        f"of {counted(counts['application_count'], 'application')}; {counts['trusted_count']:,} trusted",
+        f"of {format_count(counts['application_count'], 'application')}; {counts['trusted_count']:,} trusted",
     )
     polled = day["poll_ratio"] if day else None
     yield _number("of polls came", None if polled is None else ratio_text(min(polled, 1.0)), "")
@@ -139,10 +139,10 @@ def _missing(frames: NightFrames) -> Iterator[str]:
         share = ratio_text(row["missing_ratio"])
         yield f"{share} of the polls of {row['filesystem']} are missing on {row['polled_on']}."
     if frames.gaps.height > _MOST_GAPS:
-        yield f"So are some on {counted(frames.gaps.height - _MOST_GAPS, 'more day')}."
+        yield f"So are some on {format_count(frames.gaps.height - _MOST_GAPS, 'more day')}."
     for row in frames.unpolled.iter_rows(named=True):
-        yield f"{counted(row['run_count'], 'run')} used {row['filesystem']}, of which no polls are landed."
+        yield f"{format_count(row['run_count'], 'run')} used {row['filesystem']}, of which no polls are landed."
     if rejected := frames.counts["reject_count"][0]:
-        yield f"{counted(rejected, 'refused input')}: the page of quality has the reasons."
+        yield f"{format_count(rejected, 'refused input')}: the page of quality has the reasons."
     for row in frames.failed.head(_MOST_FAILED).iter_rows(named=True):
         yield f"{row['table_name']}: {row['happened']}"

@@ -26,15 +26,15 @@ class Content:
     data: bytes
 
 
-def packed(name: str, document: Any) -> Content:
+def pack_document(name: str, document: Any) -> Content:
     """Encode a document as a script that a page loads by name; equal documents give equal bytes."""
     text = document if isinstance(document, str) else json.dumps(document, allow_nan=False, separators=(",", ":"))
     body = base64.b64encode(gzip.compress(text.encode(), _LEVEL, mtime=0)).decode()
     return Content(f"data/{name}.js", f"iosigData({json.dumps(name)},{json.dumps(body)});\n".encode())
 
 
-def unpacked(data: bytes) -> Any:
-    """Return the document of a file that `packed` made."""
+def unpack_document(data: bytes) -> Any:
+    """Return the document of a file that `pack_document` made."""
     _, _, call = data.decode().partition("(")
     _, body = json.loads(f"[{call.rstrip().removesuffix(');')}]")
     return json.loads(gzip.decompress(base64.b64decode(body)))

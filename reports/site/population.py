@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from iosig.reports.site.packing import Content, columns, packed
+from iosig.reports.site.packing import Content, columns, pack_document
 
 _MOST_GROUPS = 50
 #: bars of periods: four to an octave, from a second to a day
@@ -33,19 +33,19 @@ class PopulationFrames:
 
 def contents(frames: PopulationFrames) -> Content:
     """Encode all population statistics as one data file."""
-    return packed(
+    return pack_document(
         "population",
         {
             "days": columns(frames.days),
             "shares": columns(frames.shares),
             "groups": columns(frames.groups.head(_MOST_GROUPS)),
-            "periods": _counted(frames.periods_s, _PERIOD_EDGES_S),
-            "volumes": _counted(frames.volumes_bytes, _VOLUME_EDGES_BYTES),
+            "periods": _count_by_bin(frames.periods_s, _PERIOD_EDGES_S),
+            "volumes": _count_by_bin(frames.volumes_bytes, _VOLUME_EDGES_BYTES),
         },
     )
 
 
-def _counted(values: dict[str, pl.Series], edges: Any) -> dict[str, Any]:
+def _count_by_bin(values: dict[str, pl.Series], edges: Any) -> dict[str, Any]:
     """Return the number of values in each histogram bin; out-of-range values are in the outermost bins."""
     inner = np.nextafter(edges[-1], 0)
     counts = {

@@ -30,7 +30,7 @@ class QualityFrames:
     inference: pl.DataFrame
 
 
-def told(frames: QualityFrames) -> dict[str, Any]:
+def make_variables(frames: QualityFrames) -> dict[str, Any]:
     """Return the template variables of the quality page."""
     return {
         "strips": _strips(frames.days),

@@ -8,18 +8,18 @@ from datetime import datetime
 
 import polars as pl
 
-from iosig.reports.site.packing import Content, columns, lean, packed
+from iosig.reports.site.packing import Content, columns, lean, pack_document
 
 _RUN = ("cluster", "job_id", "started_at")
 
 
-def nothing_traced() -> pl.DataFrame:
+def make_empty_findings() -> pl.DataFrame:
     """Return an empty frame of trace findings, for releases without traced runs."""
     types = (pl.String(), pl.String(), pl.Datetime("us", "UTC"), pl.String())
     return pl.DataFrame(schema=dict(zip((*_RUN, "traces"), types, strict=True)))
 
 
-def _nothing_slowed() -> pl.DataFrame:
+def _make_empty_slowdowns() -> pl.DataFrame:
     columns: dict[str, pl.DataType] = {
         "cluster": pl.String(),
         "job_id": pl.String(),
@@ -42,8 +42,8 @@ class RunFrames:
 
     runs: pl.DataFrame
     io: pl.DataFrame
-    traced: pl.DataFrame = field(default_factory=nothing_traced)
-    slowed: pl.DataFrame = field(default_factory=_nothing_slowed)
+    traced: pl.DataFrame = field(default_factory=make_empty_findings)
+    slowed: pl.DataFrame = field(default_factory=_make_empty_slowdowns)
 
 
 def contents(frames: RunFrames) -> Iterator[Content]:
@@ -81,7 +81,7 @@ def hours(frames: RunFrames) -> Iterator[Content]:
         .agg(pl.col("document").str.join(","))
     )
     for name, document in documents.iter_rows():
-        yield packed(f"run/{name}", f"[{document}]")
+        yield pack_document(f"run/{name}", f"[{document}]")
 
 
 def jobs(runs: pl.DataFrame) -> Content:
@@ -91,4 +91,4 @@ def jobs(runs: pl.DataFrame) -> Content:
     clusters = ordered["cluster"].unique().sort()
     places = ordered["cluster"].replace_strict(clusters, range(len(clusters)), return_dtype=pl.Int32)
     told = {"clusters": clusters.to_list(), **columns(ordered.drop("cluster")), "cluster": places.to_list()}
-    return packed("jobs", told)
+    return pack_document("jobs", told)

@@ -33,7 +33,7 @@ EXAMPLES = {
 }
 
 
-def told(tables: list[Table], row_counts: Mapping[str, int]) -> dict[str, Any]:
+def make_variables(tables: list[Table], row_counts: Mapping[str, int]) -> dict[str, Any]:
     """Return the template variables of the tables page."""
     return {
         "tables": [

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from iosig.reports.findings import filled, levels
+from iosig.reports.findings import fill_template, levels
 from iosig.transforms.arrays import Reals
 from iosig.transforms.findings.rank_times import RankTimes
 
@@ -21,7 +21,7 @@ _LAYER = (
 _DIGITS = 3
 
 
-def traced(
+def build_trace_findings(
     jobs: pl.DataFrame,
     findings: pl.DataFrame,
     layers: pl.DataFrame,
@@ -65,7 +65,7 @@ def _rows(frame: pl.DataFrame | None, names: Sequence[str]) -> list[dict[str, An
 def _findings(frame: pl.DataFrame | None) -> Iterator[dict[str, Any]]:
     for row in _rows(frame, ("severity", "rule", "direction", "impact_ratio", "remedy", "sentence", "evidence")):
         kept = {name: value for name, value in row.items() if name != "evidence"}
-        yield kept | {"sentence": filled(row["sentence"], row["evidence"])}
+        yield kept | {"sentence": fill_template(row["sentence"], row["evidence"])}
 
 
 def _map(one: RankTimes) -> dict[str, Any]:
@@ -77,11 +77,11 @@ def _map(one: RankTimes) -> dict[str, Any]:
         "high_bytes": high,
         "rank_edges": one.rank_edges.tolist(),
         "step_s": float(one.time_edges_s[1]),
-        "time_bytes": _rounded(one.time_bytes),
-        "rank_bytes": _rounded(one.rank_bytes),
+        "time_bytes": _round_values(one.time_bytes),
+        "rank_bytes": _round_values(one.rank_bytes),
         "shades": base64.b64encode(shades).decode(),
     }
 
 
-def _rounded(values: Reals) -> list[float]:
+def _round_values(values: Reals) -> list[float]:
     return [float(f"{value:.{_DIGITS}g}") for value in values.tolist()]

@@ -15,7 +15,7 @@ import numpy as np
 
 from iosig.reports import panels
 from iosig.reports.style import FAINT, GROUND, HUES, INK, NOTE_POINTS, SOFT, VERMILION, WIDTH_IN
-from iosig.reports.texts import counted, plain, rate_text, volume_tick_text
+from iosig.reports.texts import format_count, plain, rate_text, volume_tick_text
 from iosig.reports.wall.names import name_points
 from iosig.transforms.arrays import Reals
 
@@ -69,7 +69,7 @@ class ClockView:
         """Headline with the pair of most coinciding bursts, if any."""
         if not self.rhythms:
             return "No application has a period"
-        beat = counted(len(self.rhythms), "application")
+        beat = format_count(len(self.rhythms), "application")
         if not self.meetings:
             return f"{beat} with a period; none of their bursts met {self.when}"
         most = max(self.meetings, key=lambda one: one.expected_count)
@@ -78,13 +78,13 @@ class ClockView:
 
 
 def _times(count: float) -> str:
-    return f"about {counted(round(count), 'time')}" if count >= 1 else "less than once"
+    return f"about {format_count(round(count), 'time')}" if count >= 1 else "less than once"
 
 
 @panels.picture(_SIZE_IN)
 def draw(figure: Figure, view: ClockView) -> None:
     """Draw a mark for each rhythm and curves between pairs with coinciding bursts."""
-    silent = f"{counted(view.silent_count, 'application')} without a period not shown" * (view.silent_count > 0)
+    silent = f"{format_count(view.silent_count, 'application')} without a period not shown" * (view.silent_count > 0)
     about = ("Checkpoint clock", plain(view.title, 60), f"red: bursts that meet {view.when}", silent)
     panels.headings(figure, view.finding, about, INK)
     axes = panels.inch_axes(figure, _TOP_IN, _PANEL_IN, _SIDES)
@@ -167,7 +167,7 @@ def _tell_meetings(axes: Axes, view: ClockView, meetings: Sequence[Meeting]) -> 
         lines.append(f"{names}: {_times(one.expected_count)}")
     if lines:
         more = len(view.meetings) - len(lines)
-        lines += [f"and {counted(more, 'other pair')}"] * (more > 0)
+        lines += [f"and {format_count(more, 'other pair')}"] * (more > 0)
         axes.text(
             0.996, 0.03, "\n".join(lines), transform=axes.transAxes, ha="right", va="bottom", fontsize=NOTE_POINTS,
             color=VERMILION, linespacing=1.5, zorder=5, bbox={"fc": GROUND, "ec": "none", "alpha": 0.95, "pad": 4},

@@ -15,7 +15,7 @@ import numpy as np
 from iosig.reports import panels
 from iosig.reports.panels import line
 from iosig.reports.style import CLASS_HUES, GROUND, INK, NOTE_POINTS, PALE, SOFT, WIDTH_IN
-from iosig.reports.texts import counted, plain, volume_text, volume_tick_text
+from iosig.reports.texts import format_count, plain, volume_text, volume_tick_text
 from iosig.reports.wall.names import name_points
 from iosig.transforms.arrays import Reals
 
@@ -64,7 +64,7 @@ class MapView:
         if len(found) == 1:
             return f"One application moves anything: {most}"
         do = "moves" if few == 1 else "move"
-        return f"{few} of {counted(len(found), 'application')} {do} half of all bytes; {most}"
+        return f"{few} of {format_count(len(found), 'application')} {do} half of all bytes; {most}"
 
     @property
     def _drawn(self) -> list[DrawnApplication]:
@@ -76,7 +76,9 @@ class MapView:
 @panels.picture(_SIZE_IN)
 def draw(figure: Figure, view: MapView) -> None:
     """Draw a mark for each application, with the names of those that move most or are most bursty."""
-    without = f"{counted(view.unknown_count, 'application')} without a signature not shown" * (view.unknown_count > 0)
+    without = f"{format_count(view.unknown_count, 'application')} without a signature not shown" * (
+        view.unknown_count > 0
+    )
     since = f"a month as in the {view.day_count:.3g} days of runs"
     panels.headings(figure, view.finding, ("Population map", plain(view.title, 60), since, without), INK)
     axes = panels.inch_axes(figure, _TOP_IN, _PANEL_IN, _SIDES)
@@ -139,7 +141,7 @@ def _legend(figure: Figure, axes: Axes, found: Sequence[DrawnApplication]) -> No
         marks.append(line("no class", ls="", marker="o", ms=8, mfc=PALE, mec=GROUND))
     for count in (1, 30, int(_MANY_RUNS)):
         size = float(_diameters(np.array([float(count)]))[0])
-        label = f"{counted(count, 'run')}{' or more' * (count >= _MANY_RUNS)}"
+        label = f"{format_count(count, 'run')}{' or more' * (count >= _MANY_RUNS)}"
         marks.append(line(label, ls="", marker="o", ms=size, mfc="none", mec=SOFT))
     panels.draw_legend(
         figure, marks, (_SIDES[0] - 0.012, 1.08), loc="center left", ncols=len(marks), fontsize=NOTE_POINTS,

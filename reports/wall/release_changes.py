@@ -15,7 +15,7 @@ import numpy as np
 
 from iosig.reports import panels
 from iosig.reports.style import BLUE, FAINT, GROUND, INK, NOTE_POINTS, SOFT, VERMILION, WIDTH_IN
-from iosig.reports.texts import counted, duration_text, plain, volume_tick_text
+from iosig.reports.texts import duration_text, format_count, plain, volume_tick_text
 from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ class ChangesView:
         """Headline with the number of changed signatures and the largest change."""
         changed = self.shown
         if not changed:
-            return f"Nothing changed in {counted(self.signature_count, 'signature')}"
-        told = f"{len(changed)} of {counted(self.signature_count, 'signature')} changed"
+            return f"Nothing changed in {format_count(self.signature_count, 'signature')}"
+        told = f"{len(changed)} of {format_count(self.signature_count, 'signature')} changed"
         first = changed[0]
         name = plain(first.name, _NAME_CHARACTERS)
         if first.is_new or first.is_gone:

@@ -15,7 +15,7 @@ import numpy as np
 
 from iosig.reports import panels
 from iosig.reports.style import BLUE, FAINT, GREY, INK, NOTE_POINTS, SOFT, WIDTH_IN, shades
-from iosig.reports.texts import RATES, VOLUMES, counted, plain, rate_text, unit_for, volume_text
+from iosig.reports.texts import RATES, VOLUMES, format_count, plain, rate_text, unit_for, volume_text
 from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
@@ -88,11 +88,11 @@ class CalendarView:
         """Headline with the total traffic and the busiest hour."""
         name = plain(self.filesystem, _NAME_CHARACTERS)
         if not self.moved_bytes > 0:
-            return f"{name}: nothing was moved in {counted(len(self.days), 'day')}"
+            return f"{name}: nothing was moved in {format_count(len(self.days), 'day')}"
         hours = np.nansum([one.hour_bytes_per_s for one in self.rates], axis=0)
         hour = int(np.argmax(hours))
         known = hours[np.isfinite(np.mean([one.hour_bytes_per_s for one in self.rates], axis=0))]
-        told = f"{name} moved {volume_text(self.moved_bytes)} in {counted(len(self.days), 'day')}"
+        told = f"{name} moved {volume_text(self.moved_bytes)} in {format_count(len(self.days), 'day')}"
         ratio = hours[hour] / np.mean(known) if len(known) > 1 else 1.0
         if ratio < _LEAST_RATIO:
             return f"{told}, at every hour about as much"

@@ -187,7 +187,7 @@ class Followed:
             contents.append(content)
         position = {
             "feed": dict(self.position),
-            "params": self._told_params(),
+            "params": self._make_params_record(),
             "finest_s": self.params.finest_s,
             "run_number": self.run_number,
             "until_s": _plain(self._clock.until_s),
@@ -203,7 +203,7 @@ class Followed:
     def restore(self, state: State) -> None:
         """Restore a saved state. Raises UsageError if it was saved with other parameters."""
         told = state.position
-        if told["params"] != self._told_params():
+        if told["params"] != self._make_params_record():
             raise UsageError(
                 f"{self.identity.followed_id} was followed with other parameters: give the same ones, or --reset."
             )
@@ -218,10 +218,10 @@ class Followed:
             self.predictors[direction] = Predictor.from_state(self.params, plain, state.content[at:end])
             at = end
 
-    def _told_params(self) -> dict[str, Any]:
+    def _make_params_record(self) -> dict[str, Any]:
         # for polls, the finest step depends on the data
-        own = {"finest_s": None} if self.identity.source == "server" else {}
-        return _plain_params(self.params) | {"spacing_s": self.spacing_s, "direction": self.direction} | own
+        overrides = {"finest_s": None} if self.identity.source == "server" else {}
+        return _plain_params(self.params) | {"spacing_s": self.spacing_s, "direction": self.direction} | overrides
 
     def count_on(self, state: State) -> None:
         """Reset the predictors, but continue the numbering of runs and evaluations from a state."""

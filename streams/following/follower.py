@@ -92,7 +92,7 @@ class Follower:
         for one in self.followed:
             if stop is not None and stop.is_set():
                 break
-            flushes = self._polled(one)
+            flushes = self._poll_feed(one)
             is_behind = is_behind or (one.feed.is_behind and not self._is_failing(one))
             if flushes:
                 waiting.append((one, deque(flushes)))
@@ -108,9 +108,9 @@ class Follower:
         """Process the remaining data of every input; only a known end is evaluated separately."""
         while self.step():
             pass
-        self._take([(one, deque(self._finished(one))) for one in self.followed])
+        self._take([(one, deque(self._finish_feed(one))) for one in self.followed])
 
-    def _finished(self, one: Followed) -> list[Flush]:
+    def _finish_feed(self, one: Followed) -> list[Flush]:
         flushes = [] if self._is_failing(one) else one.feed.finish()
         for flush in flushes:
             if flush.refused and not flush.moves:
@@ -129,7 +129,7 @@ class Follower:
             rows = self.journal.evaluations_after(one.identity.followed_id, one.told)
             if rows:
                 self.tell(rows)
-                self._note_told(one)
+                self._record_reported(one)
 
     def _leave(self, inputs: Sequence[Followed]) -> None:
         """Release inputs that have ended."""
@@ -146,7 +146,7 @@ class Follower:
             self.journal.commit([], states)
         self._unsettled.difference_update(state.followed_id for state in states)
 
-    def _polled(self, one: Followed) -> list[Flush]:
+    def _poll_feed(self, one: Followed) -> list[Flush]:
         """Return new flushes of an input; report a read error once, and retry later."""
         seen, now_s = self._seen.setdefault(one.identity.followed_id, _Seen()), time.monotonic()
         if now_s < seen.retry_s:
@@ -156,7 +156,7 @@ class Follower:
             seen.retry_s = now_s + min(_LONGEST_PAUSE_S, 2.0**one.feed.failed_count) * bool(one.feed.failed_count)
             if flushes or one.feed.is_behind:
                 return flushes
-            return self._left(one, seen, now_s)
+            return self._drain_quiet_feed(one, seen, now_s)
         except InputRefused as fault:
             seen.retry_s = now_s + _LONGEST_PAUSE_S
             if str(fault) != seen.fault:
@@ -164,7 +164,7 @@ class Follower:
             seen.fault = str(fault)
             return []
 
-    def _left(self, one: Followed, seen: _Seen, now_s: float) -> list[Flush]:
+    def _drain_quiet_feed(self, one: Followed, seen: _Seen, now_s: float) -> list[Flush]:
         """Return the incomplete flush of a quiet input, or the final flushes of an idle one."""
         if now_s - seen.came_s >= self.idle_end_s:
             return one.feed.finish()
@@ -180,31 +180,31 @@ class Follower:
         groups = [(one, flushes) for one, flushes in groups if flushes]
         now_s = time.monotonic()
         while any(flushes for _, flushes in groups):
-            self._commit(*self._judged_for_a_while(groups, now_s))
+            self._commit(*self._evaluate_rounds(groups, now_s))
             if stop is not None and stop.is_set():
                 return
         for one, _ in groups:
             self._seen[one.identity.followed_id] = _Seen(now_s, is_live=not one.feed.is_behind)
 
-    def _judged_for_a_while(
+    def _evaluate_rounds(
         self, groups: Sequence[tuple[Followed, deque[Flush]]], now_s: float
     ) -> tuple[list[Row], Sequence[Followed]]:
         """Evaluate one or more rounds, up to the commit interval; return the rows and the inputs concerned."""
         rows: list[Row] = []
-        taken: dict[str, Followed] = {}
+        evaluated: dict[str, Followed] = {}
         end_s = time.monotonic() + _COMMIT_S
         while any(flushes for _, flushes in groups):
             ready: list[Ready] = []
             for one, flushes in groups:
                 if flushes:
-                    taken[one.identity.followed_id] = one
-                    ready.extend(self._taken(one, flushes.popleft(), now_s))
-            rows.extend(_judged(ready))
+                    evaluated[one.identity.followed_id] = one
+                    ready.extend(self._take_flush(one, flushes.popleft(), now_s))
+            rows.extend(_evaluate_batched(ready))
             if time.monotonic() >= end_s:
                 break
-        return rows, list(taken.values())
+        return rows, list(evaluated.values())
 
-    def _taken(self, one: Followed, flush: Flush, now_s: float) -> list[Ready]:
+    def _take_flush(self, one: Followed, flush: Flush, now_s: float) -> list[Ready]:
         if flush.refused:
             self.note(one.identity.followed_id, flush.refused)
         return one.take(flush, self._elapsed_s(one, now_s))
@@ -215,9 +215,9 @@ class Follower:
         if rows:
             self.tell(rows)
         for one in taken:
-            self._note_told(one)
+            self._record_reported(one)
 
-    def _note_told(self, one: Followed) -> None:
+    def _record_reported(self, one: Followed) -> None:
         self._unsettled.add(one.identity.followed_id)
         one.told = {direction: predictor.evaluation_count for direction, predictor in one.predictors.items()}
 
@@ -227,7 +227,7 @@ class Follower:
         return now_s - seen.came_s if seen is not None and seen.is_live else None
 
 
-def _judged(ready: Sequence[Ready]) -> list[Row]:
+def _evaluate_batched(ready: Sequence[Ready]) -> list[Row]:
     """Evaluate due items, batched by parameters, and return the rows."""
     rows: list[Row] = []
     groups: dict[OnlineParams, list[Ready]] = {}

@@ -58,7 +58,7 @@ class Opener:
     def trace(self, path: Path) -> Followed:
         """Open a TMIO trace, which need not exist yet."""
         followed_id = trace_id(path)
-        state = self._claimed(followed_id)
+        state = self._claim_state(followed_id)
         feed = TmioFeed(path, self._position(state))
         identity = Identity(followed_id, "trace", None, _as_text(feed.name), None, "client", is_shared_traffic=False)
         return self._ready(Followed(identity, feed, self.params, self.spacing_s, self.direction), state)
@@ -95,7 +95,7 @@ class Opener:
             ),
         )
 
-    def asked(self, store: Store, settings: Settings, asked: AskedPolls) -> list[Followed]:
+    def open_polls(self, store: Store, settings: Settings, asked: AskedPolls) -> list[Followed]:
         """Open the selected polls, as one input per file system that the job may use."""
         from iosig.streams.following.jobs import find_jobs
 
@@ -108,13 +108,13 @@ class Opener:
 
     def polls(self, followed_id: str, opened: Callable[[Position], PollFeed]) -> Followed:
         """Open a feed of polls; `opened` creates it from a position."""
-        state = self._claimed(followed_id)
+        state = self._claim_state(followed_id)
         feed = opened(self._position(state))
         # Server polls mix the phases of several jobs, so changes are detected in the predicted periods.
         params = replace(self.params, observed="predictions")
         return self._ready(Followed(feed.identity, feed, params, self.spacing_s, self.direction), state)
 
-    def _claimed(self, followed_id: str) -> State | None:
+    def _claim_state(self, followed_id: str) -> State | None:
         if self.journal is None:
             return None
         self.journal.follow(followed_id)

@@ -168,7 +168,7 @@ def find_jobs(
     landings = Landings(store).look()
     log = JobLog(store, settings, job_id)
     log.add(landings)
-    row = _chosen(log.runs(cluster), job_id, cluster)
+    row = _choose_run(log.runs(cluster), job_id, cluster)
     places = [filesystem] if filesystem else _filesystems(store, settings, landings, row)
     if not places:
         raise UsageError(f"Nothing tells which file system the job {job_id} uses. Name it with --filesystem.")
@@ -182,7 +182,7 @@ def _end_of(row: dict[str, Any]) -> datetime | None:
     return ended if ended is not None and ended >= row["started_at"] else None
 
 
-def _chosen(runs: pl.DataFrame, job_id: str, cluster: str | None) -> dict[str, Any]:
+def _choose_run(runs: pl.DataFrame, job_id: str, cluster: str | None) -> dict[str, Any]:
     where = f" of the cluster {cluster}" if cluster else ""
     if runs.is_empty():
         raise UsageError(f"No landed job log tells of a job {job_id}{where}. Land one: `iosig land LOG`.")
@@ -191,11 +191,11 @@ def _chosen(runs: pl.DataFrame, job_id: str, cluster: str | None) -> dict[str, A
         raise UsageError(f"The job {job_id}{where} has not started, by the landed job logs.")
     latest = started.unique("cluster", keep="first", maintain_order=True).to_dicts()
     running = [row for row in latest if _end_of(row) is None and row["state"] not in FINAL_STATES]
-    among = running or [row for row in latest if row["started_at"] == latest[0]["started_at"]]
-    if len(among) > 1:
-        told = "; ".join(f"{row['cluster']}: since {row['started_at']:%F %T}Z" for row in among[:_SHOWN_RUNS])
-        raise UsageError(f"Several jobs {job_id} are meant alike ({told}). Name one with --cluster.")
-    return among[0]
+    candidates = running or [row for row in latest if row["started_at"] == latest[0]["started_at"]]
+    if len(candidates) > 1:
+        listing = "; ".join(f"{row['cluster']}: since {row['started_at']:%F %T}Z" for row in candidates[:_SHOWN_RUNS])
+        raise UsageError(f"Several jobs {job_id} are meant alike ({listing}). Name one with --cluster.")
+    return candidates[0]
 
 
 def _filesystems(store: Store, settings: Settings, landings: Sequence[Landing], row: dict[str, Any]) -> list[str]:

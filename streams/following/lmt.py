@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from iosig.settings.model import Settings
 from iosig.streams.following.jobs import WatchedJob
 from iosig.streams.following.merged_polls import FeedParams
-from iosig.streams.following.polls import PollFeed, merged_from, micros
+from iosig.streams.following.polls import PollFeed, micros, restore_polls
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.external.deadlines import Timeouts
 from iosig.warehouse.following.flushes import Flush
@@ -61,7 +61,7 @@ class LmtFeed(PollFeed):
 
         params = params or FeedParams()
         settings = settings or Settings.model_construct()
-        merged, held = merged_from(since, settings, params, position)
+        merged, held = restore_polls(since, settings, params, position)
         cluster, subject_id = (job.job.cluster, job.job.job_id) if job else (None, _subject_of(since))
         super().__init__(followed_id_of(filesystem, since, job), cluster, subject_id, filesystem, merged, params, clock)
         self.is_over = bool(held and held["is_over"])
@@ -88,7 +88,7 @@ class LmtFeed(PollFeed):
         if self._job is not None and (ended_at := self._job.look().ended_at) is not None:
             self._merged.end(micros(ended_at))
         self._has_more = False
-        new = self._asked()
+        new = self._query_database()
         if new is None or self._cursor is None:
             return
         self._has_more = new.is_behind or new.is_replaced
@@ -99,12 +99,12 @@ class LmtFeed(PollFeed):
             return
         for line, reason in new.refused:
             self._merged.note(line, reason)
-        yield from self._pushed(new.rows)
+        yield from self._push_rows(new.rows)
         # From here on the position marks these polls as read; before, a restart reads them again.
         self._cursor = new.cursor
         yield from self._ready()
 
-    def _asked(self) -> NewPolls | None:
+    def _query_database(self) -> NewPolls | None:
         """Query the database; None where it is unavailable."""
         from iosig.warehouse.sources.polls import lmt_following
 

@@ -160,12 +160,14 @@ class MergedPolls:
         is_again: the polls were processed before a restart, so their faults have already been reported.
         """
         inside = rows.filter(pl.col("polled_us") > self.started_us, pl.col("interval_us") > 0)
-        sound = self._numbered(self._plausible(self._before_end(self._weighed(inside)), is_again), is_again)
+        sound = self._number_controllers(
+            self._plausible(self._before_end(self._convert_rates(inside)), is_again), is_again
+        )
         late = _first_of_each(sound.filter(pl.col("polled_us") <= self.closed_us, ~pl.col("is_gap")))
         yield from self._late(late, is_again)
         self._waiting = _first_of_each(pl.concat([self._waiting, sound.filter(pl.col("polled_us") > self.closed_us)]))
 
-    def _weighed(self, rows: pl.DataFrame) -> pl.DataFrame:
+    def _convert_rates(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Convert rates to whole bytes, as nightly runs do, and flag gaps and implausible values."""
         interval_s = pl.col("interval_us") / 1e6
         return rows.select(
@@ -195,7 +197,7 @@ class MergedPolls:
             self.note(0, f"{count} polls have rates above what a controller can do: they are in no sum.")
         return found.drop("is_implausible")
 
-    def _numbered(self, rows: pl.DataFrame, is_again: bool) -> pl.DataFrame:
+    def _number_controllers(self, rows: pl.DataFrame, is_again: bool) -> pl.DataFrame:
         """Replace controller names by stable numbers."""
         for name in rows["controller"].unique().sort():
             if name not in self._controllers and len(self._controllers) < MOST_CONTROLLERS:
@@ -240,7 +242,7 @@ class MergedPolls:
 
     def ready(self, *, is_final: bool = False) -> Iterator[Flush]:
         """Yield the flushes of complete poll times, or of all queued polls if no more will arrive."""
-        polls = _Ordered.of(self._released(is_final), self.started_us, self.ended_us)
+        polls = _Ordered.of(self._take_complete_polls(is_final), self.started_us, self.ended_us)
         cells = list(self._cells(polls.polled_us))
         for at, (low, high) in enumerate(cells):
             reported = _masks(polls.polled_us[low:high], polls.controller[low:high])[1]
@@ -248,7 +250,7 @@ class MergedPolls:
             if is_last and not (is_final or self._has_passed_end or self._is_whole(polls, high, reported[-1])):
                 break
             events = self._advance(polls, low, high, reported)
-            refused, told = self._said()
+            refused, told = self._pop_events()
             yield replace(self._flush(polls, low, high), events=(*told, *events), refused=refused)
         self._waiting = self._waiting.filter(pl.col("polled_us") > self.closed_us)
 
@@ -273,7 +275,7 @@ class MergedPolls:
         self._told_us = max(self._told_us, ends[-1])
         return ("gap",) if has_gap else ()
 
-    def _released(self, is_final: bool) -> pl.DataFrame:
+    def _take_complete_polls(self, is_final: bool) -> pl.DataFrame:
         """Return the queued polls, except those ahead of most controllers by more than the horizon."""
         if is_final or self._waiting.is_empty():
             return self._waiting
@@ -345,7 +347,7 @@ class MergedPolls:
         until_s = (until_us - self.started_us) / 1e6
         return Flush(moves, until_s, self.plain(), self._seconds(_union(polls, low, high)))
 
-    def _said(self) -> tuple[tuple[tuple[int, str], ...], tuple[str, ...]]:
+    def _pop_events(self) -> tuple[tuple[tuple[int, str], ...], tuple[str, ...]]:
         """Return the queued events once, and clear the queue."""
         refused, events = tuple(self._notes), (*self._events, *(["refused"] if self._notes else []))
         self._notes, self._events = [], []
@@ -353,7 +355,7 @@ class MergedPolls:
 
     def final(self, until_us: int) -> Flush:
         """Return the flush that reports the end of the run."""
-        refused, told = self._said()
+        refused, told = self._pop_events()
         until_s = (until_us - self.started_us) / 1e6
         return Flush({}, until_s, self.plain(), np.empty((0, 2)), (*told, "end"), refused)
 

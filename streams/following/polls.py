@@ -109,18 +109,18 @@ class PollFeed:
         self.is_over = True
         yield self._final(is_over=True)
 
-    def _pushed(self, rows: pl.DataFrame, *, is_again: bool = False) -> Iterator[Flush]:
-        return map(self._placed, self._merged.push(rows, is_again=is_again))
+    def _push_rows(self, rows: pl.DataFrame, *, is_again: bool = False) -> Iterator[Flush]:
+        return map(self._add_position, self._merged.push(rows, is_again=is_again))
 
     def _ready(self, *, is_final: bool = False) -> Iterator[Flush]:
-        return map(self._placed, self._merged.ready(is_final=is_final))
+        return map(self._add_position, self._merged.ready(is_final=is_final))
 
     def _final(self, *, is_over: bool) -> Flush:
         merged = self._merged
         until_us = max(merged.closed_us, merged.started_us) if merged.ended_us is None else merged.ended_us
-        return self._placed(merged.final(until_us), is_over=is_over)
+        return self._add_position(merged.final(until_us), is_over=is_over)
 
-    def _placed(self, flush: Flush, *, is_over: bool = False) -> Flush:
+    def _add_position(self, flush: Flush, *, is_over: bool = False) -> Flush:
         position = {
             "started_us": self._merged.started_us,
             "polls": flush.position,
@@ -136,7 +136,7 @@ class PollFeed:
         raise AssertionError("each kind of feed has its own")
 
 
-def merged_from(
+def restore_polls(
     started_at: datetime, settings: Settings, params: FeedParams, position: Mapping[str, Any] | None
 ) -> tuple[MergedPolls, Mapping[str, Any] | None]:
     """Restore merged polls and their position; after a change of run, start empty with the event `replaced`."""
@@ -172,7 +172,7 @@ class LandedPollFeed(PollFeed):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         params = params or FeedParams()
-        merged, held = merged_from(job.started_at, settings, params, position)
+        merged, held = restore_polls(job.started_at, settings, params, position)
         super().__init__(job.followed_id, job.cluster, job.job_id, job.filesystem, merged, params, clock)
         self.is_over = bool(held and held["is_over"])
         told: Mapping[str, Any] = held["source"] if held else {"read": [], "open": {}}
@@ -226,7 +226,7 @@ class LandedPollFeed(PollFeed):
                 found.append(rows)
         self._opened = {}
         if found:
-            yield from self._pushed(pl.concat(found), is_again=True)
+            yield from self._push_rows(pl.concat(found), is_again=True)
             yield from self._ready()
 
     def _day(self, day: str) -> Iterator[Flush]:
@@ -236,7 +236,7 @@ class LandedPollFeed(PollFeed):
             key=lambda lot: (lot.landing.sequence, lot.landing.landing_id),
         )
         found = [(lot, self._rows(lot.files[day], self._merged.started_us)) for lot in lots]
-        yield from self._pushed(pl.concat(rows for _, rows in found))
+        yield from self._push_rows(pl.concat(rows for _, rows in found))
         # From here on the position marks these polls as read; before, a restart reads them again.
         for lot, rows in found:
             del lot.files[day]

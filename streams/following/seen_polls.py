@@ -81,7 +81,7 @@ class SeenPolls:
         low, high = max(place - 1, 0), min(place + 1, len(self._kept))
         joined: list[_Progression] = []
         for each in [*self._kept[low:place], *pieces, *self._kept[place:high]]:
-            one = _joined(joined[-1], each) if joined else None
+            one = _merge_progressions(joined[-1], each) if joined else None
             if one:
                 joined[-1] = one
             else:
@@ -98,7 +98,7 @@ def _progression(first: int, step: int, count: int, mask: int) -> _Progression:
     return first, step if count > 1 else 0, count, mask
 
 
-def _joined(left: _Progression, right: _Progression) -> _Progression | None:
+def _merge_progressions(left: _Progression, right: _Progression) -> _Progression | None:
     """Merge two adjacent progressions, if their controllers and steps match."""
     gap = right[0] - _last(left)
     if left[3] != right[3] or not (left[2] == 1 or left[1] == gap) or not (right[2] == 1 or right[1] == gap):

@@ -48,7 +48,7 @@ def forecast_persistence(state: SiteState) -> Rates:
 
 
 def _after(past: TrafficHistory) -> Reals:
-    return past.unknown_after()
+    return past.compute_unknown_rates()
 
 
 #: description and implementation of each way

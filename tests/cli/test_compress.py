@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iosig.traces.extrapolation.compressing import call_total, comparable, compressed
+from iosig.traces.extrapolation.compressing import call_total, comparable, compress_trace
 from iosig.transforms.traces.expansion import rank_calls
 from iosig.transforms.traces.frames import from_frame
 from iosig.transforms.traces.trace import Call, CompressedTrace
@@ -75,7 +75,7 @@ def test_compressed_file_holds_all_calls_of_the_trace(cli: Cli, tmp_path: Path) 
     assert "4/4" in err or "raw" in err
     assert not (tmp_path / "w").exists()
     found = read(into)
-    assert found == compressed(trace)
+    assert found == compress_trace(trace)
     for rank in range(4):
         calls = program(rank, 3 + rank)
         expected = [(naive.FUNCTIONS[call.function], call.level, " ".join(call.arguments)) for call in calls]
@@ -158,7 +158,7 @@ def test_arguments_with_nul_characters_are_refused(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "0.txt").write_bytes(b"0.1000000 0.2000000 write 0 0 ( f\0g %p 8 )\n")
     with pytest.raises(InputRefused, match="t cannot be compressed: Arguments contain a NUL character"):
-        compressed(tmp_path / "t")
+        compress_trace(tmp_path / "t")
 
 
 # ---- selection and normalization of calls
@@ -166,15 +166,15 @@ def test_arguments_with_nul_characters_are_refused(tmp_path: Path) -> None:
 
 def test_progress_is_reported_per_rank(tmp_path: Path) -> None:
     told = Told()
-    compressed(trace_of(tmp_path / "raw", program(0), program(1)), told)
+    compress_trace(trace_of(tmp_path / "raw", program(0), program(1)), told)
     assert told.names == [f"{tmp_path.name}/raw"]
     assert told.counts == [(1, 2), (2, 2)]
 
 
 def test_calls_of_each_rank_can_be_filtered(tmp_path: Path) -> None:
     trace = trace_of(tmp_path / "raw", program(0), program(1))
-    assert "write" in functions(compressed(trace), 1)
-    assert "write" not in functions(compressed(trace, of_rank=select_outer_calls), 1)
+    assert "write" in functions(compress_trace(trace), 1)
+    assert "write" not in functions(compress_trace(trace, of_rank=select_outer_calls), 1)
 
 
 @pytest.mark.parametrize("trace", [table_one(8), table_one_posix(6, iterations=5), CompressedTrace(3, ())])

@@ -14,11 +14,11 @@ from iosig.traces.replay.execution import Done, Executor, run
 from iosig.traces.replay.files import Uses, uses
 from iosig.traces.replay.gates import Board, Gates
 from iosig.traces.replay.libc import Calls, content
-from iosig.traces.replay.ordering import Order, ordered, visits
+from iosig.traces.replay.ordering import Order, choose_order, visits
 from iosig.traces.replay.planning import prepare
 from iosig.traces.replay.processes import leads
 from iosig.traces.replay.sandbox import Sandbox
-from iosig.traces.replay.scripts import Way, Written, written
+from iosig.traces.replay.scripts import Way, Written, compile_script
 from iosig.traces.replay.turns import advance
 
 MODULES = {"POSIX": 0, "MPIIO": 1, "MPI": 2, "HDF5": 3, "FTRACE": 4}
@@ -59,7 +59,8 @@ def calls_of(lines: Sequence[Line], levels: Mapping[int, int] | None = None) -> 
 
 def scripts_of(programs: Sequence[Sequence[Line]], way: Way = "posix", spent_s: float = 0.0) -> list[Written]:
     return [
-        written(rank, calls_of(lines), np.full((len(lines), 3), spent_s), way) for rank, lines in enumerate(programs)
+        compile_script(rank, calls_of(lines), np.full((len(lines), 3), spent_s), way)
+        for rank, lines in enumerate(programs)
     ]
 
 
@@ -76,11 +77,11 @@ def executed(
 ) -> tuple[list[Done], Order, Uses]:
     """Replay programs in this process, rank by rank, below an existing folder; timed if any time is spent."""
     made = scripts_of(programs, spent_s=spent_s)
-    order = ordered(visits(one.script for one in made), len(programs))
+    order = choose_order(visits(one.script for one in made), len(programs))
     used = used_by(made)
     prepare(used, folder, lambda _: None)
     names = tuple(order.members)
-    board = Board(folder.parent / f"{folder.name}.board", 1, len(names)).make().opened()
+    board = Board(folder.parent / f"{folder.name}.board", 1, len(names)).make().open()
     members = [order.members[name] for name in names]
     gates = Gates(board, multiprocessing.Lock(), [multiprocessing.Semaphore(0)], 0, members, [(0,)] * len(names))
     sandbox, memory, done, steps = Sandbox(folder), content(1 << 20), [], []

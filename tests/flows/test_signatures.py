@@ -168,7 +168,7 @@ def test_missing_bursts_in_plots_match_the_release(nights: Nights) -> None:
     assert {row["method"] for row in rows} == {"elastic", "iosi"}
     for row in rows:
         *asked, count = row.values()
-        assert len(build_view(nights.store, nights.second, Query(*asked)).missed) == count, asked
+        assert len(build_view(nights.store, nights.second, Query(*asked)).missing_bursts) == count, asked
 
 
 def test_signature_equals_the_isolated_application(nights: Nights) -> None:

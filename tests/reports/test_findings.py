@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iosig.reports.findings import HeatView, draw, filled, finding_of, levels, number_text
+from iosig.reports.findings import HeatView, draw, fill_template, finding_of, levels, number_text
 from iosig.reports.inline_svg import svg_of
 from iosig.reports.style import DARK, SHADES
 from iosig.transforms.findings.rank_times import RankTimes
@@ -27,7 +27,7 @@ def test_numbers_are_formatted_with_units() -> None:
         {"name": "c", "value": 2.5e9, "unit": "B"},
         {"name": "d", "value": 90.0, "unit": "s"},
     ]
-    assert filled("{a} ({b}) of {c} in {d}.", evidence) == "1,234 (50%) of 2.5 GB in 90 s."
+    assert fill_template("{a} ({b}) of {c} in {d}.", evidence) == "1,234 (50%) of 2.5 GB in 90 s."
     assert [number_text(*told) for told in ((3.1, "times"), (None, "B"), (322.4, "operations/s"), (7.0, "rank"))] == [
         "3.1 times", "an unknown number", "322 a second", "7",
     ]  # fmt: skip

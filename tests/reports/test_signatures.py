@@ -108,7 +108,7 @@ def test_missing_bursts_are_red_in_every_row() -> None:
     rates[200:250] = 0.0
     lacking = replace(whole, bytes_per_s=rates, bursts=whole.bursts.select(np.arange(5) != 2))
     view = seen(lacking, runs=6, out=1, rates=whole.bytes_per_s[::2])
-    assert len(view.missed) == 1
+    assert len(view.missing_bursts) == 1
     figure = composed(view)
     assert headings(figure)[0].endswith("1 burst of the samples is not in it")
     assert reddened(figure.axes[0]) == pytest.approx([225.0] * 5, abs=15.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iosig.reports.slowdowns import NOBODY_KNOWN, most_there, slowed_text
+from iosig.reports.slowdowns import NOBODY_KNOWN, format_slowed_bursts, most_there
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from iosig.reports.slowdowns import NOBODY_KNOWN, most_there, slowed_text
     ],
 )
 def test_slowed_bursts_are_counted_among_found_bursts(outcomes: list[str], said: str) -> None:
-    assert slowed_text(outcomes).startswith(said)
+    assert format_slowed_bursts(outcomes).startswith(said)
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_changing_file_waits_until_it_has_settled(inbox: Inbox, clock: Clock) ->
     assert names(inbox) == []
     clock.pass_by(61)
     assert names(inbox) == ["jobs"]
-    assert inbox.given_back(path)
+    assert inbox.mark_processed(path)
     assert names(inbox) == []
     write(path, clock, "anew\n")
     clock.pass_by(61)

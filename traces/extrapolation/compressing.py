@@ -29,12 +29,12 @@ def keep_apart(into: Path, traces: Iterable[Path]) -> None:
         raise UsageError(f"{into} is a trace, or in one: nothing in it is touched.")
 
 
-def _untold(name: str) -> AbstractContextManager[Callable[[int, int], None]]:
+def _ignore_progress(name: str) -> AbstractContextManager[Callable[[int, int], None]]:
     return nullcontext(lambda done, count: None)
 
 
-def compressed(
-    path: Path, progress: Progress = _untold, of_rank: Callable[[SignedRank], SignedRank] = lambda rank: rank
+def compress_trace(
+    path: Path, progress: Progress = _ignore_progress, of_rank: Callable[[SignedRank], SignedRank] = lambda rank: rank
 ) -> CompressedTrace:
     """Compress the calls of a Recorder trace: all calls of each rank, or those that `of_rank` keeps.
 
@@ -42,7 +42,7 @@ def compressed(
     """
     with signatures.open_signed_run(path) as run:
         try:
-            return compress(run.process_count, map(of_rank, _decoded(run, path, progress)))
+            return compress(run.process_count, map(of_rank, _decode_ranks(run, path, progress)))
         except ValueError as error:
             raise InputRefused(f"{path.name} cannot be compressed: {error}.", _REMEDY) from error
 
@@ -62,7 +62,7 @@ def comparable(paths: Sequence[Path], *, has_nested: bool, progress: Progress) -
     traces = []
     for path in paths:
         with signatures.open_signed_run(path) as run:
-            ranks = _decoded(run, path, progress)
+            ranks = _decode_ranks(run, path, progress)
             traces.append((run.process_count, [_comparable(rank, has_nested) for rank in ranks]))
     try:
         return compress_together(traces)
@@ -75,9 +75,9 @@ def _comparable(rank: SignedRank, has_nested: bool) -> SignedRank:
     return replace(kept, signatures=mask_addresses(kept.signatures))
 
 
-def _decoded(run: Run[SignedRank], path: Path, progress: Progress) -> Iterator[SignedRank]:
+def _decode_ranks(run: Run[SignedRank], path: Path, progress: Progress) -> Iterator[SignedRank]:
     # Archives of several runs have the same name, and differ by their folders.
-    with progress("/".join(path.parts[-2:])) as told:
+    with progress("/".join(path.parts[-2:])) as report:
         for done, rank in enumerate(run.ranks, start=1):
             yield run.decode(rank)
-            told(done, len(run.ranks))
+            report(done, len(run.ranks))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from iosig.traces.extrapolation.compressing import Progress, comparable
-from iosig.traces.extrapolation.records import Record, counted, given_trace, record
+from iosig.traces.extrapolation.records import Record, make_given_trace, make_totals, record
 from iosig.traces.extrapolation.view import recorder_forms
 from iosig.transforms.extrapolation.count_models import CountFamily
 from iosig.transforms.extrapolation.evaluation import MAX_RANKS
@@ -32,7 +32,7 @@ class Asked:
     models: Path | None = None
 
 
-def extrapolated(asked: Asked, progress: Progress) -> tuple[Extrapolated, Record]:
+def extrapolate_traces(asked: Asked, progress: Progress) -> tuple[Extrapolated, Record]:
     """Extrapolate traces to a rank count; return the trace or the reasons for its absence, and the record.
 
     Raises InputRefused if a trace cannot be read completely.
@@ -41,11 +41,13 @@ def extrapolated(asked: Asked, progress: Progress) -> tuple[Extrapolated, Record
         raise UsageError(f"--ranks: {asked.process_count:,} are more than can be extrapolated to, {MAX_RANKS:,}.")
     params = ExtrapolationParams(families=families(asked.models))
     traces = comparable(asked.paths, has_nested=asked.has_nested, progress=progress)
-    with _told_of(asked.models):
-        found = extrapolate_to(fit_trace(traces, params), asked.process_count)
-    known = [given_trace(path, trace.process_count) for path, trace in zip(asked.paths, traces, strict=True)]
-    counts = counted(compute_totals(found.trace, recorder_forms())) if found.trace else None
-    return found, record(found, known, has_nested_calls=asked.has_nested, totals=counts)
+    with _refuse_model_errors(asked.models):
+        extrapolation = extrapolate_to(fit_trace(traces, params), asked.process_count)
+    given_traces = [
+        make_given_trace(path, trace.process_count) for path, trace in zip(asked.paths, traces, strict=True)
+    ]
+    totals = make_totals(compute_totals(extrapolation.trace, recorder_forms())) if extrapolation.trace else None
+    return extrapolation, record(extrapolation, given_traces, has_nested_calls=asked.has_nested, totals=totals)
 
 
 def families(path: Path | None) -> Families:
@@ -88,7 +90,7 @@ def _members(path: Path, module: object, name: str) -> tuple[Any, ...]:
 
 
 @contextmanager
-def _told_of(models: Path | None) -> Iterator[None]:
+def _refuse_model_errors(models: Path | None) -> Iterator[None]:
     """Convert exceptions of a user's own models into refusals; exceptions of iosig itself propagate unchanged."""
     try:
         yield

@@ -42,10 +42,20 @@ _NOT_LISTED = "Not listed: the record would be too long."
 
 _T = TypeVar("_T", bound=FieldModel | RefusedField)
 
-__all__ = ["GivenTrace", "Record", "Totals", "counted", "given_trace", "land", "land_if_there", "metadata", "record"]
+__all__ = [
+    "GivenTrace",
+    "Record",
+    "Totals",
+    "land",
+    "land_if_there",
+    "make_given_trace",
+    "make_totals",
+    "metadata",
+    "record",
+]
 
 
-def given_trace(path: Path, process_count: int) -> GivenTrace:
+def make_given_trace(path: Path, process_count: int) -> GivenTrace:
     """Return a trace's entry in a record, with the same name and hash as in its landing."""
     source = get_source("recorder")
     owned = find_folder_source(path, source) if path.is_dir() else None
@@ -77,14 +87,14 @@ def record(
         has_nested_calls=has_nested_calls,
         process_count=extrapolated.process_count,
         outcome=extrapolated.outcome,
-        models=_listed(models, lambda rest: FieldModel(rest, _NOT_LISTED)),
-        refused_fields=_listed(refused, lambda rest: RefusedField(extrapolated.outcome, rest, _NOT_LISTED)),
+        models=_limit_list(models, lambda rest: FieldModel(rest, _NOT_LISTED)),
+        refused_fields=_limit_list(refused, lambda rest: RefusedField(extrapolated.outcome, rest, _NOT_LISTED)),
         totals=replace(totals or Totals(), class_count=class_count),
     )
     return require_consistent(made)
 
 
-def counted(found: trace_totals.Totals) -> Totals:
+def make_totals(found: trace_totals.Totals) -> Totals:
     """Return a trace's totals for its record: bytes of outer calls, counted once; None if any part is unknown.
 
     The classes are counted by `record`.
@@ -110,7 +120,7 @@ def _plain(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _listed(members: Sequence[_T], unlisted: Callable[[str], _T]) -> tuple[_T, ...]:
+def _limit_list(members: Sequence[_T], unlisted: Callable[[str], _T]) -> tuple[_T, ...]:
     """Return the first members of a record's list, and, if some are omitted, an entry with their number."""
     ends = list(accumulate(len(format_json(asdict(member)).encode()) + 1 for member in members))
     if not ends or ends[-1] <= _MOST_LISTED_BYTES:

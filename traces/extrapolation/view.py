@@ -36,12 +36,12 @@ def read(path: Path) -> CompressedTrace:
         reading = pool.submit(compressed_traces.read, path)
         from iosig.transforms.traces.frames import from_frame
     rows, metadata = reading.result()
-    with used():
+    with refuse_unusable():
         return from_frame(rows, int(metadata["process_count"]))
 
 
 @contextmanager
-def used() -> Iterator[None]:
+def refuse_unusable() -> Iterator[None]:
     """Convert errors of a compressed trace into InputRefused."""
     try:
         yield
@@ -74,7 +74,7 @@ def batches(path: Path) -> Iterator[Batch]:
     from iosig.warehouse.sources.rows import traced
 
     trace = read(path)
-    with used():
+    with refuse_unusable():
         found = compute_timeline(trace, recorder_forms())
     modules = found.intervals["module"].unique().sort()
     run = {"tracer": "recorder", "process_count": trace.process_count, "duration_s": found.duration_s}

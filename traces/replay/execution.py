@@ -82,7 +82,7 @@ class Executor:
         self.handlers: dict[int, Handler] = {int(verb): handler for verb, handler in self._table().items()}
 
     def _table(self) -> dict[Verb, Handler]:
-        return {**self._posix(), **self._buffered(), **self._mpi()}
+        return {**self._posix(), **self._map_stdio_verbs(), **self._mpi()}
 
     # ---- descriptors
 
@@ -91,7 +91,7 @@ class Executor:
         return {
             Verb.OPEN: lambda f, o, s, n, g: self._descriptors[f].append(calls.open(named[f], place[f], g, n)),
             Verb.CREAT: lambda f, o, s, n, g: self._descriptors[f].append(calls.open(named[f], place[f], 0o1101, n)),
-            Verb.CLOSE: lambda f, o, s, n, g: calls.close(named[f], _opened(self._descriptors, f).pop()),
+            Verb.CLOSE: lambda f, o, s, n, g: calls.close(named[f], _get_open_file(self._descriptors, f).pop()),
             Verb.READ: lambda f, o, s, n, g: calls.read(named[f], at(f), s),
             Verb.WRITE: lambda f, o, s, n, g: calls.write(named[f], at(f), s),
             Verb.PREAD: lambda f, o, s, n, g: calls.pread(named[f], at(f), s, n),
@@ -128,12 +128,12 @@ class Executor:
 
     # ---- buffered files
 
-    def _buffered(self) -> dict[Verb, Handler]:
+    def _map_stdio_verbs(self) -> dict[Verb, Handler]:
         calls, named, place, at = self.calls, self._named, self.script.places, self._stream
         return {
             Verb.FOPEN: lambda f, o, s, n, g: self._streams[f].append(calls.fopen(named[f], place[f], named[o])),
             Verb.FDOPEN: lambda f, o, s, n, g: self._fdopen(f, named[o]),
-            Verb.FCLOSE: lambda f, o, s, n, g: calls.fclose(named[f], _opened(self._streams, f).pop()),
+            Verb.FCLOSE: lambda f, o, s, n, g: calls.fclose(named[f], _get_open_file(self._streams, f).pop()),
             Verb.FREAD: lambda f, o, s, n, g: calls.fread(named[f], at(f), s, g),
             Verb.FWRITE: lambda f, o, s, n, g: calls.fwrite(named[f], at(f), s, g),
             Verb.FPRINTF: lambda f, o, s, n, g: calls.fprintf(named[f], at(f), s),
@@ -143,10 +143,10 @@ class Executor:
         }
 
     def _stream(self, file: int) -> Stream:
-        return _opened(self._streams, file)[-1]
+        return _get_open_file(self._streams, file)[-1]
 
     def _fdopen(self, file: int, mode: str) -> None:
-        descriptor = _opened(self._descriptors, file).pop()
+        descriptor = _get_open_file(self._descriptors, file).pop()
         self._streams[file].append(self.calls.fdopen(self._named[file], descriptor, mode))
 
     # ---- MPI-IO as POSIX calls
@@ -168,7 +168,7 @@ class Executor:
         }
 
     def _handle(self, file: int) -> _Handle:
-        return _opened(self._handles, file)
+        return _get_open_file(self._handles, file)
 
     def _mpi_on(self, call: Callable[..., object], file: int, *given: int) -> None:
         handle = self._handle(file)
@@ -241,7 +241,7 @@ class Executor:
         self._handles.clear()
 
 
-def _opened(held: Mapping[int, _T], file: int) -> _T:
+def _get_open_file(held: Mapping[int, _T], file: int) -> _T:
     """Return the open file of a name; raise OSError as for a bad descriptor if there is none."""
     if not held.get(file):
         raise OSError(errno.EBADF, "not open")

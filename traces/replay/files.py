@@ -50,7 +50,7 @@ class FileUse:
     is_exclusive: bool = False
     is_emptied: bool = False
 
-    def joined(self, other: FileUse) -> FileUse:
+    def merge(self, other: FileUse) -> FileUse:
         """Merge the accesses of two sets of ranks."""
         return FileUse(
             self.read_bytes + other.read_bytes,
@@ -100,7 +100,7 @@ class Uses:
 
     def join(self, place: Place, use: FileUse) -> None:
         """Merge accesses to one file into these."""
-        self.files[place] = self.files[place].joined(use) if place in self.files else use
+        self.files[place] = self.files[place].merge(use) if place in self.files else use
 
     def add(self, other: Uses) -> None:
         """Merge the accesses of other ranks."""
@@ -109,7 +109,7 @@ class Uses:
         self.made_folders |= other.made_folders
         self.named |= other.named
 
-    def unordered(self) -> None:
+    def drop_order(self) -> None:
         """Drop the order among ranks, if no barriers define it."""
         phases = ("needed_phase", "used_phase", "made_phase", "written_phase")
         for place, use in self.files.items():
@@ -131,7 +131,7 @@ def uses(written: Written) -> Uses:
     phases = np.searchsorted(written.sync_places, done["place"].to_numpy().astype(np.int64), side="right")
     calls = _with_paths(done).with_columns(phase=pl.Series(phases, dtype=pl.Int64))
     _add_events(found, calls, script.places)
-    for place, use in _moved(written):
+    for place, use in _compute_uses(written):
         found.join(place, use)
     return found
 
@@ -201,7 +201,7 @@ def _opens_with(flags: int) -> pl.Expr:
     return found.fill_null(0) & flags == flags
 
 
-def _moved(written: Written) -> list[tuple[Place, FileUse]]:
+def _compute_uses(written: Written) -> list[tuple[Place, FileUse]]:
     """Return the bytes that a rank reads and writes per file, and the bytes that it read without a prior write."""
     done = written.done
     # Requests carry times; the call's place replaces them.

@@ -33,7 +33,7 @@ class Board:
             file.truncate(8 * (1 + 2 * self.process_count + self.communicator_count))
         return self
 
-    def opened(self) -> OpenBoard:
+    def open(self) -> OpenBoard:
         """Map the counters' file into memory."""
         return OpenBoard(self)
 

@@ -277,7 +277,7 @@ class NotedCalls:
     def __getattr__(self, method: str) -> Any:
         called = getattr(self._calls, method)
 
-        def noted(name: str, *given: Any) -> Any:
+        def record_call(name: str, *given: Any) -> Any:
             began = time.monotonic()
             try:
                 return called(name, *given)
@@ -287,5 +287,5 @@ class NotedCalls:
                 text = _text(method, function, name, given)
                 self._lines.write(f"{began - self.start_s:.7f} {ceased - self.start_s:.7f} {function} 0 0 ( {text} )\n")
 
-        self.__dict__[method] = noted
-        return noted
+        self.__dict__[method] = record_call
+        return record_call

@@ -76,9 +76,9 @@ class MpiExecutor(Executor):
         return self._files[file]
 
     def _call(self, file: int, method: str, *given: int) -> None:
-        self._checked(getattr(self._file(file), method), *given)
+        self._call_mpi(getattr(self._file(file), method), *given)
 
-    def _checked(self, call: Any, *given: Any) -> Any:
+    def _call_mpi(self, call: Any, *given: Any) -> Any:
         """Call MPI, and convert its errors to OSError."""
         try:
             return call(*given)
@@ -91,7 +91,7 @@ class MpiExecutor(Executor):
         name, place = self._named[path], self.script.places[path]
         at = self._world if communicator == ABSENT else self._communicators[communicator]
         self._refuse_links(name, place)
-        opened = self._checked(self._mpi4py.File.Open, at, str(self._folder.joinpath(*place)), mode)
+        opened = self._call_mpi(self._mpi4py.File.Open, at, str(self._folder.joinpath(*place)), mode)
         if file in self._files:
             self._close_file(file)
         self._files[file] = opened
@@ -104,7 +104,7 @@ class MpiExecutor(Executor):
         self.calls.close(name, descriptor)
 
     def _close_file(self, file: int) -> None:
-        self._checked(self._file(file).Close)
+        self._call_mpi(self._file(file).Close)
         del self._files[file]
 
     def _set_view(self, file: int, types: int, start: int) -> None:
@@ -113,7 +113,7 @@ class MpiExecutor(Executor):
         if file_type != element or not isinstance(known, self._mpi4py.Datatype):
             self.calls.notes["view of a derived datatype, whose layout is not in the trace: bytes lie in a row"] += 1
             known = self._mpi4py.BYTE
-        self._checked(self._file(file).Set_view, start, known, known)
+        self._call_mpi(self._file(file).Set_view, start, known, known)
 
     def _move(self, file: int, other: int, size: int, offset: int, flags: int) -> int:
         """Read or write by the traced MPI-IO call; a non-blocking call is completed immediately."""
@@ -122,13 +122,13 @@ class MpiExecutor(Executor):
         at = [offset] if "_at" in name else []
         buffer = [self._room(size), size, self._mpi4py.BYTE]
         if name.startswith("I"):
-            self._checked(self._checked(getattr(opened, name), *at, buffer).Wait, status)
+            self._call_mpi(self._call_mpi(getattr(opened, name), *at, buffer).Wait, status)
         elif name.endswith("_begin"):
-            self._checked(getattr(opened, name), *at, buffer)
+            self._call_mpi(getattr(opened, name), *at, buffer)
             after = [buffer, status]
-            self._checked(getattr(opened, name.removesuffix("_begin") + "_end"), *after)
+            self._call_mpi(getattr(opened, name.removesuffix("_begin") + "_end"), *after)
         else:
-            self._checked(getattr(opened, name), *at, buffer, status)
+            self._call_mpi(getattr(opened, name), *at, buffer, status)
         return int(status.Get_count(self._mpi4py.BYTE))
 
     def _room(self, size: int) -> Any:
@@ -204,7 +204,7 @@ def main(path: Path) -> None:
     job: MpiJob = pickle.loads(path.read_bytes())
     world = _mpi4py().COMM_WORLD
     try:
-        done, start_s = _replayed(job, job.ranks[world.Get_rank()], world)
+        done, start_s = _replay(job, job.ranks[world.Get_rank()], world)
         part = job.results / f"{done.rank}.part"
         part.write_bytes(pickle.dumps((done, start_s)))
         part.replace(job.results / f"{done.rank}")
@@ -215,7 +215,7 @@ def main(path: Path) -> None:
         world.Abort(1)
 
 
-def _replayed(job: MpiJob, rank: int, world: Any) -> tuple[Done, float]:
+def _replay(job: MpiJob, rank: int, world: Any) -> tuple[Done, float]:
     raise_limit()
     with tempfile.TemporaryDirectory(dir=job.job.scratch) as scratch:
         scripts, survey = scripts_of(job.job, (rank,), Path(scratch))
@@ -229,11 +229,11 @@ def _replayed(job: MpiJob, rank: int, world: Any) -> tuple[Done, float]:
         synced = {number: number for number, name in enumerate(script.communicators) if name in job.order.members}
         steps = run(executor, is_timed=job.job.is_timed, synced=synced, done=done, start_s=start_s)
         sleep_until(start_s)
-        advance([steps], _Collective(communicators), _watched(done))
+        advance([steps], _Collective(communicators), _make_stall_watchdog(done))
     return done, start_s
 
 
-def _watched(done: Done) -> Callable[[int, float], None]:
+def _make_stall_watchdog(done: Done) -> Callable[[int, float], None]:
     """Return a progress callback; a rank that stalls ends its process, upon which mpiexec ends all."""
     waits_until = 0.0
 

@@ -55,7 +55,7 @@ def visits(scripts: Iterable[Script]) -> list[Visits]:
     return [Visits(communicators, order, tuple(ranks)) for (communicators, order), ranks in found.items()]
 
 
-def ordered(parts: Iterable[Visits], rank_count: int) -> Order:
+def choose_order(parts: Iterable[Visits], rank_count: int) -> Order:
     """Choose the communicators that synchronize the ranks."""
     groups = list(parts)
     members: defaultdict[str, set[int]] = defaultdict(set)

@@ -63,10 +63,10 @@ class Pacing:
         if not count or not histogram.count:
             return np.zeros(count)
         places = (index * count + np.arange(count, dtype=np.int64)) % histogram.count
-        return quantiles(histogram, shuffled(places, histogram.count, (self._seed, *key)))
+        return quantiles(histogram, shuffle_places(places, histogram.count, (self._seed, *key)))
 
 
-def shuffled(places: Ints, count: int, seed: tuple[int, ...]) -> Ints:
+def shuffle_places(places: Ints, count: int, seed: tuple[int, ...]) -> Ints:
     """Shuffle the places of a row of `count` elements, without collisions."""
     if count <= _SHUFFLED:
         return _order(count, seed)[places]

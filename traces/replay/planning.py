@@ -82,7 +82,7 @@ class Survey:
         self.end_s = max(self.end_s, part.end_s)
 
 
-def joined(parts: Iterable[Survey]) -> Survey:
+def merge_surveys(parts: Iterable[Survey]) -> Survey:
     """Merge the surveys of several processes; `most_open_count` is the maximum of a single process."""
     whole = Survey()
     for part in parts:
@@ -95,7 +95,7 @@ def disk_bytes(uses: Uses) -> int:
     return sum(use.disk_bytes() for use in uses.files.values())
 
 
-def prepared(uses: Uses) -> dict[Place, int]:
+def list_prepared_files(uses: Uses) -> dict[Place, int]:
     """Return the files that must exist before the start, and their sizes."""
     sizes = {place: use.prepared_bytes() for place, use in uses.files.items()}
     return {place: size for place, size in sizes.items() if size is not None}
@@ -140,7 +140,7 @@ def prepare(uses: Uses, folder: Path, tell: Callable[[str], None]) -> Counter[st
                 sandbox.make_folders(place)
             except OSError as error:
                 faults[f"folder not made before the start: {error.strerror}"] += 1
-        sizes = prepared(uses)
+        sizes = list_prepared_files(uses)
         if total := sum(sizes.values()):
             tell(f"preparing {len(sizes):,} files of {total:,} bytes")
         piece = os.urandom(min(_PIECE_BYTES, max([1, *sizes.values()])))

@@ -28,7 +28,7 @@ from iosig.traces.replay.ordering import Order, visits
 from iosig.traces.replay.pacing import Pacing
 from iosig.traces.replay.planning import Survey, raise_limit
 from iosig.traces.replay.sandbox import Sandbox
-from iosig.traces.replay.scripts import Script, Way, written
+from iosig.traces.replay.scripts import Script, Way, compile_script
 from iosig.traces.replay.traces import calls_of
 from iosig.traces.replay.turns import advance, sleep_until
 from iosig.transforms.traces.trace import CompressedTrace
@@ -81,9 +81,9 @@ def scripts_of(job: Job, ranks: Sequence[int], scratch: Path) -> tuple[list[Scri
     survey, scripts = Survey(), []
     for rank in ranks:
         calls = calls_of(job.trace, rank)
-        made = written(rank, calls, pacing.spent(rank, calls), job.way)
+        made = compile_script(rank, calls, pacing.spent(rank, calls), job.way)
         survey.add(Survey.of(made.script, uses(made)))
-        scripts.append(made.script.spilled(scratch) if survey.step_count > _MOST_STEPS else made.script)
+        scripts.append(made.script.spill(scratch) if survey.step_count > _MOST_STEPS else made.script)
     survey.visits = visits(scripts)
     return scripts, survey
 
@@ -110,7 +110,7 @@ def _perform(
     """Execute the ranks; return their results, and the start time (monotonic clock [s])."""
     own, lock, semaphores = shared
     raise_limit()
-    board = go.board.opened()
+    board = go.board.open()
     gates = Gates(board, lock, semaphores, own, go.members, go.processes)
     memory = content(survey.request_bytes)
     with ExitStack() as stack:
@@ -130,7 +130,13 @@ def _perform(
                 call.start_s = start_s
         done = [Done(script.rank) for script in scripts]
         steps = [
-            run(executor, is_timed=job.is_timed, synced=_synced(go, executor.script), done=one, start_s=start_s)
+            run(
+                executor,
+                is_timed=job.is_timed,
+                synced=_number_communicators(go, executor.script),
+                done=one,
+                start_s=start_s,
+            )
             for executor, one in zip(executors, done, strict=True)
         ]
         sleep_until(start_s)
@@ -159,9 +165,9 @@ def leads(order: Order, script: Script) -> dict[int, bool]:
     }
 
 
-def _synced(go: Go, script: Script) -> dict[int, int]:
-    known = {name: number for number, name in enumerate(go.communicators)}
-    return {number: known[name] for number, name in enumerate(script.communicators) if name in known}
+def _number_communicators(go: Go, script: Script) -> dict[int, int]:
+    numbers = {name: number for number, name in enumerate(go.communicators)}
+    return {number: numbers[name] for number, name in enumerate(script.communicators) if name in numbers}
 
 
 def _teller(board: OpenBoard, own: int) -> Callable[[int, float], None]:
@@ -176,7 +182,7 @@ def _teller(board: OpenBoard, own: int) -> Callable[[int, float], None]:
 
 
 class Processes:
-    """The processes of a replay; made by `started`, which ends them."""
+    """The processes of a replay; made by `start_processes`, which ends them."""
 
     def __init__(self, job: Job, shares: Sequence[tuple[int, ...]]) -> None:
         context = multiprocessing.get_context("spawn")
@@ -212,7 +218,7 @@ class Processes:
 
     def replay(self, go: Go, tell: Callable[[float], None]) -> tuple[list[Done], float]:
         """Start the replay in all processes at once; return the ranks' results, and the start time (monotonic [s])."""
-        self._board = go.board.opened()
+        self._board = go.board.open()
         self._send(go)
         self._gather("ready", tell)
         self._send(time.monotonic() + _LEAD_S)
@@ -298,7 +304,7 @@ class _Stall:
 
 
 @contextmanager
-def started(job: Job, shares: Sequence[tuple[int, ...]]) -> Iterator[Processes]:
+def start_processes(job: Job, shares: Sequence[tuple[int, ...]]) -> Iterator[Processes]:
     """Start one process per share of the ranks; all are terminated when the context ends."""
     processes = Processes(job, shares)
     try:
@@ -308,7 +314,7 @@ def started(job: Job, shares: Sequence[tuple[int, ...]]) -> Iterator[Processes]:
         processes.end()
 
 
-def shared_out(ranks: Sequence[int], process_count: int) -> list[tuple[int, ...]]:
+def distribute_ranks(ranks: Sequence[int], process_count: int) -> list[tuple[int, ...]]:
     """Distribute the ranks over processes: contiguous blocks of nearly equal size."""
     count = max(1, min(process_count, len(ranks)))
     cuts = [len(ranks) * at // count for at in range(count + 1)]

@@ -15,7 +15,7 @@ from types import FrameType
 
 from iosig.traces.replay import mpi, planning, processes, reports, traces
 from iosig.traces.replay.execution import Done
-from iosig.traces.replay.ordering import Order, ordered
+from iosig.traces.replay.ordering import Order, choose_order
 from iosig.traces.replay.planning import Survey
 from iosig.traces.replay.processes import Job
 from iosig.traces.replay.reports import Report
@@ -51,29 +51,29 @@ def replay(path: Path, wish: Wish, tell: Tell) -> Report:
         mpi.require()
         if wish.trace_output is not None:
             raise UsageError("--trace-output notes POSIX calls; of an MPI replay, take a trace with a tracer of MPI.")
-    trace, traced_s = traces.opened(path, nested=wish.way == "nested")
-    ranks = traces.chosen(wish.ranks, trace.process_count)
-    shares = processes.shared_out(ranks, _process_count(wish, len(ranks)))
-    with _ended_by_exceptions(), _folders(wish) as (folder, scratch):
+    trace, traced_s = traces.open_trace(path, nested=wish.way == "nested")
+    ranks = traces.parse_ranks(wish.ranks, trace.process_count)
+    shares = processes.distribute_ranks(ranks, _process_count(wish, len(ranks)))
+    with _raise_on_sigterm(), _folders(wish) as (folder, scratch):
         job = Job(trace, wish.way, wish.is_timed, wish.seed, scratch)
         if wish.is_dry_run or wish.way == "mpi":
-            survey = planning.joined(processes.scripts_of(job, share, scratch)[1] for share in shares)
-            order, plan = _planned(survey, folder, wish, len(shares), traced_s)
+            survey = planning.merge_surveys(processes.scripts_of(job, share, scratch)[1] for share in shares)
+            order, plan = _make_plan(survey, folder, wish, len(shares), traced_s)
             if wish.is_dry_run:
                 return plan
             faults = planning.prepare(survey.uses, folder, tell)
             done, start_s = mpi.replay(job, ranks, order, folder, scratch, tell)
         else:
-            with processes.started(job, shares) as running:
-                survey = planning.joined(running.surveys(lambda _: None))
-                order, plan = _planned(survey, folder, wish, len(shares), traced_s)
+            with processes.start_processes(job, shares) as running:
+                survey = planning.merge_surveys(running.surveys(lambda _: None))
+                order, plan = _make_plan(survey, folder, wish, len(shares), traced_s)
                 faults = planning.prepare(survey.uses, folder, tell)
-                done, start_s = _executed(running, (folder, scratch), order, wish, trace.process_count, tell)
+                done, start_s = _execute(running, (folder, scratch), order, wish, trace.process_count, tell)
         sizes = planning.sizes_under(folder, survey.uses.files)
-        return reports.finished(plan, done, start_s, sizes, faults)
+        return reports.report_result(plan, done, start_s, sizes, faults)
 
 
-def _executed(
+def _execute(
     running: processes.Processes, folders: tuple[Path, Path], order: Order, wish: Wish, count: int, tell: Tell
 ) -> tuple[list[Done], float]:
     folder, scratch = folders
@@ -81,7 +81,7 @@ def _executed(
     return running.replay(go, _Progress(tell))
 
 
-def _planned(
+def _make_plan(
     survey: Survey, folder: Path, wish: Wish, process_count: int, traced_s: float | None
 ) -> tuple[Order, Report]:
     """Return the order among the ranks and the plan; raise InputRefused without replayable calls or without space."""
@@ -89,12 +89,14 @@ def _planned(
         raise InputRefused(
             "The trace has no call that can be replayed.", "`--dry-run --json` of another way lists what it has."
         )
-    order = ordered(survey.visits, len(survey.ranks))
+    order = choose_order(survey.visits, len(survey.ranks))
     if order.ignored:
-        survey.uses.unordered()
+        survey.uses.drop_order()
     planning.check(survey, folder)
     where = str(wish.output) if wish.output is not None else "a temporary folder"
-    plan = reports.planned(survey, order, where, is_timed=wish.is_timed, process_count=process_count, traced_s=traced_s)
+    plan = reports.report_plan(
+        survey, order, where, is_timed=wish.is_timed, process_count=process_count, traced_s=traced_s
+    )
     return order, plan
 
 
@@ -156,7 +158,7 @@ def _require_empty(folder: Path, option: str) -> None:
 
 
 @contextmanager
-def _ended_by_exceptions() -> Iterator[None]:
+def _raise_on_sigterm() -> Iterator[None]:
     """Convert SIGTERM to an exception, so that processes are ended and temporary folders removed."""
     if threading.current_thread() is not threading.main_thread():
         yield

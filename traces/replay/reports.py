@@ -10,7 +10,7 @@ from typing import Any
 from iosig.traces.replay.execution import Done
 from iosig.traces.replay.libc import Place
 from iosig.traces.replay.ordering import Order
-from iosig.traces.replay.planning import Survey, disk_bytes, prepared
+from iosig.traces.replay.planning import Survey, disk_bytes, list_prepared_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Report:
                 "duration_s": self.traced_s,
                 "is_duration_from_means": self.is_time_drawn,
             },
-            "replayed": None if self.is_dry_run else self._replayed(),
+            "replayed": None if self.is_dry_run else self._format_result(),
             "not_replayed": _rows(self.not_replayed, "reason"),
             "files": [asdict(file) for file in self.files],
             "needed_bytes": self.needed_bytes,
@@ -105,7 +105,7 @@ class Report:
             "differences": self.differences(),
         }
 
-    def _replayed(self) -> dict[str, Any]:
+    def _format_result(self) -> dict[str, Any]:
         return {
             "calls": dict(sorted(self.replayed_calls.items())),
             "read_bytes": self.read_bytes,
@@ -120,11 +120,11 @@ def _rows(counts: Counter[tuple[str, str]], why: str) -> list[dict[str, object]]
     return [{"function": function, why: reason, "count": count} for (function, reason), count in sorted(counts.items())]
 
 
-def planned(
+def report_plan(
     survey: Survey, order: Order, folder: str, *, is_timed: bool, process_count: int, traced_s: float | None
 ) -> Report:
     """Build the report of a planned replay."""
-    ready = prepared(survey.uses)
+    ready = list_prepared_files(survey.uses)
     files = [
         FileSize("/".join(place), use.final_bytes(), None, ready.get(place))
         for place, use in sorted(survey.uses.files.items())
@@ -147,7 +147,7 @@ def planned(
     )
 
 
-def finished(
+def report_result(
     plan: Report, done: Iterable[Done], start_s: float, sizes: Mapping[Place, int | None], faults: Counter[str]
 ) -> Report:
     """Build the report of a finished replay from its plan and the ranks' results."""

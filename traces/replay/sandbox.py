@@ -29,7 +29,7 @@ class PathRefused(Exception):
     """Refusal of a path that has no place under the folder."""
 
 
-def remapped(path: str) -> tuple[str, ...]:
+def remap_path(path: str) -> tuple[str, ...]:
     """Return the path components, relative to the folder, of a traced path.
 
     Raises PathRefused if it has no name, has one that is too long, or denotes the folder itself.
@@ -55,7 +55,7 @@ def remapped(path: str) -> tuple[str, ...]:
 
 
 class Sandbox:
-    """The folder, open; its methods take names as `remapped` returns them, and raise OSError as the calls do."""
+    """The folder, open; its methods take names as `remap_path` returns them, and raise OSError as the calls do."""
 
     def __init__(self, folder: Path) -> None:
         self._root = os.open(folder, _FOLDER)
@@ -71,7 +71,7 @@ class Sandbox:
         try:
             for name in names[:-1]:
                 if make:
-                    with_made(here, name)
+                    ensure_folder(here, name)
                 below = os.open(name, _FOLDER, dir_fd=here)
                 if here != self._root:
                     os.close(here)
@@ -125,7 +125,7 @@ class Sandbox:
             pass
 
 
-def with_made(parent: int, name: str) -> None:
+def ensure_folder(parent: int, name: str) -> None:
     """Create a folder if no entry has its name."""
     try:
         os.mkdir(name, _FOLDER_MODE, dir_fd=parent)

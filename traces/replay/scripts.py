@@ -18,7 +18,7 @@ import numpy.typing as npt
 import polars as pl
 
 from iosig.traces.replay.functions import COLLECTIVES, PLACES, READING, SHARED, SIZING, WRITING, Verb, among, table
-from iosig.traces.replay.sandbox import PathRefused, remapped
+from iosig.traces.replay.sandbox import PathRefused, remap_path
 from iosig.transforms.arrays import Ints, Reals
 from iosig.warehouse.sources.recorder import requests
 
@@ -75,7 +75,7 @@ class Script:
         for start in range(0, len(self.steps), _CHUNK):
             yield np.asarray(self.steps[start : start + _CHUNK]).tolist()
 
-    def spilled(self, folder: Path) -> Script:
+    def spill(self, folder: Path) -> Script:
         """Store the script's steps in a memory-mapped file, so that memory holds only those in use."""
         path = folder / f"{self.rank}.npy"
         np.save(path, self.steps)
@@ -109,14 +109,14 @@ class Written:
     sync_places: Ints
 
 
-def written(rank: int, calls: pl.DataFrame, spent: Reals, way: Way) -> Written:
+def compile_script(rank: int, calls: pl.DataFrame, spent: Reals, way: Way) -> Written:
     """Compile the calls of a rank into its script.
 
     calls: as `traces.calls_of` returns them. spent: [gap, duration, minimum duration] of each call [s], N x 3; zeros
     for a replay without waits.
     """
-    judged = _judged(_read(outer(calls, way).with_row_index("place")), way)
-    names, places, named = _numbered_names(judged.filter(pl.col("is_outer")))
+    judged = _add_reasons(_read(outer(calls, way).with_row_index("place")), way)
+    names, places, named = _number_names(judged.filter(pl.col("is_outer")))
     frame = named.with_columns(_refusal(places))
     syncs, communicators = _syncs(frame, way)
     done = frame.filter(pl.col("reason").is_null())
@@ -129,7 +129,7 @@ def written(rank: int, calls: pl.DataFrame, spent: Reals, way: Way) -> Written:
         functions=functions,
         communicators=communicators,
         counts=Counter(dict(done.group_by("function").len().iter_rows())),
-        not_replayed=_left_out(frame, judged),
+        not_replayed=_count_omitted_calls(frame, judged),
         end_s=max(calls["end_s"].to_list(), default=0.0),
     )
     told = ("place", "verb", "module", "function", "arguments", "file_id", "other_id", "flag", "flags", "bytes")
@@ -194,7 +194,7 @@ _SOUGHT = (Verb.LSEEK, Verb.FSEEK, Verb.MPI_SEEK)
 _STREAM_MODES = "^[rwa]b?\\+?b?[a-z]*$"
 
 
-def _judged(known: pl.DataFrame, way: Way) -> pl.DataFrame:
+def _add_reasons(known: pl.DataFrame, way: Way) -> pl.DataFrame:
     """Add `bytes`, `number` (whence), and `reason`: why a call is not replayed, or NULL if it is."""
     verb = pl.col("verb")
     sized = known.with_columns(
@@ -245,7 +245,7 @@ def _refusal(places: dict[int, tuple[str, ...] | str]) -> pl.Expr:
     return pl.coalesce("reason", *of).alias("reason")
 
 
-def _numbered_names(
+def _number_names(
     frame: pl.DataFrame,
 ) -> tuple[tuple[str, ...], dict[int, tuple[str, ...] | str], pl.DataFrame]:
     """Return the names that calls refer to, their places (or reasons for refusal), and the calls with name numbers.
@@ -277,12 +277,12 @@ def _numbered_names(
 
 def _place(path: str) -> tuple[str, ...] | str:
     try:
-        return remapped(path)
+        return remap_path(path)
     except PathRefused as error:
         return str(error)
 
 
-def _left_out(frame: pl.DataFrame, judged: pl.DataFrame) -> Counter[tuple[str, str]]:
+def _count_omitted_calls(frame: pl.DataFrame, judged: pl.DataFrame) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     for function, reason, count in (
         frame.filter(pl.col("reason").is_not_null()).group_by("function", "reason").len().iter_rows()

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from iosig.traces.extrapolation import view
-from iosig.traces.extrapolation.compressing import compressed
+from iosig.traces.extrapolation.compressing import compress_trace
 from iosig.transforms.traces import expansion
 from iosig.transforms.traces.trace import CompressedTrace
 from iosig.warehouse.errors import InputRefused, UsageError
@@ -18,7 +18,7 @@ from iosig.warehouse.sources.recorder.signatures import SignedRank, select_outer
 MOST_RANKS = 1 << 16
 
 
-def opened(path: Path, *, nested: bool = False) -> tuple[CompressedTrace, float | None]:
+def open_trace(path: Path, *, nested: bool = False) -> tuple[CompressedTrace, float | None]:
     """Open a trace; return it and the traced run's duration [s], None if unknown.
 
     A compressed trace is used unchanged. A Recorder trace is compressed first: its outer calls, or with `nested` all.
@@ -26,20 +26,20 @@ def opened(path: Path, *, nested: bool = False) -> tuple[CompressedTrace, float 
     """
     if path.is_file() and compressed_traces.is_compressed_trace(path):
         return view.read(path), None
-    return _compressed(path, nested)
+    return _compress_recorder_trace(path, nested)
 
 
-def _compressed(path: Path, nested: bool) -> tuple[CompressedTrace, float]:
+def _compress_recorder_trace(path: Path, nested: bool) -> tuple[CompressedTrace, float]:
     end_s = 0.0
 
-    def played(signed: SignedRank) -> SignedRank:
+    def select_replayed_calls(signed: SignedRank) -> SignedRank:
         nonlocal end_s
         end_s = max(end_s, float(signed.end_s.max(initial=0.0)))
         # The calls of HDF5 to lower layers are replayed, HDF5's own are not.
         is_layered = nested or (signed.signatures["module"] == "HDF5").any()
         return signed if is_layered else select_outer_calls(signed)
 
-    return compressed(path, of_rank=played), end_s
+    return compress_trace(path, of_rank=select_replayed_calls), end_s
 
 
 def calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:
@@ -68,7 +68,7 @@ def place_in_class(trace: CompressedTrace, rank: int) -> tuple[int, int]:
     return -1, 0
 
 
-def chosen(text: str | None, process_count: int) -> tuple[int, ...]:
+def parse_ranks(text: str | None, process_count: int) -> tuple[int, ...]:
     """Return the ranks in a list such as `0-31,100`, ascending; None selects all ranks of the trace.
 
     Raises UsageError if the list is invalid, has too many ranks, or ranks outside the trace.

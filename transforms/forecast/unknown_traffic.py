@@ -60,7 +60,7 @@ class TrafficHistory:
         """Number of steps that can be forecast."""
         return int(self.submitted_bytes_per_s.shape[1])
 
-    def unknown_after(self) -> Reals:
+    def compute_unknown_rates(self) -> Reals:
         """Rates after each instant that were unknown at that instant, shape (instants, horizon).
 
         Instant k is the start of step k; instants with too few subsequent steps are left out.
@@ -121,7 +121,7 @@ def draw_unknown_traffic(
 
     """
     params = params or AnalogueParams()
-    unknown = history.unknown_after()
+    unknown = history.compute_unknown_rates()
     is_usable: Bools = np.logical_or.reduce(np.isfinite(unknown), axis=1)
     if not is_usable.any():
         raise ValueError("the measured past is shorter than the forecast horizon")

@@ -106,12 +106,12 @@ def extract_jointly(
     params = params or JointParams()
     cleaned = clean_samples(shared, plain, params.min_run_count)
     joint = extract_envelopes(_make_clean_sets(shared, cleaned), params.min_run_count)
-    explained = _explained_ratio(shared, cleaned, joint.signatures)
+    explained = _compute_explained_ratio(shared, cleaned, joint.signatures)
     expected = np.nan_to_num(joint.expected_correlation)
     is_tested = (expected >= MIN_EXPECTED_CORRELATION) & (np.nan_to_num(explained) >= params.min_explained_ratio)
     gain = _correlation_gain(shared, cleaned, extract_plain, is_tested)
     is_as_good = expected >= np.nan_to_num(plain.expected_correlation)
-    is_accepted = is_tested & is_as_good & (np.nan_to_num(gain) > required_gain(plain.expected_correlation))
+    is_accepted = is_tested & is_as_good & (np.nan_to_num(gain) > compute_required_gain(plain.expected_correlation))
     return JointResult(
         joint.signatures, joint.expected_correlation, explained, gain, is_accepted, cleaned.contention_cost
     )
@@ -126,7 +126,7 @@ def _make_clean_sets(shared: SharedTraffic, cleaned: CleanedSamples) -> SampleSe
 # ---- acceptance
 
 
-def _explained_ratio(shared: SharedTraffic, cleaned: CleanedSamples, signatures: Sequence[Signature]) -> Reals:
+def _compute_explained_ratio(shared: SharedTraffic, cleaned: CleanedSamples, signatures: Sequence[Signature]) -> Reals:
     """Share of the interference in each application's samples that is attributed to other applications (m)."""
     sample_count = len(shared.sample_runs)
     edges = shared.set_offsets
@@ -147,7 +147,7 @@ def _sum_by_sample(values: Reals, owner: Ints, count: int) -> Reals:
     return sums
 
 
-def required_gain(expected_correlation: Reals) -> Reals:
+def compute_required_gain(expected_correlation: Reals) -> Reals:
     """Gain in correlation that is required to replace a plain signature of this expected correlation (m)."""
     gain: Reals = np.interp(np.nan_to_num(expected_correlation), _GAIN_RANGE, (0.0, _MAX_REQUIRED_GAIN))
     return gain

@@ -13,7 +13,7 @@ from iosig.answers.report.runs import read_hours, read_runs
 from iosig.answers.single.one_input import TraceInput, open_input as opened_input
 from iosig.flows import nightly
 from iosig.flows.demo.simulated import find_shipped_logs
-from iosig.reports.site.packing import unpacked
+from iosig.reports.site.packing import unpack_document
 from iosig.reports.site.runs import hours as hour_files
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
@@ -63,7 +63,7 @@ def test_traced_job_combines_its_log_bytes_and_trace(tmp_path: Path) -> None:
     with opened(store, release) as connection:
         chosen = {hour: days for hour, days in read_hours(connection).items() if hour <= told.job["started_at"]}
         (content, *_) = hour_files(read_runs(connection, chosen))
-    (row,) = unpacked(content.data)
+    (row,) = unpack_document(content.data)
     assert [one["module"] for one in row["traces"][0]["layers"]] == ["H5D", "H5F", "MPIIO", "POSIX", "STDIO"]
     with pytest.raises(UsageError, match="started then"):
         job.query_release(store, release, job_id, started=datetime(2020, 1, 1, tzinfo=UTC))

@@ -8,9 +8,9 @@ import pytest
 
 from iosig.answers.report.existing import MANIFEST, Page, PageCache, digest, write_manifest
 from iosig.answers.report.writing import open_cache, write
-from iosig.reports.site.packing import packed
+from iosig.reports.site.packing import pack_document
 
-_LIST = packed("list", {"spark": ["0z"]})
+_LIST = pack_document("list", {"spark": ["0z"]})
 _PAGES = (Page("index.html", b"one"), Page("data/a.js", b"a", "of a"), Page.from_content(_LIST, "of all"))
 
 

@@ -13,7 +13,7 @@ import pytest
 from iosig.answers.report import applications, fingerprints, runs
 from iosig.answers.report.build import report
 from iosig.answers.report.pseudonyms import create_pseudonymizer
-from iosig.reports.site.packing import unpacked
+from iosig.reports.site.packing import unpack_document
 from iosig.settings.model import Settings
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
@@ -79,7 +79,7 @@ def test_incremental_report_equals_a_report_from_scratch(
     again, whole = (bytes_in(tmp_path / name / second.release_id) for name in ("pages", "whole"))
     assert again == whole
     assert len(again) > 40
-    documents = "".join(json.dumps(unpacked(data)) for path, data in again.items() if path.startswith("data/"))
+    documents = "".join(json.dumps(unpack_document(data)) for path, data in again.items() if path.startswith("data/"))
     assert "slows" in documents
     assert bool(re.search(r'"u\d+[/"]', documents)) == (not is_hiding)
 

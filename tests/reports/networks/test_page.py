@@ -240,7 +240,7 @@ def test_strongest_edges_are_kept_under_the_size_limit(view: NetworkView) -> Non
 
 def test_kept_edges_are_renumbered() -> None:
     rows = pl.DataFrame({"edge": [0, 1, 2, 2, 5], "count": [1, 2, 3, 4, 5]}, schema_overrides={"edge": pl.Int32})
-    found = data.renumbered(rows, np.array([1, 2, 5]), 6)
+    found = data.renumber_edges(rows, np.array([1, 2, 5]), 6)
     assert found.rows() == [(0, 2), (1, 3), (1, 4), (2, 5)]
     assert found.schema == rows.schema
 

@@ -428,10 +428,10 @@ def test_groups_are_labelled_by_their_first_member() -> None:
 
 
 def test_last_label_does_not_touch_the_first() -> None:
-    assert radial_labels._named_places(10, 3).tolist() == [0, 3, 6]
-    assert radial_labels._named_places(9, 3).tolist() == [0, 3, 6]
-    assert radial_labels._named_places(5, 1).tolist() == [0, 1, 2, 3, 4]
-    assert radial_labels._named_places(2, 5).tolist() == [0]
+    assert radial_labels._select_label_positions(10, 3).tolist() == [0, 3, 6]
+    assert radial_labels._select_label_positions(9, 3).tolist() == [0, 3, 6]
+    assert radial_labels._select_label_positions(5, 1).tolist() == [0, 1, 2, 3, 4]
+    assert radial_labels._select_label_positions(2, 5).tolist() == [0]
 
 
 @pytest.mark.parametrize(("time_s", "said"), [(0.0, "all values are 0"), (-1.0, "no values are above 0")])

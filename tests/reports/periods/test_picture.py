@@ -18,7 +18,7 @@ from matplotlib.image import imread
 from iosig.reports.periods import picture
 from iosig.reports.periods.picture import draw
 from iosig.reports.periods.view import PeriodView, view_of
-from iosig.reports.texts import RATES, TIMES, duration_text, exact_duration_text, plain, shortened, unit_for
+from iosig.reports.texts import RATES, TIMES, duration_text, exact_duration_text, plain, shorten, unit_for
 from iosig.transforms.periods import ftio
 from iosig.transforms.periods.interface.detections import OUTCOMES, Candidates, Detections, Segments
 from iosig.transforms.periods.interface.even_signals import EvenSignals
@@ -335,7 +335,7 @@ def test_texts_do_not_overlap(view: PeriodView) -> None:
     ("text", "most", "shown"), [("abcdef", 6, "abcdef"), ("abcdefg", 6, "ab…efg"), ("abcdefgh", 5, "ab…gh")]
 )
 def test_long_names_keep_both_ends(text: str, most: int, shown: str) -> None:
-    assert shortened(text, most) == shown
+    assert shorten(text, most) == shown
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from iosig.reports import panels
 from iosig.reports.predictions import state_strips
-from iosig.reports.predictions.state_strips import RunClock, known_times, state_color
+from iosig.reports.predictions.state_strips import RunClock, mask_implausible_times, state_color
 
 
 def test_strip_of_many_states_keeps_the_longest_state_per_column() -> None:
@@ -38,5 +38,5 @@ def test_any_span_has_a_clock(span: float, first: float) -> None:
 
 
 def test_times_beyond_the_clock_range_are_nan() -> None:
-    found = known_times([1e16, -math.inf, math.nan, 5e-324, -1e-16, 1e-15, -8.0, 1e15])
+    found = mask_implausible_times([1e16, -math.inf, math.nan, 5e-324, -1e-16, 1e-15, -8.0, 1e15])
     assert found.tolist() == pytest.approx([math.nan] * 3 + [0.0, 0.0, 1e-15, -8.0, 1e15], abs=0, nan_ok=True)

@@ -18,7 +18,7 @@ from iosig.reports.site.filesystems import (
     LEAST_BYTES_PER_S,
     NOTHING,
     FilesystemFrames,
-    coded,
+    encode_rates,
 )
 from iosig.reports.site.packing import file_hash
 from iosig.reports.wall.storage_calendar import CalendarView, DayRates
@@ -29,12 +29,12 @@ from tests.reports.site.test_packing import unpacked
 @given(st.floats(LEAST_BYTES_PER_S, 1e13))
 @settings(max_examples=examples(50), deadline=None)
 def test_coded_rate_is_within_5_percent(rate: float) -> None:
-    (code,) = coded(np.array([rate]))
+    (code,) = encode_rates(np.array([rate]))
     assert abs(LEAST_BYTES_PER_S * 2 ** ((int(code) - FIRST) / CODES_PER_OCTAVE) / rate - 1) < 0.05
 
 
 def test_unknown_rates_are_distinct_from_zero() -> None:
-    assert coded(np.array([np.nan, 0.0, 1.0, 1e30])).tolist() == [GAP, NOTHING, FIRST, 255]
+    assert encode_rates(np.array([np.nan, 0.0, 1.0, 1e30])).tolist() == [GAP, NOTHING, FIRST, 255]
 
 
 def calendar_of(name: str, day_count: int, rates: dict[tuple[int, int], float]) -> CalendarView:

@@ -6,7 +6,7 @@ from typing import Any
 
 from iosig.flows.lineage import columns_of, lineage, table_rows
 from iosig.reports.site.lineage import TableRow, contents
-from iosig.reports.site.packing import unpacked
+from iosig.reports.site.packing import unpack_document
 
 
 def row(name: str, step: str, *sources: str) -> TableRow:
@@ -16,7 +16,7 @@ def row(name: str, step: str, *sources: str) -> TableRow:
 
 
 def document(*rows: TableRow) -> Any:
-    return unpacked(contents(rows).data)
+    return unpack_document(contents(rows).data)
 
 
 def test_step_is_below_all_steps_from_which_it_reads() -> None:
@@ -42,7 +42,7 @@ def test_steps_of_a_level_are_below_their_sources() -> None:
 
 
 def test_all_steps_of_a_run_are_present() -> None:
-    told = unpacked(contents(table_rows()).data)
+    told = unpack_document(contents(table_rows()).data)
     assert [table["name"] for table in told["tables"]] == [found.name for found in lineage()]
     shown = {table["name"]: table for table in told["tables"]}
     job_io = next(found for found in lineage() if found.name == "transforms.job_io")

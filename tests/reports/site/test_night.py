@@ -50,8 +50,10 @@ def page_of(told: NightFrames, verdict: str = "passed") -> str:
                 "high_then_bytes"],
         orient="row",
     )  # fmt: skip
-    advised = {"advice": advice.told(AdviceFrames(datetime(2026, 3, 4, tzinfo=UTC), rows, "pond: <b>no poll"))}
-    return shell(NIGHT, _ABOUT, night.told(told, verdict, {}) | advised).data.decode()
+    advised = {
+        "advice": advice.make_variables(AdviceFrames(datetime(2026, 3, 4, tzinfo=UTC), rows, "pond: <b>no poll"))
+    }
+    return shell(NIGHT, _ABOUT, night.make_variables(told, verdict, {}) | advised).data.decode()
 
 
 def test_quiet_night_has_no_warnings() -> None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from iosig.reports.site.packing import Content, columns, file_hash, packed
+from iosig.reports.site.packing import Content, columns, file_hash, pack_document
 
 
 def unpacked(content: Content) -> object:
@@ -23,8 +23,8 @@ def unpacked(content: Content) -> object:
 
 def test_packing_round_trip_is_exact_and_deterministic() -> None:
     document = {"a": [1, None, "</script><img src=x onerror=alert(1)>"]}
-    assert unpacked(packed("one", document)) == document
-    assert packed("one", document) == packed("one", document)
+    assert unpacked(pack_document("one", document)) == document
+    assert pack_document("one", document) == pack_document("one", document)
 
 
 def test_frames_are_columns_with_seconds_and_five_digits() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from iosig.reports.site import advice, library
 from iosig.reports.site.advice import AdviceFrames
-from iosig.reports.site.packing import file_hash, packed
+from iosig.reports.site.packing import file_hash, pack_document
 from iosig.reports.site.pages import RUN
 from iosig.reports.site.runs import RunFrames, hours
 from iosig.reports.site.shells import About, shell
@@ -36,8 +36,13 @@ def site(folder: Path) -> str:
     start = {"application_id": EVIL, "place": 1, "filesystem": "widow7", "delay_s": 90.0} | dict.fromkeys(_BYTES, 2e9)
     starts = AdviceFrames(NOON, pl.DataFrame([start, start | {"application_id": "other", "filesystem": "lost"}]), None)
     about = About("r1", "2026-03-03T12:00:00Z", "passed", "0.1")
-    contents = [*library.assets(), shell(RUN, about), *hours(RunFrames(runs, io, told())), packed("filesystems", [])]
-    contents += [advice.contents(starts), packed(f"application/{file_hash(EVIL)}", [])]
+    contents = [
+        *library.assets(),
+        shell(RUN, about),
+        *hours(RunFrames(runs, io, told())),
+        pack_document("filesystems", []),
+    ]
+    contents += [advice.contents(starts), pack_document(f"application/{file_hash(EVIL)}", [])]
     for content in contents:
         (folder / content.path).parent.mkdir(parents=True, exist_ok=True)
         (folder / content.path).write_bytes(content.data)

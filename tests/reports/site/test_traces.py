@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 import numpy as np
 import polars as pl
 
-from iosig.reports.site.packing import unpacked
+from iosig.reports.site.packing import unpack_document
 from iosig.reports.site.runs import RunFrames, hours
-from iosig.reports.site.traces import traced
+from iosig.reports.site.traces import build_trace_findings
 from iosig.transforms.findings.finding import apply_rules
 from iosig.transforms.findings.rank_times import RankTimes
 from iosig.transforms.findings.thresholds import Thresholds
@@ -30,7 +30,7 @@ def told() -> pl.DataFrame:
     layers = rows(COUNTERS, counter_row("POSIX", read_bytes=5)).with_columns(trace_id=pl.lit("0"))
     cells = np.array([[0.0, 10.0], [1e5, 1.0]])
     maps = {"0": [RankTimes("POSIX", "write", "heatmap", cells, np.array([0, 1, 2]), np.array([0, 0.5, 1.0]))]}
-    return traced(jobs, findings, layers, maps)
+    return build_trace_findings(jobs, findings, layers, maps)
 
 
 def test_run_has_all_its_traces_with_findings_layers_and_maps() -> None:
@@ -49,9 +49,9 @@ def test_hour_contains_traces_with_their_runs() -> None:
     runs = pl.DataFrame([RUN | {"state": EVIL}, RUN | {"job_id": "untraced", "state": "FAILED"}])
     io = pl.DataFrame([RUN | {"filesystem": "a", "direction": "read"}])
     (content,) = hours(RunFrames(runs, io, told()))
-    own, other = unpacked(content.data)
+    own, other = unpack_document(content.data)
     assert (own["state"], len(own["io"]), len(own["traces"])) == (EVIL, 1, 2)
     assert own["traces"][0]["tracer"] == EVIL
     assert "traces" not in other
     (bare,) = hours(RunFrames(runs, io))
-    assert [row["job_id"] for row in unpacked(bare.data)] == ['7"8', "untraced"]
+    assert [row["job_id"] for row in unpack_document(bare.data)] == ['7"8', "untraced"]

@@ -15,10 +15,10 @@ from iosig.traces.extrapolation.records import (
     GivenTrace,
     Record,
     Totals,
-    counted,
-    given_trace,
     land,
     land_if_there,
+    make_given_trace,
+    make_totals,
     record,
 )
 from iosig.transforms.extrapolation.result import Extrapolated, Model, Refusal
@@ -94,17 +94,17 @@ def file(path: str | None, file_count: int | None) -> FileTotal:
 def test_nested_bytes_are_counted_once() -> None:
     calls = (CallTotal("MPIIO", "MPI_File_write_at", 40), CallTotal("POSIX", "pwrite", 60))
     modules = (module("MPIIO", False, 5, 400), module("POSIX", False, 0, 7), module("POSIX", True, 5, 400))
-    found = counted(totals.Totals(8, calls, modules, (file("a", 1), file("b.{0..7}", 8))))
+    found = make_totals(totals.Totals(8, calls, modules, (file("a", 1), file("b.{0..7}", 8))))
     assert found == Totals(None, 100, 5, 407, 9)
-    assert counted(totals.Totals(8, (), (), ())) == Totals(None, 0, 0, 0, 0)
+    assert make_totals(totals.Totals(8, (), (), ())) == Totals(None, 0, 0, 0, 0)
 
 
 def test_total_with_an_unknown_part_is_unknown() -> None:
     some = (module("MPIIO", False, None, 400), module("POSIX", True, None, None))
-    found = counted(totals.Totals(8, (), some, (file("a", 1), file(None, None))))
+    found = make_totals(totals.Totals(8, (), some, (file("a", 1), file(None, None))))
     assert found == Totals(None, 0, None, 400, None)
     mixed = (module("MPIIO", False, 5, 400), module("POSIX", None, 5, 400))
-    assert counted(totals.Totals(8, (), mixed, ())) == Totals(None, 0, None, None, 0)
+    assert make_totals(totals.Totals(8, (), mixed, ())) == Totals(None, 0, None, None, 0)
 
 
 def test_inconsistent_arguments_are_refused() -> None:
@@ -164,21 +164,21 @@ def test_trace_has_the_name_and_id_of_its_landing(tmp_path: Path, store: Store) 
     with pytest.raises(InputRefused):
         landing.land(store, path, lambda _: Reading(), format_name="recorder")
     (landed,) = landing.ledger(store)
-    found = given_trace(path, 8)
+    found = make_given_trace(path, 8)
     assert (found.process_count, found.sha256) == (8, landed.content_sha256)
     assert found.name.endswith("ior/8/raw.tar")
 
 
 def test_folder_that_is_not_a_trace_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputRefused):
-        given_trace(tmp_path, 8)
+        make_given_trace(tmp_path, 8)
 
 
 def test_real_trace_is_identified_by_its_archive(shared_data: Path) -> None:
     archive = next((shared_data / "recorder").glob("ior_posix_chunk/8/raw.tar*"), None)
     if archive is None:
         pytest.skip("the Recorder traces are not on this machine")
-    found = given_trace(archive, 8)
+    found = make_given_trace(archive, 8)
     assert found.name == f"ior_posix_chunk/8/{archive.name}"
     assert found.sha256 == hashlib.sha256(archive.read_bytes()).hexdigest()
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.traces.replay.libc import flags_here
-from iosig.traces.replay.sandbox import MODE_BITS, PathRefused, Sandbox, remapped
+from iosig.traces.replay.sandbox import MODE_BITS, PathRefused, Sandbox, remap_path
 from tests.budget import examples
 from tests.flows.replayed_programs import executed
 
@@ -37,7 +37,7 @@ def tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
     ],
 )
 def test_paths_are_mapped_below_the_folder(path: str, names: tuple[str, ...]) -> None:
-    assert remapped(path) == names
+    assert remap_path(path) == names
 
 
 @pytest.mark.parametrize(
@@ -45,20 +45,20 @@ def test_paths_are_mapped_below_the_folder(path: str, names: tuple[str, ...]) ->
 )
 def test_paths_without_a_valid_target_are_refused(path: str) -> None:
     with pytest.raises(PathRefused):
-        remapped(path)
+        remap_path(path)
 
 
 @settings(max_examples=examples(200), deadline=None)
 @given(st.text(alphabet=st.sampled_from("ab./\0é"), max_size=40))
 def test_no_path_leaves_the_folder(path: str) -> None:
     try:
-        names = remapped(path)
+        names = remap_path(path)
     except PathRefused:
         return
     assert names
     assert not {"", ".", ".."} & set(names)
     assert not any("/" in name or "\0" in name for name in names)
-    assert remapped("/".join(names)) == names
+    assert remap_path("/".join(names)) == names
 
 
 HOSTILE = [

@@ -12,10 +12,10 @@ from hypothesis import given, settings, strategies as st
 from iosig.traces.replay.files import uses
 from iosig.traces.replay.functions import VERBS, Verb
 from iosig.traces.replay.gates import Board, Broken, Gates
-from iosig.traces.replay.ordering import WORLD, ordered, visits
-from iosig.traces.replay.pacing import quantiles, shuffled
-from iosig.traces.replay.scripts import STEP, written
-from iosig.traces.replay.traces import chosen
+from iosig.traces.replay.ordering import WORLD, choose_order, visits
+from iosig.traces.replay.pacing import quantiles, shuffle_places
+from iosig.traces.replay.scripts import STEP, compile_script
+from iosig.traces.replay.traces import parse_ranks
 from iosig.transforms.traces.trace import TimeBin, TimeHistogram
 from iosig.warehouse.errors import UsageError
 from tests.budget import examples
@@ -26,7 +26,7 @@ WRITTEN = [("open", "f 577 420"), ("write", "f %p 10")]
 
 
 def verbs(lines: list[Line], levels: dict[int, int] | None = None, **how: object) -> list[str]:
-    made = written(0, calls_of(lines, levels), np.zeros((len(lines), 3)), how.get("way", "posix"))  # type: ignore[arg-type]
+    made = compile_script(0, calls_of(lines, levels), np.zeros((len(lines), 3)), how.get("way", "posix"))  # type: ignore[arg-type]
     return [Verb(verb).name for verb in made.script.steps["verb"].tolist()][:-1]
 
 
@@ -100,7 +100,7 @@ def test_any_arguments_yield_a_script(calls: list[tuple[str, list[str]]]) -> Non
 
 def test_spilled_script_equals_the_script_in_memory(tmp_path: Path) -> None:
     (made,) = scripts_of([[("open", "f 66 420"), *[("write", "f %p 7")] * 5000]])
-    spilled = made.script.spilled(tmp_path)
+    spilled = made.script.spill(tmp_path)
     assert isinstance(spilled.steps, np.memmap)
     assert [row for rows in spilled.rows() for row in rows] == [row for rows in made.script.rows() for row in rows]
     assert made.script.steps.dtype == STEP
@@ -112,20 +112,20 @@ def test_spilled_script_equals_the_script_in_memory(tmp_path: Path) -> None:
 def test_waits_cover_skipped_calls() -> None:
     lines = [("MPI_Comm_rank", f"{WORLD} 0"), ("open", "f 66 420"), ("mmap", "f"), ("umask", "1"), ("close", "f")]
     spent = np.array([[1, 10, 0], [2, 20, 0], [4, 40, 0], [8, 80, 0], [16, 160, 0]], np.float64)
-    made = written(0, calls_of(lines), spent, "posix")
+    made = compile_script(0, calls_of(lines), spent, "posix")
     assert made.script.steps["wait_s"].tolist() == [1 + 10 + 2, 4 + 40 + 8 + 80 + 16, 0]
 
 
 def test_barrier_waits_for_other_ranks_and_not_for_its_traced_time() -> None:
-    made = written(0, calls_of([BARRIER, ("fsync", "f")]), np.array([[1, 50, 0.5], [2, 20, 0]]), "posix")
+    made = compile_script(0, calls_of([BARRIER, ("fsync", "f")]), np.array([[1, 50, 0.5], [2, 20, 0]]), "posix")
     assert made.script.steps["wait_s"].tolist() == [1, 2, 0]
     assert made.script.steps["hold_s"].tolist() == [0.5, 0, 0]
 
 
 def test_calls_nested_in_an_executed_call_take_no_time() -> None:
-    made = written(0, calls_of(NESTED, {1: 1, 2: 1}), np.full((4, 3), 1.0), "posix")
+    made = compile_script(0, calls_of(NESTED, {1: 1, 2: 1}), np.full((4, 3), 1.0), "posix")
     assert made.script.steps["wait_s"].tolist() == [1, 1, 0]
-    inner = written(0, calls_of(NESTED, {1: 1, 2: 1}), np.full((4, 3), 1.0), "nested")
+    inner = compile_script(0, calls_of(NESTED, {1: 1, 2: 1}), np.full((4, 3), 1.0), "nested")
     assert inner.script.steps["wait_s"].tolist() == [2, 1, 1, 0]
 
 
@@ -138,11 +138,11 @@ def test_quantiles_reproduce_the_histogram() -> None:
 @pytest.mark.parametrize("count", [1, 2, 7, 1000, (1 << 20) + 6])
 def test_shuffling_is_a_deterministic_injection(count: int) -> None:
     places = np.arange(0, count, max(1, count // 1000))
-    moved = shuffled(places, count, (0, 1))
+    moved = shuffle_places(places, count, (0, 1))
     assert len(set(moved.tolist())) == places.size
     assert moved.min() >= 0
     assert moved.max() < count
-    assert shuffled(places, count, (0, 1)).tolist() == moved.tolist()
+    assert shuffle_places(places, count, (0, 1)).tolist() == moved.tolist()
 
 
 # ---- order among ranks
@@ -150,7 +150,7 @@ def test_shuffling_is_a_deterministic_injection(count: int) -> None:
 
 def test_equal_collective_sequences_are_synchronized() -> None:
     own = ("MPI_Bcast", "%p 1 MPI_INT 0 0-2")
-    order = ordered(visits(one.script for one in scripts_of([[BARRIER, own], [BARRIER, own], [BARRIER]])), 3)
+    order = choose_order(visits(one.script for one in scripts_of([[BARRIER, own], [BARRIER, own], [BARRIER]])), 3)
     assert order.members == {WORLD: 3, "0-2": 2}
     assert order.leaders == {WORLD: 0, "0-2": 0}
     assert order.ignored == {}
@@ -164,7 +164,7 @@ def test_equal_collective_sequences_are_synchronized() -> None:
     ],
 )
 def test_unequal_collective_sequences_are_ignored(programs: list[list[Line]], ignored: dict[str, str]) -> None:
-    order = ordered(visits(one.script for one in scripts_of(programs)), 2)
+    order = choose_order(visits(one.script for one in scripts_of(programs)), 2)
     assert order.members == {}
     assert order.ignored == ignored
 
@@ -189,7 +189,7 @@ def test_barrier_keeps_the_order_of_ranks(tmp_path: Path) -> None:
 
 
 def test_waiting_process_is_released_when_another_dies(tmp_path: Path) -> None:
-    board = Board(tmp_path / "board", 1, 1).make().opened()
+    board = Board(tmp_path / "board", 1, 1).make().open()
     gates = Gates(board, multiprocessing.Lock(), [multiprocessing.Semaphore(0)], 0, [2], [(0,)])
     assert not gates.is_open(0, gates.arrive(0))
     board.broken[0] = 1
@@ -237,11 +237,11 @@ def test_folders_created_by_ranks_are_not_prepared() -> None:
 
 
 def test_ranks_are_numbers_and_spans() -> None:
-    assert chosen("0-2,7", 8) == (0, 1, 2, 7)
-    assert chosen(None, 3) == (0, 1, 2)
+    assert parse_ranks("0-2,7", 8) == (0, 1, 2, 7)
+    assert parse_ranks(None, 3) == (0, 1, 2)
 
 
 @pytest.mark.parametrize("text", ["", "x", "2-1", "0-8", "1,,2", "-1", "0-99999999999", "²"])
 def test_invalid_ranks_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        chosen(text, 8)
+        parse_ranks(text, 8)

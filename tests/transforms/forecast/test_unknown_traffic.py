@@ -20,7 +20,7 @@ def make_history(
 def test_jobs_are_unknown_until_submitted() -> None:
     # step 2 has bytes of jobs submitted in it, and of jobs submitted one step earlier
     history = make_history([1.0, 1.0, 1.0, 1.0], submitted={(2, 0): 5.0, (2, 1): 7.0})
-    assert history.unknown_after().tolist() == [[1.0, 1.0], [1.0, 13.0], [6.0, 1.0]]
+    assert history.compute_unknown_rates().tolist() == [[1.0, 1.0], [1.0, 13.0], [6.0, 1.0]]
 
 
 def test_levels_average_measured_steps() -> None:

@@ -12,9 +12,9 @@ import pytest
 from iosig.transforms.joint.extraction import (
     JointParams,
     JointResult,
+    compute_required_gain,
     extract_jointly,
     mean_run_correlation,
-    required_gain,
 )
 from iosig.transforms.joint.shared_traffic import KnownSignatures
 from iosig.transforms.signatures import methods
@@ -87,7 +87,7 @@ def test_no_accepted_signature_is_worse_on_a_calm_site() -> None:
 
 
 def test_required_gain_increases_with_expected_correlation() -> None:
-    result = required_gain(np.array([np.nan, 0.0, 0.8, 0.875, 0.95, 1.0]))
+    result = compute_required_gain(np.array([np.nan, 0.0, 0.8, 0.875, 0.95, 1.0]))
     assert result == pytest.approx([0.0, 0.0, 0.0, 0.015, 0.03, 0.03])
 
 
@@ -98,7 +98,7 @@ def test_gain_below_the_requirement_is_rejected() -> None:
         SITE.shared, KnownSignatures(extract_plain_signatures().signatures, np.ones(len(ALL))), extract_plain
     )
     assert sure.correlation_gain.tolist() == result.correlation_gain.tolist()
-    assert sure.is_accepted.tolist() == (result.correlation_gain > required_gain(np.ones(len(ALL)))).tolist()
+    assert sure.is_accepted.tolist() == (result.correlation_gain > compute_required_gain(np.ones(len(ALL)))).tolist()
 
 
 def test_expected_correlation_must_not_decrease() -> None:
