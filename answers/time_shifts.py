@@ -18,7 +18,7 @@ from iosig.transforms.time_shifts import TimeShift, TimeShiftParams, find_time_s
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.printable import one_line
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store import ledger, models
 from iosig.warehouse.store.ledger import Ledger
 from iosig.warehouse.store.manifests import Landing
@@ -98,7 +98,7 @@ def check_release(store: Store, settings: Settings, release: Release) -> list[st
     if not days:
         return []
     query = f"from jobs select * where is_application_run and {_NEAR_JOBS}"
-    with opened(store, release, "jobs filesystem_rates") as connection:
+    with open_release(store, release, "jobs filesystem_rates") as connection:
         minutes = connection.sql(_MINUTES_OF_TICKS, params={"days": days}).pl()
         jobs = connection.sql(query, params=_window(days)).pl()
     return [*_warnings(ledger.read(store), settings, days, minutes, jobs)]

@@ -30,7 +30,7 @@ from iosig.warehouse.contracts import table as contract
 from iosig.warehouse.releases import expiring, publishing, releases
 from iosig.warehouse.releases.locations import Part, part_of
 from iosig.warehouse.releases.publishing import Draft
-from iosig.warehouse.store.store import Store, locked, write_parquet
+from iosig.warehouse.store.store import Store, lock_warehouse, write_parquet
 
 _BEGAN = date(2025, 1, 6)
 _CONTROLLERS = 4
@@ -119,7 +119,7 @@ def run_night(store: Store, inputs: Path, night: int) -> Measured:
 
 def _day_passes(store: Store) -> None:
     """Remove files that expire after a day, since a day passes between nights."""
-    with locked(store):
+    with lock_warehouse(store):
         expiring.remove(store, 0.0)
 
 
@@ -148,7 +148,7 @@ def write_night(store: Store, inputs: Path, night: int) -> Measured:
         name: dict(_a_day_later(paths, name, set(days), folder))
         for name, paths in releases.files_of(store, before).items()
     }
-    with locked(store):
+    with lock_warehouse(store):
         publishing.publish(store, draft, {name: parts for name, parts in built.items() if parts})
         shutil.rmtree(folder)
         releasing.maintain(store, settings)

@@ -118,11 +118,11 @@ def _modules(found: ClassResult) -> list[tuple[Any, ...]]:
 def _write_steps(steps: pl.DataFrame, target: Path) -> None:
     """Write signals as rows of time and rate: Parquet, or CSV where the name says so."""
     from iosig.warehouse.errors import UsageError
-    from iosig.warehouse.placing import moved_into_place
+    from iosig.warehouse.placing import atomic_write
 
     if steps.is_empty():
         raise UsageError("There is no signal to write: the input is no trace, or nothing tells when it moved bytes.")
-    with moved_into_place(target.absolute()) as temporary:
+    with atomic_write(target.absolute()) as temporary:
         if target.suffix.lower() == ".csv":
             steps.write_csv(temporary)
         else:

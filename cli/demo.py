@@ -203,7 +203,7 @@ def compare_classes(store: Store, release: Release, truth: pl.DataFrame) -> pl.D
     """
     import polars as pl
 
-    from iosig.warehouse.releases.reading import opened
+    from iosig.warehouse.releases.reading import open_release
 
     query = """
         select jobs.application, classes.direction, classes.label, count(*) as run_count
@@ -215,7 +215,7 @@ def compare_classes(store: Store, release: Release, truth: pl.DataFrame) -> pl.D
         where classes.outcome = 'classified'
         group by all
     """
-    with opened(store, release, query) as connection:
+    with open_release(store, release, query) as connection:
         found = connection.sql(query).pl()
     keys = ("application", "direction")
     per_application = found.sort("run_count", "label", descending=[True, False]).group_by(keys, maintain_order=True)
@@ -241,9 +241,9 @@ def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSigna
     import polars as pl
 
     from iosig.estimates.signatures.published import TABLES, defaults, read_signatures
-    from iosig.warehouse.releases.reading import opened
+    from iosig.warehouse.releases.reading import open_release
 
-    with opened(store, release, TABLES) as connection:
+    with open_release(store, release, TABLES) as connection:
         rows = defaults(connection)
         found = {
             (row["application_id"], row["direction"]): (row, one)
@@ -294,7 +294,7 @@ def compare_volumes(store: Store, release: Release, statistics: JobStatistics) -
     """
     import polars as pl
 
-    from iosig.warehouse.releases.reading import opened
+    from iosig.warehouse.releases.reading import open_release
 
     query = """
         select jobs.application, exact.job_id, exact.direction, exact.own_bytes, cut.filesystem_bytes as cut_bytes
@@ -305,7 +305,7 @@ def compare_volumes(store: Store, release: Release, statistics: JobStatistics) -
             exact.source = 'jobstats' and exact.outcome = 'measured'
             and cut.source = 'server' and cut.outcome = 'measured'
     """
-    with opened(store, release, query) as connection:
+    with open_release(store, release, query) as connection:
         found: pl.DataFrame = connection.sql(query).pl()
     served = statistics.moved.group_by("job_id").agg(pl.col("read_bytes", "written_bytes").sum())
     true_bytes = pl.when(pl.col("direction") == "read").then("read_bytes").otherwise("written_bytes")
@@ -329,7 +329,7 @@ def select_traced_runs(store: Store, release: Release) -> pl.DataFrame:
     Columns: application, process_count, duration_s, read_bytes, written_bytes (of the modules that count), bases
     (sources of their signals), problems (modules that are not sound).
     """
-    from iosig.warehouse.releases.reading import opened
+    from iosig.warehouse.releases.reading import open_release
 
     query = """
         with signals as (
@@ -354,7 +354,7 @@ def select_traced_runs(store: Store, release: Release) -> pl.DataFrame:
         left join signals using (trace_id)
         order by started_at, source_file
     """
-    with opened(store, release, query) as connection:
+    with open_release(store, release, query) as connection:
         found: pl.DataFrame = connection.sql(query).pl()
     return found
 

@@ -9,7 +9,7 @@ from iosig.cli.printing import bytes_text
 from iosig.flows.demo.planted import CHANGED, CULPRIT, VICTIM, collision, find_traced_job_id
 from iosig.flows.demo.simulated import FILESYSTEM
 from iosig.reports.texts import duration_text, format_count
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def find_planted(store: Store, release: Release, settings: Settings, site: Site)
     """Look up each planted fact in a release."""
     from iosig.answers.findings.query import TABLES
 
-    with opened(store, release, f"signatures slowdowns jobs filesystem_rates {TABLES}") as connection:
+    with open_release(store, release, f"signatures slowdowns jobs filesystem_rates {TABLES}") as connection:
         return [
             _change(connection),
             _slowdown(connection, site),

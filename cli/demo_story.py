@@ -113,11 +113,11 @@ def _tell_doubtful(signatures: pl.DataFrame) -> None:
 def _tell_releases(store: Store, releases: Sequence[Release]) -> None:
     """Print each night's release, and the warnings of the last one's checks."""
     from iosig.cli.summary import warnings
-    from iosig.warehouse.releases.reading import opened
+    from iosig.warehouse.releases.reading import open_release
 
     for release in releases:
         _say(f"Release {release.release_id}: {release.verdict}")
-    with opened(store, releases[-1], "quality rejects") as connection:
+    with open_release(store, releases[-1], "quality rejects") as connection:
         happened = [sentence for _, sentence, _ in warnings(connection)]
         (refused,) = connection.sql("select count(*) from rejects").fetchall()[0]
     for sentence in happened:
@@ -170,10 +170,10 @@ def _who_wrote(root: Path, release: Release, filesystem: str, last_end: datetime
     from iosig.answers.attribution.query import TABLES, Query, who
     from iosig.reports.attribution import draw
     from iosig.warehouse.errors import NothingToDo
-    from iosig.warehouse.releases.reading import opened
+    from iosig.warehouse.releases.reading import open_release
 
     try:
-        with opened(Store(root), release, TABLES) as connection:
+        with open_release(Store(root), release, TABLES) as connection:
             told = who(connection, Query.parse(filesystem, None, last_end - _DAY, last_end, "write"))
     except NothingToDo:
         return ""

@@ -120,10 +120,10 @@ def _write_lines(calls: pl.DataFrame, target: IO[bytes]) -> None:
 
 def _write_ranks(trace: CompressedTrace, ranks: list[int], output: Path) -> None:
     """Write one file per rank, atomically for all ranks."""
-    from iosig.warehouse.placing import moved_into_place
+    from iosig.warehouse.placing import atomic_write
 
     width, line_count = len(str(trace.process_count - 1)), 0
-    with moved_into_place(output.absolute()) as folder:
+    with atomic_write(output.absolute()) as folder:
         folder.mkdir()
         for rank in ranks:
             calls = _calls_of(trace, rank)
@@ -141,11 +141,11 @@ def _write_ranks(trace: CompressedTrace, ranks: list[int], output: Path) -> None
 def _print_json(trace: CompressedTrace, ranks: list[int]) -> None:
     import polars as pl
 
-    from iosig.warehouse.printable import escaped
+    from iosig.warehouse.printable import escape_controls
 
     rows = pl.concat([_calls_of(trace, rank).select(pl.lit(rank).alias("rank"), pl.all()) for rank in ranks])
     # a `CallsDocument`; calls may be too many to build one
-    click.echo(f'{{"format": "iosig-calls/1", "calls": {escaped(rows.write_json())}}}')
+    click.echo(f'{{"format": "iosig-calls/1", "calls": {escape_controls(rows.write_json())}}}')
 
 
 def _print_totals(name: str, trace: CompressedTrace, *, as_json: bool) -> None:

@@ -40,7 +40,7 @@ def forget_command(
     from iosig.cli.printing import progress, show_json
     from iosig.flows.forget import Asked, find, forget, not_erased
     from iosig.warehouse.store.form import require_form
-    from iosig.warehouse.store.store import locked
+    from iosig.warehouse.store.store import lock_warehouse
 
     if (landing_id is None) == (user is None):
         raise UsageError("Give --landing or --user.")
@@ -51,7 +51,7 @@ def forget_command(
         raise UsageError("The reason stays in the history: leave the name out of it.")
     require_form(store)
     settings = warehouse.settings()
-    with locked(store, lock_timeout_s):
+    with lock_warehouse(store, lock_timeout_s):
         found = find(store, settings, Asked(landing_id, user, reason))
         if not dry_run:
             forget(store, settings, found, progress)

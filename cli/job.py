@@ -96,10 +96,10 @@ def job_command(
 
 def _write_page(told: JobReport, target: Path) -> None:
     from iosig.answers.job.document import build_page
-    from iosig.warehouse.placing import moved_into_place
+    from iosig.warehouse.placing import atomic_write
 
     content = build_page(told, _MOST_TOLD)
-    with moved_into_place(target.absolute()) as temporary:
+    with atomic_write(target.absolute()) as temporary:
         temporary.write_text(content, encoding="utf-8")
     click.echo(f"Written: {target}", err=True)
 

@@ -217,10 +217,10 @@ def _follow(
     """Land new files and query servers until a signal arrives; print one line per input."""
     from iosig.cli.documents import LandedFileDocument
     from iosig.streams.inbox import Inbox, follow
-    from iosig.warehouse.interrupts import Stop, stopped_by_signals
+    from iosig.warehouse.interrupts import Stop, stop_on_signals
 
     stop = Stop()
-    with stopped_by_signals(stop):
+    with stop_on_signals(stop):
         watched = ", ".join([*paths, *asked.servers, *(["Slurm"] if asked.is_slurm else [])])
         click.echo(f"Watching {watched}; end with Ctrl-C.", err=True)
         inboxes = [Inbox(Path(path), settle_s, require_marker) for path in paths]

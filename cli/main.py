@@ -17,7 +17,7 @@ from iosig.cli.options import STRICT, Warehouse
 from iosig.warehouse import renames
 from iosig.warehouse.engine_paths import is_url, is_utf8
 from iosig.warehouse.errors import IosigError, MachineFault, NothingToDo, meant
-from iosig.warehouse.interrupts import is_interrupt, left_at_once
+from iosig.warehouse.interrupts import exit_immediately, is_interrupt
 from iosig.warehouse.store.store import Store, default_root
 
 #: subcommand -> the module that has it, which is imported only when it is called, so that help is quick; its summary
@@ -174,7 +174,7 @@ def _translate_rename(error: click.NoSuchOption | click.NoSuchCommand) -> click.
 class _Warehouse(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and (is_url(value) or not is_utf8(value)):
-            return Store.named(value).root
+            return Store.locate(value).root
         found = super().convert(value, param, ctx)
         # Arrow takes a relative path that begins with a scheme (`file:`) for a URL
         return found.absolute() if isinstance(found, Path) and ":" in str(found) else found
@@ -270,7 +270,7 @@ def program() -> None:
     """Entry point of the program: run the command and exit with its code."""
     sys.excepthook = _show_traceback
     ended: list[int] = []
-    left_at_once(lambda: ended[0] if ended else None)
+    exit_immediately(lambda: ended[0] if ended else None)
     try:
         main()
     except SystemExit as end:

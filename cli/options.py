@@ -247,10 +247,10 @@ def select_release(store: Store, release_id: str | None) -> Release:
 
     A release that was selected by a day, or that replaced the one of this id, is named on stderr.
     """
-    from iosig.warehouse.releases.releases import find, led_from
+    from iosig.warehouse.releases.releases import find, find_redirects_to
 
     release = find(store, release_id)
-    redirects = led_from(store, release.release_id) if release_id else {}
+    redirects = find_redirects_to(store, release.release_id) if release_id else {}
     # the id of a successor may begin with the id that it replaces
     if release_id and (release_id in redirects or not release.release_id.startswith(release_id)):
         old_id = (

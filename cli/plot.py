@@ -131,11 +131,11 @@ def who_command(
     from iosig.answers.attribution.figure import build_view
     from iosig.answers.attribution.query import TABLES, Query, find_last_day_start, who
     from iosig.reports.attribution import draw
-    from iosig.warehouse.releases.reading import opened
+    from iosig.warehouse.releases.reading import open_release
 
     release = select_release(warehouse.store, release_id)
     begun = since or find_last_day_start(warehouse.store, release, filesystem, until)
-    with opened(warehouse.store, release, TABLES) as connection:
+    with open_release(warehouse.store, release, TABLES) as connection:
         view = build_view(who(connection, Query.parse(filesystem, None, begun, until, direction)))
     return _draw(draw, view, target, style)
 
@@ -163,10 +163,10 @@ def calendar_command(
     """
     from iosig.answers.wall.storage_calendar import TABLES, build_view
     from iosig.reports.wall.storage_calendar import draw
-    from iosig.warehouse.releases.reading import opened
+    from iosig.warehouse.releases.reading import open_release
 
     first, last = (None if at is None else at.date() for at in (since, until))
-    with opened(warehouse.store, select_release(warehouse.store, release_id), TABLES) as connection:
+    with open_release(warehouse.store, select_release(warehouse.store, release_id), TABLES) as connection:
         view = build_view(connection, filesystem, first, last, [direction] if direction else ("write", "read"))
     return _draw(draw, view, target, style)
 
@@ -176,10 +176,10 @@ def map_command(warehouse: Warehouse, release_id: str | None, target: Path, styl
     """Draw the population map: monthly bytes of each application against its burstiness."""
     from iosig.answers.wall.population_map import TABLES, build_view
     from iosig.reports.wall.population_map import draw
-    from iosig.warehouse.releases.reading import opened
+    from iosig.warehouse.releases.reading import open_release
 
     release = select_release(warehouse.store, release_id)
-    with opened(warehouse.store, release, TABLES) as connection:
+    with open_release(warehouse.store, release, TABLES) as connection:
         return _draw(draw, build_view(connection, release.release_id), target, style)
 
 
@@ -190,10 +190,10 @@ def clock_command(
     """Draw the checkpoint clock: each application's write interval and volume, and coinciding bursts."""
     from iosig.answers.wall.checkpoint_clock import TABLES, build_view
     from iosig.reports.wall.checkpoint_clock import draw
-    from iosig.warehouse.releases.reading import opened
+    from iosig.warehouse.releases.reading import open_release
 
     release = select_release(warehouse.store, release_id)
-    with opened(warehouse.store, release, TABLES) as connection:
+    with open_release(warehouse.store, release, TABLES) as connection:
         return _draw(draw, build_view(connection, release.release_id, direction or "write"), target, style)
 
 
@@ -213,19 +213,19 @@ def changes_command(
     """Draw the changes between two releases: bytes, bursts and period of each signature."""
     from iosig.answers.wall.release_changes import TABLES, build_view
     from iosig.reports.wall.release_changes import draw
-    from iosig.warehouse.releases.reading import opened
+    from iosig.warehouse.releases.reading import open_release
 
     store, after = warehouse.store, select_release(warehouse.store, release_id)
     before = select_release(store, before_id) if before_id else _release_before(store, after)
-    with opened(store, before, TABLES) as old, opened(store, after, TABLES) as new:
+    with open_release(store, before, TABLES) as old, open_release(store, after, TABLES) as new:
         return _draw(draw, build_view(old, new, (before.release_id, after.release_id)), target, style)
 
 
 def _release_before(store: Store, after: Release) -> Release:
     from iosig.warehouse.errors import NothingToDo
-    from iosig.warehouse.releases.releases import kept
+    from iosig.warehouse.releases.releases import list_readable
 
-    earlier = [one for one in kept(store) if one.sequence < after.sequence]
+    earlier = [one for one in list_readable(store) if one.sequence < after.sequence]
     if not earlier:
         raise NothingToDo(f"No release is kept from before {after.release_id}: nothing can have changed.")
     return max(earlier, key=lambda one: one.sequence)

@@ -139,7 +139,7 @@ def predict_command(warehouse: Warehouse, /, paths: tuple[Path, ...], **options:
     _check(paths, options)
     from iosig.answers.predictions import Session
     from iosig.streams.following.inputs import AskedPolls, Opener
-    from iosig.warehouse.interrupts import Stop, stopped_by_signals
+    from iosig.warehouse.interrupts import Stop, stop_on_signals
 
     is_followed, is_drawn = options["follow"], bool(options["plot"] or options["automaton"])
     is_table = not is_followed and not options["as_json"]
@@ -154,7 +154,7 @@ def predict_command(warehouse: Warehouse, /, paths: tuple[Path, ...], **options:
     stop = Stop()
     with ExitStack() as stack:
         if is_followed:
-            stack.enter_context(stopped_by_signals(stop))
+            stack.enter_context(stop_on_signals(stop))
         store, settings = warehouse.store, warehouse.settings()
         journal = _journal(store, settings, options, stack)
         opener = Opener(_params(options), options["spacing_s"], options["direction"], options["is_anew"], journal)

@@ -52,15 +52,18 @@ def sql_command(
     import duckdb
 
     from iosig.flows.faults import machine_fault
-    from iosig.warehouse.interrupts import interrupted_by
-    from iosig.warehouse.releases.reading import MEMORY_LIMIT, SPILL_LIMIT, opened, spill_folder
+    from iosig.warehouse.interrupts import forward_interrupts
+    from iosig.warehouse.releases.reading import MEMORY_LIMIT, SPILL_LIMIT, open_release, spill_folder
     from iosig.warehouse.releases.sentences import sentence
     from iosig.warehouse.releases.statements import require_reading
 
-    with limit_memory(), opened(warehouse.store, select_release(warehouse.store, release_id), query) as connection:
+    with (
+        limit_memory(),
+        open_release(warehouse.store, select_release(warehouse.store, release_id), query) as connection,
+    ):
         require_reading(connection, query)
         try:
-            with interrupted_by(connection.interrupt, partial(_end, spill_folder(connection))):
+            with forward_interrupts(connection.interrupt, partial(_end, spill_folder(connection))):
                 relation = _run_query(connection, query)
                 if relation is not None:
                     _print(relation, "document" if as_json else format_name, is_raw)
@@ -88,9 +91,9 @@ def _end(spill: str) -> None:
 def _run_query(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation | None:
     """Run a query and return its relation; `describe` results include units and docs."""
     from iosig.warehouse.releases.sentences import description
-    from iosig.warehouse.releases.statements import described_table
+    from iosig.warehouse.releases.statements import find_described_table
 
-    name = described_table(connection, query)
+    name = find_described_table(connection, query)
     if name is None:
         return connection.sql(query)
     table = connection.table(name)

@@ -30,13 +30,13 @@ def releases_command(context: click.Context, as_json: bool) -> int:
     """
     from iosig.cli.printing import say, show, show_json
     from iosig.warehouse.releases import expiring, holds
-    from iosig.warehouse.releases.releases import expired, history, led_from, told
+    from iosig.warehouse.releases.releases import find_redirects_to, history, read_expired, to_records
 
     if context.invoked_subcommand:
         return 0
     store: Store = context.obj.store
-    found, pins, gone = history(store), expiring.pins(store), expired(store)
-    replaced = {release.release_id: list(led_from(store, release.release_id)) for release in found}
+    found, pins, gone = history(store), expiring.pins(store), read_expired(store)
+    replaced = {release.release_id: list(find_redirects_to(store, release.release_id)) for release in found}
     if as_json:
         from iosig.cli.documents import ReleasesDocument
 
@@ -44,7 +44,7 @@ def releases_command(context: click.Context, as_json: bool) -> int:
             {"expired_at": gone.get(name), "is_pinned": name in pins, "replaced": olds}
             for name, olds in replaced.items()
         )
-        releases_told = [release | of_it for release, of_it in zip(told(store, found), kept, strict=True)]
+        releases_told = [release | of_it for release, of_it in zip(to_records(store, found), kept, strict=True)]
         show_json(ReleasesDocument(releases=releases_told, rollback=holds.in_force(store)))
         return 0
     rows = [
@@ -91,9 +91,9 @@ def _describe_retention(release_id: str, pins: dict[str, str | None], gone: dict
 def pin_command(warehouse: Warehouse, release_id: str, until: datetime | None) -> int:
     """Keep a release regardless of the number of newer ones."""
     from iosig.warehouse.releases import expiring
-    from iosig.warehouse.store.store import locked
+    from iosig.warehouse.store.store import lock_warehouse
 
-    with locked(warehouse.store):
+    with lock_warehouse(warehouse.store):
         release = expiring.pin(warehouse.store, release_id, until.date() if until else None)
     click.echo(f"{release.release_id} is kept{f' until {until.date()}' if until else ''}.")
     return 0
@@ -105,9 +105,9 @@ def pin_command(warehouse: Warehouse, release_id: str, until: datetime | None) -
 def unpin_command(warehouse: Warehouse, release_id: str) -> int:
     """Unpin a release, so that it expires according to the settings."""
     from iosig.warehouse.releases import expiring
-    from iosig.warehouse.store.store import locked
+    from iosig.warehouse.store.store import lock_warehouse
 
-    with locked(warehouse.store):
+    with lock_warehouse(warehouse.store):
         release = expiring.unpin(warehouse.store, release_id)
     click.echo(f"{release.release_id} is kept as long as the settings say.")
     return 0
@@ -149,19 +149,19 @@ def rollback_command(
     from iosig.cli.printing import say
     from iosig.expectations import docs
     from iosig.warehouse.releases import holds
-    from iosig.warehouse.store.store import locked
+    from iosig.warehouse.store.store import lock_warehouse
 
     store = warehouse.store
     if is_end:
         if release_id or landing_ids or table_names:
             raise UsageError("--end takes no release and no other option.")
-        with locked(store):
+        with lock_warehouse(store):
             hold = holds.end(store)
         say(f"The rollback to {hold.target_id} has ended. `iosig run` publishes what was excluded.")
         return 0
     if release_id is None:
         raise UsageError("Name the release to roll back to: `iosig releases` lists them. Or give --end.")
-    with locked(store):
+    with lock_warehouse(store):
         release, hold = holds.roll_back(store, release_id, landing_ids, table_names)
         docs.of_release(store, release)
     say(f"{release.release_id} is the current release, with the tables of {hold.target_id}.")

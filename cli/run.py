@@ -198,13 +198,13 @@ def _show(store: Store, settings: Settings, release: Release, *, as_json: bool, 
     from iosig.answers.time_shifts import check_release
     from iosig.cli.printing import show_json
     from iosig.cli.summary import show_summary
-    from iosig.warehouse.releases.releases import told
+    from iosig.warehouse.releases.releases import to_records
 
     if as_json:
         from iosig.cli.documents import RunDocument
 
         for warning in check_release(store, settings, release):
             _warn(f"warning: {warning}")
-        show_json(RunDocument(**told(store, [release])[0], warehouse=store.name))
+        show_json(RunDocument(**to_records(store, [release])[0], warehouse=store.name))
     else:
         show_summary(store, release, settings, is_verbose=is_verbose)

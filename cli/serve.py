@@ -28,12 +28,12 @@ def serve_command(warehouse: Warehouse, cron: str | None, name: str | None) -> i
     on 127.0.0.1, which requires the password in `prefect/password` of the warehouse. Ctrl-C or SIGTERM ends it, and
     cancels a run in progress; the next run continues that. `iosig deploy` creates the same deployments on a work pool.
     """
-    from iosig.warehouse.interrupts import Stop, stopped_by_signals
+    from iosig.warehouse.interrupts import Stop, stop_on_signals
 
     store, path = Store(warehouse.store.root.resolve()), warehouse.settings_path
     settings_path, settings, stop = path and path.resolve(), warehouse.settings(), Stop()
     schedule = settings.schedule.model_copy(update={"cron": _valid(cron)} if cron else {})
-    with stopped_by_signals(stop), _server(store, settings, stop) as check:
+    with stop_on_signals(stop), _server(store, settings, stop) as check:
         if stop.is_set():
             return 0
         # Prefect reads settings from the working directory, and imports modules there: other users may be able to write

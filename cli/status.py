@@ -105,10 +105,10 @@ def _watch(store: Store, settings: Settings, interval_s: float, *, as_json: bool
     from iosig.answers.moment.query import LiveView
     from iosig.cli import watching
     from iosig.cli.printing import terminal_width
-    from iosig.warehouse.interrupts import Stop, stopped_by_signals
+    from iosig.warehouse.interrupts import Stop, stop_on_signals
 
     look, stop = LiveView(store, settings).take_snapshot, Stop()
-    with stopped_by_signals(stop), suppress(KeyboardInterrupt), watching.waiting(stop) as wait:
+    with stop_on_signals(stop), suppress(KeyboardInterrupt), watching.waiting(stop) as wait:
         # a refresh holds no state, so an interrupt need not wait for its end
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if as_json:
@@ -120,12 +120,12 @@ def _watch(store: Store, settings: Settings, interval_s: float, *, as_json: bool
 
 
 def _expose(text: str, to: Path | None) -> None:
-    from iosig.warehouse.placing import moved_into_place
+    from iosig.warehouse.placing import atomic_write
 
     if to is None:
         click.echo(text, nl=False)
         return
-    with moved_into_place(to) as temporary:
+    with atomic_write(to) as temporary:
         temporary.write_text(text)
 
 

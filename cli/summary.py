@@ -12,8 +12,8 @@ from iosig.cli.printing import bytes_text, format_title, say, show
 from iosig.reports.texts import duration_text, format_count
 from iosig.settings.model import Settings
 from iosig.warehouse.releases import holds
-from iosig.warehouse.releases.reading import opened
-from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.releases.reading import open_release
+from iosig.warehouse.releases.releases import Release, list_published_tables
 from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _TOP, _MAX_WARNINGS = 20, 8
 
 def show_summary(store: Store, release: Release, settings: Settings, *, is_verbose: bool = False) -> None:
     """Print the contents of a release, its warnings, and next commands; is_verbose: also its tables and classes."""
-    with opened(store, release) as connection:
+    with open_release(store, release) as connection:
         if is_verbose:
             _show_tables(connection)
             _show_classes(connection)
@@ -55,7 +55,7 @@ def _few(texts: list[str]) -> list[str]:
 
 def _show_tables(connection: duckdb.DuckDBPyConnection) -> None:
     rows = []
-    for table in published():
+    for table in list_published_tables():
         (count,) = connection.sql(f'select count(*) from "{table.name}"').fetchall()[0]
         rows.append((table.name, count, table.grain))
     show("Tables", ("table", "rows", "what a row is"), rows)

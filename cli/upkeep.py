@@ -64,11 +64,11 @@ def repair_command(warehouse: Warehouse, as_json: bool) -> int:
     from iosig.cli.printing import progress_bar, show, show_json
     from iosig.warehouse.releases.catalogue_choice import take_over
     from iosig.warehouse.releases.repairing import Mended, mend_state, repair
-    from iosig.warehouse.store.store import locked
+    from iosig.warehouse.store.store import lock_warehouse
 
     store = _existing(warehouse.store)
     wanted = warehouse.settings().catalogue.server()
-    with locked(store), progress_bar("Reading") as told:
+    with lock_warehouse(store), progress_bar("Reading") as told:
         mended = mend_state(store)
         if wanted is not None and take_over(store, wanted):
             mended.append(Mended("catalogue", f"is {wanted} now", ""))
@@ -107,12 +107,12 @@ def maintain_command(warehouse: Warehouse, keep_count: int | None, is_now: bool,
     from iosig.reports.texts import format_count
     from iosig.warehouse.releases.expiring import GRACE_S
     from iosig.warehouse.store.form import require_form
-    from iosig.warehouse.store.store import locked
+    from iosig.warehouse.store.store import lock_warehouse
 
     store = _existing(warehouse.store)
     require_form(store)
     settings = warehouse.settings()
-    with locked(store):
+    with lock_warehouse(store):
         freed = maintain(store, settings, keep_releases=keep_count, grace_s=0.0 if is_now else GRACE_S)
     released, landed = freed.released, freed.landed
     if as_json:
@@ -152,7 +152,7 @@ def upgrade_command(warehouse: Warehouse, is_check: bool) -> int:
     from iosig.settings.renaming import has_former_names, rename_settings
     from iosig.warehouse.releases.upgrading import needs, upgrade
     from iosig.warehouse.store.form import FORM
-    from iosig.warehouse.store.store import locked
+    from iosig.warehouse.store.store import lock_warehouse
 
     store = _existing(warehouse.store)
     settings = settings_file(warehouse.settings_path, store.root)
@@ -169,7 +169,7 @@ def upgrade_command(warehouse: Warehouse, is_check: bool) -> int:
     if is_check:
         return 0
     if found is not None:
-        with locked(store), progress_bar("Upgrading") as progress:
+        with lock_warehouse(store), progress_bar("Upgrading") as progress:
             upgrade(store, progress)
         click.echo(f"{store.name} has form {FORM}.")
     if settings is not None and is_renamed:

@@ -15,7 +15,7 @@ from iosig.flows.steps.plan import require_order
 from iosig.settings.model import Settings
 from iosig.warehouse.errors import NothingToDo
 from iosig.warehouse.releases.releases import Release
-from iosig.warehouse.store.store import Store, cached, put_document
+from iosig.warehouse.store.store import Store, put_document, read_cache
 
 _STATE = "backfill.json"
 
@@ -78,5 +78,5 @@ def run_days_inline(
 
 
 def _read_progress(store: Store, request: list[str]) -> list[str]:
-    done = cached(store, _STATE, lambda state: list(state["done"]) if state["asked"] == request else [])
+    done = read_cache(store, _STATE, lambda state: list(state["done"]) if state["asked"] == request else [])
     return done or []

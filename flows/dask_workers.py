@@ -119,7 +119,7 @@ class _Origin:
         return function(*(store.root if isinstance(each, Path) and each == self.root else each for each in args))
 
     def _store(self) -> Store:
-        return Store.named(self.url) if self.url else Store(self.root)
+        return Store.locate(self.url) if self.url else Store(self.root)
 
 
 class Workers(Executor):

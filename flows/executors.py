@@ -108,7 +108,7 @@ class TimedOut(MachineFault):
 
 def _preload() -> None:
     """Import what checks need, in the process that executes them."""
-    with processes.kept():
+    with processes.freeze_gc():
         from iosig.expectations import gate
 
         gate.preload()

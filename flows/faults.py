@@ -177,10 +177,10 @@ def _of_damage(error: BaseException, root: Path) -> MachineFault | None:
         frame.f_globals.get("__name__", "").split(".")[0] in _LIBRARIES for frame, _ in walk_tb(error.__traceback__)
     ):
         return None
-    from iosig.warehouse.releases.verifying import damaged_metadata
+    from iosig.warehouse.releases.verifying import find_damaged_metadata
 
     try:
-        found = damaged_metadata(Store(root))
+        found = find_damaged_metadata(Store(root))
     except MachineFault as fault:
         return fault
     return _make_damage_fault(f"{root / found.path}", found.problem) if found else None

@@ -23,7 +23,7 @@ from iosig.flows.notifications import telling
 from iosig.flows.prefect_server import hide_credentials
 from iosig.settings.model import Settings, load
 from iosig.warehouse.errors import GateFailed, IosigError, UsageError
-from iosig.warehouse.interrupts import signal_errors_kept
+from iosig.warehouse.interrupts import reraise_signal_errors
 from iosig.warehouse.store.store import Store
 
 #: where a run finds its warehouse and its settings file
@@ -57,7 +57,7 @@ def run_in_warehouse(work: Callable[[Store, Settings], Any], *, is_notified: boo
         os.chdir(os.environ.get(WORKING_DIRECTORY, "."))
         store = _warehouse()
         settings = load(Path(os.environ[SETTINGS]) if os.environ.get(SETTINGS) else None, store.root)
-        with signal_errors_kept():
+        with reraise_signal_errors():
             if not is_notified:
                 return work(store, settings)
             with telling(store, settings, get_run_logger().warning):
@@ -83,7 +83,7 @@ def _warehouse() -> Store:
     folder = os.environ.get(WAREHOUSE)
     if not folder:
         raise UsageError(f"Set {WAREHOUSE} in the environment of the worker, or deploy again with `iosig deploy`.")
-    return Store.named(folder)
+    return Store.locate(folder)
 
 
 def run_name(flow: str) -> str:

@@ -104,7 +104,7 @@ def find(store: Store, settings: Settings, asked: Asked) -> Found:
     known = ledger.read(store)
     own = None if asked.user is None else find_own(store, asked.user)
     landings = _of_landing(known, asked.landing_id) if own is None else _of_user(known, own)
-    kept = releases.kept(store)
+    kept = releases.list_readable(store)
     read = {release.release_id: sorted({*releases.landings_in(store, release)} & landings.keys()) for release in kept}
     at = datetime.now(UTC).isoformat(timespec="seconds")
     return Found(asked, at, landings, {name: tuple(ids) for name, ids in read.items() if ids}, own)
@@ -157,7 +157,7 @@ def forget(store: Store, settings: Settings, found: Found, report: Report) -> No
         with Journal(store.journal) as journal:
             report("journal of predictions", journal.forget(found.own.is_followed), 0.0)
     for release_id, read in found.releases.items():
-        if release_id not in {release.release_id for release in releases.kept(store)}:
+        if release_id not in {release.release_id for release in releases.list_readable(store)}:
             # an earlier attempt has published its successor
             superseding.finish(store, releases.find(store, release_id))
             continue

@@ -33,7 +33,7 @@ from iosig.settings.model import Settings
 from iosig.warehouse.errors import NothingToDo
 from iosig.warehouse.printable import one_line
 from iosig.warehouse.releases.releases import Release
-from iosig.warehouse.store.store import Store, locked
+from iosig.warehouse.store.store import Store, lock_warehouse
 
 
 @flow(name="iosig-nightly", flow_run_name=partial(run_name, "nightly"))
@@ -85,7 +85,7 @@ def compute(
     kind: of the release. after: the state of the task run before, from which the graph of the run has an arrow.
     """
     schedule, retries = settings.schedule, retries_of(settings)
-    with locked(store, schedule.lock_timeout_s if lock_timeout_s is None else lock_timeout_s):
+    with lock_warehouse(store, schedule.lock_timeout_s if lock_timeout_s is None else lock_timeout_s):
         waits = [after] if after else []
         planned = plan_run(store, settings, since, until, selection, kind, wait_for=waits, return_state=True)
         plan = planned.result()

@@ -26,7 +26,7 @@ from iosig.warehouse.releases.catalogue_choice import agree
 from iosig.warehouse.releases.publishing import Adopted
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import landing
-from iosig.warehouse.store.store import Store, locked
+from iosig.warehouse.store.store import Store, lock_warehouse
 
 #: called with what was done, the number of its rows, and its duration [s]
 Report = Callable[[str, int, float], None]
@@ -113,7 +113,7 @@ def build(
         return (start or (lambda each: engine.submit(each.item, run.store.root)))(ready)
 
     # The release needs Iceberg, which takes a second to import.
-    on_idle = partial(processes.imported, "iosig.warehouse.releases.catalogue")
+    on_idle = partial(processes.import_slow_module, "iosig.warehouse.releases.catalogue")
     for result in execute(run, schedule, start_item, engine.worker_count, on_idle):
         uploads.begin(schedule)
         if not result.is_cached:
@@ -230,7 +230,7 @@ def run_inline(
         for arrival in land_new(store, settings, engine.remote):
             name = arrival.line() if arrival.refusal else f"land {Path(arrival.shown_name).name}"
             clock.tell(name, arrival.row_count)
-    with locked(store, lock_timeout_s):
+    with lock_warehouse(store, lock_timeout_s):
         agree(store, settings.catalogue.server())
         releasing.complete(store)
         plan = planning.make_plan(store, settings, since, until, kind=kind, selection=selection)

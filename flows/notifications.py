@@ -23,7 +23,7 @@ from iosig.warehouse.external.deadlines import Timeouts
 from iosig.warehouse.external.http import RequestFailed, fetch
 from iosig.warehouse.external.processes import run
 from iosig.warehouse.printable import one_line
-from iosig.warehouse.store.store import Store, cached, put_document
+from iosig.warehouse.store.store import Store, put_document, read_cache
 
 _TOLD = "notices.json"
 #: reserved space, so that a notice of a full disk can be recorded on that disk
@@ -91,7 +91,7 @@ def tell_of(store: Store, settings: Settings, failure: Exception | None = None) 
 
 def tell(store: Store, settings: AlertSettings, problems: Sequence[Problem], at: datetime) -> list[str]:
     """Send notices of problems that have begun or ended since the last notices; return the errors of sending."""
-    known: dict[str, dict[str, str]] = cached(store, _TOLD, dict) or {}
+    known: dict[str, dict[str, str]] = read_cache(store, _TOLD, dict) or {}
     failures: list[str] = []
     for notice in list(_notices(store, known, problems, at)):
         failed = list(_sent(settings, notice))

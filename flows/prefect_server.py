@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 from iosig.settings.model import Settings
 from iosig.warehouse.errors import MachineFault, UsageError
 from iosig.warehouse.interrupts import Stop
-from iosig.warehouse.placing import make_folder, synced
+from iosig.warehouse.placing import make_folder, sync_to_disk
 from iosig.warehouse.store.store import Store
 
 HOST = "127.0.0.1"
@@ -110,13 +110,13 @@ class PrefectServer:
         try:
             with open(descriptor, "w") as file:
                 file.write(f"{_USER}:{secrets.token_urlsafe(32)}\n")
-            synced(temporary)
+            sync_to_disk(temporary)
             # a link, unlike a renaming, never replaces the password of another process that was faster
             with suppress(FileExistsError):
                 os.link(temporary, self.password_file)
         finally:
             temporary.unlink()
-        synced(self.folder)
+        sync_to_disk(self.folder)
 
     def client_environment(self) -> dict[str, str]:
         """Environment variables of Prefect's clients: where the server is, its password, and a folder of their own."""

@@ -20,7 +20,7 @@ from iosig.flows.steps.items import Chunk, Day, ItemResult, WorkItem
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.step import Step
 from iosig.warehouse.processes import WorkerLost
-from iosig.warehouse.store.store import Store, cached, put_document
+from iosig.warehouse.store.store import Store, put_document, read_cache
 
 #: identifies a work item: its step, its day (None also for an item of all days), and the number of its chunk, from 1 on
 #: (0 for the item that joins the chunks, and for one without)
@@ -295,7 +295,9 @@ class Durations:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        read = cached(store, _DURATIONS, lambda told: {str(name): float(told["steps"][name]) for name in told["steps"]})
+        read = read_cache(
+            store, _DURATIONS, lambda told: {str(name): float(told["steps"][name]) for name in told["steps"]}
+        )
         self._usual_s: Mapping[str, float] = read or {}
         self._taken_s: dict[str, list[float]] = defaultdict(list)
 

@@ -29,11 +29,11 @@ from iosig.flows.steps.plan import Plan, Selection, make_plan
 from iosig.flows.steps.run import Run
 from iosig.settings.model import Settings
 from iosig.warehouse.errors import IosigError, MachineFault, NothingToDo
-from iosig.warehouse.interrupts import signal_errors_kept
+from iosig.warehouse.interrupts import reraise_signal_errors
 from iosig.warehouse.printable import one_line
 from iosig.warehouse.releases.catalogue_choice import agree
-from iosig.warehouse.releases.reading import opened
-from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.releases.reading import open_release
+from iosig.warehouse.releases.releases import Release, list_published_tables
 from iosig.warehouse.store.store import Store
 
 #: the event of a published release
@@ -56,7 +56,7 @@ def _is_transient(_: object, __: object, state: State[Any]) -> bool:
 
 
 @task(task_run_name="land", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
-@signal_errors_kept()
+@reraise_signal_errors()
 def land(store: Store, settings: Settings) -> int:
     """Land new files of the inbox and the journal of predictions; returns the number of new landings.
 
@@ -78,7 +78,7 @@ def land(store: Store, settings: Settings) -> int:
 
 
 @task(name="plan", task_run_name="plan", cache_policy=NO_CACHE)
-@signal_errors_kept()
+@reraise_signal_errors()
 def plan_run(
     store: Store, settings: Settings, since: date | None, until: date | None, selection: Selection | None, kind: str
 ) -> Plan | None:
@@ -109,7 +109,7 @@ def execute_item(ready: ReadyItem, root: Path, engine: executors.Engine) -> Any:
 
 
 @task(name="release", task_run_name="release", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
-@signal_errors_kept()
+@reraise_signal_errors()
 def publish(run: Run) -> Release | None:
     """Publish the release, list its tables in an artifact, and emit an event that may trigger other flows.
 
@@ -120,10 +120,10 @@ def publish(run: Run) -> Release | None:
     except NothingToDo as nothing:
         get_run_logger().info("%s", nothing)
         return None
-    with opened(run.store, release) as connection:
+    with open_release(run.store, release) as connection:
         table = [
             {"table": name, "rows": connection.sql(f'select count(*) from "{name}"').fetchall()[0][0]}
-            for name in (table.name for table in published())
+            for name in (table.name for table in list_published_tables())
         ]
     create_table_artifact(key="iosig-release", table=table, description=f"{release.release_id} ({release.verdict})")
     warehouse = {"prefect.resource.id": f"iosig.warehouse.{run.store.root.name}", "iosig.warehouse": run.store.address}
@@ -136,7 +136,7 @@ def publish(run: Run) -> Release | None:
 
 
 @task(task_run_name="maintain", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
-@signal_errors_kept()
+@reraise_signal_errors()
 def maintain(store: Store, settings: Settings) -> releasing.Freed:
     """Expire the releases that the settings do not keep, and remove files that nothing needs any more."""
     freed = releasing.maintain(store, settings)
@@ -146,7 +146,7 @@ def maintain(store: Store, settings: Settings) -> releasing.Freed:
 
 
 @task(task_run_name="report", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
-@signal_errors_kept()
+@reraise_signal_errors()
 def report(store: Store, settings: Settings, release: Release) -> str:
     """Write the pages of a release into the folder of the settings; returns the first page."""
     written = write_report(store, settings, release)

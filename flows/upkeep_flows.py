@@ -11,7 +11,7 @@ from iosig.flows import tasks
 from iosig.flows.flow_runs import run_in_warehouse, run_name
 from iosig.settings.model import Settings
 from iosig.warehouse.releases import releases
-from iosig.warehouse.store.store import Store, locked
+from iosig.warehouse.store.store import Store, lock_warehouse
 
 
 @flow(name="iosig-land", flow_run_name=partial(run_name, "land"))
@@ -36,7 +36,7 @@ def maintain(lock_timeout_s: float | None = None) -> Any:
     """
 
     def work(store: Store, settings: Settings) -> None:
-        with locked(store, settings.schedule.lock_timeout_s if lock_timeout_s is None else lock_timeout_s):
+        with lock_warehouse(store, settings.schedule.lock_timeout_s if lock_timeout_s is None else lock_timeout_s):
             tasks.maintain.with_options(**tasks.retries_of(settings))(store, settings)
 
     return run_in_warehouse(work)

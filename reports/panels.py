@@ -13,7 +13,7 @@ import numpy as np
 from iosig.reports.style import DOTS_PER_INCH, FINDING_POINTS, SOFT, SUBJECT_POINTS, Style, drawn_in, in_force
 from iosig.reports.texts import duration_text, shorten, time_ticks
 from iosig.transforms.arrays import Ints, Reals
-from iosig.warehouse.placing import moved_into_place
+from iosig.warehouse.placing import atomic_write
 
 if TYPE_CHECKING:
     import polars as pl
@@ -55,7 +55,7 @@ class Picture:
             raise ValueError(f"a picture's name ends in {' or '.join(f'.{each}' for each in KINDS)}")
         with drawn_in(style or in_force()):
             figure = self.figure()
-            with moved_into_place(path.absolute()) as temporary:
+            with atomic_write(path.absolute()) as temporary:
                 figure.savefig(temporary, format=kind, metadata=KINDS[kind])
 
 

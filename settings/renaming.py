@@ -9,7 +9,7 @@ from pathlib import Path
 
 from iosig.warehouse import renames
 from iosig.warehouse.errors import UsageError
-from iosig.warehouse.placing import moved_into_place
+from iosig.warehouse.placing import atomic_write
 
 #: File name suffix of the backup.
 _ASIDE = ".before-upgrade"
@@ -19,7 +19,7 @@ _HEADER = re.compile(r"^\s*\[\s*([A-Za-z_]+)(?=[\s.\]])")
 def has_former_names(path: Path) -> bool:
     """Return whether a settings file has names or values of commit 18b5d00."""
     document = tomllib.loads(path.read_text(encoding="utf-8"))
-    return renames.settings_renamed(document) != document
+    return renames.rename_settings(document) != document
 
 
 def rename_settings(path: Path) -> Path:
@@ -29,11 +29,11 @@ def rename_settings(path: Path) -> Path:
     """
     text = path.read_text(encoding="utf-8")
     renamed = _rename_text(text)
-    if tomllib.loads(renamed) != renames.settings_renamed(tomllib.loads(text)):
+    if tomllib.loads(renamed) != renames.rename_settings(tomllib.loads(text)):
         raise UsageError(f"{path} cannot be rewritten line by line: rename its settings by docs/upgrading.md.")
     aside = path.with_name(path.name + _ASIDE)
     for target, content in ((aside, text), (path, renamed)):
-        with moved_into_place(target) as temporary:
+        with atomic_write(target) as temporary:
             temporary.write_text(content, encoding="utf-8")
             temporary.chmod(path.stat().st_mode & 0o777)
     return aside

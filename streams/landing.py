@@ -336,7 +336,7 @@ def _tasks(
 ) -> Iterator[tuple[tuple[list[int], int], tuple[Any, ...]]]:
     """Yield groups of files with their first position in the landing order, and the arguments of the call."""
     for group in groups:
-        sequence = landing.reserved(call.store, len(group))
+        sequence = landing.reserve_positions(call.store, len(group))
         # workers may have another current folder
         given = [paths[place].absolute() for place in group]
         asked = (call.store.root.absolute(), call.settings, call.told, call.format_name, given, sequence, are_new)

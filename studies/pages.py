@@ -24,7 +24,7 @@ from typing import Any, ParamSpec
 import polars as pl
 
 from iosig.reports.style import LIGHT, Style, drawn_in
-from iosig.warehouse.placing import moved_into_place
+from iosig.warehouse.placing import atomic_write
 
 Params = ParamSpec("Params")
 
@@ -205,7 +205,7 @@ def write_page(page: Path, template: Template, values: Mapping[str, object], mar
     template.page = page
     with drawn_in(style):
         text = template.render(values)
-    with moved_into_place(page.absolute()) as temporary:
+    with atomic_write(page.absolute()) as temporary:
         temporary.write_text(f"{mark}\n\n{text}", encoding="utf-8")
     return page
 

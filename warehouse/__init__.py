@@ -1,12 +1,12 @@
 """WHERE: contracts, sources, the store, and releases.
 
 - `errors` (`InputRefused`, `UsageError`, `NothingToDo`, `IosigError`): Errors that a user can fix.
-- `placing` (`moved_into_place`, `sweep_temporaries`): Atomic creation of files and folders.
+- `placing` (`atomic_write`, `sweep_temporaries`): Atomic creation of files and folders.
 - `engine_paths` (`duckdb_path`, `scan_parquet`, `sqlite_uri`): Paths in the form that each engine reads literally.
 - `printable` (`printable`, `one_line`): Safe display of text from external sources.
-- `interrupts` (`Stop`, `stopped_by_signals`, `interrupted_by`, `signal_errors_kept`): Orderly interruption by signals.
+- `interrupts` (`Stop`, `stop_on_signals`, `forward_interrupts`, `reraise_signal_errors`): Interruption by signals.
 - `processes` (`ProcessExecutor`, `pool`, `in_order`, `workers`, `WorkerLost`): Worker processes of this machine.
-- `renames` (`present_names`, `settings_renamed`): Public names of commit 18b5d00, and those that replaced them.
+- `renames` (`present_names`, `rename_settings`): Public names of commit 18b5d00, and those that replaced them.
 - `contracts/`: Contracts: each column once, each table once.
 - `external/`: External programs and servers: each call has a time limit.
 - `following/`: Following files that grow.

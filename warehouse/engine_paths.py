@@ -81,7 +81,7 @@ def duckdb_pattern(path: str | Path) -> str | None:
 
 def original_paths(text: str) -> str:
     """Replace temporary links in an engine's message by the user's paths."""
-    return _ALIASES.replaced_in(text)
+    return _ALIASES.replace_links(text)
 
 
 def _is_special(part: str) -> bool:
@@ -109,7 +109,7 @@ class _Aliases:
                 self._links[target] = link
             return self._links[target]
 
-    def replaced_in(self, text: str) -> str:
+    def replace_links(self, text: str) -> str:
         """Replace links in a text by their targets."""
         for target, link in sorted(self._links.items(), key=lambda item: len(item[1]), reverse=True):
             text = text.replace(link, target)

@@ -41,7 +41,7 @@ class Stop:
 
 
 @contextmanager
-def stopped_by_signals(stop: Stop) -> Iterator[None]:
+def stop_on_signals(stop: Stop) -> Iterator[None]:
     """Request a stop on Ctrl-C or SIGTERM; a second signal ends the process immediately."""
 
     def end(number: int, _: object) -> None:
@@ -57,27 +57,27 @@ def stopped_by_signals(stop: Stop) -> Iterator[None]:
 
 
 @contextmanager
-def interrupted_by(interrupt: Callable[[], None], give_up: Callable[[], None] | None = None) -> Iterator[None]:
+def forward_interrupts(interrupt: Callable[[], None], give_up: Callable[[], None] | None = None) -> Iterator[None]:
     """Forward Ctrl-C to a library call that may not check for signals; main thread only.
 
     interrupt: runs in another thread. Any exception that the library then raises becomes a KeyboardInterrupt. give_up:
     runs in that thread if the block has not ended within two seconds.
     """
-    told, tell = os.pipe()
-    os.set_blocking(tell, False)
+    receiver, sender = os.pipe()
+    os.set_blocking(sender, False)
     interrupts: list[int] = []
 
     def heed() -> None:
-        while signals := os.read(told, 1):
+        while signals := os.read(receiver, 1):
             if signals[0] == signal.SIGINT:
                 interrupt()
                 # the end of the block closes the pipe, which then becomes readable
-                if give_up is not None and not select.select([told], [], [], _PATIENCE_S)[0]:
+                if give_up is not None and not select.select([receiver], [], [], _PATIENCE_S)[0]:
                     give_up()
 
     heeding = threading.Thread(target=heed, name="interrupts", daemon=True)
     heeding.start()
-    woken = signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    woken = signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
     # must not raise during cleanup
     before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
     try:
@@ -88,15 +88,15 @@ def interrupted_by(interrupt: Callable[[], None], give_up: Callable[[], None] | 
     finally:
         signal.signal(signal.SIGINT, before)
         signal.set_wakeup_fd(woken)
-        os.close(tell)
+        os.close(sender)
         heeding.join()
-        os.close(told)
+        os.close(receiver)
     if interrupts:
         raise KeyboardInterrupt
 
 
 @contextmanager
-def signal_errors_kept() -> Iterator[None]:
+def reraise_signal_errors() -> Iterator[None]:
     """Re-raise a signal handler's exception that DuckDB has replaced by "Query interrupted".
 
     DuckDB runs handlers in the middle of a query and drops their exception, such as Prefect's on SIGTERM. Python runs
@@ -136,7 +136,7 @@ def is_interrupt(error: Exception) -> bool:
     return type(error).__name__ == "InterruptException" or str(error) == "Query interrupted"
 
 
-def left_at_once(code: Callable[[], int | None]) -> None:
+def exit_immediately(code: Callable[[], int | None]) -> None:
     """Exit this process without the interpreter's teardown, which can take a second of CPU time.
 
     Threads are joined first, and exit handlers registered after this call still run. code: returns the exit code at the
@@ -147,10 +147,10 @@ def left_at_once(code: Callable[[], int | None]) -> None:
 
 
 def _leave(code: Callable[[], int | None]) -> None:
-    found = code()
-    if found is None:
+    exit_code = code()
+    if exit_code is None:
         return
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
-    os._exit(found)
+    os._exit(exit_code)

@@ -29,7 +29,7 @@ def scratch() -> Iterator[None]:
 
 
 @contextmanager
-def moved_into_place(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """Provide a temporary path next to `path`, and rename it to `path` on success.
 
     An existing file at `path` is replaced; an existing folder is an error. After an error nothing remains; the error of
@@ -41,7 +41,7 @@ def moved_into_place(path: Path) -> Iterator[Path]:
         yield temporary
         _flush(temporary)
         os.replace(temporary, path)
-        synced(path.parent)
+        sync_to_disk(path.parent)
     except OSError as error:
         if error.errno in _UNNAMED and error.filename is None:
             error.filename = str(path)
@@ -57,8 +57,8 @@ def _flush(path: Path) -> None:
     """Sync the bytes to disk before the rename."""
     if path.is_dir():
         for child in path.rglob("*"):
-            synced(child)
-    synced(path)
+            sync_to_disk(child)
+    sync_to_disk(path)
 
 
 def make_folder(path: Path) -> None:
@@ -66,10 +66,10 @@ def make_folder(path: Path) -> None:
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(exist_ok=True)
-        synced(path.parent)
+        sync_to_disk(path.parent)
 
 
-def synced(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
     """Sync a file's bytes, or a folder's entries, to disk."""
     if _SCRATCH in os.environ:
         return
@@ -101,7 +101,7 @@ class SyncedStream(io.FileIO):
             if _SCRATCH not in os.environ:
                 os.fsync(self.fileno())
             super().close()
-            synced(Path(str(self.name)).parent)
+            sync_to_disk(Path(str(self.name)).parent)
 
 
 def link_or_copy(path: Path, target: Path) -> None:
@@ -115,7 +115,7 @@ def link_or_copy(path: Path, target: Path) -> None:
 def copy(path: Path, target: Path) -> None:
     """Copy a file and sync the copy to disk."""
     shutil.copyfile(path, target)
-    synced(target)
+    sync_to_disk(target)
 
 
 def make_read_only(path: Path) -> None:
@@ -136,4 +136,4 @@ def move(path: Path, target: Path) -> None:
     """Move a file or folder within a file system, and sync both parent folders."""
     path.rename(target)
     for folder in {path.parent, target.parent}:
-        synced(folder)
+        sync_to_disk(folder)

@@ -23,7 +23,7 @@ def one_line(text: str) -> str:
     return "".join(character if character.isprintable() else MARK for character in text)
 
 
-def escaped(document: str) -> str:
+def escape_controls(document: str) -> str:
     """Escape control characters in a JSON document, without changing its meaning."""
     if document.isprintable():
         return document

@@ -20,7 +20,7 @@ from multiprocessing import get_context, parent_process, resource_tracker
 from typing import Any, ParamSpec, TypeVar, cast
 
 from iosig.warehouse.errors import MachineFault
-from iosig.warehouse.interrupts import left_at_once
+from iosig.warehouse.interrupts import exit_immediately
 
 _Params = ParamSpec("_Params")
 _Answer = TypeVar("_Answer")
@@ -73,7 +73,7 @@ class ProcessExecutor(Executor):
         self, fn: Callable[_Params, _Answer], /, *args: _Params.args, **kwargs: _Params.kwargs
     ) -> Future[_Answer]:
         """Submit a function call to a worker process."""
-        with self._lock, uninterrupted():
+        with self._lock, block_interrupts():
             try:
                 future = self._pool.submit(fn, *args, **kwargs)
             except BrokenProcessPool:
@@ -164,12 +164,12 @@ def _begin_worker(variables: dict[str, str]) -> None:
     # reads it can crash the process (glibc).
     set_environment(variables)
     # exit as soon as no work remains
-    left_at_once(lambda: 0)
+    exit_immediately(lambda: 0)
     ending_with_parent()
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
+def block_interrupts() -> Iterator[None]:
     """Start child processes in this block with Ctrl-C blocked; only the parent handles it."""
     # A blocked signal stays blocked from the child's first instruction on, whereas ignoring it would only take effect
     # after the imports. Starting the resource tracker of `multiprocessing` unblocks the signal, so it starts first.
@@ -182,13 +182,13 @@ def uninterrupted() -> Iterator[None]:
 
 
 def _import_all(modules: Iterable[str]) -> None:
-    with kept():
+    with freeze_gc():
         for module in modules:
             import_module(module)
 
 
 @contextmanager
-def kept() -> Iterator[None]:
+def freeze_gc() -> Iterator[None]:
     """Exclude objects created in this block from garbage collection, which saves a tenth or more of the import time.
 
     Use it in processes that keep their imports until they exit.
@@ -204,12 +204,12 @@ def kept() -> Iterator[None]:
 
 
 @cache
-def imported(name: str) -> None:
+def import_slow_module(name: str) -> None:
     """Import a slow module, and exclude all existing objects from garbage collection.
 
     In a nightly run with all libraries, each collection took a third of a second.
     """
-    with kept():
+    with freeze_gc():
         import_module(name)
 
 

@@ -209,7 +209,7 @@ SETTING_VALUES = {
 }
 
 
-def settings_renamed(settings: Mapping[str, Any]) -> dict[str, Any]:
+def rename_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Rename settings and their values to the current names, by section and field; removed ones are dropped.
 
     Sections without a rename, and tables with names of the site, stay unchanged.

@@ -17,8 +17,8 @@ from typing import IO, TYPE_CHECKING, Any
 from iosig.warehouse.contracts import Column, table
 from iosig.warehouse.contracts.application_ids import APPLICATION_ID_SQL
 from iosig.warehouse.errors import UsageError
-from iosig.warehouse.placing import moved_into_place
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.placing import atomic_write
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 
@@ -113,7 +113,7 @@ def export_feed(store: Store, release: Release, kind: str, target: Path, valid_d
             f"A feed is JSON or Parquet: use a file name that ends in .json or .parquet, not {target.name!r}."
         )
     feed = build_feed(store, release, kind, valid_days)
-    with moved_into_place(target.absolute()) as temporary, temporary.open("wb") as file:
+    with atomic_write(target.absolute()) as temporary, temporary.open("wb") as file:
         writer(feed, file)
     return feed
 
@@ -126,7 +126,7 @@ def build_feed(store: Store, release: Release, kind: str, valid_days: float = VA
         raise UsageError(
             f"The validity of an entry must be above 0 and at most {_MAX_VALID_DAYS:g} days, not {valid_days:g}."
         )
-    with opened(store, release, _TABLES[kind]) as connection:
+    with open_release(store, release, _TABLES[kind]) as connection:
         rows: list[Row] = connection.sql(_QUERIES[kind]).to_arrow_table().to_pylist()
         bursts = _bursts_by_subject(connection) if kind == "signatures" else {}
     made_at = datetime.fromisoformat(release.created_at).replace(microsecond=0)

@@ -32,7 +32,7 @@ from iosig.warehouse.contracts.application_ids import all_node_counts, applicati
 from iosig.warehouse.contracts.jobs import JOB_RECORDS, QUEUE_RECORDS, QUEUED_JOBS
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.errors import NothingToDo
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import ledger, models
 from iosig.warehouse.store.ledger import Ledger
@@ -210,7 +210,7 @@ def find_capacity(store: Store, release: Release, settings: AdviceSettings, file
 
 def _find_peak_rates(store: Store, release: Release, settings: AdviceSettings) -> dict[str, _ObservedPeak]:
     """Return the highest rate that each file system of a release has sustained over `sustained_window_s`."""
-    with opened(store, release, "filesystem_rates") as connection:
+    with open_release(store, release, "filesystem_rates") as connection:
         rows = connection.sql(_SUSTAINED_RATES, params={"sustained_window_s": settings.sustained_window_s}).fetchall()
     return {name: _ObservedPeak(float(rate), utc(observed_at)) for name, rate, observed_at in rows}
 

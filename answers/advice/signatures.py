@@ -34,13 +34,13 @@ class ReleaseSignatures:
     def __init__(self, store: Store, release: Release | None) -> None:
         """Read the rows of `signatures`; `find` reads the curves on demand."""
         from iosig.estimates.signatures.published import defaults
-        from iosig.warehouse.releases.reading import opened
+        from iosig.warehouse.releases.reading import open_release
 
         self.store, self.release = store, release
         self._rows, self._sample_counts = frames.empty(SIGNATURES), dict[str, int]()
         if release is None:
             return
-        with opened(store, release, "signatures applications") as connection:
+        with open_release(store, release, "signatures applications") as connection:
             self._rows = defaults(connection)
             sample_counts = connection.sql("select application_id, sample_count from applications").fetchall()
         self._sample_counts = dict(sample_counts)
@@ -58,12 +58,12 @@ class ReleaseSignatures:
     def find(self, application_ids: Iterable[str]) -> dict[str, dict[str, KnownSignature]]:
         """Return signatures by application and file system; applications without a signature are omitted."""
         from iosig.estimates.signatures.published import TABLES, read_signatures
-        from iosig.warehouse.releases.reading import opened
+        from iosig.warehouse.releases.reading import open_release
 
         wanted = self._rows_with_signature().filter(pl.col("application_id").is_in(list(application_ids)))
         if self.release is None or wanted.is_empty():
             return {}
-        with opened(self.store, self.release, TABLES) as connection:
+        with open_release(self.store, self.release, TABLES) as connection:
             curves = read_signatures(connection, wanted)
         parts: dict[tuple[str, str], list[tuple[dict[str, Any], Signature]]] = {}
         for row, curve in zip(wanted.iter_rows(named=True), curves, strict=True):

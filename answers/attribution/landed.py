@@ -34,7 +34,7 @@ from iosig.warehouse.contracts.polls import POLLS, POLLS_DAILY
 from iosig.warehouse.contracts.samples import GRID_STEPS, RUNS
 from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
 from iosig.warehouse.errors import NothingToDo
-from iosig.warehouse.releases.reading import connected, opened
+from iosig.warehouse.releases.reading import open_duckdb, open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import ledger, models
 from iosig.warehouse.store.ledger import Ledger
@@ -67,7 +67,7 @@ def open_tables(
             with landed.open(tables) as connection:
                 yield connection, True
             return
-    with opened(store, release, tables) as connection:
+    with open_release(store, release, tables) as connection:
         yield connection, False
 
 
@@ -116,7 +116,7 @@ class LandedTraffic:
     @contextmanager
     def open(self, tables: str) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open DuckDB on the named tables, as `reading.opened` does for a release."""
-        with connected() as connection:
+        with open_duckdb() as connection:
             for name in tables.split():
                 connection.register(name, getattr(self, name).to_arrow())
             yield connection
@@ -199,6 +199,6 @@ def _join_signatures(runs: pl.DataFrame, known: pl.DataFrame) -> tuple[pl.DataFr
 def _signatures(store: Store, release: Release | None) -> tuple[pl.DataFrame, pl.DataFrame]:
     if release is None:
         return frames.empty(SIGNATURES), frames.empty(SIGNATURE_BURSTS)
-    with opened(store, release, "signatures signature_bursts") as connection:
+    with open_release(store, release, "signatures signature_bursts") as connection:
         signatures = connection.sql("select * from signatures").pl()
         return signatures, connection.sql("select * from signature_bursts").pl()

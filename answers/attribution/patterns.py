@@ -12,7 +12,7 @@ from pydantic import Field
 from iosig.answers.documents import Document, Part, columns_of
 from iosig.warehouse.contracts.attribution import UNATTRIBUTED_PATTERNS
 from iosig.warehouse.errors import UsageError
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 
@@ -37,7 +37,7 @@ def find_patterns(
     window: tuple[datetime | None, datetime | None] = (None, None),
 ) -> UnattributedPatterns:
     """Query the patterns that occurred in a time range; raises UsageError for an unknown file system."""
-    with opened(store, release, UNATTRIBUTED_PATTERNS.name) as connection:
+    with open_release(store, release, UNATTRIBUTED_PATTERNS.name) as connection:
         rows = connection.sql("select * from unattributed_patterns").pl()
     if filesystem not in rows["filesystem"]:
         names = ", ".join(rows["filesystem"].unique().sort()) or "none"

@@ -12,7 +12,7 @@ from pydantic import Field
 from iosig.answers.attribution.candidates import CONTEXT, TrafficContext, estimate_run_bytes
 from iosig.answers.documents import Document, Instant, Part, instant_text
 from iosig.warehouse.errors import NothingToDo, UsageError, meant
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 
@@ -124,7 +124,7 @@ class Answer:
 
 def is_released(store: Store, release: Release, query: Query) -> bool:
     """Return whether the time range begins before the last poll of the file system in a release."""
-    with opened(store, release, "filesystem_rates") as connection:
+    with open_release(store, release, "filesystem_rates") as connection:
         sql = "select max(polled_at) from filesystem_rates where filesystem = $filesystem"
         (last,) = connection.sql(sql, params={"filesystem": query.filesystem}).fetchall()[0]
     return last is not None and query.since < last
@@ -135,7 +135,7 @@ def find_last_day_start(store: Store, release: Release, filesystem: str, until: 
 
     Raises UsageError if the release has no polls of the file system.
     """
-    with opened(store, release, "filesystem_rates") as connection:
+    with open_release(store, release, "filesystem_rates") as connection:
         first, last = find_poll_range(connection, filesystem)
     end = until or truncate_to_minute(last - timedelta(microseconds=1)) + _MINUTE
     return max(end - timedelta(days=1), truncate_to_minute(first - timedelta(microseconds=1)))

@@ -25,7 +25,7 @@ from iosig.settings.model import Settings
 from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
 from iosig.transforms.forecast.upcoming_jobs import UpcomingJobs
 from iosig.warehouse.contracts.application_ids import APPLICATION_ID_SQL
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import ledger
 from iosig.warehouse.store.store import Store
@@ -207,7 +207,7 @@ class _Groups:
 
 def _runs(store: Store, release: Release, at: datetime) -> pl.DataFrame:
     """Query durations and waiting times of the latest runs of each application before an instant."""
-    with opened(store, release, "jobs") as connection:
+    with open_release(store, release, "jobs") as connection:
         params = {"since": at - timedelta(days=_MAX_DAYS), "until": at, "most": _MAX_RUNS}
         runs: pl.DataFrame = connection.sql(_RUNS, params=params).pl()
     return runs

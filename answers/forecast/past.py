@@ -16,7 +16,7 @@ from iosig.settings.model import Settings
 from iosig.transforms.arrays import Ints, Reals
 from iosig.transforms.forecast.unknown_traffic import TrafficHistory
 from iosig.warehouse.errors import NothingToDo
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 
@@ -58,7 +58,7 @@ def read_minutes(store: Store, release: Release, settings: Settings, filesystem:
 
 
 def _read_release(store: Store, release: Release, filesystem: str, at: datetime) -> tuple[Minutes, datetime | None]:
-    with opened(store, release, TABLES) as connection:
+    with open_release(store, release, TABLES) as connection:
         minutes = _query(connection, Query(filesystem, at - timedelta(days=_MAX_DAYS), at))
     last = minutes.measured["minute_at"].max()
     assert last is None or isinstance(last, datetime)

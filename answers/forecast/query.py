@@ -29,7 +29,7 @@ from iosig.transforms.demands import Demand, Demands
 from iosig.transforms.forecast.forecasting import Forecast, forecast
 from iosig.transforms.forecast.unknown_traffic import TrafficHistory
 from iosig.warehouse.errors import NothingToDo, UsageError
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import ledger
 from iosig.warehouse.store.store import Store
@@ -161,7 +161,7 @@ def _name(job: JobAhead) -> str:
 
 def _filesystems(store: Store, release: Release, filesystem: str) -> list[str]:
     """Return the file systems with polls; raises UsageError if `filesystem` has none."""
-    with opened(store, release, "filesystem_rates") as connection:
+    with open_release(store, release, "filesystem_rates") as connection:
         names = [
             name
             for (name,) in connection.sql("select distinct filesystem from filesystem_rates order by all").fetchall()

@@ -18,7 +18,7 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Told
 from iosig.transforms.findings.rank_times import RankTimes
 from iosig.warehouse.errors import InputRefused, UsageError
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 
@@ -76,7 +76,7 @@ def query_release(
 
     Raises UsageError if the release has no such run.
     """
-    with opened(store, release, _TABLES) as connection:
+    with open_release(store, release, _TABLES) as connection:
         params = {"job_id": job_id, "cluster": cluster}
         runs = connection.sql(_RUNS_OF_JOB, params=params).pl()
         chosen = runs if started is None else runs.filter(pl.col("started_at") == started)

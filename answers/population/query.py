@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from iosig.warehouse.errors import NothingToDo
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 
@@ -166,7 +166,7 @@ class Population:
 
 def read_population(store: Store, release: Release, query: Query) -> Population:
     """Read the statistics of a release; raises NothingToDo if it has no runs on those days."""
-    with opened(store, release, _TABLES) as connection:
+    with open_release(store, release, _TABLES) as connection:
         result = query_population(connection, query)
     if result.runs.is_empty():
         raise NothingToDo(f"Release {release.release_id} has no classified runs or series on those days.")

@@ -12,7 +12,7 @@ import polars as pl
 from iosig.answers.report.samples import downsample
 from iosig.answers.wall import population_map
 from iosig.reports.site.applications import ApplicationFrames
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 
@@ -97,7 +97,7 @@ def read_history(store: Store, kept: Sequence[Release]) -> pl.DataFrame:
     for release in kept[-_MAX_RELEASES:]:
         snapshot = release.snapshots.get("signatures")
         if snapshot not in known:
-            with opened(store, release, "signatures") as connection:
+            with open_release(store, release, "signatures") as connection:
                 known[snapshot] = connection.sql(_HISTORY).pl()
         parts.append(known[snapshot].with_columns(release_id=pl.lit(release.release_id)))
     return pl.concat(parts)

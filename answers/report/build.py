@@ -14,7 +14,7 @@ from iosig.reports.site.pages import NIGHT
 from iosig.reports.site.shells import root_page
 from iosig.settings.model import Settings
 from iosig.warehouse.releases import releases
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 
@@ -34,7 +34,9 @@ def report(
     Raises UsageError if the folder is not a report, or another process writes to it.
     """
     with writing.lock(folder):
-        report_input = ReportInput(store, release, tuple(releases.kept(store)), lineage, hider, settings or Settings())
+        report_input = ReportInput(
+            store, release, tuple(releases.list_readable(store)), lineage, hider, settings or Settings()
+        )
         return _write(report_input, folder)
 
 
@@ -42,7 +44,7 @@ def _write(report_input: ReportInput, folder: Path) -> WriteSummary:
     release, kept = report_input.release, report_input.kept
     named = writing.begin(folder, is_hiding=report_input.hider is not None)
     made = pages.PageBuilder(report_input, writing.open_cache(folder, release.release_id))
-    with opened(report_input.store, release) as connection:
+    with open_release(report_input.store, release) as connection:
         count, size, new = writing.write(folder, release.release_id, pages.build_pages(made, connection))
     ids = [one.release_id for one in kept]
     gone = (*(one for one in named if one != release.release_id), *writing.remove_all_but(folder, ids))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from iosig.reports.site.packing import Content, unpack_document
-from iosig.warehouse.placing import moved_into_place
+from iosig.warehouse.placing import atomic_write
 
 #: file with the fingerprint and digest of each page of a release
 MANIFEST = ".pages.json"
@@ -119,5 +119,5 @@ def digest(data: bytes) -> str:
 
 def write_manifest(place: Path, pages: Mapping[str, tuple[str, str]]) -> None:
     """Write the fingerprint and digest of each page of a folder."""
-    with moved_into_place(place.absolute() / MANIFEST) as temporary:
+    with atomic_write(place.absolute() / MANIFEST) as temporary:
         temporary.write_text(json.dumps({"pages": dict(sorted(pages.items()))}, separators=(",", ":")))

@@ -54,8 +54,8 @@ from iosig.reports.site.pages import (
 )
 from iosig.reports.site.shells import About, shell
 from iosig.settings.model import Settings
-from iosig.warehouse.releases.reading import opened
-from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.releases.reading import open_release
+from iosig.warehouse.releases.releases import Release, list_published_tables
 from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _quality(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> dict
 def _changes(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     before, store, release = report.before, report.store, report.release
     changed = signature_changes(store, before or release, release)
-    with opened(store, before or release, CHANGE_TABLES) as old:
+    with open_release(store, before or release, CHANGE_TABLES) as old:
         frames = ChangeFrames(before.release_id if before else None, changed, pairs(old, connection))
     return changes.make_variables(_pseudonymize(report, frames))
 
@@ -204,9 +204,9 @@ def _changes(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> dict
 def _tables(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     counts = {
         table.name: int(connection.sql(f'select count(*) from "{table.name}"').fetchall()[0][0])
-        for table in published()
+        for table in list_published_tables()
     }
-    return tables.make_variables(published(), counts)
+    return tables.make_variables(list_published_tables(), counts)
 
 
 #: functions that return the template values of pages

@@ -18,8 +18,8 @@ from pathlib import Path
 from iosig.answers.report.existing import MANIFEST, Page, PageCache, write_manifest
 from iosig.reports.site.packing import Content
 from iosig.warehouse.errors import UsageError
-from iosig.warehouse.placing import link_or_copy, make_folder, moved_into_place
-from iosig.warehouse.store.store import Store, held_alone
+from iosig.warehouse.placing import atomic_write, link_or_copy, make_folder
+from iosig.warehouse.store.store import Store, hold_lock
 
 #: marker file of a report folder: folders without it are never cleared
 MARK = ".iosig-report"
@@ -58,7 +58,7 @@ def require_own(folder: Path) -> None:
 def lock(folder: Path) -> Iterator[None]:
     """Lock a folder; raises UsageError, naming the holder, if another process writes a report to it."""
     require_own(folder)
-    with held_alone(Store(folder), _LOCK, "report", "Wait for it, or pass --output with another folder."):
+    with hold_lock(Store(folder), _LOCK, "report", "Wait for it, or pass --output with another folder."):
         yield
 
 
@@ -177,5 +177,5 @@ def write_shared(folder: Path, content: Content) -> None:
     """Write a file next to the release folders, if its content changed."""
     path = folder / content.path
     if not _holds(path, content.data):
-        with moved_into_place(path.absolute()) as temporary:
+        with atomic_write(path.absolute()) as temporary:
             temporary.write_bytes(content.data)

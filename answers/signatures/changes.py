@@ -10,7 +10,7 @@ import polars as pl
 from iosig.estimates.signatures.published import KEY, SUBJECT, TABLES, contents, defaults, read_signatures
 from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.signatures.similarity import compare_signatures
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 
 if TYPE_CHECKING:
     import duckdb
@@ -58,7 +58,7 @@ def signature_changes(store: Store, before: Release, after: Release, method: str
     """
     if before.snapshots.get("signatures") == after.snapshots.get("signatures"):
         return pl.DataFrame(schema=SCHEMA)
-    with opened(store, before, TABLES) as old, opened(store, after, TABLES) as new:
+    with open_release(store, before, TABLES) as old, open_release(store, after, TABLES) as new:
         pairs = _pairs(_read_release(old, method), _read_release(new, method))
         parts = [_compare(old, new, part) for part in _chunks(pairs)]
     rank = pl.col("status").replace_strict(_STATUSES, list(range(len(_STATUSES))), return_dtype=pl.Int8)

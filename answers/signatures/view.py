@@ -15,7 +15,7 @@ import polars as pl
 from iosig.estimates.signatures.published import SUBJECT, TABLES, read_signatures
 from iosig.reports.signatures import DrawnSample, DrawnSignature, SignatureView
 from iosig.warehouse.errors import UsageError
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 
 if TYPE_CHECKING:
     import duckdb
@@ -44,7 +44,7 @@ class Query:
 
 def build_view(store: Store, release: Release, selection: Query) -> SignatureView:
     """Build the figure data of a signature; raises UsageError with the alternatives if it does not exist."""
-    with opened(store, release, f"{TABLES} sample_sets samples exact_samples") as connection:
+    with open_release(store, release, f"{TABLES} sample_sets samples exact_samples") as connection:
         rows = connection.sql("select * from signatures order by application_id, filesystem, direction, method").pl()
         if rows.is_empty():
             raise UsageError(f"Release {release.release_id} has no signatures. `iosig run` computes them.")

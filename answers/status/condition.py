@@ -15,7 +15,7 @@ from iosig.warehouse.contracts.polls import POLLS_DAILY
 from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.releases import holds, releases
 from iosig.warehouse.releases.holds import Hold
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import ledger
 from iosig.warehouse.store.ledger import Ledger
@@ -174,7 +174,7 @@ def _filesystems(store: Store, release: Release, max_missing_ratio: float) -> It
     """
     if POLLS_DAILY.name not in release.snapshots:
         return
-    with opened(store, release, query) as connection:
+    with open_release(store, release, query) as connection:
         rows = connection.execute(query, {"days": _REFERENCE_DAYS + 1}).fetchall()
     newest = max((row[1] for row in rows), default=date.min)
     for name in dict.fromkeys(row[0] for row in rows):

@@ -262,7 +262,7 @@ def make_plan(
     missed = landed.of(start.missed)
     replaced = missed.join(landed.in_force, on="landing_id", how="anti")
     past = pl.concat([gone, replaced]).unique("landing_id", maintain_order=True)
-    news = _News(store, settings, landed, pl.concat([landed.in_force, past]), clearing.closed_days(store))
+    news = _News(store, settings, landed, pl.concat([landed.in_force, past]), clearing.read_closed_days(store))
     # days without landings in force may still have rows in the base release
     touched = pl.concat([landed.in_force, past] if is_whole else [fresh, gone, missed])
     touched = touched.unique("landing_id", maintain_order=True)

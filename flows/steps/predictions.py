@@ -17,7 +17,7 @@ from iosig.warehouse.sources.predictions.source import SOURCE
 from iosig.warehouse.sources.protocol import Batch
 from iosig.warehouse.store import landing
 from iosig.warehouse.store.journal import Journal, Range
-from iosig.warehouse.store.store import Store, locked
+from iosig.warehouse.store.store import Store, lock_warehouse
 
 _BATCH_ROWS = 20_000
 
@@ -31,7 +31,7 @@ def land_journal(store: Store, settings: Settings) -> Iterator[Arrival]:
         return
     name = str(store.journal)
     try:
-        with locked(store), Journal(store.journal) as journal:
+        with lock_warehouse(store), Journal(store.journal) as journal:
             last = journal.last_sequence()
             while (rows := journal.begin_landing()) and rows.first <= last:
                 yield Arrival(name, _land(store, journal, rows), None)

@@ -30,7 +30,7 @@ from iosig.reports.templates import environment
 from iosig.reports.texts import printable
 from iosig.transforms.arrays import Ints, Reals
 from iosig.transforms.networks.network import METRICS, STEPS_PER_WINDOW, Network
-from iosig.warehouse.placing import moved_into_place
+from iosig.warehouse.placing import atomic_write
 
 #: Small enough to open without delay and to send by mail.
 MOST_BYTES = 4_000_000
@@ -47,7 +47,7 @@ def write_page(view: NetworkView, path: Path, most_bytes: int = MOST_BYTES) -> N
 
     most_bytes: if the page would exceed this size, its time-resolved data lose resolution.
     """
-    with moved_into_place(path.absolute()) as temporary:
+    with atomic_write(path.absolute()) as temporary:
         temporary.write_bytes(page(view, most_bytes))
 
 

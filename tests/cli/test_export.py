@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from iosig.warehouse.releases import releases
-from iosig.warehouse.releases.releases import published
+from iosig.warehouse.releases.releases import list_published_tables
 from iosig.warehouse.store.store import Store
 from tests.nights import Cli
 from tests.warehouse.releasing import publish
@@ -34,7 +34,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 def test_whole_release_is_exported_to_a_folder(store: Store, cli: Cli, tmp_path: Path) -> None:
     code, out, err = cli("--warehouse", store.root, "export", "--all", "--output", tmp_path / "out")
     assert (code, err) == (0, "")
-    assert out == f"{tmp_path / 'out'}: release 2018-02-09-first, 3 rows in 2 of {len(published())} tables\n"
+    assert (
+        out == f"{tmp_path / 'out'}: release 2018-02-09-first, 3 rows in 2 of {len(list_published_tables())} tables\n"
+    )
     assert pl.read_parquet(tmp_path / "out" / "jobs").height == 2
     (own,) = releases.files_of(store, releases.find(store, None))["jobs"]
     assert own.stat().st_nlink > 1

@@ -18,7 +18,7 @@ from iosig.answers.single.networks import NetworkInput
 from iosig.estimates.networks.making import Query
 from iosig.settings.model import Settings
 from iosig.transforms.networks.network import NetworkParams
-from iosig.warehouse.placing import moved_into_place
+from iosig.warehouse.placing import atomic_write
 from tests.nights import Cli
 from tests.request_event_files import Plan, planted, write
 
@@ -373,7 +373,7 @@ def test_failed_write_keeps_the_existing_file(
     import iosig.reports.networks.page
 
     def full(_: object, path: Path) -> None:
-        with moved_into_place(path) as temporary:
+        with atomic_write(path) as temporary:
             temporary.write_bytes(b"half")
             raise OSError(28, "No space left on device")
 

@@ -20,8 +20,8 @@ import pytest
 from iosig.flows import nightly
 from iosig.settings.model import Settings
 from iosig.warehouse.releases import releases
-from iosig.warehouse.releases.reading import opened
-from iosig.warehouse.releases.releases import published
+from iosig.warehouse.releases.reading import open_release
+from iosig.warehouse.releases.releases import list_published_tables
 from iosig.warehouse.store.journal import Journal
 from iosig.warehouse.store.store import Store
 from tests.flows.faulty_machines import SOUND, USER, Ended, Machine, disk, kill_children, read_only, size_on_disk
@@ -43,10 +43,10 @@ EXPORT = ("export", "job_io", "--output", "-", "--format", "csv")
 def contents(root: Path) -> dict[str, list[str]]:
     """Every row of every table of the current release, sorted."""
     store = Store(root)
-    with opened(store, releases.find(store, None)) as connection:
+    with open_release(store, releases.find(store, None)) as connection:
         return {
             table.name: sorted(map(str, connection.sql(f'select t from "{table.name}" as t').fetchall()))
-            for table in published()
+            for table in list_published_tables()
         }
 
 

@@ -22,7 +22,7 @@ import pytest
 
 from iosig.cli import query_limits
 from iosig.warehouse.releases import releases
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.sources.protocol import Reading
 from iosig.warehouse.store import landing
 from iosig.warehouse.store.store import Store
@@ -42,7 +42,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     (folder / "series.csv").write_text(SERIES)
     landed = landing.land(store, folder / "series.csv", lambda _: Reading()).landing
     content = {"jobs": {9: "job_id user \n 1 =1+1 \n 2 -bob"}, "samples": {9: "job_id sample_bytes_per_s \n 1 0,.,2.5"}}
-    with opened(store, publish(store, "first", content, inputs=(landed.landing_id,))):
+    with open_release(store, publish(store, "first", content, inputs=(landed.landing_id,))):
         # the first read of a file verifies its checksum and records that
         return store
 

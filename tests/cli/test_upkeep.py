@@ -32,4 +32,4 @@ def test_raw_polls_beyond_retention_are_removed_and_reported(cli: Cli, tmp_path:
     code, printed, _ = cli("--warehouse", store.root, "maintain", "--json", "--now")
     raw = json.loads(printed)["landed"]
     assert (code, raw["landing_count"], raw["closed_days"]) == (0, 1, ["2018-02-02"])
-    assert clearing.closed_days(store) == {date(2018, 2, 1), date(2018, 2, 2)}
+    assert clearing.read_closed_days(store) == {date(2018, 2, 1), date(2018, 2, 2)}

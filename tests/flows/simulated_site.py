@@ -17,8 +17,8 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, ATTRIBUTION_DAILY, SLOWDOWNS, UNATTRIBUTED_PATTERNS
 from iosig.warehouse.releases import releases
-from iosig.warehouse.releases.reading import opened
-from iosig.warehouse.releases.releases import published
+from iosig.warehouse.releases.reading import open_release
+from iosig.warehouse.releases.releases import list_published_tables
 from iosig.warehouse.store.store import Store
 
 FIRST = datetime(2026, 3, 2, tzinfo=UTC)
@@ -130,8 +130,8 @@ def undisturbed(site: Site, root: Path, *databases: str) -> Store:
 def contents(store: Store) -> dict[str, list[str]]:
     """Every row of every table of the current release, without columns that depend on the number of releases."""
     found = {}
-    with opened(store, releases.find(store, None)) as connection:
-        for table in published():
+    with open_release(store, releases.find(store, None)) as connection:
+        for table in list_published_tables():
             if table in _OF_THEIR_NIGHT:
                 continue
             left_out = _HISTORY + (_BY_SIGNATURES if table == ATTRIBUTION_DAILY else ())
@@ -148,7 +148,7 @@ def contents(store: Store) -> dict[str, list[str]]:
 
 def refused(store: Store) -> pl.DataFrame:
     """Return the rejected rows of the current release."""
-    with opened(store, releases.find(store, None)) as connection:
+    with open_release(store, releases.find(store, None)) as connection:
         rows: pl.DataFrame = connection.sql("select source_file, line, reason from rejects").pl()
         return rows
 

@@ -18,7 +18,7 @@ from iosig.flows.backfill import DayRange, backfill, day_ranges
 from iosig.settings.model import Settings
 from iosig.warehouse.errors import MachineFault, NothingToDo, UsageError
 from iosig.warehouse.releases import releases
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store.store import Store
 from tests.budget import examples
 
@@ -109,7 +109,7 @@ def test_backfill_releases_equal_a_single_run(site: Store, tmp_path: Path) -> No
     days_of = sorted(date.fromisoformat(day) for day in release.dates if day)
     ended = list(backfilled(site, Settings(), days_of[0] - timedelta(days=1), days_of[-1], 1))
     assert [one.release for one in ended if one.release] == releases.history(site)
-    with opened(site, releases.history(site)[-1]) as ours, opened(whole, release) as theirs:
+    with open_release(site, releases.history(site)[-1]) as ours, open_release(whole, release) as theirs:
         for table in ("job_io", "samples", "classes", "polls_daily"):
             query = f"select * from {table} order by all"
             assert ours.sql(query).fetchall() == theirs.sql(query).fetchall()

@@ -20,7 +20,7 @@ from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.releases import checksums, releases, seals
 from iosig.warehouse.releases.holds import Hold
 from iosig.warehouse.releases.locations import metadata_locations, name_of
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.repairing import repair
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store.state import put_state
@@ -72,7 +72,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 def _contents(store: Store) -> dict[str, list[str]]:
     """All rows of tables about runs and their traffic, sorted."""
     tables = ("jobs", "job_io", "applications", "signatures", "polls_daily", "rejects")
-    with opened(store, releases.find(store, None)) as connection:
+    with open_release(store, releases.find(store, None)) as connection:
         return {name: sorted(map(str, connection.sql(f'select t from "{name}" as t').fetchall())) for name in tables}
 
 

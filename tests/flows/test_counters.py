@@ -14,7 +14,7 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.transforms.synthetic.job_statistics import JobStatisticsParams
 from iosig.transforms.synthetic.job_statistics_texts import Form
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import current
 from iosig.warehouse.store.store import Store
 from tests.flows import counted_sites, served_sites
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks")]
 def query(store: Store, text: str) -> pl.DataFrame:
     release = current(store)
     assert release
-    with opened(store, release) as connection:
+    with open_release(store, release) as connection:
         found: pl.DataFrame = connection.sql(text).pl()
     return found
 

@@ -84,7 +84,7 @@ def landed(store: Store) -> Any:
 def released(store: Store) -> Any:
     """Checksums of each table's files, for each release that is kept."""
     found = []
-    for release in releases.kept(store):
+    for release in releases.list_readable(store):
         files = releases.files_of(store, release)
         digests = {name: sorted(Sealed.of_path(path).sha256 for path in paths) for name, paths in files.items()}
         found.append((release.sequence, release.kind, release.dates, {k: v for k, v in digests.items() if v}))
@@ -352,7 +352,7 @@ def _undisturbed(operation: Operation, store: Store, folder: Path) -> Any:
 def _left_over(store: Store) -> set[str]:
     """Files that a crash leaves for good: partial landings, and data files that no release has and no run removes."""
     landing.sweep(store)
-    files = [releases.files_of(store, release) for release in releases.kept(store)]
+    files = [releases.files_of(store, release) for release in releases.list_readable(store)]
     names = {path for tables in files for paths in tables.values() for path in paths}
     kept = {path.relative_to(store.root).as_posix() for path in names} | (document(store, "leaving.json") or {}).keys()
     left = {name for name in store.files.matching("tables/*/data/*.parquet") if name not in kept}
@@ -363,5 +363,5 @@ def _left_over(store: Store) -> set[str]:
 def _unfinished(store: Store) -> set[str]:
     """Files that the next run or forget leaves if a release was published right before the crash."""
     current = releases.current(store)
-    successors = [release for release in releases.kept(store) if release.kind == "forget"]
+    successors = [release for release in releases.list_readable(store) if release.kind == "forget"]
     return {links.LATEST, *map(seals.seal_of, [current, *successors])} if current else set()

@@ -216,7 +216,7 @@ def test_object_store_root_is_resolved_on_the_worker(tmp_path: Path, monkeypatch
     roots = []
     for machine in ("flow", "worker"):
         monkeypatch.setenv("IOSIG_CACHE", str(tmp_path / machine))
-        roots.append(Store.named("s3://iosig/of-a-test").root)
+        roots.append(Store.locate("s3://iosig/of-a-test").root)
     origin = dask_workers._Origin(roots[0], "s3://iosig/of-a-test", "builds/a.workers", dask_workers.program())
     assert origin.call("call", os.path.join, roots[0], "jobs") == str(roots[1] / "jobs")
 

@@ -19,7 +19,7 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Arrival
 from iosig.warehouse.errors import GateFailed, MachineFault, UsageError
 from iosig.warehouse.releases import publishing, releases
-from iosig.warehouse.store.store import Store, locked
+from iosig.warehouse.store.store import Store, lock_warehouse
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -195,7 +195,7 @@ class TestFailures:
     def test_night_waits_for_the_lock_and_names_its_holder(self, site: Store) -> None:
         from iosig.flows.night_flows import nightly
 
-        with locked(site):
+        with lock_warehouse(site):
             state = nightly(lock_timeout_s=0.0, return_state=True)
         assert state.is_failed()
         assert f"Another run is writing to {site.root} (process {os.getpid()} on" in state.message

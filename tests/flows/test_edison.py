@@ -12,7 +12,7 @@ from iosig.answers.single.periods import Query, find_periods
 from iosig.flows import nightly
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store.store import Store
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ def job_io(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> pl.Da
     assert not any(arrival.has_refusals for arrival in arrivals)
     release = nightly.run_inline(store, SETTINGS, lambda *_: None)
     query = "select jobs.application, job_io.* from job_io inner join jobs using (cluster, job_id, started_at)"
-    with opened(store, release) as connection:
+    with open_release(store, release) as connection:
         return connection.sql(query).pl()
 
 

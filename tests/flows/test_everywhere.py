@@ -37,7 +37,7 @@ def made(url: str, settings: str, inputs: tuple[Path, ...], folder: Path, *how: 
         done = subprocess.run([*iosig, *command], cwd=folder, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         assert PASSWORD not in done.stdout + done.stderr
-    store = Store.named(url)
+    store = Store.locate(url)
     return {
         name: [hashlib.sha256(store.here(path).read_bytes()).hexdigest() for path in sorted(paths)]
         for name, paths in releases.files_of(store, releases.find(store, None)).items()

@@ -20,7 +20,7 @@ from iosig.streams.landing import Told, land_paths
 from iosig.traces.extrapolation.records import land
 from iosig.warehouse.errors import InputRefused, NothingToDo
 from iosig.warehouse.releases import holds, releases
-from iosig.warehouse.releases.reading import count_differences, opened
+from iosig.warehouse.releases.reading import count_differences, open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.sources.extrapolations import compressed_traces
 from iosig.warehouse.sources.extrapolations.source import METADATA_KEY
@@ -39,7 +39,7 @@ def run(store: Store) -> Release:
 
 
 def ask(store: Store, release: Release, query: str = "from extrapolations") -> list[dict[str, object]]:
-    with opened(store, release) as connection:
+    with open_release(store, release) as connection:
         found: pl.DataFrame = connection.sql(query).pl()
     return found.to_dicts()
 
@@ -182,7 +182,7 @@ def test_extrapolations_can_be_exported(nights: Nights, cli: Cli, tmp_path: Path
 
 
 def test_summary_counts_extrapolations_in_one_line(nights: Nights) -> None:
-    with opened(nights.store, nights.first) as connection:
+    with open_release(nights.store, nights.first) as connection:
         assert extrapolations(connection) == [
             "1 of 2 extrapolations gave a trace; `iosig sql 'from extrapolations'` lists them."
         ]

@@ -13,11 +13,11 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.errors import InputRefused, NothingToDo, UsageError
 from iosig.warehouse.releases import expiring, holds, releases
-from iosig.warehouse.releases.reading import opened
-from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.releases.reading import open_release
+from iosig.warehouse.releases.releases import Release, list_published_tables
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store import landing
-from iosig.warehouse.store.store import Store, locked
+from iosig.warehouse.store.store import Store, lock_warehouse
 from tests.flows import growing_traces
 from tests.flows.test_privacy import texts_of
 from tests.nights import Cli, write_small_site
@@ -82,8 +82,8 @@ def store(made: Path, tmp_path: Path) -> Store:
 def rows(store: Store, release: Release) -> dict[str, list[str]]:
     """Every row of every table of a release, without columns about landings and its history."""
     found = {}
-    with opened(store, release) as connection:
-        for table in published():
+    with open_release(store, release) as connection:
+        for table in list_published_tables():
             if table.name in ("quality", "quality_daily"):
                 continue
             names = [f'"{name}"' for name in table.column_names if name not in ("landing_id", *_ABOUT_BEFORE)]
@@ -105,7 +105,7 @@ _ABOUT_BEFORE = (
 
 
 def forget_data(store: Store, *, user: str | None = None, landing_id: str | None = None) -> None:
-    with locked(store):
+    with lock_warehouse(store):
         found = forget.find(store, Settings(), Asked(landing_id, user, "asked for"))
         forget.forget(store, Settings(), found, lambda *_: None)
 
@@ -180,10 +180,10 @@ def test_rolled_back_pinned_and_expired_releases_are_cleaned(store: Store, witho
     holds.roll_back(store, second.release_id)
     expiring.pin(store, second.release_id)
     expiring.expire(store, 1)
-    assert [release.sequence for release in releases.kept(store)] == [2, 4]
+    assert [release.sequence for release in releases.list_readable(store)] == [2, 4]
     forget_data(store, user=USER)
     assert_gone(store, USER)
-    kept = releases.kept(store)
+    kept = releases.list_readable(store)
     assert [release.sequence for release in kept] == [2, 4]
     assert list(expiring.pins(store)) == [kept[0].release_id]
     other = releases.history(without)[1]

@@ -14,7 +14,7 @@ from iosig.flows import nightly
 from iosig.settings.model import JointSettings, Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.transforms.signatures.similarity import correlation
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 from tests.flows.test_signatures import GB, Ran, write_day
@@ -52,7 +52,7 @@ class Nights:
     releases: tuple[Release, Release, Release]
 
     def rows(self, query: str, night: int) -> pl.DataFrame:
-        with opened(self.store, self.releases[night]) as connection:
+        with open_release(self.store, self.releases[night]) as connection:
             found: pl.DataFrame = connection.sql(query).pl()
         return found
 

@@ -11,12 +11,12 @@ from iosig.warehouse.contracts.samples import APPLICATIONS
 from iosig.warehouse.contracts.series import SERIES_INTERVALS
 from iosig.warehouse.contracts.signatures import SIGNATURES
 from iosig.warehouse.errors import UsageError
-from iosig.warehouse.releases.releases import published
+from iosig.warehouse.releases.releases import list_published_tables
 from iosig.warehouse.store.models import model_path
 
 
 def test_every_published_table_has_a_lineage() -> None:
-    assert {table.name for table in published()} <= {found.table.name for found in lineage()}
+    assert {table.name for table in list_published_tables()} <= {found.table.name for found in lineage()}
 
 
 def test_models_read_only_tables_that_their_steps_declare() -> None:

@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 from iosig.flows import nightly
 from iosig.flows.steps import networks
 from iosig.settings.model import Settings
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store import lots
 from iosig.warehouse.store.store import Store
 from tests.small_traces import land, write
@@ -37,7 +37,7 @@ def test_traces_landed_together_and_separately_give_equal_tables(
         release = nightly.run_inline(store, Settings(), lambda *_: None)
         rows_of = {}
         for name in tables:
-            with opened(store, release, name) as connection:
+            with open_release(store, release, name) as connection:
                 rows_of[name] = connection.sql(f"from {name} order by all").pl()
         found.append(rows_of)
     for name in tables:
@@ -62,7 +62,7 @@ def test_networks_built_in_chunks_equal_networks_built_together(
         release = nightly.run_inline(store, Settings(), lambda name, *_, into=executed: into.append(name))
         found[is_divided] = {}
         for table in networks.TABLES:
-            with opened(store, release, table.name) as connection:
+            with open_release(store, release, table.name) as connection:
                 found[is_divided][table.name] = connection.sql(f"from {table.name}").pl()
     for name, rows in found[False].items():
         assert_frame_equal(rows, found[True][name])

@@ -27,7 +27,7 @@ from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.networks import NETWORK_EDGES, NETWORK_RUNS
 from iosig.warehouse.contracts.traces import TRACE_FILES
 from iosig.warehouse.errors import InputRefused, NothingToDo
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.sources.protocol import Batch
 from iosig.warehouse.sources.rows.traced import build_batch
@@ -61,7 +61,7 @@ def run(store: Store, settings: Settings | None = None) -> Release:
 
 
 def ask(store: Store, release: Release, query: str) -> list[dict[str, Any]]:
-    with opened(store, release, query) as connection:
+    with open_release(store, release, query) as connection:
         found: pl.DataFrame = connection.sql(query).pl()
     return found.to_dicts()
 

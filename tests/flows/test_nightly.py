@@ -24,8 +24,8 @@ from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.contracts.job_io import JOB_IO
 from iosig.warehouse.errors import GateFailed, NothingToDo, UsageError
 from iosig.warehouse.releases import clearing, releases
-from iosig.warehouse.releases.reading import count_differences, opened
-from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.releases.reading import count_differences, open_release
+from iosig.warehouse.releases.releases import Release, list_published_tables
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store.store import Store
 from tests.budget import one_in
@@ -42,8 +42,8 @@ def run(store: Store, settings: Settings | None = None, **days: date) -> Release
 def contents(store: Store, release: Release) -> dict[str, Any]:
     """Every row of every table of a release, sorted."""
     found = {}
-    with opened(store, release) as connection:
-        for table in published():
+    with open_release(store, release) as connection:
+        for table in list_published_tables():
             found[table.name] = sorted(map(str, connection.sql(f'select t from "{table.name}" as t').fetchall()))
     return found
 
@@ -60,7 +60,7 @@ def test_night_publishes_every_table(checked_night: Night) -> None:
     site, release = checked_night.store, checked_night.release
     assert release.verdict == "passed", "both days are partial: the data begin and end within them"
     assert release.dates == tuple(day.isoformat() for day in DAYS)
-    with opened(site, release) as connection:
+    with open_release(site, release) as connection:
         io = connection.sql("from job_io order by job_id, direction").pl()
         samples = connection.sql("from samples").pl()
         applications = connection.sql("from applications order by application_id").pl()
@@ -80,7 +80,7 @@ def test_night_publishes_every_table(checked_night: Night) -> None:
 
 
 def test_file_system_traffic_alone_does_not_classify_a_run(checked_night: Night) -> None:
-    with opened(checked_night.store, checked_night.release) as connection:
+    with open_release(checked_night.store, checked_night.release) as connection:
         answers = [
             connection.sql(f"select distinct subject_kind, basis, outcome from {table}").fetchall()
             for table in ("classes", "periods")
@@ -127,7 +127,7 @@ class TestRepeatedRuns:
         settings = Settings.model_validate({"classes": {"min_duration_s": 7200}})
         second = run(site, settings)
         assert second.dates == first.dates
-        with opened(site, second) as connection:
+        with open_release(site, second) as connection:
             assert connection.sql("select distinct outcome from classes").fetchall() == [("too_short",)]
         changed = {name: changed for name, _, _, _, changed in count_differences(site, first, second)}
         assert changed["classes"] == 8
@@ -174,7 +174,7 @@ class TestRepeatedRuns:
         second = run(site)
         assert second.dates == (DAYS[1].isoformat(),)
         assert second.parent_release_id == first.release_id
-        with opened(site, second) as connection:
+        with open_release(site, second) as connection:
             query = "select filesystem_bytes from job_io where direction = 'read' order by job_id"
             volumes = [volume for (volume,) in connection.sql(query).fetchall()]
         assert volumes == [5430e6, 5430e6, 5480e6, 5430e6]
@@ -200,7 +200,7 @@ class TestRepeatedRuns:
         assert verify(site) == []
 
     def test_concurrent_run_is_refused(self, site: Store) -> None:
-        with iosig.warehouse.store.store.locked(site), pytest.raises(UsageError, match="Another run"):
+        with iosig.warehouse.store.store.lock_warehouse(site), pytest.raises(UsageError, match="Another run"):
             run(site)
 
     def test_empty_warehouse_is_refused_with_a_hint_to_land(self, tmp_path: Path) -> None:
@@ -241,11 +241,11 @@ def test_file_system_added_later_has_no_gap_before_its_first_poll(site: Store, t
     _land_second_filesystem(site, tmp_path, 1)
     assert "new" in make_plan(site, Settings()).beginnings[DAYS[1]]
     days = "select polled_on, missing_ratio, is_partial_day from polls_daily where filesystem = 'new' order by all"
-    with opened(site, run(site)) as connection:
+    with open_release(site, run(site)) as connection:
         assert connection.sql(days).fetchall() == [(DAYS[1], 0.0, True)]
     # polls of the evening before arrive: the former first day has a gap of an hour
     _land_second_filesystem(site, tmp_path, -1)
-    with opened(site, run(site)) as connection:
+    with open_release(site, run(site)) as connection:
         (_, *first), (_, missing_ratio, is_partial) = connection.sql(days).fetchall()
     assert first == [0.0, True]
     assert (missing_ratio, is_partial) == (pytest.approx(0.5, abs=0.01), True)
@@ -273,7 +273,7 @@ def test_rows_that_break_a_rule_are_quarantined(site: Store, tmp_path: Path) -> 
         "JobID|User|JobName|NNodes|Start|End|State\n900|ann|ior|8|2026-03-03T01:00:00Z|2026-03-03T00:00:00Z|COMPLETED\n"
     )
     list(land_paths(site, Settings(), [str(log)], Told()))
-    with opened(site, run(site)) as connection:
+    with open_release(site, run(site)) as connection:
         assert connection.sql("select count(*) from jobs where job_id = '900'").fetchall() == [(0,)]
         taken = connection.sql("select table_name, rule, row_json from quarantine").fetchall()
     assert [row[:2] for row in taken] == [("jobs", "ends_after_start")]
@@ -292,7 +292,7 @@ def test_implausible_and_contradictory_polls_are_quarantined(site: Store, tmp_pa
     )
     list(land_paths(site, Settings(), [str(polls)], Told()))
     settings = Settings.model_validate({"polls": {"max_controller_bytes_per_s": 1e10}})
-    with opened(site, run(site, settings)) as connection:
+    with open_release(site, run(site, settings)) as connection:
         rules = connection.sql("select rule from quarantine order by rule").fetchall()
         volume = connection.sql("select max(filesystem_bytes) from job_io where direction = 'read'").fetchall()
     assert rules == [("polls_agree",), ("rate_within_limit",)]

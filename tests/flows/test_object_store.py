@@ -24,11 +24,11 @@ from iosig.settings.model import CatalogueSettings, EngineSettings, Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.errors import MachineFault, NothingToDo, UsageError
 from iosig.warehouse.releases import releases
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store import landing, objects
-from iosig.warehouse.store.store import Store, locked
+from iosig.warehouse.store.store import Store, lock_warehouse
 from tests.nights import Cli, Night, write_small_site
 from tests.servers import PASSWORD, PostgreSql, SeaweedFs, dask, postgresql, seaweedfs
 
@@ -65,7 +65,7 @@ def environment(weed: SeaweedFs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def store(environment: dict[str, str], tmp_path: Path) -> Store:
     """A warehouse in the object store, into which the small site is landed."""
     name = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:8]
-    made = Store.named(f"s3://iosig/{name}")
+    made = Store.locate(f"s3://iosig/{name}")
     write_small_site(tmp_path / "site")
     list(land_paths(made, Settings(), [str(tmp_path / "site")], Told()))
     return made
@@ -99,8 +99,8 @@ def test_release_equals_that_of_a_folder_and_is_read_without_copies(
         run(store, settings)
     url = str(store.url)
     shutil.rmtree(tmp_path / "cache")
-    again = Store.named(url)
-    with opened(again, release, "from jobs") as connection:
+    again = Store.locate(url)
+    with open_release(again, release, "from jobs") as connection:
         assert connection.sql("select count(*) from jobs").fetchall() == [(4,)]
         with pytest.raises(Exception, match="disabled by configuration"):
             connection.sql(f"from read_parquet('{url}/ledger.json')").fetchall()
@@ -126,7 +126,7 @@ def test_other_readers_see_the_same_rows(
     assert table.location() == f"{store.url}/tables/jobs"
     of_iceberg = pl.DataFrame(table.scan().to_arrow())
     of_polars = pl.scan_iceberg(table).collect()
-    with opened(store, release) as connection:
+    with open_release(store, release) as connection:
         ours = connection.sql("from jobs").pl()
     assert sorted(of_iceberg["job_id"]) == sorted(of_polars["job_id"]) == sorted(ours["job_id"])
     assert table.snapshot_by_name(release.release_id) is not None, "each release is a tag"
@@ -214,7 +214,7 @@ def test_settings_forget_and_predict_work_in_an_object_store(
     assert code == 0, err
     assert json.loads(out)["is_done"]
     shutil.rmtree(tmp_path / "cache")
-    again = Store.named(url)
+    again = Store.locate(url)
     assert cli(*count)[1].split() == ['"jobs"', "0"]
     assert cli("status", "--json")[0] in (0, 7)
     assert cli("verify", "--all")[0] == 0
@@ -228,14 +228,14 @@ def test_lock_is_exclusive_and_expires_after_a_crash(
     store: Store, catalogue: CatalogueSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(objects, "LEASE_S", 1.5)
-    with locked(store), pytest.raises(UsageError, match="Another run is writing"), locked(store):
+    with lock_warehouse(store), pytest.raises(UsageError, match="Another run is writing"), lock_warehouse(store):
         pass
     # a killed writer leaves a lease that is no longer renewed
     left = json.dumps({"id": "gone", "host": "elsewhere", "process": 1, "until": time.time() + 1.0}).encode()
     store.files.put("lock", left)
-    with pytest.raises(UsageError, match="Another run is writing"), locked(store):
+    with pytest.raises(UsageError, match="Another run is writing"), lock_warehouse(store):
         pass
-    with locked(store, wait_s=10.0):
+    with lock_warehouse(store, wait_s=10.0):
         assert store.files.content("lock") != left
 
 

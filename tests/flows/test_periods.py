@@ -14,7 +14,7 @@ from iosig.flows import nightly
 from iosig.settings.model import PeriodSettings, Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.transforms.periods.search import METHODS
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store.store import Store
 from tests.flows.traced_runs import land, trace
 
@@ -127,7 +127,7 @@ def released(
     assert arrival.landed
     traces["calls"] = arrival.landed.landing.trace_id
     release = nightly.run_inline(store, Settings(), lambda *_: None)
-    with opened(store, release) as connection:
+    with open_release(store, release) as connection:
         tables = ("periods", "period_segments", "node_periods", "metadata_periods")
         return {name: connection.sql(f"from {name}").pl() for name in tables}, traces
 
@@ -282,5 +282,5 @@ def test_only_configured_methods_are_published(tmp_path: Path) -> None:
     list(land_paths(store, Settings(), [str(write_series(tmp_path / "node7.csv"))], Told()))
     settings = Settings(periods=PeriodSettings(methods=["merged", "null_tested"]))
     release = nightly.run_inline(store, settings, lambda *_: None)
-    with opened(store, release) as connection:
+    with open_release(store, release) as connection:
         assert set(connection.sql("select method from periods").pl()["method"]) == {"merged", "null_tested"}

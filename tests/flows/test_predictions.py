@@ -27,7 +27,7 @@ from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.predictions import PREDICTIONS
 from iosig.warehouse.errors import NothingToDo
 from iosig.warehouse.releases import locations, releases
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.sources.predictions.lines import format_line
 from iosig.warehouse.store import landing
@@ -48,7 +48,7 @@ def run(store: Store, settings: Settings | None = None) -> Release:
 
 
 def ask(store: Store, query: str, release: Release | None = None) -> list[dict[str, Any]]:
-    with opened(store, releases.find(store, release.release_id if release else None), query) as connection:
+    with open_release(store, releases.find(store, release.release_id if release else None), query) as connection:
         found: pl.DataFrame = connection.sql(query).pl()
     return found.to_dicts()
 

@@ -13,7 +13,7 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.errors import NothingToDo, UsageError
 from iosig.warehouse.releases import holds, releases
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 from tests.nights import Cli
@@ -47,14 +47,14 @@ def night(store: Store, settings: Settings | None = None) -> Release:
 
 def peaks(store: Store) -> Mapping[int, float]:
     """Return the peak rate of each day of the current release, ignoring zeros."""
-    with opened(store, releases.find(store, None)) as connection:
+    with open_release(store, releases.find(store, None)) as connection:
         rows = connection.sql("select day(polled_on), peak_bytes_per_s / 2 from polls_daily order by all").fetchall()
     return dict(rows)
 
 
 def days(store: Store) -> list[tuple[int, int, float, bool]]:
     query = "select day(polled_on), expected_poll_count, missing_ratio, is_partial_day from polls_daily order by all"
-    with opened(store, releases.find(store, None)) as connection:
+    with open_release(store, releases.find(store, None)) as connection:
         return connection.sql(query).fetchall()
 
 
@@ -89,7 +89,7 @@ def test_frozen_table_is_kept_and_catches_up_after_the_rollback(store: Store, tm
     land(store, tmp_path, 3)
     night(store)
     assert peaks(store) == {1: GOOD}
-    with opened(store, releases.find(store, None)) as connection:
+    with open_release(store, releases.find(store, None)) as connection:
         ticks = connection.sql("select distinct day(polled_on) from filesystem_rates order by all").fetchall()
     assert ticks == [(1,), (2,), (3,)], "the other tables are published"
     holds.end(store)

@@ -276,11 +276,11 @@ class TestSelectedRelease:
 
 def contents(store: Store, release: Release) -> dict[str, list[str]]:
     """Return every row of every table of a release, sorted."""
-    from iosig.warehouse.releases.reading import opened
-    from iosig.warehouse.releases.releases import published
+    from iosig.warehouse.releases.reading import open_release
+    from iosig.warehouse.releases.releases import list_published_tables
 
-    with opened(store, release) as connection:
+    with open_release(store, release) as connection:
         return {
             table.name: sorted(map(str, connection.sql(f'select t from "{table.name}" as t').fetchall()))
-            for table in published()
+            for table in list_published_tables()
         }

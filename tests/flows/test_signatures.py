@@ -22,7 +22,7 @@ from iosig.flows.steps import periods, signatures
 from iosig.settings.model import Settings, SignatureSettings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.processes import ProcessExecutor
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 from tests.flows.traced_runs import land, trace
@@ -83,7 +83,7 @@ class Nights:
     second: Release
 
     def rows(self, query: str, release: Release | None = None, **params: Any) -> list[dict[str, Any]]:
-        with opened(self.store, release or self.second) as connection:
+        with open_release(self.store, release or self.second) as connection:
             found: pl.DataFrame = connection.sql(query, params=params).pl()
         return found.to_dicts()
 

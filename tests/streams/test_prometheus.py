@@ -19,7 +19,7 @@ from iosig.streams import prometheus as live
 from iosig.streams.landing import Arrival, Told, land_paths
 from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store import landing, ledger
 from iosig.warehouse.store.store import Store
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
@@ -165,7 +165,7 @@ def test_chunks_of_time_give_the_same_deltas_as_one_query(
     ]
     found = []
     for store in (pieces, whole):
-        with opened(store, run_inline(store, Settings(), lambda *_: None)) as connection:
+        with open_release(store, run_inline(store, Settings(), lambda *_: None)) as connection:
             rises = "from counter_deltas order by target, job_key, interval_ended_at"
             found.append(connection.sql(rises).pl())
     assert found[0].drop("flag").equals(found[1].drop("flag"))

@@ -17,7 +17,7 @@ from iosig.settings.model import Settings
 from iosig.streams import slurm as live
 from iosig.streams.landing import Arrival
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.sources.jobs import slurm_commands
 from iosig.warehouse.store import landing, ledger
 from iosig.warehouse.store.store import Store
@@ -156,7 +156,7 @@ def test_night_publishes_running_and_pending_jobs(slurm: FakeSlurm, tmp_path: Pa
         release = run_inline(store, settings, lambda *_: None)
         # a later second
         slurm.add(2, now - 300, now - 200, limit=30)
-    with opened(store, release) as connection:
+    with open_release(store, release) as connection:
         query = (
             "select job_id, queue_state, time_limit_s, epoch(observed_at - submitted_at) > 290 from queued_jobs "
             "order by 2"
@@ -206,7 +206,7 @@ def test_real_slurm_cluster_is_followed(tmp_path: Path, monkeypatch: pytest.Monk
         release = run_inline(store, settings, lambda *_: None)
     ended = landed(store).filter(pl.col("ended_at").is_not_null())
     assert ended.select("job_id", "started_at", "ended_at", "state").is_unique().all()
-    with opened(store, release) as connection:
+    with open_release(store, release) as connection:
         query = """
             select job_id, state, strftime(started_at at time zone 'UTC', '%Y-%m-%dT%H:%M:%S'),
                 strftime(ended_at at time zone 'UTC', '%Y-%m-%dT%H:%M:%S')

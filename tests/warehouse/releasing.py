@@ -14,7 +14,7 @@ import polars as pl
 from iosig.warehouse.contracts import Table, frames, table
 from iosig.warehouse.releases import publishing, releases, superseding
 from iosig.warehouse.releases.publishing import Draft
-from iosig.warehouse.releases.reading import connected
+from iosig.warehouse.releases.reading import open_duckdb
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store, write_parquet
 from tests.sql.given import DAY, rows
@@ -100,7 +100,7 @@ def keys(store: Store, release: Release, name: str, column: str) -> list[object]
 @contextmanager
 def opened_tables(tables: Mapping[str, Content]) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open DuckDB on tables, as on a release, without publishing."""
-    with connected() as connection:
+    with open_duckdb() as connection:
         for name, content in tables.items():
             (one,) = content.values()
             connection.register(name, rows(f"{table(name).layer}.{name}", one).to_arrow())

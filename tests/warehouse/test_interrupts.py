@@ -11,7 +11,7 @@ import threading
 import duckdb
 import pytest
 
-from iosig.warehouse.interrupts import Stop, interrupted_by, is_interrupt, signal_errors_kept, stopped_by_signals
+from iosig.warehouse.interrupts import Stop, forward_interrupts, is_interrupt, reraise_signal_errors, stop_on_signals
 
 
 def test_stop_can_be_set_by_a_signal_during_wait() -> None:
@@ -28,7 +28,7 @@ def test_stop_can_be_set_by_a_signal_during_wait() -> None:
 
 def test_first_signal_stops_in_order_and_second_kills() -> None:
     stop, before = Stop(), signal.getsignal(signal.SIGTERM)
-    with stopped_by_signals(stop):
+    with stop_on_signals(stop):
         os.kill(os.getpid(), signal.SIGTERM)
         assert stop.is_set()
         assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
@@ -39,16 +39,16 @@ def test_interrupt_ends_a_running_query() -> None:
     """Whether DuckDB itself stops while it streams a result depends on its version."""
     connection, before = duckdb.connect(), (signal.set_wakeup_fd(-1), signal.getsignal(signal.SIGINT))
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt), interrupted_by(connection.interrupt):
+    with pytest.raises(KeyboardInterrupt), forward_interrupts(connection.interrupt):
         connection.execute("select count(*) from range(100000000000), range(10) where 1 = random()").fetchall()
     assert (signal.set_wakeup_fd(before[0]), signal.getsignal(signal.SIGINT)) == (-1, before[1])
 
 
 def test_uninterrupted_query_returns_or_raises_normally() -> None:
     connection = duckdb.connect()
-    with interrupted_by(connection.interrupt):
+    with forward_interrupts(connection.interrupt):
         assert connection.execute("select 1").fetchall() == [(1,)]
-    with pytest.raises(duckdb.CatalogException), interrupted_by(connection.interrupt):
+    with pytest.raises(duckdb.CatalogException), forward_interrupts(connection.interrupt):
         connection.execute("from nothing")
 
 
@@ -84,20 +84,20 @@ class TestSignalErrorsKept:
         connection, before = duckdb.connect(), signal.signal(signal.SIGALRM, raise_terminated)
         try:
             signal.setitimer(signal.ITIMER_REAL, 0.2)
-            with pytest.raises(Terminated), signal_errors_kept():
+            with pytest.raises(Terminated), reraise_signal_errors():
                 # of bounded duration, in case a version of DuckDB ignores signals
                 connection.sql("select sum(a.range * b.range) from range(1000000) a, range(10000) b").fetchall()
         finally:
             signal.signal(signal.SIGALRM, before)
 
     def test_interrupt_without_a_signal_is_not_changed(self) -> None:
-        with pytest.raises(RuntimeError, match="Query interrupted"), signal_errors_kept():
+        with pytest.raises(RuntimeError, match="Query interrupted"), reraise_signal_errors():
             raise RuntimeError("Query interrupted")
 
     def test_other_error_after_a_signal_is_not_changed(self) -> None:
         before = signal.signal(signal.SIGALRM, lambda *_: None)
         try:
-            with pytest.raises(ZeroDivisionError), signal_errors_kept():
+            with pytest.raises(ZeroDivisionError), reraise_signal_errors():
                 divide_after_alarm(0)
         finally:
             signal.signal(signal.SIGALRM, before)
@@ -105,7 +105,7 @@ class TestSignalErrorsKept:
     def test_wakeup_file_descriptor_is_restored(self) -> None:
         before = signal.set_wakeup_fd(-1)
         signal.set_wakeup_fd(before)
-        with signal_errors_kept():
+        with reraise_signal_errors():
             pass
         after = signal.set_wakeup_fd(before)
         assert after == before

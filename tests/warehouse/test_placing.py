@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iosig.warehouse.placing import SyncedStream, make_read_only, moved_into_place, scratch, sweep_temporaries
+from iosig.warehouse.placing import SyncedStream, atomic_write, make_read_only, scratch, sweep_temporaries
 
 
 class Killed(BaseException):
@@ -26,7 +26,7 @@ def test_only_a_scratch_folder_skips_fsync(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(os, "fsync", waited.append)
 
     def write(name: str) -> None:
-        with moved_into_place(tmp_path / name) as temporary:
+        with atomic_write(tmp_path / name) as temporary:
             temporary.write_text(name)
         with SyncedStream(tmp_path / f"{name}.stream", "xb") as file:
             file.write(b"all")
@@ -41,7 +41,7 @@ def test_only_a_scratch_folder_skips_fsync(tmp_path: Path, monkeypatch: pytest.M
 
 def test_file_appears_atomically_and_folders_are_created(tmp_path: Path) -> None:
     target = tmp_path / "new" / "deep" / "file"
-    with moved_into_place(target) as temporary:
+    with atomic_write(target) as temporary:
         temporary.write_text("half")
         assert not target.exists()
         assert temporary.parent == target.parent
@@ -55,7 +55,7 @@ def test_failed_write_keeps_old_file_and_leaves_no_temporary(tmp_path: Path, err
     target.write_text("old")
 
     def interrupted() -> None:
-        with moved_into_place(target) as temporary:
+        with atomic_write(target) as temporary:
             temporary.write_text("new")
             raise error
 
@@ -69,7 +69,7 @@ def test_folder_appears_atomically(tmp_path: Path) -> None:
     target = tmp_path / "folder"
 
     def interrupted() -> None:
-        with moved_into_place(target) as temporary:
+        with atomic_write(target) as temporary:
             (temporary / "deep").mkdir(parents=True)
             (temporary / "deep" / "file").write_text("x")
             raise Killed
@@ -77,7 +77,7 @@ def test_folder_appears_atomically(tmp_path: Path) -> None:
     with pytest.raises(Killed):
         interrupted()
     assert lying_in(tmp_path) == []
-    with moved_into_place(target) as temporary:
+    with atomic_write(target) as temporary:
         (temporary / "deep").mkdir(parents=True)
         (temporary / "deep" / "file").write_text("x")
     assert lying_in(tmp_path) == ["folder", "folder/deep", "folder/deep/file"]
@@ -89,7 +89,7 @@ def test_existing_folder_is_not_replaced(tmp_path: Path) -> None:
     (target / "old").write_text("old")
 
     def replaced() -> None:
-        with moved_into_place(target) as temporary:
+        with atomic_write(target) as temporary:
             temporary.mkdir()
             (temporary / "new").write_text("new")
 
@@ -100,7 +100,7 @@ def test_existing_folder_is_not_replaced(tmp_path: Path) -> None:
 
 def test_concurrent_writers_do_not_mix(tmp_path: Path) -> None:
     target = tmp_path / "file"
-    with moved_into_place(target) as first, moved_into_place(target) as second:
+    with atomic_write(target) as first, atomic_write(target) as second:
         assert first != second
         first.write_text("first")
         second.write_text("second")
@@ -109,7 +109,7 @@ def test_concurrent_writers_do_not_mix(tmp_path: Path) -> None:
 
 
 def test_writer_that_wrote_nothing_raises_file_not_found(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), moved_into_place(tmp_path / "file"):
+    with pytest.raises(FileNotFoundError), atomic_write(tmp_path / "file"):
         pass
     assert lying_in(tmp_path) == []
 
@@ -152,7 +152,7 @@ def test_partial_write_raises_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("little_room")
 def test_error_of_full_disk_names_the_target(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="File too large") as told, moved_into_place(tmp_path / "file") as temporary:
+    with pytest.raises(OSError, match="File too large") as told, atomic_write(tmp_path / "file") as temporary:
         temporary.write_bytes(b"x" * 101)
     assert told.value.filename == str(tmp_path / "file")
     assert lying_in(tmp_path) == []

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from iosig.warehouse.errors import InputRefused, IosigError, MachineFault
-from iosig.warehouse.printable import MARK, escaped, one_line, printable
+from iosig.warehouse.printable import MARK, escape_controls, one_line, printable
 
 #: sequences used in attacks on terminals and readers
 HOSTILE = {
@@ -53,5 +53,5 @@ def test_message_of_error_is_sanitized_and_its_reason_is_not(hostile: str) -> No
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
 def test_escaped_json_keeps_its_meaning(hostile: str) -> None:
     document = json.dumps({"name": f"a{hostile}"}, ensure_ascii=False)
-    assert escaped(document).isprintable()
-    assert json.loads(escaped(document)) == json.loads(document)
+    assert escape_controls(document).isprintable()
+    assert json.loads(escape_controls(document)) == json.loads(document)

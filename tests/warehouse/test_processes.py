@@ -62,10 +62,10 @@ def thawed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_imports_are_frozen_and_garbage_collection_is_restored(thawed: list[str]) -> None:
-    with processes.kept():
+    with processes.freeze_gc():
         assert not gc.isenabled()
     assert (gc.isenabled(), thawed) == (True, ["frozen"])
-    with pytest.raises(ImportError), processes.kept():
+    with pytest.raises(ImportError), processes.freeze_gc():
         raise ImportError
     assert gc.isenabled()
 

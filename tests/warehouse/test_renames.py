@@ -110,7 +110,7 @@ def test_settings_are_renamed_by_section_and_field() -> None:
         "filesystems": {"scratch1": "snx"},
         "counters": {"columns": {"late_s": "x"}},
     }
-    assert renames.settings_renamed(former) == {
+    assert renames.rename_settings(former) == {
         "alerts": {"stale_factor": 4.0},
         "periods": {"methods": ["null_tested", "dft"], "z_score": 2.0},
         "schedule": {"cron": "0 1 * * *", "lock_timeout_s": 5},

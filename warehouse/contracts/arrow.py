@@ -32,6 +32,6 @@ def schema(table: Table) -> pa.Schema:
     return pa.schema([field(column) for column in table.columns], metadata)
 
 
-def encoded_schema(table: Table) -> str:
+def encode_schema(table: Table) -> str:
     """Serialize a table's Arrow schema as Arrow stores it in a Parquet file, under `ARROW:schema`."""
     return base64.b64encode(schema(table).serialize().to_pybytes()).decode()

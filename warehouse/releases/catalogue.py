@@ -120,7 +120,7 @@ def open_catalogue(store: Store) -> Gathering:
 def _open_rest(store: Store, server: Server) -> RestTables:
     from iosig.warehouse.releases import rest
 
-    return rest.opened(server, store.files, **_in_store(), **{_ROOT: location_of(store)})
+    return rest.open_rest_catalogue(server, store.files, **_in_store(), **{_ROOT: location_of(store)})
 
 
 def _open_sql(store: Store, server: Server) -> SqlTables:
@@ -151,7 +151,7 @@ def make_catalogue(store: Store, server: Server) -> None:
 
 
 @contextmanager
-def changed_at_once(store: Store, seen: str | None = _ANYWHERE) -> Iterator[Gathering]:
+def open_transaction(store: Store, seen: str | None = _ANYWHERE) -> Iterator[Gathering]:
     """Open the catalogue for a transaction over several tables: all changes commit on exit, none after an error.
 
     The metadata must name the warehouse's current folder. seen: location of the releases' metadata when the changes
@@ -159,21 +159,25 @@ def changed_at_once(store: Store, seen: str | None = _ANYWHERE) -> Iterator[Gath
     some tables may have changed; the rows of `releases`, which change last, define the current release.
     """
     server = server_of(store)
-    with _changed_by_rest(store, server, seen) if server.kind == "rest" else _changed_by_sql(store, seen) as catalogue:
+    with (
+        _open_rest_transaction(store, server, seen)
+        if server.kind == "rest"
+        else _open_sql_transaction(store, seen) as catalogue
+    ):
         yield catalogue
 
 
 @contextmanager
-def _changed_by_rest(store: Store, server: Server, seen: str | None) -> Iterator[Gathering]:
+def _open_rest_transaction(store: Store, server: Server, seen: str | None) -> Iterator[Gathering]:
     from iosig.warehouse.releases import rest
 
     catalogue = _open_rest(store, server)
     rest.claim(catalogue, server, store.name)
-    with closing(catalogue), rest.asked(server), catalogue.gathering(last=RELEASES.name):
+    with closing(catalogue), rest.convert_errors(server), catalogue.gathering(last=RELEASES.name):
         with suppress(NoSuchTableError):
             # a precondition that the server checks, so that a concurrent commit is detected
-            found = catalogue.load_table((NAMESPACE, RELEASES.name)).metadata_location
-            _require_seen(store, seen, found)
+            location = catalogue.load_table((NAMESPACE, RELEASES.name)).metadata_location
+            _require_seen(store, seen, location)
         yield catalogue
 
 
@@ -183,7 +187,7 @@ def _require_seen(store: Store, seen: str | None, found: str | None) -> None:
 
 
 @contextmanager
-def _changed_by_sql(store: Store, seen: str | None) -> Iterator[Gathering]:
+def _open_sql_transaction(store: Store, seen: str | None) -> Iterator[Gathering]:
     server = server_of(store)
     catalogue = _open_sql(store, server)
     engine = catalogue.engine
@@ -216,24 +220,24 @@ def leave_hints(store: Store, locations: Mapping[str, str] | None = None) -> Non
 
 def widen(catalogue: Catalog, table: Table) -> IcebergTable:
     """Return the Iceberg table of a contract after adding missing columns."""
-    return _widened(catalogue.load_table((NAMESPACE, table.name)), table)
+    return _add_columns(catalogue.load_table((NAMESPACE, table.name)), table)
 
 
-def _found(catalogue: Catalog, table: Table) -> IcebergTable | None:
+def _load_if_present(catalogue: Catalog, table: Table) -> IcebergTable | None:
     try:
         return catalogue.load_table((NAMESPACE, table.name))
     except NoSuchTableError:
         return None
 
 
-def _widened(found: IcebergTable, table: Table) -> IcebergTable:
+def _add_columns(current_table: IcebergTable, table: Table) -> IcebergTable:
     """Add the contract's new columns to a table; earlier snapshots keep their schema."""
-    schema = _documented(table)
+    schema = _build_documented_schema(table)
     # this table only shows what pyiceberg would change, and is never committed
-    draft = found.transaction()
-    if TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED not in found.properties:
-        draft.set_properties(_properties(table, found.schema()))
-    known = {field.name for field in found.schema().fields}
+    draft = current_table.transaction()
+    if TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED not in current_table.properties:
+        draft.set_properties(_properties(table, current_table.schema()))
+    known = {field.name for field in current_table.schema().fields}
     # Existing rows are NULL in a new column, even if the contract forbids it.
     new = [field.with_nullable(True) for field in schema if field.name not in known]
     gone = known - set(schema.names)
@@ -242,13 +246,13 @@ def _widened(found: IcebergTable, table: Table) -> IcebergTable:
             update.union_by_name(pa.schema(new))
             for name in sorted(gone):
                 update.delete_column(name)
-    if not (updates := snapshots.differences(found.metadata, draft.table_metadata)):
-        return found
-    snapshots.commit(found, updates)
-    return found.catalog.load_table(found.name())
+    if not (updates := snapshots.differences(current_table.metadata, draft.table_metadata)):
+        return current_table
+    snapshots.commit(current_table, updates)
+    return current_table.catalog.load_table(current_table.name())
 
 
-def _documented(table: Table) -> pa.Schema:
+def _build_documented_schema(table: Table) -> pa.Schema:
     """Return a table's schema with each column's unit in its doc, because Iceberg has no units."""
     units = {column.name: f" [{column.unit}]" if column.unit else "" for column in table.columns}
     docs = {column.name: column.doc + units[column.name] for column in table.columns}
@@ -269,7 +273,7 @@ def _properties(table: Table, schema: Schema) -> dict[str, Any]:
 def _create(catalogue: Catalog, table: Table) -> IcebergTable:
     """Create a table, immediately on a REST server, or with the table's first commit in SQL."""
     schema, identifier = _iceberg_schema(table), (NAMESPACE, table.name)
-    spec, properties = _partitioned(table, schema), _properties(table, schema)
+    spec, properties = _build_partition_spec(table, schema), _properties(table, schema)
     location = f"{catalogue.properties[_ROOT]}/tables/{table.name}"
     if not isinstance(catalogue, SqlTables):
         return catalogue.create_table(identifier, schema, location, spec, properties=properties)
@@ -280,7 +284,7 @@ def _create(catalogue: Catalog, table: Table) -> IcebergTable:
 def _iceberg_schema(table: Table) -> Schema:
     """Return a contract's schema with Iceberg's field ids: columns in order, then the elements of lists."""
     ids = count(1)
-    schema = _documented(table)
+    schema = _build_documented_schema(table)
     mapping = [MappedField(field_id=next(ids), names=[field.name], fields=_elements(field, ids)) for field in schema]
     return assign_fresh_schema_ids(pyarrow_to_schema(schema, NameMapping(mapping)))
 
@@ -289,7 +293,7 @@ def _elements(field: pa.Field, ids: Iterator[int]) -> list[MappedField]:
     return [MappedField(field_id=next(ids), names=["element"])] if pa.types.is_list(field.type) else []
 
 
-def _partitioned(table: Table, schema: Schema) -> PartitionSpec:
+def _build_partition_spec(table: Table, schema: Schema) -> PartitionSpec:
     if not table.partition:
         return PartitionSpec()
     source = schema.find_field(table.partition).field_id
@@ -318,16 +322,16 @@ def replace(
     If no file is added or removed, the current snapshot is tagged instead of a new one. copies: local copies of files
     at these locations.
     """
-    found = _found(catalogue, table)
-    iceberg = _create(catalogue, table) if found is None else _widened(found, table)
+    found = _load_if_present(catalogue, table)
+    iceberg = _create(catalogue, table) if found is None else _add_columns(found, table)
     head, live = iceberg.current_snapshot(), snapshots.live_manifests(iceberg)
     files = [entry.data_file for _, entries in live for entry in entries]
     gone = {file for file in files if days is None or _day_of(file) in days}
     if head is not None and not gone and not locations:
-        snapshots.commit(iceberg, [snapshots.tagged(tag, head.snapshot_id)])
+        snapshots.commit(iceberg, [snapshots.make_tag_update(tag, head.snapshot_id)])
         return Shown(head.snapshot_id, sorted(name_of(table.name, file.file_path) for file in files))
     snapshot = snapshots.write_snapshot(iceberg, live, gone, snapshots.data_files(iceberg, locations, copies))
-    snapshots.commit(iceberg, [*snapshots.adding(snapshot), snapshots.tagged(tag, snapshot.snapshot_id)])
+    snapshots.commit(iceberg, [*snapshots.adding(snapshot), snapshots.make_tag_update(tag, snapshot.snapshot_id)])
     kept = [file.file_path for file in files if file not in gone]
     return Shown(snapshot.snapshot_id, sorted(name_of(table.name, place) for place in (*kept, *locations)))
 
@@ -361,7 +365,7 @@ def tag(catalogue: Catalog, table_name: str, snapshot_id: int, name: str, *, is_
     head = table.current_snapshot()
     is_moved = is_current and (head is None or head.snapshot_id != snapshot_id)
     moved = [snapshots.current_as(snapshot_id)] if is_moved else []
-    snapshots.commit(table, [snapshots.tagged(name, snapshot_id), *moved])
+    snapshots.commit(table, [snapshots.make_tag_update(name, snapshot_id), *moved])
 
 
 def make_current(catalogue: Catalog, table_name: str, snapshot_id: int) -> None:
@@ -372,7 +376,7 @@ def make_current(catalogue: Catalog, table_name: str, snapshot_id: int) -> None:
         snapshots.commit(table, [snapshots.current_as(snapshot_id)])
 
 
-def files_named(table: IcebergTable, snapshot_id: int, known: Container[str] = ()) -> Iterator[str]:
+def list_snapshot_files(table: IcebergTable, snapshot_id: int, known: Container[str] = ()) -> Iterator[str]:
     """Yield the names of the files of a snapshot: its manifest list, the manifests and the data files.
 
     Known manifests and their files are skipped: most are shared with the previous release.

@@ -49,7 +49,7 @@ def require_free(store: Store, wanted: Server) -> None:
     if wanted.kind == "rest":
         from iosig.warehouse.releases import rest
 
-        rest.claim(rest.opened(wanted), wanted, store.name)
+        rest.claim(rest.open_rest_catalogue(wanted), wanted, store.name)
     elif other := next((place for place in locations_on(wanted).values() if not place.startswith(own)), None):
         raise UsageError(
             f"The catalogue {wanted} is that of the warehouse {other.rsplit('/tables/', 1)[0]}. "

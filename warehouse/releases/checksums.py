@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from iosig.warehouse.store.files import Sealed
-from iosig.warehouse.store.store import Store, cached, digest_of, put_document
+from iosig.warehouse.store.store import Store, digest_of, put_document, read_cache
 
 #: the folder of checksum documents
 SEALS = "seals"
@@ -27,7 +27,7 @@ def checksums_now(store: Store, names: Iterable[str], copies: Mapping[str, Path]
     listed, known = list(names), copies or {}
 
     def read_one(name: str) -> Sealed:
-        return Sealed.of_path(known[name]) if name in known else store.files.sealed(name)
+        return Sealed.of_path(known[name]) if name in known else store.files.compute_checksum(name)
 
     return dict(zip(listed, store.files.each(read_one, listed), strict=True))
 
@@ -40,7 +40,7 @@ def write(store: Store, name: str, files: Mapping[str, Sealed]) -> None:
 
 def read(store: Store, name: str) -> dict[str, Sealed] | None:
     """Return the checksums of a document by file name; None if the document is damaged or absent."""
-    return cached(store, name, _read)
+    return read_cache(store, name, _read)
 
 
 def _read(document: Any) -> dict[str, Sealed]:
@@ -57,7 +57,7 @@ def release_seals(store: Store) -> list[str]:
 def problem_of(store: Store, name: str, sealed: Sealed) -> str | None:
     """Compare a file with its checksum and describe the difference. Raises PermissionError for an unreadable file."""
     try:
-        found = store.files.sealed(name)
+        found = store.files.compute_checksum(name)
     except FileNotFoundError:
         return "is not there"
     except PermissionError:

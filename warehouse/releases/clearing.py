@@ -34,7 +34,7 @@ class Cleared:
     days: tuple[date, ...]
 
 
-def closed_days(store: Store) -> set[date]:
+def read_closed_days(store: Store) -> set[date]:
     """Return the days that are never computed again, because their raw polls have been or are being deleted.
 
     Raises MachineFault where the list is damaged.
@@ -54,9 +54,9 @@ def clear(store: Store, keep_days: int) -> Cleared:
         return Cleared(0, 0, ())
     files = known.files.join(going, on="folder", how="semi")
     names = [f"landed/{folder}" for folder in going["folder"]]
-    days, closed = set(files["day"].to_list()), closed_days(store)
+    days, closed = set(files["day"].to_list()), read_closed_days(store)
     try:
-        with store.files.held(releases.READING):
+        with store.files.lock(releases.READING):
             put_state(store, _CLOSED, sorted(day.isoformat() for day in closed | days))
             size = sum(int(mark[0]) for name in files["path"] if (mark := store.files.mark(name)))
             seals.unseal(store, {manifest_in(folder) for folder in going["folder"]})
@@ -76,7 +76,7 @@ def _going(store: Store, known: ledger.Ledger, before: datetime) -> pl.DataFrame
     may_go = (
         known.landings.filter(old & (pl.col("refused_count") == 0) & (pl.col("row_count") > 0))
         .join(others, on="folder", how="anti")
-        .join(_needed(store, known), on="landing_id", how="anti")
+        .join(_find_needed_landings(store, known), on="landing_id", how="anti")
     )
     polls = files.filter(pl.col("table") == POLLS.name).select("folder", "day")
     while True:
@@ -89,14 +89,16 @@ def _going(store: Store, known: ledger.Ledger, before: datetime) -> pl.DataFrame
         may_go = left
 
 
-def _needed(store: Store, known: ledger.Ledger) -> pl.DataFrame:
+def _find_needed_landings(store: Store, landings: ledger.Ledger) -> pl.DataFrame:
     """Return the landings that a run on top of a kept release may read: those missing from some kept release."""
-    kept = releases.kept(store)
+    kept = releases.list_readable(store)
     in_all = _in_all(releases.landings_in(store, release) for release in kept)
     # once no release contains the earlier landing of a content that landed again, no run needs it
-    in_any = pl.concat([pl.Series("landing_id", [], pl.String), *(releases.landings_in(store, each) for each in kept)])
-    ids = known.landings.select("landing_id")
-    replaced = ids.join(known.in_force, on="landing_id", how="anti")
+    in_any = pl.concat(
+        [pl.Series("landing_id", [], pl.String), *(releases.landings_in(store, release_kept) for release_kept in kept)]
+    )
+    ids = landings.landings.select("landing_id")
+    replaced = ids.join(landings.in_force, on="landing_id", how="anti")
     free = replaced.join(in_any.to_frame(), on="landing_id", how="anti")
     return ids.join(pl.concat([in_all, free]), on="landing_id", how="anti")
 

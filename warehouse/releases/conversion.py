@@ -20,7 +20,7 @@ from iosig.warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
 from iosig.warehouse.contracts.periods import PERIOD_SEGMENTS, PERIODS
 from iosig.warehouse.contracts.types import DUCKDB_TYPES
 from iosig.warehouse.engine_paths import duckdb_path, utf8_path
-from iosig.warehouse.placing import make_read_only, moved_into_place
+from iosig.warehouse.placing import atomic_write, make_read_only
 from iosig.warehouse.store import models
 from iosig.warehouse.store.store import ROW_GROUP_ROWS, parquet_writer
 
@@ -63,7 +63,7 @@ def convert_file(table: Table, source: Path, target: Path) -> bool:
 
     with duckdb.connect() as connection:
         connection.execute("set TimeZone = 'UTC'")
-        query = _renamed(connection, table, source)
+        query = _build_conversion_query(connection, table, source)
         relation = connection.sql(f"select {_columns(table)} from ({query})", params={"path": duckdb_path(source)})
         return _write(relation, table, target)
 
@@ -76,9 +76,9 @@ def convert_landed(table: Table, source: Path, target: Path) -> None:
 
     known = {field.name: field for field in arrow.schema(table)}
     names = renames.columns_of(table.name)
-    with duckdb.connect() as connection, moved_into_place(target) as temporary:
+    with duckdb.connect() as connection, atomic_write(target) as temporary:
         connection.execute("set TimeZone = 'UTC'")
-        query = _renamed(connection, table, source)
+        query = _build_conversion_query(connection, table, source)
         reader = connection.sql(query, params={"path": duckdb_path(source)}).to_arrow_reader()
         old = {names.get(field.name, field.name): field for field in pq.read_schema(utf8_path(source))}
         schema = pa.schema([known.get(name, old[name].with_name(name)) for name in reader.schema.names])
@@ -112,7 +112,7 @@ def _columns(table: Table) -> str:
     return ", ".join(quote_identifier(column.name) for column in table.columns)
 
 
-def _renamed(connection: duckdb.DuckDBPyConnection, table: Table, source: Path) -> str:
+def _build_conversion_query(connection: duckdb.DuckDBPyConnection, table: Table, source: Path) -> str:
     """Build the SELECT of a file's rows with current names and values, and all columns of the contract.
 
     Landed files keep columns that the contract lacks.
@@ -123,7 +123,7 @@ def _renamed(connection: duckdb.DuckDBPyConnection, table: Table, source: Path) 
     shown = {}
     for old, *_ in described:
         new = names.get(old, old)
-        shown[new] = _mapped(quote_identifier(old), values.get(new, {}))
+        shown[new] = _map_values(quote_identifier(old), values.get(new, {}))
     shown |= {name: expression for name, expression in computed.items() if name not in shown}
     if table.is_published:
         absent = [column for column in table.columns if column.name not in shown]
@@ -133,7 +133,7 @@ def _renamed(connection: duckdb.DuckDBPyConnection, table: Table, source: Path) 
     return f"select {listed} from {_FILE}{condition}"
 
 
-def _mapped(column: str, values: Mapping[str, str]) -> str:
+def _map_values(column: str, values: Mapping[str, str]) -> str:
     if not values:
         return column
     cases = " ".join(f"when '{old}' then '{new}'" for old, new in values.items())
@@ -149,7 +149,7 @@ def _write(relation: duckdb.DuckDBPyRelation, table: Table, target: Path) -> boo
     first = next(batches, None)
     if first is None:
         return False
-    with moved_into_place(target) as temporary:
+    with atomic_write(target) as temporary:
         with parquet_writer(temporary, table) as writer:
             for batch in chain([first], batches):
                 writer.write_table(pa.Table.from_batches([batch]).cast(schema), row_group_size=ROW_GROUP_ROWS)

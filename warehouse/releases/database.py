@@ -43,7 +43,7 @@ class SqlTables(Gathering, SqlCatalog):
         found = self.locations()
         return dict(zip(found, self.files.each(lambda told: self._table(*told), found.items()), strict=True))
 
-    def _loaded(self, name: str) -> Table:
+    def _load_committed(self, name: str) -> Table:
         known = self.locations() if self._known is None else self._known
         if name not in known:
             raise NoSuchTableError(f"Table does not exist: {NAMESPACE}.{name}")
@@ -63,19 +63,19 @@ class SqlTables(Gathering, SqlCatalog):
         finally:
             self._known = None
 
-    def _committed(self, *change: Any) -> CommitTableResponse:
-        done: CommitTableResponse = SqlCatalog.commit_table(self, *change)
-        return done
+    def _commit_now(self, *change: Any) -> CommitTableResponse:
+        response: CommitTableResponse = SqlCatalog.commit_table(self, *change)
+        return response
 
     def _send(self, changes: list[Change]) -> None:
-        places = self.files.each(self._written, changes)
+        places = self.files.each(self._write_table_metadata, changes)
         with Session(self.engine) as session:
             for change, place in zip(changes, places, strict=True):
                 self._point(session, change, place)
             session.commit()
         self.files.each(self._let_go, changes)
 
-    def _written(self, change: Change) -> str:
+    def _write_table_metadata(self, change: Change) -> str:
         """Write the new metadata of a table and return its location."""
         version = 0 if change.is_new else _version_of(change.found.metadata_location) + 1
         place = change.found.location_provider().new_table_metadata_file_location(version)

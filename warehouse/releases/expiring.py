@@ -21,7 +21,7 @@ from iosig.warehouse.releases.releases import EXPIRED, Release
 from iosig.warehouse.releases.servers import NAMESPACE
 from iosig.warehouse.store.files import Busy
 from iosig.warehouse.store.state import put_state, read_state
-from iosig.warehouse.store.store import Store, cached, put_parquet
+from iosig.warehouse.store.store import Store, put_parquet, read_cache
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -93,14 +93,14 @@ def expire(store: Store, keep_count: int) -> list[Release]:
     keep_count: 1 or more. Tags and snapshots are removed immediately; `remove` deletes the files once no reader can be
     using them. The next call completes one that was killed.
     """
-    from iosig.warehouse.releases.catalogue import changed_at_once, leave_hints
+    from iosig.warehouse.releases.catalogue import leave_hints, open_transaction
 
     going = _going(store, keep_count)
-    gone = releases.expired(store) | {release.release_id: _now() for release in going}
+    gone = releases.read_expired(store) | {release.release_id: _now() for release in going}
     if not gone:
         return []
     if going or _has_tags(store, set(gone)):
-        with changed_at_once(store) as catalogue:
+        with open_transaction(store) as catalogue:
             tables = _letting_go(catalogue, store, set(gone))
             put_state(store, EXPIRED, gone)
             for table in tables:
@@ -116,11 +116,11 @@ def discard(store: Store, release_ids: Collection[str]) -> None:
 
     The next call completes one that was killed.
     """
-    from iosig.warehouse.releases.catalogue import changed_at_once, leave_hints
+    from iosig.warehouse.releases.catalogue import leave_hints, open_transaction
 
     gone = set(release_ids)
     if _has_tags(store, gone):
-        with changed_at_once(store) as catalogue:
+        with open_transaction(store) as catalogue:
             for table in _letting_go(catalogue, store, gone):
                 _without(table, gone)
     leave_hints(store)
@@ -137,13 +137,13 @@ def _letting_go(catalogue: Catalog, store: Store, gone: set[str]) -> list[Iceber
 
 def _going_files(table: IcebergTable, gone: set[str]) -> set[str]:
     """Return the files of expiring snapshots, except those of manifests that a remaining snapshot names."""
-    going = set(_unnamed(table, gone))
+    going = set(_find_untagged_snapshots(table, gone))
     if not going:
         return set()
     staying = (snapshot for snapshot in table.metadata.snapshots if snapshot.snapshot_id not in going)
     name = table.name()[-1]
     kept = {name_of(name, each.manifest_path) for snapshot in staying for each in snapshot.manifests(table.io)}
-    return _named_by(table, going, kept)
+    return _list_snapshot_files(table, going, kept)
 
 
 def waiting_count(store: Store) -> int:
@@ -155,7 +155,7 @@ def _going(store: Store, keep_count: int) -> list[Release]:
     """Return the unexpired releases that are neither within the newest `keep_count` nor pinned."""
     today, pinned = datetime.now(UTC).date(), pins(store)
     is_kept = {name for name, until in pinned.items() if until is None or date.fromisoformat(until) >= today}
-    gone = releases.expired(store)
+    gone = releases.read_expired(store)
     there = [release for release in releases.history(store) if release.release_id not in gone]
     return [release for release in there[: -max(keep_count, 1)] if release.release_id not in is_kept]
 
@@ -178,7 +178,7 @@ def _tags(table: IcebergTable, gone: set[str]) -> list[str]:
     return sorted(set(table.metadata.refs) & gone)
 
 
-def _unnamed(table: IcebergTable, gone: set[str]) -> list[int]:
+def _find_untagged_snapshots(table: IcebergTable, gone: set[str]) -> list[int]:
     """Return the snapshots that no tag names once the expired tags are gone; the current one is kept."""
     kept = {ref.snapshot_id for name, ref in table.metadata.refs.items() if name not in gone}
     return [snapshot.snapshot_id for snapshot in table.metadata.snapshots if snapshot.snapshot_id not in kept]
@@ -188,7 +188,7 @@ def _without(table: IcebergTable, gone: set[str]) -> None:
     """Remove the tags of expired releases from a table, and the snapshots that then have no tag."""
     from iosig.warehouse.releases import snapshots
 
-    if updates := snapshots.without(_tags(table, gone), _unnamed(table, gone)):
+    if updates := snapshots.without(_tags(table, gone), _find_untagged_snapshots(table, gone)):
         snapshots.commit(table, updates)
 
 
@@ -209,19 +209,19 @@ def _join_rows(catalogue: Catalog, store: Store) -> None:
 # ---- their files
 
 
-def _named_by(table: IcebergTable, snapshot_ids: Iterable[int], known: Collection[str] = ()) -> set[str]:
+def _list_snapshot_files(table: IcebergTable, snapshot_ids: Iterable[int], known: Collection[str] = ()) -> set[str]:
     """Return the names of the files of some of a table's snapshots; others may name them too.
 
     known: manifests to skip, with their files.
     """
-    from iosig.warehouse.releases.catalogue import files_named
+    from iosig.warehouse.releases.catalogue import list_snapshot_files
 
-    found: set[str] = set()
+    names: set[str] = set()
     for snapshot_id in snapshot_ids:
         # manifests that several snapshots share are read once
-        found.update(files_named(table, snapshot_id, {*known, *found}))
-        found.add(f"{LISTS}/{table.name()[-1]}-{snapshot_id}.json")
-    return found
+        names.update(list_snapshot_files(table, snapshot_id, {*known, *names}))
+        names.add(f"{LISTS}/{table.name()[-1]}-{snapshot_id}.json")
+    return names
 
 
 def _leaving(store: Store) -> dict[str, float]:
@@ -229,7 +229,7 @@ def _leaving(store: Store) -> dict[str, float]:
 
     Where the list is damaged, all unreferenced files are queued again from now on.
     """
-    known = cached(store, _LEAVING, lambda document: {name: float(at) for name, at in document.items()})
+    known = read_cache(store, _LEAVING, lambda document: {name: float(at) for name, at in document.items()})
     if known is not None or store.files.content(_LEAVING) is None:
         return known or {}
     tables = metadata_locations(store)
@@ -251,7 +251,7 @@ def remove(store: Store, grace_s: float = GRACE_S) -> tuple[int, int]:
     if not due:
         return 0, 0
     try:
-        with store.files.held(releases.READING):
+        with store.files.lock(releases.READING):
             going = sorted(due - _in_use(store, {name.split("/")[1] for name in due if name.startswith("tables/")}))
             sizes = [mark[0] for name in going if (mark := store.files.mark(name))]
             seals.unseal(store, set(going))
@@ -271,9 +271,9 @@ def _in_use(store: Store, table_names: set[str]) -> set[str]:
         found = {
             name
             for table in tables
-            for name in _named_by(table, (each.snapshot_id for each in table.metadata.snapshots))
+            for name in _list_snapshot_files(table, (each.snapshot_id for each in table.metadata.snapshots))
         }
-    kept = releases.kept(store)
+    kept = releases.list_readable(store)
     paths = (path for release in kept for files in releases.files_of(store, release).values() for path in files)
     return found | {path.relative_to(store.root).as_posix() for path in paths}
 

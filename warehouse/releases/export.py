@@ -17,9 +17,9 @@ from pyarrow import csv
 
 from iosig.warehouse.contracts import Table, arrow
 from iosig.warehouse.errors import UsageError, meant
-from iosig.warehouse.placing import moved_into_place
-from iosig.warehouse.releases.reading import connected, opened, rows_of
-from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.placing import atomic_write
+from iosig.warehouse.releases.reading import open_duckdb, open_release, rows_of
+from iosig.warehouse.releases.releases import Release, list_published_tables
 from iosig.warehouse.store.store import Store
 
 _BATCH_ROWS = 100_000
@@ -43,7 +43,7 @@ def export_table(store: Store, release: Release, table_name: str, target: Path, 
             "A whole release (--all) goes to .duckdb or a folder, a feed (--feed) to .json or .parquet."
         )
     table = require_published(table_name)
-    with moved_into_place(target.absolute()) as temporary, temporary.open("wb") as file:
+    with atomic_write(target.absolute()) as temporary, temporary.open("wb") as file:
         return write_table(store, release, table, file, ending[1:], is_raw=is_raw)
 
 
@@ -51,7 +51,7 @@ def write_table(
     store: Store, release: Release, table: Table, file: IO[bytes], format_name: str, *, is_raw: bool = False
 ) -> int:
     """Write one table of a release as `parquet` or `csv` to an open file; return the number of rows."""
-    with opened(store, release, table.name) as connection:
+    with open_release(store, release, table.name) as connection:
         names = ", ".join(f'"{name}"' for name in table.column_names)
         reader = connection.sql(f'select {names} from "{table.name}"').to_arrow_reader(_BATCH_ROWS)
         if format_name == "csv":
@@ -61,7 +61,7 @@ def write_table(
 
 def join_files(table: Table, files: Sequence[Path], target: Path) -> int:
     """Concatenate a table's files, which may lack columns, into one file; return the number of rows."""
-    with connected() as connection:
+    with open_duckdb() as connection:
         columns = ", ".join(f'"{name}"' for name in table.column_names)
         rows = rows_of(connection, table, files).select(columns)
         with target.open("wb") as file:
@@ -70,7 +70,7 @@ def join_files(table: Table, files: Sequence[Path], target: Path) -> int:
 
 def require_published(name: str) -> Table:
     """Return the published table of that name, or raise UsageError that lists the available ones."""
-    tables = {table.name: table for table in published()}
+    tables = {table.name: table for table in list_published_tables()}
     if name not in tables:
         held = ", ".join(sorted(tables))
         raise UsageError(f"No table is called {name!r}.{meant(name, tables)} Of tables a release holds {held}.")

@@ -78,9 +78,9 @@ class Gathering(Catalog):
         """Load a table; during a transaction, repeated loads return the same state whatever other writers do."""
         name = self.identifier_to_tuple(identifier)[-1]
         if self._gathered is None:
-            return self._loaded(name)
+            return self._load_committed(name)
         if name not in self._gathered:
-            found = self._loaded(name)
+            found = self._load_committed(name)
             self._gathered[name] = Change(found, found.metadata)
         change = self._gathered[name]
         found = change.found
@@ -91,7 +91,7 @@ class Gathering(Catalog):
         """Load all tables of the catalogue and return them by name."""
 
     @abstractmethod
-    def _loaded(self, name: str) -> Table:
+    def _load_committed(self, name: str) -> Table:
         """Load a table from the catalogue, without pending changes. Raises NoSuchTableError."""
 
     def commit_table(
@@ -99,14 +99,14 @@ class Gathering(Catalog):
     ) -> CommitTableResponse:
         """Commit a change of a table, or add it to the transaction."""
         if self._gathered is None:
-            return self._committed(table, requirements, updates)
+            return self._commit_now(table, requirements, updates)
         change = self._gathered.setdefault(table.name()[-1], Change(table, table.metadata))
         return CommitTableResponse(
             metadata=change.add(requirements, updates), metadata_location=change.found.metadata_location
         )
 
     @abstractmethod
-    def _committed(
+    def _commit_now(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
         """Commit a change of a table immediately."""

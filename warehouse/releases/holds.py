@@ -87,7 +87,9 @@ def roll_back(
     hold = Hold(
         target_id=target.release_id,
         since=before.since if before else datetime.now(UTC).isoformat(timespec="seconds"),
-        landing_ids=tuple(sorted({*(_rolled_back(store, current, target, before) if is_default else landing_ids)})),
+        landing_ids=tuple(
+            sorted({*(_find_rolled_back_landings(store, current, target, before) if is_default else landing_ids)})
+        ),
         table_names=tuple(sorted({*table_names})),
         parameters=target.parameters if is_default else None,
     )
@@ -104,7 +106,7 @@ def roll_back(
         raise
 
 
-def _rolled_back(store: Store, current: Release, target: Release, before: Hold | None) -> set[str]:
+def _find_rolled_back_landings(store: Store, current: Release, target: Release, before: Hold | None) -> set[str]:
     """Return the landings of the current release, or of an earlier rollback, that the target lacks."""
     excluded = {*before.landing_ids} if before else set()
     return (excluded | {*releases.landings_in(store, current)}) - {*releases.landings_in(store, target)}
@@ -114,7 +116,7 @@ def _require_known(store: Store, landing_ids: Collection[str], table_names: Coll
     landed = set(ledger.read(store).of(landing_ids)["landing_id"]) if landing_ids else set()
     if unknown := sorted({*landing_ids} - landed):
         raise UsageError(f"There is no landing {unknown[0]}: `iosig releases --json` lists those of each release.")
-    names = [table.name for table in releases.published()]
+    names = [table.name for table in releases.list_published_tables()]
     for name in table_names:
         if name not in names:
             raise UsageError(f"There is no published table {name!r}.{meant(name, names)}")

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from iosig.warehouse.contracts import Table
 from iosig.warehouse.engine_paths import utf8_path
-from iosig.warehouse.placing import make_read_only, moved_into_place
+from iosig.warehouse.placing import atomic_write, make_read_only
 from iosig.warehouse.releases.locations import PLAIN, metadata_locations, name_of, part_of
-from iosig.warehouse.releases.releases import Release, files_of, published
+from iosig.warehouse.releases.releases import Release, files_of, list_published_tables
 from iosig.warehouse.store.store import Store, parquet_writer
 
 LATEST = "latest"
@@ -41,8 +41,8 @@ def is_whole(store: Store, release: Release) -> bool:
 
     Tables unknown to this version, or to the version that made the release, are not compared.
     """
-    known = {table.name for table in published()} & release.snapshots.keys()
-    places = {place for table, place, _ in _placed(store, release) if table.name in known}
+    known = {table.name for table in list_published_tables()} & release.snapshots.keys()
+    places = {place for table, place, _ in _list_places(store, release) if table.name in known}
     shown = {place for place in store.files.showing(LATEST) if place.partition("/")[0] in known}
     return is_latest(store, release) and shown == places
 
@@ -62,27 +62,27 @@ def members(
     """
     folder, widened = made or store.root / PLAIN, _grown(store) if grown is None else grown
 
-    def found(table: Table, place: str, path: Path | None) -> tuple[str, Path]:
-        own = folder / table.name / _digest(table)
+    def make_member(table: Table, place: str, path: Path | None) -> tuple[str, Path]:
+        cache_folder = folder / table.name / _digest(table)
         if path is None:
-            return place, _empty(table, own / "empty.parquet")
-        return place, _widened(table, store.here(path), own / path.name)
+            return place, _empty(table, cache_folder / "empty.parquet")
+        return place, _add_columns(table, store.here(path), cache_folder / path.name)
 
-    placed = list(_placed(store, release))
+    placed = list(_list_places(store, release))
     # most files need no rewrite and start no thread
-    asked = [each for each in placed if each[2] is None or each[0].name in widened]
+    rewritten = [member for member in placed if member[2] is None or member[0].name in widened]
     as_they_are = {place: path for _, place, path in placed if path is not None}
-    return as_they_are | dict(store.files.each(lambda each: found(*each), asked))
+    return as_they_are | dict(store.files.each(lambda member: make_member(*member), rewritten))
 
 
-def _placed(store: Store, release: Release) -> Iterator[tuple[Table, str, Path | None]]:
+def _list_places(store: Store, release: Release) -> Iterator[tuple[Table, str, Path | None]]:
     """Yield the files of a release with their places; none for a table without rows."""
     files = files_of(store, release)
-    for table in published():
-        own = files.get(table.name)
-        if not own:
+    for table in list_published_tables():
+        paths = files.get(table.name)
+        if not paths:
             yield table, f"{table.name}/empty.parquet", None
-        for path in own or ():
+        for path in paths or ():
             yield table, f"{table.name}/{place_in(table, path)}", path
 
 
@@ -95,7 +95,7 @@ def _grown(store: Store) -> set[str]:
     """Return the tables that ever gained a column; files of the others are complete."""
 
     def schema_count(table_name: str, location: str) -> int:
-        with store.files.opened(name_of(table_name, location)) as file:
+        with store.files.open(name_of(table_name, location)) as file:
             return len(json.load(file)["schemas"])
 
     found = metadata_locations(store)
@@ -107,14 +107,14 @@ def _empty(table: Table, path: Path) -> Path:
     from iosig.warehouse.contracts import arrow
 
     if not path.is_file():
-        with moved_into_place(path) as temporary:
+        with atomic_write(path) as temporary:
             with parquet_writer(temporary, table) as writer:
                 writer.write_table(arrow.schema(table).empty_table())
             make_read_only(temporary)
     return path
 
 
-def _widened(table: Table, path: Path, made: Path) -> Path:
+def _add_columns(table: Table, path: Path, made: Path) -> Path:
     """Return a file with all columns of its table: the original, or a rewritten copy."""
     import pyarrow.parquet as pq
 
@@ -122,7 +122,7 @@ def _widened(table: Table, path: Path, made: Path) -> Path:
         return made if made.is_file() else path
     from iosig.warehouse.releases.export import join_files
 
-    with moved_into_place(made) as temporary:
+    with atomic_write(made) as temporary:
         join_files(table, [path], temporary)
         make_read_only(temporary)
     return made

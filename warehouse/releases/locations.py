@@ -108,7 +108,7 @@ def is_moved(store: Store) -> bool:
     return any(not location.startswith(own) for location in metadata_locations(store).values())
 
 
-def named(part: Part) -> str:
+def make_file_prefix(part: Part) -> str:
     """Return the prefix of a part's data file name."""
     if isinstance(part, int):
         return f"{_BUCKET}{part:02}"
@@ -117,7 +117,7 @@ def named(part: Part) -> str:
 
 def data_place(table: Table, part: Part, name: str) -> str:
     """Return the path of a part's data file below the warehouse's root; name: the run or release that wrote it."""
-    return f"tables/{table.name}/data/{named(part)}-{name}.parquet"
+    return f"tables/{table.name}/data/{make_file_prefix(part)}-{name}.parquet"
 
 
 def part_of(path: Path) -> Part:

@@ -17,7 +17,7 @@ from iosig.warehouse.releases.releases import Release, list_of
 from iosig.warehouse.releases.servers import NAMESPACE
 from iosig.warehouse.releases.snapshots import FILE_COUNT, rewrite_manifests
 from iosig.warehouse.store.files import Sealed
-from iosig.warehouse.store.store import Store, cached
+from iosig.warehouse.store.store import Store, read_cache
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -68,7 +68,7 @@ def _is_as_written(store: Store, name: str, known: Mapping[str, Sealed]) -> bool
 
 def _data_files(store: Store, table: Table, snapshot: Snapshot, known: Mapping[str, Sealed]) -> list[str] | None:
     """Return the data files of a snapshot from their list; None if the list is lost or fails its checksum."""
-    names = cached(
+    names = read_cache(
         store, list_of(table.name()[-1], snapshot.snapshot_id), lambda listed: [str(name) for name in listed]
     )
     count = snapshot.summary[FILE_COUNT] if snapshot.summary else None

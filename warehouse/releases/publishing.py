@@ -24,12 +24,12 @@ from iosig.warehouse.releases.releases import (
     find,
     history,
     list_of,
+    list_published_tables,
     new_id,
     newest_day,
-    published,
 )
 from iosig.warehouse.store.form import mark_form, require_form
-from iosig.warehouse.store.store import Store, cached, put_document, put_parquet
+from iosig.warehouse.store.store import Store, put_document, put_parquet, read_cache
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -82,7 +82,7 @@ def publish(
         _require_base(store, draft, parent)
         known = adopted or {}
         left = {name: parts for name, parts in built.items() if name not in known}
-        adopted = {**known, **_adopted(store, draft.fingerprint, left)}
+        adopted = {**known, **_adopt_files(store, draft.fingerprint, left)}
         copies = {name_of(name, place): path for name, own in adopted.items() for place, path in own.items()}
         try:
             _leave_lists(store, _commit(store, draft, release_id, parent, seen, adopted, built))
@@ -106,20 +106,22 @@ def adopt_early(store: Store, fingerprint: str, built: Mapping[str, Mapping[Part
     """Store files of finished tables while others are still being built; readers do not see them yet."""
     if (_begun(store) or (None, None))[1] != fingerprint:
         begin(store, None, fingerprint)
-    return _adopted(store, fingerprint, built)
+    return _adopt_files(store, fingerprint, built)
 
 
-def _adopted(store: Store, fingerprint: str, built: Mapping[str, Mapping[Part, Path]]) -> dict[str, dict[str, Path]]:
+def _adopt_files(
+    store: Store, fingerprint: str, built: Mapping[str, Mapping[Part, Path]]
+) -> dict[str, dict[str, Path]]:
     """Store built files in their tables' folders; return the new and old locations per table."""
     from iosig.warehouse.releases.catalogue import adopt
 
     files = [(name, part, path) for name, parts in built.items() for part, path in parts.items()]
     places = store.files.each(lambda file: adopt(store, contract(file[0]), *file[1:], fingerprint), files)
-    found: dict[str, dict[str, Path]] = {name: {} for name in built}
+    adopted: dict[str, dict[str, Path]] = {name: {} for name in built}
     for (name, _, path), place in zip(files, places, strict=True):
         if place is not None:
-            found[name][place] = path
-    return found
+            adopted[name][place] = path
+    return adopted
 
 
 def _require_base(store: Store, draft: Draft, parent: Release | None) -> None:
@@ -156,10 +158,10 @@ def _commit(
 
     seen: location of the releases' metadata when the parent was current. adopted: locations of the stored files.
     """
-    from iosig.warehouse.releases.catalogue import changed_at_once, make_current, replace, tag
+    from iosig.warehouse.releases.catalogue import make_current, open_transaction, replace, tag
 
     before = parent.snapshots if parent else {}
-    tables = published()
+    tables = list_published_tables()
 
     def change(table: Table) -> Shown | None:
         name = table.name
@@ -174,7 +176,7 @@ def _commit(
         own = adopted.get(name, {})
         return replace(catalogue, table, own, days=days, tag=release_id, copies=own)
 
-    with changed_at_once(store, seen) as catalogue:
+    with open_transaction(store, seen) as catalogue:
         shown = {table.name: one for table, one in zip(tables, store.files.each(change, tables), strict=True) if one}
         snapshots = before | {name: one.snapshot_id for name, one in shown.items()}
         release = _release(draft, release_id, parent, {table.name: snapshots[table.name] for table in tables})
@@ -260,7 +262,7 @@ def _remove_row(store: Store) -> None:
 
 
 def _begun(store: Store) -> tuple[str | None, str] | None:
-    return cached(store, _INTENT, lambda document: (document["release_id"], str(document["fingerprint"])))
+    return read_cache(store, _INTENT, lambda document: (document["release_id"], str(document["fingerprint"])))
 
 
 def rollback(store: Store, target: Release) -> Release:
@@ -268,7 +270,7 @@ def rollback(store: Store, target: Release) -> Release:
 
     Later runs build on it. `holds.roll_back` also keeps them from publishing the excluded data again.
     """
-    from iosig.warehouse.releases.catalogue import changed_at_once, replace as empty, tag
+    from iosig.warehouse.releases.catalogue import open_transaction, replace as empty, tag
     from iosig.warehouse.releases.relocating import relocate
 
     # the run that published the current release may have been killed before `complete`
@@ -288,8 +290,8 @@ def rollback(store: Store, target: Release) -> Release:
     )
     if relocate(store):
         seen = releases_location(store)
-    with changed_at_once(store, seen) as catalogue:
-        for table in published():
+    with open_transaction(store, seen) as catalogue:
+        for table in list_published_tables():
             if table.name in target.snapshots:
                 tag(catalogue, table.name, target.snapshots[table.name], release.release_id)
             elif table.name in now.snapshots:

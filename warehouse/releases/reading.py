@@ -15,7 +15,7 @@ from iosig.warehouse.contracts.traces import TRACE_CALLS, TRACE_FILES, TRACE_MET
 from iosig.warehouse.contracts.types import DUCKDB_TYPES
 from iosig.warehouse.engine_paths import duckdb_paths
 from iosig.warehouse.releases import releases, seals
-from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.releases.releases import Release, list_published_tables
 from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ SPILL_LIMIT = "16GB"
 
 
 @contextmanager
-def connected(**options: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_duckdb(**options: bool) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open an in-memory DuckDB in UTC that spills to a private temporary folder."""
     import duckdb
 
@@ -62,7 +62,7 @@ def spill_folder(connection: duckdb.DuckDBPyConnection) -> str:
 
 
 @contextmanager
-def opened(store: Store, release: Release, query: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_release(store: Store, release: Release, query: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open DuckDB on the views of a release: one per table, with the columns' docs as comments.
 
     If `query` is given, only the tables that it may reference are opened, because reading the footers of a long history
@@ -72,12 +72,12 @@ def opened(store: Store, release: Release, query: str | None = None) -> Iterator
     files = releases.files_of(store, release)
     inputs = _inputs(store, release, query or "")
     landed = [path for each in inputs.values() for path in (*each.own, *each.shared)]
-    meant = [table for table in published() if query is None or _may_mean(query, table.name)]
+    meant = [table for table in list_published_tables() if query is None or _may_mean(query, table.name)]
     seals.require_sound(store, (path for table in meant for path in files.get(table.name, [])))
     reached = {name: addresses(store, paths) for name, paths in files.items()}
     # Names in a query refer to the release, never to Python variables or to extensions to download.
     alone = {"python_enable_replacements": False, "autoinstall_known_extensions": False}
-    with releases.being_read(store), connected(**alone) as connection:
+    with releases.being_read(store), open_duckdb(**alone) as connection:
         reach(connection, store)
         for table in meant:
             rows_of(connection, table, reached.get(table.name, [])).create_view(table.name)
@@ -131,7 +131,7 @@ def _view_inputs(connection: duckdb.DuckDBPyConnection, table: Table, inputs: _I
     if inputs.shared:
         shared = rows_of(connection, table, inputs.shared, "shared")
         if inputs.others:
-            listed = ", ".join(map(quoted, inputs.others))
+            listed = ", ".join(map(quote_string, inputs.others))
             shared = shared.filter(f'"{landing_column(table)}" not in ({listed})')
         relation = relation.union(shared)
     relation.create_view(table.name)
@@ -181,13 +181,13 @@ def selection(table: Table, paths: str | None) -> str:
 
 def comment(connection: duckdb.DuckDBPyConnection, kind: str, table: Table) -> None:
     """Set the docs and units of a table or view and its columns as comments."""
-    connection.execute(f'comment on {kind} "{table.name}" is {quoted(table.grain)}')
+    connection.execute(f'comment on {kind} "{table.name}" is {quote_string(table.grain)}')
     for column in table.columns:
         text = f"{column.doc} [{column.unit}]" if column.unit else column.doc
-        connection.execute(f'comment on column "{table.name}"."{column.name}" is {quoted(text)}')
+        connection.execute(f'comment on column "{table.name}"."{column.name}" is {quote_string(text)}')
 
 
-def quoted(text: str) -> str:
+def quote_string(text: str) -> str:
     """Quote a string for SQL where DuckDB accepts no parameter: in comments and view definitions."""
     return "'" + text.replace("'", "''") + "'"
 
@@ -217,10 +217,10 @@ def count_differences(store: Store, before: Release, after: Release) -> list[tup
     """
     found = []
     files = [releases.files_of(store, release) for release in (before, after)]
-    for table in published():
+    for table in list_published_tables():
         if before.snapshots.get(table.name) == after.snapshots.get(table.name):
             continue
-        with connected() as connection:
+        with open_duckdb() as connection:
             reach(connection, store)
             for name, sides in zip(("before", "after"), files, strict=True):
                 rows_of(connection, table, addresses(store, sides.get(table.name, []))).create_view(f"{name}_rows")

@@ -25,7 +25,7 @@ from iosig.warehouse.releases.locations import INDEX, LISTS, releases_location
 from iosig.warehouse.releases.servers import NAMESPACE
 from iosig.warehouse.store.form import require_form
 from iosig.warehouse.store.state import read_state
-from iosig.warehouse.store.store import Store, cached, put_document
+from iosig.warehouse.store.store import Store, put_document, read_cache
 
 if TYPE_CHECKING:
     import polars as pl
@@ -74,7 +74,7 @@ def is_converted(release: Release) -> bool:
     return CONVERTED in json.loads(release.parameters)
 
 
-def published() -> list[Table]:
+def list_published_tables() -> list[Table]:
     """Return the contracts of the tables that a release contains."""
     return [table for table in TABLES if table.is_published and table != RELEASES]
 
@@ -103,7 +103,7 @@ def wrong_index(store: Store, found: Sequence[Release]) -> str | None:
     location = releases_location(store)
     if location is None or not store.files.mark(name := _index_name(location)):
         return None
-    known = cached(store, name, _from_document)
+    known = read_cache(store, name, _from_document)
     return None if known is not None and known.releases == list(found) else name
 
 
@@ -117,7 +117,7 @@ def _index(store: Store) -> _Index:
     if location is None:
         return _Index([], [])
     index = _index_name(location)
-    known = cached(store, index, _from_document)
+    known = read_cache(store, index, _from_document)
     if known is None:
         known = _read_rows(store)
         # each index contains the whole history, so older ones are useless
@@ -236,19 +236,19 @@ def being_read(store: Store) -> Iterator[None]:
     """
     with ExitStack() as marks:
         with suppress(OSError):
-            marks.enter_context(store.files.held(READING, is_shared=True))
+            marks.enter_context(store.files.lock(READING, is_shared=True))
         yield
 
 
-def expired(store: Store) -> dict[str, str]:
+def read_expired(store: Store) -> dict[str, str]:
     """Map each expired release, with files deleted or queued for deletion, to its expiry time."""
-    found: dict[str, str] = read_state(store, EXPIRED) or {}
-    return found
+    expiry_times: dict[str, str] = read_state(store, EXPIRED) or {}
+    return expiry_times
 
 
-def kept(store: Store) -> list[Release]:
+def list_readable(store: Store) -> list[Release]:
     """Return all readable releases in order."""
-    gone = expired(store)
+    gone = read_expired(store)
     return [release for release in history(store) if release.release_id not in gone]
 
 
@@ -309,11 +309,11 @@ def redirects(store: Store) -> dict[str, dict[str, str]]:
     return found
 
 
-def led_from(store: Store, release_id: str) -> dict[str, tuple[str, str]]:
+def find_redirects_to(store: Store, release_id: str) -> dict[str, tuple[str, str]]:
     """Return the ids that redirect to a release, each with time and reason."""
     return {
-        old: (led["at"], led["reason"])
-        for old, led in redirects(store).items()
+        old: (redirect["at"], redirect["reason"])
+        for old, redirect in redirects(store).items()
         if old != release_id and _successor(store, old) == release_id
     }
 
@@ -327,7 +327,7 @@ def _successor(store: Store, release_id: str) -> str:
 
 
 def _still_there(store: Store, release: Release) -> Release:
-    if since := expired(store).get(release.release_id):
+    if since := read_expired(store).get(release.release_id):
         raise UsageError(
             f"{release.release_id} expired on {since[:10]}: its files are gone. `iosig releases` lists those that can "
             "be read, and `iosig releases pin ID` keeps one."
@@ -335,7 +335,7 @@ def _still_there(store: Store, release: Release) -> Release:
     return release
 
 
-def told(store: Store, chosen: Sequence[Release]) -> list[dict[str, Any]]:
+def to_records(store: Store, chosen: Sequence[Release]) -> list[dict[str, Any]]:
     """Convert releases to JSON-serializable records, with the landings that each added and replaced."""
     landings = inputs(store, [release.release_id for release in chosen])
     named = landings.partition_by("release_id", "is_removed", as_dict=True)
@@ -367,7 +367,7 @@ def landings_in(store: Store, release: Release | None) -> pl.Series:
 def files_of(store: Store, release: Release) -> dict[str, list[Path]]:
     """Map each table of a release to its Parquet files, relative to the warehouse's root."""
     lists = {name: list_of(name, snapshot) for name, snapshot in release.snapshots.items()}
-    found = dict(zip(lists, store.files.each(lambda path: _listed(store, path), lists.values()), strict=True))
+    found = dict(zip(lists, store.files.each(lambda path: _read_file_list(store, path), lists.values()), strict=True))
     if lost := [name for name, places in found.items() if places is None]:
         from iosig.warehouse.releases.catalogue import open_catalogue, snapshot_files
 
@@ -378,19 +378,19 @@ def files_of(store: Store, release: Release) -> dict[str, list[Path]]:
     return {name: [store.root / place for place in places or ()] for name, places in found.items()}
 
 
-def _listed(store: Store, name: str) -> list[str] | None:
+def _read_file_list(store: Store, name: str) -> list[str] | None:
     """Read a list of files, None where it is missing; lists from an object store are cached in memory.
 
     Caching is safe, because a list is named after its immutable snapshot.
     """
     if store.url is None:
-        return cached(store, name, _places)
-    known = _LISTED.get((store.url, name)) or cached(store, name, _places)
-    if known is not None:
+        return read_cache(store, name, _places)
+    files = _LISTED.get((store.url, name)) or read_cache(store, name, _places)
+    if files is not None:
         if len(_LISTED) >= _MOST_LISTED:
             _LISTED.clear()
-        _LISTED[store.url, name] = known
-    return known
+        _LISTED[store.url, name] = files
+    return files
 
 
 def list_of(table_name: str, snapshot_id: int) -> str:

@@ -43,7 +43,7 @@ def relocate(store: Store, *, is_asked: bool = False) -> int:
     rewritten = _plan(store)
     checksums.write(store, checksums.RELOCATION, rewritten)
     for name in rewritten:
-        store.files.put(name, _relocated(store, name, rewritten))
+        store.files.put(name, _relocate_metadata(store, name, rewritten))
     seals.replace_checksums(store, rewritten)
     root = location_of(store)
     locations = {table: f"{root}/{name_of(table, place)}" for table, place in metadata_locations(store).items()}
@@ -63,7 +63,7 @@ def _plan(store: Store) -> dict[str, Sealed]:
         if expected and all(checksums.problem_of(store, name, sealed) for sealed in expected):
             continue
         try:
-            content = _relocated(store, name, planned)
+            content = _relocate_metadata(store, name, planned)
         except (ValueError, KeyError, TypeError, EOFError, IndexError):
             # an unreadable file that no release references
             continue
@@ -71,18 +71,18 @@ def _plan(store: Store) -> dict[str, Sealed]:
     return planned
 
 
-def _relocated(store: Store, name: str, rewritten: dict[str, Sealed]) -> bytes:
+def _relocate_metadata(store: Store, name: str, rewritten: dict[str, Sealed]) -> bytes:
     """Return a metadata file's content with the current folder in all locations."""
     root, table = location_of(store), name.split("/")[1]
     if name.endswith(".json"):
-        with store.files.opened(name) as file:
-            return json.dumps(_moved(json.load(file), root, table)).encode()
+        with store.files.open(name) as file:
+            return json.dumps(_relocate_value(json.load(file), root, table)).encode()
     import fastavro
 
-    with store.files.opened(name) as file:
+    with store.files.open(name) as file:
         reader = fastavro.reader(file)
         header: dict[str, str] = dict(reader.metadata)
-        records = [_moved(record, root, table) for record in reader]
+        records = [_relocate_value(record, root, table) for record in reader]
     for record in records:
         if "manifest_length" in record:
             manifest = name_of(table, record["manifest_path"])
@@ -96,12 +96,12 @@ def _relocated(store: Store, name: str, rewritten: dict[str, Sealed]) -> bytes:
     return content.getvalue()
 
 
-def _moved(value: Any, root: str, table: str) -> Any:
+def _relocate_value(value: Any, root: str, table: str) -> Any:
     """Move every location in a table's metadata from another folder to `root`."""
     if isinstance(value, dict):
-        return {name: _moved(item, root, table) for name, item in value.items()}
+        return {name: _relocate_value(item, root, table) for name, item in value.items()}
     if isinstance(value, list):
-        return [_moved(item, root, table) for item in value]
+        return [_relocate_value(item, root, table) for item in value]
     if not isinstance(value, str) or not is_url(value):
         return value
     folder = f"/tables/{table}"

@@ -22,7 +22,7 @@ from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.releases import checksums, links, losses, releases, seals
 from iosig.warehouse.releases.catalogue import leave_hints, make_catalogue
 from iosig.warehouse.releases.checksums import CATALOGUE_SEAL, SEALS, problem_of, release_seals
-from iosig.warehouse.releases.clearing import closed_days
+from iosig.warehouse.releases.clearing import read_closed_days
 from iosig.warehouse.releases.locations import CACHES, HINT, day_of, location_of
 from iosig.warehouse.releases.losses import Losses
 from iosig.warehouse.releases.manifest_repair import rebuild_manifests
@@ -79,13 +79,13 @@ def _mend(store: Store, damages: list[Damage]) -> Iterator[Mended]:
     yield from _landings(store, damages)
     yield from _releases(store, damages)
     yield from _journal(store, damages)
-    yield from _made_again(store, [damage.path for damage in damages])
+    yield from _rebuild_derived(store, [damage.path for damage in damages])
     if current := releases.current(store):
         _seal_older(store, current)
         complete(store)
 
 
-def _made_again(store: Store, paths: Sequence[str]) -> Iterator[Mended]:
+def _rebuild_derived(store: Store, paths: Sequence[str]) -> Iterator[Mended]:
     """Rebuild derived files: caches, indexes, links, hints and checksums."""
     store.files.remove(*CACHES)
     ledger.forget(store)
@@ -105,7 +105,7 @@ def _made_again(store: Store, paths: Sequence[str]) -> Iterator[Mended]:
 
 def _seal_older(store: Store, current: Release) -> None:
     """Create missing seals of earlier releases; expired ones have no files left."""
-    gone = releases.expired(store)
+    gone = releases.read_expired(store)
     for release in releases.history(store):
         if release.release_id in gone and not seals.is_sealed(store, release):
             checksums.write(store, seals.seal_of(release), {})
@@ -141,7 +141,7 @@ def _releases(store: Store, damages: list[Damage]) -> Iterator[Mended]:
     """Schedule damaged days for recomputation, and return to an intact release where that is not enough."""
     paths = [damage.path for damage in damages]
     data = [path for path in paths if path.startswith("tables/") and "/data/" in path and not is_release_row(path)]
-    open_days = {path: day for path, day in _days(data).items() if day not in closed_days(store)}
+    open_days = {path: day for path, day in _days(data).items() if day not in read_closed_days(store)}
     losses.add(store, Losses(days=frozenset(open_days.values())))
     for path, day in open_days.items():
         yield Mended(path, "lost", f"`iosig run` computes {day or 'the rows without a day'} again.")
@@ -175,7 +175,7 @@ def _go_back(store: Store, damaged_data: set[str]) -> Iterator[Mended]:
     """Make the newest release current that has intact metadata and no damaged data."""
     if server_of(store).kind == "rest":
         raise MachineFault(f"The catalogue {server_of(store)} names damaged tables, and only its keeper can mend it.")
-    gone = releases.expired(store)
+    gone = releases.read_expired(store)
     for seal in (name for name in reversed(release_seals(store)) if _release_of(name) not in gone):
         if _is_restored(store, seal, damaged_data):
             outcome = f"goes back to release {_release_of(seal)}"
@@ -242,7 +242,7 @@ def _name_in_catalogue(store: Store, documents: dict[str, str]) -> None:
 
 def _root_in(store: Store, name: str) -> str:
     """Return the location of the folder in which metadata were written."""
-    with store.files.opened(name) as file:
+    with store.files.open(name) as file:
         location: str = json.load(file)["location"]
     return location.rsplit("/tables/", 1)[0]
 

@@ -103,15 +103,15 @@ class RestTables(Gathering, RestCatalog):
     def all_tables(self) -> dict[str, Table]:
         """Load all tables of the catalogue and return them by name."""
         names = [name for *_, name in self.list_tables(NAMESPACE)]
-        return dict(zip(names, self.files.each(self._loaded, names), strict=True))
+        return dict(zip(names, self.files.each(self._load_committed, names), strict=True))
 
-    def _loaded(self, name: str) -> Table:
-        found: Table = RestCatalog.load_table(self, (NAMESPACE, name))
-        return found
+    def _load_committed(self, name: str) -> Table:
+        table: Table = RestCatalog.load_table(self, (NAMESPACE, name))
+        return table
 
-    def _committed(self, *change: Any) -> CommitTableResponse:
-        done: CommitTableResponse = RestCatalog.commit_table(self, *change)
-        return done
+    def _commit_now(self, *change: Any) -> CommitTableResponse:
+        response: CommitTableResponse = RestCatalog.commit_table(self, *change)
+        return response
 
     def _send(self, changes: list[Change]) -> None:
         if not changes or self._is_sent_together(changes):
@@ -133,7 +133,7 @@ class RestTables(Gathering, RestCatalog):
 
 
 @contextmanager
-def asked(server: Server) -> Iterator[None]:
+def convert_errors(server: Server) -> Iterator[None]:
     """Convert errors and timeouts of a server to messages for the user; they contain no secrets."""
     try:
         yield
@@ -143,15 +143,17 @@ def asked(server: Server) -> Iterator[None]:
         raise unreachable(server, error) from error
 
 
-def opened(server: Server, files: Files | None = None, **properties: str) -> RestTables:
+def open_rest_catalogue(server: Server, files: Files | None = None, **properties: str) -> RestTables:
     """Open a server's catalogue; files: storage of a warehouse; properties: options for its file access."""
-    told = {"type": "rest", "uri": server.uri, "warehouse": server.warehouse} | properties
-    known: dict[str, Any] = Config().get_catalog_config(server.name) or {}
-    if "credential" in known:
+    options = {"type": "rest", "uri": server.uri, "warehouse": server.warehouse} | properties
+    configured: dict[str, Any] = Config().get_catalog_config(server.name) or {}
+    if "credential" in configured:
         # pyiceberg's own default, set explicitly to avoid its warning
-        told |= {"oauth2-server-uri": known.get("oauth2-server-uri") or f"{server.uri.rstrip('/')}/v1/oauth/tokens"}
-    with asked(server):
-        catalogue = RestTables(server.name, **known | told)
+        options |= {
+            "oauth2-server-uri": configured.get("oauth2-server-uri") or f"{server.uri.rstrip('/')}/v1/oauth/tokens"
+        }
+    with convert_errors(server):
+        catalogue = RestTables(server.name, **configured | options)
     if files is not None:
         catalogue.files = files
     return catalogue
@@ -159,7 +161,7 @@ def opened(server: Server, files: Files | None = None, **properties: str) -> Res
 
 def claim(catalogue: RestTables, server: Server, warehouse: str) -> None:
     """Record the warehouse as the namespace's owner. Raises UsageError where another warehouse owns it."""
-    with asked(server):
+    with convert_errors(server):
         catalogue.create_namespace_if_not_exists(NAMESPACE, {_OWNER: warehouse})
         owner = catalogue.load_namespace_properties(NAMESPACE).get(_OWNER)
     if owner != warehouse:
@@ -171,8 +173,8 @@ def claim(catalogue: RestTables, server: Server, warehouse: str) -> None:
 
 def locations(server: Server, files: Files) -> dict[str, str]:
     """Return the location of each table's current metadata on the server."""
-    catalogue = opened(server, files)
-    with asked(server):
+    catalogue = open_rest_catalogue(server, files)
+    with convert_errors(server):
         found = {name: table.metadata_location for name, table in catalogue.all_tables().items()}
     catalogue.close()
     return found
@@ -180,9 +182,9 @@ def locations(server: Server, files: Files) -> dict[str, str]:
 
 def location(server: Server, table_name: str) -> str | None:
     """Return the location of one table's current metadata, None where the server does not know it."""
-    catalogue = opened(server)
+    catalogue = open_rest_catalogue(server)
     try:
-        with asked(server):
+        with convert_errors(server):
             return catalogue.load_table((NAMESPACE, table_name)).metadata_location
     except NoSuchTableError:
         return None

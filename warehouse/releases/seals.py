@@ -21,7 +21,7 @@ from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.releases.servers import NAMESPACE
 from iosig.warehouse.store.files import Sealed
 from iosig.warehouse.store.manifests import manifest_in
-from iosig.warehouse.store.store import Store, cached, put_document
+from iosig.warehouse.store.store import Store, put_document, read_cache
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable
@@ -52,12 +52,12 @@ def seal(
 
     tables: those of the catalogue, if already loaded; copies: local copies of some of the files.
     """
-    checksums.write(store, seal_of(release), checksums_now(store, _added(store, release, tables), copies))
+    checksums.write(store, seal_of(release), checksums_now(store, _list_added_files(store, release, tables), copies))
 
 
-def _added(store: Store, release: Release, tables: Mapping[str, IcebergTable] | None) -> Iterator[str]:
+def _list_added_files(store: Store, release: Release, tables: Mapping[str, IcebergTable] | None) -> Iterator[str]:
     """Yield the files that a release added, relative to the warehouse's root."""
-    earlier = [known for known in releases.kept(store) if known.sequence < release.sequence]
+    earlier = [known for known in releases.list_readable(store) if known.sequence < release.sequence]
     before = earlier[-1] if earlier else None
     old = {path for paths in releases.files_of(store, before).values() for path in paths} if before else set()
     for paths in releases.files_of(store, release).values():
@@ -107,24 +107,24 @@ def seal_metadata(store: Store, release: Release) -> None:
 
 def seal_whole(store: Store, release: Release) -> None:
     """Record the SHA-256 of all files of a release, which need not be the last, and of the current metadata."""
-    from iosig.warehouse.releases.catalogue import files_named, open_catalogue
+    from iosig.warehouse.releases.catalogue import list_snapshot_files, open_catalogue
 
     names = _current_metadata(store)
     with open_catalogue(store) as catalogue:
         for name, snapshot_id in release.snapshots.items():
-            names.update(files_named(catalogue.load_table((NAMESPACE, name)), snapshot_id))
+            names.update(list_snapshot_files(catalogue.load_table((NAMESPACE, name)), snapshot_id))
     checksums.write(store, seal_of(release), checksums_now(store, sorted(names)))
 
 
 def _current_metadata(store: Store) -> set[str]:
     """Return the files that define the current set of files and releases."""
-    from iosig.warehouse.releases.catalogue import files_named, open_catalogue
+    from iosig.warehouse.releases.catalogue import list_snapshot_files, open_catalogue
 
     names = {name_of(table, location) for table, location in metadata_locations(store).items()}
     with open_catalogue(store) as catalogue:
         rows = catalogue.load_table((NAMESPACE, RELEASES.name))
         if head := rows.current_snapshot():
-            names.update(files_named(rows, head.snapshot_id))
+            names.update(list_snapshot_files(rows, head.snapshot_id))
     return names
 
 
@@ -163,7 +163,7 @@ def require_sound(store: Store, paths: Iterable[Path]) -> None:
 
     A file that passed within the last day, and that is unchanged according to the file system, is not read again.
     """
-    marks = cached(store, _SOUND, _marks) or {}
+    marks = read_cache(store, _SOUND, _marks) or {}
     fresh: dict[str, list[float]] = {}
     now, known = time.time(), None
     for path in paths:

@@ -8,7 +8,7 @@ from iosig.warehouse.contracts import Table, table as contract
 from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.errors import meant
 from iosig.warehouse.releases.reading import INPUTS
-from iosig.warehouse.releases.releases import published
+from iosig.warehouse.releases.releases import list_published_tables
 from iosig.warehouse.releases.statements import first_sentence
 from iosig.warehouse.renames import present_names
 
@@ -23,16 +23,16 @@ _BROKEN = "INTERNAL Error"
 
 def tables() -> list[Table]:
     """Return the tables that a query may reference."""
-    return [*published(), *INPUTS, RELEASES]
+    return [*list_published_tables(), *INPUTS, RELEASES]
 
 
 def sentence(error: Exception, query: str) -> str:
     """Explain a query error, with a suggestion for the intended name."""
     text = str(error)
     if found := _UNKNOWN_TABLE.search(text):
-        return _unknown_table(found[1])
+        return _describe_unknown_table(found[1])
     if found := _UNKNOWN_COLUMN.search(text):
-        return _unknown_column(found[1], query)
+        return _describe_unknown_column(found[1], query)
     if found := _OUT_OF_REACH.search(text):
         return f"{found[1]} is out of reach: a query reads the files of its release alone."
     if _BROKEN in text:
@@ -40,12 +40,12 @@ def sentence(error: Exception, query: str) -> str:
     return first_sentence(error)
 
 
-def _unknown_table(name: str) -> str:
+def _describe_unknown_table(name: str) -> str:
     known = [table.name for table in tables()]
     return f"There is no table {name!r} in this release.{meant(name, known)} `show tables` lists them."
 
 
-def _unknown_column(name: str, query: str) -> str:
+def _describe_unknown_column(name: str, query: str) -> str:
     """Suggest the intended column: a similar one of the query's tables, or a table that has this very name."""
     named = [table for table in tables() if re.search(rf"\b{table.name}\b", query, re.IGNORECASE)]
     columns = sorted({column for table in named for column in table.column_names})

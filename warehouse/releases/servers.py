@@ -153,7 +153,7 @@ def note(store: Store, server: Server) -> None:
 
 
 @contextmanager
-def written(store: Store, server: Server) -> Iterator[Connection]:
+def begin_transaction(store: Store, server: Server) -> Iterator[Connection]:
     """Open the rows of a catalogue in one SQL transaction."""
     from sqlalchemy import create_engine
     from sqlalchemy.exc import OperationalError
@@ -174,7 +174,7 @@ def register(store: Store, server: Server, locations: dict[str, str]) -> None:
     """Replace the entries of a catalogue by the metadata of a warehouse's tables."""
     from sqlalchemy import text
 
-    with written(store, server) as connection:
+    with begin_transaction(store, server) as connection:
         own = {"catalog": server.name, "namespace": NAMESPACE}
         gone = "delete from iceberg_tables where catalog_name = :catalog and table_namespace = :namespace"
         connection.execute(text(gone), own)

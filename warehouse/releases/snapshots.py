@@ -84,7 +84,7 @@ def write_snapshot(table: Table, live: Live, gone: Collection[DataFile], added: 
     snapshot_id, sequence = metadata.new_snapshot_id(), metadata.next_sequence_number()
     fresh = [_entry(ManifestEntryStatus.ADDED, file, snapshot_id) for file in added]
     old = [entry for _, entries in live for entry in entries if entry.data_file in gone]
-    deleted = [_copied(ManifestEntryStatus.DELETED, entry, snapshot_id) for entry in old]
+    deleted = [_copy_entry(ManifestEntryStatus.DELETED, entry, snapshot_id) for entry in old]
     whole: list[ManifestFile] = []
     loose: list[ManifestEntry] = []
     for manifest, entries in live:
@@ -92,7 +92,7 @@ def write_snapshot(table: Table, live: Live, gone: Collection[DataFile], added: 
         if len(left) == len(entries) and len(live) <= _MAX_MANIFESTS:
             whole.append(manifest)
         else:
-            loose += [_copied(ManifestEntryStatus.EXISTING, entry, entry.snapshot_id) for entry in left]
+            loose += [_copy_entry(ManifestEntryStatus.EXISTING, entry, entry.snapshot_id) for entry in left]
     made = [_manifest(table, snapshot_id, entries) for entries in (fresh, deleted, loose) if entries]
     place = table.location_provider().new_metadata_location(f"snap-{snapshot_id}-0-{uuid.uuid4()}.avro")
     parent_id = head.snapshot_id if head else None
@@ -132,7 +132,7 @@ def _entry(
     )
 
 
-def _copied(status: ManifestEntryStatus, entry: ManifestEntry, snapshot_id: int | None) -> ManifestEntry:
+def _copy_entry(status: ManifestEntryStatus, entry: ManifestEntry, snapshot_id: int | None) -> ManifestEntry:
     return ManifestEntry.from_args(
         status=status,
         snapshot_id=snapshot_id,
@@ -187,7 +187,7 @@ def current_as(snapshot_id: int) -> SetSnapshotRefUpdate:
     return _reference(MAIN_BRANCH, SnapshotRefType.BRANCH, snapshot_id)
 
 
-def tagged(name: str, snapshot_id: int) -> SetSnapshotRefUpdate:
+def make_tag_update(name: str, snapshot_id: int) -> SetSnapshotRefUpdate:
     """Return the update that gives a snapshot a tag."""
     return _reference(name, SnapshotRefType.TAG, snapshot_id)
 

@@ -193,15 +193,15 @@ def _require_reading_node(node: dict[str, Any]) -> None:
             raise UsageError(f"{_READ_ONLY}: {name}() is not among the table functions that only read.")
 
 
-def described_table(connection: duckdb.DuckDBPyConnection, query: str) -> str | None:
+def find_described_table(connection: duckdb.DuckDBPyConnection, query: str) -> str | None:
     """Return the table of `describe TABLE` or `show TABLE`, None for all other read-only statements."""
     if _kind_of(connection, query) != "SELECT":
         return None
-    found = _tree(connection, query)[0]["node"].get("from_table") or {}
-    if found.get("type") != "SHOW_REF" or found["show_type"] not in ("DESCRIBE", "SHOW"):
+    source_node = _tree(connection, query)[0]["node"].get("from_table") or {}
+    if source_node.get("type") != "SHOW_REF" or source_node["show_type"] not in ("DESCRIBE", "SHOW"):
         return None
-    if (described := found["query"]) is None:
-        return str(found["table_name"])
+    if (described := source_node["query"]) is None:
+        return str(source_node["table_name"])
     source = described["from_table"]
     is_whole = source["type"] == "BASE_TABLE" and [item["class"] for item in described["select_list"]] == ["STAR"]
     return str(source["table_name"]) if is_whole else None

@@ -28,7 +28,7 @@ from iosig.warehouse.releases.locations import (
     releases_location,
 )
 from iosig.warehouse.releases.publishing import Draft, complete, now_text
-from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.releases.releases import Release, list_published_tables
 from iosig.warehouse.store.state import put_state
 from iosig.warehouse.store.store import Store, put_parquet
 
@@ -52,7 +52,7 @@ def supersede(
 
     built: see `publishing.publish`. landings: maps each replaced landing to its successor, throughout the history.
     """
-    from iosig.warehouse.releases.catalogue import changed_at_once
+    from iosig.warehouse.releases.catalogue import open_transaction
     from iosig.warehouse.releases.relocating import relocate
 
     relocate(store)
@@ -65,7 +65,7 @@ def supersede(
     put_state(store, releases.REDIRECTS, releases.redirects(store) | {old.release_id: led})
     expiring.repin(store, old.release_id, release_id)
     seen, now = releases_location(store), releases.find(store, None)
-    with changed_at_once(store, seen) as catalogue:
+    with open_transaction(store, seen) as catalogue:
         locations = {name: list(places) for name, places in adopted.items()}
         days = {name: {part for part in parts if not isinstance(part, int)} for name, parts in built.items()}
         snapshots = _snapshots(catalogue, old, now, release_id, locations, days)
@@ -107,7 +107,7 @@ def _snapshots(
     from iosig.warehouse.releases.catalogue import make_current, replace, tag
 
     snapshots = {}
-    for table in published():
+    for table in list_published_tables():
         name = table.name
         if name not in locations:
             if name in old.snapshots:
@@ -142,7 +142,7 @@ def _replace_row(
     }
     rows = []
     for row in releases.rows(store).iter_rows(named=True):
-        lists = {name: _mapped(row[name], landings) for name in ("inputs", "removed_inputs")}
+        lists = {name: _map_landings(row[name], landings) for name in ("inputs", "removed_inputs")}
         parent = row["parent_release_id"]
         parent = successor.release_id if parent == old.release_id else parent
         own = told if row["release_id"] == old.release_id else {}
@@ -152,7 +152,7 @@ def _replace_row(
     replace(catalogue, RELEASES, [f"{location_of(store)}/{place}"], days=None, tag=successor.release_id)
 
 
-def _mapped(listed: str, landings: Mapping[str, str]) -> str:
+def _map_landings(listed: str, landings: Mapping[str, str]) -> str:
     return json.dumps(list(dict.fromkeys(landings.get(name, name) for name in json.loads(listed))))
 
 

@@ -22,9 +22,9 @@ from iosig.warehouse.errors import MachineFault, UsageError
 from iosig.warehouse.placing import move
 from iosig.warehouse.releases import checksums, conversion, releases, seals
 from iosig.warehouse.releases.catalogue import (
-    changed_at_once,
     leave_hints,
     open_catalogue,
+    open_transaction,
     replace,
     snapshot_files,
     tag,
@@ -87,7 +87,7 @@ def needs(store: Store) -> Needs | None:
             f"The catalogue of {store.name} is on a server: only warehouses with a catalogue file can be upgraded. "
             "Move the catalogue into the warehouse with commit 18b5d00 (`iosig relocate`), or land the inputs again."
         )
-    files = [*kept.tables.glob("*/data/*.parquet"), *(store.root / part["path"] for part in _affected(store))]
+    files = [*kept.tables.glob("*/data/*.parquet"), *(store.root / part["path"] for part in _find_affected(store))]
     return Needs(form, len(files), sum(path.stat().st_size for path in files if path.is_file()))
 
 
@@ -117,7 +117,7 @@ def upgrade(store: Store, progress: Progress = lambda *_: None) -> None:
     store.files.remove(_KEPT)
 
 
-def _affected(store: Store) -> list[dict[str, Any]]:
+def _find_affected(store: Store) -> list[dict[str, Any]]:
     """Return the manifest entries of landed files with renamed columns or values."""
     tables = {table.name for table in TABLES if table.layer == "landed" and conversion.is_affected(table)}
     manifests = (document(store, name) for name in store.files.matching(manifest_in("*")))
@@ -126,7 +126,7 @@ def _affected(store: Store) -> list[dict[str, Any]]:
 
 def _keep(store: Store) -> None:
     """Move the old releases to the backup, and link the landed files that will be replaced."""
-    landed = [FILE, *store.files.matching(manifest_in("*")), *(part["path"] for part in _affected(store))]
+    landed = [FILE, *store.files.matching(manifest_in("*")), *(part["path"] for part in _find_affected(store))]
     for name in landed:
         store.files.take(store.root / name, f"{_KEPT}/{name}")
     put_document(store, _NOTE, landed)
@@ -160,7 +160,7 @@ def _convert(store: Store, progress: Progress) -> None:
     mark_form(store)
     _convert_releases(store, old, progress)
     store.files.protect("tables/*/data/*.parquet", "landed/*/*.parquet")
-    for release in releases.kept(store):
+    for release in releases.list_readable(store):
         seals.seal(store, release)
     if current := releases.current(store):
         link_latest(store, current)
@@ -170,7 +170,7 @@ def _convert(store: Store, progress: Progress) -> None:
 
 
 def _convert_landings(store: Store) -> None:
-    affected = {part["path"] for part in _affected(store)}
+    affected = {part["path"] for part in _find_affected(store)}
     for name in store.files.matching(manifest_in("*")):
         manifest = document(store, name)
         parts = [_convert_part(store, part) if part["path"] in affected else part for part in manifest["parts"]]
@@ -180,12 +180,12 @@ def _convert_landings(store: Store) -> None:
 def _convert_part(store: Store, part: dict[str, Any]) -> dict[str, Any]:
     place = part["path"]
     if (
-        checksums.problem_of(store, place, store.files.sealed(place))
-        or store.files.sealed(place).sha256 != part["sha256"]
+        checksums.problem_of(store, place, store.files.compute_checksum(place))
+        or store.files.compute_checksum(place).sha256 != part["sha256"]
     ):
         raise MachineFault(f"{store.root / place} is damaged. Restore it, then upgrade again.")
     conversion.convert_landed(contract(part["table"]), store.root / _KEPT / place, store.root / place)
-    return part | asdict(store.files.sealed(place))
+    return part | asdict(store.files.compute_checksum(place))
 
 
 def _convert_releases(store: Store, old: Store, progress: Progress) -> None:
@@ -201,11 +201,11 @@ def _convert_releases(store: Store, old: Store, progress: Progress) -> None:
         files = {(name, number): snapshot_files(catalogue, name, number) for name, number in sorted(found)}
     files_of = _Files(store, old, files)
     made: dict[tuple[str, tuple[str, ...]], int] = {}
-    with changed_at_once(store) as catalogue:
+    with open_transaction(store) as catalogue:
         for done, (row, own) in enumerate(zip(rows, snapshots, strict=True), 1):
             release_id, now = row["release_id"], {}
-            for table in releases.published() if own else ():
-                places = files_of.converted(table, own)
+            for table in releases.list_published_tables() if own else ():
+                places = files_of.convert_table(table, own)
                 key = table.name, places
                 if key in made:
                     tag(catalogue, table.name, made[key], release_id)
@@ -229,7 +229,7 @@ class _Files:
     _places: dict[tuple[str, str], str | None] = field(default_factory=dict)
     _job_io: dict[tuple[tuple[str, ...], ...], tuple[str, ...]] = field(default_factory=dict)
 
-    def converted(self, table: Table, snapshots: Mapping[str, int]) -> tuple[str, ...]:
+    def convert_table(self, table: Table, snapshots: Mapping[str, int]) -> tuple[str, ...]:
         """Return the places of a table's converted files in a release; each file is converted once."""
         if table == JOB_IO:
             return self._job_io_of(snapshots)
@@ -245,7 +245,7 @@ class _Files:
         return self._places[table.name, name]
 
     def _job_io_of(self, snapshots: Mapping[str, int]) -> tuple[str, ...]:
-        inputs = tuple(self.converted(table, snapshots) for table in (JOB_IO_SOURCES, ATTRIBUTED_IO))
+        inputs = tuple(self.convert_table(table, snapshots) for table in (JOB_IO_SOURCES, ATTRIBUTED_IO))
         if inputs not in self._job_io:
             paths = [[self.store.root / place for place in places] for places in inputs]
             written = conversion.convert_job_io(self.old.root / "job_io", *paths)
@@ -254,7 +254,7 @@ class _Files:
 
     def _adopt(self, day: str | None, path: Path) -> str:
         """Move a file of `job_io` to its table's folder, under a name derived from its content."""
-        sealed = self.old.files.sealed(path.relative_to(self.old.root).as_posix())
+        sealed = self.old.files.compute_checksum(path.relative_to(self.old.root).as_posix())
         place = data_place(JOB_IO, date.fromisoformat(day) if day else None, sealed.sha256[:16])
         self.store.files.take(path, place)
         return place
@@ -285,5 +285,5 @@ def _release(row: Mapping[str, Any], snapshots: dict[str, int]) -> Release:
 
 def _parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Rename the settings that affect results, and record the version they come from."""
-    found = renames.settings_renamed(parameters)
+    found = renames.rename_settings(parameters)
     return found | {releases.CONVERTED: renames.COMMIT}

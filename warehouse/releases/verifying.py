@@ -25,7 +25,7 @@ from iosig.warehouse.store import form, ledger, state
 from iosig.warehouse.store.files import Sealed
 from iosig.warehouse.store.manifests import in_folder, manifest_in
 from iosig.warehouse.store.objects import NOTE
-from iosig.warehouse.store.store import Store, cached
+from iosig.warehouse.store.store import Store, read_cache
 
 #: called after each file with the bytes read so far and the total
 Progress = Callable[[int, int], None]
@@ -150,7 +150,7 @@ def _in_all_metadata(store: Store, expected: _Expected) -> Iterator[Damage]:
             yield Damage(name, problem, GO_BACK)
 
 
-def damaged_metadata(store: Store) -> Damage | None:
+def find_damaged_metadata(store: Store) -> Damage | None:
     """Return the first damaged file that defines the set of files and releases."""
     return next(_in_all_metadata(store, _Expected(checksums.read(store, RELOCATION) or {})), None)
 
@@ -184,7 +184,7 @@ def _in_files(store: Store, expected: _Expected, is_all: bool, told: Progress) -
     ]
     sealed = {name: each for files in known.values() for name, each in (files or {}).items()}
     current = _current_metadata(store)
-    gone = releases.expired(store)
+    gone = releases.read_expired(store)
     kept = [release for release in history if release.release_id not in gone] if is_all else history[-1:]
     own = _files_of(store, kept) if kept else {}
     current_lists = [list_of(*shown) for shown in history[-1].snapshots.items()] if history else []
@@ -208,12 +208,14 @@ def _files_of(store: Store, kept: Iterable[Release]) -> dict[str, list[str]]:
 
     They are read from the Iceberg metadata.
     """
-    from iosig.warehouse.releases.catalogue import files_named, open_catalogue
+    from iosig.warehouse.releases.catalogue import list_snapshot_files, open_catalogue
 
     shown = {snapshot: None for release in kept for snapshot in release.snapshots.items()}
     with open_catalogue(store) as catalogue:
         return {
-            list_of(name, snapshot_id): sorted(files_named(catalogue.load_table((NAMESPACE, name)), snapshot_id))
+            list_of(name, snapshot_id): sorted(
+                list_snapshot_files(catalogue.load_table((NAMESPACE, name)), snapshot_id)
+            )
             for name, snapshot_id in shown
         }
 
@@ -244,10 +246,10 @@ def _in_caches(store: Store, history: list[Release], own: dict[str, list[str]]) 
         name
         for folder in CACHES
         for name in store.files.matching(f"{folder}/*.json")
-        if cached(store, name, lambda document: document is not None) is None
+        if read_cache(store, name, lambda document: document is not None) is None
     }
     for name, names in own.items():
-        if store.files.mark(name) and cached(store, name, sorted) != [each for each in names if "/data/" in each]:
+        if store.files.mark(name) and read_cache(store, name, sorted) != [each for each in names if "/data/" in each]:
             wrong.add(name)
     if index := releases.wrong_index(store, history):
         wrong.add(index)

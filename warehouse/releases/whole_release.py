@@ -13,10 +13,18 @@ import pyarrow.parquet as pq
 from iosig.warehouse.contracts import Table, table as contract
 from iosig.warehouse.engine_paths import duckdb_pattern, utf8_path
 from iosig.warehouse.errors import UsageError
-from iosig.warehouse.placing import copy, moved_into_place
+from iosig.warehouse.placing import atomic_write, copy
 from iosig.warehouse.releases.links import NO_DAY, members
-from iosig.warehouse.releases.reading import addresses, comment, connected, list_releases, quoted, reach, selection
-from iosig.warehouse.releases.releases import Release, being_read, files_of, published, told
+from iosig.warehouse.releases.reading import (
+    addresses,
+    comment,
+    list_releases,
+    open_duckdb,
+    quote_string,
+    reach,
+    selection,
+)
+from iosig.warehouse.releases.releases import Release, being_read, files_of, list_published_tables, to_records
 from iosig.warehouse.store.files import lay_out
 from iosig.warehouse.store.store import Store, write_json
 
@@ -38,22 +46,22 @@ def export_folder(store: Store, release: Release, folder: Path, *, is_copied: bo
         raise UsageError(f"{folder} is there already: give a folder that is new, or empty.")
     with (
         being_read(store),
-        moved_into_place(folder.absolute()) as temporary,
+        atomic_write(folder.absolute()) as temporary,
         TemporaryDirectory(dir=temporary.parent) as made,
     ):
         placed = members(store, release, Path(made))
         own = (path for path in placed.values() if path.is_relative_to(store.root))
         store.files.fetch(path.relative_to(store.root).as_posix() for path in own)
         lay_out(temporary, placed, is_copied=is_copied)
-        counts = {table.name: 0 for table in published()}
+        counts = {table.name: 0 for table in list_published_tables()}
         for place, path in placed.items():
             counts[place.split("/")[0]] += pq.read_metadata(utf8_path(path)).num_rows
-        write_json(_described(store, release, counts), temporary / "release.json")
+        write_json(_describe_release(store, release, counts), temporary / "release.json")
         (temporary / "README.txt").write_text(_words(release, counts), encoding="utf-8")
     return counts
 
 
-def _described(store: Store, release: Release, counts: dict[str, int]) -> dict[str, Any]:
+def _describe_release(store: Store, release: Release, counts: dict[str, int]) -> dict[str, Any]:
     tables = {
         table.name: {
             "grain": table.grain,
@@ -63,9 +71,9 @@ def _described(store: Store, release: Release, counts: dict[str, int]) -> dict[s
                 for column in table.columns
             ],
         }
-        for table in published()
+        for table in list_published_tables()
     }
-    return {"release": told(store, [release])[0], "tables": tables}
+    return {"release": to_records(store, [release])[0], "tables": tables}
 
 
 def _words(release: Release, counts: dict[str, int]) -> str:
@@ -103,24 +111,24 @@ def export_database(store: Store, release: Release, target: Path, *, is_copied: 
         name: addresses(store, paths) if is_copied else _patterns(store, paths)
         for name, paths in files_of(store, release).items()
     }
-    with being_read(store), _database_moved_into_place(target.absolute()) as temporary, connected() as connection:
+    with being_read(store), _write_database(target.absolute()) as temporary, open_duckdb() as connection:
         reach(connection, store)
-        connection.execute(f"attach {quoted(str(temporary))} as made (storage_version '{_STORAGE_VERSION}')")
+        connection.execute(f"attach {quote_string(str(temporary))} as made (storage_version '{_STORAGE_VERSION}')")
         connection.execute("use made")
-        for table in published():
+        for table in list_published_tables():
             _make(connection, table, files.get(table.name, []), is_copied)
         list_releases(connection, store)
         _name_itself(connection, release)
-        counts = {table.name: _count(connection, table.name) for table in published()}
+        counts = {table.name: _count(connection, table.name) for table in list_published_tables()}
         connection.execute("use memory")
         connection.execute("detach made")
     return counts
 
 
 @contextmanager
-def _database_moved_into_place(target: Path) -> Iterator[Path]:
+def _write_database(target: Path) -> Iterator[Path]:
     """Provide a temporary path for a DuckDB database; on success it becomes `target`."""
-    with moved_into_place(target) as temporary:
+    with atomic_write(target) as temporary:
         if not {"?", "\\"} & {*str(temporary)}:
             yield temporary
             return
@@ -146,7 +154,7 @@ def _patterns(store: Store, paths: Sequence[Path]) -> list[str]:
 def _make(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[str], is_copied: bool) -> None:
     kind = "table" if is_copied else "view"
     # A view takes no parameters.
-    paths = ", ".join(quoted(path) for path in files)
+    paths = ", ".join(quote_string(path) for path in files)
     names = ", ".join(f'"{name}"' for name in table.column_names)
     rows = selection(table, f"[{paths}]" if files else None)
     connection.execute(f'create {kind} "{table.name}" as select {names} from ({rows})')

@@ -14,6 +14,6 @@
 - `pseudonyms` (`Names`, `names_of`): Pseudonyms for users, jobs and files in a private warehouse.
 - `objects` (`Objects`, `file_system`): Files of a warehouse in an object store.
 - `state` (`put_state`, `mend`): State documents, each with a copy.
-- `store` (`Store`, `write_parquet`, `put_document`, `locked`): Layout of a warehouse and its write functions.
+- `store` (`Store`, `write_parquet`, `put_document`, `lock_warehouse`): Layout of a warehouse and its write functions.
 - `time_ranges` (`TimeRange`): The time range of the landed rows.
 """

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from iosig.warehouse.contracts import Table, arrow
 from iosig.warehouse.engine_paths import utf8_path
-from iosig.warehouse.placing import make_read_only, moved_into_place
+from iosig.warehouse.placing import atomic_write, make_read_only
 from iosig.warehouse.store.store import ROW_GROUP_ROWS, parquet_writer
 
 if TYPE_CHECKING:
@@ -83,6 +83,6 @@ def _split(batch: pa.RecordBatch, name: str) -> dict[int, list[pa.RecordBatch]]:
 
 
 def _begun(files: ExitStack, path: Path, table: Table) -> pq.ParquetWriter:
-    temporary = files.enter_context(moved_into_place(path))
+    temporary = files.enter_context(atomic_write(path))
     files.callback(make_read_only, temporary)
     return files.enter_context(parquet_writer(temporary, table))

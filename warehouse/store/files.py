@@ -23,7 +23,7 @@ from threading import current_thread
 from typing import BinaryIO, ClassVar, Self, TypeVar
 
 from iosig.warehouse.engine_paths import iceberg_location
-from iosig.warehouse.placing import copy, link_or_copy, make_folder, make_read_only, moved_into_place, sweep_temporaries
+from iosig.warehouse.placing import atomic_write, copy, link_or_copy, make_folder, make_read_only, sweep_temporaries
 
 #: damaged files are kept here, because they may hold data that no other file has
 ASIDE = "damaged"
@@ -80,7 +80,7 @@ class Files(ABC):
         """Return the unescaped URL or path at which other programs find a file or folder."""
 
     @abstractmethod
-    def opened(self, name: str) -> BinaryIO:
+    def open(self, name: str) -> BinaryIO:
         """Open a file for reading. Raises FileNotFoundError."""
 
     @abstractmethod
@@ -115,11 +115,11 @@ class Files(ABC):
         """Replace a small file if its content is still `before` (None: absent); return whether it was replaced."""
 
     @abstractmethod
-    def filled(self, name: str) -> AbstractContextManager[Path]:
+    def write_file(self, name: str) -> AbstractContextManager[Path]:
         """Provide a local path to fill; on exit it becomes the immutable file of that name."""
 
     @abstractmethod
-    def gathered(self, folder: str, last: str) -> AbstractContextManager[Path]:
+    def write_folder(self, folder: str, last: str) -> AbstractContextManager[Path]:
         """Provide a local folder to fill; its files are stored on exit, and `last` after all others.
 
         Raises Exists where another process has stored the same folder in the meantime.
@@ -153,7 +153,7 @@ class Files(ABC):
         """Move a damaged file or folder out of its place, and return its new location."""
 
     @abstractmethod
-    def held(self, name: str, *, is_shared: bool = False) -> AbstractContextManager[None]:
+    def lock(self, name: str, *, is_shared: bool = False) -> AbstractContextManager[None]:
         """Lock a name exclusively, or raise Busy at once; or share the lock, after waiting for an exclusive owner."""
 
     def protect(self, *patterns: str) -> None:  # noqa: B027
@@ -175,9 +175,9 @@ class Files(ABC):
         """Run small I/O-bound tasks in a thread pool and return their results in order."""
         return side_by_side(do, items, self.thread_count)
 
-    def sealed(self, name: str) -> Sealed:
+    def compute_checksum(self, name: str) -> Sealed:
         """Read a file whole and return its checksum. Raises FileNotFoundError."""
-        with self.opened(name) as file:
+        with self.open(name) as file:
             return Sealed.of(file)
 
 
@@ -192,7 +192,7 @@ class Folder(Files):
         """Return the unescaped URL or path at which other programs find a file or folder."""
         return iceberg_location(self.root.resolve() / name)
 
-    def opened(self, name: str) -> BinaryIO:
+    def open(self, name: str) -> BinaryIO:
         """Open a file for reading. Raises FileNotFoundError."""
         return (self.root / name).open("rb")
 
@@ -231,29 +231,29 @@ class Folder(Files):
 
     def put(self, name: str, content: bytes) -> None:
         """Write a small file atomically, replacing an existing one."""
-        with moved_into_place(self.root / name) as temporary:
+        with atomic_write(self.root / name) as temporary:
             temporary.write_bytes(content)
 
     def swap(self, name: str, before: bytes | None, after: bytes) -> bool:
         """Replace a small file if its content is still `before` (None: absent); return whether it was replaced."""
-        with self._locked("swap.lock", fcntl.LOCK_EX):
+        with self._lock_file("swap.lock", fcntl.LOCK_EX):
             is_same = self.content(name) == before
             if is_same:
                 self.put(name, after)
             return is_same
 
     @contextmanager
-    def filled(self, name: str) -> Iterator[Path]:
+    def write_file(self, name: str) -> Iterator[Path]:
         """Provide a path to fill; on exit it becomes the read-only file of that name."""
-        with moved_into_place(self.root / name) as temporary:
+        with atomic_write(self.root / name) as temporary:
             yield temporary
             make_read_only(temporary)
 
     @contextmanager
-    def gathered(self, folder: str, last: str) -> Iterator[Path]:
+    def write_folder(self, folder: str, last: str) -> Iterator[Path]:
         """Provide a folder to fill; it appears atomically, so `last` appears with all others."""
         try:
-            with moved_into_place(self.root / folder) as temporary:
+            with atomic_write(self.root / folder) as temporary:
                 temporary.mkdir()
                 yield temporary
                 assert (temporary / last).is_file()
@@ -264,7 +264,7 @@ class Folder(Files):
 
     def take(self, source: Path, name: str) -> None:
         """Store a local file under this name too, as a hard link where possible."""
-        with moved_into_place(self.root / name) as temporary:
+        with atomic_write(self.root / name) as temporary:
             link_or_copy(source, temporary)
 
     def show(self, view: str, label: str, members: Mapping[str, Path]) -> None:
@@ -273,12 +273,12 @@ class Folder(Files):
         if before == label:
             return
         shutil.rmtree(folder, ignore_errors=True)
-        with moved_into_place(folder) as made:
+        with atomic_write(folder) as made:
             lay_out(made, members)
         if pointer.is_dir() and not pointer.is_symlink():
             # the warehouse was copied by a program that follows links
             pointer.rename(self.root / _shown_as(view, "copied"))
-        with moved_into_place(pointer) as temporary:
+        with atomic_write(pointer) as temporary:
             temporary.symlink_to(folder.name, target_is_directory=True)
         kept = {folder.name, before and _shown_as(view, before)}
         for old in self.root.glob(_shown_as(view, "*")):
@@ -322,13 +322,13 @@ class Folder(Files):
         return aside
 
     @contextmanager
-    def held(self, name: str, *, is_shared: bool = False) -> Iterator[None]:
+    def lock(self, name: str, *, is_shared: bool = False) -> Iterator[None]:
         """Lock a name exclusively, or raise Busy at once; or share the lock, after waiting for an exclusive owner."""
-        with self._locked(name, fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX | fcntl.LOCK_NB):
+        with self._lock_file(name, fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX | fcntl.LOCK_NB):
             yield
 
     @contextmanager
-    def _locked(self, name: str, operation: int) -> Iterator[None]:
+    def _lock_file(self, name: str, operation: int) -> Iterator[None]:
         make_folder(self.root)
         with (self.root / name).open("w") as file:
             try:

@@ -55,7 +55,7 @@ def leave(store: Store, landing: Landing, generation: int, left: Left, source_fi
         parts, counts = [], Counter[str]()
         for part in landing.parts:
             table = contract(part.table)
-            rows = landings.signed(left(landing, table, rows_of(store, landing, part)), new_id, source_file)
+            rows = landings.set_provenance(left(landing, table, rows_of(store, landing, part)), new_id, source_file)
             if rows.is_empty():
                 continue
             name = f"{part.table}-{part.day or 'undated'}-{counts[part.table]}.parquet"

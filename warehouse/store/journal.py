@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from iosig.warehouse.contracts import Dtype
 from iosig.warehouse.contracts.predictions import PREDICTIONS
 from iosig.warehouse.errors import ContractError, InputRefused, MachineFault, UsageError
-from iosig.warehouse.placing import moved_into_place
+from iosig.warehouse.placing import atomic_write
 from iosig.warehouse.sources.predictions.lines import check_row
 
 if TYPE_CHECKING:
@@ -175,9 +175,9 @@ class Journal:
         strangers = {row.get("followed_id") for row in rows} | {state.followed_id for state in states}
         if strangers := strangers - self._followed:
             raise ValueError(f"not claimed: {sorted(map(str, strangers))}")
-        kept = [(self._kept_id(state.followed_id), _position_text(state), state.content) for state in states]
+        kept = [(self._pseudonymize_id(state.followed_id), _position_text(state), state.content) for state in states]
         frame = _frame(rows)
-        stored = _stored(frame if self._names is None else self._names.hide(_TABLE, frame))
+        stored = _to_sqlite(frame if self._names is None else self._names.hide(_TABLE, frame))
         with self._transaction() as connection:
             marks = ", ".join("?" * len(_TABLE.columns))
             connection.executemany(f"insert into predictions ({_NAMES}) values ({marks})", stored)
@@ -194,7 +194,7 @@ class Journal:
         raised = self._connection.executemany(
             "insert into last_evaluations values (?, ?, ?) on conflict (followed_id, direction) do update set "
             "evaluation = excluded.evaluation where excluded.evaluation > last_evaluations.evaluation",
-            [(self._kept_id(row["followed_id"]), row["direction"], row["evaluation"]) for row in rows],
+            [(self._pseudonymize_id(row["followed_id"]), row["direction"], row["evaluation"]) for row in rows],
         )
         if rows and raised.rowcount != len(rows):
             raise ContractError(f"{self.path}: an evaluation comes again, or after a later one.")
@@ -202,11 +202,11 @@ class Journal:
     def state(self, followed_id: str) -> State | None:
         """Read the saved state of a followed input; None if it has none."""
         with _refusing(self.path):
-            kept_id = self._kept_id(followed_id)
+            kept_id = self._pseudonymize_id(followed_id)
             found = self._connection.execute("select * from states where followed_id = ?", (kept_id,)).fetchone()
         return None if found is None else _state(self.path, (followed_id, *found[1:]))
 
-    def _kept_id(self, followed_id: str) -> str:
+    def _pseudonymize_id(self, followed_id: str) -> str:
         return followed_id if self._names is None else self._names.path(followed_id)
 
     def states(self) -> Iterator[State]:
@@ -224,8 +224,8 @@ class Journal:
         is_later = "evaluation > coalesce(json_extract(?, '$.' || direction), 0)"
         query = f"select {_NAMES} from predictions where followed_id = ? and {is_later} order by sequence"
         with _refusing(self.path):
-            rows = self._connection.execute(query, (self._kept_id(followed_id), json.dumps(dict(last)))).fetchall()
-        return [row | {"followed_id": followed_id} for row in _loaded(rows, self.path).to_dicts()]
+            rows = self._connection.execute(query, (self._pseudonymize_id(followed_id), json.dumps(dict(last)))).fetchall()
+        return [row | {"followed_id": followed_id} for row in _from_sqlite(rows, self.path).to_dicts()]
 
     # ---- reading and landing
 
@@ -242,7 +242,7 @@ class Journal:
         query = f"select sequence, {_NAMES} from predictions where sequence > ? and sequence <= ? order by sequence"
         with _refusing(self.path):
             found = self._connection.execute(f"{query} limit ?", (sequence, until or 2**62, most)).fetchall()
-        frame = _loaded([row[1:] for row in found], self.path)
+        frame = _from_sqlite([row[1:] for row in found], self.path)
         return frame, found[-1][0] if found else sequence
 
     def fingerprint(self, rows: Range) -> str:
@@ -342,7 +342,7 @@ def _create(path: Path) -> None:
     columns = [
         f"{column.name} {_SQL_TYPES[column.dtype]}{'' if column.nullable else ' not null'}" for column in _TABLE.columns
     ]
-    with moved_into_place(path) as temporary, closing(sqlite3.connect(temporary)) as connection:
+    with atomic_write(path) as temporary, closing(sqlite3.connect(temporary)) as connection:
         connection.executescript(
             f"""
             pragma application_id = {_APPLICATION_ID};
@@ -430,7 +430,7 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     return frames.require(pl.DataFrame(values, schema=frames.schema(_TABLE), orient="row"), _TABLE)
 
 
-def _stored(frame: pl.DataFrame) -> list[tuple[Any, ...]]:
+def _to_sqlite(frame: pl.DataFrame) -> list[tuple[Any, ...]]:
     """Convert rows to SQLite's representation: instants in microseconds and dates in days since 1970."""
     import polars as pl
     import polars.selectors as cs
@@ -438,7 +438,7 @@ def _stored(frame: pl.DataFrame) -> list[tuple[Any, ...]]:
     return frame.with_columns(cs.temporal().to_physical(), cs.boolean().cast(pl.Int64)).rows()
 
 
-def _loaded(rows: Sequence[tuple[Any, ...]], path: Path) -> pl.DataFrame:
+def _from_sqlite(rows: Sequence[tuple[Any, ...]], path: Path) -> pl.DataFrame:
     import polars as pl
 
     from iosig.warehouse.contracts import frames

@@ -91,7 +91,7 @@ def land(
     `replace` lands the file again, with other options; a file without any landed row is also landed again. Raises
     InputRefused where the file cannot be read at all; the reason then lands as one row of `rejects`.
     known: index of landed contents, shared by a call that lands many inputs. names: pseudonyms, in a private warehouse.
-    sequence: a position in the landing order that was reserved with `reserved`; by default the next one.
+    sequence: a position in the landing order that was reserved with `reserve_positions`; by default the next one.
     """
     from iosig.warehouse.sources.files.opening import content_hash
     from iosig.warehouse.store.ledger import Known
@@ -111,7 +111,7 @@ def land(
     except InputRefused as refusal:
         if not earlier:
             source_file = get_input_name(path, owned[0] if owned else None)
-            refused = iter([refused_whole(refusal)])
+            refused = iter([make_refusal(refusal)])
             format_name = format_name or "unknown"
             known.add(write(store, source_file, sha256, format_name, [], refused, names, sequence).landing)
         raise
@@ -146,7 +146,7 @@ def source_of(path: Path, columns: Mapping[str, str] | None, format_name: str | 
     return get_source(format_name) if format_name else recognize(head)
 
 
-def refused_whole(refusal: InputRefused) -> Batch:
+def make_refusal(refusal: InputRefused) -> Batch:
     """Return the single row of `rejects` for an input that was refused completely."""
     from iosig.warehouse.sources.rows.rejects import rejects
 
@@ -211,14 +211,14 @@ def write(
     from iosig.warehouse.store.ledger import Known
 
     if names is not None:
-        source_file, batches = names.path(source_file), hidden(batches, names)
+        source_file, batches = names.path(source_file), pseudonymize(batches, names)
     generation = earlier[-1].generation + 1 if earlier else 0
     landing_id = id_in(sha256, generation)
     # another process has landed the same content: not an error
     with suppress(_NothingNew, Exists), folder_of(store, landing_id) as folder:
         times = TimeRange()
         with record_zones() as zones:
-            parts = list(_write_parts(folder, landing_id, source_file, times.watched(batches)))
+            parts = list(_write_parts(folder, landing_id, source_file, times.observe(batches)))
         landing = Landing(
             landing_id=landing_id,
             sequence=next_sequence(store) if sequence is None else sequence,
@@ -239,7 +239,7 @@ def write(
     return Landed(Known(store).generations(sha256)[-1], is_new=False)
 
 
-def hidden(batches: Iterable[Batch], names: Names) -> Iterator[Batch]:
+def pseudonymize(batches: Iterable[Batch], names: Names) -> Iterator[Batch]:
     """Replace names in batches with pseudonyms before they land."""
     return (Batch(batch.table, names.hide(batch.table, batch.rows)) for batch in batches)
 
@@ -263,7 +263,7 @@ def folder_of(store: Store, name: str) -> Iterator[Path]:
     if store.files.holds(place) and not in_folder(store, name):
         # without its manifest, the folder's content cannot be identified
         store.files.set_aside(place)
-    with store.files.held(_AT_WORK, is_shared=True), store.files.gathered(place, MANIFEST) as folder:
+    with store.files.lock(_AT_WORK, is_shared=True), store.files.write_folder(place, MANIFEST) as folder:
         yield folder
 
 
@@ -273,7 +273,7 @@ def _is_as_fruitless(landing: Landing, before: Landing) -> bool:
     return (landing.format, landing.refused_count) == (before.format, before.refused_count)
 
 
-def reserved(store: Store, count: int) -> int:
+def reserve_positions(store: Store, count: int) -> int:
     """Reserve `count` positions in the landing order and return the first; the inputs land later."""
     require_form(store)
     mark_form(store)
@@ -284,7 +284,7 @@ def next_sequence(store: Store, count: int = 1) -> int:
     """Allocate `count` positions in the landing order and return the first; unused ones leave gaps."""
     while True:
         before = store.files.content(_SEQUENCE)
-        last = _counted(before)
+        last = _parse_count(before)
         if last is None:
             last = max((landing.sequence for landing in ledger(store)), default=0)
         if store.files.swap(_SEQUENCE, before, _count(last + count)):
@@ -295,7 +295,7 @@ def _count(number: int) -> bytes:
     return f"{number:016} {zlib.crc32(b'%d' % number):08x}\n".encode()
 
 
-def _counted(content: bytes | None) -> int | None:
+def _parse_count(content: bytes | None) -> int | None:
     """Return the number of allocated positions; None where the checksum fails, as after a bit flip."""
     number = (content or b"").split(b" ")[0]
     return int(number) if number.isdigit() and _count(int(number)) == content else None
@@ -307,7 +307,7 @@ def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Itera
     writing: deque[Future[Part]] = deque()
     with ThreadPoolExecutor(_WRITERS, "landing") as writer:
         for batch in batches:
-            for day, rows in _by_day(batch.table, signed(batch.rows, landing_id, source_file)):
+            for day, rows in _by_day(batch.table, set_provenance(batch.rows, landing_id, source_file)):
                 name = f"{batch.table.name}-{day or 'undated'}-{counts[batch.table.name]}.parquet"
                 counts[batch.table.name] += 1
                 writing.append(writer.submit(write_part, folder / name, landing_id, batch.table, day, rows))
@@ -342,12 +342,12 @@ def _edges(polls: pl.DataFrame) -> tuple[_PollKey | None, _PollKey | None]:
     return (at.isoformat(), controller, filesystem), (last_at.isoformat(), last_controller, last_filesystem)
 
 
-def signed(rows: pl.DataFrame, landing_id: str, source_file: str) -> pl.DataFrame:
+def set_provenance(rows: pl.DataFrame, landing_id: str, source_file: str) -> pl.DataFrame:
     """Set the provenance columns of an input's rows, where the table has them."""
     import polars as pl
 
-    known = {"landing_id": landing_id, "source_file": source_file, "trace_id": landing_id[:ID_DIGITS]}
-    return rows.with_columns(pl.lit(value).alias(name) for name, value in known.items() if name in rows.columns)
+    provenance = {"landing_id": landing_id, "source_file": source_file, "trace_id": landing_id[:ID_DIGITS]}
+    return rows.with_columns(pl.lit(value).alias(name) for name, value in provenance.items() if name in rows.columns)
 
 
 def _by_day(table: Table, rows: pl.DataFrame) -> Iterator[tuple[str | None, pl.DataFrame]]:
@@ -382,5 +382,5 @@ def _is_ordered(rows: pl.DataFrame, names: Sequence[str]) -> bool:
 def sweep(store: Store) -> None:
     """Remove temporary files of killed landings, unless a landing is running."""
     if store.files.holds("landed"):
-        with suppress(Busy), store.files.held(_AT_WORK):
+        with suppress(Busy), store.files.lock(_AT_WORK):
             store.files.sweep("landed")

@@ -198,19 +198,19 @@ def read(store: Store) -> Ledger:
     listed = pl.DataFrame(
         {"folder": list(there), "mark": list(there.values())}, schema={"folder": pl.String, "mark": pl.Int64}
     )
-    head, segments = _indexed(store)
-    told = _joined([segment.rows for segment in segments])
+    head, segments = _read_index(store)
+    told = _concat_rows([segment.rows for segment in segments])
     folders = told.landings.select("folder", "mark").unique()
     gone = folders.join(listed, on=["folder", "mark"], how="anti")
     new = listed.join(folders, on=["folder", "mark"], how="anti")
     if gone.height:
         told = told.without(gone)
-    fresh = _joined([_of_folders(store, some.iter_rows()) for some in new.iter_slices(_AT_ONCE)])
+    fresh = _concat_rows([_of_folders(store, some.iter_rows()) for some in new.iter_slices(_AT_ONCE)])
     if gone.height or fresh.landings.height >= _WORTH:
         # without write permission, readers still work
         with suppress(OSError):
             _keep(store, head, segments, fresh, gone)
-    whole = _joined([told, fresh])
+    whole = _concat_rows([told, fresh])
     return Ledger(store, whole.landings, whole.files)
 
 
@@ -227,10 +227,10 @@ class _Rows:
         return _Rows(*(frame.join(folders, on="folder", how="anti") for frame in (self.landings, self.files)))
 
 
-def _joined(rows: Sequence[_Rows]) -> _Rows:
+def _concat_rows(rows: Sequence[_Rows]) -> _Rows:
     return _Rows(
-        pl.concat([_LANDINGS.to_frame(), *(each.landings for each in rows)]),
-        pl.concat([_FILES.to_frame(), *(each.files for each in rows)]),
+        pl.concat([_LANDINGS.to_frame(), *(part.landings for part in rows)]),
+        pl.concat([_FILES.to_frame(), *(part.files for part in rows)]),
     )
 
 
@@ -264,7 +264,7 @@ def _times(store: Store, part: Part) -> tuple[date | None, date | None, bool, bo
     import pyarrow.parquet as pq
 
     try:
-        with store.files.opened(part.path) as file:
+        with store.files.open(part.path) as file:
             end = pq.ParquetFile(file).metadata
             groups = [end.row_group(place) for place in range(end.num_row_groups)]
             names = [end.schema.column(place).path for place in range(end.num_columns)]
@@ -294,12 +294,12 @@ class _Segment:
         return self.rows.landings.height
 
 
-def _indexed(store: Store) -> tuple[bytes | None, list[_Segment]]:
+def _read_index(store: Store) -> tuple[bytes | None, list[_Segment]]:
     """Read the head file and the segments of the index; without valid segments, return an empty list."""
     head = store.files.content(HEAD)
     while True:
         try:
-            return head, [_segment(store, told) for told in _segments_of(head)]
+            return head, [_segment(store, entry) for entry in _segments_of(head)]
         except (OSError, ValueError, KeyError, TypeError, AttributeError, pl.exceptions.PolarsError):
             before, head = head, store.files.content(HEAD)
             # another process has replaced the head and removed the segments that this one named
@@ -320,7 +320,7 @@ def _segments_of(head: bytes | None) -> list[dict[str, Any]]:
 def _segment(store: Store, told: dict[str, Any]) -> _Segment:
     frames = []
     for name, schema in (("landings", _LANDINGS), ("files", _FILES)):
-        with store.files.opened(told[name]["path"]) as file:
+        with store.files.open(told[name]["path"]) as file:
             content = file.read()
         if asdict(Sealed(len(content), hashlib.sha256(content).hexdigest())).items() - told[name].items():
             raise ValueError("not what was written")
@@ -341,28 +341,28 @@ def _keep(store: Store, head: bytes | None, segments: list[_Segment], fresh: _Ro
     rows = [fresh]
     while left and (gone.height or left[-1].count < 2 * sum(each.landings.height for each in rows)):
         rows.append(left.pop().rows.without(gone))
-    joined = _joined(rows[::-1])
-    made = [*(segment.told for segment in left), _written(store, joined)]
+    joined = _concat_rows(rows[::-1])
+    made = [*(segment.told for segment in left), _write_segment(store, joined)]
     content = json.dumps({"form": _FORM, "segments": made, "sha256": digest_of([_FORM, made])}, indent=1).encode()
     if store.files.swap(HEAD, head, content):
         kept = {each["path"] for told in made for each in (told["landings"], told["files"])}
         before = {each["path"] for segment in segments for each in (segment.told["landings"], segment.told["files"])}
-        store.files.remove(*sorted(before - kept), *_left_over(store, kept))
+        store.files.remove(*sorted(before - kept), *_find_abandoned(store, kept))
 
 
-def _written(store: Store, rows: _Rows) -> dict[str, Any]:
+def _write_segment(store: Store, rows: _Rows) -> dict[str, Any]:
     # the name contains the creation time, zero-padded
     name = f"{FOLDER}/{int(time.time()):010}-{uuid.uuid4().hex[:8]}"
-    told: dict[str, Any] = {"landing_count": rows.landings.height}
+    entry: dict[str, Any] = {"landing_count": rows.landings.height}
     for kind, frame in (("landings", rows.landings), ("files", rows.files)):
         path = f"{name}-{kind}.parquet"
-        with store.files.filled(path) as place:
+        with store.files.write_file(path) as place:
             frame.write_parquet(place, compression="zstd")
-            told[kind] = {"path": path, **asdict(Sealed.of_path(place))}
-    return told
+            entry[kind] = {"path": path, **asdict(Sealed.of_path(place))}
+    return entry
 
 
-def _left_over(store: Store, kept: set[str]) -> Iterator[str]:
+def _find_abandoned(store: Store, kept: set[str]) -> Iterator[str]:
     """Yield unreferenced segment files that are too old to belong to a concurrent writer."""
     for name in store.files.matching(f"{FOLDER}/*.parquet"):
         if name not in kept and float(name.removeprefix(f"{FOLDER}/").split("-")[0]) < time.time() - _LEFT_S:
@@ -377,7 +377,7 @@ def forget(store: Store) -> None:
 def is_true(store: Store) -> bool:
     """Return whether the index agrees with the manifests of all indexed folders that still exist."""
     there = store.files.folders("landed")
-    head, segments = _indexed(store)
+    head, segments = _read_index(store)
     if head is not None and not segments:
         return False
     for segment in segments:

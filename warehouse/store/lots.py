@@ -134,7 +134,7 @@ class Lot:
                     return False
                 read = _read(path, sha256, source, reading_of(source), sequence, is_named=format_name is not None)
                 if self._names is not None:
-                    batches = [*landing.hidden(read.batches, self._names)]
+                    batches = [*landing.pseudonymize(read.batches, self._names)]
                     read = replace(read, source_file=self._names.path(read.source_file), batches=batches)
                 if not {batch.table for batch in read.batches} <= set(_SHARED):
                     self._unshared.add(source.name)
@@ -150,7 +150,7 @@ class Lot:
         """Land the inputs of the lot, yield the outcome of each input in order, and reset the lot."""
         given, inputs = self._given, self._inputs
         self._given, self._inputs, self._row_count = [], {}, 0
-        landed = _landed(self._store, list(inputs.values()))
+        landed = _land_inputs(self._store, list(inputs.values()))
         for path, sha256 in given:
             refusal = inputs[sha256].refusal if sha256 in inputs else None
             found = landed.pop(sha256, None)
@@ -170,10 +170,10 @@ def _read(path: Path, sha256: str, source: Source, reading: Reading, sequence: i
     except InputRefused as refusal:
         # only the user could have named the format
         name = source.name if is_named else "unknown"
-        return replace(read, format=name, batches=[landing.refused_whole(refusal)], refusal=refusal)
+        return replace(read, format=name, batches=[landing.make_refusal(refusal)], refusal=refusal)
 
 
-def _landed(store: Store, inputs: Sequence[_Read]) -> dict[str, Landed]:
+def _land_inputs(store: Store, inputs: Sequence[_Read]) -> dict[str, Landed]:
     """Land inputs, in one folder if there are enough, and map content hashes to landings."""
     if len(inputs) < FEWEST_INPUTS:
         return {
@@ -250,7 +250,7 @@ def write_file(folder: Path, lot: str, table: Table, rows: pl.DataFrame) -> dict
 
 def _landing(one: _Read, sequence: int, row_counts: Mapping[str, int]) -> dict[str, object]:
     times = TimeRange()
-    for _ in times.watched(one.batches):
+    for _ in times.observe(one.batches):
         pass
     known = {"time_zone": one.time_zone, **times.texts()}
     return {

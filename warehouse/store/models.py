@@ -14,7 +14,7 @@ from iosig.warehouse.contracts import Table, arrow
 from iosig.warehouse.contracts.files import quote_identifier, require_result, require_types
 from iosig.warehouse.contracts.types import DUCKDB_TYPES
 from iosig.warehouse.engine_paths import duckdb_path, duckdb_paths
-from iosig.warehouse.placing import make_read_only, moved_into_place
+from iosig.warehouse.placing import atomic_write, make_read_only
 from iosig.warehouse.store.manifests import landing_column
 from iosig.warehouse.store.store import ROW_GROUP_ROWS, Store
 
@@ -80,7 +80,7 @@ def expose(connection: duckdb.DuckDBPyConnection, schema: str, table: Table, fil
     relation = connection.sql(
         "from read_parquet($paths, union_by_name = true, hive_partitioning = false)", params={"paths": paths}
     )
-    _name(connection, _widened(relation, table), schema, table.name)
+    _name(connection, _add_columns(relation, table), schema, table.name)
 
 
 def _expose_empty(connection: duckdb.DuckDBPyConnection, schema: str, table: Table, **more: str) -> None:
@@ -91,7 +91,7 @@ def _expose_empty(connection: duckdb.DuckDBPyConnection, schema: str, table: Tab
     _name_view(connection, schema, table.name)
 
 
-def _widened(relation: duckdb.DuckDBPyRelation, table: Table) -> duckdb.DuckDBPyRelation:
+def _add_columns(relation: duckdb.DuckDBPyRelation, table: Table) -> duckdb.DuckDBPyRelation:
     """Add columns that are newer than the files, as NULL."""
     known = set(relation.columns)
     young = [
@@ -135,7 +135,7 @@ def expose_files(store: Store, connection: duckdb.DuckDBPyConnection, table: Tab
         paths = store.locals(own["path"])
         relations.append(_own(connection, paths, own["landing_id"], own["part_order"]))
     if shared.height:
-        relations.append(_shared(store, connection, table, shared))
+        relations.append(_select_shared(store, connection, table, shared))
     _expose_landed(connection, table, relations)
 
 
@@ -156,7 +156,7 @@ def _own(
     )
 
 
-def _shared(
+def _select_shared(
     store: Store, connection: duckdb.DuckDBPyConnection, table: Table, files: pl.DataFrame
 ) -> duckdb.DuckDBPyRelation:
     """Select rows of some landings from shared files."""
@@ -195,7 +195,7 @@ def _expose_landed(
     for name, relation in zip(names, relations, strict=True):
         relation.create_view(name, replace=True)
     whole = connection.sql(" union all by name ".join(f'from "{name}"' for name in names))
-    _name(connection, _widened(whole, table), "landed", table.name)
+    _name(connection, _add_columns(whole, table), "landed", table.name)
 
 
 def extend_landed(connection: duckdb.DuckDBPyConnection, table: Table, more: Table, *, unless_in: str) -> None:
@@ -241,7 +241,7 @@ def select(
 ) -> pl.DataFrame:
     """Run a table's SQL model and return its result."""
     query = _query(table)
-    rows: pl.DataFrame = connection.sql(query, params=_named_in(query, parameters)).pl()
+    rows: pl.DataFrame = connection.sql(query, params=_select_parameters(query, parameters)).pl()
     return rows
 
 
@@ -254,7 +254,7 @@ def compute(
     it has no NULL; a table has such statistics, whereas most queries do not.
     """
     query, name = _query(table), f"{table.layer}__{table.name}__result"
-    connection.execute(f'create or replace table "{name}" as {query}', _named_in(query, parameters))
+    connection.execute(f'create or replace table "{name}" as {query}', _select_parameters(query, parameters))
     result = connection.table(f'"{name}"')
     _name(connection, result, table.layer, table.name)
     return result
@@ -268,7 +268,7 @@ def write(
     Raises ContractError, and writes nothing, if columns, rows or the key differ from the table's contract.
     """
     result = compute(connection, table, parameters)
-    require_types(connection, f"from {_qualified(table)}", table)
+    require_types(connection, f"from {_qualify_name(table)}", table)
     _copy(connection, table, path, "true")
     return len(result)
 
@@ -288,7 +288,7 @@ def write_days(
     """
     assert table.partition
     day, result = quote_identifier(table.partition), compute(connection, table, parameters)
-    require_types(connection, f"from {_qualified(table)}", table)
+    require_types(connection, f"from {_qualify_name(table)}", table)
     counts = dict(result.aggregate(f"{day}, count(*)").fetchall())
     written = {own: counts.get(own, 0) for own in paths if own in counts or not is_sparse}
     for own in written:
@@ -297,7 +297,7 @@ def write_days(
     return written
 
 
-def _qualified(table: Table) -> str:
+def _qualify_name(table: Table) -> str:
     return f'"{table.layer}"."{table.name}"'
 
 
@@ -314,10 +314,10 @@ def _copy(
     )
     # readers of releases need not support Parquet data page version 2
     version = "v1" if table.is_published else "v2"
-    with moved_into_place(path) as temporary:
+    with atomic_write(path) as temporary:
         connection.execute(
             f"""
-            copy (select {columns} from {_qualified(table)} where {condition}) to $path (
+            copy (select {columns} from {_qualify_name(table)} where {condition}) to $path (
                 format parquet,
                 compression zstd,
                 parquet_version {version},
@@ -325,7 +325,7 @@ def _copy(
                 kv_metadata {{'ARROW:schema': $schema}}
             )
             """,
-            {"path": duckdb_path(temporary), "schema": arrow.encoded_schema(table), **parameters},
+            {"path": duckdb_path(temporary), "schema": arrow.encode_schema(table), **parameters},
         )
         require_result(connection, temporary, table)
         make_read_only(temporary)
@@ -335,5 +335,5 @@ def _query(table: Table) -> str:
     return model_path(table).read_text(encoding="utf-8")
 
 
-def _named_in(query: str, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+def _select_parameters(query: str, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: value for name, value in (parameters or {}).items() if f"${name}" in query}

@@ -121,7 +121,7 @@ class Objects(Files):
 
     # ---- reading
 
-    def opened(self, name: str) -> BinaryIO:
+    def open(self, name: str) -> BinaryIO:
         """Open a file for reading. Raises FileNotFoundError."""
         return cast(BinaryIO, io.BufferedReader(_Reading(self._objects(name), name), 1 << 20))
 
@@ -134,7 +134,7 @@ class Objects(Files):
         except FileNotFoundError:
             return None
 
-    def sealed(self, name: str) -> Sealed:
+    def compute_checksum(self, name: str) -> Sealed:
         """Read a file in one request and return its checksum. Raises FileNotFoundError."""
         import obstore
 
@@ -164,25 +164,27 @@ class Objects(Files):
     def matching(self, pattern: str) -> list[str]:
         """Return the sorted names of files that match a glob pattern; `*` does not match a slash."""
         is_meant = _expression(pattern)
-        return sorted(name for name in self._listed(pattern) if is_meant.fullmatch(name))
+        return sorted(name for name in self._list_objects(pattern) if is_meant.fullmatch(name))
 
-    def _listed(self, pattern: str) -> dict[str, Any]:
+    def _list_objects(self, pattern: str) -> dict[str, Any]:
         """Return the metadata of objects that may match a pattern, including those below a matching folder."""
         import obstore
 
         literal = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
         folder = literal if literal == pattern else literal.rpartition("/")[0]
-        found = {
-            each["path"]: each for some in obstore.list(self._objects(pattern), prefix=folder or None) for each in some
+        objects = {
+            entry["path"]: entry
+            for batch in obstore.list(self._objects(pattern), prefix=folder or None)
+            for entry in batch
         }
-        if folder == pattern and (own := self._head(pattern)) is not None:
-            found[pattern] = own
-        return found
+        if folder == pattern and (head := self._head(pattern)) is not None:
+            objects[pattern] = head
+        return objects
 
     def folders(self, name: str) -> dict[str, int]:
         """Map each direct subfolder to a checksum that changes with its contents."""
         found: dict[str, int] = {}
-        for path, each in sorted(self._listed(f"{name}/*").items()):
+        for path, each in sorted(self._list_objects(f"{name}/*").items()):
             folder, slash, _ = path.removeprefix(f"{name}/").partition("/")
             if slash and folder[0] != ".":
                 found[folder] = zlib.crc32(f"{path} {each['e_tag']}".encode(), found.get(folder, 0))
@@ -225,14 +227,14 @@ class Objects(Files):
         return True
 
     @contextmanager
-    def filled(self, name: str) -> Iterator[Path]:
+    def write_file(self, name: str) -> Iterator[Path]:
         """Provide a local path to fill; on exit it is uploaded under that name."""
         with self._scratch() as folder:
             yield folder / Path(name).name
             self._upload(folder / Path(name).name, name)
 
     @contextmanager
-    def gathered(self, folder: str, last: str) -> Iterator[Path]:
+    def write_folder(self, folder: str, last: str) -> Iterator[Path]:
         """Provide a local folder to fill; the folder exists once `last` has been uploaded, after all other files."""
         from obstore.exceptions import AlreadyExistsError
 
@@ -304,10 +306,10 @@ class Objects(Files):
     def showing(self, view: str) -> set[str]:
         """Return the places of a view at which an object exists."""
         files = _view(self.content(f"{view}.json")).get("files", {})
-        found = self.each(lambda url: self._head(self._named(url)), files.values())
+        found = self.each(lambda url: self._head(self._strip_url(url)), files.values())
         return {place for place, head in zip(files, found, strict=True) if head is not None}
 
-    def _named(self, url: str) -> str:
+    def _strip_url(self, url: str) -> str:
         return url.removeprefix(f"{self.url}/").removeprefix(f"{self._base(_TABLES)}/")
 
     def remove(self, *patterns: str) -> None:
@@ -318,7 +320,7 @@ class Objects(Files):
             is_meant = _expression(pattern)
             going = [
                 name
-                for name in self._listed(pattern)
+                for name in self._list_objects(pattern)
                 if any(is_meant.fullmatch(each) for each in (name, *map(str, Path(name).parents)))
             ]
             if going:
@@ -330,7 +332,7 @@ class Objects(Files):
         """Move a damaged file or folder out of its place, and return its new location."""
         aside = f"{ASIDE}/{Path(name).name}"
         self.remove(aside)
-        for each in self._listed(name):
+        for each in self._list_objects(name):
             if each == name or each.startswith(f"{name}/"):
                 self._copy(each, aside + each.removeprefix(name))
         self.remove(name)
@@ -383,7 +385,7 @@ class Objects(Files):
     # ---- leases
 
     @contextmanager
-    def held(self, name: str, *, is_shared: bool = False) -> Iterator[None]:
+    def lock(self, name: str, *, is_shared: bool = False) -> Iterator[None]:
         """Lock a name exclusively, or raise Busy at once; or share the lock, after waiting for an exclusive owner."""
         own = f"{name}.d/{uuid.uuid4().hex}" if is_shared else name
         lease = _Lease(self, own)

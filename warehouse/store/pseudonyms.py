@@ -134,17 +134,17 @@ class Names:
         hidden = {column.name: column.hides for column in table.columns if column.hides and column.name in rows.columns}
         if "uid" in hidden.values():
             rows = _with_numbers_as_users(rows)
-        return rows.with_columns(self._hidden(rows[name], how) for name, how in hidden.items() if how != "uid")
+        return rows.with_columns(self._pseudonymize(rows[name], how) for name, how in hidden.items() if how != "uid")
 
-    def _hidden(self, values: pl.Series, how: Hiding) -> pl.Series:
+    def _pseudonymize(self, values: pl.Series, how: Hiding) -> pl.Series:
         import polars as pl
 
         if how == "raw":
             return pl.Series(values.name, [None], pl.String).new_from_index(0, len(values))
         if how == "comment":
-            return _found(values, self.rules.filesystem_pattern)
+            return _extract_group(values, self.rules.filesystem_pattern)
         if how == "job_name":
-            found = _found(values, self.rules.application_pattern)
+            found = _extract_group(values, self.rules.application_pattern)
             values = found.zip_with(found.is_not_null(), values)
         hiding: dict[str, Callable[[str], str | None]] = {"id": self.job_id, "job_name": self.name}
         hide = hiding.get(how) or getattr(self, how)
@@ -152,7 +152,7 @@ class Names:
         return values.replace_strict(clear, pl.Series([*map(hide, clear)], dtype=pl.String), default=None)
 
 
-def _found(values: pl.Series, pattern: str) -> pl.Series:
+def _extract_group(values: pl.Series, pattern: str) -> pl.Series:
     """Return a pattern's first group in each value; NULL where it does not match or is empty."""
     import polars as pl
 

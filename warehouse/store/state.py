@@ -41,7 +41,7 @@ def put_state(store: Store, name: str, document: Any) -> None:
         store.files.remove(name, _copy_of(name))
     else:
         store.files.put(name, json_bytes(document))
-        store.files.put(_copy_of(name), _copied(name, document))
+        store.files.put(_copy_of(name), _encode_copy(name, document))
 
 
 def read_state(store: Store, name: str) -> Any:
@@ -111,7 +111,7 @@ def _documents(store: Store, folder: str = "") -> Iterator[str]:
         yield from store.files.matching(f"{folder}{pattern}")
 
 
-def _copied(name: str, document: Any) -> bytes:
+def _encode_copy(name: str, document: Any) -> bytes:
     # the checksum includes the name, so the copy of another document is detected
     return json_bytes({"document": document, "sha256": digest_of([name, document])})
 
@@ -122,7 +122,7 @@ def _document_in(name: str, copy: bytes | None) -> bytes | None:
         document = json.loads(copy or b"")["document"]
     except (ValueError, KeyError, TypeError):
         return None
-    return json_bytes(document) if copy == _copied(name, document) else None
+    return json_bytes(document) if copy == _encode_copy(name, document) else None
 
 
 def _is_json(content: bytes) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from iosig.warehouse.engine_paths import is_url, is_utf8, utf8_path
 from iosig.warehouse.errors import MachineFault, UsageError
-from iosig.warehouse.placing import make_read_only, moved_into_place
+from iosig.warehouse.placing import atomic_write, make_read_only
 from iosig.warehouse.store.files import Busy, Files, Folder
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Store:
     root: Path
 
     @classmethod
-    def named(cls, text: str) -> Self:
+    def locate(cls, text: str) -> Self:
         """Return the warehouse of a folder or a URL; local copies of a URL's files lie in the user's cache."""
         if not is_url(text):
             if not is_utf8(text):
@@ -76,7 +76,7 @@ class Store:
         place = Path(environ.get("IOSIG_CACHE") or Path.home() / ".cache" / "iosig")
         root = place / hashlib.sha256(url.encode()).hexdigest()[:16]
         if not (root / _URL).is_file():
-            with moved_into_place(root / _URL) as temporary:
+            with atomic_write(root / _URL) as temporary:
                 temporary.write_text(url)
             # contains names of users and jobs
             root.chmod(0o700)
@@ -177,7 +177,7 @@ def write_parquet(frame: pl.DataFrame, table: Table, path: Path) -> Path:
     from iosig.warehouse.contracts import arrow, frames
 
     rows = frames.require(frame, table).to_arrow().cast(arrow.schema(table))
-    with moved_into_place(path) as temporary:
+    with atomic_write(path) as temporary:
         with parquet_writer(temporary, table) as writer:
             writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
         make_read_only(temporary)
@@ -186,7 +186,7 @@ def write_parquet(frame: pl.DataFrame, table: Table, path: Path) -> Path:
 
 def put_parquet(store: Store, frame: pl.DataFrame, table: Table, name: str) -> None:
     """Write a frame as a file of the warehouse, in the format of `write_parquet`."""
-    with store.files.filled(name) as path:
+    with store.files.write_file(name) as path:
         write_parquet(frame, table, path)
 
 
@@ -227,7 +227,7 @@ def join_parquet(
     from iosig.warehouse.contracts import arrow, frames
 
     schema = arrow.schema(table)
-    with moved_into_place(path) as temporary:
+    with atomic_write(path) as temporary:
         with parquet_writer(temporary, table) as writer:
             for part in parts:
                 for batch in pq.ParquetFile(utf8_path(part)).iter_batches(ROW_GROUP_ROWS):
@@ -242,7 +242,7 @@ def join_parquet(
 
 def write_json(document: Any, path: Path) -> Path:
     """Write a JSON document with sorted keys atomically."""
-    with moved_into_place(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_bytes(json_bytes(document))
     return path
 
@@ -273,7 +273,7 @@ def document(store: Store, name: str) -> Any:
         ) from error
 
 
-def cached(store: Store, name: str, read: Callable[[Any], _Read]) -> _Read | None:
+def read_cache(store: Store, name: str, read: Callable[[Any], _Read]) -> _Read | None:
     """Parse a JSON document that serves as a cache; None where it is missing or torn.
 
     `read` converts the document, and raises TypeError, KeyError, ValueError or AttributeError for an unexpected one.
@@ -284,23 +284,23 @@ def cached(store: Store, name: str, read: Callable[[Any], _Read]) -> _Read | Non
 
 
 @contextmanager
-def locked(store: Store, wait_s: float = 0.0) -> Iterator[None]:
+def lock_warehouse(store: Store, wait_s: float = 0.0) -> Iterator[None]:
     """Lock the warehouse for one writer of releases; a second one waits up to `wait_s` and then fails."""
     remedy = "Wait for it (--lock-timeout), or give this one its own --warehouse."
-    with held_alone(store, _LOCK, "run", remedy, wait_s):
+    with hold_lock(store, _LOCK, "run", remedy, wait_s):
         yield
 
 
 @contextmanager
-def held_alone(store: Store, lock: str, work: str, remedy: str, wait_s: float = 0.0) -> Iterator[None]:
+def hold_lock(store: Store, lock: str, work: str, remedy: str, wait_s: float = 0.0) -> Iterator[None]:
     """Hold an exclusive lock of a warehouse, which is released when its owner dies.
 
     work: description of the owner's work for messages. Raises UsageError, with the owner and the remedy, where another
     process still holds the lock after `wait_s`.
     """
-    with ExitStack() as held:
+    with ExitStack() as stack:
         deadline = time.monotonic() + wait_s
-        while not _is_held(store, lock, held):
+        while not _is_held(store, lock, stack):
             if time.monotonic() >= deadline:
                 if holder(store, lock) is None:
                     # an owner that has just taken the lock is about to write its note
@@ -323,7 +323,7 @@ def _holder_name(lock: str) -> str:
 
 def _is_held(store: Store, lock: str, held: ExitStack) -> bool:
     try:
-        held.enter_context(store.files.held(lock))
+        held.enter_context(store.files.lock(lock))
     except Busy:
         return False
     return True
@@ -334,7 +334,9 @@ def holder(store: Store, lock: str = _LOCK) -> dict[str, Any] | None:
 
     This reads the note instead of trying the lock, because a try would block a process that starts at that moment.
     """
-    told = cached(store, _holder_name(lock), lambda told: {name: told[name] for name in ("host", "process", "since")})
+    told = read_cache(
+        store, _holder_name(lock), lambda told: {name: told[name] for name in ("host", "process", "since")}
+    )
     if told is None or told["host"] != socket.gethostname():
         return told
     try:

@@ -26,7 +26,7 @@ class TimeRange:
     first: datetime | None = None
     last: datetime | None = None
 
-    def watched(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+    def observe(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Yield batches unchanged, and extend the range by their times."""
         for batch in batches:
             for instants in _instants(batch):

@@ -14,7 +14,7 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.studies.real_day import Day
 from iosig.studies.unattributed.real import add_decoys, select_busy_minutes
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store.store import Store
 
 SETTINGS = Settings.model_validate({"filesystems": {"scratch1": "snx11025"}})
@@ -50,7 +50,7 @@ def test_true_run_ranks_before_200_decoys(shared_data: Path, tmp_path: Path) -> 
     ranks = []
     for minute, run in zip(minutes.tolist(), true.tolist(), strict=True):
         at = datetime.fromtimestamp(day.day_start_s + 60 * minute, UTC)
-        with opened(store, release, TABLES) as connection:
+        with open_release(store, release, TABLES) as connection:
             told = who(connection, Query("snx11025", at, at + timedelta(minutes=1)))
         moved = pl.concat(
             [

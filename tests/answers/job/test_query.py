@@ -18,7 +18,7 @@ from iosig.reports.site.runs import hours as hour_files
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.errors import UsageError
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store.store import Store
 
 LOG = next(path for path in find_shipped_logs() if path.name.startswith("ior_hdf5"))
@@ -60,7 +60,7 @@ def test_traced_job_combines_its_log_bytes_and_trace(tmp_path: Path) -> None:
     assert printed.job["user"] == "ann"
     assert {row["direction"] for row in printed.io} == {"write", "read"}
     assert "Ranks and time" in build_page(told, 5)
-    with opened(store, release) as connection:
+    with open_release(store, release) as connection:
         chosen = {hour: days for hour, days in read_hours(connection).items() if hour <= told.job["started_at"]}
         (content, *_) = hour_files(read_runs(connection, chosen))
     (row,) = unpack_document(content.data)

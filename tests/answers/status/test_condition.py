@@ -13,7 +13,7 @@ from iosig.answers.status.condition import _incomplete, next_run, read_condition
 from iosig.settings.model import ScheduleSettings, Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.store.form import mark_form
-from iosig.warehouse.store.store import Store, locked
+from iosig.warehouse.store.store import Store, lock_warehouse
 from tests.nights import Night
 
 JOBS = "JobID|User|JobName|Partition|NNodes|Start|End|State\n"
@@ -77,10 +77,10 @@ def test_incomplete_days_are_found(missing: dict[int, float], newest: int, expec
 def test_lock_holder_is_reported_unless_it_died(tmp_path: Path) -> None:
     store = Store(tmp_path)
     mark_form(store)
-    with locked(store):
+    with lock_warehouse(store):
         assert (read_condition(store, Settings()).held_by or {})["process"] == os.getpid()
     assert read_condition(store, Settings()).held_by is None
-    with locked(store):
+    with lock_warehouse(store):
         told = json.loads((tmp_path / "lock.json").read_text())
     for change, is_told in (({"process": 2**22 - 3}, False), ({"process": "x"}, False), ({"host": "elsewhere"}, True)):
         (tmp_path / "lock.json").write_text(json.dumps(told | change))

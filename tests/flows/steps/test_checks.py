@@ -25,7 +25,7 @@ from iosig.warehouse.contracts.job_io import JOB_IO
 from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAILY
 from iosig.warehouse.errors import ContractError, GateFailed
 from iosig.warehouse.releases import releases
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store, write_json, write_parquet
 from tests.nights import FoundByChecks, Night, check_here
@@ -49,7 +49,7 @@ def run(store: Store, **days: date) -> Release:
 
 
 def rows(store: Store, release: Release, query: str) -> list[Any]:
-    with opened(store, release) as connection:
+    with open_release(store, release) as connection:
         return connection.sql(query).fetchall()
 
 

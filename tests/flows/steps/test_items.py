@@ -26,7 +26,7 @@ from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAILY, QUARANTINE
 from iosig.warehouse.errors import IosigError
 from iosig.warehouse.releases import releases
-from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.releases.releases import Release, list_published_tables
 from iosig.warehouse.store.store import Store
 from tests.flows.traced_runs import land, trace
 
@@ -91,7 +91,10 @@ def sites(landed_site: Store, tmp_path: Path, quick_checks: None) -> tuple[Store
 def files(store: Store, release: Release) -> dict[str, dict[str, bytes]]:
     """Return the bytes of every file of each table of a release."""
     found = releases.files_of(store, release)
-    return {table.name: {path.name: path.read_bytes() for path in found.get(table.name, [])} for table in published()}
+    return {
+        table.name: {path.name: path.read_bytes() for path in found.get(table.name, [])}
+        for table in list_published_tables()
+    }
 
 
 @pytest.mark.slow
@@ -128,7 +131,7 @@ def test_items_run_in_separate_processes_with_identical_results(sites: tuple[Sto
         release = nightly.run_inline(there, SETTINGS, lambda *_: None, engine=engine)
     assert {item.name for item in engine.shipped} >= SOME
     found, wanted = files(there, release), files(here, quick)
-    for table in published():
+    for table in list_published_tables():
         # results of checks and quarantined rows differ: checks are stubbed here and real there
         if table not in (QUALITY, QUALITY_DAILY, QUARANTINE, JOBS):
             assert found[table.name] == wanted[table.name], table.name
@@ -186,7 +189,7 @@ def test_item_size_is_the_sum_of_its_file_sizes(
 def test_every_published_table_is_written_by_one_step() -> None:
     written = [table.name for step in nightly.STEPS for table in step.writes]
     assert len(set(written)) == len(written)
-    assert {table.name for table in published()} <= set(written)
+    assert {table.name for table in list_published_tables()} <= set(written)
 
 
 def test_completion_markers_have_different_names() -> None:

@@ -16,7 +16,7 @@ from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.errors import NothingToDo
 from iosig.warehouse.releases import publishing
 from iosig.warehouse.releases.publishing import Draft
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 from tests.flows.traced_runs import land, trace
@@ -30,7 +30,7 @@ def run(store: Store, settings: Settings | None = None) -> Release:
 
 
 def ask(store: Store, release: Release, query: str) -> pl.DataFrame:
-    with opened(store, release) as connection:
+    with open_release(store, release) as connection:
         return connection.sql(query).pl()
 
 
@@ -218,11 +218,11 @@ def test_server_side_rows_are_unaffected_by_traces(traced: tuple[Store, Release,
 def test_inputs_of_a_release_can_be_queried_by_table_name(traced: tuple[Store, Release, dict[str, str]]) -> None:
     store, release, ids = traced
     query = "select trace_id, count(*), sum(request_bytes) from trace_requests group by all order by 3 desc limit 2"
-    with opened(store, release, query) as connection:
+    with open_release(store, release, query) as connection:
         assert connection.sql(query).fetchall() == [(ids["undated"], 2, 4e9), (ids["unstated"], 1, 8e8)]
         with pytest.raises(duckdb.CatalogException):
             connection.sql("from trace_calls")
-    with opened(store, release, "from trace_calls") as connection:
+    with open_release(store, release, "from trace_calls") as connection:
         assert connection.sql("from trace_calls").fetchall() == []
 
 
@@ -242,7 +242,7 @@ def test_input_landed_later_is_not_in_the_release(tmp_path: Path) -> None:
         release_id="r",
     )
     release = publishing.publish(store, draft, {})
-    with opened(store, release, "from trace_requests") as connection:
+    with open_release(store, release, "from trace_requests") as connection:
         found = connection.sql("select distinct trace_id from trace_requests").fetchall()
     assert found == [(ids["undated"],)]
 

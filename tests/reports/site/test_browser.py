@@ -13,7 +13,7 @@ from iosig.answers.report.build import report
 from iosig.reports.site.figures import command_line
 from iosig.reports.site.lineage import TableRow
 from iosig.reports.site.pages import PAGES
-from iosig.warehouse.releases.reading import opened as opened_release
+from iosig.warehouse.releases.reading import open_release as opened_release
 from iosig.warehouse.releases.releases import current
 from iosig.warehouse.store.store import Store
 from tests.flows.signature_releases import Made, publish
@@ -232,9 +232,9 @@ def test_pages_are_operated_by_keyboard_and_printed(browser: Browser, folder: Pa
 
 @pytest.mark.long
 def test_other_releases_are_reachable(browser: Browser, store: Store, tmp_path: Path) -> None:
-    from iosig.warehouse.releases.releases import kept
+    from iosig.warehouse.releases.releases import list_readable
 
-    for release in kept(store):
+    for release in list_readable(store):
         report(store, release, tmp_path / "pages", list)
     seen = Seen(browser, tmp_path / "pages" / "latest", "applications.html")
     assert seen.page.locator("#release option").count() == 2

@@ -10,7 +10,7 @@ from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.releases import catalogue, releases
 
 
-@pytest.mark.parametrize("table", [*releases.published(), RELEASES], ids=lambda table: table.name)
+@pytest.mark.parametrize("table", [*releases.list_published_tables(), RELEASES], ids=lambda table: table.name)
 def test_columns_and_elements_have_consecutive_ids(table: Table) -> None:
     schema = catalogue._iceberg_schema(table)
     count = len(table.columns)

@@ -83,11 +83,11 @@ def test_old_released_polls_are_deleted_and_their_day_closed(store: Store) -> No
     cleared = clearing.clear(store, KEEP_DAYS)
     assert (cleared.landing_count, cleared.byte_count, cleared.days) == (1, 5, (FIRST,))
     assert there(store) == {young}
-    assert clearing.closed_days(store) == {FIRST}
+    assert clearing.read_closed_days(store) == {FIRST}
     assert verify(store) == [], "what went is not missed"
     assert clearing.clear(store, KEEP_DAYS).landing_count == 0
     assert clearing.clear(store, 8).days == (FIRST + timedelta(days=1),)
-    assert clearing.closed_days(store) == {FIRST, FIRST + timedelta(days=1)}
+    assert clearing.read_closed_days(store) == {FIRST, FIRST + timedelta(days=1)}
 
 
 def test_day_is_deleted_completely_or_not_at_all(store: Store) -> None:
@@ -138,7 +138,9 @@ def test_interrupted_deletion_is_completed_by_next_call(store: Store, monkeypatc
         patch.setattr(clearing.seals, "unseal", killed)
         with pytest.raises(KeyboardInterrupt):
             clearing.clear(store, KEEP_DAYS)
-    assert clearing.closed_days(store) == {FIRST, FIRST + timedelta(days=1)}, "they are closed before anything goes"
+    assert clearing.read_closed_days(store) == {FIRST, FIRST + timedelta(days=1)}, (
+        "they are closed before anything goes"
+    )
     assert clearing.clear(store, KEEP_DAYS).landing_count == 2
     assert there(store) == set()
 
@@ -146,7 +148,7 @@ def test_interrupted_deletion_is_completed_by_next_call(store: Store, monkeypatc
 def test_damaged_list_of_closed_days_raises_machine_fault(store: Store) -> None:
     (store.root / "closed_days.json").write_text("[")
     with pytest.raises(MachineFault, match="damaged"):
-        clearing.closed_days(store)
+        clearing.read_closed_days(store)
 
 
 @pytest.mark.long
@@ -161,18 +163,18 @@ def test_deletion_never_removes_files_needed_by_a_release_or_run(
         brought = tuple(name for name, told in zip(names, found, strict=True) if told[3] == place)
         publish(store, f"n{place}", {}, inputs=brought)
     expiring.expire(store, keep_count)
-    kept = releases.kept(store)
+    kept = releases.list_readable(store)
     in_all = set.intersection(*(set(releases.landings_in(store, release)) for release in kept))
     files = {release.release_id: releases.files_of(store, release) for release in kept}
     cleared = clearing.clear(store, KEEP_DAYS)
-    left, closed = there(store), clearing.closed_days(store)
+    left, closed = there(store), clearing.read_closed_days(store)
     gone = [(name, told) for name, told in zip(names, found, strict=True) if name not in left]
     assert cleared.landing_count == len(gone)
     assert all(name in in_all and told[1] > KEEP_DAYS and told[2] == "" for name, told in gone)
     assert closed == {FIRST + timedelta(days=day) for _, told in gone for day in told[0]}
     for name, told in zip(names, found, strict=True):
         assert name not in left or closed.isdisjoint(FIRST + timedelta(days=day) for day in told[0])
-    assert {release.release_id: releases.files_of(store, release) for release in releases.kept(store)} == files
+    assert {release.release_id: releases.files_of(store, release) for release in releases.list_readable(store)} == files
     assert all(path.is_file() for tables in files.values() for paths in tables.values() for path in paths)
     assert verify(store) == []
     assert ledger.is_true(store)

@@ -13,7 +13,7 @@ from pyiceberg.table import StaticTable
 
 from iosig.warehouse.errors import MachineFault, UsageError
 from iosig.warehouse.releases import expiring, holds, releases, snapshots
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store.store import Store
@@ -62,7 +62,7 @@ def test_expired_releases_lose_tags_snapshots_and_files(five: Store) -> None:
     assert count > 10
     assert size > 1000
     assert expiring.remove(five, grace_s=0) == (0, 0)
-    assert {release.release_id: jobs(five, release) for release in releases.kept(five)} == before
+    assert {release.release_id: jobs(five, release) for release in releases.list_readable(five)} == before
     assert ids(five)[:3] == [release.release_id for release in old], "their rows stay"
     with pytest.raises(UsageError, match="expired on"):
         releases.find(five, old[0].release_id)
@@ -106,7 +106,7 @@ def test_publishing_works_after_expiry(five: Store) -> None:
 def test_nightly_expiry_waits_for_ten_percent_more_releases(five: Store) -> None:
     assert expiring.maintain(five, 5, is_nightly=True).release_ids == ()
     assert len(expiring.maintain(five, 4, is_nightly=True).release_ids) == 1
-    assert len(releases.kept(five)) == 4
+    assert len(releases.list_readable(five)) == 4
 
 
 def test_pinned_release_is_kept_until_unpinned(five: Store) -> None:
@@ -137,7 +137,7 @@ def test_unreadable_pins_prevent_expiry(five: Store, text: bytes) -> None:
 @pytest.mark.long
 def test_files_are_deleted_after_readers_finish_and_a_day_passes(five: Store) -> None:
     first = releases.history(five)[0]
-    with opened(five, first) as connection:
+    with open_release(five, first) as connection:
         expiring.expire(five, 1)
         assert expiring.remove(five, grace_s=0) == (0, 0)
         assert len(connection.sql("select job_id from jobs").fetchall()) == 4
@@ -218,7 +218,7 @@ def test_files_of_kept_releases_are_never_deleted(
     shutil.copytree(published, store.root, symlinks=True)
     told = {release.release_id: jobs(store, release) for release in releases.history(store)}
     for number, (step, how) in enumerate(steps):
-        kept = releases.kept(store)
+        kept = releases.list_readable(store)
         if step == "publish":
             content = {"jobs": {9: f"job_id \n {number}"}, "applications": {None: f"application_id \n {number}"}}
             chosen = {name: content[name] for name in (content if how == "both" else (str(how),))}
@@ -235,7 +235,7 @@ def test_files_of_kept_releases_are_never_deleted(
         elif (target := kept[int(str(how)) % len(kept)]).snapshots != kept[-1].snapshots:
             release = holds.roll_back(store, target.release_id)[0]
             told[release.release_id] = jobs(store, release)
-    for release in releases.kept(store):
+    for release in releases.list_readable(store):
         assert jobs(store, release) == told[release.release_id]
         for path in (path for paths in releases.files_of(store, release).values() for path in paths):
             pl.scan_parquet(path).select(pl.len()).collect()

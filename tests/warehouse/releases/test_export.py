@@ -21,7 +21,7 @@ from iosig.warehouse.contracts.samples import SAMPLES
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.releases import publishing, releases
 from iosig.warehouse.releases.export import export_table, json_text, write_csv
-from iosig.warehouse.releases.releases import published
+from iosig.warehouse.releases.releases import list_published_tables
 from iosig.warehouse.store.store import Store, write_parquet
 from tests.sql.given import rows
 from tests.warehouse.releasing import draft, on, publish, read
@@ -97,7 +97,7 @@ def test_unpublished_table_is_refused_with_list_of_published_tables(store: Store
         UsageError, match="a release holds applications, attributed_io, attribution_daily, classes"
     ) as refusal:
         export_table(store, releases.find(store, None), name, tmp_path / "file.parquet")
-    assert all(made.name in str(refusal.value) for made in published())
+    assert all(made.name in str(refusal.value) for made in list_published_tables())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -125,7 +125,7 @@ def test_release_older_than_a_column_can_be_exported(tmp_path: Path, monkeypatch
     write_parquet(frame, old, path)
     with monkeypatch.context() as patch:
         patch.setattr(publishing, "contract", lambda _: old)
-        patch.setattr(publishing, "published", lambda: [old])
+        patch.setattr(publishing, "list_published_tables", lambda: [old])
         release = publishing.publish(store, draft("old"), {"jobs": {on(9): path}})
     target = tmp_path / "jobs.parquet"
     assert export_table(store, release, "jobs", target) == 1

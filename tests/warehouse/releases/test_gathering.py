@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.exceptions import CommitFailedException
 
 from iosig.warehouse.contracts import table
-from iosig.warehouse.releases.catalogue import changed_at_once, make_current, open_catalogue, replace, tag
+from iosig.warehouse.releases.catalogue import make_current, open_catalogue, open_transaction, replace, tag
 from iosig.warehouse.releases.locations import metadata_locations
 from iosig.warehouse.store.store import Store
 
@@ -21,7 +21,7 @@ _NAMES = ("applications", "classes")
 def made(tmp_path: Path) -> Store:
     """Create a warehouse with two empty tables."""
     store = Store(tmp_path)
-    with changed_at_once(store) as catalogue:
+    with open_transaction(store) as catalogue:
         store.files.each(lambda name: replace(catalogue, table(name), [], days=None, tag="first"), _NAMES)
     return store
 
@@ -33,7 +33,7 @@ def metadata(store: Store) -> dict[str, list[str]]:
 def test_several_changes_in_transaction_make_a_single_version(made: Store) -> None:
     before = metadata_locations(made)
     assert {len(names) for names in metadata(made).values()} == {1}
-    with changed_at_once(made) as catalogue:
+    with open_transaction(made) as catalogue:
         shown = replace(catalogue, table("classes"), [], days=None, tag="second")
         tag(catalogue, "classes", shown.snapshot_id, "third")
         make_current(catalogue, "classes", shown.snapshot_id)
@@ -48,11 +48,11 @@ def test_several_changes_in_transaction_make_a_single_version(made: Store) -> No
 
 def test_failed_transaction_changes_nothing(made: Store) -> None:
     before, files = metadata_locations(made), metadata(made)
-    with suppress(KeyboardInterrupt), changed_at_once(made) as catalogue:
+    with suppress(KeyboardInterrupt), open_transaction(made) as catalogue:
         tag(catalogue, "classes", replace(catalogue, table("classes"), [], days=None, tag="x").snapshot_id, "second")
         raise KeyboardInterrupt
     assert (metadata_locations(made), metadata(made)) == (before, files)
-    with changed_at_once(made) as catalogue:
+    with open_transaction(made) as catalogue:
         replace(catalogue, table("classes"), [], days=None, tag="second")
     assert metadata_locations(made)["classes"] != before["classes"]
 
@@ -61,7 +61,7 @@ def test_concurrent_change_makes_transaction_fail(made: Store) -> None:
     heads = {name: each.metadata.current_snapshot_id for name, each in open_catalogue(made).all_tables().items()}
 
     def change_moved() -> None:
-        with changed_at_once(made) as catalogue:
+        with open_transaction(made) as catalogue:
             for name, snapshot_id in heads.items():
                 tag(catalogue, name, snapshot_id or 0, "second")
             assert catalogue._gathered is not None

@@ -47,7 +47,9 @@ def test_days_are_folders_and_every_table_exists(two: Store) -> None:
     latest = two.root / "latest"
     days = sorted(path.name for path in (latest / "jobs").iterdir())
     assert days == ["day=2018-02-08", "day=2018-02-09", "day=2018-02-10", "day=undated"]
-    assert sorted(path.name for path in latest.iterdir()) == sorted(each.name for each in releases.published())
+    assert sorted(path.name for path in latest.iterdir()) == sorted(
+        each.name for each in releases.list_published_tables()
+    )
     assert pd.read_parquet(latest / "rejects").empty
     assert set(pd.read_parquet(latest / "rejects").columns) == set(table("rejects").column_names)
     seen = duckdb.sql(f"select distinct day from read_parquet('{latest}/jobs/**/*.parquet')")

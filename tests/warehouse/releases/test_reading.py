@@ -16,8 +16,8 @@ from iosig.warehouse.contracts import columns
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.releases import RELEASES, STALE_DAYS
 from iosig.warehouse.releases import catalogue, publishing, reading, releases
-from iosig.warehouse.releases.reading import count_differences, opened
-from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.releases.reading import count_differences, open_release
+from iosig.warehouse.releases.releases import Release, list_published_tables
 from iosig.warehouse.store.store import Store, write_parquet
 from tests.sql.given import rows
 from tests.warehouse.releasing import draft, on, publish
@@ -51,7 +51,7 @@ def first(store: Store) -> Release:
 
 @pytest.fixture(scope="module")
 def connection(store: Store, first: Release) -> Iterator[duckdb.DuckDBPyConnection]:
-    with opened(store, first) as found:
+    with open_release(store, first) as found:
         yield found
 
 
@@ -61,9 +61,9 @@ def connection(store: Store, first: Release) -> Iterator[duckdb.DuckDBPyConnecti
 @pytest.mark.slow
 def test_every_published_table_exists_even_without_rows(connection: duckdb.DuckDBPyConnection) -> None:
     names = {row[0] for row in connection.sql("show tables").fetchall()}
-    assert names == {table.name for table in published()} | {"releases"}
+    assert names == {table.name for table in list_published_tables()} | {"releases"}
     assert connection.sql("select count(*) from quarantine").fetchall() == [(0,)]
-    for table in published():
+    for table in list_published_tables():
         relation = connection.table(table.name)
         assert relation.columns == list(table.column_names)
     assert connection.sql("from jobs").pl().height == 4
@@ -71,7 +71,7 @@ def test_every_published_table_exists_even_without_rows(connection: duckdb.DuckD
 
 def test_columns_have_types_of_contract_with_and_without_rows(connection: duckdb.DuckDBPyConnection) -> None:
     types: dict[str, dict[str, str]] = {}
-    for table in published():
+    for table in list_published_tables():
         types[table.name] = dict(zip(table.column_names, map(str, connection.table(table.name).types), strict=True))
     assert types["jobs"]["started_at"] == "TIMESTAMP WITH TIME ZONE"
     assert types["samples"]["sample_bytes_per_s"] == types["classes"]["section_bytes"] == "DOUBLE[]"
@@ -85,7 +85,7 @@ def test_tables_and_columns_are_documented(connection: duckdb.DuckDBPyConnection
         "select table_name, column_name, comment from duckdb_columns() where not internal"
     ).fetchall()
     comments = {(table, column): comment for table, column, comment in found}
-    for table in published():
+    for table in list_published_tables():
         assert views[table.name] == table.grain
         for column in table.columns:
             unit = f" [{column.unit}]" if column.unit else ""
@@ -109,7 +109,7 @@ def test_releases_are_a_table(store: Store, connection: duckdb.DuckDBPyConnectio
 
 def test_earlier_release_is_unchanged(store: Store, first: Release) -> None:
     for release, users in ((first, ["ann", "bob"]), (releases.find(store, None), ["ann", "eve"])):
-        with opened(store, release) as connection:
+        with open_release(store, release) as connection:
             found = connection.sql("select user from jobs where user is not null order by job_id").fetchall()
             assert [row[0] for row in found] == users
 
@@ -119,7 +119,7 @@ def test_earlier_release_is_unchanged(store: Store, first: Release) -> None:
     ["select * from JOBS", 'select * from "jobs"', "from jobs join samples using (job_id)", "describe jobs"],
 )
 def test_only_tables_named_in_query_are_opened(store: Store, first: Release, query: str) -> None:
-    with opened(store, first, query) as connection:
+    with open_release(store, first, query) as connection:
         assert connection.sql(query).fetchall()
 
 
@@ -133,9 +133,9 @@ def test_only_tables_named_in_query_are_opened(store: Store, first: Release, que
     ],
 )
 def test_query_for_table_names_sees_all_tables(store: Store, first: Release, query: str) -> None:
-    with opened(store, first, query) as connection:
+    with open_release(store, first, query) as connection:
         found = str(connection.sql(query).fetchall())
-    assert all(f"'{table.name}'" in found for table in published())
+    assert all(f"'{table.name}'" in found for table in list_published_tables())
 
 
 # ---- isolation
@@ -190,10 +190,10 @@ def test_column_missing_in_older_file_is_null(tmp_path: Path, monkeypatch: pytes
     write_parquet(frame.with_columns(ended_on=pl.lit(on(8))), old, path)
     with monkeypatch.context() as patch:
         patch.setattr(publishing, "contract", lambda _: old)
-        patch.setattr(publishing, "published", lambda: [old])
+        patch.setattr(publishing, "list_published_tables", lambda: [old])
         publishing.publish(store, draft("old"), {"jobs": {on(8): path}})
     release = publish(store, "new", {"jobs": {9: "job_id user account \n 2 bob physics"}})
-    with opened(store, release) as connection:
+    with open_release(store, release) as connection:
         found = connection.sql("from jobs order by job_id").pl()
     assert found.columns == list(JOBS.column_names)
     assert found.select("job_id", "user", "account", "is_application_run", "line").rows() == [
@@ -244,7 +244,7 @@ def test_query_larger_than_memory_spills_to_a_private_folder(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / "other.csv").write_text("a\n1\n")
     query = f"select n % 2, count(*), max(h) from ({MUCH.replace('max(h)', 'h, n')}) group by 1 order by 1"
-    with opened(store, first) as connection:
+    with open_release(store, first) as connection:
         (folder,) = tmp_path.glob("iosig-query-*")
         assert folder.stat().st_mode & 0o077 == 0
         assert len(connection.sql(query).fetchall()) == 2
@@ -255,7 +255,7 @@ def test_query_larger_than_memory_spills_to_a_private_folder(
             connection.execute("set temp_directory = '/tmp'")
     assert [path.name for path in tmp_path.iterdir()] == ["other.csv"]
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    with opened(store, first) as connection:
+    with open_release(store, first) as connection:
         assert connection.sql("select count(*) from jobs").fetchall() == [(4,)]
         with pytest.raises(duckdb.OutOfMemoryException):
             connection.sql(query).fetchall()

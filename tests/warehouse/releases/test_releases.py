@@ -69,7 +69,7 @@ def test_release_has_properties_of_its_run(two: Store) -> None:
     assert (first.release_id, first.kind, first.verdict) == ("2018-02-09-first", "run", "passed")
     assert (first.parent_release_id, second.parent_release_id) == (None, first.release_id)
     assert first.dates == (DAY.isoformat(), None)
-    assert [release["inputs"] for release in releases.told(two, [first, second])] == [["l1", "l2"], ["l3"]]
+    assert [release["inputs"] for release in releases.to_records(two, [first, second])] == [["l1", "l2"], ["l3"]]
     assert (first.input_count, second.input_count) == (2, 1)
     assert json.loads(first.parameters) == {"a": 1}
     assert first.created_at < second.created_at
@@ -236,8 +236,8 @@ def test_table_younger_than_rollback_target_starts_empty(two: Store) -> None:
 @pytest.mark.long
 def test_table_missing_in_older_version_is_empty_until_computed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        known = [each for each in releases.published() if each.name != "period_segments"]
-        patch.setattr(publishing, "published", lambda: known)
+        known = [each for each in releases.list_published_tables() if each.name != "period_segments"]
+        patch.setattr(publishing, "list_published_tables", lambda: known)
         old = {"periods": {8: "subject_id outcome \n old no_io"}}
         first = publish(store, "first", {each.name: {} for each in known} | old)
     assert "period_segments" not in first.snapshots

@@ -53,7 +53,7 @@ def wanted(weed: SeaweedFs, free_buckets: list[str], tmp_path: Path, monkeypatch
 @pytest.fixture
 def served(wanted: Server) -> Store:
     """Create a warehouse in the object store with its catalogue on the server, and a release."""
-    store = Store.named(f"s3://iosig/{wanted.warehouse}")
+    store = Store.locate(f"s3://iosig/{wanted.warehouse}")
     catalogue_choice.agree(store, wanted)
     publish(store, "first", FIRST, inputs=("l1", "l2"))
     return store
@@ -77,7 +77,7 @@ def test_rollback_superseding_and_expiry_use_the_server(served: Store) -> None:
     assert keys(served, instead, "jobs", "job_id") == ["100", "80", "81", "92", "run"]
     assert len(expiring.expire(served, 2)) == 2
     assert keys(served, releases.find(served, None), "jobs", "job_id") == _JOBS
-    assert [release.release_id for release in releases.kept(served)] == [back.release_id, "2018-02-09-third"]
+    assert [release.release_id for release in releases.list_readable(served)] == [back.release_id, "2018-02-09-third"]
     assert not verify(served, is_all=True)
 
 
@@ -107,7 +107,7 @@ def test_other_readers_read_equal_rows_from_server(served: Store, wanted: Server
 
 def test_each_warehouse_has_a_separate_catalogue(served: Store, wanted: Server, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"is that of s3://iosig/tables.*catalogue of its own"):
-        catalogue_choice.agree(Store.named("s3://iosig/another"), wanted)
+        catalogue_choice.agree(Store.locate("s3://iosig/another"), wanted)
     with pytest.raises(UsageError, match="needs a warehouse in an object store"):
         catalogue_choice.agree(Store(tmp_path / "folder"), wanted)
     with pytest.raises(UsageError, match="begins with one, or without"):
@@ -213,8 +213,8 @@ def test_publishing_is_atomic_when_server_is_killed(
 ) -> None:
     from iosig.warehouse.releases import snapshots
 
-    done, fatal = 0, max(1, len(releases.published()) * moment // 4)
-    tagged = snapshots.tagged
+    done, fatal = 0, max(1, len(releases.list_published_tables()) * moment // 4)
+    tagged = snapshots.make_tag_update
 
     def counted(*arguments: Any, **named: Any) -> Any:
         nonlocal done
@@ -224,7 +224,7 @@ def test_publishing_is_atomic_when_server_is_killed(
         return tagged(*arguments, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(snapshots, "tagged", counted)
+        patch.setattr(snapshots, "make_tag_update", counted)
         with pytest.raises(Exception, match=r"\w"):
             publish(served, "second", SECOND)
     weed.start()

@@ -29,7 +29,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_silent_or_dripping_server_is_reported(drip: bytes | None, said: str) -> None:
     begun_s = time.monotonic()
     with tcp_server(_HEAD, drip) as port, pytest.raises(MachineFault, match=said):
-        rest.opened(Server("rest", f"http://127.0.0.1:{port}"))
+        rest.open_rest_catalogue(Server("rest", f"http://127.0.0.1:{port}"))
     assert time.monotonic() - begun_s < 15
 
 
@@ -44,9 +44,9 @@ def test_redirects_to_another_server_are_not_followed() -> None:
             with (
                 http_server(answer) as server,
                 pytest.raises(MachineFault, match=f"another server, {other.url}"),
-                rest.asked(wanted := Server("rest", server.url)),
+                rest.convert_errors(wanted := Server("rest", server.url)),
             ):
-                rest.opened(wanted).list_namespaces()
+                rest.open_rest_catalogue(wanted).list_namespaces()
             assert server.requests[0][2]["authorization"] == f"Bearer {TOKEN}"
     assert other.requests == []
 
@@ -57,4 +57,4 @@ def test_valid_server_is_read() -> None:
         return 200, {"Content-Type": "application/json"}, json.dumps(found).encode()
 
     with http_server(answer) as server:
-        assert rest.opened(Server("rest", server.url)).list_namespaces() == [("published",)]
+        assert rest.open_rest_catalogue(Server("rest", server.url)).list_namespaces() == [("published",)]

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from iosig.warehouse.contracts import table
-from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.sentences import description, sentence, tables
 from iosig.warehouse.store.store import Store
 from tests.warehouse.releasing import publish
@@ -17,7 +17,7 @@ from tests.warehouse.releasing import publish
 @pytest.fixture(scope="module")
 def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
     store = Store(tmp_path_factory.mktemp("sentences") / "warehouse")
-    with opened(store, publish(store, "first", {"jobs": {9: "job_id \n 1"}})) as found:
+    with open_release(store, publish(store, "first", {"jobs": {9: "job_id \n 1"}})) as found:
         yield found
 
 

@@ -92,12 +92,12 @@ def test_rollback_expiry_and_repair_use_the_server(served: Store, wanted: Server
     assert keys(served, back, "jobs", "job_id") == ["80", "81", "90", "run"]
     publish(served, "third", SECOND)
     assert len(expiring.expire(served, 2)) == 2
-    with servers.written(served, wanted) as connection:
+    with servers.begin_transaction(served, wanted) as connection:
         connection.exec_driver_sql(f"delete from iceberg_tables where catalog_name = '{wanted.name}'")
     with pytest.raises(MachineFault, match="names no table, but there are releases"):
         releases.history(served)
     repair(served)
-    assert [release.release_id for release in releases.kept(served)][-1] == "2018-02-09-third"
+    assert [release.release_id for release in releases.list_readable(served)][-1] == "2018-02-09-third"
     assert not verify(served, is_all=True)
 
 
@@ -208,8 +208,8 @@ def test_publishing_is_atomic_when_server_is_killed(
     from iosig.warehouse.releases import snapshots
 
     commits = 0
-    tagged = snapshots.tagged
-    fatal = max(1, len(releases.published()) * moment // 3)
+    tagged = snapshots.make_tag_update
+    fatal = max(1, len(releases.list_published_tables()) * moment // 3)
 
     def counted(*arguments: Any, **named: Any) -> Any:
         nonlocal commits
@@ -219,7 +219,7 @@ def test_publishing_is_atomic_when_server_is_killed(
         return tagged(*arguments, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(snapshots, "tagged", counted)
+        patch.setattr(snapshots, "make_tag_update", counted)
         with pytest.raises(Exception, match=r"connect|server|terminat|closed"):
             publish(served, "second", SECOND)
     assert commits >= fatal
@@ -276,6 +276,6 @@ def test_statement_timeout_raises_machine_fault(
     monkeypatch.setattr(servers, "_STATEMENT_TIMEOUT_S", 0.5)
     with (
         pytest.raises(MachineFault, match=r"no complete answer within 0\.5 s"),
-        servers.written(Store(""), wanted) as c,
+        servers.begin_transaction(Store(""), wanted) as c,
     ):
         c.execute(text("select pg_sleep(30)"))

@@ -16,7 +16,7 @@ from iosig.warehouse.releases.statements import (
     MAX_OPERATORS,
     MAX_QUERY_BYTES,
     READING_FUNCTIONS,
-    described_table,
+    find_described_table,
     require_reading,
 )
 
@@ -182,7 +182,7 @@ def test_every_function_of_duckdb_is_classified(connection: duckdb.DuckDBPyConne
     ],
 )
 def test_described_table_is_found(connection: duckdb.DuckDBPyConnection, query: str, table: str | None) -> None:
-    assert described_table(connection, query) == table
+    assert find_described_table(connection, query) == table
 
 
 @pytest.mark.parametrize(

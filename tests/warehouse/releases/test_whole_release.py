@@ -22,7 +22,7 @@ from iosig.warehouse.contracts import Table, arrow, frames, table
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.releases import publishing, releases, whole_release
-from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.releases.releases import Release, list_published_tables
 from iosig.warehouse.releases.whole_release import export_database, export_folder
 from iosig.warehouse.store.store import Store, write_parquet
 from tests.budget import one_in
@@ -70,7 +70,7 @@ def first(store: Store) -> Release:
 def exported(store: Store, first: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exported") / "new" / "first"
     counts = export_folder(store, first, folder)
-    assert counts == {made.name: COUNTS.get(made.name, 0) for made in published()}
+    assert counts == {made.name: COUNTS.get(made.name, 0) for made in list_published_tables()}
     return folder
 
 
@@ -87,7 +87,7 @@ def files_in(folder: Path, made: Table) -> list[Path]:
 
 @pytest.mark.slow
 def test_every_table_is_exported_with_rows_and_schema(store: Store, first: Release, exported: Path) -> None:
-    for made in published():
+    for made in list_published_tables():
         files = files_in(exported, made)
         assert files, made.name
         found = pl.read_parquet(files, hive_partitioning=False)
@@ -100,7 +100,7 @@ def test_every_table_is_exported_with_rows_and_schema(store: Store, first: Relea
                 assert fields[column.name].metadata.get(b"unit", b"").decode() == (column.unit or "")
                 assert fields[column.name].metadata[b"doc"].decode() == column.doc
     names = {path.name for path in exported.iterdir()}
-    assert names == {"README.txt", "release.json", *(made.name for made in published())}
+    assert names == {"README.txt", "release.json", *(made.name for made in list_published_tables())}
 
 
 def test_folders_of_days_do_not_shadow_a_column(exported: Path) -> None:
@@ -153,7 +153,7 @@ def test_files_that_cannot_be_linked_are_copied(
 def test_export_names_its_release(first: Release, exported: Path) -> None:
     words = (exported / "README.txt").read_text()
     assert words.startswith(f"Release {first.release_id} of iosig")
-    assert all(made.grain in words for made in published())
+    assert all(made.grain in words for made in list_published_tables())
     told = json.loads((exported / "release.json").read_text())
     assert told["release"]["release_id"] == first.release_id
     assert told["tables"]["jobs"]["row_count"] == COUNTS["jobs"]
@@ -202,7 +202,7 @@ def test_files_older_than_a_column_are_rewritten(tmp_path: Path, monkeypatch: py
     write_parquet(frame, old, path)
     with monkeypatch.context() as patch:
         patch.setattr(publishing, "contract", lambda _: old)
-        patch.setattr(publishing, "published", lambda: [old])
+        patch.setattr(publishing, "list_published_tables", lambda: [old])
         publishing.publish(store, draft("old"), {"jobs": {on(8): path}})
     release = publish(store, "new", {"jobs": {9: "job_id \n 2"}})
     export_folder(store, release, tmp_path / "out")
@@ -228,7 +228,7 @@ def test_database_has_all_tables_of_release(store: Store, first: Release, tmp_pa
     assert [found.name for found in path.parent.iterdir()] == [path.name]
     with duckdb.connect(path, read_only=True) as connection:
         connection.execute("set TimeZone = 'UTC'")
-        for made in published():
+        for made in list_published_tables():
             found = connection.sql(f'from "{made.name}"').pl()
             assert found.sort(made.key).equals(read(store, first, made.name)), made.name
             assert found.height == counts[made.name] == COUNTS.get(made.name, 0)
@@ -248,7 +248,7 @@ def test_database_is_documented(store: Store, first: Release, tmp_path: Path, is
         comments = {(name, column): comment for name, column, comment in connection.sql(query).fetchall()}
         source = "table_name, comment from duckdb_tables()" if is_copied else "view_name, comment from duckdb_views()"
         grains = dict(connection.sql(f"select {source} where not internal").fetchall())
-    for made in published():
+    for made in list_published_tables():
         assert grains[made.name] == made.grain
         for column in made.columns:
             assert comments[made.name, column.name] == column.doc + (f" [{column.unit}]" if column.unit else "")

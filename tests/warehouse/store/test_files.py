@@ -44,7 +44,7 @@ def test_missing_file_has_no_content_and_no_mark(files: Files) -> None:
     assert files.content("a/b") is None
     assert files.mark("a/b") == []
     with pytest.raises(FileNotFoundError):
-        files.opened("a/b")
+        files.open("a/b")
     assert files.matching("a/*") == []
     files.remove("a/*")
 
@@ -53,7 +53,7 @@ def test_file_is_replaced_atomically_and_its_mark_changes(files: Files) -> None:
     files.put("a/b", b"one")
     before = files.mark("a/b")
     files.put("a/b", b"two")
-    assert files.content("a/b") == files.opened("a/b").read() == b"two"
+    assert files.content("a/b") == files.open("a/b").read() == b"two"
     assert files.mark("a/b") != before
 
 
@@ -87,7 +87,7 @@ def test_concurrent_swaps_give_each_number_once(files: Files) -> None:
 
 
 def test_filled_file_is_read_only(files: Files, tmp_path: Path) -> None:
-    with files.filled("a/b") as path:
+    with files.write_file("a/b") as path:
         path.write_bytes(b"x")
         assert files.content("a/b") is None
     assert files.content("a/b") == b"x"
@@ -97,7 +97,7 @@ def test_filled_file_is_read_only(files: Files, tmp_path: Path) -> None:
 
 def test_gathered_folder_is_atomic_and_created_once(files: Files) -> None:
     def gather(name: bytes) -> None:
-        with files.gathered("landed/1", "last") as folder:
+        with files.write_folder("landed/1", "last") as folder:
             (folder / "part").write_bytes(name)
             assert files.matching("landed/*/*") in ([], ["landed/1/last", "landed/1/part"])
             if name == b"bad":
@@ -120,7 +120,7 @@ def test_view_has_exactly_its_files_and_readers_keep_previous_view(tmp_path: Pat
     one, two = tmp_path / "data" / "1", tmp_path / "data" / "2"
     assert files.shown("latest") is None
     files.show("latest", "a", {"jobs/day=1/x": one})
-    with files.opened("latest/jobs/day=1/x") as reader:
+    with files.open("latest/jobs/day=1/x") as reader:
         files.show("latest", "b", {"jobs/y": two, "polls/x": one})
         assert reader.read() == b"data/1"
     assert files.shown("latest") == "b"
@@ -159,7 +159,7 @@ def test_fetched_and_pushed_copies_match_the_store(files: Files, tmp_path: Path)
     (tmp_path / "a/3").write_bytes(b"made here")
     files.push(["a/3", "a/4"])
     assert (files.content("a/3"), files.content("a/4")) == (b"made here", None)
-    with files.opened("a/3") as reader:
+    with files.open("a/3") as reader:
         assert (reader.seek(5), reader.read(), reader.seek(-4, 2), reader.read(2)) == (5, b"here", 5, b"he")
 
 
@@ -176,7 +176,7 @@ def test_file_is_moved_without_another_copy(files: Files, tmp_path: Path) -> Non
 
 def test_folders_have_a_number_that_changes_when_recreated(files: Files) -> None:
     def gather(name: str, content: bytes) -> None:
-        with files.gathered(f"landed/{name}", "last") as folder:
+        with files.write_folder(f"landed/{name}", "last") as folder:
             (folder / "last").write_bytes(content)
 
     gather("1", b"one")
@@ -202,10 +202,10 @@ def test_files_set_aside_are_kept(files: Files) -> None:
 
 
 def test_lock_is_exclusive_or_shared(files: Files) -> None:
-    shared = files.held("lock", is_shared=True)
-    with shared, files.held("lock", is_shared=True), pytest.raises(Busy), files.held("lock"):
+    shared = files.lock("lock", is_shared=True)
+    with shared, files.lock("lock", is_shared=True), pytest.raises(Busy), files.lock("lock"):
         pass
-    with files.held("lock"), pytest.raises(Busy), files.held("lock"):
+    with files.lock("lock"), pytest.raises(Busy), files.lock("lock"):
         pass
 
 
@@ -219,7 +219,7 @@ def test_lock_is_released_when_process_is_killed(files: Files) -> None:
     if isinstance(files, Objects):
         # its lease must first expire
         time.sleep(1.2)
-    with files.held("lock"):
+    with files.lock("lock"):
         pass
 
 
@@ -232,12 +232,12 @@ def test_lease_is_renewed_until_lock_is_released(
     for name, value in object_store.environment.items():
         monkeypatch.setenv(name, value)
     files = Objects(f"s3://iosig/{uuid.uuid4().hex}", tmp_path)
-    with files.held("lock"):
+    with files.lock("lock"):
         for _ in range(5):
             time.sleep(0.3)
-            with pytest.raises(Busy), files.held("lock"):
+            with pytest.raises(Busy), files.lock("lock"):
                 pass
-    with files.held("lock"):
+    with files.lock("lock"):
         pass
     assert files.matching("*") == []
 

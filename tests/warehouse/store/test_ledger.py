@@ -147,7 +147,7 @@ def test_damaged_index_is_ignored_and_rebuilt(store: Store, what: str, damage: s
 def test_wrong_index_is_reported_and_repaired(store: Store) -> None:
     land(store, write(store.root.parent / "traces", 9))
     ledger.read(store)
-    (segment,) = ledger._indexed(store)[1]
+    (segment,) = ledger._read_index(store)[1]
     wrong = ledger._Rows(segment.rows.landings.with_columns(row_count=pl.col("row_count") + 1), segment.rows.files)
     ledger.forget(store)
     ledger._keep(store, None, [], wrong, segment.rows.landings.select("folder", "mark").clear())
@@ -193,7 +193,7 @@ def test_ledger_is_readable_without_write_permission(store: Store, monkeypatch: 
     def refused(*_: object) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(Folder, "filled", refused)
+    monkeypatch.setattr(Folder, "write_file", refused)
     assert ledger.read(store).landings.height == 9
     assert segments(store) == []
 

@@ -21,7 +21,7 @@ from iosig.warehouse.contracts.samples import SAMPLES
 from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS
 from iosig.warehouse.errors import ContractError, UsageError
 from iosig.warehouse.store import objects, store as store_module
-from iosig.warehouse.store.store import Store, join_parquet, locked, write_json, write_parquet
+from iosig.warehouse.store.store import Store, join_parquet, lock_warehouse, write_json, write_parquet
 
 ROWS = pl.DataFrame(
     {
@@ -104,24 +104,28 @@ def test_json_does_not_depend_on_order_of_keys(tmp_path: Path) -> None:
 
 def test_second_writer_fails_at_once_and_lock_is_released(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
-    with locked(store), pytest.raises(UsageError, match="Another run is writing"), locked(store):
+    with lock_warehouse(store), pytest.raises(UsageError, match="Another run is writing"), lock_warehouse(store):
         pytest.fail("two held the lock")
-    with locked(store):
+    with lock_warehouse(store):
         pass
 
 
 def test_lock_holder_is_reported_and_waiting_writer_gets_the_lock(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
-    with locked(store), pytest.raises(UsageError, match=rf"process {os.getpid()} on .+, since 20"), locked(store):
+    with (
+        lock_warehouse(store),
+        pytest.raises(UsageError, match=rf"process {os.getpid()} on .+, since 20"),
+        lock_warehouse(store),
+    ):
         pytest.fail("two held the lock")
     assert not (store.root / "lock.json").exists()
     (store.root / "lock.json").write_text("{torn")
-    with store.files.held("lock"), pytest.raises(UsageError, match=r"warehouse\. Wait for it"), locked(store):
+    with store.files.lock("lock"), pytest.raises(UsageError, match=r"warehouse\. Wait for it"), lock_warehouse(store):
         pytest.fail("two held the lock")
     is_free, order = threading.Event(), []
 
     def hold() -> None:
-        with locked(store):
+        with lock_warehouse(store):
             is_free.set()
             time.sleep(0.2)
             order.append("held")
@@ -129,7 +133,7 @@ def test_lock_holder_is_reported_and_waiting_writer_gets_the_lock(tmp_path: Path
     holder = threading.Thread(target=hold)
     holder.start()
     is_free.wait(10)
-    with locked(store, wait_s=30):
+    with lock_warehouse(store, wait_s=30):
         order.append("waited")
     holder.join()
     assert order == ["held", "waited"]
@@ -145,12 +149,12 @@ def test_lock_excludes_other_processes_and_ends_with_its_process(tmp_path: Path)
     try:
         assert holder.stdout
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(UsageError), locked(store):
+        with pytest.raises(UsageError), lock_warehouse(store):
             pytest.fail("two held the lock")
     finally:
         holder.kill()
         holder.wait()
-    with locked(store):
+    with lock_warehouse(store):
         pass
 
 
@@ -193,12 +197,12 @@ def test_parts_are_joined_in_order_with_metadata(tmp_path: Path) -> None:
 
 def test_url_is_mapped_to_a_private_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IOSIG_CACHE", str(tmp_path))
-    store = Store.named("s3://bucket/site/")
-    assert store == Store.named("s3://bucket/site") != Store.named("s3://bucket/other")
+    store = Store.locate("s3://bucket/site/")
+    assert store == Store.locate("s3://bucket/site") != Store.locate("s3://bucket/other")
     assert (store.url, store.name) == ("s3://bucket/site", "s3://bucket/site")
     assert Store(store.root).url == store.url, "wherever its root is handed on"
     assert store.root.stat().st_mode & 0o077 == 0
-    folder = Store.named(str(tmp_path / "folder"))
+    folder = Store.locate(str(tmp_path / "folder"))
     assert (folder.url, folder.name) == (None, str(tmp_path / "folder"))
 
 
@@ -207,7 +211,7 @@ def test_missing_object_store_library_is_reported_with_remedy(tmp_path: Path, mo
     monkeypatch.setattr(objects, "find_spec", lambda name: None)
     objects.require_installed.cache_clear()
     with pytest.raises(UsageError, match="uv sync --extra s3"):
-        Store.named("s3://bucket/without-a-library").files.put("a", b"")
+        Store.locate("s3://bucket/without-a-library").files.put("a", b"")
 
 
 def test_default_warehouse_is_never_within_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,15 +226,15 @@ def test_default_warehouse_is_never_within_installed_package(tmp_path: Path, mon
 
 
 def test_path_may_contain_a_scheme_separator() -> None:
-    assert Store.named("sites/a://b").root == Path("sites/a://b")
+    assert Store.locate("sites/a://b").root == Path("sites/a://b")
 
 
 @pytest.mark.parametrize("name", ["s3://bucket/a[1]", "s3://bucket/a?b", "s3://bucket/a#b", "s3://bucket/a%20b"])
 def test_url_with_reserved_character_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="means something else in a URL"):
-        Store.named(name)
+        Store.locate(name)
 
 
 def test_path_that_is_not_utf8_is_refused() -> None:
     with pytest.raises(UsageError, match="must be UTF-8"):
-        Store.named("/warehouse/\udcff")
+        Store.locate("/warehouse/\udcff")

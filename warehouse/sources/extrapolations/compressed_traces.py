@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from iosig.warehouse.engine_paths import utf8_path
 from iosig.warehouse.errors import InputRefused, UsageError
-from iosig.warehouse.placing import moved_into_place
+from iosig.warehouse.placing import atomic_write
 
 if TYPE_CHECKING:
     import numpy as np
@@ -245,7 +245,7 @@ def write(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -> None:
     own = {"format": FORMAT, "version": str(VERSION), **metadata}
     own["checksum"] = _checksum(own)
     rows = rows.replace_schema_metadata({f"{_PREFIX}{key}": text for key, text in own.items()})
-    with moved_into_place(path.absolute()) as temporary:
+    with atomic_write(path.absolute()) as temporary:
         pq.write_table(
             rows,
             temporary,

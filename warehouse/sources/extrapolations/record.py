@@ -231,7 +231,7 @@ def _anything(value: object, place: str) -> object:
     return value
 
 
-def _made(**known: Any) -> Record:
+def _make_record(**known: Any) -> Record:
     return Record(**{field.name: known[field.name] for field in fields(Record)})
 
 
@@ -239,7 +239,7 @@ _WHOLE = "the record"
 _process_count: Final = partial(_number, low=1, high=MOST_PROCESSES)
 _TRACE = _object(GivenTrace, {"process_count": _process_count, "sha256": _sha256, "name": _name})
 _RECORD = _object(
-    _made,
+    _make_record,
     {
         "format": _anything,
         "version": _version,

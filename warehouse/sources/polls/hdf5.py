@@ -31,13 +31,13 @@ _DAMAGE = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeErro
 
 def _refusing_damage(read: Callable[[str], Iterator[Arrays]]) -> Callable[[str], Iterator[Arrays]]:
     @wraps(read)
-    def guarded(path: str) -> Iterator[Arrays]:
+    def read_or_refuse(path: str) -> Iterator[Arrays]:
         try:
             yield from read(path)
         except _DAMAGE as error:
             raise InputRefused(f"The HDF5 content cannot be read: {error}.", "Fetch the file again.") from error
 
-    return guarded
+    return read_or_refuse
 
 
 def _open_file(path: str) -> Any:
