@@ -48,7 +48,7 @@ USERS = Table(
 """Users: who ran how much."""
 
 from iosig.flows.steps.items import StepContext
-from iosig.flows.steps.step import Step, live
+from iosig.flows.steps.step import Step, read_live
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.users import USERS
 
@@ -60,7 +60,7 @@ def count_users(context: StepContext) -> int:
         return context.build(connection, USERS)
 
 
-STEP = Step("users", count_users, (live(JOBS),), (USERS,))
+STEP = Step("users", count_users, (read_live(JOBS),), (USERS,))
 ''',
     "warehouse/sources/jobs/roll.py": '''\
 """Roll calls: a job a line, its fields apart by commas."""
@@ -117,10 +117,10 @@ import click
 def users_command(warehouse, target):
     """Draw who ran how much."""
     from iosig.reports.users import draw
-    from iosig.warehouse.releases.reading import opened
+    from iosig.warehouse.releases.reading import open_release
     from iosig.warehouse.releases.releases import find
 
-    with opened(warehouse.store, find(warehouse.store, None)) as connection:
+    with open_release(warehouse.store, find(warehouse.store, None)) as connection:
         draw(dict(connection.sql("select user, logged_count from users").fetchall())).write(target)
 ''',
     "studies/coins/__init__.py": '''\

@@ -113,14 +113,14 @@ class TestSignalErrorsKept:
 
 _LEAVING = """
 import atexit, sys, threading, time
-from iosig.warehouse.interrupts import left_at_once
+from iosig.warehouse.interrupts import exit_immediately
 
 class Told:
     def __del__(self):
         print("taken apart")
 
 told = Told()
-left_at_once(lambda: {code})
+exit_immediately(lambda: {code})
 atexit.register(print, "what a module does at its end")
 threading.Thread(target=lambda: (time.sleep(0.2), print("a thread ended"))).start()
 print("said")

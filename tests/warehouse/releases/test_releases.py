@@ -304,7 +304,7 @@ from iosig.warehouse.store.store import Store
 store = Store(Path(sys.argv[1]))
 found = []
 for release in releases.history(store):
-    with reading.opened(store, release) as connection:
+    with reading.open_release(store, release) as connection:
         found.append([row[0] for row in connection.sql("select job_id from jobs order by job_id").fetchall()])
 print(json.dumps([found, "pyiceberg" in sys.modules]))
 """

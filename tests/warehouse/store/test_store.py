@@ -141,8 +141,8 @@ def test_lock_holder_is_reported_and_waiting_writer_gets_the_lock(tmp_path: Path
 
 def test_lock_excludes_other_processes_and_ends_with_its_process(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from iosig.warehouse.store.store import Store, locked\n"
-        "with locked(Store(Path(sys.argv[1]))): print('held', flush=True); time.sleep(60)"
+        "import sys, time; from pathlib import Path; from iosig.warehouse.store.store import Store, lock_warehouse\n"
+        "with lock_warehouse(Store(Path(sys.argv[1]))): print('held', flush=True); time.sleep(60)"
     )
     store = Store(tmp_path)
     holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
