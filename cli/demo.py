@@ -355,8 +355,8 @@ def select_traced_runs(store: Store, release: Release) -> pl.DataFrame:
         order by started_at, source_file
     """
     with open_release(store, release, query) as connection:
-        found: pl.DataFrame = connection.sql(query).pl()
-    return found
+        runs: pl.DataFrame = connection.sql(query).pl()
+    return runs
 
 
 def _show_traces(traced: pl.DataFrame) -> None:

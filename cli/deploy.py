@@ -85,7 +85,7 @@ def _deploy(warehouse: Warehouse, settings: Settings, work_pool: str, name: str 
     from iosig.flows.prefect_server import PrefectServer, read_api_url
 
     if not read_api_url():
-        server = PrefectServer.of(warehouse.store, settings)
+        server = PrefectServer.for_warehouse(warehouse.store, settings)
         server.require_running()
         os.environ.update(server.client_environment())
     # Prefect reads its environment when it is imported

@@ -133,7 +133,7 @@ class LineageDocument(Document, title="iosig lineage"):
     columns: list[_ColumnLineage] = Field(description="columns of the named table, if SQL computes it")
 
     @classmethod
-    def of(
+    def from_lineage(
         cls, tables: Sequence[TableLineage], downstream: Sequence[str], columns: Sequence[ColumnLineage]
     ) -> LineageDocument:
         """Build the document from the lineage of tables and columns."""
@@ -167,7 +167,7 @@ class PlanDocument(Document, title="iosig run --dry-run"):
     steps: list[_PlannedStep] = Field(description="the steps, in their order")
 
     @classmethod
-    def of(cls, warehouse: str, plan: Plan, steps: Sequence[PlannedStep]) -> PlanDocument:
+    def from_plan(cls, warehouse: str, plan: Plan, steps: Sequence[PlannedStep]) -> PlanDocument:
         """Build the document from a plan and its steps."""
         return cls(
             warehouse=warehouse,

@@ -52,14 +52,16 @@ class _Column:
         own = max(map(_longest_line, self._cells), default=0)
         return max(words, own if self._is_number else min(own, self._find_min_width(own)))
 
-    def _find_min_width(self, own: int) -> int:
+    def _find_min_width(self, natural_width: int) -> int:
         """Return the minimum width for wrapped cells: wider for prose than for names, and never within a short word."""
         longest = max(self._cells, key=_longest_line, default="")
         pieces = max((width_of(piece) for cell in self._cells for piece in _BREAKS.findall(cell)), default=0)
         keeps_words = longest.count(" ") > 3
-        if not keeps_words and own <= _MOST_UNBROKEN:
-            return own
-        few_lines = max(_LEAST_PROSE, own // _PROSE_LINES) if keeps_words else math.ceil(own / _NAME_LINES)
+        if not keeps_words and natural_width <= _MOST_UNBROKEN:
+            return natural_width
+        few_lines = (
+            max(_LEAST_PROSE, natural_width // _PROSE_LINES) if keeps_words else math.ceil(natural_width / _NAME_LINES)
+        )
         return max(few_lines, min(pieces, _MOST_UNBROKEN))
 
 

@@ -40,7 +40,7 @@ def lineage_command(table: str | None, has_columns: bool, as_json: bool) -> int:
         from iosig.cli.documents import LineageDocument
         from iosig.cli.printing import show_json
 
-        show_json(LineageDocument.of(shown, readers, columns))
+        show_json(LineageDocument.from_lineage(shown, readers, columns))
         return 0
     _show(shown, readers)
     if has_columns:

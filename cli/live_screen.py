@@ -210,8 +210,8 @@ def _most(values: Sequence[float | None]) -> float | None:
 
 
 def _format_last_rate(values: Sequence[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    return _rate(known[-1]) if known else "not polled"
+    measured = [value for value in values if value is not None]
+    return _rate(measured[-1]) if measured else "not polled"
 
 
 def _rate(value: float) -> str:

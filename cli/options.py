@@ -239,7 +239,7 @@ def exit_code_of(store: Store, made: Sequence[Release]) -> int:
     from iosig.warehouse.store import ledger
 
     brought = inputs(store, [release.release_id for release in made]).filter(~pl.col("is_removed"))["landing_id"]
-    return REFUSED if ledger.read(store).of(brought)["refused_count"].sum() else 0
+    return REFUSED if ledger.read(store).select_landings(brought)["refused_count"].sum() else 0
 
 
 def select_release(store: Store, release_id: str | None) -> Release:

@@ -332,17 +332,22 @@ def format_coverage(rows: Sequence[dict[str, Any]], onset_s: Sequence[float]) ->
 
     rows: of `predictions`, of one input and direction. onset_s: when bursts began, ascending, on the run's clock.
     """
-    told = [row for row in rows if row["next_burst_earliest_s"] is not None]
-    places = [bisect_right(onset_s, row["window_end_s"]) for row in told]
-    came = [(row, onset_s[place]) for row, place in zip(told, places, strict=True) if place < len(onset_s)]
-    if not came:
+    forecasts = [row for row in rows if row["next_burst_earliest_s"] is not None]
+    places = [bisect_right(onset_s, row["window_end_s"]) for row in forecasts]
+    followed = [(row, onset_s[place]) for row, place in zip(forecasts, places, strict=True) if place < len(onset_s)]
+    if not followed:
         return ""
-    held = sum(
-        row["next_burst_earliest_s"] - _CLOSE_S <= at_s <= row["next_burst_latest_s"] + _CLOSE_S for row, at_s in came
+    covered = sum(
+        row["next_burst_earliest_s"] - _CLOSE_S <= at_s <= row["next_burst_latest_s"] + _CLOSE_S
+        for row, at_s in followed
     )
-    left = len(told) - len(came)
-    more = f" {left:,} more {'is' if left == 1 else 'are'} not counted: no burst was detected after." if left else ""
-    return f"The next burst that was detected came when it was to in {held:,} of {len(came):,} cases.{more}"
+    not_followed = len(forecasts) - len(followed)
+    note = (
+        f" {not_followed:,} more {'is' if not_followed == 1 else 'are'} not counted: no burst was detected after."
+        if not_followed
+        else ""
+    )
+    return f"The next burst that was detected came when it was to in {covered:,} of {len(followed):,} cases.{note}"
 
 
 def _cells(row: dict[str, Any]) -> dict[str, Any]:

@@ -367,12 +367,20 @@ def _list_renames() -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]
         return [(_code(old), _code(new)) for old, new in names.items()]
 
     def within(names: Mapping[str, Mapping[str, str]]) -> list[tuple[str, ...]]:
-        return [(_code(place), _code(old), _code(new)) for place, own in names.items() for old, new in own.items()]
+        return [
+            (_code(place), _code(old), _code(new))
+            for place, new_names in names.items()
+            for old, new in new_names.items()
+        ]
 
     former = ("before", "now")
-    columns = {f"{table}.{old}": new for table, own in renames.TABLE_COLUMNS.items() for old, new in own.items()}
+    columns = {
+        f"{table}.{old}": new for table, new_names in renames.TABLE_COLUMNS.items() for old, new in new_names.items()
+    }
     values = renames.VALUES | {
-        f"{table}.{column}": own for table, each in renames.TABLE_VALUES.items() for column, own in each.items()
+        f"{table}.{column}": new_names
+        for table, columns_renamed in renames.TABLE_VALUES.items()
+        for column, new_names in columns_renamed.items()
     }
     yield "Tables", former, pairs(renames.TABLES)
     yield "Columns", former, pairs(renames.COLUMNS | columns)

@@ -162,7 +162,7 @@ def _show_plan(
     if as_json:
         from iosig.cli.documents import PlanDocument
 
-        show_json(PlanDocument.of(store.name, plan, steps))
+        show_json(PlanDocument.from_plan(store.name, plan, steps))
         return
     base = f"Release {plan.base.release_id} is current. " if plan.base else ""
     say(f"{base}A run would compute {_days_text(plan.days)}: {'; '.join(plan.reasons)}.")

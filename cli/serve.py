@@ -68,7 +68,7 @@ def _server(store: Store, settings: Settings, stop: Stop) -> Iterator[Callable[[
     if read_api_url():
         yield lambda: None
         return
-    server = PrefectServer.of(store, settings)
+    server = PrefectServer.for_warehouse(store, settings)
     with server.start_in_background(stop) as require_alive:
         os.environ.update(server.client_environment())
         click.echo(f"Prefect: {server.ui_url} (the password is the line in {server.password_file})", err=True)

@@ -59,24 +59,24 @@ def iterate_settings(path: Path | None, warehouse: Path) -> Iterator[Setting]:
     from iosig.settings.model import Settings, load, settings_file
 
     settings, origin = load(path, warehouse), settings_file(path, warehouse)
-    anew = json.loads(settings.parameters())
+    recomputing = json.loads(settings.parameters())
     for section, field in Settings.model_fields.items():
-        held = getattr(settings, section)
-        fields = getattr(type(held), "model_fields", None)
+        value = getattr(settings, section)
+        fields = getattr(type(value), "model_fields", None)
         if fields is None:
             is_set = section in settings.model_fields_set
-            told_of = _changes(section, section in anew), field.description or ""
-            yield Setting(section, held, {}, str(origin or "") * is_set, *told_of)
+            notes = _changes(section, section in recomputing), field.description or ""
+            yield Setting(section, value, {}, str(origin or "") * is_set, *notes)
             continue
-        for name, one in fields.items():
-            is_set = section in settings.model_fields_set and name in held.model_fields_set
+        for name, field_info in fields.items():
+            is_set = section in settings.model_fields_set and name in value.model_fields_set
             yield Setting(
                 f"{section}.{name}",
-                getattr(held, name),
-                one.default,
+                getattr(value, name),
+                field_info.default,
                 str(origin or "") * is_set,
-                _changes(section, name in anew.get(section, {})),
-                one.description or "",
+                _changes(section, name in recomputing.get(section, {})),
+                field_info.description or "",
             )
 
 

@@ -82,7 +82,7 @@ def status_command(
         _watch(store, settings, interval_s or _INTERVAL_S, as_json=as_json)
         return 0
     condition = read_condition(store, settings)
-    server = PrefectServer.of(store, settings)
+    server = PrefectServer.for_warehouse(store, settings)
     server_state = server.describe_state()
     problems = find_problems(condition, settings.alerts)
     if is_notified:

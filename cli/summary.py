@@ -243,9 +243,9 @@ def _describe_unmatched_filesystems(connection: duckdb.DuckDBPyConnection) -> li
         group by all
         order by filesystem
     """
-    known = connection.sql("select string_agg(distinct filesystem, ', ') from polls_daily").fetchall()[0][0]
+    landed = connection.sql("select string_agg(distinct filesystem, ', ') from polls_daily").fetchall()[0][0]
     return [
-        f"{count:,} runs used file system {name}, of which no polls are landed (landed: {known}); "
+        f"{count:,} runs used file system {name}, of which no polls are landed (landed: {landed}); "
         f"if it has another name there, say so in the settings under [filesystems]."
         for name, count in connection.sql(query).fetchall()
     ]

@@ -145,7 +145,7 @@ def _format_jobs(jobs: pl.DataFrame) -> list[str]:
 
     rows = jobs.select("job_id", "user", "application", "attributed_bytes", "likely_bytes").rows()
     return [
-        f"  {job_id} ({user}, {application}){f': perhaps {bytes_text(moved)}' if moved else ''}"
-        for job_id, user, application, known, likely in rows
-        for moved in [known + (likely or 0.0)]
+        f"  {job_id} ({user}, {application}){f': perhaps {bytes_text(total)}' if total else ''}"
+        for job_id, user, application, attributed, likely in rows
+        for total in [attributed + (likely or 0.0)]
     ]

@@ -235,8 +235,8 @@ def _validate_frame(
             expectation_parameters=dict(values),
         )
         batch.data.execution_engine.batch_manager.reset_batch_cache()
-    found = {result.expectation_config.meta["name"]: result for result in outcome.results}
-    return {rule.name: _finding(rule, found[rule.name]) for rule in rules}
+    results = {result.expectation_config.meta["name"]: result for result in outcome.results}
+    return {rule.name: _finding(rule, results[rule.name]) for rule in rules}
 
 
 def _pandas(frame: pl.DataFrame) -> Any:

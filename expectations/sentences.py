@@ -36,9 +36,9 @@ def describe_failure(rule: Rule, unexpected_count: int, observed: Mapping[str, A
         return f"This does not hold: {rule.doc}"
     rows = observed.get("row_count", observed.get("observed_value"))
     numbers = {"count": unexpected_count, "rows": rows, **observed.get("sums", {})}
-    known = {name: _Number(number) for name, number in numbers.items() if isinstance(number, int)}
+    values = {name: _Number(number) for name, number in numbers.items() if isinstance(number, int)}
     try:
-        return (rule.failure or f"{_FAILURE} {rule.doc}").format_map(known)
+        return (rule.failure or f"{_FAILURE} {rule.doc}").format_map(values)
     except KeyError:
         # Observations stored by an older version may lack some of the numbers.
         return f"{_Number(unexpected_count)} {_Number(unexpected_count):row breaks|rows break} this: {rule.doc}"

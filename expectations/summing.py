@@ -30,10 +30,10 @@ def aggregate_days(by_day: pl.DataFrame, parameters: Mapping[str, float]) -> pl.
     Every rule of the current suites has one row, computed from zero rows if no day has data. Rules that no suite
     contains any more are dropped. A failed rule has the severity with which its days were checked.
     """
-    known = by_day.partition_by("table_name", "expectation", as_dict=True)
+    rows_by_rule = by_day.partition_by("table_name", "expectation", as_dict=True)
     none = frames.empty(QUALITY_DAILY)
     rows = [
-        (table.name, rule.name, *_total(rule, known.get((table.name, rule.name), none), table, parameters))
+        (table.name, rule.name, *_total(rule, rows_by_rule.get((table.name, rule.name), none), table, parameters))
         for table in suites.list_checked_tables()
         for rule in suites.rules(table)
     ]
@@ -102,21 +102,15 @@ def _merge_observations(rule: Rule, days: pl.DataFrame, row_count: int) -> tuple
     """Return the observations aggregated over all days, and the distinct values seen."""
     if rule.judged == "values":
         # A successful day has seen all values, even if an older version did not record them.
-        known = rule.kwargs["value_set"] if days["success"].any() else ()
+        expected = rule.kwargs["value_set"] if days["success"].any() else ()
+        observations = _read_observations(days)
         seen = sorted(
-            {
-                *known,
-                *(
-                    value
-                    for sums_by_day in _read_observations(days)
-                    for value in sums_by_day.get("observed_value") or ()
-                ),
-            }
+            {*expected, *(value for observation in observations for value in observation.get("observed_value") or ())}
         )
         return {"observed_value": seen}, seen
     observed: dict[str, Any] = {"observed_value" if rule.judged == "count" else "row_count": row_count}
     if rule.sums:
-        sums_by_day = [found["sums"] for found in _read_observations(days) if "sums" in found]
+        sums_by_day = [observation["sums"] for observation in _read_observations(days) if "sums" in observation]
         observed["sums"] = {name: sum(sums.get(name) or 0 for sums in sums_by_day) for name in rule.sums}
     return observed, []
 

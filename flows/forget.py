@@ -118,7 +118,7 @@ def _pseudonymize_user(store: Store, settings: Settings, user: str | None) -> st
 
 def _of_landing(known: ledger.Ledger, landing_id: str | None) -> dict[str, str]:
     """Return all generations of a landing's content, and what they are called when nothing is left of them."""
-    named = [*known.objects(known.of([landing_id or ""]))]
+    named = [*known.objects(known.select_landings([landing_id or ""]))]
     if not named:
         raise UsageError(f"There is no landing {landing_id}: `iosig sql` and `iosig releases --json` name them.")
     content = named[0].content_sha256

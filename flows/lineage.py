@@ -140,7 +140,12 @@ def _collect_reachable(name: str, edges: Mapping[str, Sequence[str]]) -> list[st
     reachable: dict[str, None] = {}
     level = [name]
     while level:
-        level = [other for one in level for other in edges.get(one, ()) if other != name and other not in reachable]
+        level = [
+            neighbor
+            for table in level
+            for neighbor in edges.get(table, ())
+            if neighbor != name and neighbor not in reachable
+        ]
         reachable.update(dict.fromkeys(level))
     return list(reachable)
 

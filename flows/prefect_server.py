@@ -61,7 +61,7 @@ class PrefectServer:
     port: int
 
     @classmethod
-    def of(cls, store: Store, settings: Settings) -> PrefectServer:
+    def for_warehouse(cls, store: Store, settings: Settings) -> PrefectServer:
         """Return the server of a warehouse, be it running or not."""
         return cls(store.root.resolve() / _FOLDER, settings.schedule.server_port)
 

@@ -98,7 +98,7 @@ def _top_in(view: AttributionView) -> float:
 
 def _sum_bytes(view: AttributionView) -> dict[str, float]:
     """Return each application's bytes summed over all directions."""
-    return layers.sum_rates([layer for one in view.traffic for layer in one.layers])
+    return layers.sum_rates([layer for traffic in view.traffic for layer in traffic.layers])
 
 
 def _colours(view: AttributionView) -> dict[str, str]:

@@ -45,7 +45,7 @@ _DECADES = 4.0
 
 def fill_template(sentence: str, evidence: Iterable[Mapping[str, Any]]) -> str:
     """Fill the numbers into a finding's sentence template, formatted with readable units."""
-    return sentence.format_map({one["name"]: number_text(one["value"], one["unit"]) for one in evidence})
+    return sentence.format_map({number["name"]: number_text(number["value"], number["unit"]) for number in evidence})
 
 
 def files_text(files: Sequence[Mapping[str, Any]]) -> str:

@@ -106,7 +106,7 @@ class Columns:
     missing_ratio: Reals
 
     @classmethod
-    def of(cls, values: Reals, edges: Ints | None = None) -> Columns:
+    def aggregate(cls, values: Reals, edges: Ints | None = None) -> Columns:
         """Aggregate values (n) between edges; without edges, only long series are aggregated.
 
         Infinities count as missing.

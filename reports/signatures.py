@@ -163,21 +163,25 @@ class SignatureView:
 
         Start and end as fractions of the duration (n, 2); the count matches `signatures.missing_burst_count`.
         """
-        every = self.samples
-        if self.main.signature.outcome not in COMPARABLE_OUTCOMES or len({one.interval_s for one in every}) != 1:
+        samples = self.samples
+        if (
+            self.main.signature.outcome not in COMPARABLE_OUTCOMES
+            or len({sample.interval_s for sample in samples}) != 1
+        ):
             return np.zeros((0, 2))
-        taken_s = np.array([one.duration_s for one in every])
-        seen_s = np.array([max(float(one.edges_s[-1]), 0.0) for one in every])
+        taken_s = np.array([sample.duration_s for sample in samples])
+        seen_s = np.array([max(float(sample.edges_s[-1]), 0.0) for sample in samples])
         runs = SampleSet(
             Ragged(
-                np.concatenate([one.bytes_per_s for one in every]), offsets_of([len(one.bytes_per_s) for one in every])
+                np.concatenate([sample.bytes_per_s for sample in samples]),
+                offsets_of([len(sample.bytes_per_s) for sample in samples]),
             ),
-            every[0].interval_s,
-            np.array([one.start_s for one in every]),
+            samples[0].interval_s,
+            np.array([sample.start_s for sample in samples]),
             np.where(np.isfinite(taken_s), taken_s, seen_s),
         )
         return find_missing_bursts_in_set(
-            runs.select_runs(select_typical_runs(runs.duration_s, np.array([0, len(every)]))), self.main.signature
+            runs.select_runs(select_typical_runs(runs.duration_s, np.array([0, len(samples)]))), self.main.signature
         )
 
 
@@ -309,11 +313,11 @@ def _draw_sample(axes: Axes, one: DrawnSample, row: int, clock: Unit, high: floa
     axes.axhline(row, color=PALE, lw=0.5, zorder=0.6)
     is_missing = ~np.isfinite(one.bytes_per_s)
     if is_missing.any():
-        gaps = Columns.of(np.where(is_missing, 0.5, np.nan))
+        gaps = Columns.aggregate(np.where(is_missing, 0.5, np.nan))
         axes.stairs(row + gaps.highest, edges[gaps.edges], baseline=row, fill=True, color=GREY, alpha=0.45, lw=0)
     if not high > 0 or not len(one.bytes_per_s):
         return
-    places, values = Columns.of(np.minimum(one.bytes_per_s / high, 1.0) * _ROW_FILL).line(edges)
+    places, values = Columns.aggregate(np.minimum(one.bytes_per_s / high, 1.0) * _ROW_FILL).line(edges)
     if one.is_outlier:
         axes.plot(places, row + values, color=SOFT, lw=0.7, ls=(0, (4, 1.5)))
     else:
@@ -327,7 +331,7 @@ def _draw_missed(axes: Axes, one: DrawnSample, row: int, clock: Unit, high: floa
     is_missed = ((ratios[:, None] >= missed_ratios[:, 0]) & (ratios[:, None] < missed_ratios[:, 1])).any(axis=1)
     if not (is_missed.any() and high > 0):
         return
-    shown = Columns.of(np.where(is_missed, np.minimum(one.bytes_per_s / high, 1.0) * _ROW_FILL, np.nan))
+    shown = Columns.aggregate(np.where(is_missed, np.minimum(one.bytes_per_s / high, 1.0) * _ROW_FILL, np.nan))
     places, values = shown.line(one.edges_s / clock.size)
     axes.fill_between(places, row, row + values, color=VERMILION, lw=0, zorder=2.5)
 
@@ -352,7 +356,7 @@ def _draw_signatures(axes: Axes, view: SignatureView, clock: Unit) -> None:
     _draw_curve(axes, main, clock, unit)
     for one, colour in zip(others, (_OVERLAID * len(others))[: len(others)], strict=True):
         if len(one.signature.bytes_per_s):
-            line = Columns.of(one.signature.bytes_per_s / unit.size).line(_seconds(one.signature) / clock.size)
+            line = Columns.aggregate(one.signature.bytes_per_s / unit.size).line(_seconds(one.signature) / clock.size)
             axes.plot(*line, color=colour, lw=1.2, ls=(0, (5, 1.5)), label=one.method)
         else:
             axes.plot([], [], color=colour, ls=":", label=f"{one.method}: {one.signature.outcome}")
@@ -370,11 +374,11 @@ def _draw_curve(axes: Axes, one: DrawnSignature, clock: Unit, unit: Unit) -> Non
         return
     edges = _seconds(found) / clock.size
     low, high = _band(found)
-    curve = Columns.of(found.bytes_per_s / unit.size)
+    curve = Columns.aggregate(found.bytes_per_s / unit.size)
     axes.fill_between(*curve.line(edges), color=BLUE, alpha=0.13, lw=0)
     if np.isfinite(found.low_bytes_per_s).any():
         places = edges[curve.edges]
-        bottom, top = Columns.of(low / unit.size).lowest, Columns.of(high / unit.size).highest
+        bottom, top = Columns.aggregate(low / unit.size).lowest, Columns.aggregate(high / unit.size).highest
         axes.stairs(top, places, baseline=bottom, fill=True, color=SKY, alpha=0.35, lw=0, label="its band")
     axes.plot(*curve.line(edges), color=BLUE, lw=1.4, label=one.method)
 

@@ -132,14 +132,14 @@ def follow(
 def _land_batched(
     store: Store, settings: Settings, inbox: Inbox, told: Told, stop: Stop, format_name: str | None
 ) -> Iterator[Arrival]:
-    paths, closed = inbox.whole()
-    yield from (Arrival(str(fault.filename), None, unreadable(fault)) for fault in closed)
+    paths, unreadable_folders = inbox.whole()
+    yield from (Arrival(str(fault.filename), None, unreadable(fault)) for fault in unreadable_folders)
     for start in range(0, len(paths), _AT_ONCE):
         if stop.is_set():
             return
-        some = paths[start : start + _AT_ONCE]
-        for arrival in land_paths(store, settings, map(str, some), told, format_name=format_name):
+        batch = paths[start : start + _AT_ONCE]
+        for arrival in land_paths(store, settings, map(str, batch), told, format_name=format_name):
             if os.path.exists(arrival.name):
                 yield arrival
-        for path in some:
+        for path in batch:
             inbox.mark_processed(path)

@@ -46,7 +46,7 @@ def _land_sacct(store: Store, settings: Settings, since: datetime | None, now: d
     """
     begun = position(store, "sacct")
     names = names_in(store, settings)
-    seen = _Seen.of(begun.cursor["seen"] if begun.cursor and since is None else "", names)
+    seen = _Seen.decode(begun.cursor["seen"] if begun.cursor and since is None else "", names)
     if since is None and begun.cursor:
         asked_until = datetime.fromisoformat(begun.cursor["until"])
     else:
@@ -101,7 +101,7 @@ class _Seen:
     now: list[pl.Series] = field(default_factory=list)
 
     @classmethod
-    def of(cls, text: str, names: Names | None) -> _Seen:
+    def decode(cls, text: str, names: Names | None) -> _Seen:
         """Decode the hashes that `rotate` has encoded."""
         return cls(pl.Series(np.frombuffer(base64.b64decode(text), np.uint64), dtype=pl.UInt64), names)
 

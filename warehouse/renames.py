@@ -226,7 +226,7 @@ def rename_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
             place = SETTINGS.get(name, name)
             new_section, _, new_field = place.partition(".")
             values = SETTING_VALUES.get(place, {})
-            renamed = [values.get(each, each) for each in value] if values and isinstance(value, list) else value
+            renamed = [values.get(item, item) for item in value] if values and isinstance(value, list) else value
             result.setdefault(new_section, {})[new_field] = renamed
     return {section: fields for section, fields in result.items() if fields or not settings.get(section)}
 

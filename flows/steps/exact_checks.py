@@ -61,10 +61,10 @@ def _compare_signatures(
         pairs["interval_s"].to_numpy(),
     )
     places = numbered["signature"].to_list()
-    told = [against(signatures[number], exact, run) for run, number in enumerate(places)]
+    comparisons = [against(signatures[number], exact, run) for run, number in enumerate(places)]
     schema = frames.schema(EXACT_CHECKS)
-    found = pl.DataFrame(told, schema={name: schema[name] for name in _TOLD}, orient="row")
-    return pl.concat([pairs, found], how="horizontal").select(EXACT_CHECKS.column_names)
+    columns = pl.DataFrame(comparisons, schema={name: schema[name] for name in _TOLD}, orient="row")
+    return pl.concat([pairs, columns], how="horizontal").select(EXACT_CHECKS.column_names)
 
 
 def against(signature: Signature, exact: RunSamples, run: int) -> tuple[float | int | None, ...]:

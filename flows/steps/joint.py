@@ -129,17 +129,21 @@ def _extract_jointly(
     """Yield the rows of each table of those that stand, file system by file system."""
     if again.is_empty():
         return
-    meant = sets.join(again, on=SUBJECT, how="semi", maintain_order="left")
+    due_sets = sets.join(again, on=SUBJECT, how="semi", maintain_order="left")
     runs = _runs(context, again)
-    known = _read_default_signatures(context, parts)
+    defaults = _read_default_signatures(context, parts)
     settings = context.settings
     params = JointParams(min_run_count=settings.signatures.min_sample_count)
-    for key, own in meant.partition_by("filesystem", "direction", as_dict=True, maintain_order=True).items():
+    for key, subject_sets in due_sets.partition_by(
+        "filesystem", "direction", as_dict=True, maintain_order=True
+    ).items():
         is_here = [pl.col(name) == value for name, value in zip(("filesystem", "direction"), key, strict=True)]
-        there = _There.of(context, runs.filter(*is_here), own)
-        told = there.known(known, str(key[0]), str(key[1]))
-        found = extract_jointly(there.shared, told, partial(_plainly, settings=settings.signatures), params)
-        yield _rows(context, own, there, found)
+        traffic = _There.collect(context, runs.filter(*is_here), subject_sets)
+        known_signatures = traffic.select_known(defaults, str(key[0]), str(key[1]))
+        result = extract_jointly(
+            traffic.shared, known_signatures, partial(_plainly, settings=settings.signatures), params
+        )
+        yield _rows(context, subject_sets, traffic, result)
 
 
 def _runs(context: StepContext, again: pl.DataFrame) -> pl.DataFrame:
@@ -159,9 +163,11 @@ def _read_default_signatures(
             models.expose(connection, "main", table, parts[table])
         rows = pl.concat([frames.empty(SIGNATURES), *map(read_parquet, parts[SIGNATURES])])
         rows = with_defaults(rows).filter("is_default", outcome="extracted")
-        found = published.read_signatures(connection, rows)
-    told = zip(rows.select(SUBJECT).rows(), found, floats(rows["expected_correlation"]).tolist(), strict=True)
-    return {(key[0], key[1], key[2]): (one, sure) for key, one, sure in told}
+        signatures = published.read_signatures(connection, rows)
+    entries = zip(rows.select(SUBJECT).rows(), signatures, floats(rows["expected_correlation"]).tolist(), strict=True)
+    return {
+        (key[0], key[1], key[2]): (signature, expected_correlation) for key, signature, expected_correlation in entries
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +178,7 @@ class _There:
     applications: tuple[str, ...]
 
     @classmethod
-    def of(cls, context: StepContext, runs: pl.DataFrame, meant: pl.DataFrame) -> _There:
+    def collect(cls, context: StepContext, runs: pl.DataFrame, meant: pl.DataFrame) -> _There:
         """Return what was there; samples of other steps than most of them have are left out."""
         interval_s = float(meant["interval_s"].mode().sort()[0])
         runs = runs.filter(pl.col("interval_s") == interval_s)
@@ -187,7 +193,7 @@ class _There:
         shared = SharedTraffic(volume, interval_s, application, len(names), started, ended, is_sample)
         return cls(shared, tuple(names))
 
-    def known(
+    def select_known(
         self, known: dict[tuple[str, str, str], tuple[Signature, float]], filesystem: str, direction: str
     ) -> KnownSignatures:
         """Collect the known signatures of the applications on a file system and direction."""
@@ -244,9 +250,11 @@ def _count_missing_bursts(shared: SharedTraffic, joint_result: JointResult, plac
     sets = shared.make_sample_sets(shared.cut_samples(shared.volume_bytes))
     counts = np.full(len(places), np.nan)
     for number, place in enumerate(places):
-        one = sets.get_set(place)
-        usual = one.select_runs(outliers.select_typical_runs(one.duration_s, np.array([0, one.run_count])))
-        if (summary := RunSummary.from_set(usual)) is not None:
+        sample_set = sets.get_set(place)
+        typical = sample_set.select_runs(
+            outliers.select_typical_runs(sample_set.duration_s, np.array([0, sample_set.run_count]))
+        )
+        if (summary := RunSummary.from_set(typical)) is not None:
             counts[number] = summary.count_missing_bursts(joint_result.signatures[place])
     return counts
 

@@ -223,9 +223,9 @@ def _rows(made: NetworkResult) -> dict[Table, pl.DataFrame]:
 
 def _require_contracts(job: Mapping[str, Any], rows: Mapping[Table, pl.DataFrame]) -> dict[Table, pl.DataFrame]:
     """Return rows with the run's own columns, held to their contracts."""
-    own = [pl.lit(job[name], dtype).alias(name) for name, dtype in _OWN.items()]
+    run_columns = [pl.lit(job[name], dtype).alias(name) for name, dtype in _OWN.items()]
     return {
-        table: frames.require(frame.with_columns(own).select(table.column_names), table)
+        table: frames.require(frame.with_columns(run_columns).select(table.column_names), table)
         for table, frame in rows.items()
     }
 

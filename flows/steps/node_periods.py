@@ -98,11 +98,11 @@ def _samples(nodes: pl.DataFrame, found: Subjects, moved: Requests, subject: Int
 
 def _detect_node_periods(samples: Ragged, sampling_hz: Reals, shares: Reals, params: PeriodParams) -> Detections:
     """Detect periods in whole signals of nodes, each with its share of the significance level."""
-    own = params.null_tested or NullModelParams()
+    null_model = params.null_tested or NullModelParams()
     parts, places = [], []
     for share in np.unique(shares):
         at = np.flatnonzero(shares == share)
-        level = replace(own, false_alarm_probability=own.false_alarm_probability / share, window_levels=0)
+        level = replace(null_model, false_alarm_probability=null_model.false_alarm_probability / share, window_levels=0)
         of_level = replace(params, methods=("null_tested",), null_tested=level)
         signals = pieces_of(samples, at)
         parts.append(detect_periods(signals, sampling_hz[at], np.zeros(len(at)), of_level)["null_tested"][0])

@@ -259,7 +259,7 @@ def make_plan(
     has_range = since is not None or until is not None
     is_whole = base is None or is_converted or base.parameters != parameters or has_range or selection is not None
     fresh, gone = _changes(landed, known)
-    missed = landed.of(start.missed)
+    missed = landed.select_landings(start.missed)
     replaced = missed.join(landed.in_force, on="landing_id", how="anti")
     past = pl.concat([gone, replaced]).unique("landing_id", maintain_order=True)
     news = _News(store, settings, landed, pl.concat([landed.in_force, past]), clearing.read_closed_days(store))
@@ -273,7 +273,9 @@ def make_plan(
             f"Nothing new since release {base.release_id if base else ''}.{f' {hold.sentence}' if hold else ''}"
         )
     poll_days, job_days, prediction_days, told_days, queue_days = _with_lost(news, touched, past, lost.days)
-    poll_days = sorted({*poll_days, *_find_changed_coverage_days(store, base, landed, landed.of(known))} - news.closed)
+    poll_days = sorted(
+        {*poll_days, *_find_changed_coverage_days(store, base, landed, landed.select_landings(known))} - news.closed
+    )
     late_days = news.closed.intersection(_days_of(POLLS, landed.files.join(fresh, on="folder", how="semi")))
     set_aside = lost.landing_ids.intersection(known) - {*landed.in_force["landing_id"]}
     mixed_settings = None
@@ -410,7 +412,7 @@ def _changes(landed: Ledger, known: pl.Series) -> tuple[pl.DataFrame, pl.DataFra
     fresh = landed.in_force.join(ids, on="landing_id", how="anti", maintain_order="left")
     if landed.in_force.height - fresh.height == ids.height:
         return fresh, landed.landings.clear()
-    return fresh, landed.of(ids.join(landed.in_force, on="landing_id", how="anti")["landing_id"])
+    return fresh, landed.select_landings(ids.join(landed.in_force, on="landing_id", how="anti")["landing_id"])
 
 
 def _within(day: date | None, since: date | None, until: date | None) -> bool:

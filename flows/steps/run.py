@@ -118,12 +118,12 @@ class Run:
     ) -> Iterator[Landing]:
         """Yield the landings that have parts of tables, with these parts: of one day, of some traced runs."""
         names = {table.name for table in wanted}
-        known = self.plan.landed
-        landings = known.having(wanted, True if day is None else pl.col("day") == day)
+        ledger = self.plan.landed
+        landings = ledger.having(wanted, True if day is None else pl.col("day") == day)
         if trace_ids is not None:
-            own = pl.Series(sorted(trace_ids), dtype=pl.String)
-            landings = landings.filter(pl.col("landing_id").str.slice(0, ID_DIGITS).is_in(own.implode()))
-        for landing in known.objects(landings):
+            wanted_ids = pl.Series(sorted(trace_ids), dtype=pl.String)
+            landings = landings.filter(pl.col("landing_id").str.slice(0, ID_DIGITS).is_in(wanted_ids.implode()))
+        for landing in ledger.objects(landings):
             parts = tuple(
                 part for part in landing.parts if part.table in names and (day is None or part.day == day.isoformat())
             )

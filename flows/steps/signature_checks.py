@@ -59,8 +59,8 @@ def _load_traced_runs(context: StepContext) -> tuple[pl.DataFrame, Subjects] | N
 
 def _compare_signatures(context: StepContext, of_trace: pl.DataFrame, traced: Subjects) -> pl.DataFrame:
     """Compare every signature of a traced application with each of its traced runs."""
-    known = traced.keys.with_row_index("place").filter(pl.col("untold").is_null())
-    placed = known.select("place", "direction", trace_id="subject_id").join(of_trace, on="trace_id", how="inner")
+    usable = traced.keys.with_row_index("place").filter(pl.col("untold").is_null())
+    placed = usable.select("place", "direction", trace_id="subject_id").join(of_trace, on="trace_id", how="inner")
     with context.engine() as connection:
         for table in _SIGNATURES:
             models.expose(connection, "main", table, context.files(table))
@@ -72,7 +72,7 @@ def _compare_signatures(context: StepContext, of_trace: pl.DataFrame, traced: Su
         )
         signatures = published.read_signatures(connection, rows)
     pairs = rows.select(KEY).with_row_index("signature").join(placed, on=["application_id", "direction"], how="inner")
-    told = [
+    comparisons = [
         (
             *(pair[name] for name in KEY),
             pair["trace_id"],
@@ -81,7 +81,7 @@ def _compare_signatures(context: StepContext, of_trace: pl.DataFrame, traced: Su
         for pair in pairs.to_dicts()
     ]
     schema = frames.schema(SIGNATURE_CHECKS)
-    return pl.DataFrame(told, schema=schema, orient="row").sort(SIGNATURE_CHECKS.key)
+    return pl.DataFrame(comparisons, schema=schema, orient="row").sort(SIGNATURE_CHECKS.key)
 
 
 def _against(signature: Signature, traced: Subjects, place: int) -> tuple[float | int | None, ...]:

@@ -244,13 +244,15 @@ def _adjust_sets(
     node_count = rows["node_count"].to_numpy()
     adjusted = []
     for place in range(sets.set_count):
-        one = sets.get_set(place)
+        sample_set = sets.get_set(place)
         if is_merged[place]:
-            own = node_count[sets.offsets[place] : sets.offsets[place + 1]]
-            one = preprocessing.merge_node_counts([one.select_runs(own == size) for size in np.unique(own)])
+            node_counts = node_count[sets.offsets[place] : sets.offsets[place + 1]]
+            sample_set = preprocessing.merge_node_counts(
+                [sample_set.select_runs(node_counts == size) for size in np.unique(node_counts)]
+            )
         if is_long_set[place]:
-            one = preprocessing.truncate_runs(one, settings.max_duration_s)
-        adjusted.append(one)
+            sample_set = preprocessing.truncate_runs(sample_set, settings.max_duration_s)
+        adjusted.append(sample_set)
     return SampleSets.concatenate(adjusted)
 
 
@@ -369,33 +371,37 @@ def build_rows(
     params: SignatureParams,
 ) -> dict[str, pl.DataFrame]:
     """Return the rows of each table for the answers of some sets, and how they differ from the release before."""
-    made = _rows(rows, subjects, answers, params)
-    return made | {SIGNATURES.name: _mark_changes(context, made[SIGNATURES.name], answers)}
+    tables = _rows(rows, subjects, answers, params)
+    return tables | {SIGNATURES.name: _mark_changes(context, tables[SIGNATURES.name], answers)}
 
 
-def _mark_changes(context: StepContext, made: pl.DataFrame, answers: Sequence[MethodSignatures]) -> pl.DataFrame:
+def _mark_changes(
+    context: StepContext, signature_rows: pl.DataFrame, answers: Sequence[MethodSignatures]
+) -> pl.DataFrame:
     """Mark by how much each signature differs from that of the release before, where both are there."""
     if not context.list_base_files(SIGNATURES):
-        return made
+        return signature_rows
     new = {answer.method: answer.signatures for answer in answers}
     place = pl.int_range(pl.len()).over("method")
-    rows = made.with_columns(place=place).filter(pl.col("outcome") == "extracted")
+    rows = signature_rows.with_columns(place=place).filter(pl.col("outcome") == "extracted")
     with context.engine() as connection:
         for table in MADE:
             models.expose(connection, "main", table, context.list_base_files(table))
-        known = published.select_by_keys(connection, rows.select(KEY))
-        old = published.read_signatures(connection, known)
-    before = {tuple(row[name] for name in KEY): one for row, one in zip(known.to_dicts(), old, strict=True)}
+        base_rows = published.select_by_keys(connection, rows.select(KEY))
+        old = published.read_signatures(connection, base_rows)
+    before = {
+        tuple(row[name] for name in KEY): signature for row, signature in zip(base_rows.to_dicts(), old, strict=True)
+    }
     changes = [
         _change(row, before[key], new[row["method"]][row["place"]], context.settings.signatures)
         for row in rows.to_dicts()
         if (key := tuple(row[name] for name in KEY)) in before and before[key].outcome == "extracted"
     ]
     if not changes:
-        return made
+        return signature_rows
     schema = frames.schema(SIGNATURES)
-    told = pl.DataFrame(changes, schema={name: schema[name] for name in (*KEY, *CHANGES)}, orient="row")
-    return made.update(told, on=list(KEY)).select(made.columns)
+    changed = pl.DataFrame(changes, schema={name: schema[name] for name in (*KEY, *CHANGES)}, orient="row")
+    return signature_rows.update(changed, on=list(KEY)).select(signature_rows.columns)
 
 
 def _change(row: dict[str, object], old: Signature, new: Signature, settings: SignatureSettings) -> tuple[object, ...]:

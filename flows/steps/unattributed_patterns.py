@@ -97,10 +97,10 @@ def _compute_residual_bytes(polls: pl.DataFrame, explained: pl.DataFrame) -> Lef
     count = int(stretch.max(initial=-1)) + 1
     place = np.ceil((epoch_s(explained["minute_at"]) - start_s) / stretch_s - 1e-9).astype(np.int64) - 1
     is_there = (place >= 0) & (place < count)
-    known: Reals = np.bincount(place[is_there], floats(explained["attributed_bytes"])[is_there], count).astype(
+    attributed: Reals = np.bincount(place[is_there], floats(explained["attributed_bytes"])[is_there], count).astype(
         np.float64
     )
-    return Left(compute_residual(traffic, known, stretch, step_s), start_s, step_s)
+    return Left(compute_residual(traffic, attributed, stretch, step_s), start_s, step_s)
 
 
 # ---- who was there
@@ -140,26 +140,29 @@ def _rows(left: Left, filesystem_runs: pl.DataFrame, released: pl.DataFrame, key
     return _assign_ids(pl.DataFrame(told, schema=schema), released, key)
 
 
-def _describe_pattern(one: Pattern, left: Left) -> dict[str, object]:
+def _describe_pattern(pattern: Pattern, left: Left) -> dict[str, object]:
     """Describe a pattern's occurrences, volumes and period as values of columns."""
-    begun_s, occurrence_durations_s = left.start_s + one.started * left.step_s, (one.ended - one.started) * left.step_s
+    begun_s, occurrence_durations_s = (
+        left.start_s + pattern.started * left.step_s,
+        (pattern.ended - pattern.started) * left.step_s,
+    )
     first_run_started_at, last_run_ended_at = (
-        datetime.fromtimestamp(float(each), UTC) for each in (begun_s[0], begun_s[-1])
+        datetime.fromtimestamp(float(begun), UTC) for begun in (begun_s[0], begun_s[-1])
     )
     return {
         "first_occurrence_at": first_run_started_at,
         "last_occurrence_at": last_run_ended_at,
         "occurrence_count": len(begun_s),
-        "occurrence_bytes": float(np.median(one.volume_bytes)),
+        "occurrence_bytes": float(np.median(pattern.volume_bytes)),
         "occurrence_duration_s": float(np.median(occurrence_durations_s)),
-        "occurrence_burst_count": one.burst_count,
-        "period_s": one.period * left.step_s if one.is_train else None,
-        "false_alarm_probability": one.period_p_value if one.is_train else None,
+        "occurrence_burst_count": pattern.burst_count,
+        "period_s": pattern.period * left.step_s if pattern.is_train else None,
+        "false_alarm_probability": pattern.period_p_value if pattern.is_train else None,
         "occurrence_starts_s": (begun_s - begun_s[0]).tolist(),
         "occurrence_durations_s": occurrence_durations_s.tolist(),
-        "occurrence_volumes_bytes": one.volume_bytes.tolist(),
+        "occurrence_volumes_bytes": pattern.volume_bytes.tolist(),
         "pattern_step_s": left.step_s,
-        "pattern_bytes_per_s": (one.signature_bytes / left.step_s).tolist(),
+        "pattern_bytes_per_s": (pattern.signature_bytes / left.step_s).tolist(),
     }
 
 

@@ -103,7 +103,10 @@ class _Parts:
 
     def _build_whole(self, detail: Detail) -> _Whole:
         kept = data.strongest(self.network, detail.edge_count)
-        cells = [data.whole_part(self._rows(one.rows, kept), one.scale.slot_count, detail) for one in self.counts]
+        cells = [
+            data.whole_part(self._rows(slot_counts.rows, kept), slot_counts.scale.slot_count, detail)
+            for slot_counts in self.counts
+        ]
         parts = {
             "edges": data.edges_part(self.network, self.view.layout, kept),
             "timeline": self.timeline[0],
@@ -140,7 +143,7 @@ class _Parts:
 
     @cached_property
     def _sample(self) -> tuple[pl.DataFrame, tuple[SlotCounts, ...]]:
-        counts = tuple(SlotCounts(one.scale, _every_eighth(one.rows)) for one in self.counts)
+        counts = tuple(SlotCounts(slot_counts.scale, _every_eighth(slot_counts.rows)) for slot_counts in self.counts)
         return _every_eighth(self.network.totals), counts
 
 
@@ -331,7 +334,7 @@ def _describe_omitted_edges(network: Network, kept: Ints) -> str:
 # ---- the file
 
 
-def _assemble_page(view: NetworkView, made: _Parts, detail: Detail, parts: Mapping[str, bytes]) -> bytes:
+def _assemble_page(view: NetworkView, page_parts: _Parts, detail: Detail, parts: Mapping[str, bytes]) -> bytes:
     """Assemble the final HTML file from the template, the metadata and the encoded parts."""
     style = _asset("style.css")
     script = '"use strict";\n(() => {\n' + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "})();\n"
@@ -343,7 +346,7 @@ def _assemble_page(view: NetworkView, made: _Parts, detail: Detail, parts: Mappi
         "title": _plain(view.title),
         "style": style,
         "script": script,
-        "about": _json(_about(view, made, detail)),
+        "about": _json(_about(view, page_parts, detail)),
         "parts": {name: _base64(content) for name, content in parts.items()},
     }
     return environment(_PARTS).get_template("page.html").render(values).encode("utf-8")

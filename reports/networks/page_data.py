@@ -139,7 +139,7 @@ class Runs:
     begins: Ints
 
     @classmethod
-    def of(cls, numbers: Ints) -> Runs:
+    def group(cls, numbers: Ints) -> Runs:
         """Group equal numbers: sort them unless they are ascending already, and find where each group starts."""
         order = None if (numbers[1:] >= numbers[:-1]).all() else np.argsort(numbers, kind="stable")
         rising = numbers if order is None else numbers[order]
@@ -239,7 +239,7 @@ def window_totals_part(totals: pl.DataFrame, window_count: int, detail: Detail) 
     """Encode the same totals per window: entry counts, delta-encoded edges, and four columns."""
     windows, edges = _numbers(totals, "window") // detail.window_factor, _numbers(totals, "edge")
     size = int(edges.max(initial=-1)) + 1
-    runs = Runs.of(windows * size + edges)
+    runs = Runs.group(windows * size + edges)
     sums = [
         codes(runs.sums(whole_numbers(totals[name].to_numpy().astype(np.float64))), detail.total_bits)
         for name in ("transfer_count", "read_bytes", "written_bytes")
@@ -251,7 +251,7 @@ def window_totals_part(totals: pl.DataFrame, window_count: int, detail: Detail) 
 
 def whole_part(rows: pl.DataFrame, slot_count: int, detail: Detail) -> tuple[bytes, int]:
     """Encode the non-empty cells (edge by slot) of the whole run and their counts; also return the number of cells."""
-    runs = Runs.of(_numbers(rows, "edge") * slot_count + _numbers(rows, "slot"))
+    runs = Runs.group(_numbers(rows, "edge") * slot_count + _numbers(rows, "slot"))
     counts = codes(runs.sums(_numbers(rows, "count")), detail.whole_bits)
     begins = np.zeros(len(runs.keys), dtype=np.bool_)
     begins[:1] = True
@@ -266,7 +266,7 @@ def windows_part(counts: SlotCounts, rows: pl.DataFrame, window_count: int, deta
     slot_count = coarse_slot_count(counts, detail)
     size = (int(edges.max(initial=-1)) + 1) * slot_count
     windows = _numbers(rows, "window") // detail.window_factor
-    runs = Runs.of(windows * size + edges * slot_count + slots)
+    runs = Runs.group(windows * size + edges * slot_count + slots)
     values = codes(runs.sums(_numbers(rows, "count")), detail.count_bits)
     return compress_streams(*_by_window(runs.keys, size, window_count), varints(values))
 

@@ -62,7 +62,7 @@ class _Drawn:
     hops: list[Ints]
 
     @classmethod
-    def of(cls, view: NetworkView) -> _Drawn:
+    def from_view(cls, view: NetworkView) -> _Drawn:
         network = view.network
         first, stop = view.selected
         is_selected = pl.col("window").is_between(first, stop, closed="left") & (pl.col("transfer_count") > 0)
@@ -108,7 +108,7 @@ def _notes(view: NetworkView) -> list[str]:
 @panels.picture(_size)
 def draw(figure: Figure, view: NetworkView) -> None:
     """Draw rings (matrices for a small network), the legend to their right and the timelines below."""
-    drawn = _Drawn.of(view)
+    drawn = _Drawn.from_view(view)
     _headings(figure, view, drawn)
     if view.is_small:
         draw_matrices(figure, view, _LEFT, _disc_top(view), _DISC)
@@ -161,7 +161,7 @@ def _subject(view: NetworkView) -> str:
 
 def draw_disc(axes: Axes, view: NetworkView, side: int) -> None:
     """Draw rings, edges, names and marks into square axes with sides of `side` pixels."""
-    _draw_disc(axes, view, _Drawn.of(view), side)
+    _draw_disc(axes, view, _Drawn.from_view(view), side)
 
 
 def _draw_disc(axes: Axes, view: NetworkView, drawn: _Drawn, side: int) -> None:

@@ -94,7 +94,7 @@ def slot_counts(network: Network, scale: Scale, windows: tuple[int, int] | None 
     """Count transfers by edge and slot (edges, slots), over all windows or a half-open range of windows."""
     shape = (len(network.edges), scale.slot_count)
     counts = np.zeros(shape[0] * shape[1], np.int64)
-    rows = network.counts.filter(_of(scale, windows)).select("edge", "bin", "count")
+    rows = network.counts.filter(_match_scale(scale, windows)).select("edge", "bin", "count")
     for part in rows.iter_slices(_CHUNK_ROWS):
         edge, bins, count = (part.get_column(name).to_numpy().astype(np.int64) for name in ("edge", "bin", "count"))
         np.add.at(counts, edge * shape[1] + scale.slot_of_bin[bins + (1 << 15)], count)
@@ -104,12 +104,12 @@ def slot_counts(network: Network, scale: Scale, windows: tuple[int, int] | None 
 def sparse_slot_counts(network: Network, scale: Scale) -> pl.DataFrame:
     """Return the non-zero counts as sorted rows of window, edge, slot and count."""
     slots = pl.Series("slot", scale.slot_of_bin, dtype=pl.Int32)
-    rows = network.counts.filter(_of(scale, None))
+    rows = network.counts.filter(_match_scale(scale, None))
     slot = slots.gather((rows.get_column("bin").cast(pl.Int32) + (1 << 15)).cast(pl.UInt32))
     summed = rows.with_columns(slot).group_by("window", "edge", "slot").agg(pl.col("count").sum())
     return summed.select(_SLOTS.names()).cast(_SLOTS).sort("window", "edge", "slot")
 
 
-def _of(scale: Scale, windows: tuple[int, int] | None) -> pl.Expr:
+def _match_scale(scale: Scale, windows: tuple[int, int] | None) -> pl.Expr:
     rows = pl.col("metric") == METRICS.index(scale.metric)
     return rows if windows is None else rows & pl.col("window").is_between(*windows, closed="left")

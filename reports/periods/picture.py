@@ -69,7 +69,7 @@ class _Clock:
     origin_s: float
 
     @classmethod
-    def of(cls, signals: EvenSignals) -> _Clock:
+    def from_signals(cls, signals: EvenSignals) -> _Clock:
         hertz, started = float(signals.sampling_hz[0]), float(signals.start_s[0])
         # Use logarithms, because the duration itself may overflow a float.
         exponent = math.log10(max(signals.sample_count, 1)) - math.log10(hertz)
@@ -163,12 +163,12 @@ def _agreement(views: Sequence[PeriodView]) -> str:
 
 def _draw_lanes(axes: Axes, views: Sequence[PeriodView], ends: tuple[float, float]) -> None:
     """Draw a lane for each method with its periods and result."""
-    clock = _Clock.of(views[0].signals)
+    clock = _Clock.from_signals(views[0].signals)
     axes.set_xlim(*ends)
     axes.set_ylim(len(views), 0)
     for lane, one in enumerate(views):
         if one.is_periodic:
-            own, (first, last) = _Clock.of(one.signals), one.window_samples
+            own, (first, last) = _Clock.from_signals(one.signals), one.window_samples
             best = one.cosines.select_drawable().select(slice(1))
             if len(best.frequency_hz) and last > first:
                 at = _cycle_places(best, own, (first, last))
@@ -211,7 +211,7 @@ def draw(figure: Figure, view: PeriodView) -> None:
 
 def _draw_time(axes: Axes, view: PeriodView, shown: tuple[int, int], marked: tuple[int, int] | None = None) -> None:
     """Draw a range of samples with the detected period, or mark the excerpt that shows it."""
-    clock, values = _Clock.of(view.signals), view.signals.bytes_per_s[0]
+    clock, values = _Clock.from_signals(view.signals), view.signals.bytes_per_s[0]
     is_part = shown != (0, len(values))
     axes.set_title(f"Time behaviour, {_EXCERPT_CYCLES} periods of it" if is_part else "Time behaviour")
     axes.set_xlabel(clock.label(has_utc_clock=view.has_utc_clock))
@@ -219,7 +219,7 @@ def _draw_time(axes: Axes, view: PeriodView, shown: tuple[int, int], marked: tup
         return panels.say(axes, "no samples")
     peak = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
     unit = unit_for(peak, RATES, "B/s")
-    columns = Columns.of(values[shown[0] : shown[1]] / unit.size)
+    columns = Columns.aggregate(values[shown[0] : shown[1]] / unit.size)
     edges = clock.of_samples(columns.edges + shown[0])
     _draw_gaps(axes, edges, columns.missing_ratio)
     _draw_window(axes, view, clock, shown)
@@ -401,7 +401,7 @@ def _draw_lines(axes: Axes, frequency: Reals, power: Reals, floor: float) -> Non
         return
     edges = np.geomspace(frequency[0], frequency[-1], PIXEL_COLUMNS + 1)
     bounds = np.unique(np.concatenate([[0], np.searchsorted(frequency, edges[1:-1]), [count]]))
-    columns = Columns.of(power, bounds)
+    columns = Columns.aggregate(power, bounds)
     # At the low end, frequencies are further apart than pixels, so each line is drawn separately.
     at = 1 / frequency[bounds[:-1] + (np.diff(bounds) - 1) // 2]
     axes.vlines(at, floor, np.maximum(columns.highest, floor), color=_SIGNAL, lw=0.9)
@@ -444,7 +444,7 @@ def _draw_autocorrelation(axes: Axes, view: PeriodView) -> None:
         return panels.say(axes, "no autocorrelation")
     found = _first_lags(found, view)
     unit = unit_for(float(found.lag_s[-1]), TIMES, "s")
-    columns = Columns.of(found.coefficient)
+    columns = Columns.aggregate(found.coefficient)
     lags = found.lag_s / unit.size
     axes.axhline(0.0, color=_LINE, lw=0.6)
     if columns.is_exact:

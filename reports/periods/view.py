@@ -250,10 +250,10 @@ def _fit_cosine(judged: EvenSignals, frequency_hz: float, first: int) -> tuple[f
     size = float(np.max(np.abs(values), initial=0.0, where=is_known))
     if not is_known.any() or size == 0:
         return math.nan, math.nan, math.nan
-    known = values[is_known] / size
+    scaled = values[is_known] / size
     angle = _angles(np.flatnonzero(is_known) + first, frequency_hz, float(judged.sampling_hz[0]))
-    columns = np.stack([np.ones(len(known)), np.cos(angle), np.sin(angle)])
-    mean, even, odd = (size * part for part in np.linalg.lstsq(columns @ columns.T, columns @ known)[0].tolist())
+    columns = np.stack([np.ones(len(scaled)), np.cos(angle), np.sin(angle)])
+    mean, even, odd = (size * part for part in np.linalg.lstsq(columns @ columns.T, columns @ scaled)[0].tolist())
     return math.hypot(even, odd), math.atan2(-odd, even), float(mean)
 
 

@@ -73,7 +73,7 @@ _CAUSES = {
 
 def draw(graph: Mapping[str, Any], title: str) -> Picture:
     """Return the picture of `PhaseAutomaton.graph()`."""
-    layout = _Layout.of(graph)
+    layout = _Layout.from_graph(graph)
     return Picture(layout.size_in, lambda figure: _compose(figure, graph, layout, title))
 
 
@@ -168,7 +168,7 @@ class _Layout:
         return _WIDTH_IN, _TOP_IN + self.height_in + below
 
     @classmethod
-    def of(cls, graph: Mapping[str, Any]) -> _Layout:
+    def from_graph(cls, graph: Mapping[str, Any]) -> _Layout:
         nodes = _place_states(graph, _WIDTH_IN - 2 * _SIDE_IN)
         if not nodes:
             return cls({}, [], 0.0, 1.0)
@@ -180,8 +180,8 @@ class _Layout:
 
 def _place_states(graph: Mapping[str, Any], wide: float) -> list[_Node]:
     """Place periodic states on a line and all other states below them."""
-    periodic = sorted((each for each in graph["nodes"] if each["period_s"]), key=lambda node: float(node["period_s"]))
-    others = sorted((each for each in graph["nodes"] if not each["period_s"]), key=_order)
+    periodic = sorted((node for node in graph["nodes"] if node["period_s"]), key=lambda node: float(node["period_s"]))
+    others = sorted((node for node in graph["nodes"] if not node["period_s"]), key=_order)
     total = math.fsum(node["duration_s"] for node in graph["nodes"]) or 1.0
     margin = 0.6
     gap = min(1.35, (wide - 2 * margin) / max(len(periodic) - 1, 1))
@@ -390,7 +390,7 @@ def _draw_sequence(axes: Axes, graph: Mapping[str, Any]) -> None:
     edges = np.array(sequence.edges_s)
     if edges[-1] <= edges[0]:
         edges = edges[0] + np.linspace(0, 1, len(edges))
-    clock = RunClock.of(float(edges[0]), float(edges[-1]))
+    clock = RunClock.for_span(float(edges[0]), float(edges[-1]))
     axes.set_xlim(*clock.at(edges[[0, -1]]).tolist())
     draw_strip(axes, sequence.names, edges, clock, sequence.texts)
     axes.set_xlabel(clock.label)

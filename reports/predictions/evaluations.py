@@ -80,7 +80,7 @@ class Run:
     states: StateSequence
 
     @classmethod
-    def of(cls, view: PredictionView) -> Run:
+    def from_view(cls, view: PredictionView) -> Run:
         """Extract the last run of the view."""
         frame = view.predictions.filter(pl.col("run_number") == pl.col("run_number").max()).sort("evaluation")
         numbers = {
@@ -97,7 +97,7 @@ class Run:
         else:
             states = StateSequence(texts["phase_state"].tolist(), [*at.tolist(), ends[1]], [], {})
         return cls(
-            at, numbers, texts, onset, follows, RunClock.of(*ends, has_utc_clock=view.has_utc_clock), ends, states
+            at, numbers, texts, onset, follows, RunClock.for_span(*ends, has_utc_clock=view.has_utc_clock), ends, states
         )
 
     @property
@@ -120,9 +120,9 @@ class Run:
 
 def _fill_forward(values: Reals) -> Reals:
     """Fill unknown evaluation times with the preceding one, keeping them ascending."""
-    known = np.maximum.accumulate(np.where(np.isfinite(values), values, -np.inf))
-    first = known[np.isfinite(known)]
-    return np.where(np.isfinite(known), known, first[0] if len(first) else 0.0)
+    filled = np.maximum.accumulate(np.where(np.isfinite(values), values, -np.inf))
+    first = filled[np.isfinite(filled)]
+    return np.where(np.isfinite(filled), filled, first[0] if len(first) else 0.0)
 
 
 def _onsets(view: PredictionView, numbers: dict[str, Reals]) -> tuple[Reals, Bools]:
@@ -153,7 +153,7 @@ class Bins:
     at_s: Reals
 
     @classmethod
-    def of(cls, at_s: Reals, ends_s: tuple[float, float]) -> Bins:
+    def from_times(cls, at_s: Reals, ends_s: tuple[float, float]) -> Bins:
         """Assign values to pixel columns; short series have one column per value."""
         if len(at_s) <= MOST_EXACT:
             return cls(np.arange(len(at_s)), at_s)

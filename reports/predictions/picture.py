@@ -49,7 +49,7 @@ _BURSTS = ("earliest", "start", "latest")
 
 def draw(view: PredictionView) -> Picture:
     """Return the picture of one run's predictions."""
-    run = Run.of(view)
+    run = Run.from_view(view)
     shown = list(_panels(view, run))
     height = _TOP_IN + sum(one.height_in + one.space_in for one in shown) + _FOOT_IN
     return Picture((_WIDTH_IN, height), lambda figure: _compose(figure, view, run, shown))
@@ -76,7 +76,7 @@ def _panels(view: PredictionView, run: Run) -> Iterator[_Panel]:
     if rows:
         yield _Panel(0.17 * len(rows), 0.06, partial(_draw_rug, run, rows))
     yield _Panel(0.24, 0.06, partial(_draw_states, run))
-    windows, errors = _Windows.of(run), _errors(run)
+    windows, errors = _Windows.select(run), _errors(run)
     height = max(0.7, min(2.6, 0.15 * len(windows.chosen)))
     if not windows.is_excerpt:
         yield _Panel(height, _BETWEEN_IN, partial(_draw_windows, run, windows))
@@ -168,7 +168,7 @@ def _draw_rate(view: PredictionView, run: Run, axes: Axes) -> None:
     unit = unit_for(peak, RATES, "B/s")
     step = float(view.time_s[-1] - view.time_s[-2]) if len(view.time_s) > 1 else run.ends_s[1] - run.ends_s[0]
     edges = run.clock.at(np.append(view.time_s, view.time_s[-1] + step))
-    columns = Columns.of(values / unit.size)
+    columns = Columns.aggregate(values / unit.size)
     at, low = edges[columns.edges], None if columns.is_exact else columns.lowest
     axes.stairs(columns.highest, at, fill=True, color=BLUE, alpha=0.22, lw=0)
     axes.stairs(columns.highest, at, baseline=low, fill=low is not None, color=BLUE, lw=0.9)
@@ -220,7 +220,7 @@ def _draw_periods(run: Run, axes: Axes) -> None:
         panels.say(axes, f"no period in {format_count(len(run.at_s), 'evaluation')}")
         return
     scale = _period_axis(run, axes)
-    bins = Bins.of(run.at_s, run.ends_s)
+    bins = Bins.from_times(run.at_s, run.ends_s)
     _draw_band(run, axes, bins, scale)
     _draw_gaps(run, axes, scale)
     _draw_curve(run, axes, bins, scale)
@@ -297,7 +297,7 @@ def _draw_gaps(run: Run, axes: Axes, scale: float) -> None:
     gaps = run.gaps_s
     if not np.isfinite(gaps).any():
         return
-    bins = Bins.of(run.onset_s[:-1], run.ends_s)
+    bins = Bins.from_times(run.onset_s[:-1], run.ends_s)
     at, values = np.repeat(run.clock.at(bins.at_s), 2), np.column_stack([bins.lowest(gaps), bins.highest(gaps)])
     size, opacity = (5.0, 1.0) if len(at) <= 400 else (2.2, 0.55)
     style: dict[str, Any] = {"ls": "", "marker": "x", "ms": size, "mew": 0.9, "color": INK, "alpha": opacity}
@@ -377,7 +377,7 @@ class _Windows:
     is_excerpt: bool
 
     @classmethod
-    def of(cls, run: Run) -> _Windows:
+    def select(cls, run: Run) -> _Windows:
         count = len(run.at_s)
         if count <= _MOST_WINDOWS:
             return cls(np.arange(count), run.ends_s, False)
@@ -395,7 +395,9 @@ class _Windows:
 def _draw_windows(run: Run, windows: _Windows, axes: Axes) -> None:
     """Draw windows as lines, the last one in bold, with the predicted and actual next bursts behind each."""
     chosen, count = windows.chosen, len(run.at_s)
-    clock = RunClock.of(*windows.ends_s, has_utc_clock=run.clock.has_utc_clock) if windows.is_excerpt else run.clock
+    clock = (
+        RunClock.for_span(*windows.ends_s, has_utc_clock=run.clock.has_utc_clock) if windows.is_excerpt else run.clock
+    )
     axes.set_xlim(*clock.at(windows.ends_s).tolist())
     of = f", {'the last ' * windows.is_excerpt}{len(chosen)} of {count:,}" if len(chosen) < count else ""
     axes.set_title(f"Windows and next bursts{of}")
@@ -443,7 +445,7 @@ def _draw_errors(run: Run, errors: Reals, axes: Axes) -> None:
     outside = f", {beyond:.1%} further off than the panel" if beyond >= 0.0005 else ""
     detected = f"{format_count(len(known), 'burst')} that {'was' if len(known) == 1 else 'were'} detected"
     axes.set_title(f"Next burst: {within:.0%} of {detected} came within the range{outside}")
-    bins = Bins.of(at, run.ends_s)
+    bins = Bins.from_times(at, run.ends_s)
     low, high = bins.lowest(shown[0]).clip(-most, most), bins.highest(shown[2]).clip(-most, most)
     x = run.clock.at(bins.at_s)
     axes.vlines(x, low, high, color=PURPLE, alpha=0.35, lw=3.0 if len(x) <= 200 else 1.2, label="its range")

@@ -40,7 +40,7 @@ class RunClock:
     has_utc_clock: bool = False
 
     @classmethod
-    def of(cls, first_s: float, last_s: float, *, has_utc_clock: bool = False) -> RunClock:
+    def for_span(cls, first_s: float, last_s: float, *, has_utc_clock: bool = False) -> RunClock:
         """Choose unit and origin of an axis between two times."""
         span = last_s - first_s or 1.0
         # a round number that is not far from it; one that can be divided by, however short the span
@@ -63,8 +63,8 @@ def mask_implausible_times(values: npt.ArrayLike) -> Reals:
     """Replace implausibly large times or durations by NaN, and tiny ones by 0."""
     numbers = np.asarray(values, dtype=np.float64)
     size = np.abs(numbers)
-    known: Reals = np.where(size <= _FURTHEST_S, np.where(size >= _LEAST_S, numbers, 0.0), np.nan)
-    return known
+    masked: Reals = np.where(size <= _FURTHEST_S, np.where(size >= _LEAST_S, numbers, 0.0), np.nan)
+    return masked
 
 
 def state_color(name: str) -> str:

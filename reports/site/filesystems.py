@@ -56,8 +56,8 @@ def calendars(frames: FilesystemFrames) -> Iterator[Content]:
 
 def list_polled_days(view: CalendarView) -> list[date]:
     """Return the days of a file system that have data, and therefore a page."""
-    known = np.any([np.isfinite(rates.bytes_per_s).any(axis=1) for rates in view.rates], axis=0)
-    return [day for day, is_known in zip(view.days, known, strict=True) if is_known]
+    has_data = np.any([np.isfinite(rates.bytes_per_s).any(axis=1) for rates in view.rates], axis=0)
+    return [day for day, is_known in zip(view.days, has_data, strict=True) if is_known]
 
 
 def day_path(filesystem: str, day: date) -> str:

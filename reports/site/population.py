@@ -49,8 +49,8 @@ def _count_by_bin(values: dict[str, pl.Series], edges: Any) -> dict[str, Any]:
     """Return the number of values in each histogram bin; out-of-range values are in the outermost bins."""
     inner = np.nextafter(edges[-1], 0)
     counts = {
-        name: np.histogram(np.clip(known.to_numpy(), edges[0], inner), edges)[0].tolist()
+        name: np.histogram(np.clip(positive.to_numpy(), edges[0], inner), edges)[0].tolist()
         for name, series in values.items()
-        for known in [series.drop_nulls().filter(series.drop_nulls() > 0)]
+        for positive in [series.drop_nulls().filter(series.drop_nulls() > 0)]
     }
     return {"edges": [float(f"{edge:.5g}") for edge in edges], "counts": counts}

@@ -32,22 +32,22 @@ def build_trace_findings(
     jobs: one row per trace, with its run, tracer, process_count and duration_s. findings: in the format of `of_facts`.
     layers: the traces' relevant modules, with trace_id. maps: keyed by trace.
     """
-    found = _by_trace(findings.filter(outcome="found"))
+    findings_by_trace = _by_trace(findings.filter(outcome="found"))
     modules = _by_trace(layers)
-    told = [
+    documents = [
         json.dumps(
             {
                 **{name: job[name] for name in ("tracer", "process_count", "duration_s")},
-                "findings": list(_findings(found.get(job["trace_id"]))),
+                "findings": list(_findings(findings_by_trace.get(job["trace_id"]))),
                 "layers": _rows(modules.get(job["trace_id"]), _LAYER),
-                "maps": [_map(one) for one in maps.get(job["trace_id"], ())],
+                "maps": [_map(rank_times) for rank_times in maps.get(job["trace_id"], ())],
             },
             separators=(",", ":"),
         )
         for job in jobs.to_dicts()
     ]
     return (
-        jobs.select(*_RUN, told=pl.Series(told, dtype=pl.String))
+        jobs.select(*_RUN, told=pl.Series(documents, dtype=pl.String))
         .group_by(_RUN, maintain_order=True)
         .agg(traces=pl.concat_str(pl.lit("["), pl.col("told").str.join(","), pl.lit("]")))
     )

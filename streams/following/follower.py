@@ -110,13 +110,13 @@ class Follower:
             pass
         self._take([(one, deque(self._finish_feed(one))) for one in self.followed])
 
-    def _finish_feed(self, one: Followed) -> list[Flush]:
-        flushes = [] if self._is_failing(one) else one.feed.finish()
+    def _finish_feed(self, followed: Followed) -> list[Flush]:
+        flushes = [] if self._is_failing(followed) else followed.feed.finish()
         for flush in flushes:
             if flush.refused and not flush.moves:
-                self.note(one.identity.followed_id, flush.refused)
+                self.note(followed.identity.followed_id, flush.refused)
         # a job log records an end; the end of a file is not the end of a run
-        is_known = one.identity.source == "server"
+        is_known = followed.identity.source == "server"
         return [flush for flush in flushes if flush.moves or (is_known and flush.position.get("is_over"))]
 
     def _is_failing(self, one: Followed) -> bool:
@@ -146,31 +146,33 @@ class Follower:
             self.journal.commit([], states)
         self._unsettled.difference_update(state.followed_id for state in states)
 
-    def _poll_feed(self, one: Followed) -> list[Flush]:
+    def _poll_feed(self, followed: Followed) -> list[Flush]:
         """Return new flushes of an input; report a read error once, and retry later."""
-        seen, now_s = self._seen.setdefault(one.identity.followed_id, _Seen()), time.monotonic()
+        seen, now_s = self._seen.setdefault(followed.identity.followed_id, _Seen()), time.monotonic()
         if now_s < seen.retry_s:
             return []
         try:
-            flushes = one.feed.poll()
-            seen.retry_s = now_s + min(_LONGEST_PAUSE_S, 2.0**one.feed.failed_count) * bool(one.feed.failed_count)
-            if flushes or one.feed.is_behind:
+            flushes = followed.feed.poll()
+            seen.retry_s = now_s + min(_LONGEST_PAUSE_S, 2.0**followed.feed.failed_count) * bool(
+                followed.feed.failed_count
+            )
+            if flushes or followed.feed.is_behind:
                 return flushes
-            return self._drain_quiet_feed(one, seen, now_s)
+            return self._drain_quiet_feed(followed, seen, now_s)
         except InputRefused as fault:
             seen.retry_s = now_s + _LONGEST_PAUSE_S
             if str(fault) != seen.fault:
-                self.refuse(one.identity.followed_id, fault)
+                self.refuse(followed.identity.followed_id, fault)
             seen.fault = str(fault)
             return []
 
-    def _drain_quiet_feed(self, one: Followed, seen: _Seen, now_s: float) -> list[Flush]:
+    def _drain_quiet_feed(self, followed: Followed, seen: _Seen, now_s: float) -> list[Flush]:
         """Return the incomplete flush of a quiet input, or the final flushes of an idle one."""
         if now_s - seen.came_s >= self.idle_end_s:
-            return one.feed.finish()
-        if not one.feed.is_quiet:
+            return followed.feed.finish()
+        if not followed.feed.is_quiet:
             seen.quiet_s = now_s
-        return one.feed.pending() if now_s - seen.quiet_s >= _QUIET_S else []
+        return followed.feed.pending() if now_s - seen.quiet_s >= _QUIET_S else []
 
     def _take(self, groups: Sequence[tuple[Followed, deque[Flush]]], stop: Stop | None = None) -> None:
         """Process flushes in rounds, one flush per input and round; commit and report the rows.
@@ -195,19 +197,19 @@ class Follower:
         end_s = time.monotonic() + _COMMIT_S
         while any(flushes for _, flushes in groups):
             ready: list[Ready] = []
-            for one, flushes in groups:
+            for followed, flushes in groups:
                 if flushes:
-                    evaluated[one.identity.followed_id] = one
-                    ready.extend(self._take_flush(one, flushes.popleft(), now_s))
+                    evaluated[followed.identity.followed_id] = followed
+                    ready.extend(self._take_flush(followed, flushes.popleft(), now_s))
             rows.extend(_evaluate_batched(ready))
             if time.monotonic() >= end_s:
                 break
         return rows, list(evaluated.values())
 
-    def _take_flush(self, one: Followed, flush: Flush, now_s: float) -> list[Ready]:
+    def _take_flush(self, followed: Followed, flush: Flush, now_s: float) -> list[Ready]:
         if flush.refused:
-            self.note(one.identity.followed_id, flush.refused)
-        return one.take(flush, self._elapsed_s(one, now_s))
+            self.note(followed.identity.followed_id, flush.refused)
+        return followed.take(flush, self._elapsed_s(followed, now_s))
 
     def _commit(self, rows: list[Row], taken: Sequence[Followed]) -> None:
         if self.journal is not None:
@@ -217,9 +219,9 @@ class Follower:
         for one in taken:
             self._record_reported(one)
 
-    def _record_reported(self, one: Followed) -> None:
-        self._unsettled.add(one.identity.followed_id)
-        one.told = {direction: predictor.evaluation_count for direction, predictor in one.predictors.items()}
+    def _record_reported(self, followed: Followed) -> None:
+        self._unsettled.add(followed.identity.followed_id)
+        followed.told = {direction: predictor.evaluation_count for direction, predictor in followed.predictors.items()}
 
     def _elapsed_s(self, one: Followed, now_s: float) -> float | None:
         """Return the time since the previous flush; None if both came together or it predates this process."""
@@ -231,10 +233,10 @@ def _evaluate_batched(ready: Sequence[Ready]) -> list[Row]:
     """Evaluate due items, batched by parameters, and return the rows."""
     rows: list[Row] = []
     groups: dict[OnlineParams, list[Ready]] = {}
-    for one in ready:
-        groups.setdefault(one.due.predictor.params, []).append(one)
+    for item in ready:
+        groups.setdefault(item.due.predictor.params, []).append(item)
     for group in groups.values():
         predicted_at = datetime.now(UTC)
-        for one, evaluation in zip(group, evaluate([each.due for each in group]), strict=True):
-            rows.append(row_of(one.identity, one.told, predicted_at, evaluation))
+        for item, evaluation in zip(group, evaluate([due_item.due for due_item in group]), strict=True):
+            rows.append(row_of(item.identity, item.told, predicted_at, evaluation))
     return rows

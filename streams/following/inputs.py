@@ -95,16 +95,16 @@ class Opener:
             ),
         )
 
-    def open_polls(self, store: Store, settings: Settings, asked: AskedPolls) -> list[Followed]:
+    def open_polls(self, store: Store, settings: Settings, query: AskedPolls) -> list[Followed]:
         """Open the selected polls, as one input per file system that the job may use."""
         from iosig.streams.following.jobs import find_jobs
 
         jobs: tuple[FollowedJob, ...] = ()
-        if asked.job_id is not None:
-            jobs = find_jobs(store, settings, asked.job_id, asked.cluster, asked.filesystem)
-        if asked.url is None:
+        if query.job_id is not None:
+            jobs = find_jobs(store, settings, query.job_id, query.cluster, query.filesystem)
+        if query.url is None:
             return [self.job(store, settings, job) for job in jobs]
-        return [self.database(store, settings, asked, jobs[0] if jobs else None)]
+        return [self.database(store, settings, query, jobs[0] if jobs else None)]
 
     def polls(self, followed_id: str, opened: Callable[[Position], PollFeed]) -> Followed:
         """Open a feed of polls; `opened` creates it from a position."""

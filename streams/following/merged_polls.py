@@ -76,7 +76,7 @@ class _Ordered:
     is_measured: Bools
 
     @classmethod
-    def of(cls, rows: pl.DataFrame, started_us: int, ended_us: int | None) -> _Ordered:
+    def sort(cls, rows: pl.DataFrame, started_us: int, ended_us: int | None) -> _Ordered:
         ordered = rows.sort("polled_us", "controller")
         polled, interval = (ordered[name].to_numpy() for name in ("polled_us", "interval_us"))
         began = np.maximum(polled - interval, started_us)
@@ -105,7 +105,7 @@ class MergedPolls:
         told = plain or {}
         self._controllers: dict[str, int] = {name: at for at, name in enumerate(told.get("controllers", ()))}
         self._names: tuple[str, ...] = tuple(self._controllers)
-        self._seen = SeenPolls.of(told["seen"]) if told else SeenPolls(started_us)
+        self._seen = SeenPolls.from_plain(told["seen"]) if told else SeenPolls(started_us)
         self.closed_us: int = told.get("closed_us", started_us)
         self._told_us: int = told.get("told_us", started_us)
         self._reported: list[int] = [int(mask, 16) for mask in told.get("reported", ())]
@@ -205,15 +205,15 @@ class MergedPolls:
         if len(self._names) < len(self._controllers):
             self._names = tuple(self._controllers)
         numbers = pl.Series("number", range(len(self._names)), pl.Int64)
-        known = rows.with_columns(
+        numbered = rows.with_columns(
             pl.col("controller").replace_strict(
                 pl.Series(self._names, dtype=pl.String), numbers, default=None, return_dtype=pl.Int64
             )
         )
-        found = known.filter(pl.col("controller").is_not_null())
-        if (count := rows.height - found.height) and not is_again:
+        kept = numbered.filter(pl.col("controller").is_not_null())
+        if (count := rows.height - kept.height) and not is_again:
             self.note(0, f"{count} polls are of more controllers than {MOST_CONTROLLERS}.")
-        return found
+        return kept
 
     # ---- polls that come late
 
@@ -223,7 +223,7 @@ class MergedPolls:
         too_late = fresh.filter(pl.col("polled_us") <= floor_us)
         if too_late.height and not is_again:
             self.note(0, f"{too_late.height} polls came more than {self._params.horizon_s:g} s late: not counted.")
-        polls = _Ordered.of(fresh.filter(pl.col("polled_us") > floor_us), self.started_us, self.ended_us)
+        polls = _Ordered.sort(fresh.filter(pl.col("polled_us") > floor_us), self.started_us, self.ended_us)
         for low, high in self._cells(polls.polled_us):
             self._count(polls, low, high)
             yield self._flush(polls, low, high)
@@ -242,7 +242,7 @@ class MergedPolls:
 
     def ready(self, *, is_final: bool = False) -> Iterator[Flush]:
         """Yield the flushes of complete poll times, or of all queued polls if no more will arrive."""
-        polls = _Ordered.of(self._take_complete_polls(is_final), self.started_us, self.ended_us)
+        polls = _Ordered.sort(self._take_complete_polls(is_final), self.started_us, self.ended_us)
         cells = list(self._cells(polls.polled_us))
         for at, (low, high) in enumerate(cells):
             reported = _masks(polls.polled_us[low:high], polls.controller[low:high])[1]

@@ -27,7 +27,7 @@ class SeenPolls:
         self._lasts = [_last(each) for each in self._kept]
 
     @classmethod
-    def of(cls, plain: dict[str, Any]) -> SeenPolls:
+    def from_plain(cls, plain: dict[str, Any]) -> SeenPolls:
         """Restore the polls from the values of `plain`."""
         masks = [int(mask, 16) for mask in plain["masks"]]
         return cls(plain["floor_us"], [(first, step, count, masks[at]) for first, step, count, at in plain["runs"]])

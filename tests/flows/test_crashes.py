@@ -86,7 +86,7 @@ def released(store: Store) -> Any:
     found = []
     for release in releases.list_readable(store):
         files = releases.files_of(store, release)
-        digests = {name: sorted(Sealed.of_path(path).sha256 for path in paths) for name, paths in files.items()}
+        digests = {name: sorted(Sealed.from_path(path).sha256 for path in paths) for name, paths in files.items()}
         found.append((release.sequence, release.kind, release.dates, {k: v for k, v in digests.items() if v}))
     return found
 

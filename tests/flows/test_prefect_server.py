@@ -69,10 +69,10 @@ def mode(path: Path) -> int:
 
 def test_port_comes_from_settings_and_folder_from_the_warehouse(tmp_path: Path) -> None:
     settings = Settings.model_validate({"schedule": {"server_port": 4321}})
-    server = PrefectServer.of(Store(tmp_path / "warehouse"), settings)
+    server = PrefectServer.for_warehouse(Store(tmp_path / "warehouse"), settings)
     assert server.api_url == "http://127.0.0.1:4321/api"
     assert server.folder == tmp_path.resolve() / "warehouse" / "prefect"
-    assert PrefectServer.of(Store(tmp_path), Settings()).port == 4200
+    assert PrefectServer.for_warehouse(Store(tmp_path), Settings()).port == 4200
 
 
 class TestPassword:

@@ -26,7 +26,7 @@ def test_columns_keep_minimum_and_maximum(values: list[float], most: int, column
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(panels, "MOST_EXACT", most)
         patch.setattr(panels, "PIXEL_COLUMNS", columns)
-        found = Columns.of(np.array(values, dtype=np.float64))
+        found = Columns.aggregate(np.array(values, dtype=np.float64))
     known = [value for value in values if np.isfinite(value)]
     if known and len(values) <= most:
         assert found.is_exact
@@ -39,14 +39,14 @@ def test_columns_keep_minimum_and_maximum(values: list[float], most: int, column
 def test_long_line_passes_the_extremes_of_each_column() -> None:
     values = np.zeros(100_000)
     values[77_777] = 5.0
-    places, heights = Columns.of(values).line(np.arange(100_001, dtype=np.float64))
+    places, heights = Columns.aggregate(values).line(np.arange(100_001, dtype=np.float64))
     assert len(places) == len(heights) == 2 * panels.PIXEL_COLUMNS
     assert heights.max() == 5.0
     assert abs(places[int(np.argmax(heights))] - 77_777) < 100_000 / panels.PIXEL_COLUMNS
 
 
 def test_short_line_passes_the_middles_of_steps() -> None:
-    places, heights = Columns.of(np.array([1.0, np.nan, 3.0])).line(np.array([-1.0, 1.0, 3.0, 5.0]))
+    places, heights = Columns.aggregate(np.array([1.0, np.nan, 3.0])).line(np.array([-1.0, 1.0, 3.0, 5.0]))
     assert places.tolist() == [0.0, 2.0, 4.0]
     assert np.array_equal(heights, [1.0, np.nan, 3.0], equal_nan=True)
 

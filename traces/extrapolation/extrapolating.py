@@ -32,22 +32,22 @@ class Asked:
     models: Path | None = None
 
 
-def extrapolate_traces(asked: Asked, progress: Progress) -> tuple[Extrapolated, Record]:
+def extrapolate_traces(query: Asked, progress: Progress) -> tuple[Extrapolated, Record]:
     """Extrapolate traces to a rank count; return the trace or the reasons for its absence, and the record.
 
     Raises InputRefused if a trace cannot be read completely.
     """
-    if asked.process_count > MAX_RANKS:
-        raise UsageError(f"--ranks: {asked.process_count:,} are more than can be extrapolated to, {MAX_RANKS:,}.")
-    params = ExtrapolationParams(families=families(asked.models))
-    traces = comparable(asked.paths, has_nested=asked.has_nested, progress=progress)
-    with _refuse_model_errors(asked.models):
-        extrapolation = extrapolate_to(fit_trace(traces, params), asked.process_count)
+    if query.process_count > MAX_RANKS:
+        raise UsageError(f"--ranks: {query.process_count:,} are more than can be extrapolated to, {MAX_RANKS:,}.")
+    params = ExtrapolationParams(families=families(query.models))
+    traces = comparable(query.paths, has_nested=query.has_nested, progress=progress)
+    with _refuse_model_errors(query.models):
+        extrapolation = extrapolate_to(fit_trace(traces, params), query.process_count)
     given_traces = [
-        make_given_trace(path, trace.process_count) for path, trace in zip(asked.paths, traces, strict=True)
+        make_given_trace(path, trace.process_count) for path, trace in zip(query.paths, traces, strict=True)
     ]
     totals = make_totals(compute_totals(extrapolation.trace, recorder_forms())) if extrapolation.trace else None
-    return extrapolation, record(extrapolation, given_traces, has_nested_calls=asked.has_nested, totals=totals)
+    return extrapolation, record(extrapolation, given_traces, has_nested_calls=query.has_nested, totals=totals)
 
 
 def families(path: Path | None) -> Families:

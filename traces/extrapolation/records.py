@@ -94,18 +94,18 @@ def record(
     return require_consistent(made)
 
 
-def make_totals(found: trace_totals.Totals) -> Totals:
+def make_totals(trace_sums: trace_totals.Totals) -> Totals:
     """Return a trace's totals for its record: bytes of outer calls, counted once; None if any part is unknown.
 
     The classes are counted by `record`.
     """
-    outer = [row for row in found.modules if not row.is_nested]
+    outer = [row for row in trace_sums.modules if not row.is_nested]
     is_clear = all(row.is_nested is False for row in outer)
     return Totals(
-        call_count=found.call_count,
+        call_count=trace_sums.call_count,
         read_bytes=_sum(row.read_bytes for row in outer) if is_clear else None,
         written_bytes=_sum(row.written_bytes for row in outer) if is_clear else None,
-        file_count=_sum(row.file_count for row in found.files),
+        file_count=_sum(row.file_count for row in trace_sums.files),
     )
 
 
@@ -170,5 +170,5 @@ def _last_word(store: Store, record: Record) -> tuple[Landing, dict[str, Any]] |
     if told.is_empty():
         return None
     # Files are read in the order of their landing, and each lies in its landing's folder.
-    (found,) = known.objects(known.of([Path(told["path"][-1]).parent.name]))
+    (found,) = known.objects(known.select_landings([Path(told["path"][-1]).parent.name]))
     return found, told.drop("source_file", "path").row(-1, named=True)

@@ -113,8 +113,8 @@ class Uses:
         """Drop the order among ranks, if no barriers define it."""
         phases = ("needed_phase", "used_phase", "made_phase", "written_phase")
         for place, use in self.files.items():
-            known: dict[str, Any] = {name: 0 for name in phases if getattr(use, name) < NEVER}
-            self.files[place] = replace(use, **known)
+            reset: dict[str, Any] = {name: 0 for name in phases if getattr(use, name) < NEVER}
+            self.files[place] = replace(use, **reset)
 
     def needed_folders(self) -> Iterator[Place]:
         """Yield paths with folders that must exist before the start, as no rank creates them."""

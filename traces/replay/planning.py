@@ -50,7 +50,7 @@ class Survey:
     end_s: float = 0.0
 
     @classmethod
-    def of(cls, script: Script, uses: Uses) -> Survey:
+    def from_script(cls, script: Script, uses: Uses) -> Survey:
         """Survey the script of one rank."""
         verbs, sizes = script.steps["verb"], script.steps["size"]
         reads, writes, opens, closes = (

@@ -82,7 +82,7 @@ def scripts_of(job: Job, ranks: Sequence[int], scratch: Path) -> tuple[list[Scri
     for rank in ranks:
         calls = calls_of(job.trace, rank)
         made = compile_script(rank, calls, pacing.spent(rank, calls), job.way)
-        survey.add(Survey.of(made.script, uses(made)))
+        survey.add(Survey.from_script(made.script, uses(made)))
         scripts.append(made.script.spill(scratch) if survey.step_count > _MOST_STEPS else made.script)
     survey.visits = visits(scripts)
     return scripts, survey

@@ -115,25 +115,25 @@ def compile_script(rank: int, calls: pl.DataFrame, spent: Reals, way: Way) -> Wr
     calls: as `traces.calls_of` returns them. spent: [gap, duration, minimum duration] of each call [s], N x 3; zeros
     for a replay without waits.
     """
-    judged = _add_reasons(_read(outer(calls, way).with_row_index("place")), way)
-    names, places, named = _number_names(judged.filter(pl.col("is_outer")))
+    parsed = _add_reasons(_read(outer(calls, way).with_row_index("place")), way)
+    names, places, named = _number_names(parsed.filter(pl.col("is_outer")))
     frame = named.with_columns(_refusal(places))
     syncs, communicators = _syncs(frame, way)
-    done = frame.filter(pl.col("reason").is_null())
-    steps, functions = _steps(judged, done, syncs, communicators, spent)
-    made = Script(
+    replayed = frame.filter(pl.col("reason").is_null())
+    steps, functions = _steps(parsed, replayed, syncs, communicators, spent)
+    script = Script(
         rank=rank,
         steps=steps,
         names=names,
         places={number: place for number, place in places.items() if isinstance(place, tuple)},
         functions=functions,
         communicators=communicators,
-        counts=Counter(dict(done.group_by("function").len().iter_rows())),
-        not_replayed=_count_omitted_calls(frame, judged),
+        counts=Counter(dict(replayed.group_by("function").len().iter_rows())),
+        not_replayed=_count_omitted_calls(frame, parsed),
         end_s=max(calls["end_s"].to_list(), default=0.0),
     )
-    told = ("place", "verb", "module", "function", "arguments", "file_id", "other_id", "flag", "flags", "bytes")
-    return Written(made, done.select(told), np.sort(syncs["place"].to_numpy().astype(np.int64)))
+    columns = ("place", "verb", "module", "function", "arguments", "file_id", "other_id", "flag", "flags", "bytes")
+    return Written(script, replayed.select(columns), np.sort(syncs["place"].to_numpy().astype(np.int64)))
 
 
 # ---- arguments
@@ -194,10 +194,10 @@ _SOUGHT = (Verb.LSEEK, Verb.FSEEK, Verb.MPI_SEEK)
 _STREAM_MODES = "^[rwa]b?\\+?b?[a-z]*$"
 
 
-def _add_reasons(known: pl.DataFrame, way: Way) -> pl.DataFrame:
+def _add_reasons(parsed: pl.DataFrame, way: Way) -> pl.DataFrame:
     """Add `bytes`, `number` (whence), and `reason`: why a call is not replayed, or NULL if it is."""
     verb = pl.col("verb")
-    sized = known.with_columns(
+    sized = parsed.with_columns(
         bytes=_bytes(), number=pl.col("whence").replace_strict(_WHENCES, default=None, return_dtype=pl.Int64)
     )
     lacks = (
@@ -282,16 +282,16 @@ def _place(path: str) -> tuple[str, ...] | str:
         return str(error)
 
 
-def _count_omitted_calls(frame: pl.DataFrame, judged: pl.DataFrame) -> Counter[tuple[str, str]]:
-    found: Counter[tuple[str, str]] = Counter()
+def _count_omitted_calls(frame: pl.DataFrame, parsed: pl.DataFrame) -> Counter[tuple[str, str]]:
+    counts: Counter[tuple[str, str]] = Counter()
     for function, reason, count in (
         frame.filter(pl.col("reason").is_not_null()).group_by("function", "reason").len().iter_rows()
     ):
-        found[function, reason] += count
-    inner = judged.filter(~pl.col("is_outer") & pl.col("module").is_in(["POSIX", "MPIIO"])).group_by("function").len()
+        counts[function, reason] += count
+    inner = parsed.filter(~pl.col("is_outer") & pl.col("module").is_in(["POSIX", "MPIIO"])).group_by("function").len()
     for function, count in inner.iter_rows():
-        found[function, "within a call that is replayed"] += count
-    return found
+        counts[function, "within a call that is replayed"] += count
+    return counts
 
 
 # ---- order among ranks

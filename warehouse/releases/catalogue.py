@@ -237,14 +237,14 @@ def _add_columns(current_table: IcebergTable, table: Table) -> IcebergTable:
     draft = current_table.transaction()
     if TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED not in current_table.properties:
         draft.set_properties(_properties(table, current_table.schema()))
-    known = {field.name for field in current_table.schema().fields}
+    present = {field.name for field in current_table.schema().fields}
     # Existing rows are NULL in a new column, even if the contract forbids it.
-    new = [field.with_nullable(True) for field in schema if field.name not in known]
-    gone = known - set(schema.names)
-    if new or gone:
-        with draft.update_schema(allow_incompatible_changes=bool(gone)) as update:
+    new = [field.with_nullable(True) for field in schema if field.name not in present]
+    removed = present - set(schema.names)
+    if new or removed:
+        with draft.update_schema(allow_incompatible_changes=bool(removed)) as update:
             update.union_by_name(pa.schema(new))
-            for name in sorted(gone):
+            for name in sorted(removed):
                 update.delete_column(name)
     if not (updates := snapshots.differences(current_table.metadata, draft.table_metadata)):
         return current_table

@@ -27,7 +27,7 @@ def checksums_now(store: Store, names: Iterable[str], copies: Mapping[str, Path]
     listed, known = list(names), copies or {}
 
     def read_one(name: str) -> Sealed:
-        return Sealed.of_path(known[name]) if name in known else store.files.compute_checksum(name)
+        return Sealed.from_path(known[name]) if name in known else store.files.compute_checksum(name)
 
     return dict(zip(listed, store.files.each(read_one, listed), strict=True))
 

@@ -44,10 +44,10 @@ class SqlTables(Gathering, SqlCatalog):
         return dict(zip(found, self.files.each(lambda told: self._table(*told), found.items()), strict=True))
 
     def _load_committed(self, name: str) -> Table:
-        known = self.locations() if self._known is None else self._known
-        if name not in known:
+        locations = self.locations() if self._known is None else self._known
+        if name not in locations:
             raise NoSuchTableError(f"Table does not exist: {NAMESPACE}.{name}")
-        return self._table(name, known[name])
+        return self._table(name, locations[name])
 
     def _table(self, name: str, location: str) -> Table:
         metadata = FromInputFile.table_metadata(self.file_io.new_input(location))

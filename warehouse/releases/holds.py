@@ -113,7 +113,7 @@ def _find_rolled_back_landings(store: Store, current: Release, target: Release, 
 
 
 def _require_known(store: Store, landing_ids: Collection[str], table_names: Collection[str]) -> None:
-    landed = set(ledger.read(store).of(landing_ids)["landing_id"]) if landing_ids else set()
+    landed = set(ledger.read(store).select_landings(landing_ids)["landing_id"]) if landing_ids else set()
     if unknown := sorted({*landing_ids} - landed):
         raise UsageError(f"There is no landing {unknown[0]}: `iosig releases --json` lists those of each release.")
     names = [table.name for table in releases.list_published_tables()]

@@ -114,18 +114,18 @@ def _empty(table: Table, path: Path) -> Path:
     return path
 
 
-def _add_columns(table: Table, path: Path, made: Path) -> Path:
+def _add_columns(table: Table, path: Path, target: Path) -> Path:
     """Return a file with all columns of its table: the original, or a rewritten copy."""
     import pyarrow.parquet as pq
 
-    if made.is_file() or pq.read_schema(utf8_path(path)).names == list(table.column_names):
-        return made if made.is_file() else path
+    if target.is_file() or pq.read_schema(utf8_path(path)).names == list(table.column_names):
+        return target if target.is_file() else path
     from iosig.warehouse.releases.export import join_files
 
-    with atomic_write(made) as temporary:
+    with atomic_write(target) as temporary:
         join_files(table, [path], temporary)
         make_read_only(temporary)
-    return made
+    return target
 
 
 def place_in(table: Table, path: Path) -> Path:

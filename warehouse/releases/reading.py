@@ -71,19 +71,19 @@ def open_release(store: Store, release: Release, query: str | None = None) -> It
     """
     files = releases.files_of(store, release)
     inputs = _inputs(store, release, query or "")
-    landed = [path for each in inputs.values() for path in (*each.own, *each.shared)]
-    meant = [table for table in list_published_tables() if query is None or _may_mean(query, table.name)]
-    seals.require_sound(store, (path for table in meant for path in files.get(table.name, [])))
+    landed = [path for landed_files in inputs.values() for path in (*landed_files.own, *landed_files.shared)]
+    referenced = [table for table in list_published_tables() if query is None or _may_mean(query, table.name)]
+    seals.require_sound(store, (path for table in referenced for path in files.get(table.name, [])))
     reached = {name: addresses(store, paths) for name, paths in files.items()}
     # Names in a query refer to the release, never to Python variables or to extensions to download.
     alone = {"python_enable_replacements": False, "autoinstall_known_extensions": False}
     with releases.being_read(store), open_duckdb(**alone) as connection:
         reach(connection, store)
-        for table in meant:
+        for table in referenced:
             rows_of(connection, table, reached.get(table.name, [])).create_view(table.name)
             comment(connection, "view", table)
-        for table, each in inputs.items():
-            _view_inputs(connection, table, each)
+        for table, landed_files in inputs.items():
+            _view_inputs(connection, table, landed_files)
         if query is None or _may_mean(query, "releases"):
             list_releases(connection, store)
         _confine(connection, [*(place for places in reached.values() for place in places), *landed])
@@ -107,7 +107,7 @@ def _inputs(store: Store, release: Release, query: str) -> dict[Table, _Inputs]:
     from iosig.warehouse.store import ledger
 
     landed = ledger.read(store)
-    known = landed.of(releases.landings_in(store, release))
+    known = landed.select_landings(releases.landings_in(store, release))
     others = landed.landings.join(known, on=["mark", "content", "generation"], how="anti")
     # a content that landed twice concurrently has two places, and its id alone is ambiguous
     others = others.join(known.join(others, on="content", how="semi"), on="landing_id", how="anti")

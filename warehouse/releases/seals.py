@@ -57,7 +57,9 @@ def seal(
 
 def _list_added_files(store: Store, release: Release, tables: Mapping[str, IcebergTable] | None) -> Iterator[str]:
     """Yield the files that a release added, relative to the warehouse's root."""
-    earlier = [known for known in releases.list_readable(store) if known.sequence < release.sequence]
+    earlier = [
+        release_kept for release_kept in releases.list_readable(store) if release_kept.sequence < release.sequence
+    ]
     before = earlier[-1] if earlier else None
     old = {path for paths in releases.files_of(store, before).values() for path in paths} if before else set()
     for paths in releases.files_of(store, release).values():
@@ -65,7 +67,7 @@ def _list_added_files(store: Store, release: Release, tables: Mapping[str, Icebe
     from iosig.warehouse.store import ledger
 
     brought = releases.inputs(store, [release.release_id]).filter(is_removed=False)["landing_id"]
-    yield from map(manifest_in, ledger.read(store).of(brought)["folder"].unique().sort())
+    yield from map(manifest_in, ledger.read(store).select_landings(brought)["folder"].unique().sort())
     if tables is None:
         from iosig.warehouse.releases.catalogue import open_catalogue
 

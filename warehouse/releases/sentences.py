@@ -41,8 +41,8 @@ def sentence(error: Exception, query: str) -> str:
 
 
 def _describe_unknown_table(name: str) -> str:
-    known = [table.name for table in tables()]
-    return f"There is no table {name!r} in this release.{meant(name, known)} `show tables` lists them."
+    table_names = [table.name for table in tables()]
+    return f"There is no table {name!r} in this release.{meant(name, table_names)} `show tables` lists them."
 
 
 def _describe_unknown_column(name: str, query: str) -> str:

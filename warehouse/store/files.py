@@ -46,7 +46,7 @@ class Sealed:
     sha256: str
 
     @classmethod
-    def of(cls, file: BinaryIO) -> Self:
+    def from_file(cls, file: BinaryIO) -> Self:
         """Read a file to its end."""
         digest = hashlib.sha256()
         while piece := file.read(_PIECE_BYTES):
@@ -54,10 +54,10 @@ class Sealed:
         return cls(file.tell(), digest.hexdigest())
 
     @classmethod
-    def of_path(cls, path: Path) -> Self:
+    def from_path(cls, path: Path) -> Self:
         """Read a local file whole."""
         with path.open("rb") as file:
-            return cls.of(file)
+            return cls.from_file(file)
 
 
 class Busy(Exception):
@@ -178,7 +178,7 @@ class Files(ABC):
     def compute_checksum(self, name: str) -> Sealed:
         """Read a file whole and return its checksum. Raises FileNotFoundError."""
         with self.open(name) as file:
-            return Sealed.of(file)
+            return Sealed.from_file(file)
 
 
 @dataclass(frozen=True, slots=True)

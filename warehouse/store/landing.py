@@ -61,7 +61,7 @@ def find(store: Store, landing_id: str) -> Landing | None:
     from iosig.warehouse.store.ledger import read
 
     whole = read(store)
-    return next(whole.objects(whole.of([landing_id])), None)
+    return next(whole.objects(whole.select_landings([landing_id])), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +320,7 @@ def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Itera
 def write_part(path: Path, landing_id: str, table: Table, day: str | None, rows: pl.DataFrame) -> Part:
     """Write rows of a table, or of one of its days, as a file of a landing, and return its description."""
     write_parquet(rows, table, path)
-    place, sealed = f"landed/{landing_id}/{path.name}", Sealed.of_path(path)
+    place, sealed = f"landed/{landing_id}/{path.name}", Sealed.from_path(path)
     part = Part(table.name, place, day, rows.height, sealed.byte_count, sealed.sha256)
     if table != POLLS:
         return part

@@ -95,7 +95,7 @@ class Ledger:
         # already sorted if the sequence numbers are increasing
         return counted if counted["sequence"].is_sorted() else counted.sort("sequence", "landing_id")
 
-    def of(self, landing_ids: Iterable[str] | pl.Series) -> pl.DataFrame:
+    def select_landings(self, landing_ids: Iterable[str] | pl.Series) -> pl.DataFrame:
         """Select landings by id, including replaced ones."""
         wanted = pl.DataFrame({"landing_id": landing_ids}, schema={"landing_id": pl.String})
         return _first(self.landings.join(wanted, on="landing_id", how="semi"), "landing_id")
@@ -358,7 +358,7 @@ def _write_segment(store: Store, rows: _Rows) -> dict[str, Any]:
         path = f"{name}-{kind}.parquet"
         with store.files.write_file(path) as place:
             frame.write_parquet(place, compression="zstd")
-            entry[kind] = {"path": path, **asdict(Sealed.of_path(place))}
+            entry[kind] = {"path": path, **asdict(Sealed.from_path(place))}
     return entry
 
 

@@ -177,23 +177,23 @@ def _land_inputs(store: Store, inputs: Sequence[_Read]) -> dict[str, Landed]:
     """Land inputs, in one folder if there are enough, and map content hashes to landings."""
     if len(inputs) < FEWEST_INPUTS:
         return {
-            one.content_sha256: landing.write(
+            item.content_sha256: landing.write(
                 store,
-                one.source_file,
-                one.content_sha256,
-                one.format,
+                item.source_file,
+                item.content_sha256,
+                item.format,
                 [],
-                iter(one.batches),
-                sequence=one.sequence,
-                time_zone=one.time_zone,
+                iter(item.batches),
+                sequence=item.sequence,
+                time_zone=item.time_zone,
             )
-            for one in inputs
+            for item in inputs
         }
-    name = LOT + hashlib.sha256("".join(one.content_sha256 for one in inputs).encode()).hexdigest()[:16]
+    name = LOT + hashlib.sha256("".join(item.content_sha256 for item in inputs).encode()).hexdigest()[:16]
     # another process has landed the same lot: not an error
     with suppress(Exists), landing.folder_of(store, name) as folder:
         _fill(store, folder, name, inputs)
-    return {one.content_sha256: Landed(one, is_new=True) for one in in_folder(store, name)}
+    return {item.content_sha256: Landed(item, is_new=True) for item in in_folder(store, name)}
 
 
 def _fill(store: Store, folder: Path, name: str, inputs: Sequence[_Read]) -> None:
@@ -245,7 +245,7 @@ def _rows(table: Table, inputs: Sequence[_Read]) -> pl.DataFrame | None:
 def write_file(folder: Path, lot: str, table: Table, rows: pl.DataFrame) -> dict[str, str | int]:
     """Write the rows of a table as a file of a lot, and return its manifest entry."""
     path = write_parquet(rows, table, folder / f"{table.name}.parquet")
-    return {"path": f"landed/{lot}/{path.name}", **asdict(Sealed.of_path(path))}
+    return {"path": f"landed/{lot}/{path.name}", **asdict(Sealed.from_path(path))}
 
 
 def _landing(one: _Read, sequence: int, row_counts: Mapping[str, int]) -> dict[str, object]:

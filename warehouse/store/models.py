@@ -93,13 +93,13 @@ def _expose_empty(connection: duckdb.DuckDBPyConnection, schema: str, table: Tab
 
 def _add_columns(relation: duckdb.DuckDBPyRelation, table: Table) -> duckdb.DuckDBPyRelation:
     """Add columns that are newer than the files, as NULL."""
-    known = set(relation.columns)
-    young = [
+    present = set(relation.columns)
+    missing = [
         f"null::{DUCKDB_TYPES[column.dtype]} as {quote_identifier(column.name)}"
         for column in table.columns
-        if column.name not in known
+        if column.name not in present
     ]
-    return relation.project(", ".join(["*", *young])) if young else relation
+    return relation.project(", ".join(["*", *missing])) if missing else relation
 
 
 def expose_landed(

@@ -387,8 +387,8 @@ class Objects(Files):
     @contextmanager
     def lock(self, name: str, *, is_shared: bool = False) -> Iterator[None]:
         """Lock a name exclusively, or raise Busy at once; or share the lock, after waiting for an exclusive owner."""
-        own = f"{name}.d/{uuid.uuid4().hex}" if is_shared else name
-        lease = _Lease(self, own)
+        lease_name = f"{name}.d/{uuid.uuid4().hex}" if is_shared else name
+        lease = _Lease(self, lease_name)
         if not lease.take():
             raise Busy(name)
         try:

@@ -144,8 +144,8 @@ class Names:
         if how == "comment":
             return _extract_group(values, self.rules.filesystem_pattern)
         if how == "job_name":
-            found = _extract_group(values, self.rules.application_pattern)
-            values = found.zip_with(found.is_not_null(), values)
+            groups = _extract_group(values, self.rules.application_pattern)
+            values = groups.zip_with(groups.is_not_null(), values)
         hiding: dict[str, Callable[[str], str | None]] = {"id": self.job_id, "job_name": self.name}
         hide = hiding.get(how) or getattr(self, how)
         clear = values.drop_nulls().unique()
@@ -156,8 +156,8 @@ def _extract_group(values: pl.Series, pattern: str) -> pl.Series:
     """Return a pattern's first group in each value; NULL where it does not match or is empty."""
     import polars as pl
 
-    found = values.str.extract(pattern, 1)
-    return pl.select(pl.when(found != "").then(found).alias(values.name)).to_series()
+    groups = values.str.extract(pattern, 1)
+    return pl.select(pl.when(groups != "").then(groups).alias(values.name)).to_series()
 
 
 def _with_numbers_as_users(rows: pl.DataFrame) -> pl.DataFrame:

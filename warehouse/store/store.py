@@ -71,8 +71,8 @@ class Store:
                 )
             return cls(Path(text))
         url = text.rstrip("/")
-        if found := _NOT_IN_URL.search(url):
-            raise UsageError(f"{url}: {found[0]!r} means something else in a URL. Give the prefix another name.")
+        if match := _NOT_IN_URL.search(url):
+            raise UsageError(f"{url}: {match[0]!r} means something else in a URL. Give the prefix another name.")
         place = Path(environ.get("IOSIG_CACHE") or Path.home() / ".cache" / "iosig")
         root = place / hashlib.sha256(url.encode()).hexdigest()[:16]
         if not (root / _URL).is_file():

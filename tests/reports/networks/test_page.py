@@ -172,7 +172,7 @@ def test_codes_preserve_leading_digits_and_order(values: list[int], bits: int) -
 @settings(max_examples=examples(60), deadline=None)
 def test_runs_sum_values_of_equal_keys(rows: list[tuple[int, int]]) -> None:
     numbers, values = (np.array([row[place] for row in rows], dtype=np.int64) for place in (0, 1))
-    runs = data.Runs.of(numbers)
+    runs = data.Runs.group(numbers)
     plain: dict[int, list[int]] = {}
     for number, value in rows:
         plain.setdefault(number, []).append(value)

@@ -157,7 +157,7 @@ def test_extreme_among_many_evaluations_is_kept() -> None:
     place = int(np.nanargmax(curve.get_ydata()))
     assert curve.get_ydata()[place] == 31.0
     assert len(curve.get_xdata()) <= 2 * evaluations._COLUMNS + 4
-    run = evaluations.Run.of(view)
+    run = evaluations.Run.from_view(view)
     assert curve.get_xdata()[place] == pytest.approx(run.clock.at(run.at_s[7_777]).item(), rel=0.01)
 
 
@@ -165,7 +165,7 @@ def test_bins_match_a_loop_over_evaluations() -> None:
     generator = np.random.default_rng(3)
     at = np.sort(generator.random(4000)) * 90
     values = np.where(generator.random(4000) < 0.5, np.nan, generator.normal(size=4000))
-    bins = evaluations.Bins.of(at, (0.0, 100.0))
+    bins = evaluations.Bins.from_times(at, (0.0, 100.0))
     assert len(bins.starts) <= evaluations._COLUMNS
     for place, (low, high) in enumerate(zip(bins.lowest(values), bins.highest(values), strict=True)):
         stop = bins.starts[place + 1] if place + 1 < len(bins.starts) else 4000
@@ -177,7 +177,7 @@ def test_bins_match_a_loop_over_evaluations() -> None:
 
 
 def test_observed_burst_and_gap_follow_each_evaluation() -> None:
-    run = evaluations.Run.of(PredictionView(rows([None, 8.0, 10.0])))
+    run = evaluations.Run.from_view(PredictionView(rows([None, 8.0, 10.0])))
     came, gap = run.came()
     assert came.tolist() == pytest.approx([8.0, 16.0, math.nan], nan_ok=True)
     assert gap.tolist() == pytest.approx([8.0, 8.0, math.nan], nan_ok=True)
@@ -185,12 +185,14 @@ def test_observed_burst_and_gap_follow_each_evaluation() -> None:
 
 def test_phases_that_were_not_observed_singly_have_no_gap() -> None:
     frame = rows([8.0] * 4).with_columns(phase_count=pl.Series([1.0, 2.0, 5.0, 6.0]))
-    assert evaluations.Run.of(PredictionView(frame)).gaps_s.tolist() == pytest.approx([8.0, math.nan, 8.0], nan_ok=True)
+    assert evaluations.Run.from_view(PredictionView(frame)).gaps_s.tolist() == pytest.approx(
+        [8.0, math.nan, 8.0], nan_ok=True
+    )
 
 
 def test_errors_are_relative_to_the_true_gap() -> None:
     view = PredictionView(rows([10.0] * 3))
-    errors = picture._errors(evaluations.Run.of(view))
+    errors = picture._errors(evaluations.Run.from_view(view))
     assert errors[:, 0].tolist() == pytest.approx([0.125, 0.25, 0.5])
     assert np.isnan(errors[:, 2]).all()
     assert (
@@ -279,7 +281,7 @@ def test_both_pictures_of_a_run_show_the_same_states() -> None:
         automaton.add(at_s[-1], period)
     graph = automaton.graph()
     view = PredictionView(rows(list(periods)), graph=graph)
-    states = evaluations.Run.of(view).states
+    states = evaluations.Run.from_view(view).states
     for node in graph["nodes"]:
         spans = [end - begin for name, begin, end in _spans(states) if name == node["name"]]
         assert sum(spans) == pytest.approx(node["duration_s"]), "the strip's and the automaton's time in a state"

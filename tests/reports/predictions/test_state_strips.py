@@ -21,10 +21,10 @@ def test_strip_of_many_states_keeps_the_longest_state_per_column() -> None:
 
 
 def test_clock_and_state_colors_are_consistent() -> None:
-    late = RunClock.of(1.6e9, 1.6e9 + 7200, has_utc_clock=True)
+    late = RunClock.for_span(1.6e9, 1.6e9 + 7200, has_utc_clock=True)
     assert late.label == "time after 2020-09-13 12:26:40 UTC [min]"
     assert late.at(1.6e9 + 600).tolist() == 10.0
-    assert RunClock.of(1.0, 8.0).label == "time [s]"
+    assert RunClock.for_span(1.0, 8.0).label == "time [s]"
     assert state_color("period_1") != state_color("period_2") != state_color("gap")
     assert state_color("period_x") == state_color("aperiodic")
 
@@ -32,7 +32,7 @@ def test_clock_and_state_colors_are_consistent() -> None:
 @pytest.mark.parametrize("span", [5e-324, 1e-300, 1e-15, 1e15])
 @pytest.mark.parametrize("first", [0.0, 40 * 5e-324, 1.0, -1e15])
 def test_any_span_has_a_clock(span: float, first: float) -> None:
-    clock = RunClock.of(first, first + span)
+    clock = RunClock.for_span(first, first + span)
     assert np.isfinite(clock.at([first, first + span])).all()
     assert clock.label.startswith("time ")
 

@@ -20,7 +20,7 @@ def test_seen_polls_equal_a_plain_mapping(added: list[tuple[int, int, bool]]) ->
         seen.add(instant_us, mask)
         naive[instant_us] |= mask
         if is_restart:
-            seen = SeenPolls.of(json.loads(json.dumps(seen.plain())))
+            seen = SeenPolls.from_plain(json.loads(json.dumps(seen.plain())))
     assert {instant_us: seen.at(instant_us) for instant_us in naive} == naive
 
 

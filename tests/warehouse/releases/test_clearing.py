@@ -56,7 +56,7 @@ def leave(store: Store, number: int, days: set[int], age_days: int, beside: str 
     for table, day in tables:
         path = folder / f"{table}-{day}.parquet"
         path.write_bytes(b"polls")
-        sealed = Sealed.of_path(path)
+        sealed = Sealed.from_path(path)
         part = {"table": table, "path": f"landed/{name}/{path.name}", "day": day, "row_count": 5, "is_shared": False}
         part |= {"byte_count": sealed.byte_count, "sha256": sealed.sha256, "first": None, "last": None}
         parts.append(part | {"longest_interval_s": 2.0})

@@ -254,7 +254,7 @@ def test_seal_is_size_and_sha256(tmp_path: Path) -> None:
     content = os.urandom(3_000_000)
     sealed = Sealed(len(content), hashlib.sha256(content).hexdigest())
     (tmp_path / "x").write_bytes(content)
-    assert Sealed.of(io.BytesIO(content)) == Sealed.of_path(tmp_path / "x") == sealed
+    assert Sealed.from_file(io.BytesIO(content)) == Sealed.from_path(tmp_path / "x") == sealed
 
 
 def test_side_by_side_may_be_nested_and_keeps_order() -> None:

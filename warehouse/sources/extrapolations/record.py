@@ -231,8 +231,8 @@ def _anything(value: object, place: str) -> object:
     return value
 
 
-def _make_record(**known: Any) -> Record:
-    return Record(**{field.name: known[field.name] for field in fields(Record)})
+def _make_record(**values: Any) -> Record:
+    return Record(**{field.name: values[field.name] for field in fields(Record)})
 
 
 _WHOLE = "the record"
