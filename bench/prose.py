@@ -21,7 +21,7 @@ from typing import NamedTuple
 LIMITS = {
     "private words": (300.0, 100_000, "words"),
     "empty docstrings": (2.0, 100, "docstrings"),
-    "odd names": (6.0, 100, "functions"),
+    "odd names": (0.8, 100, "functions"),
     "long sentences": (0.0, 1, "checkout"),
 }
 MAX_SENTENCE_WORDS = 40

@@ -116,7 +116,7 @@ def _preload() -> None:
 
 @contextmanager
 def open_engine(settings: Settings, root: Path, timeout_s: float | None = None) -> Iterator[Engine]:
-    """Open what executes the work items of a run, as the settings say; it ends with the block.
+    """Open the executor of work items that the settings select; it is closed with the block.
 
     timeout_s: time limit of a work item [s].
     """

@@ -75,7 +75,7 @@ def run_in_warehouse(work: Callable[[Store, Settings], Any], *, is_notified: boo
 
 
 def make_failed_state(error: IosigError) -> State[Any]:
-    """Return the state of a run that failed by an error of the operator's: its first line."""
+    """Return the state of a failed run; its message is the first line of the error."""
     return Failed(message=str(error).partition("\n")[0], data=error)
 
 

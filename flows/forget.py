@@ -111,7 +111,7 @@ def find(store: Store, settings: Settings, asked: Asked) -> Found:
 
 
 def _pseudonymize_user(store: Store, settings: Settings, user: str | None) -> str | None:
-    """Return a user's name as the warehouse has it."""
+    """Return a user's name as it is stored: a pseudonym where the warehouse uses them."""
     names = names_in(store, settings)
     return user if names is None or user is None else names.name(user)
 
@@ -162,7 +162,7 @@ def forget(store: Store, settings: Settings, found: Found, report: Report) -> No
             superseding.finish(store, releases.find(store, release_id))
             continue
         release = releases.find(store, release_id)
-        successor = _succeed(store, settings, release, found, read, report)
+        successor = _replace_release(store, settings, release, found, read, report)
         report(f"{release_id} gives way to {successor.release_id}", len(successor.snapshots), 0.0)
     _end(store, found, old)
 
@@ -188,7 +188,7 @@ def _leave(store: Store, landing: Landing, found: Found) -> None:
 # ---- releases
 
 
-def _succeed(
+def _replace_release(
     store: Store, settings: Settings, old: Release, found: Found, read: tuple[str, ...], report: Report
 ) -> Release:
     """Rebuild a release from the remaining rows of its landings, and replace it."""

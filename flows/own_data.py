@@ -160,7 +160,7 @@ def _read_landed_rows(store: Store, table: Table) -> pl.DataFrame:
 
 
 def _find_joined_traces(store: Store, name: str) -> Iterable[str]:
-    """Yield the traced runs that kept releases have joined with a job of the user's."""
+    """Yield the ids of traces that kept releases join with a job of the user."""
     for release in releases.list_readable(store):
         for path in releases.files_of(store, release).get(TRACE_JOBS.name, ()):
             yield from read_parquet(path, columns=["trace_id", "user"]).filter(pl.col("user") == name)["trace_id"]

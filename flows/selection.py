@@ -96,7 +96,7 @@ def _downstream() -> Mapping[str, Collection[str]]:
 
 
 def _collect_reachable(names: set[str], edges: Mapping[str, Collection[str]], depth: int | None) -> set[str]:
-    """Return names and what edges lead to from them, over at most `depth` edges."""
+    """Return the names, and all names reachable from them over at most `depth` edges."""
     reachable, level = set(names), names
     while level and depth != 0:
         level = {other for name in level for other in edges.get(name, ())} - reachable

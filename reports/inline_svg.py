@@ -108,5 +108,5 @@ def _parse_declaration(declaration: str, name: str) -> tuple[str, str]:
 
 
 def _map_value(value: str, name: str) -> str:
-    """Return an attribute's value, a colour by its role and a reference by its own id."""
+    """Replace colours by variables of their roles, and prefix references with the figure's name."""
     return _VARIABLES.get(value.lower(), value.replace("url(#", f"url(#{name}-"))

@@ -154,7 +154,7 @@ def sacct_lines(jobs: pl.DataFrame, since: datetime, until: datetime) -> list[st
 
 
 def _split_polls_by_arrival(site: Site, filesystem: str) -> Iterator[tuple[date, pl.DataFrame]]:
-    """Yield each day's polls: a poll arrives no earlier than those that came before it."""
+    """Yield the polls by day of arrival; arrival times never decrease."""
     polls = site.polls.with_columns(arrived_on=pl.col("polled_at").cum_max().dt.date())
     for (day,), rows in polls.group_by("arrived_on", maintain_order=True):
         yield (

@@ -24,7 +24,7 @@ their functions; `order` lists them.
 - `release` (`release`): Atomic publication of the built and validated tables.
 - `run` (`Run`): A plan being executed: files of landings, of the base release and of built tables.
 - `samples` (`count_applications`, `join_io`, `cut_samples`): Samples: the traffic of a file system during each run.
-- `signature_checks` (`check_signatures`, `known`): Comparison of signatures with traces.
+- `signature_checks` (`check_signatures`, `none_if_nan`): Comparison of signatures with traces.
 - `signatures` (`gather_sets`, `extract_signatures`, `carry`): Signatures: the I/O of each application.
 - `stage` (`stage_jobs`, `stage_polls`, `gather_extrapolations`): Deduplicated, validated inputs.
 - `step` (`Step`, `Input`, `read_built`, `read_landed`, `read_live`, `read_released`): Steps as declarations.

@@ -111,8 +111,8 @@ def _expose_minutes(context: StepContext, connection: duckdb.DuckDBPyConnection)
     models.compute(connection, POLLED_MINUTES)
 
 
-def limited_days(run: Run) -> Sequence[date]:
-    """Return the plan's days, and published days with runs that overlap runs of these in time."""
+def list_affected_days(run: Run) -> Sequence[date]:
+    """Return the plan's days, and published days whose runs overlap runs of these days in time."""
     own = {day for day in run.plan.job_days if day is not None}
     published = {file.day for file in run.list_base_files(JOB_IO) if file.day is not None} - own
     return sorted(own.union(*(_overlapping(run, day) & published for day in own)))
@@ -223,7 +223,7 @@ LIMITS = Step(
     limit_day,
     reads=(Input((PLACED_IO, ATTRIBUTED_IO, TICKS, RUNS), _claims),),
     writes=(ATTRIBUTED_IO,),
-    days=limited_days,
+    days=list_affected_days,
     is_daily=True,
     days_after=(RUNS,),
 )
@@ -242,7 +242,7 @@ ESTIMATES = Step(
     estimate_io,
     reads=(Input((JOB_IO_SOURCES, RUNS), _sources), read_built(ATTRIBUTED_IO)),
     writes=(JOB_IO,),
-    days=lambda run: [*limited_days(run), *([None] if None in run.plan.job_days else [])],
+    days=lambda run: [*list_affected_days(run), *([None] if None in run.plan.job_days else [])],
     is_daily=True,
     days_after=(RUNS,),
 )

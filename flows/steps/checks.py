@@ -60,7 +60,7 @@ def verdicts_on(table: Table) -> Table:
 
 
 def check_rows(context: StepContext, table: Table, frame: pl.DataFrame) -> Checked:
-    """Hold rows to a table's suite, and keep what it says until all tables are checked."""
+    """Validate rows against a table's suite, and store the verdicts until all tables are checked."""
     from iosig.expectations import gate
 
     result = gate.check(table, frame, _limits(context))
@@ -207,7 +207,7 @@ def _on_two_days(context: StepContext) -> pl.DataFrame:
 
 
 def _fail_duplicate_keys(by_day: pl.DataFrame, doubled: pl.DataFrame) -> pl.DataFrame:
-    """Mark the verdicts on keys as failed for days with rows that are on another day, too."""
+    """Mark the key check as failed on days with rows whose key is also on another day."""
     if doubled.is_empty():
         return by_day
     joined = by_day.join(doubled, on=["table_name", "day"], how="left", nulls_equal=True, maintain_order="left")
@@ -224,7 +224,7 @@ def _fail_duplicate_keys(by_day: pl.DataFrame, doubled: pl.DataFrame) -> pl.Data
 
 
 def _carry_verdicts(context: StepContext, recomputed_days: Mapping[str, Sequence[str | None]]) -> pl.DataFrame:
-    """Return the previous release's rows about days of a table that are not recomputed."""
+    """Return the base release's verdicts on days of a table that are not recomputed."""
     files = context.list_base_files(QUALITY_DAILY)
     previous = read_parquet(files) if files else _of_older_release(context)
     pairs = [(name, day) for name, days in recomputed_days.items() for day in days]

@@ -76,6 +76,6 @@ STEP = Step(
     classify,
     reads=(read_built(*SIGNAL_TABLES, APPLICATIONS), read_carried(CLASSES)),
     writes=(MEASURED_CLASSES,),
-    days=lambda run: run.plan.judged_days,
+    days=lambda run: run.plan.analysis_days,
     is_daily=True,
 )

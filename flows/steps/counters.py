@@ -99,7 +99,7 @@ def sum_unattributed(context: StepContext) -> int:
 
 
 def _pair_scrapes(context: StepContext) -> pl.DataFrame:
-    """Return the scrapes of the day that count, each with the one before."""
+    """Return the valid scrapes of the day, each with its predecessor."""
     (day,) = context.days
     parts = context.parts(SCRAPES)
     on_day, before = (

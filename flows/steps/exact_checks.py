@@ -12,7 +12,7 @@ from iosig.estimates.signatures import published
 from iosig.estimates.signatures.published import KEY
 from iosig.flows.steps.items import Day, StepContext
 from iosig.flows.steps.run import Run
-from iosig.flows.steps.signature_checks import known
+from iosig.flows.steps.signature_checks import none_if_nan
 from iosig.flows.steps.step import Step, read_built, read_undated
 from iosig.transforms.arrays import Reals
 from iosig.transforms.sample_checks import RunSamples
@@ -83,8 +83,8 @@ def against(signature: Signature, exact: RunSamples, run: int) -> tuple[float | 
     found = np.diff(np.interp(edges, np.arange(len(signature.bytes_per_s) + 1), _running(signature.bytes_per_s)))
     missed, false = similarity.count_burst_errors(signature.bursts, detect_bursts(_by_second(truth, edges)))
     return (
-        known(similarity.cross_correlation(found, truth)),
-        known(similarity.correlation(found, truth)),
+        none_if_nan(similarity.cross_correlation(found, truth)),
+        none_if_nan(similarity.correlation(found, truth)),
         float(truth.sum()),
         missed,
         false,

@@ -86,6 +86,6 @@ STEP = Step(
         read_undated(SIGNATURES, SIGNATURE_BURSTS, SAMPLE_SETS),
     ),
     writes=(INFERRED_CLASSES, INFERRED_PERIODS, CLASSES, PERIODS, INFERENCE_CHECKS),
-    days=lambda run: run.plan.judged_days,
+    days=lambda run: run.plan.analysis_days,
     is_daily=True,
 )

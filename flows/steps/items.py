@@ -126,7 +126,7 @@ def execute(item: WorkItem, root: Path) -> ItemResult:
 
 
 def _find_files(root: Path, path: str) -> list[str]:
-    """Return the names of the files that exist at a path, which may have a star in it."""
+    """Return the names of the existing files that match a path, which may contain `*`."""
     if "*" in path:
         return sorted(path_found.relative_to(root).as_posix() for path_found in root.glob(path))
     return [path] if (root / path).is_file() else []

@@ -100,7 +100,7 @@ def is_due(last: date | None, now: date | None, interval_days: int) -> bool:
 
 
 def select_due_subjects(context: StepContext, sets: pl.DataFrame) -> pl.DataFrame:
-    """Return the subjects that are to be found together now: those with runs since the last time, if it is due."""
+    """Select the subjects for joint extraction: those with new runs, once the interval has passed."""
     files = context.list_base_files(SAMPLE_SETS)
     last = read_parquet(files, columns=["ended_on"])["ended_on"].max() if files else None
     if not is_due(_date(last), _date(sets["ended_on"].max()), context.settings.joint.interval_days):
@@ -120,13 +120,13 @@ def _subjects(sets: pl.DataFrame, without: pl.DataFrame) -> pl.Series:
     return left.select(pl.struct(SUBJECT).alias("subject")).to_series()
 
 
-# ---- finding them
+# ---- joint extraction
 
 
 def _extract_jointly(
     context: StepContext, sets: pl.DataFrame, again: pl.DataFrame, parts: Mapping[Table, Sequence[Path]]
 ) -> Iterator[dict[str, pl.DataFrame]]:
-    """Yield the rows of each table of those that stand, file system by file system."""
+    """Yield the rows of each table, by file system and direction."""
     if again.is_empty():
         return
     due_sets = sets.join(again, on=SUBJECT, how="semi", maintain_order="left")
@@ -179,7 +179,7 @@ class _There:
 
     @classmethod
     def collect(cls, context: StepContext, runs: pl.DataFrame, meant: pl.DataFrame) -> _There:
-        """Return what was there; samples of other steps than most of them have are left out."""
+        """Collect runs and traffic; samples whose step differs from the most common one are dropped."""
         interval_s = float(meant["interval_s"].mode().sort()[0])
         runs = runs.filter(pl.col("interval_s") == interval_s)
         start_s = float(epoch_s(runs["grid_started_at"]).min())
@@ -246,7 +246,7 @@ def _rows(context: StepContext, own: pl.DataFrame, there: _There, found: JointRe
 
 
 def _count_missing_bursts(shared: SharedTraffic, joint_result: JointResult, places: Sequence[int]) -> Reals:
-    """Return how many bursts most runs have and each signature lacks: their samples as they are, nothing explained."""
+    """Count the bursts that most runs have and each signature lacks, in samples with interference."""
     sets = shared.make_sample_sets(shared.cut_samples(shared.volume_bytes))
     counts = np.full(len(places), np.nan)
     for number, place in enumerate(places):

@@ -222,7 +222,7 @@ def _rows(made: NetworkResult) -> dict[Table, pl.DataFrame]:
 
 
 def _require_contracts(job: Mapping[str, Any], rows: Mapping[Table, pl.DataFrame]) -> dict[Table, pl.DataFrame]:
-    """Return rows with the run's own columns, held to their contracts."""
+    """Add the run's columns to rows, and validate them against their contracts."""
     run_columns = [pl.lit(job[name], dtype).alias(name) for name, dtype in _OWN.items()]
     return {
         table: frames.require(frame.with_columns(run_columns).select(table.column_names), table)

@@ -97,6 +97,6 @@ STEP = Step(
     find,
     reads=(read_built(*subjects.SIGNAL_TABLES), read_carried(*_KEPT), read_landed_of_traces(TRACE_REQUESTS)),
     writes=(MEASURED_PERIODS, PERIOD_SEGMENTS, NODE_PERIODS),
-    days=lambda run: run.plan.judged_days,
+    days=lambda run: run.plan.analysis_days,
     is_daily=True,
 )

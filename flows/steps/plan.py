@@ -105,7 +105,7 @@ class Plan:
         return (*late, *([self.mixed_settings] if self.mixed_settings else ()))
 
     @property
-    def judged_days(self) -> tuple[date | None, ...]:
+    def analysis_days(self) -> tuple[date | None, ...]:
         """Days with recomputed classes and periods; those of signatures belong to no day (None)."""
         return self.job_days if None in self.job_days else (*self.job_days, None)
 
@@ -305,7 +305,7 @@ def make_plan(
         job_days=tuple(day for day in job_days if _within(day, since, until)),
         parameters=parameters,
         prediction_days=tuple(day for day in prediction_days if _within(day, since, until)),
-        counter_days=tuple(day for day in poll_days if day in news.counted_days and _within(day, since, until)),
+        counter_days=tuple(day for day in poll_days if day in news.counter_days and _within(day, since, until)),
         told_days=tuple(day for day in told_days if _within(day, since, until)),
         late_days=tuple(sorted(late_days)),
         queue_days=tuple(day for day in queue_days if _within(day, since, until)),
@@ -379,7 +379,7 @@ def _with_lost(news: _News, touched: pl.DataFrame, past: pl.DataFrame, lost: Col
 
 
 def _find_changed_coverage_days(store: Store, base: Release | None, landed: Ledger, before: pl.DataFrame) -> set[date]:
-    """Return days of the release that became, or no longer are, the first or last one of coverage.
+    """Return days of the release that became or ceased to be the first or last day of coverage.
 
     Coverage begins for each file system by itself. Their polls are counted again if any were missing: a partial day
     misses only those within its time.
@@ -453,13 +453,13 @@ class _News:
                 "counter_reaches_s": [self._reach_s(day) for day in counter_days],
             }
             stale = models.select(connection, STALE_DAYS, parameters)["ended_on"]
-            told_days = {*counter_days, *(_days_with_jobs(connection, new) if self.counted_days else ())}
+            told_days = {*counter_days, *(_days_with_jobs(connection, new) if self.counter_days else ())}
         job_days = [*stale.drop_nulls().sort(), *([None] if stale.null_count() else [])]
-        told = sorted(told_days & self.counted_days)
+        told = sorted(told_days & self.counter_days)
         return poll_days, job_days, self._prediction_days(touched, files), told, _days_of(QUEUE_RECORDS, files)
 
     @cached_property
-    def counted_days(self) -> set[date]:
+    def counter_days(self) -> set[date]:
         """The days on which counters were read, be it in landings that were replaced since."""
         files = self.landed.files.join(self.landings, on="folder", how="semi")
         return {day for table in _COUNTERS for day in _days_of(table, files)}
@@ -468,7 +468,7 @@ class _News:
         """Return the days of counters of files, and those that go on from the last values of them."""
         days = {day for table in _COUNTERS for day in _days_of(table, files)}
         after = {day + timedelta(days=1) for day in days}
-        return sorted(days | (after & self.counted_days))
+        return sorted(days | (after & self.counter_days))
 
     def _reach_s(self, day: date) -> float:
         """Return how long before a day a job of its counters may have ended [s].

@@ -93,7 +93,7 @@ class Run:
         return [file for file in self.files(table, days) if self.has(file.path)]
 
     def list_base_files(self, table: Table) -> list[TableFile]:
-        """Return the table's files in the release before; none where it has none."""
+        """Return the table's files in the base release, if any."""
         paths = self._base_files.get(table.name, [])
         return [TableFile(table.name, self.place(path), locations.day_of(path), is_released=True) for path in paths]
 
@@ -110,13 +110,13 @@ class Run:
         return self.plan.selection is None or table.name in self.plan.selection.tables
 
     def _carry_files(self, table: Table) -> list[TableFile]:
-        """Return the table's files in the release before, as files of the new release."""
+        """Return the table's files in the base release, as files of the new release."""
         return [replace(file, is_released=False) for file in self.list_base_files(table)]
 
     def find_landings(
         self, wanted: Sequence[Table], day: Day = None, trace_ids: set[str] | None = None
     ) -> Iterator[Landing]:
-        """Yield the landings that have parts of tables, with these parts: of one day, of some traced runs."""
+        """Yield landings with parts of some tables, reduced to these parts; optionally of one day or of traced runs."""
         names = {table.name for table in wanted}
         ledger = self.plan.landed
         landings = ledger.having(wanted, True if day is None else pl.col("day") == day)

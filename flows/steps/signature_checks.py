@@ -89,8 +89,8 @@ def _against(signature: Signature, traced: Subjects, place: int) -> tuple[float 
     truth = _by_second(traced, place)
     missed, false = similarity.count_burst_errors(signature.bursts, detect_bursts(truth))
     return (
-        known(similarity.cross_correlation(signature.bytes_per_s, truth)),
-        known(similarity.correlation(signature.bytes_per_s, truth)),
+        none_if_nan(similarity.cross_correlation(signature.bytes_per_s, truth)),
+        none_if_nan(similarity.correlation(signature.bytes_per_s, truth)),
         signature.volume_bytes,
         float(truth.sum()),
         missed,
@@ -109,7 +109,7 @@ def _by_second(traced: Subjects, place: int) -> Reals:
     return by_second
 
 
-def known(value: float) -> float | None:
+def none_if_nan(value: float) -> float | None:
     """Replace an undefined correlation (NaN) with None."""
     return None if np.isnan(value) else float(np.clip(value, -1.0, 1.0))
 

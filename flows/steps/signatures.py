@@ -63,13 +63,13 @@ def gather_sets(context: StepContext) -> int:
     with context.engine() as connection:
         context.expose(connection, JOBS, JOB_IO_SOURCES, SAMPLES, EXACT_SAMPLES)
         count = context.build(connection, SAMPLE_SETS)
-    kept = kept_subjects(context)
+    kept = select_unchanged_subjects(context)
     sets = read_parquet(context.path(SAMPLE_SETS))
     _gather_samples(context, _in_chunks(sets.join(kept, on=SUBJECT, how="anti", maintain_order="left")))
     return count
 
 
-def kept_subjects(context: StepContext) -> pl.DataFrame:
+def select_unchanged_subjects(context: StepContext) -> pl.DataFrame:
     """Return the subjects with the same samples as in the base release: rows of `kept_subjects`."""
     with context.engine() as connection:
         context.expose(connection, SAMPLE_SETS)
@@ -108,7 +108,7 @@ def carry(context: StepContext, is_carried: pl.Expr) -> dict[Table, Path]:
 
     is_carried: selects them by the signature's key and `is_kept`: whether its samples are the same.
     """
-    subjects = kept_subjects(context).with_columns(is_kept=pl.lit(True))
+    subjects = select_unchanged_subjects(context).with_columns(is_kept=pl.lit(True))
     paths = {}
     for table in MADE:
 
@@ -235,7 +235,7 @@ def _first_of_each(rows: pl.DataFrame, subjects: pl.DataFrame) -> np.ndarray[tup
 def _adjust_sets(
     sets: SampleSets, rows: pl.DataFrame, subjects: pl.DataFrame, settings: SignatureSettings
 ) -> SampleSets:
-    """Return sets over several node counts as one, and of very long runs the first part (IOSI 6.4 and 2.3)."""
+    """Merge sets over several node counts, and truncate very long runs (IOSI 6.4 and 2.3)."""
     is_merged = subjects["application_id"].str.ends_with("/*").to_numpy()
     is_long = sets.duration_s > settings.max_duration_s
     is_long_set = np.bincount(sets.owner, is_long, sets.set_count) > 0
@@ -308,7 +308,7 @@ def _signature_rows(
 
 
 def _make_row(signature: Signature, sample_count: int, left_out: Sequence[str]) -> dict[str, object]:
-    """Return what a row says of one signature, by the columns' names; a column that is not named is NULL."""
+    """Return a signature's row by column name; omitted columns are NULL."""
     row: dict[str, object] = {
         "outcome": signature.outcome,
         "used_sample_count": sample_count - len(left_out),
@@ -370,7 +370,7 @@ def build_rows(
     answers: Sequence[MethodSignatures],
     params: SignatureParams,
 ) -> dict[str, pl.DataFrame]:
-    """Return the rows of each table for the answers of some sets, and how they differ from the release before."""
+    """Build the rows of each table from extracted signatures, with their changes since the base release."""
     tables = _rows(rows, subjects, answers, params)
     return tables | {SIGNATURES.name: _mark_changes(context, tables[SIGNATURES.name], answers)}
 
@@ -378,7 +378,7 @@ def build_rows(
 def _mark_changes(
     context: StepContext, signature_rows: pl.DataFrame, answers: Sequence[MethodSignatures]
 ) -> pl.DataFrame:
-    """Mark by how much each signature differs from that of the release before, where both are there."""
+    """Add how much each signature differs from the one in the base release, where both exist."""
     if not context.list_base_files(SIGNATURES):
         return signature_rows
     new = {answer.method: answer.signatures for answer in answers}

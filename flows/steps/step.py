@@ -140,12 +140,12 @@ def _name_of(function: Callable[[StepContext], int] | None) -> str:
 
 
 def read_landed(*tables: Table) -> Input:
-    """Read everything that was landed of some tables."""
+    """Read all landed parts of some tables."""
     return Input(tables, lambda run, day: run.find_landings(tables), "none")
 
 
 def read_landed_on_day(*tables: Table) -> Input:
-    """Read what was landed of some tables for the item's day."""
+    """Read the landed parts of some tables for the item's day."""
     return Input(tables, lambda run, day: run.find_landings(tables, day), "none")
 
 
@@ -155,7 +155,7 @@ def read_landed_traces() -> Input:
 
 
 def read_landed_of_traces(*tables: Table) -> Input:
-    """Read what was landed of the traced runs of the item's day."""
+    """Read the landed parts of the traced runs of the item's day."""
 
     def read(run: Run, day: Day) -> Iterator[Landing]:
         paths = run.store.locals(file.path for file in run.built(TRACE_JOBS, [day]))
@@ -171,17 +171,17 @@ def read_in_chunks(*tables: Table) -> Input:
 
 
 def read_built(*tables: Table) -> Input:
-    """Read what this run builds of some tables for the item's day, or all of tables without days."""
+    """Read files of some tables that this run builds for the item's day; all files of tables without days."""
     return Input(tables, lambda run, day: [file for table in tables for file in run.built(table, [day])], "day")
 
 
 def read_built_on(days: Callable[[Run, Day], Sequence[Day]], *tables: Table) -> Input:
-    """Read what this run builds of some tables for the days that a function returns."""
+    """Read files of some tables that this run builds for the days that a function returns."""
     return Input(tables, lambda run, day: [file for table in tables for file in run.built(table, days(run, day))])
 
 
 def read_undated(*tables: Table) -> Input:
-    """Read what this run builds of some tables without a day."""
+    """Read files of some tables that this run builds without a day."""
     return read_built_on(lambda run, day: [None], *tables)
 
 

@@ -167,7 +167,7 @@ def _describe_pattern(pattern: Pattern, left: Left) -> dict[str, object]:
 
 
 def _describe_cause(cooccurrence: Cooccurrence, names: Sequence[str]) -> dict[str, object]:
-    """Describe the application that may cause a pattern; only the outcome if none was running."""
+    """Describe the application that may cause a pattern; only the outcome if no application ran."""
     if cooccurrence.application < 0:
         return {"outcome": cooccurrence.outcome}
     return {
@@ -195,7 +195,7 @@ def _read_base_patterns(context: StepContext) -> pl.DataFrame:
 
 
 def _assign_ids(rows: pl.DataFrame, before: pl.DataFrame, key: dict[str, str]) -> pl.DataFrame:
-    """Return patterns with the ids of those of before that they are, or with new ones."""
+    """Add pattern ids: those of matching patterns in the base release, or new ones."""
     from iosig.transforms.unattributed_patterns.matching import match_patterns
 
     matches = match_patterns(list(_summarize_patterns(rows)), list(_summarize_patterns(before)))

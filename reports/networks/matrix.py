@@ -34,7 +34,7 @@ def mean_values(view: NetworkView, hop: int) -> Reals:
     Times [s] exclude unknown and negative ones. Sizes [B] are per transfer. Bandwidths [B/s] are total bytes over total
     time.
     """
-    network, (first, stop) = view.network, view.selected
+    network, (first, stop) = view.network, view.window_range
     is_selected = pl.col("window").is_between(first, stop, closed="left")
     edges = (
         network.edges.with_row_index("edge").filter(pl.col("hop") == hop).with_columns(pl.col("edge").cast(pl.Int32))

@@ -64,7 +64,7 @@ class _Drawn:
     @classmethod
     def from_view(cls, view: NetworkView) -> _Drawn:
         network = view.network
-        first, stop = view.selected
+        first, stop = view.window_range
         is_selected = pl.col("window").is_between(first, stop, closed="left") & (pl.col("transfer_count") > 0)
         is_used = np.zeros(len(network.edges), dtype=bool)
         is_used[network.totals.filter(is_selected)["edge"].to_numpy()] = True
@@ -149,7 +149,7 @@ def _subject(view: NetworkView) -> str:
         + (f" in {layer.node_count:,} groups" if layer.group_size > 1 else "")
         for layer in network.layers
     )
-    first, stop = view.selected
+    first, stop = view.window_range
     edges = network.window_edges_s
     began, ceased = (duration_text(float(edges[place])) for place in (first, stop))
     when = "the whole run" if (first, stop) == (0, network.window_count) else f"{began} to {ceased} of the run"

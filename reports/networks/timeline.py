@@ -42,7 +42,7 @@ def draw_timelines(shown: list[Axes], view: NetworkView) -> None:
     low, high = _range(steps)
     edges = network.window_edges_s
     clock = unit_for(float(np.abs(edges).max()), TIMES, "s")
-    first, stop = view.selected
+    first, stop = view.window_range
     for hop, axes in enumerate(shown):
         axes.set_xlim(*(edges[[0, -1]] / clock.size))
         axes.axvspan(edges[first] / clock.size, edges[stop] / clock.size, color=GREY, alpha=0.16, lw=0, zorder=0)

@@ -55,9 +55,11 @@ class NetworkView:
         if not all(0 < layer.node_count < FEW_NODES for layer in self.network.layers):
             return False
         is_told = pl.col("metric") == METRICS.index(self.metric)
-        return not self.network.counts.filter(is_told, pl.col("window").is_between(*self.selected, "left")).is_empty()
+        return not self.network.counts.filter(
+            is_told, pl.col("window").is_between(*self.window_range, "left")
+        ).is_empty()
 
     @property
-    def selected(self) -> tuple[int, int]:
+    def window_range(self) -> tuple[int, int]:
         """The selected windows as a half-open range: first, last + 1."""
         return self.windows or (0, self.network.window_count)

@@ -119,7 +119,7 @@ class Run:
 
 
 def _fill_forward(values: Reals) -> Reals:
-    """Fill unknown evaluation times with the preceding one, keeping them ascending."""
+    """Fill missing evaluation times with the preceding one, keeping them ascending."""
     filled = np.maximum.accumulate(np.where(np.isfinite(values), values, -np.inf))
     first = filled[np.isfinite(filled)]
     return np.where(np.isfinite(filled), filled, first[0] if len(first) else 0.0)

@@ -76,7 +76,7 @@ class Opener:
     def database(self, store: Store, settings: Settings, asked: AskedPolls, job: FollowedJob | None) -> Followed:
         """Open the polls of a live LMT database: of a job's run, or since an instant."""
         from iosig.streams.following.jobs import WatchedJob
-        from iosig.streams.following.lmt import LmtFeed, followed_id_of
+        from iosig.streams.following.lmt import LmtFeed, make_followed_id
         from iosig.streams.following.merged_polls import FeedParams
         from iosig.streams.landing import Told, reading_of
         from iosig.warehouse.sources.polls.lmt_database import SOURCE
@@ -89,7 +89,7 @@ class Opener:
         watched = None if job is None else WatchedJob(store, settings, job)
         params = FeedParams(flush_s=self.spacing_s)
         return self.polls(
-            followed_id_of(filesystem, since, watched),
+            make_followed_id(filesystem, since, watched),
             lambda position: LmtFeed(
                 url, filesystem, since, reading, watched, position, settings=settings, params=params
             ),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from iosig.warehouse.sources.polls.lmt_following import NewPolls
 
 
-def followed_id_of(filesystem: str, since: datetime, job: WatchedJob | None = None) -> str:
+def make_followed_id(filesystem: str, since: datetime, job: WatchedJob | None = None) -> str:
     """Return the unique id of a followed file system of an LMT database."""
     if job is not None:
         return replace(job.job, filesystem=filesystem).followed_id
@@ -63,7 +63,9 @@ class LmtFeed(PollFeed):
         settings = settings or Settings.model_construct()
         merged, held = restore_polls(since, settings, params, position)
         cluster, subject_id = (job.job.cluster, job.job.job_id) if job else (None, _subject_of(since))
-        super().__init__(followed_id_of(filesystem, since, job), cluster, subject_id, filesystem, merged, params, clock)
+        super().__init__(
+            make_followed_id(filesystem, since, job), cluster, subject_id, filesystem, merged, params, clock
+        )
         self.is_over = bool(held and held["is_over"])
         self.down_reason: str | None = None
         self.failed_count = 0

@@ -116,7 +116,7 @@ class Uses:
             reset: dict[str, Any] = {name: 0 for name in phases if getattr(use, name) < NEVER}
             self.files[place] = replace(use, **reset)
 
-    def needed_folders(self) -> Iterator[Place]:
+    def list_needed_folders(self) -> Iterator[Place]:
         """Yield paths with folders that must exist before the start, as no rank creates them."""
         for place in sorted(self.named):
             above = [place[:end] for end in range(1, len(place))]

@@ -135,7 +135,7 @@ def prepare(uses: Uses, folder: Path, tell: Callable[[str], None]) -> Counter[st
     faults: Counter[str] = Counter()
     sandbox = Sandbox(folder)
     try:
-        for place in uses.needed_folders():
+        for place in uses.list_needed_folders():
             try:
                 sandbox.make_folders(place)
             except OSError as error:

@@ -101,7 +101,9 @@ def _number_format(number: Number) -> tuple[int, int]:
     if isinstance(number.values, int):
         minimum = number.values
     else:
-        minimum = min((block.least() for block in map(block_from_share, number.values) if block.executed), default=0)
+        minimum = min(
+            (block.least() for block in map(block_from_share, number.values) if block.execution_count), default=0
+        )
     digits = len(str(minimum))
     return (number.width if number.width > digits else 1), digits
 
@@ -190,7 +192,7 @@ def _combine_numbers(name: Argument, weights: dict[int, int]) -> list[Progressio
 
 
 def _fold_block(blocks: Sequence[tuple[int, Block]], ranks: Progression, base: int) -> list[Progression] | None:
-    executed = blocks[0][1].executed
+    executed = blocks[0][1].execution_count
     if not executed:
         return []
     values = _multiply_out([(factor, block.values) for factor, block in blocks])

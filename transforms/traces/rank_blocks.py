@@ -35,7 +35,7 @@ class Block:
     shifts: tuple[Rows, ...]
 
     @property
-    def executed(self) -> int:
+    def execution_count(self) -> int:
         """Number of values of each rank."""
         return row_size(self.values[0][1])
 
@@ -80,7 +80,7 @@ class Block:
             min(0, rows_lower_bound(shift)) * (count - 1)
             for shift, count in zip(self.shifts, self.ranks.counts, strict=True)
         )
-        if bound >= 0 or not self.executed:
+        if bound >= 0 or not self.execution_count:
             return bound
         low = expand_rows(self.values).astype(object)
         for shift, count in zip(self.shifts, self.ranks.counts, strict=True):

@@ -125,7 +125,7 @@ def split_arguments(call: Call) -> list[Argument]:
 
 def _convert_slot(slot: Slot) -> Number:
     """Convert a slot; its values become a constant if all ranks always have the same."""
-    blocks = [block for block in map(block_from_share, slot.vector) if block.executed and block.ranks.size]
+    blocks = [block for block in map(block_from_share, slot.vector) if block.execution_count and block.ranks.size]
     if blocks and all(block.is_constant() for block in blocks):
         values = {block.least() for block in blocks}
         if len(values) == 1 and min(values) >= 0:
@@ -206,7 +206,7 @@ def total_volume(size: Size | None, call_count: int) -> int | None:
     ranks = divide_ranks(vectors)
     if ranks is None:
         return None
-    executed = [find_block(vectors[0], block).executed for block in ranks]
+    executed = [find_block(vectors[0], block).execution_count for block in ranks]
     parts = [_block_volume(size, *pair) for pair in zip(ranks, executed, strict=True)]
     return None if None in parts else sum(part for part in parts if part is not None)
 

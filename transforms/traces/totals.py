@@ -425,7 +425,7 @@ def _collect_calls(rank_class: RankClass, formats: CallFormats) -> Iterator[_Cal
 def _check(call: Call, call_node: _CallNode) -> None:
     """Raise ValueError if the number of values of a slot differs from the number of executions."""
     for slot in call.slots:
-        count = sum(share.ranks.size * block_from_share(share).executed for share in slot.vector)
+        count = sum(share.ranks.size * block_from_share(share).execution_count for share in slot.vector)
         if count != call_node.call_count:
             raise ValueError(
                 f"Call {call_node.number} {call.function} has {count} values for {call_node.call_count} executions."

@@ -40,7 +40,7 @@ class Hold:
     ended_at: str | None = None
 
     @property
-    def excluded(self) -> str:
+    def exclusions(self) -> str:
         """Exclusions as a verb phrase for messages."""
         count = len(self.landing_ids)
         named = ", ".join(self.landing_ids[:_MAX_NAMED]) + (", …" if count > _MAX_NAMED else "")
@@ -53,7 +53,7 @@ class Hold:
         """Message with the start of the rollback and the command that ends it."""
         return (
             f"The rollback to {self.target_id} is in force since {self.since[:16].replace('T', ' ')}: runs "
-            f"{self.excluded}. `iosig rollback --end` ends it."
+            f"{self.exclusions}. `iosig rollback --end` ends it."
         )
 
 

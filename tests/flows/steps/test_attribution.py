@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from iosig.estimates.attribution import Traffic, _minutes
-from iosig.flows.steps.attribution import DAYS, _first_day, attribute, limited_days
+from iosig.flows.steps.attribution import DAYS, _first_day, attribute, list_affected_days
 from iosig.flows.steps.items import StepContext, TableFile
 from iosig.flows.steps.run import Run
 from iosig.warehouse.contracts import Table, frames
@@ -274,10 +274,10 @@ def test_published_days_overlapping_the_plan_are_limited_again(tmp_path: Path) -
         store=SimpleNamespace(root=tmp_path, here=lambda where: where),
     )
     # the run of the day began two days before; that of the day after the next began on the next day
-    assert limited_days(cast(Run, work)) == [days[-2], days[-1], days[0]]
+    assert list_affected_days(cast(Run, work)) == [days[-2], days[-1], days[0]]
     table(RUNS, [run("1", 1400, 2 * 1440 + 5)]).write_parquet(tmp_path / f"{days[2]}.parquet")
     work.backfill_days.clear()
-    assert limited_days(cast(Run, work)) == [days[-2], days[-1], days[0], days[2]]
+    assert list_affected_days(cast(Run, work)) == [days[-2], days[-1], days[0], days[2]]
 
 
 def test_attribution_is_empty_without_traffic_signatures_or_runs() -> None:

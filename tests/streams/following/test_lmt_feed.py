@@ -15,7 +15,7 @@ from iosig.answers.single.one_input import PollInput, open_input
 from iosig.answers.single.periods import _poll_intervals
 from iosig.settings.model import PollSettings, Settings
 from iosig.streams.following.jobs import FollowedJob, WatchedJob, find_jobs
-from iosig.streams.following.lmt import LmtFeed, followed_id_of
+from iosig.streams.following.lmt import LmtFeed, make_followed_id
 from iosig.streams.following.merged_polls import FeedParams
 from iosig.streams.following.polls import LandedPollFeed
 from iosig.streams.following.rows import Identity
@@ -275,8 +275,8 @@ def test_logged_job_names_the_feed_and_ends_it(tmp_path: Path) -> None:
     since = "since 2026-01-01T00:00:00Z"
     plain = feed_of(path).identity
     assert plain == Identity(f"{since} on scratch", "job", None, since, "scratch", "server", True)
-    assert followed_id_of("x", ZERO, watched) == "c/7 on x"
-    assert followed_id_of("scratch", ZERO) == plain.followed_id
+    assert make_followed_id("x", ZERO, watched) == "c/7 on x"
+    assert make_followed_id("scratch", ZERO) == plain.followed_id
 
 
 def test_implausible_polls_use_the_configured_limit(tmp_path: Path) -> None:

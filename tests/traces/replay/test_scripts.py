@@ -230,7 +230,7 @@ def test_disk_usage_counts_written_bytes_without_holes() -> None:
 
 def test_folders_created_by_ranks_are_not_prepared() -> None:
     used = used_by(scripts_of([[("mkdir", "/a/b 511"), ("open", "/a/b/c/f 66 420")]]))
-    assert list(used.needed_folders()) == [("a", "b"), ("a", "b")]
+    assert list(used.list_needed_folders()) == [("a", "b"), ("a", "b")]
 
 
 # ---- selection of ranks
