@@ -269,7 +269,7 @@ def test_published_days_overlapping_the_plan_are_limited_again(tmp_path: Path) -
     work = SimpleNamespace(
         plan=SimpleNamespace(poll_days=(), job_days=(DAY, None)),
         built=lambda of, wanted: [TableFile(of.name, f"{day}.parquet", day) for day in wanted if day == DAY],
-        released=lambda of: [TableFile(of.name, f"{day}.parquet", day) for day in of_day if day != DAY],
+        list_base_files=lambda of: [TableFile(of.name, f"{day}.parquet", day) for day in of_day if day != DAY],
         backfill_days={},
         store=SimpleNamespace(root=tmp_path, here=lambda where: where),
     )
@@ -342,7 +342,7 @@ def test_days_extend_back_to_the_start_of_the_longest_run_within_31_days(tmp_pat
     work = SimpleNamespace(
         plan=SimpleNamespace(poll_days=(DAY,), job_days=(DAY, None)),
         built=lambda of, days: [TableFile(of.name, path.name, days[0])],
-        released=lambda of: [],
+        list_base_files=lambda of: [],
         backfill_days={},
         store=SimpleNamespace(root=tmp_path, here=lambda where: where),
     )

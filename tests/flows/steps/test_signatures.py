@@ -73,7 +73,7 @@ def test_chunks_hold_samples_in_the_order_of_their_sets(
 def context_of(folder: Path, dated: Callable[[Table], dict[Path, date]]) -> StepContext:
     """Return the context of an item that reads these samples, and writes chunks into a folder."""
     path = folder / "stale" / "*.arrow"
-    return cast(StepContext, SimpleNamespace(dated=dated, path=lambda table: path))
+    return cast(StepContext, SimpleNamespace(get_file_days=dated, path=lambda table: path))
 
 
 def chunks(folder: Path) -> list[pl.DataFrame]:
