@@ -179,7 +179,7 @@ class Workers(Executor):
 _SCHEDULER_LOST = "The Dask scheduler does not answer any more. Completed items stay: start it, and run again."
 
 
-def _answered(name: str, future: Any) -> Any:
+def _get_result(name: str, future: Any) -> Any:
     """Return the result of a call; raise faults of workers and of the scheduler with their remedy."""
     from distributed import CancelledError, KilledWorker
     from distributed.comm import CommClosedError

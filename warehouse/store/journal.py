@@ -224,7 +224,8 @@ class Journal:
         is_later = "evaluation > coalesce(json_extract(?, '$.' || direction), 0)"
         query = f"select {_NAMES} from predictions where followed_id = ? and {is_later} order by sequence"
         with _refusing(self.path):
-            rows = self._connection.execute(query, (self._pseudonymize_id(followed_id), json.dumps(dict(last)))).fetchall()
+            bounds = json.dumps(dict(last))
+            rows = self._connection.execute(query, (self._pseudonymize_id(followed_id), bounds)).fetchall()
         return [row | {"followed_id": followed_id} for row in _from_sqlite(rows, self.path).to_dicts()]
 
     # ---- reading and landing
