@@ -336,7 +336,7 @@ def _write_tables(program: Program, texts: Texts, name: str, folder: Path) -> No
     """Write all tables of the current release, in an order that their rows alone decide."""
     folder.mkdir()
     query = ("--warehouse", str(texts.warehouse), "sql")
-    replaced = texts.known()
+    replaced = texts.make_replacement()
     listed = pl.read_csv(program.output(*query, "show tables", "--format", "csv"))["name"]
     for table in (*listed, *(_INPUTS if name == "traces" else ())):
         content = program.output(*query, f'from "{table}"', "--format", "parquet")

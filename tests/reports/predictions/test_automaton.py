@@ -72,7 +72,7 @@ def test_png_is_a_valid_image(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 9, 32])
 def test_nodes_and_labels_do_not_overlap(count: int) -> None:
-    layout = automaton_view._Layout.of(many(count))
+    layout = automaton_view._Layout.from_graph(many(count))
     boxes = [box for node in layout.nodes.values() for box in node.boxes]
     assert len(boxes) >= 2 * count
     for place, (left, low, right, high) in enumerate(boxes):
@@ -91,7 +91,7 @@ def test_texts_of_the_graph_do_not_overlap(count: int) -> None:
 
 
 def test_longer_periods_are_further_right() -> None:
-    layout = automaton_view._Layout.of(followed([30.0, 1.0, 400.0, 1.5]).graph())
+    layout = automaton_view._Layout.from_graph(followed([30.0, 1.0, 400.0, 1.5]).graph())
     places = {node.lines[0]: node.x for node in layout.nodes.values() if node.y == 0}
     assert sorted(places, key=lambda name: places[name]) == ["1 s", "1.5 s", "30 s", "400 s"]
 
@@ -113,7 +113,7 @@ def test_current_state_cause_and_count_are_shown() -> None:
 
 def test_node_area_is_the_share_of_time() -> None:
     graph = followed([10.0, 10.0, 10.0, 100.0]).graph()
-    nodes, total = automaton_view._Layout.of(graph).nodes, sum(node["duration_s"] for node in graph["nodes"])
+    nodes, total = automaton_view._Layout.from_graph(graph).nodes, sum(node["duration_s"] for node in graph["nodes"])
     for node in graph["nodes"]:
         if node["period_s"]:
             share = node["duration_s"] / total
