@@ -12,7 +12,7 @@ import polars as pl
 from iosig.answers.findings import query as findings
 from iosig.answers.findings.query import TracedRun
 from iosig.answers.report.runs import read_runs
-from iosig.answers.single.one_input import TraceInput, open_input as opened_input
+from iosig.answers.single.one_input import TraceInput, open_input
 from iosig.reports.findings import HeatView, finding_of
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
@@ -62,7 +62,7 @@ class JobReport:
 
 def query_trace(path: Path, settings: Settings) -> JobReport:
     """Report on a trace without a warehouse; raises InputRefused if the input is not a trace."""
-    with opened_input(path, settings, Told()) as trace:
+    with open_input(path, settings, Told()) as trace:
         if not isinstance(trace, TraceInput):
             raise InputRefused(f"{path.name} is not a trace.", "Pass a Darshan log.")
         run = findings.analyze_input(trace)

@@ -10,7 +10,7 @@ import pytest
 from iosig.answers.job import query as job
 from iosig.answers.job.document import build_document, build_page
 from iosig.answers.report.runs import read_hours, read_runs
-from iosig.answers.single.one_input import TraceInput, open_input as opened_input
+from iosig.answers.single.one_input import TraceInput, open_input
 from iosig.flows import nightly
 from iosig.flows.demo.simulated import find_shipped_logs
 from iosig.reports.site.packing import unpack_document
@@ -26,7 +26,7 @@ LOG = next(path for path in find_shipped_logs() if path.name.startswith("ior_hdf
 
 def write_job(folder: Path) -> str:
     """Write a job log with the traced run, and another run with the same id a day later."""
-    with opened_input(LOG, Settings(), Told()) as trace:
+    with open_input(LOG, Settings(), Told()) as trace:
         assert isinstance(trace, TraceInput)
         row = trace.jobs.row(0, named=True)
     began = row["started_at"].replace(microsecond=0)
@@ -50,9 +50,9 @@ def test_traced_job_combines_its_log_bytes_and_trace(tmp_path: Path) -> None:
     assert (last.traces, len(last.other_runs)) == ((), 1)
     told = job.query_release(store, release, job_id, started=last.other_runs[0])
     (trace,) = told.traces
-    with opened_input(LOG, Settings(), Told()) as alone:
+    with open_input(LOG, Settings(), Told()) as alone:
         assert isinstance(alone, TraceInput)
-        (expected,) = (job.traced.of_input(alone),)
+        expected = job.findings.analyze_input(alone)
     assert trace.findings.equals(expected.findings)
     assert {one.direction for one in trace.maps} == {"write", "read"}
     printed = build_document(told, 5)

@@ -127,10 +127,10 @@ def test_fingerprint_covers_table_files_of_the_given_days(site: tuple[Store, Rel
     store, first, second = site
     before, after = (fingerprints.Inputs(store, release) for release in (first, second))
     (day,) = {d for d in before._parts["jobs"] if str(d) == "2026-01-03"}
-    assert before.of(tables=["jobs"], days={day}) == after.of(tables=["jobs"], days={day})
-    assert before.of(tables=["jobs"]) != after.of(tables=["jobs"])
-    assert before.fingerprint() != after.of()
-    assert before.of("a") != before.of("b")
+    assert before.fingerprint(tables=["jobs"], days={day}) == after.fingerprint(tables=["jobs"], days={day})
+    assert before.fingerprint(tables=["jobs"]) != after.fingerprint(tables=["jobs"])
+    assert before.fingerprint() != after.fingerprint()
+    assert before.fingerprint("a") != before.fingerprint("b")
     assert before.fingerprint() != fingerprints.Inputs(store, first, "hidden").fingerprint()
     lacking = dataclasses.replace(first, snapshots={})
     assert fingerprints.Inputs(store, lacking).fingerprint() != before.fingerprint()

@@ -13,7 +13,7 @@ from iosig.answers.report.build import report
 from iosig.reports.site.figures import command_line
 from iosig.reports.site.lineage import TableRow
 from iosig.reports.site.pages import PAGES
-from iosig.warehouse.releases.reading import open_release as opened_release
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import current
 from iosig.warehouse.store.store import Store
 from tests.flows.signature_releases import Made, publish
@@ -147,7 +147,7 @@ def test_every_query_of_a_page_runs(store: Store) -> None:
     release = current(store)
     assert release
     rows = {}
-    with opened_release(store, release) as connection:
+    with open_release(store, release) as connection:
         for page in PAGES:
             for figure in page.figures:
                 (query,) = shlex.split(command_line(figure.query, values))[2:]
