@@ -84,13 +84,13 @@ class Session:
         over = [one for one in self.inputs.values() if one.is_over and not self.folders]
         for one in over:
             name = one_line(one.identity.followed_id)
-            self.warn(f"{name} had ended; it is followed only from where it continued, or with --reset from its start.")
+            self.warn(f"{name} had ended. It is followed from where it continued; to start over, pass --reset.")
         names = [f"the folder {folder.path}" for folder in self.folders] or [one_line(name) for name in self.inputs]
-        self.warn(f"Following {names[0] if len(names) == 1 else f'{len(names):,} inputs'}; end with Ctrl-C.")
+        self.warn(f"Following {names[0] if len(names) == 1 else f'{len(names):,} inputs'}. Press Ctrl-C to stop.")
         self._follower.follow(interval_s, stop, self._new_inputs if self.folders else None)
         is_drawn = self.row_count or self.keeps_inputs
         if over and not is_drawn and all(one.is_over for one in self.inputs.values()):
-            raise NothingToDo("Nothing is left to follow.")
+            raise NothingToDo("All followed inputs have ended.")
 
     def finish(self) -> None:
         """Evaluate the existing data flush by flush, as if it were written now."""
@@ -183,7 +183,7 @@ def find_busiest(inputs: Iterable[Followed]) -> tuple[Followed, str]:
         if predictor.evaluation_count and not math.isnan(predictor.pyramid.until_s)
     ]
     if not predicted:
-        raise NothingToDo("There is nothing to draw: no predictions were made.")
+        raise NothingToDo("Nothing to draw: no predictions were made.")
     _, followed, direction = max(predicted, key=lambda each: each[0])
     return followed, direction
 

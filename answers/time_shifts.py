@@ -184,7 +184,7 @@ def _format_warning(filesystem: str, days: Sequence[date], shift_h: int | None, 
     which = f"{days[0]}" if len(days) == 1 else f"{len(days)} days from {days[0]} to {days[-1]}"
     if shift_h is None:
         return (
-            f"{name}, {which}: the times of jobs and polls hardly overlap. Check the time zones of both, "
+            f"{name}, {which}: jobs and polls hardly overlap in time. Check the time zones of both, "
             "and land the wrong files again with --replace --time-zone."
         )
     hours = f"{abs(shift_h)} {'hour' if abs(shift_h) == 1 else 'hours'}"

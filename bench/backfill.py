@@ -108,7 +108,7 @@ def main() -> None:
     """Write the inputs, if they are not there, and print what each part costs, as lines of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--days", type=int, default=90)
-    parser.add_argument("--output", type=Path, required=True, help="where inputs and warehouse lie")
+    parser.add_argument("--output", type=Path, required=True, help="folder of inputs and warehouse")
     chosen = parser.parse_args()
     inputs, root = chosen.into / f"inputs-{chosen.days}", chosen.into / f"warehouse-{chosen.days}"
     if not inputs.exists():

@@ -187,15 +187,15 @@ def figures(root: Path) -> list[tuple[str, str]]:
         ("product lines", f"{sum(lines):,}"),
         ("modules (median, most lines)", f"{len(product)} ({median(lines):.0f}, {lines[-1]})"),
         ("folders (median, most modules)", f"{len(sizes)} ({median(sizes.values()):.0f}, {max(sizes.values())})"),
-        ("circles of folders", _circles_text(circles(folder_edges(product)))),
-        ("circles of modules", _circles_text(circles(_module_edges(product)))),
+        ("import cycles of folders", _circles_text(circles(folder_edges(product)))),
+        ("import cycles of modules", _circles_text(circles(_module_edges(product)))),
         (
             f"modules with one importer (of fewer than {_SMALL_LINES} lines)",
             f"{len(private)} ({len(small)})",
         ),
-        ("function body lines, median / p90 / most", _spread(bodies)),
-        ("function arguments, median / p90 / most", _spread(arguments)),
-        ("parameters (never set by anyone)", f"{len(found)} ({sum(field not in given for _, field in found)})"),
+        ("function body lines, median / p90 / maximum", _spread(bodies)),
+        ("function arguments, median / p90 / maximum", _spread(arguments)),
+        ("parameters (never set)", f"{len(found)} ({sum(field not in given for _, field in found)})"),
     ]
 
 

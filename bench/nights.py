@@ -96,7 +96,7 @@ def small_night(context: Context) -> Iterator[Row]:
     )
     again = iosig("--warehouse", str(context.scratch / "small" / "warehouse"), *night)
     costs = [process_cost(again) for _ in range(context.rounds)]
-    yield Comparison("… again, with nothing new", max_value=1).row(costs)
+    yield Comparison("… again, without new inputs", max_value=1).row(costs)
 
 
 @benchmark("commands")

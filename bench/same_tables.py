@@ -392,16 +392,16 @@ def same_tables() -> None:
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     default=Path(sys.executable).with_name("iosig"),
     show_default="the one of this environment",
-    help="The iosig to run, of any checkout.",
+    help="The iosig command to run, from any checkout.",
 )
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     default=_DATA,
-    show_default="IOSIG_TEST_DATA, or beside the checkout",
+    show_default="IOSIG_TEST_DATA, or next to the checkout",
     help="Folder of the real measurements.",
 )
-@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Commands at a time.")
+@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Number of parallel commands.")
 def take_command(target: Path, program: Path, data: Path, jobs: int) -> None:
     """Run three nights and a list of commands, and keep their tables and texts in a new folder."""
     if target.exists() and any(target.iterdir()):
@@ -426,21 +426,19 @@ def take_command(target: Path, program: Path, data: Path, jobs: int) -> None:
 @same_tables.command("compare")
 @click.argument("before", metavar="A", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.argument("after", metavar="B", type=click.Path(path_type=Path, file_okay=False, exists=True))
-@click.option("--lines", default=40, show_default=True, help="Lines of each diff of texts that are printed.")
+@click.option("--lines", default=40, show_default=True, help="Maximum number of printed lines per text diff.")
 def compare_command(before: Path, after: Path, lines: int) -> None:
     """Compare two folders that `take` wrote; ends with 1 if anything differs."""
     found = list(compare_folders(before, after))
     if not found:
-        raise click.UsageError("Neither folder holds any table or text.")
+        raise click.UsageError("Neither folder has tables or texts.")
     for compared in found:
         for line in (*compared.report(), *compared.diff[:lines]):
             click.echo(line)
         if len(compared.diff) > lines:
             click.echo(f"… and {len(compared.diff) - lines:,} lines more")
     count = sum(bool(compared.differences) for compared in found)
-    click.echo(
-        f"{count:,} of {len(found):,} tables and texts differ." if count else f"All {len(found):,} are the same."
-    )
+    click.echo(f"{count:,} of {len(found):,} tables and texts differ." if count else f"All {len(found):,} are equal.")
     raise SystemExit(1 if count else 0)
 
 

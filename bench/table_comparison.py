@@ -21,7 +21,7 @@ KEYS = {table.name: table.key for table in TABLES}
 #: (table, column) -> why its values are not compared
 LEFT_OUT = {
     ("releases", "created_at"): "the instant of the run",
-    ("releases", "code_version"): "the version of the package, which may be another one",
+    ("releases", "code_version"): "the version of the package, which may differ",
 }
 #: columns of JSON objects: values of keys that both sides have must be equal, other keys are listed
 JSON_COLUMNS = {("releases", "parameters"), ("signatures", "method_parameters")}

@@ -268,10 +268,10 @@ Written by `python -m bench.years --told`.
 |---|---|---|---|---|---|---|---|
 {rows}
 
-- **Site**: small and steady, with {controllers} controllers polled every {step} s, and {jobs} jobs a night of 20 of 60
-  applications. Sample sets span 7 days and 10 samples; 10 releases are kept.
+- **Site**: small and steady, with {controllers} controllers polled every {step} s, and {jobs} jobs per night of
+  20 of 60 applications. Sample sets span 7 days and 10 samples; 10 releases are kept.
 - **Real** nights run `iosig land` and `iosig run` on a night's inputs. **Written** nights in between are landed and
-  published by iosig's own code, with the rows of the night before, shifted by a day.
+  published by iosig's own code, with the rows of the previous night, shifted by a day.
 - Nights around night {early} are compared with the last three consecutive real nights.
 - **Metadata** are all files except rows of tables and landed data. Their number per night and kept release does not
   depend on the size of the site. At this small site, they weigh as much as the rows.
@@ -303,13 +303,15 @@ def draw(figure: Figure, measured: Sequence[Measured]) -> None:
 def main() -> None:
     """Run the nights and save the measurements, or format a folder of measurements as the page in the docs."""
     parser = argparse.ArgumentParser(prog="python -m bench.years", description=__doc__)
-    parser.add_argument("--real", type=int, default=40, help="real nights at the start (default 40)")
+    parser.add_argument("--real", type=int, default=40, help="number of real nights at the start (default 40)")
     parser.add_argument("--nights", type=int, nargs="+", default=[88, 363], help="lengths of history (default 88 363)")
-    parser.add_argument("--beside", type=int, default=0, help="real nights after the first ones, in a copy (default 0)")
-    parser.add_argument("--output", type=Path, help="a new folder, for the warehouse and what is measured")
-    parser.add_argument("--told", type=Path, help="such a folder: write docs/years.md and its figure of it")
+    parser.add_argument(
+        "--beside", type=int, default=0, help="number of real nights after the first ones, in a copy (default 0)"
+    )
+    parser.add_argument("--output", type=Path, help="a new folder for the warehouse and the measurements")
+    parser.add_argument("--told", type=Path, help="folder of measurements: write docs/years.md and its figure")
     parser.add_argument("--around", type=int, default=10, help="the early night of the page (default 10)")
-    parser.add_argument("--note", default="", help="what else the page is to say of this measurement")
+    parser.add_argument("--note", default="", help="additional note on this measurement for the page")
     given = parser.parse_args()
     if given.told:
         lines = (given.told / _LINES).read_text().splitlines()

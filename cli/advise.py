@@ -38,25 +38,25 @@ def _read_delay(ctx: click.Context, param: click.Parameter, value: str) -> float
         raise click.BadParameter(f"{value!r} is not a time such as 90s, 30m, 2h or 1d", ctx, param)
     seconds = float(found[1]) * _UNITS_S[found[2] or ""]
     if seconds > _LONGEST_S:
-        raise click.BadParameter("no start is delayed by more than 7 days", ctx, param)
+        raise click.BadParameter("the maximum delay is 7 days", ctx, param)
     return seconds
 
 
 @click.command("advise")
 @application_argument
 @click.option(
-    "--user", shell_complete=quietly(users), help="Whose application it is, if several users have one of that name."
+    "--user", shell_complete=quietly(users), help="User of the application, if several users have one of this name."
 )
-@click.option("--nodes", type=click.IntRange(min=1), help="The job's nodes, if it runs on several counts.")
+@click.option("--nodes", type=click.IntRange(min=1), help="Number of nodes, if the application runs on several.")
 @click.option(
     "--filesystem",
     "filesystems",
     metavar="FS",
     multiple=True,
     shell_complete=quietly(filesystems),
-    help="Only this file system; may be given again.",
+    help="Only this file system. Repeatable.",
 )
-@click.option("--at", metavar="TIME", callback=read_instant, help="The instant; else that of the newest poll.")
+@click.option("--at", metavar="TIME", callback=read_instant, help="Time of the advice. Default: the newest poll.")
 @click.option(
     "--max-delay",
     "max_delay_s",
@@ -64,7 +64,7 @@ def _read_delay(ctx: click.Context, param: click.Parameter, value: str) -> float
     default="30m",
     show_default=True,
     callback=_read_delay,
-    help="How long the start may wait: 90s, 30m, 2h.",
+    help="Maximum delay of the start: 90s, 30m, 2h.",
 )
 @click.option(
     "--by",
@@ -72,14 +72,14 @@ def _read_delay(ctx: click.Context, param: click.Parameter, value: str) -> float
     type=click.Choice(["contention", "correlation"]),
     default="contention",
     show_default=True,
-    help="Rank by bytes that find no room, or by the load that the application's bytes meet.",
+    help="Rank by contended bytes, or by the load that the application's bytes meet.",
 )
 @click.option(
     "--mix",
     "mix_path",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-    help="What the file systems do and what runs there, as JSON, instead of what has landed; - for stdin.",
+    help="Traffic and running jobs of the file systems, as JSON, instead of landed data. - is stdin.",
 )
 @click.option(
     "--signatures",
@@ -145,7 +145,7 @@ def _signatures(store: Store, feed_path: Path | None, release_id: str | None) ->
         release = select_release(store, release_id)
         return ReleaseSignatures(store, release), release.release_id
     if release_id is not None:
-        raise UsageError("A feed is of one release: give --signatures or --release, not both.")
+        raise UsageError("--signatures cannot be combined with --release: a feed was exported from one release.")
     feed = FeedSignatures(feed_path)
     return feed, feed.release_id
 
@@ -170,7 +170,7 @@ def _state(
         release = known.get(release_id, current(store))
         return site_state(store, release, settings, signatures, at, query.filesystems)
     if at is not None:
-        raise UsageError("A mix says itself for which instant it is (`at`): give --mix or --at, not both.")
+        raise UsageError("--mix cannot be combined with --at: a mix contains its own time (`at`).")
     from iosig.answers.advice.mix import read_mix
 
     now = datetime.now(UTC)
@@ -236,14 +236,14 @@ def _remarks(result: AdviceResult) -> list[str]:
     """Return notes on how to interpret the table's numbers."""
     lines = []
     if any(one.capacity_basis == "observed" for one in result.state.filesystems):
-        lines.append("* the most it was ever seen to sustain; say what it can do in [advice.capacity_bytes_per_s].")
+        lines.append("* highest rate sustained so far. Set the real capacity in [advice.capacity_bytes_per_s].")
     for _, best in result.choices:
         one = result.filesystems[best.partition]
         age_s = result.load_age_s(one)
         if age_s is not None:
             mark = "STALE: " if result.is_stale(one) else ""
             lines.append(f"{mark}the last poll of {one.filesystem} is {_age_text(age_s)} old.")
-    lines += [f"Left out: {one.filesystem}, {one.reason}." for one in result.state.excluded]
+    lines += [f"Excluded: {one.filesystem}, {one.reason}." for one in result.state.excluded]
     return lines
 
 

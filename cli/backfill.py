@@ -23,15 +23,15 @@ class _Days(click.ParamType[int]):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         found = re.fullmatch(r"([1-9][0-9]{0,3})([dw]?)", str(value))
         if not found:
-            self.fail(f"{value!r} is no number of days, as 7d or 2w", param, ctx)
+            self.fail(f"{value!r} is not a number of days such as 7d or 2w", param, ctx)
         return int(found[1]) * (7 if found[2] == "w" else 1)
 
 
 @click.command("backfill")
 @click.option("--since", type=DAY, required=True, metavar="YYYY-MM-DD", help="The first UTC day.")
 @click.option("--until", type=DAY, required=True, metavar="YYYY-MM-DD", help="The last UTC day.")
-@click.option("--chunk", "day_count", type=_Days(), default="7d", show_default=True, help="So many days a release.")
-@click.option("--one-release", "is_one", is_flag=True, help="One release of all days, at the end.")
+@click.option("--chunk", "day_count", type=_Days(), default="7d", show_default=True, help="Number of days per release.")
+@click.option("--one-release", "is_one", is_flag=True, help="Publish a single release of all days at the end.")
 @wait_option
 @json_option
 @strict_option
@@ -72,7 +72,7 @@ def backfill_command(
     else:
         say(_summary(made, count) if made else "")
     if not made:
-        raise NothingToDo(f"Nothing is landed of {first} to {last}.")
+        raise NothingToDo(f"No landed input has data of {first} to {last}.")
     return exit_code_of(store, made)
 
 
@@ -85,7 +85,7 @@ def _summary(made: list[Release], count: int) -> str:
 def _line(ended: list[DayRange], count: int) -> str:
     """Format a batch's result with an estimate of the remaining time."""
     last = ended[-1]
-    told = last.release.release_id if last.release else "nothing to do, or done before"
+    told = last.release.release_id if last.release else "nothing to do, or already done"
     taken = [days.duration_s for days in ended if days.release]
     left = (
         f", about {sum(taken) / len(taken) * (count - len(ended)):.0f} s left" if taken and len(ended) < count else ""

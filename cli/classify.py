@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 @click.command("classify")
 @trace_argument
-@click.option("--direction", type=click.Choice(["read", "write"]), help="Which way the bytes of bare columns went.")
+@click.option("--direction", type=click.Choice(["read", "write"]), help="Direction of the bytes of bare columns.")
 @value_option
 @time_zone_option
 @click.option(
     "--signal",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write a trace's throughput to this file, a row per step: Parquet, or CSV if it ends in .csv.",
+    help="Write the trace's throughput to this file, one row per step: CSV if it ends in .csv, else Parquet.",
 )
 @click.option(
     "--by",
     type=click.Choice(["rank", "host", "file", "ost"]),
-    help="Tell the throughput apart by this; it is made from single requests.",
+    help="Group the throughput by this. It is computed from single requests.",
 )
 @json_option
 @strict_option
@@ -64,7 +64,7 @@ def classify_command(
 
     told = Told(direction=direction, value=value, time_zone=time_zone)
     if by and signal is None:
-        raise UsageError("--by says how the throughput is told apart: say with --signal where to write it.")
+        raise UsageError("--by groups the throughput that --signal writes: add --signal FILE.")
     found = classify_input(path, warehouse.settings(), told, by)
     if signal is not None:
         _write_steps(signal_intervals(found.signals) if found.throughput is None else found.throughput, signal)
@@ -121,7 +121,7 @@ def _write_steps(steps: pl.DataFrame, target: Path) -> None:
     from iosig.warehouse.placing import atomic_write
 
     if steps.is_empty():
-        raise UsageError("There is no signal to write: the input is no trace, or nothing tells when it moved bytes.")
+        raise UsageError("No signal to write: the input is not a trace, or it has no times of transfers.")
     with atomic_write(target.absolute()) as temporary:
         if target.suffix.lower() == ".csv":
             steps.write_csv(temporary)

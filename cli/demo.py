@@ -39,9 +39,9 @@ _WORKED_WITH = ("iosig.flows.steps.periods", "iosig.flows.steps.joint")
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for the site's files and the warehouse; a scratch folder if not given.",
+    help="Folder for the site's files and the warehouse. Default: a temporary folder.",
 )
-@click.option("--full", "is_full", is_flag=True, help="Print all that was found, table by table.")
+@click.option("--full", "is_full", is_flag=True, help="Print all results, table by table.")
 @json_option
 def demo_command(seed: int, output: Path | None, is_full: bool, as_json: bool) -> int:
     """Run three nights on a simulated site, and compare the results with the planted truth.
@@ -188,7 +188,7 @@ def _fresh(output: Path | None) -> Path:
         return Path(tempfile.mkdtemp(prefix="iosig-demo-"))
     if output.is_dir() and any(output.iterdir()):
         if not (output / _MARK).is_file():
-            raise UsageError(f"{output} is not empty. Give a folder of its own to the demo.")
+            raise UsageError(f"{output} is not empty. Give the demo a new or empty folder.")
         shutil.rmtree(output)
     output.mkdir(parents=True, exist_ok=True)
     (output / _MARK).touch()
@@ -374,8 +374,8 @@ def _show_traces(traced: pl.DataFrame) -> None:
         )
         for row in traced.iter_rows(named=True)
     ]
-    columns = ("application", "processes", "duration_s", "read", "written", "signal made of", "not sound")
-    show("Traced runs: the Darshan logs of the wheel", columns, rows)
+    columns = ("application", "processes", "duration_s", "read", "written", "signal basis", "not sound")
+    show("Traced runs: the Darshan logs that come with iosig", columns, rows)
 
 
 def _show_comparison(compared: pl.DataFrame) -> None:
@@ -392,8 +392,8 @@ def _show_comparison(compared: pl.DataFrame) -> None:
         )
         for row in compared.iter_rows(named=True)
     ]
-    columns = ("application", "direction", "class alone", "class of most runs", "classified runs", "runs that agree")
-    show("Found beside the truth", columns, rows)
+    columns = ("application", "direction", "class alone", "class of most runs", "classified runs", "agreement")
+    show("Classes compared with the truth", columns, rows)
 
 
 def _show_signatures(compared: pl.DataFrame) -> None:
@@ -425,9 +425,9 @@ def _show_signatures(compared: pl.DataFrame) -> None:
                 row["false_burst_count"],
             )
         )
-    show("Signatures beside the truth: what each application moves when it is alone", columns, rows)
+    show("Signatures compared with the truth (I/O without interference)", columns, rows)
     if silent:
-        say(f"{silent} more move nothing alone, and no signature was found of them.")
+        say(f"{silent} more move no bytes and correctly have no signature.")
 
 
 def _show_volumes(volumes: pl.DataFrame) -> None:
@@ -444,5 +444,5 @@ def _show_volumes(volumes: pl.DataFrame) -> None:
         )
         for row in volumes.iter_rows(named=True)
     ]
-    columns = ("application", "direction", "runs", "true to the byte", "counted", "cut")
-    show("Volumes of runs: counted by servers, and cut out of shared traffic", columns, rows)
+    columns = ("application", "direction", "runs", "exact", "counted", "cut")
+    show("Volumes of runs: counted by servers, and all traffic during the run", columns, rows)

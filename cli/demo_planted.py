@@ -55,7 +55,7 @@ def _change(connection: duckdb.DuckDBPyConnection) -> Planted:
     """
     found, is_found = "no change", False
     for volume, correlation in connection.sql(query, params={"name": CHANGED}).fetchall():
-        found = f"signature changed: volume {volume:+.0%}, correlation with the night before {correlation:.2f}"
+        found = f"signature changed: volume {volume:+.0%}, correlation with the previous night {correlation:.2f}"
         is_found = volume > _MIN_CHANGE
     return Planted("change", f"{CHANGED} writes twice as much from day 3 on", found, is_found)
 
@@ -67,7 +67,8 @@ def _slowdown(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
     truth = collision(site)
     longer = truth.duration_s - truth.alone_s
     planted = (
-        f"{VICTIM} job {truth.victim_job_id} meets {CULPRIT} job {truth.culprit_job_id}, takes {longer:.0f} s longer"
+        f"{VICTIM} job {truth.victim_job_id} overlaps {CULPRIT} job {truth.culprit_job_id} and takes {longer:.0f} s "
+        "longer"
     )
     runs = find_slowdowns(connection, Query(FILESYSTEM, site.params.start, None)).runs
     rows = runs.filter(runs["job_id"] == truth.victim_job_id).to_dicts()
@@ -81,7 +82,7 @@ def _slowdown(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
     )
     found = (
         f"{format_count(row['slowed_burst_count'], 'burst')} {row['delay_s']:.0f} s longer "
-        f"({row['delay_low_s']:.0f} to {row['delay_high_s']:.0f}), most bytes there: {culprit}"
+        f"({row['delay_low_s']:.0f} to {row['delay_high_s']:.0f}), top interferer: {culprit}"
     )
     return Planted("slowdown", planted, found, row["top_interferer_job_id"] == truth.culprit_job_id)
 
@@ -112,13 +113,13 @@ def _start(
     ]
     rows = advice.read(store, release, settings, connection, names).rows
     waits = rows.filter((rows["place"] == 1) & (rows["delay_s"] > 0)).sort("now_bytes", descending=True)
-    planted = f"{CULPRIT} is writing when the polls end: others had better wait"
+    planted = f"{CULPRIT} is writing when the polls end: other jobs should start later"
     if waits.is_empty():
-        return Planted("start", planted, "all found room at once", False)
+        return Planted("start", planted, "no application gains from a delay", False)
     row = waits.row(0, named=True)
     name = row["application_id"].split("/")[1]
     found = (
-        f"{format_count(waits.height, 'application')} had better wait; {name} {duration_text(row['delay_s'])}: "
-        f"{bytes_text(row['now_bytes'])} find no room now, {bytes_text(row['then_bytes'])} then"
+        f"{format_count(waits.height, 'application')} should start later: {name} by {duration_text(row['delay_s'])}, "
+        f"which lowers its contended bytes from {bytes_text(row['now_bytes'])} to {bytes_text(row['then_bytes'])}"
     )
     return Planted("start", planted, found, True)

@@ -48,8 +48,8 @@ class Story:
 def tell(store: Store, story: Story, into: Path, executor: Executor) -> None:
     """Print the summary; an executor draws its two pictures into a folder."""
     _say(
-        f"{format_count(len(story.releases), 'day')} of a simulated machine, a night each: its job log, and what its "
-        "storage moved every 2 s, with interfering jobs, failed runs, gaps and damaged files; and "
+        f"{format_count(len(story.releases), 'day')} of a simulated machine, processed in one nightly run per day: job "
+        "log and storage polls every 2 s, with interfering jobs, failed runs, gaps and damaged files, and "
         f"{story.traced_count} real Darshan logs."
     )
     release = story.releases[-1]
@@ -59,13 +59,13 @@ def tell(store: Store, story: Story, into: Path, executor: Executor) -> None:
     drawn = executor.submit(_draw_signature, store.root, release, *best, into / "signature.png") if best else None
     _show_signatures(story.signatures)
     _tell_doubtful(story.signatures)
-    click.echo("Planted, and what the third night found:")
+    click.echo("Planted anomalies, and results of the third night:")
     for one in story.planted:
         click.echo(click.wrap_text(f"{'+' if one.is_found else '-'} {one.planted}", 80, "", "  "))
         click.echo(click.wrap_text(one.found, 80, "    ", "    "))
     _tell_volumes(story.volumes)
     if names := writers.result():
-        _say(f"Who wrote most on {FILESYSTEM} on the last day: {names}.")
+        _say(f"Top writers on {FILESYSTEM} on the last day: {names}.")
     click.echo()
     _tell_releases(store, story.releases)
     if drawn is not None:
@@ -92,7 +92,7 @@ def _show_signatures(signatures: pl.DataFrame) -> None:
         for row in moved.iter_rows(named=True)
     ]
     columns = ("a run of", "found", "planted", "bursts found", "false", "expected correlation")
-    show("Signatures: what each application moves when it runs alone", columns, rows)
+    show("Signatures: I/O of each application without interference", columns, rows)
 
 
 def _tell_doubtful(signatures: pl.DataFrame) -> None:
@@ -103,7 +103,7 @@ def _tell_doubtful(signatures: pl.DataFrame) -> None:
     )
     for row in doubtful.sort("expected_correlation").iter_rows(named=True):
         count = row["missing_burst_count"]
-        lacks = f" (lacks {format_count(count, 'burst')} of its runs)" if count else ""
+        lacks = f" (misses {format_count(count, 'burst')})" if count else ""
         parts.append(f"{row['application']} {row['direction']}s{lacks}")
     if parts:
         _say(f"Signatures with an expected correlation below {_MIN_TRUST} are unreliable: {', '.join(parts)}.")
@@ -132,7 +132,7 @@ def _tell_volumes(volumes: pl.DataFrame) -> None:
     row = volumes.sort("exact_bytes", descending=True).row(0, named=True)
     runs, exact = int(volumes["run_count"].sum()), int(volumes["true_run_count"].sum())
     _say(
-        f"Servers that count by job: {exact} of {runs} volumes are true to the byte. A run of {row['application']} "
+        f"Servers that count by job: {exact} of {runs} volumes are exact. A run of {row['application']} "
         f"{row['direction']}s {bytes_text(row['exact_bytes'])}, while the file system moves "
         f"{bytes_text(row['cut_bytes'])}."
     )

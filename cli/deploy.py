@@ -49,7 +49,7 @@ WantedBy=multi-user.target
 @click.option(
     "--work-pool",
     metavar="NAME",
-    help="Put the flows on this work pool of the Prefect server: that of PREFECT_API_URL, or of `iosig serve`.",
+    help="Deploy the flows to this work pool of a Prefect server: PREFECT_API_URL, else that of `iosig serve`.",
 )
 @click.option(
     "--print",
@@ -127,7 +127,7 @@ def _owner(store: Store) -> str:
 
 def _escape_unit_text(text: str) -> str:
     if "\n" in text:
-        raise UsageError("A path with a line break cannot be written into a unit.")
+        raise UsageError("A systemd unit cannot contain a path with a line break.")
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
 
 

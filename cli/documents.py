@@ -22,34 +22,34 @@ if TYPE_CHECKING:
 
 class _Release(Part):
     release_id: str = Field(description="the release")
-    sequence: int = Field(description="its place in the history")
-    created_at: Instant = Field(description="when it was made [UTC]")
-    kind: Annotated[str, one_of(KINDS)] = Field(description="how it came about")
-    parent_release_id: str | None = Field(description="the release before it")
-    code_version: str = Field(description="the iosig that made it")
-    dates: list[Day | None] = Field(description="the UTC days that it computed, null for what has no day")
+    sequence: int = Field(description="its number in the history")
+    created_at: Instant = Field(description="time of publication [UTC]")
+    kind: Annotated[str, one_of(KINDS)] = Field(description="kind of the release")
+    parent_release_id: str | None = Field(description="the previous release")
+    code_version: str = Field(description="the version of iosig that computed it")
+    dates: list[Day | None] = Field(description="the computed UTC days, null for rows without a day")
     newest_data_on: Day | None = Field(description="the newest day of its data")
-    parameters: str = Field(description="what it was computed with, as JSON")
+    parameters: str = Field(description="the settings used, as JSON")
     snapshots: dict[str, int | None] = Field(description="table = its Iceberg snapshot")
     verdict: Annotated[str, one_of((PASSED, WITH_WARNINGS))] = Field(description="the result of its checks")
 
 
 class _ReleaseInputs(_Release):
-    inputs: list[str] = Field(description="the landings that it brought")
-    removed_inputs: list[str] = Field(description="the landings that it replaced")
+    inputs: list[str] = Field(description="the landings that are new")
+    removed_inputs: list[str] = Field(description="the landings that were replaced")
 
 
 class _ListedRelease(_ReleaseInputs):
-    expired_at: Instant | None = Field(description="since when its files are gone [UTC]")
-    is_pinned: bool = Field(description="whether it is kept whatever the settings say")
-    replaced: list[str] = Field(description="the ids of releases that gave way to it")
+    expired_at: Instant | None = Field(description="time of the deletion of its files [UTC]")
+    is_pinned: bool = Field(description="whether it is kept regardless of the settings")
+    replaced: list[str] = Field(description="ids of releases that it replaced")
 
 
 class ReleasesDocument(Document, title="iosig releases"):
     """History of published releases, newest first."""
 
     format: Literal["iosig-releases/1"] = "iosig-releases/1"
-    releases: list[_ListedRelease] = Field(description="the releases, the newest last")
+    releases: list[_ListedRelease] = Field(description="the releases, newest last")
     rollback: RollbackPart | None = Field(description="the rollback in force")
 
 
@@ -57,36 +57,36 @@ class RunDocument(_ReleaseInputs, Document, title="iosig run"):
     """Release published by a nightly run."""
 
     format: Literal["iosig-run/1"] = "iosig-run/1"
-    warehouse: str = Field(description="where it lies")
+    warehouse: str = Field(description="location of the warehouse")
 
 
 class _ChunkRelease(_Release):
-    input_count: int = Field(description="landings that it brought")
-    removed_input_count: int = Field(description="those replaced")
+    input_count: int = Field(description="new landings")
+    removed_input_count: int = Field(description="replaced landings")
 
 
 class _Chunk(Part):
     since: Day = Field(description="the first day")
     until: Day = Field(description="the last day")
-    release: _ChunkRelease | None = Field(description="what came of it; null where they were done before")
-    duration_s: float = Field(description="how long it took [s]")
+    release: _ChunkRelease | None = Field(description="the release; null if the days were already done")
+    duration_s: float = Field(description="duration [s]")
 
 
 class BackfillDocument(Document, title="iosig backfill"):
     """Days recomputed by a backfill, with their releases."""
 
     format: Literal["iosig-backfill/1"] = "iosig-backfill/1"
-    chunks: list[_Chunk] = Field(description="days that were made together")
+    chunks: list[_Chunk] = Field(description="days computed together")
 
 
 class _TableDifference(Part):
     table: str = Field(description="the table")
     rows_before: int | None = Field(description="rows of the first release [rows]")
-    added: int | None = Field(description="rows that only the second one has [rows]")
-    removed: int | None = Field(description="rows that only the first one has [rows]")
-    changed: int | None = Field(description="rows of one key that differ [rows]")
+    added: int | None = Field(description="rows only in the second release [rows]")
+    removed: int | None = Field(description="rows only in the first release [rows]")
+    changed: int | None = Field(description="rows with the same key and other values [rows]")
     changes: list[Any] = Field(
-        [], description="signatures that differ, the most changed first; of the table `signatures`"
+        [], description="different signatures, most changed first; only for the table `signatures`"
     )
 
 
@@ -128,9 +128,9 @@ class LineageDocument(Document, title="iosig lineage"):
     """Lineage of tables and columns."""
 
     format: Literal["iosig-lineage/1"] = "iosig-lineage/1"
-    tables: list[_TableLineage] = Field(description="all tables, or the table that is named and those it depends on")
-    downstream: list[str] = Field(description="tables that depend on the one that is named")
-    columns: list[_ColumnLineage] = Field(description="columns of the named table, if SQL computes it")
+    tables: list[_TableLineage] = Field(description="all tables, or the selected table and its upstream tables")
+    downstream: list[str] = Field(description="downstream tables of the selected one")
+    columns: list[_ColumnLineage] = Field(description="columns of the selected table, if SQL computes it")
 
     @classmethod
     def from_lineage(
@@ -159,7 +159,7 @@ class PlanDocument(Document, title="iosig run --dry-run"):
     """Planned steps of a run, with the reason for each."""
 
     format: Literal["iosig-plan/1"] = "iosig-plan/1"
-    warehouse: str = Field(description="where it lies")
+    warehouse: str = Field(description="location of the warehouse")
     base_release_id: str | None = Field(description="the release that the run starts from")
     reasons: list[str] = Field(description="why tables are computed")
     days: list[Day | None] = Field(description="the UTC days that are computed, null for rows without a day")
@@ -192,12 +192,14 @@ class ReportDocument(Document, title="iosig report"):
     """Folder and pages of a published report."""
 
     format: Literal["iosig-report/1"] = "iosig-report/1"
-    release_id: str = Field(description="the release that the pages tell of")
+    release_id: str = Field(description="the release of the pages")
     page: str = Field(description="the first page")
     file_count: int = Field(description="files of the release's folder [files]")
-    byte_count: int = Field(description="what they hold [B]")
-    new_count: int = Field(description="files that were not there as they are [files]")
-    removed_release_ids: list[str] = Field(description="releases whose pages are gone, since they expired or gave way")
+    byte_count: int = Field(description="their size [B]")
+    new_count: int = Field(description="new or changed files [files]")
+    removed_release_ids: list[str] = Field(
+        description="releases with deleted pages, because they expired or were replaced"
+    )
 
 
 # ---- inputs
@@ -205,20 +207,18 @@ class ReportDocument(Document, title="iosig report"):
 
 class _LandedFile(Part):
     file: str = Field(description="the input")
-    reason: str = Field("", description="why it was refused")
-    remedy: str | None = Field(None, description="what to do about it")
+    reason: str = Field("", description="reason of the refusal")
+    remedy: str | None = Field(None, description="remedy")
     landing_id: str = Field("", description="its landing")
-    input_format: str = Field("", description="what it was read as")
-    is_new: bool = Field(False, description="whether it was not there before")
+    input_format: str = Field("", description="detected or given format")
+    is_new: bool = Field(False, description="whether it landed for the first time")
     landed_rows: int = Field(0, description="rows that landed [rows]")
-    refused_rows: int = Field(0, description="rows that could not be read [rows]")
-    time_zone: str | None = Field(
-        None, description="the zone in which its local times were read; null where it has none"
-    )
+    refused_rows: int = Field(0, description="refused rows [rows]")
+    time_zone: str | None = Field(None, description="time zone of its local times; null without local times")
     first_at: Instant | None = Field(None, description="its first instant [UTC]")
     last_at: Instant | None = Field(None, description="its last instant [UTC]")
     other_time_zone: str | None = Field(
-        None, description="with which zone --replace would land it, if it landed with another one"
+        None, description="time zone that --replace would use, if it landed with another one"
     )
 
 
@@ -233,24 +233,24 @@ class LandingDocument(Document, title="iosig land"):
 
     format: Literal["iosig-landing/1"] = "iosig-landing/1"
     landed_files: int = Field(description="inputs that landed [files]")
-    landed_before: int = Field(description="inputs that were there already [files]")
-    refused_files: int = Field(description="inputs of which nothing could be read [files]")
+    landed_before: int = Field(description="inputs that had already landed [files]")
+    refused_files: int = Field(description="inputs refused as a whole [files]")
     landed_rows: int = Field(description="rows that landed [rows]")
-    refused_rows: int = Field(description="rows that could not be read [rows]")
-    warnings: list[str] = Field(description="what looks wrong with their times, as sentences")
+    refused_rows: int = Field(description="refused rows [rows]")
+    warnings: list[str] = Field(description="suspected problems of their times, as sentences")
     files: list[_LandedFile] = Field(description="the inputs")
 
 
 class _Format(Part):
     name: str = Field(description="for `--format`")
-    doc: str = Field(description="what it is")
+    doc: str = Field(description="description of the format")
 
 
 class FormatsDocument(Document, title="iosig land --format help"):
     """Input formats that can land."""
 
     format: Literal["iosig-formats/1"] = "iosig-formats/1"
-    formats: list[_Format] = Field(description="what can land")
+    formats: list[_Format] = Field(description="the input formats")
 
 
 class PredictionDocument(Document, extra="allow", title="iosig predict", json_schema_extra=columns_of("predictions")):
@@ -266,70 +266,70 @@ class PredictionDocument(Document, extra="allow", title="iosig predict", json_sc
 
 class _Setting(Part):
     name: str = Field(description="section and field")
-    value: Any = Field(description="what holds")
-    default: Any = Field(description="what holds where nobody says anything")
-    origin: str = Field(description="the file that says so; empty where it is the default")
-    changes: str = Field(description="what a change of it holds for")
-    description: str = Field(description="what it is")
+    value: Any = Field(description="effective value")
+    default: Any = Field(description="default value")
+    origin: str = Field(description="file that sets it; empty for defaults")
+    changes: str = Field(description="effect of a change")
+    description: str = Field(description="description of the setting")
 
 
 class SettingsDocument(Document, title="iosig settings"):
     """Effective settings with the source of each value."""
 
     format: Literal["iosig-settings/1"] = "iosig-settings/1"
-    settings: list[_Setting] = Field(description="every setting")
+    settings: list[_Setting] = Field(description="all settings")
 
 
 class _Damage(Part):
     path: str = Field(description="below the warehouse")
-    problem: str = Field(description="what is wrong")
-    remedy: str = Field(description="what to do")
+    problem: str = Field(description="the problem")
+    remedy: str = Field(description="remedy")
 
 
 class DamagesDocument(Document, title="iosig verify"):
     """Damaged files, with content that differs from what was written."""
 
     format: Literal["iosig-damages/1"] = "iosig-damages/1"
-    damages: list[_Damage] = Field(description="files that are not what was written")
+    damages: list[_Damage] = Field(description="missing or modified files")
 
 
 class _Repair(Part):
     path: str = Field(description="below the warehouse")
-    outcome: str = Field(description="what became of it")
-    remedy: str = Field(description="what to do")
+    outcome: str = Field(description="result of the repair")
+    remedy: str = Field(description="remedy")
 
 
 class RepairsDocument(Document, title="iosig repair"):
     """Repairs of damaged files, with their outcome."""
 
     format: Literal["iosig-repairs/1"] = "iosig-repairs/1"
-    repairs: list[_Repair] = Field(description="files that were damaged")
+    repairs: list[_Repair] = Field(description="damaged files")
 
 
 class _RemovedPolls(Part):
-    landing_count: int = Field(description="landings of polls that went [landings]")
-    byte_count: int = Field(description="what they took [B]")
-    closed_days: list[Day | None] = Field(description="days that are not computed anew any more")
+    landing_count: int = Field(description="deleted landings of polls [landings]")
+    byte_count: int = Field(description="freed space [B]")
+    closed_days: list[Day | None] = Field(description="days that can no longer be recomputed")
 
 
 class MaintenanceDocument(Document, title="iosig maintain"):
     """Files removed by maintenance, with expired releases."""
 
     format: Literal["iosig-maintenance/1"] = "iosig-maintenance/1"
-    release_ids: list[str] = Field(description="releases that expired")
-    file_count: int = Field(description="files that were removed [files]")
-    byte_count: int = Field(description="what they took [B]")
-    landed: _RemovedPolls = Field(description="raw polls of long ago")
+    release_ids: list[str] = Field(description="expired releases")
+    file_count: int = Field(description="removed files [files]")
+    byte_count: int = Field(description="freed space [B]")
+    landed: _RemovedPolls = Field(description="deleted raw polls")
 
 
 class ForgettingDocument(Document, title="iosig forget"):
     """Data that is erased, and copies that remain out of reach."""
 
     format: Literal["iosig-forgetting/1"] = "iosig-forgetting/1"
-    landings: dict[str, str] = Field(description="landing = what it is called from then on")
-    releases: list[str] = Field(description="releases that are made anew")
-    is_done: bool = Field(description="whether it was done, not only asked for")
-    not_erased: list[str] = Field(description="where the data may be still")
+    landings: dict[str, str] = Field(description="landing = its new name")
+    releases: list[str] = Field(description="releases that are replaced")
+    is_done: bool = Field(description="whether it was done, not a dry run")
+    not_erased: list[str] = Field(description="other places that may still have the data")
 
 
 # ---- traces
@@ -340,17 +340,17 @@ class CompressionDocument(Document, title="iosig compress"):
 
     format: Literal["iosig-compression/1"] = "iosig-compression/1"
     ranks: int = Field(description="ranks [ranks]")
-    calls: int = Field(description="calls of all of them [calls]")
-    classes: int = Field(description="kinds of ranks [classes]")
+    calls: int = Field(description="calls of all ranks [calls]")
+    classes: int = Field(description="classes of ranks [classes]")
     traced_bytes: int = Field(description="size of the trace [B]")
-    compressed_bytes: int = Field(description="size of the file [B]")
+    compressed_bytes: int = Field(description="size of the compressed file [B]")
 
 
 class CallsDocument(Document, title="iosig expand"):
     """Expanded calls of selected ranks."""
 
     format: Literal["iosig-calls/1"] = "iosig-calls/1"
-    calls: list[Any] = Field(description="the calls of the ranks that are asked for, in order")
+    calls: list[Any] = Field(description="the calls of the selected ranks, in order")
 
 
 class TotalsDocument(Document, title="iosig expand --totals"):
@@ -373,14 +373,14 @@ class ExtrapolationDocument(
 
 
 class _ReplaySums(Part):
-    calls: dict[str, int | None] = Field(description="function = how often")
+    calls: dict[str, int | None] = Field(description="function = number of calls")
     read_bytes: int | None = Field(description="bytes read [B]")
     written_bytes: int | None = Field(description="bytes written [B]")
-    duration_s: float | None = Field(description="how long it took [s]")
+    duration_s: float | None = Field(description="duration [s]")
 
 
 class _TracedSums(_ReplaySums):
-    is_duration_from_means: bool = Field(description="whether times are means")
+    is_duration_from_means: bool = Field(description="whether the duration is a sum of means")
 
 
 class _ReplayedSums(_ReplaySums):
@@ -391,22 +391,20 @@ class ReplayDocument(Document, title="iosig replay"):
     """Replay result, compared with the trace."""
 
     format: Literal["iosig-replay/1"] = "iosig-replay/1"
-    folder: str = Field(description="where the files are")
-    is_dry_run: bool = Field(description="whether nothing was done")
-    is_timed: bool = Field(description="whether it waited as the program did")
+    folder: str = Field(description="folder of the files")
+    is_dry_run: bool = Field(description="whether it was a dry run")
+    is_timed: bool = Field(description="whether it kept the traced pace")
     rank_count: int = Field(description="ranks [ranks]")
-    process_count: int = Field(description="processes that shared them [processes]")
+    process_count: int = Field(description="processes that shared the ranks [processes]")
     traced: _TracedSums = Field(description="the trace")
-    replayed: _ReplayedSums | None = Field(description="what was done")
+    replayed: _ReplayedSums | None = Field(description="the replay")
     not_replayed: list[Any] = Field(description="calls that are not replayed, and why")
     files: list[Any] = Field(description="each file, traced and replayed")
-    needed_bytes: int = Field(description="room needed on disk [B]")
-    synchronized_on: Any = Field(description="what ranks waited for each other on")
-    not_synchronized_on: dict[str, str] = Field(
-        description="communicator = why ranks did not wait for each other on it"
-    )
-    notes: dict[str, int | None] = Field(description="note = how often")
-    differences: list[str] = Field(description="what differs from the trace")
+    needed_bytes: int = Field(description="disk space needed [B]")
+    synchronized_on: Any = Field(description="communicators on which ranks were synchronized")
+    not_synchronized_on: dict[str, str] = Field(description="communicator = reason for not synchronizing ranks on it")
+    notes: dict[str, int | None] = Field(description="note = number of occurrences")
+    differences: list[str] = Field(description="differences from the trace")
 
 
 # ---- where the truth is known
@@ -417,11 +415,11 @@ class DemoDocument(Document, title="iosig demo"):
 
     format: Literal["iosig-demo/1"] = "iosig-demo/1"
     release_id: str = Field(description="the release")
-    warehouse: str = Field(description="where it lies")
-    planted: list[Any] = Field(description="facts planted in the site, and what was found of each")
-    classes: list[Any] = Field(description="classes found, beside the truth")
-    signatures: list[Any] = Field(description="signatures found, beside the truth")
-    volumes: list[Any] = Field(description="volumes that servers counted, beside the truth")
+    warehouse: str = Field(description="location of the warehouse")
+    planted: list[Any] = Field(description="planted anomalies, with the results")
+    classes: list[Any] = Field(description="detected classes, with the true ones")
+    signatures: list[Any] = Field(description="extracted signatures, with the true ones")
+    volumes: list[Any] = Field(description="volumes counted by servers, with the true ones")
     traces: list[Any] = Field(description="traced runs")
 
 
@@ -429,8 +427,8 @@ class StudyDocument(Document, title="iosig study"):
     """Results of one validation study."""
 
     format: Literal["iosig-study/1"] = "iosig-study/1"
-    study: str = Field(description="which one")
-    results: Any = Field(description="what came of it; the study's page says what it is")
+    study: str = Field(description="name of the study")
+    results: Any = Field(description="results, as described on the study's page")
 
 
 # ---- all of them, and their schema
@@ -482,7 +480,7 @@ def schemas() -> dict[str, Any]:
     found = {name: schema for schema in map(_schema, models) for name in [_name(schema)]}
     return {
         "$schema": GenerateJsonSchema.schema_dialect,
-        "title": "What iosig prints with --json",
+        "title": "JSON output of iosig",
         "oneOf": [{"$ref": f"#/$defs/{name}"} for name in found],
         "$defs": found,
     }

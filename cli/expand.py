@@ -24,14 +24,14 @@ _LINES_AT_ONCE = 1 << 18
 
 @click.command("expand")
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--rank", "single", type=click.IntRange(min=0), multiple=True, help="This rank; may be given again.")
-@click.option("--ranks", "listed", metavar="A-B,C", help="These ranks, as 0-7 or 0-7,12.")
+@click.option("--rank", "single", type=click.IntRange(min=0), multiple=True, help="Print this rank. Repeatable.")
+@click.option("--ranks", "listed", metavar="A-B,C", help="Print these ranks, such as 0-7 or 0-7,12.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write a file for each rank into this new folder, as recorder2text does.",
+    help="Write one text file per rank into this new folder, as recorder2text does.",
 )
-@click.option("--totals", "with_totals", is_flag=True, help="What all ranks come to, without expanding any.")
+@click.option("--totals", "with_totals", is_flag=True, help="Print totals of all ranks, without expanding them.")
 @json_option
 @strict_option
 def expand_command(
@@ -43,13 +43,13 @@ def expand_command(
     in seconds, function, level, type, arguments. Times are the means of the trace's histograms.
     """
     if bool(single or listed) == with_totals:
-        raise UsageError("Say which ranks (--rank 0, --ranks 0-7), or --totals.")
+        raise UsageError("Select ranks (--rank 0, --ranks 0-7), or pass --totals.")
     if output is not None and (as_json or with_totals):
-        raise UsageError("--output writes ranks as text: leave out --json and --totals.")
+        raise UsageError("--output writes text files and cannot be combined with --json or --totals.")
     from iosig.traces.extrapolation.view import read
 
     if output is not None and output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise UsageError(f"{output} exists and is not an empty folder: nothing in it is touched.")
+        raise UsageError(f"{output} exists and is not an empty folder. Choose a new or empty one.")
     trace = read(path)
     if with_totals:
         _print_totals(path.name, trace, as_json=as_json)
@@ -131,7 +131,7 @@ def _write_ranks(trace: CompressedTrace, ranks: list[int], output: Path) -> None
             with (folder / f"{rank:0{width}}.txt").open("wb") as file:
                 _write_lines(calls, file)
         if not line_count:
-            raise NothingToDo("None of these ranks made a traced call: nothing is written.")
+            raise NothingToDo("No file was written: these ranks have no traced calls.")
     click.echo(f"{len(ranks):,} ranks, {line_count:,} calls in {output}", err=True)
 
 

@@ -45,12 +45,12 @@ _STDOUT = Path("-")
     "--feed",
     "is_feed",
     is_flag=True,
-    help="Of signatures or periods: what a scheduler needs of them, as JSON or Parquet by the file's ending.",
+    help="Write a feed for schedulers, of signatures or periods. The file's suffix selects JSON or Parquet.",
 )
 @click.option(
     "--valid-days",
     type=click.FloatRange(0, 36525, min_open=True),
-    help="Of a feed: how long to trust an application's entry after its last run; 90 if not given.",
+    help="With --feed: days after its last run for which an application's entry is valid. Default: 90.",
 )
 @click.pass_obj
 def export_command(
@@ -72,7 +72,7 @@ def export_command(
     """
     if is_all:
         _leave_out(
-            "of --all", TABLE=table_name, feed=is_feed, valid_days=valid_days, format=format_name, raw_csv=is_raw
+            "with --all", TABLE=table_name, feed=is_feed, valid_days=valid_days, format=format_name, raw_csv=is_raw
         )
         return _export_all(warehouse.store, target, release_id, is_copied)
     _leave_out("without --all", copy=is_copied)
@@ -81,12 +81,12 @@ def export_command(
             "Name a TABLE and a file (--output), or the whole release (--all) and a folder or .duckdb file (--output)."
         )
     if is_feed:
-        _leave_out("of a feed", format=format_name, raw_csv=is_raw)
+        _leave_out("with --feed", format=format_name, raw_csv=is_raw)
         return _export_feed(warehouse.store, table_name, target, release_id, valid_days)
     _leave_out("without --feed", valid_days=valid_days)
     if target == _STDOUT:
         return _print_table(warehouse.store, table_name, release_id, format_name or "parquet", is_raw)
-    _leave_out("where the file's ending says it", format=format_name)
+    _leave_out("because the file's suffix selects the format", format=format_name)
     return _export_table(warehouse.store, table_name, target, release_id, is_raw)
 
 
@@ -94,7 +94,7 @@ def _leave_out(when: str, **given: object) -> None:
     """Raise UsageError for options that do not apply to this kind of export."""
     named = [name if name.isupper() else f"--{name.replace('_', '-')}" for name, value in given.items() if value]
     if named:
-        raise UsageError(f"{' and '.join(named)} cannot be given {when}.")
+        raise UsageError(f"{' and '.join(named)} cannot be used {when}.")
 
 
 def _export_table(store: Store, table_name: str, target: Path, release_id: str | None, is_raw: bool) -> int:
@@ -138,11 +138,11 @@ def _export_feed(store: Store, kind: str, target: Path, release_id: str | None, 
     header = export_feed(store, select_release(store, release_id), kind, target, days).header
     say(f"{target}: {header['entry_count']:,} applications' {kind}")
     reasons = {
-        "expired": f"without a run in the {days:g} days before the release",
-        "undated": "whose last run has no time",
-        "unnamed": "traced runs that belong to no job",
+        "expired": f"without a run in the last {days:g} days before the release",
+        "undated": "because the last run has no time",
+        "unnamed": "traced runs without a job",
     }
     for name, reason in reasons.items():
         if count := header[f"{name}_count"]:
-            click.echo(f"left out: {count:,} {reason}", err=True)
+            click.echo(f"excluded: {count:,} {reason}", err=True)
     return 0

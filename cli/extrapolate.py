@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @click.command("extrapolate")
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
-@click.option("--ranks", "process_count", type=click.IntRange(min=1), required=True, help="The rank count wanted.")
+@click.option("--ranks", "process_count", type=click.IntRange(min=1), required=True, help="Target number of ranks.")
 @compressed_option
-@click.option("--nested", "has_nested", is_flag=True, help="Also the POSIX calls that MPI-IO makes.")
+@click.option("--nested", "has_nested", is_flag=True, help="Also extrapolate the POSIX calls within MPI-IO calls.")
 @click.option(
     "--models",
     metavar="FILE.py",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Models of your own, tried after iosig's: this runs the file as Python.",
+    help="Python file with additional models, tried after the built-in ones. The file is executed.",
 )
 @json_option
 @click.pass_obj

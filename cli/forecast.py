@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     default=6.0,
     show_default=True,
     type=click.FloatRange(min=0, max=48, min_open=True),
-    help="So far ahead.",
+    help="Hours ahead.",
 )
 @click.option(
     "--step",
@@ -38,18 +38,21 @@ if TYPE_CHECKING:
     default=10,
     show_default=True,
     type=click.IntRange(min=1, max=360),
-    help="Minutes of a step.",
+    help="Minutes per step.",
 )
-@click.option("--at", metavar="TIME", callback=read_instant, help="The instant; else that of the newest poll.")
+@click.option("--at", metavar="TIME", callback=read_instant, help="Start of the forecast. Default: the newest poll.")
 @click.option(
     "--what-if",
     "traces",
     metavar="TRACE",
     multiple=True,
     type=click.Path(path_type=Path, exists=True),
-    help="As if this would start now: a compressed trace, or Recorder traces, each with --what-if, and --ranks.",
+    help=(
+        "Assume that this run starts now: a compressed trace, or several Recorder traces (repeat --what-if) with "
+        "--ranks."
+    ),
 )
-@click.option("--ranks", "rank_count", type=click.IntRange(min=1), help="The rank count to extrapolate traces to.")
+@click.option("--ranks", "rank_count", type=click.IntRange(min=1), help="Number of ranks to extrapolate the traces to.")
 @answer_options
 @click.pass_obj
 def forecast_command(
@@ -93,7 +96,7 @@ def _what_if(traces: tuple[Path, ...], rank_count: int | None) -> JobAhead | Non
 
     if not traces:
         if rank_count is not None:
-            raise UsageError("--ranks says what traces are extrapolated to: give them with --what-if.")
+            raise UsageError("--ranks needs traces to extrapolate: add --what-if TRACE.")
         return None
     from iosig.answers.forecast.what_if import build_what_if_job
     from iosig.cli.printing import progress_bar
@@ -111,13 +114,13 @@ def _show(told: ForecastResult) -> None:
     from iosig.cli.printing import printable, say, show
 
     hours = len(told.forecast.expected_bytes_per_s) * told.forecast.step_s / 3600
-    say(printable(f"{told.query.filesystem}, {hours:g} hours from {told.at:%Y-%m-%d %H:%MZ} on"))
-    columns = ("from", "expected", "80 % within", "known", "not known yet")
+    say(printable(f"{told.query.filesystem}, {hours:g} hours from {told.at:%Y-%m-%d %H:%MZ}"))
+    columns = ("from", "expected", "80 % within", "known", "unplanned")
     rows = [_cells(told, place) for place in range(len(told.edges) - 1)]
-    show("", (*columns, "added") if told.without else columns, rows, last=("not known yet", "known"))
+    show("", (*columns, "added") if told.without else columns, rows, last=("unplanned", "known"))
     rows = _meetings(told)
     if rows:
-        show("Bursts meet", ("in the hour from", "application", "and", "seconds", "bytes"), rows)
+        show("Overlapping bursts", ("hour from", "application", "and", "seconds", "bytes"), rows)
     for line in _remarks(told):
         say(printable(line))
 
@@ -165,11 +168,13 @@ def _remarks(told: ForecastResult) -> list[str]:
     from iosig.answers.forecast.query import count_jobs
 
     of = count_jobs(told)
-    lines = [f"{of['running']:,} jobs run and {of['waiting']:,} wait; of {of['known']:,} a signature says what comes."]
+    lines = [f"{of['running']:,} jobs run and {of['waiting']:,} wait; {of['known']:,} of them have a signature."]
     for status, said in (("unknown", "No signature"), ("held", "Held")):
         names = [f"{job.name} ({job.application_id or '-'})" for job in told.jobs if job.status == status]
         more = ", ..." if len(names) > _MOST_JOBS else "."
         if names:
             lines.append(f"{said}: {', '.join(names[:_MOST_JOBS])}{more}")
-    lines.append(f"What is not known yet is as it was after times alike, in the {told.past_days:.1f} days before.")
+    lines.append(
+        f"Unplanned: traffic of other jobs, estimated from similar moments of the previous {told.past_days:.1f} days."
+    )
     return lines

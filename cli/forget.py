@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 @click.command("forget")
-@click.option("--landing", "landing_id", metavar="ID", help="Forget an input, however often it was landed.")
-@click.option("--user", metavar="NAME", help="Forget all that is a user's, and the name where others name it.")
-@click.option("--reason", default="asked for", show_default=True, help="What is told of it in the history.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--landing", "landing_id", metavar="ID", help="Erase an input, in all its landings.")
+@click.option("--user", metavar="NAME", help="Erase all data of a user, and the name in all other data.")
+@click.option("--reason", default="requested", show_default=True, help="Reason to record in the history.")
+@click.option("--dry-run", is_flag=True, help="Print what would be erased, and change nothing.")
 @wait_option
 @json_option
 @strict_option
@@ -43,12 +43,14 @@ def forget_command(
     from iosig.warehouse.store.store import lock_warehouse
 
     if (landing_id is None) == (user is None):
-        raise UsageError("Give --landing or --user.")
+        raise UsageError("Pass either --landing or --user.")
     store = warehouse.store
     if not store.exists:
-        raise UsageError(f"There is nothing in {store.name}.")
+        raise UsageError(f"There is no warehouse in {store.name}.")
     if user is not None and user and user in reason:
-        raise UsageError("The reason stays in the history: leave the name out of it.")
+        raise UsageError(
+            "--reason contains the user's name, but the history keeps the reason. Remove the name from it."
+        )
     require_form(store)
     settings = warehouse.settings()
     with lock_warehouse(store, lock_timeout_s):
@@ -71,8 +73,8 @@ def _show(found: Found, not_erased: list[str], *, is_done: bool) -> None:
     from iosig.reports.texts import format_count
 
     counts = f"{format_count(len(found.landings), 'landing')} and {format_count(len(found.releases), 'release')}"
-    done = "replaced by what is left without it; the old files are gone"
-    say(f"{counts} {done}." if is_done else f"{counts} would be replaced by what is left without it.")
+    done = "replaced by versions without this data; the old files are deleted"
+    say(f"{counts} {done}." if is_done else f"{counts} would be replaced by versions without this data.")
     for release_id in found.releases:
         click.echo(f"  {release_id}")
-    say(f"Out of reach: {'; '.join(not_erased)}.")
+    say(f"Not erased (outside the warehouse): {'; '.join(not_erased)}.")

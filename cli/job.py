@@ -39,12 +39,14 @@ _COLOURS = {"critical": "red", "warning": "yellow", "note": "cyan"}
 @click.option(
     "--trace",
     type=click.Path(path_type=Path, exists=True),
-    help="Tell of this trace alone instead, without a warehouse.",
+    help="Report a trace alone, without a warehouse.",
 )
-@click.option("--cluster", help="The machine, where several have a job of that id.")
-@click.option("--started", metavar="TIME", callback=read_instant, help="The run that started then, not the last one.")
-@click.option("--all", "is_all", is_flag=True, help="Print all that is found, and which rules found nothing.")
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write it as a page of one file.")
+@click.option("--cluster", help="Cluster, if several have a job of this id.")
+@click.option(
+    "--started", metavar="TIME", callback=read_instant, help="Start of the run, to select one other than the last."
+)
+@click.option("--all", "is_all", is_flag=True, help="Print all findings, and the rules without findings.")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a self-contained HTML page.")
 @release_option
 @json_option
 @plot_option
@@ -72,9 +74,11 @@ def job_command(
     if trace is None and job_id is not None:
         told = query_release(warehouse.store, select_release(warehouse.store, release_id), job_id, cluster, started)
     elif trace is None or job_id is not None:
-        raise click.UsageError("Say which job: JOBID, or --trace FILE for a trace alone.")
+        raise click.UsageError("Name a job (JOBID), or a trace (--trace FILE).")
     elif cluster or started or release_id:
-        raise click.UsageError("--trace takes no --cluster, --started or --release: it asks no warehouse.")
+        raise click.UsageError(
+            "--trace reads no warehouse and cannot be combined with --cluster, --started or --release."
+        )
     else:
         told = query_trace(trace, warehouse.settings())
     if plot is not None:
@@ -114,7 +118,7 @@ def _show(told: JobReport, is_all: bool) -> None:
     for trace in told.traces:
         _show_trace(trace, is_all)
     if not told.traces:
-        say("No trace of this run is in the release: nothing is known of its requests.\n")
+        say("The release has no trace of this run, so its requests are unknown.\n")
     _show_bytes(told)
     _show_slowed(told)
     _show_neighbours(told)
@@ -129,7 +133,7 @@ def _heading(told: JobReport) -> str:
     job = told.job
     if job is None:
         kind = kind_of(told.job_id, [trace.job for trace in told.traces])
-        return printable(f"{kind} {told.job_id}: no job log tells of it")
+        return printable(f"{kind} {told.job_id}: not in any job log")
     lasted = "" if job["duration_s"] is None else f", {duration_text(job['duration_s'])}"
     nodes = "" if job["node_count"] is None else f", {format_count(job['node_count'], 'node')}"
     when = f"{job['started_at'].astimezone(UTC):%Y-%m-%d %H:%MZ}"
@@ -147,7 +151,7 @@ def _show_trace(trace: TracedRun, is_all: bool) -> None:
     ranks = "" if job["process_count"] is None else f", {format_count(job['process_count'], 'rank')}"
     lasted = "" if job["duration_s"] is None else f", {duration_text(job['duration_s'])}"
     spent = trace.facts["io_time_ratio"]
-    share = "" if spent is None else f"; {spent:.1%} of all ranks' time is I/O"
+    share = "" if spent is None else f"; {spent:.1%} of the ranks' time is I/O"
     say(printable(f"Traced by {job['tracer']}{ranks}{lasted}{share}"))
     click.echo()
     shown = found if is_all else found[:_MOST_FOUND]
@@ -156,7 +160,7 @@ def _show_trace(trace: TracedRun, is_all: bool) -> None:
     if len(found) > len(shown):
         say(f"… {len(found) - len(shown)} more (--all, --json)")
     if not found:
-        say("Nothing is found that is wrong with its I/O, by what the trace tells.")
+        say("The trace shows no I/O problem.")
     click.echo()
     if is_all:
         _show_rest(trace)
@@ -187,7 +191,7 @@ def _show_rest(trace: TracedRun) -> None:
     """Print the rules without findings, and the rules that could not be evaluated."""
     from iosig.cli.printing import say
 
-    words = {"not_found": "Not found", "not_applicable": "Not about this run", "unknown": "Not known"}
+    words = {"not_found": "Not found", "not_applicable": "Not applicable", "unknown": "Unknown"}
     for outcome, word in words.items():
         rows = trace.findings.filter(outcome=outcome).select("rule", "direction").unique(maintain_order=True).rows()
         if rows:
@@ -215,7 +219,7 @@ def _show_layers(trace: TracedRun) -> None:
     ]
     columns = ("layer", "read", "written", "reads", "writes", "reading", "writing", "metadata")
     if rows:
-        show("Layers, all ranks together", columns, rows, last=("reads", "writes"))
+        show("Layers, sum of all ranks", columns, rows, last=("reads", "writes"))
 
 
 def _show_bytes(told: JobReport) -> None:
@@ -237,7 +241,7 @@ def _show_bytes(told: JobReport) -> None:
     ]
     if rows:
         columns = ("file system", "way", "moved", "source", "range", "all jobs", "class", "period")
-        show("Bytes of the run, and of all jobs meanwhile", columns, rows, last=("class", "period"))
+        show("Bytes of the run, and of all jobs during it", columns, rows, last=("class", "period"))
 
 
 def _range_text(row: dict[str, Any]) -> str | None:
@@ -281,8 +285,8 @@ def _show_slowed(told: JobReport) -> None:
         )
     if rows:
         show(
-            format_title("Who was in its way", len(rows), len(slowed)),
-            ("burst", "file system", "longer", "range", "most there", "bytes"),
+            format_title("Slowed bursts and top interferers", len(rows), len(slowed)),
+            ("burst", "file system", "longer", "range", "interferer", "bytes"),
             rows,
             last=("range",),
         )
@@ -294,7 +298,7 @@ def _show_advice(told: JobReport) -> None:
 
     known = told.signatures.filter(outcome="extracted") if told.signatures.height else told.signatures
     for name in known["application_id"].unique(maintain_order=True) if known.height else ():
-        say(f"Where and when to start the next one: iosig advise {printable(shlex.quote(name))}")
+        say(f"To place the next run: iosig advise {printable(shlex.quote(name))}")
 
 
 def _show_neighbours(told: JobReport) -> None:

@@ -37,35 +37,29 @@ if TYPE_CHECKING:
 
 @click.command("land")
 @click.argument("paths", nargs=-1)
+@click.option("--format", "format_name", help="Format, if it cannot be detected. `--format help` lists all.")
+@click.option("--filesystem", help="File system of the polls. Overrides the input.")
+@click.option("--time-zone", help="IANA time zone of times without one, such as America/Los_Angeles.")
+@click.option("--direction", type=click.Choice(["read", "write"]), help="Direction of the bytes of bare columns.")
 @click.option(
-    "--format", "format_name", help="The format, where the content does not tell; `--format help` lists them."
+    "--value", type=click.Choice(["counter", "rate", "volume"]), help="Quantity in bare columns. Default: a counter."
 )
-@click.option("--filesystem", help="The file system of the polls, whatever the input says.")
-@click.option("--time-zone", help="IANA zone of times that carry none, as America/Los_Angeles.")
-@click.option("--direction", type=click.Choice(["read", "write"]), help="Which way the bytes of bare columns went.")
-@click.option(
-    "--value", type=click.Choice(["counter", "rate", "volume"]), help="What bare columns hold; a counter if not given."
-)
-@click.option("--replace", is_flag=True, help="Land anew what was landed before, with these options.")
+@click.option("--replace", is_flag=True, help="Land inputs again that have already landed, with these options.")
 @click.option(
     "--prometheus",
     "servers",
     metavar="URL",
     multiple=True,
-    help="Ask a Prometheus server for counters of storage, since it was asked last.",
+    help="Query the storage counters of a Prometheus server, since the last query.",
 )
-@click.option(
-    "--slurm", is_flag=True, help="Ask Slurm: its accounting since it was asked last, and what runs and waits."
-)
+@click.option("--slurm", is_flag=True, help="Query Slurm: accounting since the last query, and the queue.")
 @click.option(
     "--since",
     type=DAY,
     metavar="YYYY-MM-DD",
     help="With --prometheus or --slurm: ask from this day (UTC) on, in place of where it was left.",
 )
-@click.option(
-    "--follow", is_flag=True, help="Watch the folders, ask the servers, and land what arrives, until a signal comes."
-)
+@click.option("--follow", is_flag=True, help="Watch folders and poll servers, and land new data until interrupted.")
 @click.option(
     "--settle",
     "settle_s",
@@ -73,9 +67,12 @@ if TYPE_CHECKING:
     type=click.FloatRange(min=0),
     default=60.0,
     show_default=True,
-    help="With --follow: what has not changed for so long is whole; so is what has a NAME.done beside it.",
+    help=(
+        "With --follow: time without changes after which a file is complete. A file NAME.done marks NAME complete "
+        "at once."
+    ),
 )
-@click.option("--require-marker", is_flag=True, help="With --follow: land nothing that has no NAME.done beside it.")
+@click.option("--require-marker", is_flag=True, help="With --follow: land only files with a marker file NAME.done.")
 @click.option(
     "--interval",
     "interval_s",
@@ -83,7 +80,7 @@ if TYPE_CHECKING:
     type=click.FloatRange(min=0.01),
     default=5.0,
     show_default=True,
-    help="With --follow: how often to look.",
+    help="With --follow: time between scans.",
 )
 @json_option
 @strict_option
@@ -164,12 +161,18 @@ def _check(paths: Sequence[str], asked: _Asked, *, follow: bool, replace: bool, 
     """Raise UsageError for options that exclude each other."""
     has_folders = bool(paths or asked) and all(Path(path).is_dir() for path in paths)
     refuse(
-        (follow and replace, "--replace does not go with --follow: what is there already would land again and again."),
-        (require_marker and not follow, "--require-marker goes with --follow."),
-        (asked.since is not None and not asked, "--since goes with --prometheus and --slurm."),
-        (asked.since is not None and follow, "--since does not go with --follow: land with it once, then follow."),
-        (follow and not has_folders, "With --follow give the folders to watch."),
-        (not paths and not asked, "Give the files or folders to land; `iosig land --format help` lists the formats."),
+        (
+            follow and replace,
+            "--replace cannot be combined with --follow: existing files would land again at every scan.",
+        ),
+        (require_marker and not follow, "--require-marker needs --follow."),
+        (asked.since is not None and not asked, "--since needs --prometheus or --slurm."),
+        (
+            asked.since is not None and follow,
+            "--since cannot be combined with --follow: land once with --since, then follow.",
+        ),
+        (follow and not has_folders, "--follow needs folders to watch."),
+        (not paths and not asked, "Name files or folders to land. `iosig land --format help` lists the formats."),
     )
 
 
@@ -178,8 +181,8 @@ def _require_there(paths: Sequence[str], *, is_private: bool) -> None:
     for place, path in enumerate(paths, start=1):
         if not is_url(path) and not os.path.lexists(path):
             if is_private:
-                raise UsageError(f"Input {place} of {len(paths)} is not there. Nothing is landed.")
-            raise UsageError(f"There is no {printable(path)}.{_near(Path(path))} Nothing is landed.")
+                raise UsageError(f"Input {place} of {len(paths)} does not exist. Nothing was landed.")
+            raise UsageError(f"{printable(path)} does not exist.{_near(Path(path))} Nothing was landed.")
 
 
 def _near(path: Path) -> str:
@@ -222,7 +225,7 @@ def _follow(
     stop = Stop()
     with stop_on_signals(stop):
         watched = ", ".join([*paths, *asked.servers, *(["Slurm"] if asked.is_slurm else [])])
-        click.echo(f"Watching {watched}; end with Ctrl-C.", err=True)
+        click.echo(f"Watching {watched}. Press Ctrl-C to stop.", err=True)
         inboxes = [Inbox(Path(path), settle_s, require_marker) for path in paths]
         also = partial(asked.land, store, settings, told)
         for arrival in follow(
@@ -268,13 +271,13 @@ def _summarize(store: Store, settings: Settings, arrivals: Sequence[Arrival], *,
         return
     say(
         f"{format_count(summary['landed_files'], 'file')} landed with {format_count(summary['landed_rows'], 'row')}, "
-        f"{summary['landed_before']:,} landed before; refused: {format_count(summary['refused_rows'], 'row')} and "
+        f"{summary['landed_before']:,} already landed; refused: {format_count(summary['refused_rows'], 'row')} and "
         f"{format_count(summary['refused_files'], 'whole file')}"
     )
     for warning in warnings:
         say(f"Warning: {warning}")
     if any(arrival.has_refusals for arrival in arrivals):
-        say('`iosig run`, then `iosig sql "from rejects"` shows every refusal with its line and reason.')
+        say('`iosig run`, then `iosig sql "from rejects"` lists refused rows with line and reason.')
 
 
 def _document(arrival: Arrival) -> dict[str, object]:

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 @click.command("lineage")
 @click.argument("table", required=False)
 @click.option(
-    "--columns", "has_columns", is_flag=True, help="Print the columns of TABLE and what its SQL takes them from."
+    "--columns",
+    "has_columns",
+    is_flag=True,
+    help="Print the columns of TABLE, and the columns that its SQL computes them from.",
 )
 @json_option
 def lineage_command(table: str | None, has_columns: bool, as_json: bool) -> int:

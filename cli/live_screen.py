@@ -50,7 +50,7 @@ class Screen:
             yield Text()
             yield from drawn.filesystem(one)
         if not self.moment.filesystems:
-            yield Text("No polls have landed: nothing is known of what flows now.", style="dim")
+            yield Text("No polls have landed, so the current traffic is unknown.", style="dim")
         yield Text()
         yield drawn.sources(self.moment.condition.sources)
 
@@ -69,7 +69,7 @@ class _Drawn:
         release = f"release {condition.release_id} ({condition.verdict})" if condition.release_id else "no release yet"
         waits = "waits" if len(condition.waiting) == 1 else "wait"
         count = format_count(len(condition.waiting), "landed input")
-        waiting = f"; {count} {waits} for the next" if condition.waiting else ""
+        waiting = f"; {count} {waits} for the next run" if condition.waiting else ""
         yield _line((f"iosig {_clock(self.at)}  ", "bold"), (_name(condition.warehouse, self.width - 20), ""))
         yield _line((f"{release}{waiting}", "dim"))
         for problem in [*([fault] if fault else []), *(one.sentence for one in moment.problems[:_MOST_PROBLEMS])]:
@@ -124,7 +124,7 @@ class _Drawn:
     def of_late(self, late: Answer | None) -> Iterator[RenderableType]:
         """Yield the jobs that moved the bytes of the last minutes."""
         if late is None:
-            yield _line((f"Nothing was polled in the last {RECENT_MINUTES} minutes.", "dim"))
+            yield _line((f"No polls in the last {RECENT_MINUTES} minutes.", "dim"))
             return
         measured = late.measured_bytes
         yield _line((f"Last {RECENT_MINUTES} minutes", "bold"), (f": {bytes_text(measured)} moved", ""))
@@ -136,19 +136,26 @@ class _Drawn:
                 *self.names(application_id, job_id),
                 bytes_text(moved),
                 _share(moved, measured),
-                f"sure {confidence:.2f}",
+                f"conf. {confidence:.2f}",
             )
-        _add(table, "nobody's", "", bytes_text(late.unattributed_bytes), _share(late.unattributed_bytes, measured), "")
+        _add(
+            table,
+            "unattributed",
+            "",
+            bytes_text(late.unattributed_bytes),
+            _share(late.unattributed_bytes, measured),
+            "",
+        )
         yield table
         more = late.jobs.height - len(rows)
         beside = [f"{more:,} more jobs moved some"] if more > 0 else []
-        beside += [f"{late.others.height:,} of whom no byte is known were there"] if late.others.height else []
+        beside += [f"other jobs without attributed bytes: {late.others.height:,}"] if late.others.height else []
         if beside:
             yield _line(("; ".join(beside), "dim"))
 
     def coming(self, bursts: Sequence[Burst]) -> Iterator[RenderableType]:
         """Yield the next expected bursts."""
-        yield _line(("Next bursts", "bold"), ("" if bursts else ": none is known of", ""))
+        yield _line(("Next bursts", "bold"), ("" if bursts else ": none known", ""))
         table = _grid(4, numbers=(0, 3))
         for burst in bursts[:_MOST_ROWS]:
             moves = "" if burst.expected_bytes is None else bytes_text(burst.expected_bytes)
@@ -163,7 +170,7 @@ class _Drawn:
         if bursts:
             yield table
         if len(bursts) > _MOST_ROWS:
-            yield _line((f"{len(bursts) - _MOST_ROWS:,} more jobs have one", "dim"))
+            yield _line((f"{len(bursts) - _MOST_ROWS:,} more", "dim"))
 
     def names(self, application_id: str, job_id: str) -> tuple[str, str]:
         """Return an application's and a job's name, shortened to the available width."""
@@ -238,5 +245,5 @@ def _clock(instant: datetime, beside: datetime | None = None) -> str:
 def _age(instant: datetime, at: datetime) -> str:
     seconds = (at - instant).total_seconds()
     if seconds < 0:
-        return f"{duration_text(-seconds)} ahead of the clock here"
+        return f"{duration_text(-seconds)} ahead of the local clock"
     return f"{duration_text(round(seconds))} ago"

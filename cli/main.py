@@ -38,7 +38,7 @@ SUBCOMMANDS = {
     "land": (".land", "Land job logs, polls and series, each file once."),
     "lineage": ("iosig.cli.lineage", "Show from which tables each table is computed."),
     "maintain": (".upkeep", "Expire old releases, and delete their files."),
-    "network": (".network", "Show which nodes talked to which in a traced run, how fast, and which are in trouble."),
+    "network": (".network", "Show the data transfers between nodes of a traced run, with slow nodes and bottlenecks."),
     "patterns": (".patterns", "Show recurring patterns in the unattributed traffic of a file system."),
     "period": (".period", "Find the period of one trace, series or polls, without a warehouse."),
     "plot": (".plot", "Draw an application's signature, or an overview figure of a release."),
@@ -83,7 +83,7 @@ def _end_printing() -> None:
 def _make_output_fault(error: OSError) -> MachineFault:
     # the remaining output must not be written again when Python exits
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return MachineFault(f"What is printed cannot be written: {error.strerror}.")
+    return MachineFault(f"The output cannot be written: {error.strerror}.")
 
 
 def _fault_of(error: Exception, root: Path) -> MachineFault | None:
@@ -91,7 +91,7 @@ def _fault_of(error: Exception, root: Path) -> MachineFault | None:
         from iosig.flows.faults import machine_fault
     except (ImportError, OSError, MemoryError):
         # the module that classifies faults cannot be loaded
-        return MachineFault("There is not enough memory. Raise the machine's limit (`ulimit -v`), and run again.")
+        return MachineFault("Out of memory. Raise the limit (`ulimit -v`), and run the command again.")
     return machine_fault(error, root)
 
 
@@ -189,14 +189,17 @@ class _Warehouse(click.Path):
     envvar="IOSIG_WAREHOUSE",
     default=default_root,
     show_default="warehouse/data of a checkout, else iosig/warehouse in the user's data directory",
-    help="Folder of the warehouse, or s3://BUCKET/PREFIX; also IOSIG_WAREHOUSE.",
+    help="Folder of the warehouse, or s3://BUCKET/PREFIX. Environment variable: IOSIG_WAREHOUSE.",
 )
 @click.option(
     "--settings",
     "settings_path",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, readable=False),
     envvar="IOSIG_SETTINGS",
-    help="The site's settings; else iosig.toml in the warehouse or here. Also IOSIG_SETTINGS.",
+    help=(
+        "Settings file. Default: iosig.toml in the warehouse or the current folder. Environment variable: "
+        "IOSIG_SETTINGS."
+    ),
 )
 @click.version_option(package_name="iosig", prog_name="iosig")
 @click.pass_context

@@ -31,25 +31,29 @@ _ALIKE = 1.25
 @click.command("network")
 @trace_argument
 @click.option("--png", type=click.Path(path_type=Path, dir_okay=False), help="Draw the radial view into this PNG.")
-@click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this SVG.")
+@click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw the radial view into this SVG.")
 @click.option(
-    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write it as one page to explore in a browser."
+    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a self-contained interactive HTML page."
 )
 @click.option(
     "--metric",
     type=click.Choice(["time", "size", "bandwidth"]),
     default="time",
     show_default=True,
-    help="What the pictures show; the page lets one choose.",
+    help="Metric of the pictures. The page has a menu for it.",
 )
-@click.option("--window", metavar="A:B", callback=read_window, help="Tell of the time from A to B, in seconds.")
+@click.option(
+    "--window", metavar="A:B", callback=read_window, help="Restrict to the time from A to B, in seconds of the run."
+)
 @click.option("--layers", help="Layers, outermost first: two or more of rank, host, module, file, filesystem, target.")
-@click.option("--module", help="Whose requests; POSIX if it was traced, else what moved most.")
-@click.option("--windows", "window_count", type=click.IntRange(1, 4096), help="Time windows; else the settings' count.")
+@click.option("--module", help="Module of the requests. Default: POSIX if traced, else the one with most bytes.")
+@click.option(
+    "--windows", "window_count", type=click.IntRange(1, 4096), help="Number of time windows. Default: the setting."
+)
 @click.option(
     "--max-nodes",
     type=click.IntRange(2, 1 << 16),
-    help="With more in a layer, some are one; else the settings' count.",
+    help="Maximum number of nodes per layer. Larger layers are grouped. Default: the setting.",
 )
 @style_option
 @json_option
@@ -82,7 +86,7 @@ def network_command(
     from iosig.warehouse.errors import UsageError
 
     if window is not None and window.is_instants:
-        raise UsageError("A run's time is in seconds from its start: give the window as A:B.")
+        raise UsageError("Give the window as A:B, in seconds from the start of the run.")
     targets = [target for target in (png, svg, html) if target is not None]
     for target in targets:
         keep_apart(target, [path])
@@ -113,13 +117,13 @@ def _check_targets(targets: list[Path]) -> None:
     from iosig.warehouse.errors import UsageError
 
     if len({target.resolve() for target in targets}) < len(targets):
-        raise UsageError("Each picture takes a file of its own.")
+        raise UsageError("--plot, --svg and --html need different files.")
     for target in targets:
         if target.exists() and not target.is_file():
-            raise UsageError(f"{target} is no file: nothing is written over it.")
+            raise UsageError(f"{target} exists and is not a regular file. Choose another name.")
         folder = next(parent for parent in target.absolute().parents if parent.exists())
         if not folder.is_dir() or not os.access(folder, os.W_OK):
-            raise UsageError(f"{target} cannot be written: {folder} is no folder that one may write into.")
+            raise UsageError(f"{target} cannot be written: {folder} is not a writable folder.")
 
 
 @contextmanager
@@ -165,7 +169,7 @@ def _show(found: NetworkInput) -> None:
         say(_plain(note, _SENTENCE_CHARACTERS))
     if found.windows is not None:
         start_s, end_s = found.span_s
-        say(f"Told of {start_s:.6g} to {end_s:.6g} s of the run, in whole time windows.")
+        say(f"Time range: {start_s:.6g} to {end_s:.6g} s of the run, in whole time windows.")
     say(_lead(found))
     click.echo()
     for layer in network.layers:
@@ -179,9 +183,9 @@ def _lead(found: NetworkInput) -> str:
     """Return a sentence on the slow nodes, innermost layer first, as the cause is likely there."""
     slow = [one for layer in reversed(found.network.layers) if (one := _slowest_of(found, layer))]
     if slow:
-        return f"Slow, beside the median of their layer: {'; '.join(slow)}."
+        return f"Slow, compared with the median of the layer: {'; '.join(slow)}."
     is_compared = any(found.nodes(layer.name)["median_ratio"].count() > 1 for layer in found.network.layers)
-    return "Nobody is slow: no node takes twice as long as the median of its layer." if is_compared else ""
+    return "No slow nodes: none takes twice as long as the median of its layer." if is_compared else ""
 
 
 def _slowest_of(found: NetworkInput, layer: Layer) -> str:
@@ -230,7 +234,7 @@ def _show_nodes(found: NetworkInput, layer: Layer) -> None:
         return
     show(
         "",
-        (_plain(layer.name), "transfers", "moved", "mean", "x median", "of all time", "longest", "rate"),
+        (_plain(layer.name), "transfers", "moved", "mean", "x median", "share of time", "longest", "rate"),
         [
             (
                 _plain(row["node"]),
@@ -244,7 +248,7 @@ def _show_nodes(found: NetworkInput, layer: Layer) -> None:
             )
             for row in nodes.head(_LISTED_ALIKE if _are_alike(nodes) else _LISTED).iter_rows(named=True)
         ],
-        last=("of all time", "rate", "moved"),
+        last=("share of time", "rate", "moved"),
     )
 
 
@@ -258,7 +262,7 @@ def _slowest(nodes: pl.DataFrame, layer: Layer) -> str:
     told = format_count(nodes.height, f"active {_plain(layer.name)}{' group' if layer.group_size > 1 else ''}")
     name = _node_name(layer, first["node"])
     if timed.is_empty():
-        return f"{told}; no time is known."
+        return f"{told}; times are unknown."
     if nodes.height == 1:
         moved = bytes_text(first["read_bytes"] + first["written_bytes"])
         many = format_count(first["transfer_count"], "transfer")
@@ -267,11 +271,11 @@ def _slowest(nodes: pl.DataFrame, layer: Layer) -> str:
     median_s = float(timed.median())  # type: ignore[arg-type]
     beside = f"median {_time(median_s)} a transfer"
     if not first["mean_s"]:
-        return f"{told}: no transfer takes any time."
+        return f"{told}: all transfers take 0 s."
     if first["median_ratio"] is None:
         return f"{told}, {beside}; slowest: {name}, {_time(first['mean_s'])}."
     if _are_alike(nodes):
-        return f"{told}, all alike: {beside}, slowest x {_ratio(first['median_ratio'])}."
+        return f"{told}, all similar: {beside}, slowest x {_ratio(first['median_ratio'])}."
     slow_count = int((timed >= SLOW_RATIO * median_s).sum())
     many = f"; {slow_count:,} at twice the median or more" if slow_count else ""
     return f"{told}, {beside}; slowest: {name}, x {_ratio(first['median_ratio'])}{many}."
@@ -288,8 +292,8 @@ def _show_patterns(found: NetworkInput) -> None:
     slow = {layer.name: _slow(found, layer.name).height for layer in found.network.layers}
     of = "the whole run" if found.windows is None else "this time"
     show(
-        f"Patterns of {of}, of most nodes; but: so many are slow",
-        ("from, to", "metric", "pattern", "nodes differ", "in a node", "because of"),
+        f"Patterns of {of}, shared by most nodes (but N: N slow nodes)",
+        ("from, to", "metric", "pattern", "between nodes", "within nodes", "outliers"),
         [
             (
                 f"{_plain(row['source_layer'], 12)}, {_plain(row['target_layer'], 12)}",
@@ -338,8 +342,8 @@ def _show_bottlenecks(found: NetworkInput) -> None:
     first = bottlenecks.group_by("metric", maintain_order=True).head(_LISTED_REQUESTS)
     more = bottlenecks.height - first.height
     show(
-        f"Single requests that stand out{f' ({more} more: --json)' if more else ''}",
-        ("by", "from", "to", "began [s]", "value", "median", "share of all"),
+        f"Outlier requests{f' ({more} more: --json)' if more else ''}",
+        ("by", "from", "to", "start [s]", "value", "median", "share of total"),
         [
             (
                 row["metric"],

@@ -48,7 +48,7 @@ class _Day(click.DateTime):
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
-            self.fail(f"{value!r} is no day such as 2018-02-09", param, ctx)
+            self.fail(f"{value!r} is not a day such as 2018-02-09", param, ctx)
 
 
 trace_argument = click.argument("path", metavar="TRACE", type=click.Path(path_type=Path, exists=True))
@@ -71,7 +71,7 @@ WIDE_OPTION: dict[str, Any] = {
     "is_flag": True,
     "expose_value": False,
     "callback": keep_wide,
-    "help": "Print all columns of tables, however narrow the terminal is.",
+    "help": "Print all columns, even if the terminal is too narrow.",
 }
 
 
@@ -82,7 +82,7 @@ def wide_option(command: Decorated) -> Decorated:
 
 def json_option(command: Decorated) -> Decorated:
     """Let a command that prints tables print JSON instead, or all columns of them."""
-    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON: docs/json.md says what is in it.")
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, as described in docs/json.md.")
     return as_json(wide_option(command))
 
 
@@ -112,7 +112,7 @@ def picture_path(ctx: click.Context, param: click.Parameter, value: Path | None)
     """Validate the extension of a picture's file name before any input is read."""
     if value is not None and value.suffix.lower() not in PICTURES:
         endings = " or ".join(PICTURES)
-        raise click.BadParameter(f"{value.name}: give the picture a name that ends in {endings}.", ctx, param)
+        raise click.BadParameter(f"{value.name}: the name of a picture must end in {endings}.", ctx, param)
     return value
 
 
@@ -126,7 +126,7 @@ plot_option = click.option(
     "--plot",
     type=click.Path(path_type=Path, dir_okay=False),
     callback=picture_path,
-    help="Draw it into this PNG or SVG.",
+    help="Write a figure to this PNG or SVG file.",
 )
 STYLE_OPTION: dict[str, Any] = {
     "type": click.Choice(["light", "dark"]),
@@ -134,7 +134,7 @@ STYLE_OPTION: dict[str, Any] = {
     "envvar": "IOSIG_STYLE",
     "show_default": True,
     "callback": _style,
-    "help": "The ground of a picture; also IOSIG_STYLE.",
+    "help": "Background of figures. Environment variable: IOSIG_STYLE.",
 }
 style_option = click.option("--style", **STYLE_OPTION)
 release_option = click.option(
@@ -164,7 +164,7 @@ def window_options(command: Decorated) -> Decorated:
         ),
         click.option("--direction", type=click.Choice(["write", "read"]), help="Only this direction; default: both."),
         click.option(
-            "--top", "max_count", default=10, show_default=True, type=click.IntRange(min=1), help="Maximum of rows."
+            "--top", "max_count", default=10, show_default=True, type=click.IntRange(min=1), help="Number of rows."
         ),
     )
     for option in reversed(options):
@@ -178,26 +178,28 @@ def draw_into(target: Path, draw: Callable[[Any], Picture], view: object, style:
     click.echo(f"Drawn: {what}{target}", err=True)
 
 
-name_option = click.option("--name", help="Name of the deployment; after the warehouse's folder if not given.")
+name_option = click.option("--name", help="Name of the deployment. Default: derived from the warehouse's folder.")
 wait_option = click.option(
     "--lock-timeout",
     "lock_timeout_s",
     metavar="SECONDS",
     type=click.FloatRange(min=0),
     default=0.0,
-    help="Wait so long for another run on this warehouse.",
+    help="Maximum time to wait for the warehouse lock, in seconds.",
 )
 raw_csv_option = click.option(
-    "--raw-csv", "is_raw", is_flag=True, help="In CSV, leave texts that a spreadsheet takes for formulas as they are."
+    "--raw-csv", "is_raw", is_flag=True, help="In CSV, do not escape texts that spreadsheets would run as formulas."
 )
-value_option = click.option("--value", type=click.Choice(["counter", "rate", "volume"]), help="What bare columns hold.")
-time_zone_option = click.option("--time-zone", help="IANA zone of times that carry none.")
+value_option = click.option(
+    "--value", type=click.Choice(["counter", "rate", "volume"]), help="Quantity in bare columns."
+)
+time_zone_option = click.option("--time-zone", help="IANA time zone of times without one.")
 compressed_option = click.option(
     "--output",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
-    help="Write the compressed trace there.",
+    help="Write the compressed trace to this file.",
 )
 
 
@@ -223,7 +225,7 @@ def exit_code(refused_count: int) -> int:
         from iosig.reports.texts import format_count
 
         say(
-            f"Refused: {format_count(refused_count, 'row')}. `iosig land` keeps refused rows with the reasons.",
+            f"Refused: {format_count(refused_count, 'row')}. `iosig land` keeps them with the reasons.",
             err=True,
         )
     return REFUSED if refused_count and is_strict() else 0
@@ -262,5 +264,5 @@ def select_release(store: Store, release_id: str | None) -> Release:
             click.echo(f"{release_id}: release {release.release_id}", err=True)
         else:
             since, reason = redirects[old_id]
-            click.echo(f"{old_id} gave way to {release.release_id} on {since[:10]}: {reason}.", err=True)
+            click.echo(f"{old_id} was replaced by {release.release_id} on {since[:10]}: {reason}.", err=True)
     return release

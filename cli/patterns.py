@@ -23,7 +23,7 @@ _NAME_CHARACTERS = 16
 @click.option("--since", metavar="TIME", callback=read_instant, help="Patterns that occurred at this instant or later.")
 @click.option("--until", metavar="TIME", callback=read_instant, help="Patterns that occurred before this instant.")
 @click.option("--direction", type=click.Choice(["write", "read"]), help="Only this direction; default: both.")
-@click.option("--top", "max_count", default=10, show_default=True, type=click.IntRange(min=1), help="Maximum of rows.")
+@click.option("--top", "max_count", default=10, show_default=True, type=click.IntRange(min=1), help="Number of rows.")
 @release_option
 @json_option
 @strict_option
@@ -69,7 +69,7 @@ def _show(result: UnattributedPatterns, max_count: int) -> None:
                 f"in runs of {row['application_id']}, seen in {row['covering_run_count']} of "
                 f"{row['application_run_count']} runs; p = {row['p_value']:.1g}."
             )
-    reasons = {"no_pattern": "no recurring pattern", "too_short": "too few polls to tell"}
+    reasons = {"no_pattern": "no recurring pattern", "too_short": "too few polls"}
     for direction, outcome in result.without_patterns.items():
         say(f"{direction}: {reasons[outcome]}.")
     if not rows and not result.without_patterns:

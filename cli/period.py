@@ -53,30 +53,34 @@ class _OutlierChoice(click.Choice[str]):
 
 @click.command("period")
 @trace_argument
-@click.option("--direction", type=click.Choice(["read", "write"]), help="Only this one; also what bare columns hold.")
 @click.option(
-    "--sampling-hz", type=click.FloatRange(min=0, min_open=True), help="Samples per second; else the input's own steps."
+    "--direction", type=click.Choice(["read", "write"]), help="Only this direction. Also the direction of bare columns."
+)
+@click.option(
+    "--sampling-hz",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Samples per second. Default: the steps of the input.",
 )
 @click.option(
     "--window",
     metavar="A:B",
     callback=read_window,
-    help="Only from A to B, in seconds (A:B), or between two instants (A/B).",
+    help="Restrict to a time range: A:B in seconds, or A/B between two instants.",
 )
-@click.option("--skip-first-phase", is_flag=True, help="Begin with the second I/O phase.")
+@click.option("--skip-first-phase", is_flag=True, help="Start at the second I/O phase.")
 @click.option(
     "--method",
     type=click.Choice(_METHODS),
     default="null_tested",
     show_default=True,
-    help="How the period is sought; ftio gives what FTIO 0.0.9 would, ftio-wavelet what its -tr wave_disc would.",
+    help="Detection method. ftio reproduces FTIO 0.0.9, ftio-wavelet its option -tr wave_disc.",
 )
 @click.option(
     "--outliers",
     type=_OutlierChoice(),
-    help="With --method dft, merged or all: which frequencies stand out, as FTIO's --outlier; z-score if not given.",
+    help="With --method dft, merged or all: outlier test of frequencies, as FTIO's --outlier. Default: z-score.",
 )
-@click.option("--filesystem", help="The file system of polls that do not say it.")
+@click.option("--filesystem", help="File system of polls that do not name one.")
 @value_option
 @time_zone_option
 @json_option
@@ -220,7 +224,7 @@ def _draw(found: PeriodResult, target: Path, style: Style) -> None:
     from iosig.warehouse.errors import UsageError
 
     if not found.drawn:
-        raise UsageError("There is nothing to draw: no bytes were moved, or nothing tells when.")
+        raise UsageError("Nothing to draw: the input moved no bytes, or has no times of transfers.")
     views = [_view_of(found, one) for one in found.drawn]
     picture = draw_all(views) if len(views) > 1 else draw(views[0])
     picture.write(target, style)

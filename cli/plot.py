@@ -66,7 +66,7 @@ def _draw(draw: Callable[[Any], Picture], view: Any, target: Path, style: Style,
     return 0
 
 
-_direction_option = click.option("--direction", type=click.Choice(["write", "read"]), help="Only this one.")
+_direction_option = click.option("--direction", type=click.Choice(["write", "read"]), help="Only this direction.")
 
 
 @_figure(
@@ -75,11 +75,13 @@ _direction_option = click.option("--direction", type=click.Choice(["write", "rea
     click.option(
         "--filesystem",
         shell_complete=quietly(filesystems),
-        help="The file system, where the application has used several.",
+        help="File system, if the application has used several.",
     ),
-    click.option("--direction", type=click.Choice(["write", "read"]), help="Else the one in which it moves most."),
-    click.option("--method", help="How the signature is made; else the default method's."),
-    click.option("--with", "overlaid", metavar="METHOD", multiple=True, help="Draw this method's signature over it."),
+    click.option(
+        "--direction", type=click.Choice(["write", "read"]), help="Direction. Default: the one with most bytes."
+    ),
+    click.option("--method", help="Method of the signature. Default: the application's default method."),
+    click.option("--with", "overlaid", metavar="METHOD", multiple=True, help="Overlay the signature of this method."),
 )
 def signature_command(
     warehouse: Warehouse,
@@ -113,8 +115,12 @@ def signature_command(
 @_figure(
     "who",
     click.argument("filesystem", shell_complete=quietly(filesystems)),
-    click.option("--since", metavar="TIME", callback=read_instant, help="From this instant on; else the last day."),
-    click.option("--until", metavar="TIME", callback=read_instant, help="Until then; to the last poll if not given."),
+    click.option(
+        "--since", metavar="TIME", callback=read_instant, help="Start of the time range. Default: the last day."
+    ),
+    click.option(
+        "--until", metavar="TIME", callback=read_instant, help="End of the time range. Default: the last poll."
+    ),
     _direction_option,
 )
 def who_command(
@@ -143,8 +149,8 @@ def who_command(
 @_figure(
     "calendar",
     click.argument("filesystem", required=False, shell_complete=quietly(filesystems)),
-    click.option("--since", type=DAY, metavar="DAY", help="From this UTC day on; else the last month of polls."),
-    click.option("--until", type=DAY, metavar="DAY", help="Until this UTC day; to the last poll if not given."),
+    click.option("--since", type=DAY, metavar="DAY", help="First UTC day. Default: the last month of polls."),
+    click.option("--until", type=DAY, metavar="DAY", help="Last UTC day. Default: the last poll."),
     _direction_option,
 )
 def calendar_command(
@@ -204,7 +210,7 @@ def clock_command(
         "before_id",
         metavar="RELEASE",
         shell_complete=quietly(releases),
-        help="The earlier release; else the one before.",
+        help="Earlier release. Default: the previous one.",
     ),
 )
 def changes_command(
@@ -227,5 +233,5 @@ def _release_before(store: Store, after: Release) -> Release:
 
     earlier = [one for one in list_readable(store) if one.sequence < after.sequence]
     if not earlier:
-        raise NothingToDo(f"No release is kept from before {after.release_id}: nothing can have changed.")
+        raise NothingToDo(f"No release older than {after.release_id} is kept, so there is nothing to compare with.")
     return max(earlier, key=lambda one: one.sequence)

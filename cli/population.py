@@ -31,9 +31,11 @@ _SHORT = {"NO_USAGE": "NO USE"}
     type=click.Choice(["application", "user", "account"]),
     default="application",
     show_default=True,
-    help="What runs are put together by.",
+    help="Grouping of the runs.",
 )
-@click.option("--top", "most_count", default=10, show_default=True, type=click.IntRange(min=1), help="So many of them.")
+@click.option(
+    "--top", "most_count", default=10, show_default=True, type=click.IntRange(min=1), help="Maximum number of groups."
+)
 @answer_options
 @click.pass_obj
 def population_command(
@@ -81,7 +83,7 @@ def _show(told: Population, most_count: int) -> None:
     names = [_SHORT.get(name, name) for name in LABELS]
     show("Runs by class of their writes (rows) and reads", ("write", *names, "none"), format_labels(told))
     columns = ("% runs", *names, "periodic")
-    show("Shares of classes; periodic: of even I/O (UNIFORM, OTHER)", columns, format_shares(told, "run_ratio"))
+    show("Shares of classes; periodic: share of even I/O (UNIFORM, OTHER)", columns, format_shares(told, "run_ratio"))
     show("", ("% bytes", *names, "periodic"), format_shares(told, "bytes_ratio"))
     _show_groups(told, most_count)
     _show_witnesses(told)
@@ -125,7 +127,7 @@ def _show_groups(told: Population, most_count: int) -> None:
     ]
     by = format_title(f"By {told.query.by}", len(rows), groups.height)
     columns = (told.query.by, "runs", "node h", "bytes", "class", "stable", "period.", "period_s")
-    show(f"{by}; class: of the direction that moved more", columns, rows)
+    show(f"{by}; class of the direction with more bytes", columns, rows)
 
 
 def _show_witnesses(told: Population) -> None:
@@ -133,12 +135,12 @@ def _show_witnesses(told: Population) -> None:
 
     found = told.reference_sources()
     runs, measured = int(found["run_count"].sum()), max(told.measured_bytes, float(found["bytes"].sum()))
-    words = {"exact": "servers counted it", "trace": "a trace", "signature": "its signature", "none": "nothing yet"}
+    words = {"exact": "servers counted it", "trace": "a trace", "signature": "its signature", "none": "none yet"}
     rows = [
         (words[name], count, f"{count / runs:.0%}", bytes_text(moved), f"{moved / measured:.0%}" if measured else "-")
         for name, count, moved in found.iter_rows()
     ]
     nobody = measured - float(found["bytes"].sum())
     if nobody > 0:
-        rows.append(("nobody known", None, "-", bytes_text(nobody), f"{nobody / measured:.0%}"))
-    show("What tells of a run's own bytes", ("by", "runs", "of runs", "bytes", "of bytes"), rows)
+        rows.append(("unattributed", None, "-", bytes_text(nobody), f"{nobody / measured:.0%}"))
+    show("Sources of the bytes of runs", ("by", "runs", "of runs", "bytes", "of bytes"), rows)

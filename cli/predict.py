@@ -48,45 +48,47 @@ class _DetectorChoice(click.Choice[str]):
 
 @click.command("predict")
 @click.argument("paths", nargs=-1, metavar="[TRACE]...", type=click.Path(path_type=Path))
-@click.option("--follow", is_flag=True, help="Go on as the run goes on, and resume where it was left off.")
+@click.option("--follow", is_flag=True, help="Follow the run while it grows, and resume after an interruption.")
 @click.option("--job", "job_id", help="Follow the landed polls of this job instead of a trace.")
-@click.option("--cluster", help="The cluster of --job, where several have such a job.")
+@click.option("--cluster", help="Cluster of --job, if several have a job of this id.")
 @click.option("--lmt", metavar="URL", help="Follow an LMT database, by its URL or its SQLite file.")
-@click.option("--filesystem", help="The file system whose polls are meant.")
+@click.option("--filesystem", help="File system of the polls.")
 @click.option(
     "--since", metavar="TIME", callback=read_instant, help="With --lmt: from when on; else from the start of --job."
 )
-@click.option("--time-zone", help="IANA zone of the LMT database's local times.")
-@click.option("--direction", type=click.Choice(["read", "write"]), help="Only this one.")
+@click.option("--time-zone", help="IANA time zone of the local times in the LMT database.")
+@click.option("--direction", type=click.Choice(["read", "write"]), help="Only this direction.")
 @click.option(
     "--method",
     type=click.Choice(["null_tested", "dft", "autocorrelation", "merged", "autoperiod"]),
     default="null_tested",
     show_default=True,
-    help="How the period is sought.",
+    help="Method of period detection.",
 )
 @click.option(
     "--strategy",
     type=click.Choice(["adaptive", "periods", "fixed", "all"]),
     default="adaptive",
     show_default=True,
-    help="What is looked at: since the last change, some periods, a fixed time, or everything.",
+    help="Analysis window: since the last change, the last few periods, a fixed time, or everything.",
 )
-@click.option("--window-s", type=click.FloatRange(min=0, min_open=True), help="With --strategy fixed: its length.")
+@click.option(
+    "--window-s", type=click.FloatRange(min=0, min_open=True), help="With --strategy fixed: length of the window."
+)
 @click.option(
     "--periods",
     "period_count",
     type=click.IntRange(min=2),
     default=3,
     show_default=True,
-    help="With --strategy periods: k, both of the times a period must be found and of the periods that are kept.",
+    help="With --strategy periods: number of consecutive detections required, and of periods in the window.",
 )
 @click.option(
     "--detector",
     type=_DetectorChoice(["clipped_cusum", "cusum"]),
     default="clipped_cusum",
     show_default=True,
-    help="Detector of changes of the period: cusum finds smaller ones, and takes outliers for changes.",
+    help="Detector of period changes. cusum detects smaller changes, but also mistakes outliers for changes.",
 )
 @click.option(
     "--min-interval",
@@ -101,23 +103,23 @@ class _DetectorChoice(click.Choice[str]):
     type=click.FloatRange(min=0.01),
     default=0.25,
     show_default=True,
-    help="With --follow: how often to look for what is new, in seconds.",
+    help="With --follow: time between scans for new data [s].",
 )
 @click.option(
     "--idle-timeout",
     "idle_end_s",
     type=click.FloatRange(min=0, min_open=True),
-    help="With --follow: a run is over that has written nothing for so many seconds.",
+    help="With --follow: time without new data after which a run has ended [s].",
 )
-@click.option("--reset", "is_anew", is_flag=True, help="With --follow: forget where it was left off.")
+@click.option("--reset", "is_anew", is_flag=True, help="With --follow: discard the saved state.")
 @click.option(
     "--journal",
     "journal_path",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="With --follow: where predictions and states are kept; else in the warehouse.",
+    help="With --follow: folder of predictions and states. Default: in the warehouse.",
 )
 @wide_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON lines; with --follow they are printed anyway.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines. Always on with --follow.")
 @click.option(
     "--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw the predictions into this PNG or SVG."
 )
@@ -171,7 +173,7 @@ def predict_command(warehouse: Warehouse, /, paths: tuple[Path, ...], **options:
                 with _printing():
                     _show(kept, session.inputs)
             if not session.row_count and not session.refused_count and not session.refused_line_counts:
-                raise NothingToDo("No request in it moved any bytes: there is nothing to predict.")
+                raise NothingToDo("Nothing to predict: no request in the trace moved any bytes.")
         if is_drawn:
             _draw(session, kept, options)
     return _exit_code(session)
@@ -183,29 +185,29 @@ def _check(paths: Sequence[Path], options: dict[str, Any]) -> None:
     live = [name for name in ("idle_end_s", "is_anew", "journal_path") if options[name]]
     where = options["filesystem"] and (options["since"] or options["job_id"])
     refuse(
-        (bool(paths) == of_polls, "Give the traces to predict, or --job, or --lmt."),
-        (options["cluster"] and not options["job_id"], "--cluster goes with --job."),
-        (options["filesystem"] and not of_polls, "--filesystem goes with --job and --lmt."),
-        (options["time_zone"] and not options["lmt"], "--time-zone goes with --lmt."),
-        (options["lmt"] is None and options["since"], "--since goes with --lmt; a job's start is in the job log."),
+        (bool(paths) == of_polls, "Name traces to predict, or pass --job or --lmt."),
+        (options["cluster"] and not options["job_id"], "--cluster needs --job."),
+        (options["filesystem"] and not of_polls, "--filesystem needs --job or --lmt."),
+        (options["time_zone"] and not options["lmt"], "--time-zone needs --lmt."),
+        (options["lmt"] is None and options["since"], "--since needs --lmt. The job log has the start of a job."),
         (
             options["lmt"] is not None and not where,
-            "With --lmt say which file system, and since when: --filesystem, and --since or --job.",
+            "--lmt needs --filesystem, and either --since or --job.",
         ),
         (
             (options["strategy"] == "fixed") != (options["window_s"] is not None),
-            "--window-s goes with --strategy fixed, and --strategy fixed with --window-s.",
+            "--window-s and --strategy fixed need each other.",
         ),
-        (live and not options["follow"], "--idle-timeout, --reset and --journal go with --follow."),
+        (live and not options["follow"], "--idle-timeout, --reset and --journal need --follow."),
     )
     for path in () if options["follow"] else paths:
         if not path.exists():
-            raise UsageError(f"There is no {path}.")
+            raise UsageError(f"{path} does not exist.")
     for target, endings in ((options["plot"], _PICTURES), (options["automaton"], (".json", *_PICTURES))):
         if target is not None and target.suffix.lower() not in endings:
-            raise UsageError(f"Let the name of {target} end in {', '.join(endings)}.")
+            raise UsageError(f"The name of {target} must end in {', '.join(endings)}.")
         if target is not None and not target.absolute().parent.is_dir():
-            raise UsageError(f"There is no folder {target.absolute().parent} for {target.name}.")
+            raise UsageError(f"{target} cannot be written: the folder {target.absolute().parent} does not exist.")
 
 
 def _journal(store: Store, settings: Settings, options: dict[str, Any], stack: ExitStack) -> Journal | None:
@@ -267,7 +269,7 @@ def _plot(session: Session, kept: Sequence[Row], followed: Followed, direction: 
         key = (followed.identity.followed_id, direction)
         rows = [row for row in kept if (row["followed_id"], row["direction"]) == key]
     if not rows or rows[-1]["run_number"] != followed.run_number:
-        raise NothingToDo("There is nothing to draw: no prediction of this run was made.")
+        raise NothingToDo("Nothing to draw: this run has no predictions.")
     draw(build_view(rows, followed.predictors[direction])).write(options["plot"], options["style"])
 
 
@@ -286,7 +288,7 @@ def _printing() -> Iterator[None]:
             # without its number, by which click would make it a failure
             raise BrokenPipeError from None
         raise UsageError(
-            f"The output cannot be written: {error.strerror}. Make room; --follow prints later what it could not."
+            f"The output cannot be written: {error.strerror}. Free disk space; --follow prints the missing lines later."
         ) from error
 
 
@@ -324,7 +326,7 @@ def describe_pending_burst(last: dict[str, Any]) -> str:
     """Return a note on the burst that the last row of `predictions` forecasts for an input, if any."""
     if last["source"] != "client" or last["next_burst_start_s"] is None:
         return ""
-    return "If the run was over then, no burst followed the last line: a trace does not say."
+    return "The last prediction has no burst to compare with; a trace does not show whether the run had ended."
 
 
 def format_coverage(rows: Sequence[dict[str, Any]], onset_s: Sequence[float]) -> str:
@@ -343,11 +345,11 @@ def format_coverage(rows: Sequence[dict[str, Any]], onset_s: Sequence[float]) ->
     )
     not_followed = len(forecasts) - len(followed)
     note = (
-        f" {not_followed:,} more {'is' if not_followed == 1 else 'are'} not counted: no burst was detected after."
+        f" {not_followed:,} more {'is' if not_followed == 1 else 'are'} not counted, as no burst followed."
         if not_followed
         else ""
     )
-    return f"The next burst that was detected came when it was to in {covered:,} of {len(followed):,} cases.{note}"
+    return f"The next burst started within the predicted range in {covered:,} of {len(followed):,} cases.{note}"
 
 
 def _cells(row: dict[str, Any]) -> dict[str, Any]:
@@ -376,7 +378,7 @@ def _at_text(at_s: float | None) -> str | None:
 
 def _since_text(at_s: float) -> str:
     """Return the date from which times of day count, if any."""
-    return f", from {datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M:%SZ} on" if _is_of_1970(at_s) else ""
+    return f", from {datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M:%SZ}" if _is_of_1970(at_s) else ""
 
 
 def _is_of_1970(at_s: float) -> bool:

@@ -174,7 +174,7 @@ def binary_stdout(format_name: str) -> BinaryIO:
     if not sys.stdout.isatty():
         return sys.stdout.buffer
     if format_name == "parquet":
-        raise UsageError("Parquet is no text: send it to a file or a pipe, with `> x.parquet` at the end.")
+        raise UsageError("Parquet is binary. Redirect it to a file (`> x.parquet`) or a pipe.")
     return cast("BinaryIO", _Terminal(sys.stdout.buffer))
 
 

@@ -34,8 +34,10 @@ _INTERRUPTED = 130
     type=click.Choice(["table", "records", "csv", "json", "jsonl", "parquet"]),
     default="table",
     show_default=True,
-    help="How to print the result: records are a column a line, json is one array, jsonl a row a line; parquet is for "
-    "a pipe or a file.",
+    help=(
+        "Output format. records: one column per line; json: one array; jsonl: one row per line; parquet: for pipes "
+        "and files."
+    ),
 )
 @raw_csv_option
 @json_option
@@ -69,8 +71,8 @@ def sql_command(
                     _print(relation, "document" if as_json else format_name, is_raw)
         except (duckdb.OutOfMemoryException, MemoryError) as error:
             raise MachineFault(
-                f"There is not enough memory. The query needs more than {MEMORY_LIMIT}, and {SPILL_LIMIT} of temporary "
-                "files: ask for fewer rows or columns, or export the tables."
+                f"Out of memory: the query needs more than {MEMORY_LIMIT} and {SPILL_LIMIT} of temporary files. "
+                "Select fewer rows or columns, or export the tables."
             ) from error
         except (duckdb.ProgrammingError, duckdb.DataError, duckdb.PermissionException) as error:
             raise UsageError(sentence(error, query)) from error

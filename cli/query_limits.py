@@ -58,7 +58,7 @@ def batches(relation: duckdb.DuckDBPyRelation) -> pa.RecordBatchReader:
     import pyarrow as pa
 
     if len(relation.columns) > MAX_COLUMNS:
-        raise UsageError(f"The result has {len(relation.columns):,} columns: at most {MAX_COLUMNS:,} are printed.")
+        raise UsageError(f"The result has {len(relation.columns):,} columns, more than the maximum of {MAX_COLUMNS:,}.")
     reader = relation.to_arrow_reader(_BATCH_ROWS)
     return pa.RecordBatchReader.from_batches(reader.schema, _small(reader))
 
@@ -72,7 +72,7 @@ def _small(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
                 yield part
             elif part.num_rows == 1:
                 raise UsageError(
-                    f"A row of the result takes {part.nbytes:,} bytes: at most {MAX_ROW_BYTES:,} are printed. "
+                    f"A row of the result takes {part.nbytes:,} bytes, more than the maximum of {MAX_ROW_BYTES:,}. "
                     "Select fewer columns, or a part of the value."
                 )
             else:

@@ -80,20 +80,26 @@ def dictionary() -> str:
     inner = [table for table in TABLES if table not in published and table not in landed]
     return _page(
         "# Data dictionary",
-        "Every table of a release, and what lands. Bytes, seconds and UTC throughout; the unit is in the column's "
-        "name. An interval's time stamp is its right edge. Where there is no answer there is NULL, and a column "
-        "beside it says why; a column without `yes` under NULL always has a value.",
-        "A table with a partition is rewritten by its days, any other as a whole. Rows that break a rule marked "
-        "`quarantine` are taken out of the table and kept in [`quarantine`](#quarantine).",
-        _table(("type", "what it holds"), ((_code(name), words) for name, words in _DTYPES.items())),
+        (
+            "All published and landed tables. Units are bytes, seconds and UTC, and part of the column names. The time "
+            "stamp of an interval is its right edge. Missing results are NULL, with the reason in another column. "
+            "Columns without `yes` under NULL always have a value."
+        ),
+        (
+            "Tables with a partition are rewritten by day, others as a whole. Rows that break a rule marked "
+            "`quarantine` are moved from the table to [`quarantine`](#quarantine)."
+        ),
+        _table(("type", "content"), ((_code(name), words) for name, words in _DTYPES.items())),
         "## Tables of a release",
         _index(published),
         "## Landed tables",
-        "What sources read, in our names and units; nothing dropped, nothing joined. They are not part of a release; "
-        "what could not be read is in [`rejects`](#rejects).",
+        (
+            "All rows read by sources, with the names and units of iosig. Landed tables are not part of a release. "
+            "Unreadable rows are in [`rejects`](#rejects)."
+        ),
         _index(landed),
         "## Tables within a run",
-        "They are made and used by one run, and are in no release.",
+        "Temporary tables of a run. They are not part of a release.",
         _table(("table", "grain"), ((_code(table.name), table.grain) for table in inner)),
         *(block for table in (*published, *landed) for block in _describe(table)),
     )
@@ -113,11 +119,11 @@ def _describe(table: Table) -> Iterator[str]:
     rules = suites.load_suite_rules(table)
     if rules:
         yield "Checks beyond the contract:"
-        yield _table(("check", "severity", "what holds", "where it does not"), map(_rule_cells, rules))
+        yield _table(("check", "severity", "condition", "remedy"), map(_rule_cells, rules))
     parameters = suites.parameters(table)
     if parameters:
         names = ", ".join(_code(parameter.name) for parameter in parameters)
-        yield f"They compare with these values of the settings' section [`[quality]`](settings.md#quality): {names}."
+        yield f"Checks use these values of the section [`[quality]`](settings.md#quality) of the settings: {names}."
 
 
 def _column_cells(column: Column) -> tuple[str, ...]:
@@ -141,14 +147,20 @@ def command_line() -> str:
     commands = contexts(click.Context(iosig, info_name="iosig"))
     return _page(
         "# The command",
-        "Results go to stdout, progress to stderr. Every subcommand answers to `--help`, and what prints data to "
-        "[`--json`](json.md).",
+        (
+            "Results go to stdout, progress to stderr. All subcommands have `--help`, and those that print data have "
+            "[`--json`](json.md)."
+        ),
         str(iosig.epilog),
-        "Tables fit the terminal: texts are wrapped, and columns without room are named below (`--wide` prints them). "
-        "`COLUMNS` says another width. In a pipe or a file a row is a line, and nothing is left out. `NO_COLOR` and "
-        "`TERM=dumb` are heeded. Whoever closes the pipe early (`| head`) is no fault: the exit code is 0.",
-        "The shell completes commands, options, tables, releases, applications and file systems, these three from the "
-        "warehouse as it lies on the disk. Once for each shell, with `iosig` on the path:",
+        (
+            "Tables fit the terminal: texts are wrapped, and omitted columns are named below the table (`--wide` "
+            "prints them). `COLUMNS` sets another width. In a pipe or a file, each row is one line, with all columns. "
+            "`NO_COLOR` and `TERM=dumb` are supported. If a pipe is closed early (`| head`), the exit code is 0."
+        ),
+        (
+            "The shell completes commands, options, tables, releases, applications and file systems, the last three "
+            "from the local warehouse. Run this once per shell, with `iosig` on the path:"
+        ),
         "```sh\n"
         "_IOSIG_COMPLETE=bash_source iosig > ~/.iosig-complete.bash  # then in ~/.bashrc: . ~/.iosig-complete.bash\n"
         "_IOSIG_COMPLETE=zsh_source iosig > ~/.iosig-complete.zsh    # then in ~/.zshrc: . ~/.iosig-complete.zsh\n"
@@ -174,7 +186,7 @@ def _describe_command(context: click.Context) -> Iterator[str]:
     yield inspect.cleandoc(command.help or "")
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     if options:
-        yield _table(("option", "what it does"), (_option_cells(option, context) for option in options))
+        yield _table(("option", "effect"), (_option_cells(option, context) for option in options))
 
 
 def _option_cells(option: click.Option, context: click.Context) -> tuple[str, str]:
@@ -198,15 +210,22 @@ def documents_page() -> str:
     documents = schemas()["$defs"].values()
     formats = ((_code(each["properties"]["format"]["const"]), _code(each["title"])) for each in documents)
     return _page(
-        "# What `--json` prints",
-        "Every command that prints data has `--json`: one object, or one a line where it goes on (`iosig predict`, "
-        "`iosig land --follow`). Read `format` first, and stop if it is not the one you were written for; ignore "
-        "fields that you do not know. Within a version no field goes away or changes its type, unit or meaning.",
-        "Bytes, seconds, UTC; the unit is in the name. Instants are texts like `2026-03-03T02:31:07Z`. Where there is "
-        "no answer there is null. Names are data: users choose what their jobs are called.",
-        "[schemas.json](schemas.json) has all of this as JSON Schema (2020-12); every document that is printed is held "
-        "to it by the tests. `iosig sql --format json` prints the bare rows, and `--json` the same with the types of "
-        "their columns. Types: `any` is told elsewhere, or as the tables that it is from.",
+        "# JSON output",
+        (
+            "Every command that prints data has `--json`. It prints one object, or one object per line while it runs "
+            "(`iosig predict`, `iosig land --follow`). Programs must check `format` first, and ignore unknown fields. "
+            "Within a version, fields are never removed, and never change in type, unit or meaning."
+        ),
+        (
+            "Units are bytes, seconds and UTC, and part of the names. Instants are texts such as "
+            "`2026-03-03T02:31:07Z`. Missing results are null. Names are untrusted data: users choose the names of "
+            "their jobs."
+        ),
+        (
+            "[schemas.json](schemas.json) is the JSON Schema (2020-12) of all documents. Tests validate all printed "
+            "documents against it. `iosig sql --format json` prints only the rows, `--json` also the types of their "
+            "columns. The type `any` is described elsewhere, or has the form of its source table."
+        ),
         _table(("format", "printed by"), formats),
         *(block for document in documents for block in _describe_document(document)),
     )
@@ -223,7 +242,7 @@ def _field_rows(above: str, schema: dict[str, Any]) -> Iterator[tuple[str, ...]]
     """Yield a row for each field of an object, and then for those within the field."""
     for name, field in schema["properties"].items():
         doc, unit = re.fullmatch(r"(.*?)(?: \[([^]]+)\])?", field["description"]).groups("")  # type: ignore[union-attr]
-        note = "" if name in schema["required"] else " (only where there is something to tell)"
+        note = "" if name in schema["required"] else " (only if not empty)"
         is_null = "yes" if "null" in field.get("type", ()) else ""
         yield (_code(above + name), _type_word(field), unit, is_null, doc + note)
         path = f"{above}{name}"
@@ -257,11 +276,15 @@ def settings() -> str:
     recomputed = json.loads(Settings().parameters())
     return _page(
         "# The settings file",
-        f"`{FILE_NAME}` says what iosig cannot know about a site. It is TOML; every field has a default, and a field "
-        "that does not exist is an error. `--settings FILE` or `IOSIG_SETTINGS` names it; else it is looked for in the "
-        "warehouse's folder, then in the folder where the command runs. What the command line says goes first.",
-        "A change of a field marked ⟳ makes every day stale: the next run computes all of them anew. Fields about how "
-        "input is read hold for what lands from then on; `iosig land --replace` reads a landed file once more.",
+        (
+            f"`{FILE_NAME}` describes the site. It is a TOML file. Every field has a default, and unknown fields are "
+            "errors. Pass it with `--settings FILE` or `IOSIG_SETTINGS`. Otherwise, iosig looks in the warehouse's "
+            "folder, then in the current folder. Command-line options override it."
+        ),
+        (
+            "A change of a field marked ⟳ makes all days stale: the next run recomputes them. Fields about reading "
+            "inputs apply to inputs that land later; `iosig land --replace` reads a landed file again."
+        ),
         *(block for name, model in sections.items() for block in _describe_section(name, model, recomputed)),
         *(block for name, field in tables.items() for block in _describe_table(name, field, recomputed)),
         "## A complete example",
@@ -402,9 +425,11 @@ def lineage_page() -> str:
     found = lineage()
     return _page(
         "# Lineage",
-        "From which tables each table is computed, by which step of a run, and where an SQL model computes it from "
-        "which columns. `iosig lineage TABLE` prints the same, with all that a table depends on and all that depends "
-        "on it. Tables follow from the declarations of the steps and from the SQL; no page is kept by hand.",
+        (
+            "Source tables and step of each table, and source columns if an SQL model computes it. `iosig lineage "
+            "TABLE` prints the same with all upstream and downstream tables. This page is generated from the "
+            "declarations of the steps and from the SQL."
+        ),
         "## Steps",
         _diagram(found),
         "## Tables",
@@ -413,8 +438,10 @@ def lineage_page() -> str:
             ((_code(each.name), each.step, _link_source(each), ", ".join(map(_code, each.tables))) for each in found),
         ),
         "## Columns",
-        "Of tables that an SQL model computes. A column without sources is a constant, a count of rows, or comes from "
-        "the settings.",
+        (
+            "Columns of tables that an SQL model computes. A column without sources is a constant, a count of rows, or "
+            "comes from the settings."
+        ),
         *(block for each in found if each.is_sql for block in _describe_columns(each.name, columns_of(each.table))),
     )
 
@@ -467,7 +494,7 @@ def stale(folder: Path = DOCS) -> list[str]:
 
 
 @click.command()
-@click.option("--check", is_flag=True, help="Change nothing; exit with 1 if a page is stale.")
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a page is stale.")
 def write(check: bool) -> None:
     """Write the reference pages under docs/ that differ from what the code declares."""
     names = stale()

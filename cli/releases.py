@@ -86,7 +86,7 @@ def _describe_retention(release_id: str, pins: dict[str, str | None], gone: dict
 
 @releases_command.command("pin")
 @click.argument("release_id", shell_complete=quietly(releases))
-@click.option("--until", type=DAY, metavar="DATE", help="The last day on which it is kept for sure.")
+@click.option("--until", type=DAY, metavar="DATE", help="Last day on which the release is kept.")
 @click.pass_obj
 def pin_command(warehouse: Warehouse, release_id: str, until: datetime | None) -> int:
     """Keep a release regardless of the number of newer ones."""
@@ -109,7 +109,7 @@ def unpin_command(warehouse: Warehouse, release_id: str) -> int:
 
     with lock_warehouse(warehouse.store):
         release = expiring.unpin(warehouse.store, release_id)
-    click.echo(f"{release.release_id} is kept as long as the settings say.")
+    click.echo(f"{release.release_id} is no longer pinned. The retention settings apply.")
     return 0
 
 
@@ -120,7 +120,7 @@ def unpin_command(warehouse: Warehouse, release_id: str) -> int:
     "landing_ids",
     metavar="ID",
     multiple=True,
-    help="Exclude this landing from later runs, in place of all landings of the releases rolled back; repeatable.",
+    help="Exclude this landing from later runs, instead of all landings of the releases rolled back. Repeatable.",
 )
 @click.option(
     "--exclude-table",
@@ -128,7 +128,7 @@ def unpin_command(warehouse: Warehouse, release_id: str) -> int:
     metavar="NAME",
     multiple=True,
     shell_complete=quietly(tables),
-    help="Keep this table as in RELEASE_ID in later runs; repeatable.",
+    help="Keep this table as in RELEASE_ID in later runs. Repeatable.",
 )
 @click.option("--end", "is_end", is_flag=True, help="End the rollback in force: the next run publishes all landings.")
 @strict_option
@@ -154,17 +154,17 @@ def rollback_command(
     store = warehouse.store
     if is_end:
         if release_id or landing_ids or table_names:
-            raise UsageError("--end takes no release and no other option.")
+            raise UsageError("--end cannot be combined with a release or another option.")
         with lock_warehouse(store):
             hold = holds.end(store)
-        say(f"The rollback to {hold.target_id} has ended. `iosig run` publishes what was excluded.")
+        say(f"The rollback to {hold.target_id} has ended. `iosig run` publishes the excluded landings.")
         return 0
     if release_id is None:
-        raise UsageError("Name the release to roll back to: `iosig releases` lists them. Or give --end.")
+        raise UsageError("Name a release to roll back to (`iosig releases` lists them), or pass --end.")
     with lock_warehouse(store):
         release, hold = holds.roll_back(store, release_id, landing_ids, table_names)
         docs.of_release(store, release)
-    say(f"{release.release_id} is the current release, with the tables of {hold.target_id}.")
+    say(f"{release.release_id} is now the current release, with the tables of {hold.target_id}.")
     say(hold.sentence)
     return 0
 
@@ -203,7 +203,7 @@ def diff_command(warehouse: Warehouse, before: str, after: str, method: str | No
         show(f"From {sides[0].release_id} to {sides[1].release_id}", _DIFFERENCES, found)
         _show_changes(changes)
     else:
-        click.echo("The two releases hold the same tables.")
+        click.echo("The two releases are identical.")
     return 0
 
 
@@ -212,9 +212,7 @@ def _require_method(method: str | None) -> None:
 
     known = table("signatures").column("method").choices
     if method is not None and method not in known:
-        raise UsageError(
-            f"There is no method {method!r} of signatures; there are {', '.join(known)}.{meant(method, known)}"
-        )
+        raise UsageError(f"Unknown signature method {method!r}. Available: {', '.join(known)}.{meant(method, known)}")
 
 
 def _show_changes(changes: pl.DataFrame) -> None:

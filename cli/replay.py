@@ -17,23 +17,25 @@ _MOST_FILES = 20
 
 @click.command("replay")
 @click.argument("trace", type=click.Path(path_type=Path, exists=True))
-@click.option("--ranks", metavar="LIST", help="The ranks to replay, as 0-31,100; all if not given.")
-@click.option("--processes", type=click.IntRange(1), help="How many processes share the ranks.")
-@click.option("--fast/--timed", "is_fast", default=True, help="Without waiting (the default), or at the traced pace.")
+@click.option("--ranks", metavar="LIST", help="Ranks to replay, such as 0-31,100. Default: all.")
+@click.option("--processes", type=click.IntRange(1), help="Number of processes that share the ranks.")
+@click.option(
+    "--fast/--timed", "is_fast", default=True, help="Replay without waiting (default), or at the traced pace."
+)
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
-    help="A new or empty folder for the files; else a temporary one, which is removed.",
+    help="New or empty folder for the files. Default: a temporary folder, deleted afterwards.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be done, and what room it needs.")
-@click.option("--mpi", is_flag=True, help="Replay MPI-IO's calls by MPI; else they become POSIX calls.")
-@click.option("--nested", is_flag=True, help="Replay the POSIX calls within MPI-IO's calls in place of those.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done, and the required disk space.")
+@click.option("--mpi", is_flag=True, help="Replay MPI-IO calls by MPI, not as POSIX calls.")
+@click.option("--nested", is_flag=True, help="Replay the POSIX calls within MPI-IO calls, not the MPI-IO calls.")
 @click.option(
     "--trace-output",
     type=click.Path(path_type=Path, file_okay=False),
-    help="A new or empty folder for a trace of the replay itself, as recorder2text prints it.",
+    help="New or empty folder for a trace of the replay, in the form of recorder2text.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the drawn delta times.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed of sampled delays.")
 @json_option
 def replay_command(
     trace: Path,
@@ -59,9 +61,9 @@ def replay_command(
     from iosig.warehouse.errors import UsageError
 
     if mpi and nested:
-        raise UsageError("--mpi replays MPI-IO's calls, --nested the POSIX calls within them: give one of them.")
+        raise UsageError("--mpi cannot be combined with --nested.")
     if mpi and processes is not None:
-        raise UsageError("--mpi makes every rank a process; leave --processes out.")
+        raise UsageError("--mpi cannot be combined with --processes: every rank is a process.")
     wish = Wish(
         ranks=ranks,
         process_count=processes,
@@ -96,14 +98,14 @@ def _show(report: Report) -> None:
     left_out = [(function, reason, count) for (function, reason), count in sorted(report.not_replayed.items())]
     if left_out:
         show("Not replayed", ("function", "why", "calls"), left_out)
-    say(f"Room needed on disk: up to {bytes_text(report.needed_bytes)}")
+    say(f"Disk space needed: up to {bytes_text(report.needed_bytes)}")
     for name, reason in sorted(report.ignored.items()):
-        say(f"Ranks do not wait for one another on {name}: {reason}.")
+        say(f"Ranks do not synchronize on {name}: {reason}.")
     for note, count in sorted(report.notes.items()):
         say(f"{count:,} times: {note}.")
     if not report.is_dry_run:
         differences = report.differences()
-        say("Differs from the trace:" if differences else "Bytes, calls and file sizes are the trace's.")
+        say("Differs from the trace:" if differences else "Bytes, calls and file sizes match the trace.")
         for line in differences:
             say(f"  {line}")
 

@@ -16,10 +16,10 @@ from iosig.cli.options import Warehouse, json_option, release_option, select_rel
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
-    help="The folder of the pages: new, empty, or that of an earlier report.",
+    help="Folder of the pages: new, empty, or that of an earlier report.",
 )
 @release_option
-@click.option("--hide-users", "is_hiding", is_flag=True, help="Show pseudonyms in place of users and accounts.")
+@click.option("--hide-users", "is_hiding", is_flag=True, help="Show pseudonyms instead of users and accounts.")
 @json_option
 @click.pass_obj
 def report_command(warehouse: Warehouse, folder: Path, release_id: str | None, is_hiding: bool, as_json: bool) -> int:
@@ -44,9 +44,7 @@ def report_command(warehouse: Warehouse, folder: Path, release_id: str | None, i
         show_json(ReportDocument(**asdict(written) | {"release_id": release.release_id, "page": str(written.page)}))
         return 0
     click.echo(f"{written.page}: release {release.release_id}")
-    click.echo(
-        f"{written.file_count:,} files, {bytes_text(written.byte_count)}; {written.new_count:,} of them were written"
-    )
+    click.echo(f"{written.file_count:,} files, {bytes_text(written.byte_count)}; {written.new_count:,} written")
     for gone in written.removed_release_ids:
-        click.echo(f"{gone}: its pages are gone, since it expired or named users")
+        click.echo(f"{gone}: pages deleted, because the release expired or named users")
     return 0

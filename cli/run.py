@@ -27,30 +27,28 @@ if TYPE_CHECKING:
 
 
 @click.command("run")
-@click.option("--date", "day", type=DAY, metavar="YYYY-MM-DD", help="Compute this UTC day anew.")
-@click.option("--since", type=DAY, metavar="YYYY-MM-DD", help="Compute the days from this one on anew.")
-@click.option("--until", type=DAY, metavar="YYYY-MM-DD", help="Compute the days up to this one anew.")
+@click.option("--date", "day", type=DAY, metavar="YYYY-MM-DD", help="Recompute this UTC day.")
+@click.option("--since", type=DAY, metavar="YYYY-MM-DD", help="Recompute the days from this one on.")
+@click.option("--until", type=DAY, metavar="YYYY-MM-DD", help="Recompute the days up to this one.")
 @click.option(
     "--select",
     "-s",
     multiple=True,
     metavar="STEP|TABLE",
-    help="Compute only this step, or the step of this table: NAME, NAME+ (and all downstream), +NAME, 1+NAME+2.",
+    help="Compute only this step, or the step of this table: NAME, NAME+ (with all downstream), +NAME, 1+NAME+2.",
 )
-@click.option(
-    "--exclude", multiple=True, metavar="STEP|TABLE", help="Leave out what this names, in the form of --select."
-)
+@click.option("--exclude", multiple=True, metavar="STEP|TABLE", help="Exclude these steps, in the form of --select.")
 @click.option(
     "--inline/--prefect",
     "inline",
     default=None,
-    help="Run in this process, or as a Prefect flow; Prefect if PREFECT_API_URL is set.",
+    help="Run in this process, or as a Prefect flow. Default: Prefect if PREFECT_API_URL is set.",
 )
 @click.option(
-    "--dry-run", "is_dry", is_flag=True, help="Print what the run would compute, and why; nothing lands or is written."
+    "--dry-run", "is_dry", is_flag=True, help="Print what the run would compute, and why. Nothing is written."
 )
 @click.option(
-    "--verbose", "is_verbose", is_flag=True, help="Print all tables of the release, classes and periods, too."
+    "--verbose", "is_verbose", is_flag=True, help="Also print all tables of the release, classes and periods."
 )
 @wait_option
 @json_option
@@ -80,7 +78,7 @@ def run_command(
     from iosig.flows.steps.plan import require_order
 
     if day and (since or until):
-        raise UsageError("Give --date, or --since and --until.")
+        raise UsageError("--date cannot be combined with --since or --until.")
     store = warehouse.store
     name_default_warehouse(store)
     first, last = _day(day or since), _day(day or until)
@@ -182,7 +180,7 @@ def _show_plan(
     expected_s = sum(step.expected_s or 0.0 for step in steps)
     if expected_s:
         say(f"Expected in all: {expected_s:.0f} s of work, and the checks.")
-    say("Steps without a number of items take their days from tables of the run.")
+    say("Steps without a number of items get their days from tables of the run.")
 
 
 def _days_text(days: Sequence[date | None]) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command("serve")
-@click.option("--cron", help="Cron line, instead of that of the settings.")
+@click.option("--cron", help="Cron line. Default: that of the settings.")
 @name_option
 @click.pass_obj
 def serve_command(warehouse: Warehouse, cron: str | None, name: str | None) -> int:
@@ -71,5 +71,5 @@ def _server(store: Store, settings: Settings, stop: Stop) -> Iterator[Callable[[
     server = PrefectServer.for_warehouse(store, settings)
     with server.start_in_background(stop) as require_alive:
         os.environ.update(server.client_environment())
-        click.echo(f"Prefect: {server.ui_url} (the password is the line in {server.password_file})", err=True)
+        click.echo(f"Prefect: {server.ui_url} (password: see {server.password_file})", err=True)
         yield require_alive

@@ -29,7 +29,7 @@ class Setting:
 
 
 @click.command("settings")
-@click.option("--set", "is_set", is_flag=True, help="Only what the file sets.")
+@click.option("--set", "is_set", is_flag=True, help="Only values set in the file.")
 @json_option
 @click.pass_obj
 def settings_command(warehouse: Warehouse, is_set: bool, as_json: bool) -> int:
@@ -48,9 +48,9 @@ def settings_command(warehouse: Warehouse, is_set: bool, as_json: bool) -> int:
         show_json(SettingsDocument(settings=found))
         return 0
     origin = settings_file(path, store.root)
-    title = f"Settings by {origin}" if origin else "No settings file: all is as by default"
+    title = f"Settings by {origin}" if origin else "No settings file: all defaults"
     rows = [(one.name, _text(one.value), "set" if one.origin else "default", one.changes) for one in found]
-    show(title, ("setting", "value", "by", "a change holds for"), rows)
+    show(title, ("setting", "value", "by", "a change affects"), rows)
     return 0
 
 
@@ -82,8 +82,8 @@ def iterate_settings(path: Path | None, warehouse: Path) -> Iterator[Setting]:
 
 def _changes(section: str, is_anew: bool) -> str:
     if is_anew:
-        return "every day, anew"
-    return "what lands next" if section in _READING else "what is done next"
+        return "all days, recomputed"
+    return "inputs that land later" if section in _READING else "the next commands"
 
 
 def _text(value: Any) -> str:

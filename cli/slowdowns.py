@@ -65,7 +65,7 @@ def _show(answer: SlowdownAnswer, max_count: int) -> None:
 
     were = "was" if answer.runs.height == 1 else "were"
     runs = format_count(answer.runs.height, "run")
-    report_window(answer, f"{runs} {were} slowed, of {answer.run_count:,} whose bursts were found")
+    report_window(answer, f"{runs} {were} slowed, of {answer.run_count:,} with detected bursts")
     rows = [_cells(row) for row in answer.runs.head(max_count).to_dicts()]
     if rows:
         columns = ("job", "application", "delay", "range", "corr", "bursts", "interferer", "bytes")

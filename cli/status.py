@@ -27,13 +27,15 @@ _INTERVAL_S = 30.0
 
 @click.command("status")
 @json_option
-@click.option("--format", "form", type=click.Choice(["prometheus"]), help="Print it for the node exporter instead.")
+@click.option(
+    "--format", "form", type=click.Choice(["prometheus"]), help="Print metrics for the Prometheus node exporter."
+)
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     help="With --format: write to this file, atomically.",
 )
-@click.option("--watch", "is_watched", is_flag=True, help="Show what flows now, whose it is and what comes, until `q`.")
+@click.option("--watch", "is_watched", is_flag=True, help="Show current traffic, its jobs and the forecast, until `q`.")
 @click.option(
     "--interval",
     "interval_s",
@@ -41,9 +43,7 @@ _INTERVAL_S = 30.0
     type=click.FloatRange(min=1),
     help="With --watch: time between refreshes. Default: 30.",
 )
-@click.option(
-    "--notify", "is_notified", is_flag=True, help="Send the notifications of [alerts] in the settings that are due."
-)
+@click.option("--notify", "is_notified", is_flag=True, help="Send due notifications, as configured in [alerts].")
 @click.pass_obj
 def status_command(
     warehouse: Warehouse,
@@ -138,14 +138,14 @@ def _show(condition: Condition, problems: Sequence[Problem], notes: Sequence[Pro
     for note in notes:
         say(f"- {note.sentence}", fg="yellow")
     if not problems:
-        click.echo("No problem." if notes else "All is well.")
+        click.echo("No problems." if notes else "All is well.")
     since = f", {_moment(condition.released_at)}" if condition.released_at else ""
     free = f"{bytes_text(condition.disk_free_bytes)} of {bytes_text(condition.disk_total_bytes)}"
     held = condition.held_by
     rows = [
         ("release", f"{condition.release_id} ({condition.verdict}){since}" if condition.release_id else "none yet"),
         ("waiting", format_count(len(condition.waiting), "landed input")),
-        ("running", f"process {held['process']} on {held['host']}, since {held['since']}" if held else "nobody"),
+        ("running", f"process {held['process']} on {held['host']}, since {held['since']}" if held else "none"),
         ("next night", _moment(condition.next_run_at)),
         ("disk", f"{free} free"),
     ]
@@ -168,7 +168,7 @@ def _show(condition: Condition, problems: Sequence[Problem], notes: Sequence[Pro
             )
             for one in condition.filesystems
         ]
-        show("File systems, their last whole day", ("file system", "day", "moved", "polls missing"), moved)
+        show("File systems, last complete day", ("file system", "day", "moved", "polls missing"), moved)
 
 
 def _moment(at: object) -> str:

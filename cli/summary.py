@@ -58,7 +58,7 @@ def _show_tables(connection: duckdb.DuckDBPyConnection) -> None:
     for table in list_published_tables():
         (count,) = connection.sql(f'select count(*) from "{table.name}"').fetchall()[0]
         rows.append((table.name, count, table.grain))
-    show("Tables", ("table", "rows", "what a row is"), rows)
+    show("Tables", ("table", "rows", "one row per"), rows)
 
 
 def _counts(connection: duckdb.DuckDBPyConnection) -> str:
@@ -120,7 +120,7 @@ def _show_applications(connection: duckdb.DuckDBPyConnection) -> None:
         for name, way, runs, volume, period, expected_correlation, outcome in found[:_TOP]
     ]
     if rows:
-        title = format_title("What applications do when they run alone", len(rows), len(found))
+        title = format_title("I/O of applications without interference", len(rows), len(found))
         columns = ("application", "direction", "runs", "bytes of a run", "period", "expected correlation", "signature")
         show(title, columns, rows, last=("runs", "signature"))
 
@@ -215,9 +215,9 @@ def missing_inputs(connection: duckdb.DuckDBPyConnection) -> list[str]:
     }
     notes = []
     if not counts["jobs"]:
-        notes.append("No job log is landed: there are no samples, no applications and no classes of jobs.")
+        notes.append("No job log has landed, so the release has no samples, applications or job classes.")
     if not counts["polls_daily"]:
-        notes.append("No polls are landed: nothing is known of what storage moved while jobs ran.")
+        notes.append("No polls have landed, so the storage traffic during runs is unknown.")
     if counts["jobs"] and counts["polls_daily"]:
         notes += _describe_unmatched_filesystems(connection)
     if counts["rejects"]:
@@ -245,7 +245,9 @@ def _describe_unmatched_filesystems(connection: duckdb.DuckDBPyConnection) -> li
     """
     landed = connection.sql("select string_agg(distinct filesystem, ', ') from polls_daily").fetchall()[0][0]
     return [
-        f"{count:,} runs used file system {name}, of which no polls are landed (landed: {landed}); "
-        f"if it has another name there, say so in the settings under [filesystems]."
+        (
+            f"{count:,} runs used file system {name}, but no polls of it have landed (landed: {landed}). If the polls "
+            "use another name, map it under [filesystems] in the settings."
+        )
         for name, count in connection.sql(query).fetchall()
     ]

@@ -19,7 +19,7 @@ _MOST = 50
 
 
 @click.command("verify")
-@click.option("--all", "is_all", is_flag=True, help="Every release, not the current one alone.")
+@click.option("--all", "is_all", is_flag=True, help="Verify all releases, not only the current one.")
 @json_option
 @click.pass_obj
 def verify_command(warehouse: Warehouse, is_all: bool, as_json: bool) -> int:
@@ -41,10 +41,10 @@ def verify_command(warehouse: Warehouse, is_all: bool, as_json: bool) -> int:
 
         show_json(DamagesDocument(damages=damages))
     elif not damages:
-        click.echo(f"All is as it was written in {store.name}.")
+        click.echo(f"No damaged files in {store.name}.")
     else:
         rows = [(damage.path, damage.problem, damage.remedy) for damage in damages[:_MOST]]
-        show(format_title("Damaged", len(rows), len(damages)), ("file", "it", "what to do"), rows)
+        show(format_title("Damaged", len(rows), len(damages)), ("file", "it", "remedy"), rows)
     return MachineFault.exit_code if damages else 0
 
 
@@ -71,16 +71,16 @@ def repair_command(warehouse: Warehouse, as_json: bool) -> int:
     with lock_warehouse(store), progress_bar("Reading") as told:
         mended = mend_state(store)
         if wanted is not None and take_over(store, wanted):
-            mended.append(Mended("catalogue", f"is {wanted} now", ""))
+            mended.append(Mended("catalogue", f"is now {wanted}", ""))
         mended += repair(store, told)
     if as_json:
         from iosig.cli.documents import RepairsDocument
 
         show_json(RepairsDocument(repairs=mended))
     elif not mended:
-        raise NothingToDo(f"All is as it was written in {store.name}.")
+        raise NothingToDo(f"No damaged files in {store.name}.")
     else:
-        show("Repaired", ("file", "it", "what to do then"), [(m.path, m.outcome, m.remedy) for m in mended])
+        show("Repaired", ("file", "it", "remedy afterwards"), [(m.path, m.outcome, m.remedy) for m in mended])
     return 0
 
 
@@ -89,9 +89,9 @@ def repair_command(warehouse: Warehouse, as_json: bool) -> int:
     "--keep",
     "keep_count",
     type=click.IntRange(min=1),
-    help="Keep the newest so many releases, whatever the settings say.",
+    help="Number of releases to keep. Overrides the settings.",
 )
-@click.option("--now", "is_now", is_flag=True, help="Remove at once what waits for a day, unless somebody reads.")
+@click.option("--now", "is_now", is_flag=True, help="Skip the grace period of one day, except for releases being read.")
 @json_option
 @strict_option
 @click.pass_obj
@@ -122,7 +122,7 @@ def maintain_command(warehouse: Warehouse, keep_count: int | None, is_now: bool,
         show_json(MaintenanceDocument(**asdict(released), landed=raw))
     elif not freed.lines():
         is_all = keep_count is None and settings.storage.keep_releases is None
-        kept = "all releases are kept (`keep_releases` is not set)" if is_all else "nothing has to go"
+        kept = "all releases are kept (`keep_releases` is not set)" if is_all else "nothing to remove"
         raise NothingToDo(f"{store.name}: {kept}.")
     else:
         say(
@@ -138,7 +138,7 @@ def maintain_command(warehouse: Warehouse, keep_count: int | None, is_now: bool,
 
 
 @click.command("upgrade")
-@click.option("--check", "is_check", is_flag=True, help="Say what it would take, and change nothing.")
+@click.option("--check", "is_check", is_flag=True, help="Print the time and space needed, and change nothing.")
 @strict_option
 @click.pass_obj
 def upgrade_command(warehouse: Warehouse, is_check: bool) -> int:
@@ -162,8 +162,8 @@ def upgrade_command(warehouse: Warehouse, is_check: bool) -> int:
         raise NothingToDo(f"{store.name} has form {FORM} already.")
     if found is not None:
         size = bytes_text(found.written_bytes)
-        say(f"Form {found.form} to {FORM}: {found.file_count:,} files ({size}) are written again.")
-        say(f"It takes about {found.duration_s:.0f} s, and {size} of space until it is done.")
+        say(f"Form {found.form} to {FORM}: {found.file_count:,} files ({size}) are rewritten.")
+        say(f"This takes about {found.duration_s:.0f} s and, temporarily, {size} of disk space.")
     if is_renamed:
         say(f"{settings}: settings are renamed.")
     if is_check:
@@ -173,7 +173,7 @@ def upgrade_command(warehouse: Warehouse, is_check: bool) -> int:
             upgrade(store, progress)
         click.echo(f"{store.name} has form {FORM}.")
     if settings is not None and is_renamed:
-        click.echo(f"{settings} has the present names; the old file is {rename_settings(settings)}.")
+        click.echo(f"{settings} has the current names; the old file is {rename_settings(settings)}.")
     return 0
 
 

@@ -93,9 +93,9 @@ def _show(answer: Answer, max_count: int) -> None:
         rows = [_cells(row, columns, measured) for row in frame.head(max_count).to_dicts()]
         if rows:
             title = format_title(f"By {name}", len(rows), frame.height)
-            show(title, (name, second, "bytes", "share", "range", "sure", "fit"), rows)
+            show(title, (name, second, "bytes", "share", "range", "confidence", "fit"), rows)
     share = answer.unattributed_bytes / measured if measured else 0.0
-    say(f"Nobody: {bytes_text(answer.unattributed_bytes)}, {share:.0%}.")
+    say(f"Unattributed: {bytes_text(answer.unattributed_bytes)}, {share:.0%}.")
     for line in (*_other_lines(answer), *_likeliest_lines(answer)):
         say(line)
 
@@ -124,7 +124,7 @@ def _other_lines(answer: Answer) -> list[str]:
     count = answer.others.height
     first = answer.others.head(_MAX_NAMED).with_columns(attributed_bytes=0.0)
     were = "job was" if count == 1 else "jobs were"
-    lines = [f"{count:,} other {were} there; no byte is known to be theirs{':' if count else '.'}"]
+    lines = [f"{count:,} other {were} running without attributed bytes{':' if count else '.'}"]
     lines += _format_jobs(first)
     return [*lines, f"  and {count - _MAX_NAMED:,} more"] if count > _MAX_NAMED else lines
 
@@ -136,7 +136,7 @@ def _likeliest_lines(answer: Answer) -> list[str]:
     named = answer.jobs if answer.jobs.height else answer.others
     if first.is_empty() or first.select(columns).equals(named.head(_MAX_NAMED).select(columns)):
         return []
-    return ["Likeliest to have moved most, with what nobody explains:", *_format_jobs(first)]
+    return ["Most likely top jobs, including unattributed bytes:", *_format_jobs(first)]
 
 
 def _format_jobs(jobs: pl.DataFrame) -> list[str]:

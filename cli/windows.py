@@ -24,7 +24,7 @@ def read_window(ctx: click.Context, param: click.Parameter, value: str | None) -
     is_instants = "/" in value
     parts = value.split("/" if is_instants else ":")
     if len(parts) != 2:
-        raise click.BadParameter("say two numbers of seconds as A:B, or two instants as A/B", ctx, param)
+        raise click.BadParameter("give two numbers of seconds as A:B, or two instants as A/B", ctx, param)
     try:
         start_s, end_s = (
             open_end if not part.strip() else (_instant_s if is_instants else _seconds)(part.strip())
@@ -32,7 +32,7 @@ def read_window(ctx: click.Context, param: click.Parameter, value: str | None) -
         )
     except ValueError as error:
         kind = "an instant such as 2018-02-09T13:00Z" if is_instants else "a number of seconds"
-        raise click.BadParameter(f"{value!r} holds what is not {kind}", ctx, param) from error
+        raise click.BadParameter(f"{value!r} contains a part that is not {kind}", ctx, param) from error
     if not start_s < end_s:
         raise click.BadParameter(f"{value!r} ends before it begins", ctx, param)
     return WindowText(start_s, end_s, is_instants)

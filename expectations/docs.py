@@ -153,7 +153,7 @@ def _parts(results: Sequence[Result]) -> dict[str, list[Result]]:
 def _verdict(about: About, results: Sequence[Result]) -> str:
     """Return the verdict with the number of failed expectations by severity."""
     said = _counts([result for result in results if result.severity != "info"])
-    return f"{about.verdict}: {said or 'nothing to warn of'}"
+    return f"{about.verdict}: {said or 'no warnings'}"
 
 
 def _counts(results: Sequence[Result]) -> str:

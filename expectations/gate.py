@@ -114,8 +114,8 @@ def decide(verdicts: pl.DataFrame) -> str:
 
 def _refusal(critical: pl.DataFrame) -> str:
     lines = [_complaint(row) for row in critical.sort("table_name", "expectation").iter_rows(named=True)]
-    count = f"{len(lines)} critical expectation{'s do' if len(lines) > 1 else ' does'} not hold"
-    return "\n".join([f"Nothing is released: {count}.", *lines])
+    count = f"{len(lines)} critical check{'s' if len(lines) > 1 else ''} failed"
+    return "\n".join([f"No release was published: {count}.", *lines])
 
 
 def _complaint(row: Mapping[str, Any]) -> str:

@@ -31,9 +31,9 @@ def describe_failure(rule: Rule, unexpected_count: int, observed: Mapping[str, A
     if ERROR in observed:
         return f"This could not be checked ({observed[ERROR]}): {rule.doc}"
     if NOT_CONFIGURED in observed:
-        return f"This was not checked, for no value is given for {', '.join(observed[NOT_CONFIGURED])}: {rule.doc}"
+        return f"Not checked: no value is set for {', '.join(observed[NOT_CONFIGURED])}: {rule.doc}"
     if not rule.failure and rule.judged in ("count", "values"):
-        return f"This does not hold: {rule.doc}"
+        return f"Failed: {rule.doc}"
     rows = observed.get("row_count", observed.get("observed_value"))
     numbers = {"count": unexpected_count, "rows": rows, **observed.get("sums", {})}
     values = {name: _Number(number) for name, number in numbers.items() if isinstance(number, int)}
@@ -48,4 +48,4 @@ def what_to_do(rule: Rule, observed: Mapping[str, Any]) -> str:
     """Return the remedy for a failed row of `quality`."""
     if ERROR in observed:
         return ERROR_REMEDY
-    return "Give it in the settings to have this checked." if NOT_CONFIGURED in observed else rule.remedy
+    return "Set it in the settings to enable this check." if NOT_CONFIGURED in observed else rule.remedy

@@ -41,7 +41,7 @@ _JUDGED: dict[str, Judged] = {
     "expect_column_values_to_be_unique": "together",
     "expect_compound_columns_to_be_unique": "together",
 }
-_CONTRACT_REMEDY = "What writes the table breaks its contract: report it with the inputs of the run."
+_CONTRACT_REMEDY = "This is an error in iosig: report it with the inputs of the run."
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +163,8 @@ def look_up_rule(table_name: str, name: str, severity: Severity) -> Rule:
     try:
         return rule(table_name, name)
     except KeyError:
-        doc = "An expectation of an older release, which is not in the suite any more."
-        return Rule(name, "", {}, severity, doc, "Compute its days anew.")
+        doc = "An expectation of an older release, which is no longer in the suite."
+        return Rule(name, "", {}, severity, doc, "Recompute its days.")
 
 
 @cache

@@ -104,15 +104,15 @@ class _Origin:
         """
         if program() != self.program:
             raise UsageError(
-                f"The worker on {socket.gethostname()} is another program. Here: {self.program}; there: {program()}. "
-                "Install the same on both, and restart the workers."
+                f"The worker on {socket.gethostname()} runs other versions. Here: {self.program}; there: "
+                f"{program()}. Install the same versions on both, and restart the workers."
             )
         store = self._store()
         if (store.root, self.token) not in _SEEN:
             if not store.has(self.token):
                 raise MachineFault(
                     f"The worker on {socket.gethostname()} does not see {self.url or self.root}: workers need the "
-                    "warehouse's file system at the same place, or its object store."
+                    "warehouse's file system at the same path, or its object store."
                 )
             _SEEN.add((store.root, self.token))
         store.files.put(f"{self.token}.{call_id}.{uuid.uuid4().hex}", b"")
@@ -176,7 +176,7 @@ class Workers(Executor):
         return future
 
 
-_SCHEDULER_LOST = "The Dask scheduler does not answer any more. Completed items stay: start it, and run again."
+_SCHEDULER_LOST = "The Dask scheduler no longer answers. Completed items are kept: restart it, and run again."
 
 
 def _get_result(name: str, future: Any) -> Any:
@@ -192,7 +192,7 @@ def _get_result(name: str, future: Any) -> Any:
     except KilledWorker as error:
         raise processes.WorkerLost(
             f"{name} ended {error.allowed_failures + 1} workers, one after the other; they may have run out of memory. "
-            "Completed items stay: run again, with more memory for each worker."
+            "Completed items are kept: run again, with more memory for each worker."
         ) from error
     except (CancelledError, CommClosedError, TimeoutError) as error:
         raise MachineFault(_SCHEDULER_LOST) from error
@@ -246,8 +246,8 @@ def _require_worker(client: Client, engine: EngineSettings, slurm: SlurmSettings
         client.wait_for_workers(1, timeout=slurm.start_timeout_s)
     except TimeoutError as error:
         raise MachineFault(
-            f"Slurm started no worker within {slurm.start_timeout_s:.0f} s. `squeue` shows what its jobs wait for; set "
-            "slurm.log_folder to keep their output."
+            f"Slurm did not start a worker within {slurm.start_timeout_s:.0f} s. `squeue` shows why its jobs are "
+            "waiting; set slurm.log_folder to keep their output."
         ) from error
 
 

@@ -97,7 +97,7 @@ def deploy(store: Store, schedule: ScheduleSettings, work_pool: str, names: Mapp
             client.read_work_pool(work_pool)
         except ObjectNotFound as error:
             raise UsageError(
-                f"There is no work pool {work_pool} on {client.api_url}. Create it with "
+                f"No work pool {work_pool} on {client.api_url}. Create it with "
                 f"`prefect work-pool create --type process {work_pool}`."
             ) from error
     for deployment in _deployments(store, schedule, names):
@@ -169,5 +169,5 @@ def _require_api(client: SyncPrefectClient) -> None:
 
 def _no_api(client: SyncPrefectClient) -> UsageError:
     return UsageError(
-        f"PREFECT_API_URL ({client.api_url}) is not the API of a Prefect server: as http://HOST:4200/api."
+        f"PREFECT_API_URL ({client.api_url}) is not the API of a Prefect server, such as http://HOST:4200/api."
     )

@@ -88,7 +88,7 @@ class Engine:
                 if isinstance(executor, ProcessExecutor):
                     executor.kill()
             raise TimedOut(
-                f"{item.name} took longer than {self.timeout_s:g} s (schedule.step_timeout_s), and was ended."
+                f"{item.name} took longer than {self.timeout_s:g} s (schedule.step_timeout_s), and was terminated."
             ) from error
 
     @property

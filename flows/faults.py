@@ -13,30 +13,30 @@ from iosig.warehouse.engine_paths import original_paths
 from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.store.store import Store
 
-_SPACE = "Free some space there, and do it again: nothing is half done."
-_RIGHT = ("there is no right to do that", "Give this user the right, or run as one who has it.")
-_FILES = ("too many files are open", "Raise the limit (`ulimit -n`).")
+_SPACE = "Free some space there, and run again: no incomplete data remain."
+_RIGHT = ("permission denied", "Grant this user the permission, or run as a user who has it.")
+_FILES = ("too many open files", "Raise the limit (`ulimit -n`).")
 #: errno = problem with the file, remedy
 _BY_ERRNO = {
-    errno.ENOSPC: ("no space is left on its disk", _SPACE),
-    errno.EDQUOT: ("its owner's quota is used up", _SPACE),
-    errno.EFBIG: ("it may not grow so large", "Raise the limit (`ulimit -f`), or take another file system."),
+    errno.ENOSPC: ("no space left on the disk", _SPACE),
+    errno.EDQUOT: ("the owner's quota is exceeded", _SPACE),
+    errno.EFBIG: ("it exceeds the maximum file size", "Raise the limit (`ulimit -f`), or use another file system."),
     errno.EACCES: _RIGHT,
     errno.EPERM: _RIGHT,
-    errno.EROFS: ("its file system can only be read", "Mount it to be written, or give another place."),
-    errno.EIO: ("the disk cannot read or write it", "Look at the machine's log; `iosig verify` reads everything."),
+    errno.EROFS: ("its file system is read-only", "Mount it writable, or use another path."),
+    errno.EIO: ("an I/O error occurred", "Check the system log. `iosig verify` reads all files."),
     errno.EMFILE: _FILES,
     errno.ENFILE: _FILES,
-    errno.ENOMEM: ("there is not enough memory", "Give it more, or lower `memory_limit` in the settings."),
-    errno.EAGAIN: ("no more threads or processes may be started", "Raise the limit (`ulimit -u`, `ulimit -v`)."),
-    errno.ESTALE: ("the file server has forgotten it", "Mount it again."),
+    errno.ENOMEM: ("out of memory", "Provide more memory, or lower `memory_limit` in the settings."),
+    errno.EAGAIN: ("the limit of threads or processes is reached", "Raise the limit (`ulimit -u`, `ulimit -v`)."),
+    errno.ESTALE: ("the file handle is stale", "Mount it again."),
 }
-_MEMORY = "There is not enough memory. Raise `memory_limit` of [engine] in the settings, or the machine's own limit."
-_THREADS = "No more threads or processes can be started. Raise the limits (`ulimit -u`, `ulimit -v`), and run again."
-_WORKER = "A process that had a part of the work ended before it answered; the memory may be short. Run again."
+_MEMORY = "Out of memory. Raise `memory_limit` of [engine] in the settings, or the limit of the machine."
+_THREADS = "The limit of threads or processes is reached. Raise the limits (`ulimit -u`, `ulimit -v`), and run again."
+_WORKER = "A worker process ended unexpectedly, possibly for lack of memory. Run again."
 _NO_SERVER = (
-    "Prefect's temporary server did not start; it may have no folder to write in. Set PREFECT_HOME to one, start a "
-    "server (`prefect server start`), or run with --inline."
+    "Prefect's temporary server did not start, possibly because its folder is not writable. Set PREFECT_HOME to a "
+    "writable folder, start a server (`prefect server start`), or run with --inline."
 )
 _LIBRARIES = (
     "duckdb", "_duckdb", "pyarrow", "polars", "pyiceberg", "fastavro", "sqlite3", "sqlalchemy", "json",
@@ -106,7 +106,7 @@ def _place(error: OSError, root: Path) -> str:
         return os.fsdecode(error.filename)
     if found := _QUOTED.search(str(error)):
         return found[1]
-    return "What is printed" if _is_of(error, "click", "rich", "iosig.cli.printing") else str(root)
+    return "The output" if _is_of(error, "click", "rich", "iosig.cli.printing") else str(root)
 
 
 def _is_of(error: BaseException, *libraries: str) -> bool:
@@ -120,9 +120,9 @@ def _of_errno(number: int, where: str, root: Path, text: str) -> MachineFault | 
         problem, remedy = _BY_ERRNO[number]
         return MachineFault(f"{where}: {problem}. {remedy}")
     if "temporary directory" in text:
-        return MachineFault(f"There is no folder for temporary files ({text}). Set TMPDIR to one that can be written.")
+        return MachineFault(f"No folder for temporary files ({text}). Set TMPDIR to a writable folder.")
     if number == errno.ENOENT and where.startswith(f"{root.resolve()}/"):
-        return _make_damage_fault(where, "is not there")
+        return _make_damage_fault(where, "does not exist")
     return None
 
 
@@ -142,8 +142,8 @@ def _of_object_store(error: BaseException, root: Path) -> MachineFault | None:
         return None
     said = re.sub(r" in [\d.]+m?s, after .*? - ", ": ", str(error).strip().splitlines()[0])
     return MachineFault(
-        f"The object store {Store(root).name} did not do what was asked ({said}). Look whether it is up, and what "
-        "AWS's variables say. What was done stays: run again."
+        f"The object store {Store(root).name} failed ({said}). Check that it is running, and the AWS environment "
+        "variables. Completed work is kept: run again."
     )
 
 
@@ -162,9 +162,9 @@ def _of_text(text: str, root: Path) -> MachineFault | None:
     if found and where.startswith(f"{root.resolve()}/"):
         return _make_damage_fault(where, f"cannot be read ({text.strip().splitlines()[0][:_MOST_CHARS]})")
     if re.search(r"TProtocolException|decompress|checksum", text):
-        return _make_damage_fault(where, "holds a Parquet file that cannot be read")
+        return _make_damage_fault(where, "contains an unreadable Parquet file")
     if re.search(r"malformed|not a database|file is encrypted", text, re.I):
-        return _make_damage_fault(where, "holds a database that is damaged")
+        return _make_damage_fault(where, "contains a damaged database")
     return None
 
 
@@ -188,5 +188,5 @@ def _of_damage(error: BaseException, root: Path) -> MachineFault | None:
 
 def _make_damage_fault(where: str, problem: str) -> MachineFault:
     return MachineFault(
-        f"{where} {problem}. `iosig verify` says what else is damaged, and `iosig repair` mends what it can."
+        f"{where} {problem}. `iosig verify` lists damaged files, and `iosig repair` repairs them where possible."
     )

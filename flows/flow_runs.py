@@ -63,7 +63,9 @@ def run_in_warehouse(work: Callable[[Store, Settings], Any], *, is_notified: boo
             with telling(store, settings, get_run_logger().warning):
                 return work(store, settings)
     except GateFailed as error:
-        create_markdown_artifact(key="iosig-gate", markdown=str(error), description="Why nothing was released")
+        create_markdown_artifact(
+            key="iosig-gate", markdown=str(error), description="Reasons for not publishing a release"
+        )
         return make_failed_state(error)
     except IosigError as error:
         return make_failed_state(error)

@@ -98,7 +98,10 @@ def find(store: Store, settings: Settings, asked: Asked) -> Found:
             _pseudonymize_user(store, settings, asked.user),
         ):
             what = "a user's data" if found.asked.user else f"landing {found.asked.landing_id}"
-            raise UsageError(f"{store.name} was about to forget {what}, and was stopped: ask for that again first.")
+            raise UsageError(
+                f"{store.name} has an interrupted erasure of {what}. Complete it first: run the same `iosig forget` "
+                "again."
+            )
         return found
     asked = Asked(asked.landing_id, _pseudonymize_user(store, settings, asked.user), asked.reason)
     known = ledger.read(store)
@@ -120,12 +123,12 @@ def _of_landing(known: ledger.Ledger, landing_id: str | None) -> dict[str, str]:
     """Return all generations of a landing's content, and what they are called when nothing is left of them."""
     named = [*known.objects(known.select_landings([landing_id or ""]))]
     if not named:
-        raise UsageError(f"There is no landing {landing_id}: `iosig sql` and `iosig releases --json` name them.")
+        raise UsageError(f"Unknown landing {landing_id}. `iosig sql` and `iosig releases --json` list landings.")
     content = named[0].content_sha256
     of_it = known.landings.filter(pl.col("content") == int(named[0].trace_id, 16)).sort("generation")
     every = [one for one in known.objects(of_it) if one.content_sha256 == content]
     if every[-1].forgotten_at and not every[-1].parts:
-        raise NothingToDo(f"{landing_id} was forgotten on {every[-1].forgotten_at[:10]}.")
+        raise NothingToDo(f"{landing_id} was erased on {every[-1].forgotten_at[:10]}.")
     empty = id_in(content, every[-1].generation + 1)
     return {one.landing_id: empty for one in every}
 
@@ -142,7 +145,7 @@ def _of_user(known: ledger.Ledger, own: OwnData) -> dict[str, str]:
             last[one.content_sha256] += 1
             landings[one.landing_id] = id_in(one.content_sha256, last[one.content_sha256])
     if not landings and not known.store.journal.is_file():
-        raise NothingToDo("Nothing in the warehouse is that user's.")
+        raise NothingToDo("The warehouse has no data of this user.")
     return landings
 
 
@@ -163,7 +166,7 @@ def forget(store: Store, settings: Settings, found: Found, report: Report) -> No
             continue
         release = releases.find(store, release_id)
         successor = _replace_release(store, settings, release, found, read, report)
-        report(f"{release_id} gives way to {successor.release_id}", len(successor.snapshots), 0.0)
+        report(f"{release_id} is replaced by {successor.release_id}", len(successor.snapshots), 0.0)
     _end(store, found, old)
 
 
@@ -257,7 +260,7 @@ def _end(store: Store, found: Found, old: list[Landing]) -> None:
         if not expiring.waiting_count(store):
             break
         if time.monotonic() > deadline:
-            raise MachineFault("Somebody reads a release that is to go: wait until that is over, and ask again.")
+            raise MachineFault("A release to be deleted is being read. Wait for the reader to finish, and run again.")
         time.sleep(1.0)
     gone, made = forgetting.remove(store, old)
     new = [in_folder(store, name)[0].manifest for name in sorted({*found.landings.values()})]
@@ -272,6 +275,6 @@ def _end(store: Store, found: Found, old: list[Landing]) -> None:
 
 def not_erased(store: Store) -> list[str]:
     """List the copies that this command cannot erase."""
-    told = ["backups of the warehouse, and copies of it", "what was exported, drawn or sent from it", "the inputs"]
-    told += ["what Prefect, cron and journals of the system keep of the commands' output"]
-    return told + ([f"{store.name}/{ASIDE}, which holds what was damaged"] if store.files.holds(ASIDE) else [])
+    told = ["backups and copies of the warehouse", "exports, figures and messages made from it", "the inputs"]
+    told += ["command output kept by Prefect, cron and system journals"]
+    return told + ([f"{store.name}/{ASIDE}, which contains damaged files"] if store.files.holds(ASIDE) else [])

@@ -117,7 +117,7 @@ def lineage_of(name: str) -> TableLineage:
 
         similar = get_close_matches(name, known, 3)
         hint = f" Similar: {', '.join(similar)}." if similar else " `iosig lineage` lists the tables."
-        raise UsageError(f"No run writes a table {name}.{hint}")
+        raise UsageError(f"No step writes a table {name}.{hint}")
     return known[name]
 
 

@@ -168,14 +168,16 @@ def backfill(
         def run_days(first: date, last: date) -> Release:
             release: Release | None = compute_days(first, last, lock_timeout_s)
             if release is None:
-                raise NothingToDo(f"Nothing is landed of {first} to {last}.")
+                raise NothingToDo(f"No landed input has data of {first} to {last}.")
             return release
 
         land_inputs(store, settings)
         release_ids = []
         for days in backfill_ranges(store, settings, since, until, chunk_days, run_days):
             release_id = days.release.release_id if days.release else None
-            get_run_logger().info("%s to %s: %s", days.since, days.until, release_id or "nothing to do, or done before")
+            get_run_logger().info(
+                "%s to %s: %s", days.since, days.until, release_id or "nothing to do, or already done"
+            )
             release_ids += [release_id] if release_id else []
         return release_ids
 

@@ -46,7 +46,7 @@ class Notice:
     @property
     def line(self) -> str:
         """Warehouse, state, time and message in one line."""
-        told = self.sentence if self.state == "begun" else f"over: {self.sentence}"
+        told = self.sentence if self.state == "begun" else f"resolved: {self.sentence}"
         return one_line(f"iosig, {self.warehouse}: {told}")
 
 
@@ -70,7 +70,7 @@ def telling(store: Store, settings: Settings, warn: Callable[[str], object]) -> 
             faults = tell_of(store, settings, failure)
         except (IosigError, OSError) as error:
             # what went wrong before is worse
-            faults = [f"How the warehouse fares could not be told: {error}"]
+            faults = [f"The state of the warehouse could not be determined: {error}"]
         for fault in faults:
             warn(fault)
 
@@ -145,9 +145,9 @@ def _sent(settings: AlertSettings, notice: Notice) -> Iterator[str]:
     if url:
         document: dict[str, Any] = {"text": notice.line} if settings.webhook_format == "slack" else asdict(notice)
         if fault := _post_document(url, document):
-            yield f"The webhook of {settings.webhook_variable} did not take it: {fault}."
+            yield f"The webhook of {settings.webhook_variable} rejected the notice: {fault}."
     if settings.mail_to and (fault := _send_mail(settings, notice)):
-        yield f"{settings.sendmail} did not take it: {fault}."
+        yield f"{settings.sendmail} rejected the notice: {fault}."
 
 
 def _post_document(url: str, document: dict[str, Any]) -> str | None:
@@ -156,7 +156,7 @@ def _post_document(url: str, document: dict[str, Any]) -> str | None:
         response = fetch("POST", url, _TIMEOUTS, None, headers=_JSON, content=json.dumps(document).encode())
     except RequestFailed as error:
         return type(error.__cause__).__name__ if error.has_detail else f"it {error}"
-    return None if 200 <= response.status < 300 else f"it answered {response.status}"
+    return None if 200 <= response.status < 300 else f"HTTP status {response.status}"
 
 
 def _send_mail(settings: AlertSettings, notice: Notice) -> str | None:
@@ -168,7 +168,7 @@ def _send_mail(settings: AlertSettings, notice: Notice) -> str | None:
     try:
         result = run([str(settings.sendmail), "-t", "-oi"], timeout_s=_TIMEOUTS.timeout_s, content=message.as_bytes())
     except subprocess.TimeoutExpired:
-        return f"it did not end within {_TIMEOUTS.timeout_s:g} s"
+        return f"no exit within {_TIMEOUTS.timeout_s:g} s"
     except OSError as error:
         return type(error).__name__
-    return None if result.returncode == 0 else f"it ended with {result.returncode}"
+    return None if result.returncode == 0 else f"exit code {result.returncode}"

@@ -87,7 +87,7 @@ class PrefectServer:
                 status, text = os.fstat(file.fileno()), file.read().strip()
         except FileNotFoundError as error:
             raise MachineFault(
-                f"The Prefect server of this warehouse was never started: there is no {self.password_file}. "
+                f"The Prefect server of this warehouse was never started: {self.password_file} does not exist. "
                 "Start it with `iosig serve`, or set PREFECT_API_URL to another server."
             ) from error
         if stat.S_IMODE(status.st_mode) & 0o077 or status.st_uid not in (0, os.geteuid()):

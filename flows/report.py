@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def write_report(store: Store, settings: Settings, release: Release) -> WriteSummary:
     """Write the pages of a release into the folder of the settings. Raises UsageError if they name none."""
     if settings.report.output is None:
-        raise UsageError("The settings name no folder for the report: set `output` in [report].")
+        raise UsageError("The settings have no folder for the report: set `output` in [report].")
     from iosig.answers.report import build
     from iosig.answers.report.pseudonyms import create_pseudonymizer
     from iosig.flows.lineage import table_rows
@@ -35,5 +35,5 @@ def after_release(store: Store, settings: Settings, release: Release) -> tuple[s
     try:
         written = write_report(store, settings, release)
     except Exception as error:
-        return f"report: not written, the release stands: {type(error).__name__}: {error}", 0
+        return f"report: not written; the release is not affected: {type(error).__name__}: {error}", 0
     return f"report {written.page}", written.new_count

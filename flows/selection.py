@@ -34,7 +34,7 @@ def select_steps(store: Store, select: Sequence[str], exclude: Sequence[str] = (
     excluded = _union(exclude)
     chosen = (_union(select) if select else set(_STEPS)) - excluded
     if not chosen:
-        raise UsageError("The selection has no steps: --select is empty, or --exclude names all of it.")
+        raise UsageError("The selection has no steps: --select is empty, or --exclude excludes all of it.")
     chosen = _with_intermediates(chosen, excluded)
     if chosen & _intermediates(QUARANTINED).keys() and QUARANTINED.name not in excluded:
         chosen.add(QUARANTINED.name)
@@ -162,9 +162,7 @@ def _select_steps(selector: str) -> set[str]:
     if match is None or not names:
         known = {_word(name) for name in _STEPS} | _map_tables_to_steps().keys()
         name = match["name"] if match else selector
-        raise UsageError(
-            f"There is no step and no table {name!r}.{meant(name, sorted(known))} `iosig lineage` lists them."
-        )
+        raise UsageError(f"No step or table is named {name!r}.{meant(name, sorted(known))} `iosig lineage` lists them.")
     steps = set(names)
     if match["is_upstream"]:
         steps |= _collect_reachable(names, _upstream(), _depth(match["before"]))

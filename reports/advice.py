@@ -105,7 +105,7 @@ class AdviceView:
             f"{plain(best.filesystem, _NAME_CHARACTERS)}, {wait}: {volume_text(best.contended_bytes[place])} contended"
         )
         if best.best_delay_s > 0:
-            text += f"; at once {volume_text(best.contended_bytes[0])}"
+            text += f"; without delay {volume_text(best.contended_bytes[0])}"
         return text
 
 
@@ -172,7 +172,7 @@ def draw(figure: Figure, view: AdviceView) -> None:
 def _headings(figure: Figure, view: AdviceView) -> None:
     shown = len(_rows(view))
     more = f"the best {shown} of {len(view.filesystems)} are shown" if shown < len(view.filesystems) else ""
-    room = "" if view.has_contention else "any start finds room"
+    room = "" if view.has_contention else "no contention at any start"
     names = (f"Where to run {plain(view.application, _NAME_CHARACTERS)}", view.at, room, more)
     panels.headings(figure, view.verdict, names, INK)
 
@@ -203,17 +203,17 @@ def _legend(view: AdviceView) -> list[Entry]:
     has_delays = any(one.best_delay_s > 0 for one in rows)
     entries = [
         line("capacity", color=INK, lw=1.3, ls="--"),
-        line("load expected without it: a mean of what may come", color=INK, lw=0.9, ls=":"),
+        line("expected load without the application: mean of possible futures", color=INK, lw=0.9, ls=":"),
         area("background", facecolor=layers.NOBODY),
         *layers.make_legend_entries(colours),
         *([area("other known jobs", facecolor=layers.OTHERS)] if has_others else []),
         area("the application, best delay" if has_delays else "the application", facecolor=BLUE),
-        area("no room for this", facecolor=GROUND, edgecolor=BLUE, hatch="//////", lw=0),
+        area("contended", facecolor=GROUND, edgecolor=BLUE, hatch="//////", lw=0),
     ]
     if has_delays:
         entries += [
-            area("the application, at once", facecolor="none", edgecolor=VERMILION, lw=1.0),
-            area("no room for this, at once", facecolor=GROUND, edgecolor=VERMILION, hatch=r"\\\\\\", lw=0),
+            area("the application, without delay", facecolor="none", edgecolor=VERMILION, lw=1.0),
+            area("contended, without delay", facecolor=GROUND, edgecolor=VERMILION, hatch=r"\\\\\\", lw=0),
         ]
     return entries
 
@@ -271,4 +271,4 @@ def _draw_delays(axes: Axes, view: AdviceView, one: DrawnFilesystem, clock: Unit
     wait = duration_text(one.best_delay_s) if one.best_delay_s > 0 else "at once"
     axes.set_title(f"{volume_text(one.contended_bytes[place])}, {wait}", fontsize=9, color=BLUE, fontweight="normal")
     axes.set_xlim(0.0, float(delays[-1]) if len(delays) > 1 else 1.0)
-    axes.set_ylabel(f"no room for [{volume.name}]")
+    axes.set_ylabel(f"contended bytes [{volume.name}]")

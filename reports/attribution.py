@@ -52,20 +52,20 @@ class AttributionView:
         """The attributed share of the measured bytes, in one line."""
         share = self.attributed_bytes / self.measured_bytes if self.measured_bytes else 0.0
         explained, measured = volume_text(self.attributed_bytes), volume_text(self.measured_bytes)
-        return f"{explained} of {measured} explained ({share:.0%})"
+        return f"{explained} of {measured} attributed ({share:.0%})"
 
     @property
     def finding(self) -> str:
         """The application with the most bytes and its share, in one line."""
         moved = _sum_bytes(self)
         if not moved or not self.measured_bytes:
-            return f"Nobody is known to have moved any of {volume_text(self.measured_bytes)}"
+            return f"None of {volume_text(self.measured_bytes)} is attributed"
         name, rate = next(iter(moved.items()))
         share = rate * self.step_s / self.measured_bytes
         of_all = f"{'less than 1%' if share < 0.01 else f'{share:.0%}'} of {volume_text(self.measured_bytes)}"
         did = _DID.get(self.traffic[0].direction, "moved") if len(self.traffic) == 1 else "moved"
         nobody = max(1 - self.attributed_bytes / self.measured_bytes, 0.0)
-        return f"{plain(name, layers.NAME_CHARACTERS)} {did} most, {of_all}; {nobody:.0%} is nobody's"
+        return f"{plain(name, layers.NAME_CHARACTERS)} {did} most, {of_all}; {nobody:.0%} unattributed"
 
 
 def _size(view: AttributionView) -> tuple[float, float]:
@@ -77,8 +77,8 @@ def _size(view: AttributionView) -> tuple[float, float]:
 def draw(figure: Figure, view: AttributionView) -> None:
     """Draw a panel for each direction, below one legend."""
     names = (
-        f"Who moved the bytes of {plain(view.filesystem, layers.NAME_CHARACTERS)}",
-        f"from {view.began} on",
+        f"Traffic by application on {plain(view.filesystem, layers.NAME_CHARACTERS)}",
+        f"from {view.began}",
         view.verdict,
     )
     panels.headings(figure, view.finding, names, INK)
@@ -113,7 +113,7 @@ def _legend(view: AttributionView) -> list[Entry]:
         line("measured", color=INK, lw=0.9),
         *layers.make_legend_entries(colours),
         *([area("other applications", facecolor=layers.OTHERS)] if has_others else []),
-        area("nobody's", facecolor=layers.NOBODY),
+        area("unattributed", facecolor=layers.NOBODY),
     ]
 
 

@@ -55,7 +55,7 @@ def files_text(files: Sequence[Mapping[str, Any]]) -> str:
         f"{_NOUNS.get(one['unit'], '')})"
         for one in files
     ]
-    return f"Most of it in {'; '.join(named)}."
+    return f"Mostly in {'; '.join(named)}."
 
 
 #: Units for which `number_text` adds no name, because the sentence does.
@@ -99,7 +99,7 @@ class HeatView:
 def finding_of(maps: Sequence[RankTimes]) -> str:
     """Summarize heat maps in one line: bytes moved and the share of active ranks."""
     if not maps:
-        return "No heat map: the trace does not say which rank moved bytes when."
+        return "No heat map: the trace does not record bytes by rank and time."
     parts = []
     for one in maps:
         ranks = int((one.cell_bytes.sum(axis=1) > 0).sum())
@@ -189,7 +189,7 @@ def _draw_sums(axes: Axes, one: RankTimes, unit_s: float) -> None:
     axes.set(ylim=(0, None), xticklabels=[], ylabel=f"[{unit.name}]")
     word = {"write": "Writes", "read": "Reads"}[one.direction]
     source = {"heatmap": "the tracer's heat map", "requests": "single requests"}[one.source]
-    axes.set_title(f"{word} by {plain(one.module)}, all ranks together; from {source}", pad=4)
+    axes.set_title(f"{word} by {plain(one.module)}, sum of all ranks; from {source}", pad=4)
     axes.locator_params(axis="y", nbins=3)
     _bare(axes)
 

@@ -66,7 +66,7 @@ class ForecastView:
         mean, most = float(self.expected_bytes_per_s.mean()), float(self.expected_bytes_per_s[place])
         after = unit_for(max((place + 0.5) * self.step_s, 1.0), TIMES, "s")
         when = f"{(place + 0.5) * self.step_s / after.size:.3g} {after.name}"
-        return f"{rate_text(mean)} expected in the mean, {rate_text(most)} in {when}"
+        return f"{rate_text(mean)} expected on average, {rate_text(most)} in {when}"
 
 
 def _size(view: ForecastView) -> tuple[float, float]:
@@ -76,7 +76,7 @@ def _size(view: ForecastView) -> tuple[float, float]:
 @panels.picture(_size)
 def draw(figure: Figure, view: ForecastView) -> None:
     """Draw the forecast, with a note for each hour in which bursts coincide."""
-    names = (f"The load to come of {plain(view.filesystem, layers.NAME_CHARACTERS)}", f"from {view.at}")
+    names = (f"Expected load of {plain(view.filesystem, layers.NAME_CHARACTERS)}", f"from {view.at}")
     panels.headings(figure, view.verdict, names, INK)
     layers.draw_legend_above(figure, _legend(view))
     _draw_rates(panels.inch_axes(figure, _top_in(view), _PANEL_IN, _SIDES), view)
@@ -85,7 +85,7 @@ def draw(figure: Figure, view: ForecastView) -> None:
         first, second = (plain(name, layers.NAME_CHARACTERS) for name in (one.first, one.second))
         hours = f"{one.from_s / clock.size:.3g} to {(one.from_s + 3600) / clock.size:.3g} {clock.name}"
         place = (0.12 + _NOTE_IN * number) / figure.get_figheight()
-        figure.text(_SIDES[0], place, f"{hours}: bursts of {first} and {second} meet", fontsize=8.5, color=INK)
+        figure.text(_SIDES[0], place, f"{hours}: bursts of {first} and {second} overlap", fontsize=8.5, color=INK)
 
 
 def _top_in(view: ForecastView) -> float:
@@ -108,8 +108,8 @@ def _legend(view: ForecastView) -> list[Entry]:
         area("80 % within", facecolor="none", edgecolor=INK, hatch="////", lw=0.5),
         *layers.make_legend_entries(colours),
         *([area("other applications", facecolor=layers.OTHERS)] if len(_moving(view)) > len(colours) else []),
-        area("not known yet", facecolor=layers.NOBODY),
-        *([line("without what is asked", color=INK, lw=1.0, ls=":")] if view.without_bytes_per_s is not None else []),
+        area("unplanned", facecolor=layers.NOBODY),
+        *([line("without the what-if run", color=INK, lw=1.0, ls=":")] if view.without_bytes_per_s is not None else []),
         *([line("capacity", color=VERMILION, lw=1.0, ls="--")] if view.is_near_capacity else []),
     ]
 

@@ -79,7 +79,7 @@ def sample_svg(document: Mapping[str, Any]) -> str:
             axes = inch_axes(figure, 0.3 + number * (_PANEL_IN + _GAP_IN), _PANEL_IN, _SIDES)
             _draw_sample(axes, one, curves.get((one["filesystem"], one["direction"])))
 
-    title = "What storage moved while the run went on, and its application's signature"
+    title = "Traffic during the run, and its application's signature"
     return svg_of(Picture(size, compose), "samples", title)
 
 

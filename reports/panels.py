@@ -52,7 +52,7 @@ class Picture:
         """
         kind = kind or path.suffix.lower().removeprefix(".")
         if kind not in KINDS:
-            raise ValueError(f"a picture's name ends in {' or '.join(f'.{each}' for each in KINDS)}")
+            raise ValueError(f"the name of a picture must end in {' or '.join(f'.{each}' for each in KINDS)}")
         with drawn_in(style or in_force()):
             figure = self.figure()
             with atomic_write(path.absolute()) as temporary:

@@ -57,7 +57,7 @@ class PopulationView:
 @panels.picture(_SIZE_IN)
 def draw(figure: Figure, view: PopulationView) -> None:
     """Draw six panels: runs and node hours by volume, groups, periods, and the classes of both directions."""
-    panels.headings(figure, view.verdict, ("How runs do their I/O", plain(view.title, 60)), INK)
+    panels.headings(figure, view.verdict, ("I/O of runs", plain(view.title, 60)), INK)
     first, second, third = _ROWS_IN
     _draw_volumes(panels.inch_axes(figure, first, _HEIGHT_IN, _LEFT), view, is_hours=False)
     _draw_volumes(panels.inch_axes(figure, first, _HEIGHT_IN, _RIGHT), view, is_hours=True)
@@ -89,7 +89,7 @@ def _draw_volumes(axes: Axes, view: PopulationView, *, is_hours: bool) -> None:
     ticks = edges[:: -(-len(edges) // 8)]
     axes.set_xticks(ticks, [_volume_text(2.0**power) for power in ticks], fontsize=8)
     axes.set_ylabel("node hours" if is_hours else "runs", fontsize=9)
-    axes.set_title("Node hours by volume" if is_hours else "Runs by volume: how much each moves", fontsize=10)
+    axes.set_title("Node hours by volume" if is_hours else "Runs by volume", fontsize=10)
     _finish(axes)
 
 

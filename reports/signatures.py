@@ -48,9 +48,9 @@ _BEYOND_TIME, _BEYOND_RATE = 1.15, 1.25
 #: characters of a job's name, and of an application's
 _JOB_CHARACTERS, _NAME_CHARACTERS = 14, 80
 _REASONS = {
-    "too_few_samples": "No signature: there are too few samples",
-    "no_io": "No signature: nothing was moved",
-    "no_common_bursts": "No signature: no burst is common to the samples",
+    "too_few_samples": "No signature: too few samples",
+    "no_io": "No signature: no bytes were moved",
+    "no_common_bursts": "No signature: the samples have no common bursts",
 }
 
 
@@ -152,7 +152,7 @@ class SignatureView:
         """Note visible bursts in the samples that the signature lacks, if any."""
         count = len(self.missing_bursts)
         return (
-            [f"{format_count(count, 'burst')} of the samples {'is' if count == 1 else 'are'} not in it"]
+            [f"{format_count(count, 'burst')} of the samples {'is' if count == 1 else 'are'} not in the signature"]
             if count
             else []
         )
@@ -292,19 +292,19 @@ def _say_samples(axes: Axes, samples: Sequence[DrawnSample], shown: Sequence[Dra
     outliers = sum(one.is_outlier for one in samples)
     told = [f"Samples: {len(samples) - outliers} used" if outliers else format_count(len(samples), "sample")]
     if outliers:
-        told.append(f"{outliers} left out as {'an outlier' if outliers == 1 else 'outliers'} (dashed)")
+        told.append(f"{outliers} excluded as {'an outlier' if outliers == 1 else 'outliers'} (dashed)")
     if exact := sum(one.is_exact for one in samples):
         told.append("counted for each run alone" if exact == len(samples) else f"{exact} counted for the run alone")
     if len(shown) < len(samples):
-        told.append(f"the last {len(shown)} are shown")
+        told.append(f"last {len(shown)} shown")
     if high > 0:
         told.append(f"each row up to {rate_text(high)}")
     axes.set_title(", ".join(told))
     if not samples:
-        panels.say(axes, "the release holds no samples of it")
+        panels.say(axes, "no samples in the release")
     elif not high > 0:
         is_known = any(np.isfinite(one.bytes_per_s).any() for one in samples)
-        panels.say(axes, "nothing was moved" if is_known else "nothing was measured")
+        panels.say(axes, "no bytes were moved" if is_known else "no data")
 
 
 def _draw_sample(axes: Axes, one: DrawnSample, row: int, clock: Unit, high: float) -> None:
@@ -346,7 +346,7 @@ def _peak(values: Reals) -> float:
 def _draw_signatures(axes: Axes, view: SignatureView, clock: Unit) -> None:
     """Draw the main signature with its band, bursts and background, and the others as lines over it."""
     main, *others = view.signatures
-    axes.set_title(f"Signature: what a run moves alone ({main.method})")
+    axes.set_title(f"Signature: I/O without interference ({main.method})")
     curves = [_band(one.signature)[1] for one in view.signatures[:1]] + [one.signature.bytes_per_s for one in others]
     background = main.signature.background_bytes_per_s
     high = max([_peak(curve) for curve in curves] + [background if math.isfinite(background) else 0.0])
@@ -361,7 +361,7 @@ def _draw_signatures(axes: Axes, view: SignatureView, clock: Unit) -> None:
         else:
             axes.plot([], [], color=colour, ls=":", label=f"{one.method}: {one.signature.outcome}")
     if math.isfinite(background):
-        label = f"background, not in it: {rate_text(background)}"
+        label = f"background, excluded: {rate_text(background)}"
         axes.axhline(background / unit.size, color=GREY, lw=1.1, ls="--", zorder=1.5, label=label)
     # Leave space for the burst numbers.
     axes.set_ylim(0.0, 1.17 * (high / unit.size) if high > 0 else 1.0)

@@ -7,19 +7,18 @@ from typing import Any
 
 from iosig.reports.texts import format_count
 
-NOBODY_KNOWN = "nobody known"
+NOBODY_KNOWN = "unattributed"
 
 
 def format_slowed_bursts(outcomes: Sequence[str]) -> str:
     """Summarize in a sentence how many of a run's bursts were slowed; outcomes: from the table `slowdowns`."""
     outcomes_found = [outcome for outcome in outcomes if outcome != "not_found"]
     if not outcomes_found:
-        return "None of its bursts was found in the traffic: nobody can be said to be in its way."
+        return "No bursts of this run were detected in the traffic, so slowdowns are unknown."
     slowed = outcomes_found.count("slowed")
-    were_found = "was" if len(outcomes_found) == 1 else "were"
     were_hurt = "was" if slowed == 1 or len(outcomes_found) == 1 else "were"
     bursts = format_count(len(outcomes_found), "burst")
-    return f"{slowed:,} of {bursts} that {were_found} found in the traffic {were_hurt} slowed."
+    return f"{slowed:,} of {bursts} detected in the traffic {were_hurt} slowed."
 
 
 def most_there(row: Mapping[str, Any]) -> tuple[str, float]:

@@ -41,7 +41,9 @@ Zone = Annotated[str, AfterValidator(time_zone)]
 class JobSettings(Section):
     """Format and interpretation of job logs."""
 
-    time_zone: Zone | None = Field(None, description="IANA zone of times that carry none; refused if not given")
+    time_zone: Zone | None = Field(
+        None, description="IANA time zone of times without one; if not set, such times are refused"
+    )
     filesystem_pattern: Pattern = Field(
         r"\bfs=(\w+)", description="regular expression whose first group is the file system named in a job's comment"
     )
@@ -53,8 +55,10 @@ class JobSettings(Section):
 class PollSettings(Section):
     """Format of polls, and the maximum rates of a controller."""
 
-    time_zone: Zone | None = Field(None, description="IANA zone of times that carry none; refused if not given")
-    filesystem: str | None = Field(None, description="file system of the polls, whatever the input says")
+    time_zone: Zone | None = Field(
+        None, description="IANA time zone of times without one; if not set, such times are refused"
+    )
+    filesystem: str | None = Field(None, description="file system of the polls; overrides the input")
     columns: dict[str, str] = Field({}, description="our column name = the column's name in the site's poll files")
     max_controller_bytes_per_s: float | None = Field(
         None, gt=0, description="rates above it are implausible and kept out of every sum [B/s]"
@@ -64,32 +68,38 @@ class PollSettings(Section):
 class SeriesSettings(Section):
     """Format of time series of single jobs or nodes."""
 
-    time_zone: Zone | None = Field(None, description="IANA zone of times that carry none; refused if not given")
-    value: Literal["counter", "rate", "volume"] | None = Field(None, description="what two bare columns hold")
-    direction: Literal["read", "write"] | None = Field(None, description="which way the bytes of two bare columns went")
+    time_zone: Zone | None = Field(
+        None, description="IANA time zone of times without one; if not set, such times are refused"
+    )
+    value: Literal["counter", "rate", "volume"] | None = Field(None, description="quantity in two bare columns")
+    direction: Literal["read", "write"] | None = Field(None, description="direction of the bytes of two bare columns")
 
 
 class CounterSettings(Section):
     """How counters of storage servers are read and attributed to file systems."""
 
-    time_zone: Zone | None = Field(None, description="IANA zone of times that carry none; refused if not given")
-    filesystem: str | None = Field(None, description="file system of the targets, whatever they are called")
+    time_zone: Zone | None = Field(
+        None, description="IANA time zone of times without one; if not set, such times are refused"
+    )
+    filesystem: str | None = Field(None, description="file system of the targets; overrides their names")
     target_pattern: Pattern = Field(
         TARGET_PATTERN, description="regular expression whose first group is the file system in a target's name"
     )
     job_keys: list[Annotated[str, AfterValidator(job_key)]] = Field(
         ["slurm", "pbs", "SLURM_JOB%j:%u:%h", "procname_uid"],
-        description="how servers name jobs, tried in order: Lustre's own jobid_name, as %j or %e.%u; a regular "
-        "expression whose first group is the scheduler's id; or slurm, pbs, procname_uid",
+        description=(
+            "job names on servers, tried in order: Lustre's jobid_name, such as %j or %e.%u; a regular expression "
+            "with the scheduler's id as first group; or slurm, pbs, procname_uid"
+        ),
     )
     cleanup_interval_s: float = Field(
-        600.0, gt=0, description="servers drop the entry of a job that did nothing for so long [s]"
+        600.0, gt=0, description="idle time after which servers drop the entry of a job [s]"
     )
     grace_s: float = Field(
         600.0, ge=0, le=86_400.0, description="bytes counted within this time after a job's end belong to the job [s]"
     )
     columns: dict[str, str] = Field(
-        {}, description="our column name (total_read_bytes, target, job_key …) = the site's own metric or label"
+        {}, description="our column name (total_read_bytes, target, job_key …) = the site's metric or label"
     )
 
 
@@ -108,7 +118,7 @@ class QualitySettings(Section):
 class ClassSettings(Section):
     """Thresholds of the classifier; the defaults are the paper's (PEARC'18, section 4.1)."""
 
-    no_usage_bytes: float = Field(1e6, ge=0, description="less than this per node is no usage [B]")
+    no_usage_bytes: float = Field(1e6, ge=0, description="a run with less per node has no usage [B]")
     uniform_cv: float = Field(0.25, ge=0, description="a lower coefficient of variation is uniform")
     min_duration_s: float = Field(600.0, ge=0, description="a shorter run is not classified [s]")
     max_missing_ratio: float = Field(0.5, ge=0, le=1, description="a run with more gaps is not classified")
@@ -117,29 +127,35 @@ class ClassSettings(Section):
 class TraceSettings(Section):
     """Conversion of client traces to signals, and their matching to the job log."""
 
-    interval_s: float = Field(1.0, gt=0, description="the step of a trace's signal [s]; ten times finer as need be")
+    interval_s: float = Field(1.0, gt=0, description="step of a trace's signal [s]; up to ten times finer if needed")
     min_step_count: int = Field(100, ge=1, description="a shorter signal is made with finer steps")
     max_step_count: int = Field(1_000_000, ge=100, description="a longer signal is made with coarser steps")
     min_covered_ratio: float = Field(
-        0.95, ge=0, le=1, description="requests or heat maps that hold less of a module's bytes are not its signal"
+        0.95,
+        ge=0,
+        le=1,
+        description="minimum fraction of a module's bytes that requests or heat maps must cover to be its signal",
     )
     max_interval_ratio: float = Field(
-        0.05, ge=0, le=1, description="a run of which counters alone tell of more bytes is not classified"
+        0.05,
+        ge=0,
+        le=1,
+        description="maximum fraction of a run's bytes known only from counters; above it, the run is not classified",
     )
     clock_tolerance_s: float = Field(
-        60.0, ge=0, description="how far the clocks of the job log and of a trace may differ [s]"
+        60.0, ge=0, description="maximum difference between the clocks of the job log and of a trace [s]"
     )
 
 
 class NetworkSettings(Section):
     """Networks of traced runs that the nightly run computes: transfers between nodes by time window."""
 
-    is_nightly: bool = Field(True, description="whether the night makes them; `iosig network` does without it")
+    is_nightly: bool = Field(True, description="compute network tables in each run; `iosig network` works without them")
     window_count: int = Field(
-        64, ge=1, le=4096, description="time windows of a run; a table row per edge and window that it was used in"
+        64, ge=1, le=4096, description="time windows per run; tables have a row per edge and window with transfers"
     )
     max_node_count: int = Field(
-        8192, ge=1, le=65_536, description="nodes of a layer; where there are more, neighbours are taken together"
+        8192, ge=1, le=65_536, description="maximum number of nodes per layer; in larger layers, neighbours are grouped"
     )
 
 
@@ -151,23 +167,32 @@ class PeriodSettings(Section):
 
     methods: list[PeriodMethod] = Field(
         ["null_tested", "dft", "autocorrelation", "merged", "autoperiod"],
-        description="methods whose answers for traces and series are published; null_tested is the default",
+        description="published methods for traces and series; null_tested is the default",
     )
     server_methods: list[PeriodMethod] = Field(
         ["null_tested"],
-        description="the same for runs whose bytes servers counted",
+        description="published methods for runs with bytes counted by servers",
     )
     window_levels: int = Field(
-        6, ge=0, le=12, description="null_tested: how often the time is halved to find a period that holds for a while"
+        6, ge=0, le=12, description="null_tested: number of times that the signal is halved to find temporary periods"
     )
-    max_missing_ratio: float = Field(0.5, ge=0, le=1, description="a signal with more gaps is not judged")
+    max_missing_ratio: float = Field(
+        0.5, ge=0, le=1, description="maximum fraction of gaps; a signal with more is not analyzed"
+    )
     false_alarm_level: float = Field(
-        0.01, gt=0, lt=1, description="null_tested: noise must look so periodic less often than this"
+        0.01,
+        gt=0,
+        lt=1,
+        description="null_tested: false-alarm probability under the noise model, below which a period is reported",
     )
-    z_score: float = Field(3.0, gt=0, description="dft: a frequency with a lower Z-score is no candidate")
-    tolerance: float = Field(0.8, gt=0, le=1, description="dft: nor is one below this share of the highest Z-score")
-    autocorrelation_height: float = Field(0.15, ge=0, le=1, description="autocorrelation: lower peaks do not count")
-    autoperiod_confidence: float = Field(0.9, gt=0, lt=1, description="autoperiod: of a peak of the periodogram")
+    z_score: float = Field(3.0, gt=0, description="dft: minimum Z-score of a candidate frequency")
+    tolerance: float = Field(
+        0.8, gt=0, le=1, description="dft: minimum Z-score of a candidate, relative to the highest Z-score"
+    )
+    autocorrelation_height: float = Field(0.15, ge=0, le=1, description="autocorrelation: minimum height of a peak")
+    autoperiod_confidence: float = Field(
+        0.9, gt=0, lt=1, description="autoperiod: confidence required of a peak of the periodogram"
+    )
 
 
 SignatureMethod = Literal[
@@ -180,19 +205,23 @@ class SignatureSettings(Section):
 
     methods: list[SignatureMethod] = Field(
         ["elastic", "iosi"],
-        description="methods whose signatures are published; the default answer is the one with the highest expected "
-        "correlation among elastic and robust, if published, or else among the others",
+        description=(
+            "published methods; the default answer is the elastic or robust signature with the highest expected "
+            "correlation, if either is published, else the best of the others"
+        ),
     )
     samples: Literal["exact", "shared", "best"] = Field(
         "best",
-        description="samples that sets are made of: what servers counted for each run, those cut out of the traffic of "
-        "all, or the former where there are enough of them",
+        description=(
+            "source of samples: bytes counted by servers for each run, total traffic during the run, or counted "
+            "bytes if there are enough samples of them"
+        ),
     )
     min_sample_count: int = Field(5, ge=1, description="a set with fewer samples has no signature")
     max_sample_count: int = Field(20, ge=1, description="maximum number of samples in a set, the latest ones")
-    window_days: int = Field(90, ge=1, description="a set holds no samples that are older than its latest by more")
+    window_days: int = Field(90, ge=1, description="maximum age of samples in a set, relative to the latest")
     max_duration_s: float = Field(
-        172_800.0, gt=0, description="of runs that last longer, the first part of this length is the sample [s]"
+        172_800.0, gt=0, description="maximum length of a sample; longer runs are cut off [s]"
     )
     min_expected_correlation: float = Field(
         0.6,
@@ -202,16 +231,23 @@ class SignatureSettings(Section):
     )
     has_merged_sizes: bool = Field(
         False,
-        description="make signatures over all node counts too, as long as the shortest runs; `*` is their node count",
+        description="also compute signatures over all node counts (`*`), as long as the shortest runs",
     )
     wavelet_level: int = Field(2, ge=1, le=8, description="iosi: the level of the wavelet decomposition")
-    gamma: float = Field(0.5, gt=0, le=1, description="iosi: samples that a dense unit has points of, as a share")
-    kappa: float = Field(0.9, gt=0, le=1, description="iosi: the same for a dense unit with its neighbourhood")
+    gamma: float = Field(0.5, gt=0, le=1, description="iosi: minimum fraction of samples with points in a dense unit")
+    kappa: float = Field(
+        0.9, gt=0, le=1, description="iosi: minimum fraction of samples with points in a dense unit and its neighbours"
+    )
     changed_correlation: float = Field(
-        0.8, ge=-1, le=1, description="a signature that correlates less with the last release's is marked as changed"
+        0.8,
+        ge=-1,
+        le=1,
+        description="minimum correlation with the previous signature; less marks the signature as changed",
     )
     changed_volume_ratio: float = Field(
-        0.25, ge=0, description="so is one whose volume differs by a larger share of the last release's"
+        0.25,
+        ge=0,
+        description="maximum relative volume difference from the previous signature; more marks it as changed",
     )
 
 
@@ -220,7 +256,7 @@ class JointSettings(Section):
 
     interval_days: int = Field(7, ge=0, description="days between joint fits, if there are new runs; 0: never")
     max_application_count: int = Field(
-        500, ge=1, description="no more applications of a file system at a time, those with the latest runs first"
+        500, ge=1, description="maximum number of applications fitted per file system; the latest runs have priority"
     )
 
 
@@ -228,13 +264,13 @@ class AdviceSettings(Section):
     """Capacities of file systems and other assumptions of `iosig advise`."""
 
     capacity_bytes_per_s: Annotated[dict[str, float], AfterValidator(positive)] = Field(
-        {}, description="file system = what it can move at most, reads and writes together [B/s]; else the most seen"
+        {}, description="file system = its capacity, reads plus writes [B/s]; default: the highest observed load"
     )
     load_window_s: float = Field(
-        600.0, ge=1, le=86_400.0, description="the load is the mean of the polls of the last so many seconds [s]"
+        600.0, ge=1, le=86_400.0, description="time over which the present load is averaged [s]"
     )
     sustained_window_s: float = Field(
-        60.0, ge=1, le=86_400.0, description="the highest load ever seen is the highest mean over this window [s]"
+        60.0, ge=1, le=86_400.0, description="time over which the highest observed load is averaged [s]"
     )
     stale_after_s: float = Field(1800.0, gt=0, description="a load whose last poll is older is marked as stale [s]")
 
@@ -243,7 +279,7 @@ class PredictionSettings(Section):
     """Storage and retention of predictions made by `iosig predict`."""
 
     keep_days: float = Field(
-        30.0, ge=0, description="the journal keeps predictions for so long after the night has landed them [days]"
+        30.0, ge=0, description="time that the journal keeps predictions after a nightly run has landed them [days]"
     )
 
 
@@ -256,14 +292,14 @@ class ScheduleSettings(Section):
         None, description="cron line of the land flow, for landing between nights; none if not given"
     )
     time_zone: Zone = Field("UTC", description="IANA zone of the cron lines")
-    inbox: Path | None = Field(None, description="folder whose files the nightly flow lands")
+    inbox: Path | None = Field(None, description="inbox folder of the nightly flow")
     databases: list[Annotated[str, AfterValidator(database_url)]] = Field(
-        [], description="LMT databases of which the nightly flow lands what is new, as URLs without passwords"
+        [], description="LMT databases that the nightly flow lands new rows of, as URLs without passwords"
     )
     prometheus: list[Annotated[str, AfterValidator(http_url)]] = Field(
-        [], description="Prometheus servers of which the nightly flow lands what is new, as URLs without passwords"
+        [], description="Prometheus servers that the nightly flow lands new samples of, as URLs without passwords"
     )
-    slurm: bool = Field(False, description="the nightly flow asks Slurm, as `iosig land --slurm` does")
+    slurm: bool = Field(False, description="query Slurm in the nightly flow, as `iosig land --slurm` does")
     lock_timeout_s: float = Field(
         21_600.0, ge=0, description="maximum time that a deployed run waits for the warehouse lock [s]"
     )
@@ -271,9 +307,11 @@ class ScheduleSettings(Section):
         3,
         ge=0,
         le=20,
-        description="retries under Prefect of landing, work items and publishing, after faults that may pass",
+        description="retries under Prefect of landing, work items and publishing, after transient faults",
     )
-    retry_delay_s: float = Field(10.0, ge=0, description="after so long, then twice as long, and so on [s]")
+    retry_delay_s: float = Field(
+        10.0, ge=0, description="delay before the first retry, doubled for each further one [s]"
+    )
     step_timeout_s: float | None = Field(
         None, gt=0, description="time limit of a work item under Prefect [s]; none if not given"
     )
@@ -304,17 +342,22 @@ class PrometheusSettings(Section):
 
     presets: list[Literal["lustre", "gpfs"]] = Field(
         ["lustre", "gpfs"],
-        description="exporters whose metrics are asked for: lustre_exporter and lustrefs-exporter, gpfs_exporter; the "
-        "site's own metrics (counters.columns) are asked for besides",
+        description=(
+            "exporters to query: lustre_exporter and lustrefs-exporter, gpfs_exporter; the site's metrics "
+            "(counters.columns) are always queried"
+        ),
     )
     matchers: Annotated[str, AfterValidator(label_matchers)] = Field(
-        "", description='more that labels have to be, as in a query: job="lustre",fs=~"scratch.*"'
+        "", description='additional label matchers of queries: job="lustre",fs=~"scratch.*"'
     )
     chunk_s: int = Field(
-        3600, ge=60, le=86_400, description="so much is asked for, and lands, at once; less where it is too much [s]"
+        3600,
+        ge=60,
+        le=86_400,
+        description="time range of one query and landing, reduced if the answer is too large [s]",
     )
     delay_s: float = Field(
-        120.0, ge=0, le=86_400.0, description="what was scraped later than so long ago is left for the next time [s]"
+        120.0, ge=0, le=86_400.0, description="samples younger than this are left for the next query [s]"
     )
 
 
@@ -325,20 +368,22 @@ class AlertSettings(Section):
         129_600.0, gt=0, description="landed inputs that are in no release for longer are a problem [s]"
     )
     stale_factor: float = Field(
-        3.0, gt=1, description="so is a source without new data for this multiple of its typical interval"
+        3.0, gt=1, description="a source without new data for this multiple of its typical interval is a problem"
     )
     anomaly_factor: float = Field(
         10.0,
         gt=1,
-        description="so is a volume or a share of refused rows that differs from the typical one by this factor",
+        description="a volume or share of refused rows that differs by this factor from the typical one is a problem",
     )
-    min_free_ratio: float = Field(0.05, ge=0, le=1, description="so is a disk of which less is free")
+    min_free_ratio: float = Field(0.05, ge=0, le=1, description="a disk with a smaller free fraction is a problem")
     webhook_variable: str = Field(
         "IOSIG_WEBHOOK_URL",
-        description="environment variable with the address that notices are posted to; it is secret",
+        description="environment variable with the secret URL that notices are posted to",
     )
-    webhook_format: Literal["json", "slack"] = Field("json", description="what is posted: all of a notice, or its text")
-    mail_to: list[str] = Field([], description="mail addresses that notices are sent to")
+    webhook_format: Literal["json", "slack"] = Field(
+        "json", description="content of the posted JSON: the full notice, or only its text"
+    )
+    mail_to: list[str] = Field([], description="mail addresses of the recipients of notices")
     sendmail: Path = Field(Path("/usr/sbin/sendmail"), description="the program that sends mail")
 
 
@@ -359,7 +404,10 @@ class LimitSettings(Section):
         _LIMITS.max_line_bytes, ge=1 << 10, le=1 << 30, description="a longer line of a log is refused [B]"
     )
     max_json_item_bytes: int = Field(
-        _LIMITS.max_json_item_bytes, ge=1 << 10, le=1 << 30, description="so is a document with a larger record [B]"
+        _LIMITS.max_json_item_bytes,
+        ge=1 << 10,
+        le=1 << 30,
+        description="a document with a larger record is refused [B]",
     )
     max_expansion_factor: float = Field(
         _LIMITS.max_expansion_factor,
@@ -369,7 +417,7 @@ class LimitSettings(Section):
     max_refused_count: int = Field(
         _LIMITS.max_refused_count,
         ge=0,
-        description="a file of which more rows are refused, or lines empty, and fewer are read, is refused as a whole",
+        description="a file is refused as a whole if more rows are refused or empty than this, and fewer are read",
     )
 
 
@@ -380,38 +428,43 @@ class EngineSettings(Section):
         "1GB", description="DuckDB's memory; beyond it, it spills to disk"
     )
     worker_count: int | None = Field(
-        None, ge=1, description="processes that work side by side; as many as there are cores if not given"
+        None, ge=1, description="number of parallel processes; default: the number of cores"
     )
     executor: Literal["inline", "processes", "dask", "slurm"] = Field(
         "processes",
-        description="where work items run: in the process of the run, in several processes of this machine, on the "
-        "workers of a Dask scheduler, or on workers that Slurm starts",
+        description=(
+            "where work items run: in the process of the run, in local processes, on workers of a Dask scheduler, "
+            "or on workers that Slurm starts"
+        ),
     )
     scheduler: str | None = Field(
-        None, description="dask: where the scheduler is, as tcp://head:8786; who reaches it can run programs there"
+        None,
+        description=(
+            "dask: address of the scheduler, such as tcp://head:8786; whoever can connect to it can run programs there"
+        ),
     )
 
     @model_validator(mode="after")
     def _has_scheduler(self) -> Self:
         if (self.executor == "dask") != (self.scheduler is not None):
-            raise ValueError("executor = 'dask' and scheduler go together")
+            raise ValueError("executor = 'dask' and scheduler need each other")
         return self
 
 
 class SlurmSettings(Section):
     """Slurm jobs that run the workers: resources, number and limits."""
 
-    partition: str | None = Field(None, description="partition of the jobs; Slurm's own default if not given")
-    account: str | None = Field(None, description="account that they are for; Slurm's own default if not given")
-    walltime: str = Field("01:00:00", description="how long a job may last; what it was at then is done by another")
-    job_count: int = Field(1, ge=1, description="so many jobs are started")
-    worker_count: int = Field(1, ge=1, description="so many workers, of one core each, are in a job")
+    partition: str | None = Field(None, description="partition of the jobs; Slurm's default if not given")
+    account: str | None = Field(None, description="account of the jobs; Slurm's default if not given")
+    walltime: str = Field("01:00:00", description="time limit of a job; its unfinished work item moves to another job")
+    job_count: int = Field(1, ge=1, description="number of jobs")
+    worker_count: int = Field(1, ge=1, description="workers per job, of one core each")
     memory: str = Field("4GB", description="memory of a job; its workers share it")
     start_timeout_s: float = Field(3600.0, gt=0, description="maximum time to wait for the first worker [s]")
-    log_folder: Path | None = Field(None, description="folder in which what jobs say is kept; it is not, if not given")
-    interface: str | None = Field(None, description="network interface of scheduler and workers, as ib0")
-    directives: list[str] = Field([], description="more #SBATCH lines, as --qos=normal")
-    prologue: list[str] = Field([], description="lines of the shell before the worker starts, as module load python")
+    log_folder: Path | None = Field(None, description="folder for the output of jobs; discarded if not given")
+    interface: str | None = Field(None, description="network interface of scheduler and workers, such as ib0")
+    directives: list[str] = Field([], description="additional #SBATCH lines, such as --qos=normal")
+    prologue: list[str] = Field([], description="shell lines before the worker starts, such as module load python")
 
 
 class Settings(Section):
@@ -422,7 +475,7 @@ class Settings(Section):
     series: SeriesSettings = Field(default_factory=SeriesSettings.model_construct)
     counters: CounterSettings = Field(default_factory=CounterSettings.model_construct)
     time_zones: dict[str, Zone] = Field(
-        {}, description="input format or file system = IANA zone of its times; goes before the sections' time_zone"
+        {}, description="input format or file system = IANA time zone; overrides time_zone of the sections"
     )
     filesystems: dict[str, str] = Field({}, description="name in the job log = name in the polls")
     partitions: dict[str, list[str]] = Field({}, description="partition = the file systems that its jobs use")
@@ -509,7 +562,7 @@ def load(path: Path | None, warehouse: Path) -> Settings:
         faults = "; ".join(_fault(tuple(map(str, fault["loc"])), fault) for fault in error.errors())
         raise UsageError(f"{found}: {faults}") from error
     if Store(warehouse).url is not None and found == Store(warehouse).root / FILE_NAME:
-        distrust = "its file lies in an object store: copy it to a file of your own, and pass that as --settings"
+        distrust = "its file is in an object store: copy it to a local file, and pass that as --settings"
     settings._distrust = distrust
     return settings
 
@@ -519,7 +572,7 @@ def settings_file(path: Path | None, warehouse: Path) -> Path | None:
     candidates = [path] if path else [Store(warehouse).local(FILE_NAME), Path(FILE_NAME)]
     found = next((candidate for candidate in candidates if candidate.is_file()), None)
     if found is None and path:
-        raise UsageError(f"There is no settings file {path}.")
+        raise UsageError(f"Settings file {path} does not exist.")
     return found
 
 
@@ -533,8 +586,8 @@ def _fault(place: tuple[str, ...], fault: Any) -> str:
     for name in place[:-1]:
         known = names_of(known[name])
     near = get_close_matches(place[-1], known, n=1)
-    meant = f"; did you mean {'.'.join((*place[:-1], *near))}?" if near else f"; there are {', '.join(known)}"
-    return f"{'.'.join(place)}: there is no such setting{meant}"
+    meant = f"; did you mean {'.'.join((*place[:-1], *near))}?" if near else f"; available: {', '.join(known)}"
+    return f"{'.'.join(place)}: unknown setting{meant}"
 
 
 def _present_name(place: tuple[str, ...], fault: Any) -> str | None:

@@ -19,14 +19,15 @@ class StorageSettings(Section):
     keep_releases: int | None = Field(
         None,
         ge=1,
-        description="the newest so many releases are kept (up to a tenth more), beside those that are pinned; "
-        "all of them if not given",
+        description="number of newest releases to keep (up to a tenth more) besides pinned ones; all if not given",
     )
     keep_landed_days: int | None = Field(
         None,
         ge=1,
-        description="raw polls go that were landed so many days ago, once every release that is kept has them; their "
-        "days are not computed anew then; all of them stay if not given [days]",
+        description=(
+            "age at which raw polls are deleted, if all kept releases contain them; their days can then no longer "
+            "be recomputed; never if not given [days]"
+        ),
     )
 
 
@@ -34,13 +35,13 @@ class PrivacySettings(Section):
     """Pseudonymization of users, accounts, jobs and files, and its key."""
 
     is_pseudonymized: bool = Field(
-        False, description="names land as keyed hashes; a warehouse is begun so or not, and stays so"
+        False, description="store names as keyed hashes; cannot be changed after the first landing"
     )
     key_file: Path | None = Field(
-        None, description="file with the key, 32 bytes at least, that its owner alone may read; else key_variable"
+        None, description="file with the key, at least 32 bytes, readable only by its owner; default: key_variable"
     )
     key_variable: str = Field(
-        "IOSIG_PRIVACY_KEY", description="environment variable with the key; it is never shown, and never kept"
+        "IOSIG_PRIVACY_KEY", description="environment variable with the key; never printed or stored"
     )
 
     def key(self) -> bytes | None:
@@ -54,7 +55,10 @@ class PrivacySettings(Section):
             return found
         try:
             if self.key_file.stat().st_mode & 0o077:
-                raise UsageError(f"{self.key_file} has the key of pseudonyms: let its owner alone read it (chmod 600).")
+                raise UsageError(
+                    f"{self.key_file} contains the key of pseudonyms and must be readable only by its owner: run "
+                    "`chmod 600` on it."
+                )
             return self.key_file.read_bytes().strip()
         except OSError as error:
             raise UsageError(f"The key of pseudonyms, {self.key_file}, cannot be read: {error.strerror}.") from error
@@ -68,34 +72,40 @@ class CatalogueSettings(Section):
     )
     uri: Annotated[str, AfterValidator(without_password)] | None = Field(
         None,
-        description="where the server is, without a password: libpq finds that in PGPASSWORD or ~/.pgpass, and "
-        "pyiceberg what a REST server asks for in PYICEBERG_CATALOG__IOSIG__CREDENTIAL (or __TOKEN) or "
-        "~/.pyiceberg.yaml",
+        description=(
+            "address of the server, without a password. libpq reads passwords from PGPASSWORD or ~/.pgpass; "
+            "pyiceberg reads credentials of a REST server from PYICEBERG_CATALOG__IOSIG__CREDENTIAL (or __TOKEN) "
+            "or ~/.pyiceberg.yaml"
+        ),
     )
     name: str = Field(
         NAME,
         min_length=1,
         max_length=255,
-        description="what the catalogue is called there (each warehouse has its own); of a REST server, under which "
-        "name pyiceberg's variables and file tell of it",
+        description=(
+            "name of the catalogue, different for each warehouse; for a REST server, its name in pyiceberg's "
+            "variables and file"
+        ),
     )
-    warehouse: str = Field("", description="what a REST server calls it: each warehouse has its own")
+    warehouse: str = Field("", description="name of the warehouse at a REST server, different for each warehouse")
     location: str = Field(
         "",
         pattern=r"^(|[a-z0-9]+://[^\s?]+[^\s?/])$",
-        description="where the tables lie (`tables/` in it), if a REST server takes only places of its own: "
-        "`s3://BUCKET`; else in the warehouse",
+        description=(
+            "parent of the folder `tables/`, if a REST server accepts only its own location, such as "
+            "`s3://BUCKET`; default: the warehouse"
+        ),
     )
 
     @model_validator(mode="after")
     def _has_address(self) -> Self:
         if (self.kind in ("postgresql", "rest")) != (self.uri is not None):
-            raise ValueError("uri goes with kind = 'postgresql' or 'rest'")
+            raise ValueError("uri needs kind = 'postgresql' or 'rest'")
         begins = {"postgresql": ("postgresql://", "postgres://"), "rest": ("http://", "https://")}.get(self.kind or "")
         if begins and self.uri and not self.uri.startswith(begins):
             raise ValueError(f"uri must begin with {begins[0]} where kind = {self.kind!r}")
         if self.kind != "rest" and (self.warehouse or self.location):
-            raise ValueError("warehouse and location go with kind = 'rest'")
+            raise ValueError("warehouse and location need kind = 'rest'")
         return self
 
     def server(self) -> Server | None:

@@ -23,7 +23,7 @@ def read_settings_file(path: Path) -> tuple[str, str | None]:
 
 def _fault_of_file(path: Path, status: os.stat_result) -> str | None:
     if _has_foreign_owner(status):
-        return f"{path} belongs to {_user(status.st_uid)}: copy it to a file of your own, and pass that as --settings"
+        return f"{path} belongs to {_user(status.st_uid)}: copy it to a file that you own, and pass that as --settings"
     if status.st_mode & _GROUP_OR_OTHERS:
         return f"other users can write {path}: run `chmod go-w {path}`"
     return None
@@ -34,7 +34,7 @@ def _fault_of_folders(path: Path) -> str | None:
     for folder in {path.absolute().parent, path.resolve().parent}:
         status = folder.stat()
         if _has_foreign_owner(status):
-            return f"{folder} belongs to {_user(status.st_uid)}: move {path.name} to a folder of your own"
+            return f"{folder} belongs to {_user(status.st_uid)}: move {path.name} to a folder that you own"
         # With the sticky bit set on a folder, only the owner of a file can replace it.
         if status.st_mode & _GROUP_OR_OTHERS and not status.st_mode & stat.S_ISVTX:
             return f"other users can replace {path}: run `chmod go-w {folder}`, or move the file"

@@ -35,16 +35,16 @@ def with_group(pattern: str) -> str:
     try:
         groups = re.compile(pattern).groups
     except re.error as error:
-        raise ValueError(f"is no regular expression: {error}") from error
+        raise ValueError(f"is not a regular expression: {error}") from error
     if not groups:
-        raise ValueError("has no group: put parentheses around the part that is meant")
+        raise ValueError("has no group: put parentheses around the part to extract")
     return pattern
 
 
 def amount_of_memory(text: str) -> str:
     """Validate an amount of memory in DuckDB's syntax, or raise ValueError."""
     if not re.fullmatch(r"\s*\d+(\.\d+)?\s*([KMGT]i?B|B|%)\s*", text, re.IGNORECASE):
-        raise ValueError(f"must be an amount of memory, as 4GB or 512MB: {text!r}")
+        raise ValueError(f"must be an amount of memory such as 4GB or 512MB: {text!r}")
     return text
 
 
@@ -53,7 +53,7 @@ def time_zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ValueError(f"is no IANA time zone, as Europe/Berlin: {name!r}") from error
+        raise ValueError(f"is not an IANA time zone such as Europe/Berlin: {name!r}") from error
     return name
 
 
@@ -64,7 +64,9 @@ def cron_line(line: str) -> str:
     try:
         next(CronSim(line, datetime(2026, 1, 1)))
     except (CronSimError, StopIteration) as error:
-        raise ValueError(f"is no cron line, as 30 2 * * * (minute, hour, day, month, weekday): {line!r}") from error
+        raise ValueError(
+            f"is not a cron line such as 30 2 * * * (minute, hour, day, month, weekday): {line!r}"
+        ) from error
     return line
 
 
@@ -93,15 +95,15 @@ def _has_password(uri: str) -> bool:
         split = urlsplit(uri)
         return split.password is not None or any(word in split.query for word in _SECRETS)
     except ValueError as error:
-        raise ValueError("is no URI") from error
+        raise ValueError("is not a URI") from error
 
 
 def without_password(uri: str) -> str:
     """Validate a catalogue server's URL without a password, or raise ValueError."""
     if _has_password(uri):
         raise ValueError(
-            "has a password: say it in PGPASSWORD or ~/.pgpass instead, where libpq finds it, or where pyiceberg does "
-            "(PYICEBERG_CATALOG__IOSIG__CREDENTIAL, ~/.pyiceberg.yaml)"
+            "contains a password: move it to PGPASSWORD or ~/.pgpass (libpq), or to "
+            "PYICEBERG_CATALOG__IOSIG__CREDENTIAL or ~/.pyiceberg.yaml (pyiceberg)"
         )
     return uri
 
@@ -109,19 +111,19 @@ def without_password(uri: str) -> str:
 def database_url(url: str) -> str:
     """Validate a database URL without credentials, or raise ValueError."""
     if _has_password(url):
-        raise ValueError("has a password: keep it in a file of MySQL's own and name it by ?read_default_file=~/.my.cnf")
+        raise ValueError("contains a password: move it to a MySQL option file, and add ?read_default_file=~/.my.cnf")
     if "://" not in url:
-        raise ValueError("is no URL, as mysql://reader@lmt.example.org/filesystem_scratch")
+        raise ValueError("is not a URL such as mysql://reader@lmt.example.org/filesystem_scratch")
     return url
 
 
 def http_url(url: str) -> str:
     """Validate an HTTP server URL without credentials, or raise ValueError."""
     if _has_password(url):
-        raise ValueError("has a password: give a token in the environment variable IOSIG_PROMETHEUS_TOKEN")
+        raise ValueError("contains a password: use a token in the environment variable IOSIG_PROMETHEUS_TOKEN")
     split = urlsplit(url)
     if split.scheme not in ("http", "https") or not split.hostname:
-        raise ValueError("is no URL, as http://prometheus.example.org:9090")
+        raise ValueError("is not a URL such as http://prometheus.example.org:9090")
     return url
 
 
@@ -131,7 +133,7 @@ _MATCHER = r"""[a-zA-Z_]\w*\s*(?:=~|!~|!=|=)\s*"(?:[^"\\\n]|\\.)*\""""
 def label_matchers(text: str) -> str:
     """Validate PromQL label matchers, or raise ValueError."""
     if text and not re.fullmatch(rf"\s*{_MATCHER}\s*(?:,\s*{_MATCHER}\s*)*", text):
-        raise ValueError('must be matchers of labels, as job="lustre",fs=~"scratch.*"')
+        raise ValueError('must be label matchers such as job="lustre",fs=~"scratch.*"')
     return text
 
 

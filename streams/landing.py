@@ -117,7 +117,7 @@ class Arrival:
         if self.refusal:
             return f"{name}: refused. {self.shown_refusal}"
         if not self.landed:
-            return f"{name}: nothing new"
+            return f"{name}: no new data"
         landing = self.landed.landing
         refused = f", {landing.refused_count:,} refused" if landing.refused_count else ""
         rows = f"{landing.row_count():,} rows{refused} ({landing.format})"
@@ -125,10 +125,10 @@ class Arrival:
             return f"{name}: landed {rows}{_times_text(landing)}"
         if self.other_zone:
             return (
-                f"{name}: landed before with the time zone {landing.time_zone}, nothing changed; --replace lands "
-                f"it with {self.other_zone}. It holds {rows}{_times_text(landing)}"
+                f"{name}: already landed with time zone {landing.time_zone}, unchanged; --replace lands it with "
+                f"{self.other_zone}. It contains {rows}{_times_text(landing)}"
             )
-        return f"{name}: landed before, nothing changed; it holds {rows}{_times_text(landing)}"
+        return f"{name}: already landed, unchanged; it contains {rows}{_times_text(landing)}"
 
 
 def _times_text(landing: Landing) -> str:
@@ -440,8 +440,8 @@ def _land_database(
     known = before.landing.time_zone if before else None
     if known and zone and known != zone and not is_anew:
         raise InputRefused(
-            f"The database was landed with the time zone {known} before; with {zone} its traffic would be there twice.",
-            f"Land it with {known}, or once with --replace, which lands all of it with {zone}.",
+            f"The database has landed with time zone {known}; with {zone}, its traffic would be duplicated.",
+            f"Land it with {known}, or use --replace once to land all of it with {zone}.",
         )
     if is_anew:
         _withdraw(store, name if names is None else names.path(name), lmt_database.SOURCE.name)

@@ -89,8 +89,8 @@ class _Asking:
                 yield arrival
         if not is_new and not has_any:
             raise InputRefused(
-                f"{self.server.url} has none of the metrics that count bytes or operations of storage.",
-                "Name the site's own (counters.columns), or look at prometheus.presets and prometheus.matchers.",
+                f"{self.server.url} has no metrics of storage bytes or operations.",
+                "Name the site's metrics (counters.columns), or check prometheus.presets and prometheus.matchers.",
             )
         if not is_new:
             yield Arrival(self.server.url, None, None)

@@ -84,7 +84,7 @@ def read_polls(path: Path) -> pl.DataFrame:
     """Read the rows of a poll file; raises InputRefused if the file holds no polls."""
     with open_input(path, Settings(), Told()) as found:
         if not isinstance(found, PollInput):
-            raise InputRefused(f"{found.name} holds no polls.", "Give polls of storage servers.")
+            raise InputRefused(f"{found.name} contains no polls.", "Pass polls of storage servers.")
         return found.rows
 
 
@@ -94,5 +94,5 @@ def _read_jobs(log: Path) -> pl.DataFrame:
     batches = source.read(log, reading_of(source, Settings(), Told(time_zone="UTC")))
     rows = [batch.rows for batch in batches if batch.table == JOB_RECORDS]
     if not rows:
-        raise InputRefused(f"{log.name} holds no jobs.", "Give the job log of that day.")
+        raise InputRefused(f"{log.name} contains no jobs.", "Pass the job log of that day.")
     return pl.concat(rows).drop_nulls(["started_at", "ended_at"])

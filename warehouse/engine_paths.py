@@ -124,7 +124,7 @@ def _private_folder() -> str:
                 atexit.register(_remove, folder, os.getpid())
                 return folder
     raise MachineFault(
-        "DuckDB needs a folder for temporary files whose path has no *, ?, [ or backslash. Set TMPDIR to one."
+        "DuckDB needs a temporary folder without *, ?, [ or backslash in its path. Set TMPDIR to such a folder."
     )
 
 

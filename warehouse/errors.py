@@ -48,7 +48,7 @@ class MissingExtra(UsageError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(
-            f"{what} needs packages that are not installed: `uv sync --extra {extra}` in the checkout, or the wheel's "
+            f"{what} needs missing packages: run `uv sync --extra {extra}` in the checkout, or the wheel's "
             f"iosig[{extra}]."
         )
         self._given = what, extra

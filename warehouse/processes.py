@@ -143,8 +143,8 @@ def pool(worker_count: int | None) -> Iterator[ProcessExecutor]:
             yield executor
     except BrokenProcessPool as error:
         raise WorkerLost(
-            "A process ended before it answered; the system may have run out of memory. "
-            "Run again, with fewer processes (engine.worker_count in the settings)."
+            "A worker process ended unexpectedly, possibly for lack of memory. Run again with fewer processes "
+            "(engine.worker_count in the settings)."
         ) from error
 
 

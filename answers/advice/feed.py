@@ -45,23 +45,25 @@ def _copy_columns(name: str, *columns: str) -> tuple[Column, ...]:
 _SUBJECT_FIELDS = (
     *_copy_columns("applications", "application_id", "user", "application"),
     Column(
-        "node_count", "int", "Nodes of the job; null: the entry is of all node counts.", unit="nodes", nullable=True
+        "node_count", "int", "Nodes of the job. Null: the entry covers all node counts.", unit="nodes", nullable=True
     ),
-    Column("filesystem", "text", "The file system; null: all together, as a trace does not tell.", nullable=True),
+    Column(
+        "filesystem", "text", "The file system. Null: all of them, because a trace does not name it.", nullable=True
+    ),
     *_copy_columns("signatures", "direction"),
 )
 _VALIDITY_FIELDS = (
-    Column("method", "text", "The default method, whose answer it is."),
+    Column("method", "text", "The default method, which computed the entry."),
     *_copy_columns("signatures", "last_run_ended_at"),
-    Column("valid_from", "instant", "When the release was made.", unit="UTC"),
+    Column("valid_from", "instant", "When the release was published.", unit="UTC"),
     Column("valid_until", "instant", "From then on the entry must not be used.", unit="UTC"),
-    Column("confidence", "real", "How far to trust the entry, from 0 to 1; see the page.", unit="1", nullable=True),
+    Column("confidence", "real", "Confidence of the entry, from 0 to 1; see the page.", unit="1", nullable=True),
 )
 BURST_FIELDS = (
     *_copy_columns("signature_bursts", "burst", "start_s"),
-    Column("duration_s", "real", "How long the burst lasts."),
+    Column("duration_s", "real", "Duration of the burst."),
     *_copy_columns("signature_bursts", "peak_s", "volume_bytes", "support_ratio"),
-    Column("confidence", "real", "How probable it is that the next run has the burst.", unit="1", nullable=True),
+    Column("confidence", "real", "Probability that the next run has the burst.", unit="1", nullable=True),
 )
 FIELDS: dict[str, tuple[Column, ...]] = {
     "signatures": (
@@ -83,9 +85,9 @@ FIELDS: dict[str, tuple[Column, ...]] = {
         *_VALIDITY_FIELDS,
         *_copy_columns("periods", "subject_kind"),
         Column("trace_id", "text", "The traced run; null for an application's signature.", nullable=True),
-        Column("run_count", "int", "Runs on which the answer rests.", unit="runs"),
+        Column("run_count", "int", "Number of runs used.", unit="runs"),
         *_copy_columns("periods", "false_alarm_probability", "period_s", "frequency_hz"),
-        Column("cycle_evenness", "real", "How even the cycles are, from 0 to 1.", unit="1", nullable=True),
+        Column("cycle_evenness", "real", "Regularity of the cycles, from 0 to 1.", unit="1", nullable=True),
         *_copy_columns("periods", "periodicity_score", "bytes_per_period", "b_io_bytes_per_s", "r_io"),
         Column("io_per_period_s", "real", "Substantial I/O in one period: r_io x period_s.", nullable=True),
         *_copy_columns("periods", "window_start_s", "window_end_s"),
@@ -121,7 +123,7 @@ def export_feed(store: Store, release: Release, kind: str, target: Path, valid_d
 def build_feed(store: Store, release: Release, kind: str, valid_days: float = VALID_DAYS) -> Feed:
     """Build the feed of a release from the default methods' answers that have a user and have not expired."""
     if kind not in FIELDS:
-        raise UsageError(f"There is no feed of {kind!r}, only of {' and '.join(KINDS)}.")
+        raise UsageError(f"No feed of {kind!r} exists, only of {' and '.join(KINDS)}.")
     if not 0 < valid_days <= _MAX_VALID_DAYS:
         raise UsageError(
             f"The validity of an entry must be above 0 and at most {_MAX_VALID_DAYS:g} days, not {valid_days:g}."

@@ -72,7 +72,7 @@ class PatternsDocument(Document, title="iosig patterns"):
     filesystem: str = Field(description="the file system")
     pattern_count: int = Field(description="patterns that occurred in the time range [patterns]")
     without_patterns: dict[str, str] = Field(description="directions without a pattern, and why")
-    patterns: list[_PatternRow] = Field(description="those that moved most")
+    patterns: list[_PatternRow] = Field(description="patterns with most bytes")
 
 
 def build_document(result: UnattributedPatterns, max_count: int, release_id: str) -> PatternsDocument:

@@ -138,7 +138,7 @@ class SlowdownsDocument(Question, title="iosig slowdowns"):
     """Runs with bursts that took longer than without interference."""
 
     format: Literal["iosig-slowdowns/1"] = "iosig-slowdowns/1"
-    run_count: int = Field(description="runs whose bursts were found [runs]")
+    run_count: int = Field(description="runs with detected bursts [runs]")
     slowed_run_count: int = Field(description="runs with a slowed burst [runs]")
     runs: list[Any] = Field(description="slowed runs by decreasing delay: see [the page](attribution.md#slowdowns)")
 

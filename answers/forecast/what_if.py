@@ -41,8 +41,8 @@ def _trace(paths: Sequence[Path], rank_count: int | None, progress: Progress) ->
         trace = read(paths[0])
         if rank_count not in (None, trace.process_count):
             raise UsageError(
-                f"{paths[0].name} has {trace.process_count:,} ranks: for {rank_count:,} pass the Recorder traces, each "
-                "with --what-if, or the output of `iosig extrapolate`."
+                f"{paths[0].name} has {trace.process_count:,} ranks. For {rank_count:,}, pass several Recorder traces "
+                "(repeat --what-if), or the output of `iosig extrapolate`."
             )
         return trace
     if rank_count is None:

@@ -59,7 +59,7 @@ class _FilesystemMoment(Part):
     jobs: list[_Job] = Field(description="jobs by decreasing bytes, truncated")
     bursts: list[_Burst] = Field(description="next bursts, and bursts in progress")
     outlook: _Outlook | None = Field(description="forecast of the next hour")
-    no_outlook_reason: str | None = Field(description="why there is no outlook")
+    no_outlook_reason: str | None = Field(description="reason for a missing outlook")
 
 
 class _SourceMoment(Part):

@@ -145,7 +145,7 @@ class LiveView:
 
     def _outlook(self, release: Release | None, name: str, at: datetime) -> tuple[Outlook | None, str | None]:
         if release is None:
-            return None, "There is no release yet."
+            return None, "No release exists yet."
         try:
             asked = forecast.Query(name, HOURS_AHEAD, at=at)
             told = forecast.forecast_load(self._store, release, self._settings, asked).forecast

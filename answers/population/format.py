@@ -64,7 +64,7 @@ class PopulationDocument(Document, title="iosig population"):
     group_count: int = Field(description="number of groups")
     reference_sources: list[Any] = Field(description="sources of the runs' own bytes")
     compared_count: int = Field(description="runs with a measured and an inferred class")
-    agreement_ratio: float | None = Field(description="fraction of these whose classes agree [1]")
+    agreement_ratio: float | None = Field(description="fraction of these with equal classes [1]")
     periods_s: dict[str, list[float | None]] = Field(description="direction = periods")
     days: list[Any] = Field(description="by day")
 

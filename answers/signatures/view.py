@@ -102,7 +102,7 @@ def _choose_direction(rows: pl.DataFrame, selection: Query) -> pl.DataFrame:
     if filesystem not in filesystems:
         problem = f"has signatures of several file systems: {_join_names(filesystems)}; choose one with --filesystem."
         if filesystem is not None:
-            problem = f"has no signature of file system {filesystem!r}; it has those of {_join_names(filesystems)}."
+            problem = f"has no signature of file system {filesystem!r}. Available: {_join_names(filesystems)}."
         raise UsageError(f"{name} {problem}")
     rows = rows.filter(pl.col("filesystem") == filesystem)
     directions = rows["direction"].unique().sort().to_list()
@@ -110,7 +110,7 @@ def _choose_direction(rows: pl.DataFrame, selection: Query) -> pl.DataFrame:
         moved = rows.sort(pl.col("volume_bytes").fill_null(-1.0), pl.col("direction"), descending=True)
         return rows.filter(pl.col("direction") == moved["direction"][0])
     if selection.direction not in directions:
-        raise UsageError(f"{name} has no {selection.direction} signature; it has those of {_join_names(directions)}.")
+        raise UsageError(f"{name} has no {selection.direction} signature. Available: {_join_names(directions)}.")
     return rows.filter(pl.col("direction") == selection.direction)
 
 
@@ -123,7 +123,7 @@ def _choose_methods(rows: pl.DataFrame, selection: Query) -> pl.DataFrame:
     missing = [method for method in methods if method not in known]
     if missing:
         raise UsageError(
-            f"{rows['application_id'][0]} has no signature of method {_join_names(missing)}; it has those of "
+            f"{rows['application_id'][0]} has no signature of method {_join_names(missing)}. Available: "
             f"{_join_names(known)}."
         )
     return pl.concat([rows.filter(pl.col("method") == method) for method in methods])

@@ -25,7 +25,7 @@ from iosig.warehouse.sources.protocol import find_folder_source
 
 _REMEDIES = {
     "darshan": "Run the program again with DXT_ENABLE_IO_TRACE=1, or with DXT in its Darshan configuration.",
-    "recorder": "Check that the trace holds reads or writes, of POSIX, MPI-IO or HDF5.",
+    "recorder": "Check that the trace contains reads or writes of POSIX, MPI-IO or HDF5.",
 }
 _REMEDY = "Pass a trace with single requests."
 _OTHER_LAYERS = "A network needs at least two layers: choose others with --layers."
@@ -72,7 +72,7 @@ class NetworkDocument(Document, title="iosig network"):
     edge_counts: list[int | None] = Field(description="edges between each layer and the next")
     time_kinds: list[str] = Field(description="meaning of the time of each hop")
     patterns: list[Any] = Field(description="communication patterns between layers")
-    bottlenecks: list[Any] = Field(description="single requests that stand out")
+    bottlenecks: list[Any] = Field(description="outlier requests")
     nodes: dict[str, list[_Node]] = Field(description="layer = its nodes, the slowest first")
 
 

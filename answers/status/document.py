@@ -38,7 +38,9 @@ class _Filesystem(Part):
     typical_bytes: list[float | None] = Field(description="bytes of each complete day before, at most fourteen")
     missing_ratio: float = Field(description="fraction of that day's expected polls that is missing [1]")
     is_partial_day: bool = Field(description="whether the data begin or end within that day")
-    incomplete_days: list[_IncompleteDay] = Field(description="days with too many missing polls, of the last fifteen")
+    incomplete_days: list[_IncompleteDay] = Field(
+        description="days with too many missing polls, out of the last fifteen"
+    )
 
 
 class _RefusedInput(Part):

@@ -174,7 +174,7 @@ def decide(context: StepContext) -> int:
         gate.decide(quality)
     except GateFailed as refusal:
         index = docs.of_refusal(Store(context.root), quality)
-        raise GateFailed(f"{refusal}\nAll that was checked: {index}") from refusal
+        raise GateFailed(f"{refusal}\nAll results: {index}") from refusal
     anew = by_day.filter(pl.col("day").is_in(context.days, nulls_equal=True)).sort(QUALITY_DAILY.key)
     context.write_days(anew, QUALITY_DAILY)
     write_parquet(quality, QUALITY, context.path(QUALITY))

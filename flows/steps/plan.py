@@ -101,7 +101,10 @@ class Plan:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What an operator should know before the run."""
-        late = (f"polls of {day} came too late: its earlier ones are gone, it stays as it is" for day in self.late_days)
+        late = (
+            f"polls of {day} are too late and ignored: the earlier polls of this day were deleted"
+            for day in self.late_days
+        )
         return (*late, *([self.mixed_settings] if self.mixed_settings else ()))
 
     @property
@@ -181,7 +184,7 @@ def settings_of(release: Release) -> dict[str, Any]:
 def require_order(since: date | None, until: date | None) -> None:
     """Raise UsageError where no day lies between two."""
     if since and until and since > until:
-        raise UsageError(f"since ({since}) comes after until ({until}): no day lies between.")
+        raise UsageError(f"since ({since}) comes after until ({until}): the range has no days.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +214,10 @@ def start_now(store: Store, settings: Settings) -> Start:
         return Start(base, known, landed, tuple(sorted({*known} ^ {*before})))
     if hold.parameters not in (None, settings.parameters()):
         raise UsageError(
-            f"The rollback to {hold.target_id} is in force, and the settings are not those of that release: a run "
-            f"would compute again what was rolled back. Restore the settings, or choose what to exclude: `iosig "
-            f"rollback {hold.target_id} --exclude-landing ID` or `--exclude-table NAME`. `iosig rollback --end` ends "
-            "the rollback."
+            f"The rollback to {hold.target_id} is in force, and the settings differ from those of that release: a "
+            "run would recompute what was rolled back. Restore the settings, or choose what to exclude: `iosig "
+            f"rollback {hold.target_id} --exclude-landing ID` or `--exclude-table NAME`. `iosig rollback --end` "
+            "ends the rollback."
         )
     return Start(base, known, landed.where(~pl.col("landing_id").is_in(hold.landing_ids)))
 
@@ -222,7 +225,7 @@ def start_now(store: Store, settings: Settings) -> Start:
 def _start_at_base(start: Start) -> Start:
     """Return the start of a selected run: what the current release has read, and nothing that is new."""
     if start.base is None:
-        raise UsageError("There is no release yet from which other tables could be read. Run once without --select.")
+        raise UsageError("No release exists yet to read other tables from. Run once without --select.")
     return Start(start.base, start.known, start.landed.where(pl.col("landing_id").is_in(start.known.implode())))
 
 
@@ -248,7 +251,7 @@ def make_plan(
         start, kind = _start_at_base(start), SELECT
     base, known, landed = start.base, start.known, start.landed
     if landed.in_force.is_empty():
-        raise UsageError(f"Nothing is landed in {store.name} yet. Start with `iosig land PATH…`.")
+        raise UsageError(f"No inputs have landed in {store.name} yet. Start with `iosig land PATH…`.")
     parameters = settings.parameters()
     is_converted = base is not None and releases.is_converted(base)
     if base and is_converted and (since or until or selection):
@@ -332,7 +335,7 @@ def _reasons(
     """Yield why a plan computes anything, each as a phrase."""
     base, (since, until), (new_count, gone_count) = start.base, requested, input_counts
     if base is None:
-        yield "there is no release yet"
+        yield "no release exists yet"
     elif is_converted:
         yield f"{base.release_id} was computed by an older iosig"
     else:

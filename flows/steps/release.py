@@ -31,7 +31,10 @@ def release(run: Run, steps: Sequence[Step]) -> Release:
     draft, built = make_draft(run, steps)
     if run.plan.selection and run.plan.base and _is_released(run, built):
         _remove_folder(run)
-        raise NothingToDo(f"The selected tables are those of release {run.plan.base.release_id}: nothing is published.")
+        raise NothingToDo(
+            f"The selected tables are identical to those of release {run.plan.base.release_id}: no release is "
+            "published."
+        )
     published = publishing.publish(run.store, draft, built, run.uploaded)
     if run.plan.settles_rollback:
         holds.settle(run.store)

@@ -62,14 +62,14 @@ class Legend:
         counts (edges, slots): transfers of each hop's used edges. used: the number of used edges of each hop.
         """
         slow = slowest_of(view.slow)
-        self._sentences("Slow: times over their layer's median", slow)
+        self._sentences("Slow: time relative to the layer's median", slow)
         has_causes = any(pattern_causes(view.network, view.patterns, view.metric))
         self._sentences(
-            f"Patterns of most, whole run{' (dots: their causes)' * has_causes}",
+            f"Patterns of most nodes, whole run{' (dots: outliers)' * has_causes}",
             pattern_texts(view.network, view.patterns, view.metric, view.slow),
         )
         self._sentences(
-            "Single requests that stand out (red circles)",
+            "Outlier requests (red circles)",
             bottleneck_texts(view.bottlenecks, view.metric, _MOST_REQUESTS),
         )
         if scale.slot_count and used and not view.is_small:
@@ -130,8 +130,8 @@ class Legend:
         """Draw the value axis of all edges, with the number of transfers at each position."""
         from matplotlib.ticker import FuncFormatter, NullLocator
 
-        self._heading(f"Place on an edge: {quantity(view.network, view.metric)}")
-        self._text("outer end: most", color=SOFT)
+        self._heading(f"Position on an edge: {quantity(view.network, view.metric)}")
+        self._text("outer end: highest", color=SOFT)
         axes = pixel_axes(
             self._figure, self._left + _SCALE_LEFT, self._top, self._width - _SCALE_LEFT - 30, _SCALE_HIGH
         )
@@ -151,7 +151,7 @@ class Legend:
         axes.xaxis.set_major_formatter(FuncFormatter(_count_text))
         axes.set_xlabel("transfers", fontsize=8, labelpad=1)
         self._top += _SCALE_HIGH + 8
-        self._text("inner end: least", color=SOFT)
+        self._text("inner end: lowest", color=SOFT)
         self._top += 24
 
     def _name_slots(self, axes: Axes, view: NetworkView, scale: Scale) -> None:

@@ -135,7 +135,7 @@ def _fill(axes: Axes, view: NetworkView, values: Reals, ends: tuple[float, float
             va="center", fontsize=NOTE_POINTS, color=INK if is_ink else GROUND, clip_on=True,
         )  # fmt: skip
     if not np.isfinite(values).any():
-        axes.text(0.5, 0.5, "nothing is known", transform=axes.transAxes, ha="center", va="center", color=GREY)
+        axes.text(0.5, 0.5, "no known values", transform=axes.transAxes, ha="center", va="center", color=GREY)
 
 
 def _mark_requests(axes: Axes, view: NetworkView, hop: int) -> None:

@@ -310,16 +310,16 @@ def _coarser(view: NetworkView, made: _Parts, detail: Detail) -> list[str]:
     if detail.count_bits:
         said.append("counts of single time windows are rounded to 3 %, their sums of bytes to 0.4 %")
     if detail.slot_factor > 1:
-        said.append(f"values within single windows are told in groups of {detail.slot_factor} slots")
+        said.append(f"values within single windows are grouped by {detail.slot_factor} slots")
     if detail.window_factor >= network.window_count > 1:
-        said.append("single time windows are left out")
+        said.append("single time windows are omitted")
     elif detail.window_factor > 1:
-        said.append(f"{detail.window_factor} time windows are taken together")
+        said.append(f"{detail.window_factor} time windows are merged")
     if detail.whole_bits:
         said.append("counts are rounded to 0.2 %")
     if detail.edge_count:
         said.append(_describe_omitted_edges(network, made.whole(detail).kept))
-    end = "" if detail.whole_bits else " The whole run is told exactly."
+    end = "" if detail.whole_bits else " Values of the whole run are exact."
     return [f"To keep this page small, {'; '.join(said)}.{end}"] if said else []
 
 
@@ -327,7 +327,8 @@ def _describe_omitted_edges(network: Network, kept: Ints) -> str:
     transfers = np.bincount(network.totals["edge"].to_numpy(), weights=network.totals["transfer_count"].to_numpy())
     share = transfers[kept].sum() / transfers.sum()
     return (
-        f"only the strongest {len(kept):,} of {network.edges.height:,} edges are in it, with {share:.1%} of transfers"
+        f"only the strongest {len(kept):,} of {network.edges.height:,} edges are included, with {share:.1%} of "
+        "transfers"
     )
 
 

@@ -313,13 +313,13 @@ def _say_nothing(axes: Axes, view: NetworkView, drawn: _Drawn) -> None:
     used = sum(len(edges) for edges in drawn.hops)
     if not len(view.network.edges):
         names = " and ".join(plain(plural(layer.name), 24) for layer in view.network.layers)
-        told = f"Nothing went between {names}."
+        told = f"No transfers between {names}."
     elif not used:
-        told = "Nothing was transferred in the selected time."
+        told = "No transfers in the selected time."
     elif not drawn.scale.slot_count:
-        told = f"The {what} of no transfer is known."
+        told = f"The {what} of all transfers is unknown."
     elif not sum(int(drawn.counts[edges].sum()) for edges in drawn.hops):
-        told = f"The {what} of no transfer in the selected time is known."
+        told = f"The {what} of all transfers in the selected time is unknown."
     else:
         return
     box = {"facecolor": GROUND, "edgecolor": GREY, "boxstyle": "round,pad=0.6"}

@@ -52,7 +52,7 @@ class Scale:
 def scale_of(network: Network, metric: Metric, most_slot_count: int = 50) -> Scale:
     """Return the scale that covers a metric's range in the whole network; two slots are reserved for special values."""
     if most_slot_count < 3:
-        raise ValueError(f"a scale has 3 slots at least, not {most_slot_count}")
+        raise ValueError(f"a scale needs at least 3 slots, not {most_slot_count}")
     bins = network.counts.lazy().filter(pl.col("metric") == METRICS.index(metric)).select(pl.col("bin").unique())
     present = bins.collect().get_column("bin").to_numpy().astype(np.int64)
     has_negative, has_zero = bool((present == NEGATIVE).any()), bool((present == ZERO).any())

@@ -24,9 +24,9 @@ _UNITS: dict[Metric, tuple[tuple[Unit, ...], str]] = {
 }
 _TIMES = {"service_time": "service time", "latency": "latency", "write_time": "write time"}
 _PATTERNS = {
-    "circular": "circular: alike at all {}",
+    "circular": "circular: similar at all {}",
     "striped": "striped: in bands of neighbouring {}",
-    "noisy": "noisy: scattered, whatever the {}",
+    "noisy": "noisy: scattered, independent of the {}",
     "outlier": "outlier: high at few {}",
 }
 _NO_PATTERN = {
@@ -144,7 +144,7 @@ def slow_finding(slow: Sequence[SlowNodes]) -> str:
     told = slowest_of(slow)
     if told:
         return f"Slow: {'; '.join(told)}"
-    return "Nobody is slow: no node takes twice as long as the median of its layer" if slow else ""
+    return "No slow nodes: none takes twice as long as the median of its layer" if slow else ""
 
 
 def node_name(layer: str, label: str) -> str:
@@ -184,13 +184,13 @@ def _pattern_text(network: Network, row: dict[str, Any], slow_counts: Mapping[st
     unlike = {layer.name: count for layer in layers if (count := slow_counts.get(layer.name, 0))}
     if unlike and row["pattern"] == "circular":
         but = " and ".join(format_count(count, plain(name, 24)) for name, count in unlike.items())
-        told = f"{outer} to {inner}: circular: alike at most {outer}, but for {but}"
+        told = f"{outer} to {inner}: circular: similar at most {outer}, except {but}"
     causes = _causes(row)
     if not causes:
         return told
     more = len(causes) - _MOST_CAUSES
     shown = ", ".join(node_text(cause) for cause in causes[:_MOST_CAUSES])
-    return f"{told}; foremost {shown}{f' and {more} more' if more > 0 else ''}"
+    return f"{told}; mainly {shown}{f' and {more} more' if more > 0 else ''}"
 
 
 def _causes(row: dict[str, Any]) -> list[str]:
@@ -211,7 +211,7 @@ def bottleneck_texts(bottlenecks: pl.DataFrame, metric: Metric, most: int) -> li
     rows = bottlenecks.filter(pl.col("metric") == metric).head(most)
     return [
         f"{shorten(plain(str(row['source_layer'])), _NODE_CHARACTERS)} {node_text(str(row['source_node']))}: "
-        f"{value_text(metric, row['value'])}, the median is {value_text(metric, row['median_value'])}"
+        f"{value_text(metric, row['value'])}, median {value_text(metric, row['median_value'])}"
         for row in rows.iter_rows(named=True)
         if row["value"] is not None and row["median_value"] is not None
     ]

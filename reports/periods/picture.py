@@ -127,7 +127,7 @@ def _size_of_all(views: Sequence[PeriodView]) -> tuple[float, float]:
 def draw_all(figure: Figure, views: Sequence[PeriodView]) -> None:
     """Draw one signal and the results of several methods; the panels below show the first method only."""
     main, height = views[0], float(figure.get_figheight())
-    names = (plain(main.title), plain(main.direction), f"panels below: {main.method}")
+    names = (plain(main.title), plain(main.direction), f"lower panels: {main.method}")
     panels.headings(figure, _agreement(views), names, _FOUND if any(one.is_periodic for one in views) else _LINE)
     panel_in = (height - 1.15 - _LANE_IN * len(views) - 3 * 0.75 - 0.6) / 3
     time = panels.inch_axes(figure, 1.15, panel_in, _SIDES)
@@ -154,9 +154,9 @@ def _agreement(views: Sequence[PeriodView]) -> str:
     count, period = int(alike[best].sum()), exact_duration_text(float(periods[best]))
     if count == 1 and others:
         first = next(plain(one.method) for one in views if one.is_periodic)
-        told = [f"{len(views)} methods disagree: {first} says every {period}"]
+        told = [f"{len(views)} methods disagree: {first} finds {period}"]
     else:
-        told = [f"{count} of {len(views)} methods {'says' if count == 1 else 'say'} every {period}"]
+        told = [f"{count} of {len(views)} methods {'finds' if count == 1 else 'find'} {period}"]
     told += [f"{others} another period"] * (others > 0) + [f"{silent} none"] * (silent > 0)
     return ", ".join(told)
 
@@ -213,7 +213,7 @@ def _draw_time(axes: Axes, view: PeriodView, shown: tuple[int, int], marked: tup
     """Draw a range of samples with the detected period, or mark the excerpt that shows it."""
     clock, values = _Clock.from_signals(view.signals), view.signals.bytes_per_s[0]
     is_part = shown != (0, len(values))
-    axes.set_title(f"Time behaviour, {_EXCERPT_CYCLES} periods of it" if is_part else "Time behaviour")
+    axes.set_title(f"Time behaviour, excerpt of {_EXCERPT_CYCLES} periods" if is_part else "Time behaviour")
     axes.set_xlabel(clock.label(has_utc_clock=view.has_utc_clock))
     if not len(values):
         return panels.say(axes, "no samples")
@@ -250,12 +250,12 @@ def _leave_room(panels: list[Axes]) -> None:
 
 def _draw_signal(axes: Axes, edges: Reals, columns: Columns, label: str) -> None:
     if np.isnan(columns.highest).all():
-        axes.text(0.5, 0.5, "nothing was measured", transform=axes.transAxes, ha="center", va="center", fontsize=11)
+        axes.text(0.5, 0.5, "no data", transform=axes.transAxes, ha="center", va="center", fontsize=11)
     elif columns.is_exact:
         axes.stairs(columns.highest, edges, fill=True, color=_SIGNAL, alpha=0.22, lw=0)
         axes.stairs(columns.highest, edges, baseline=None, color=_SIGNAL, lw=1.1, label=label)
     else:
-        name = f"{label} (lowest to highest of each pixel)" if label else ""
+        name = f"{label} (minimum to maximum per pixel)" if label else ""
         _draw_envelope(axes, edges, columns, name)
 
 
@@ -362,7 +362,7 @@ def _cycle_places(best: Cosines, clock: _Clock, within: tuple[int, int]) -> Real
 def _draw_spectrum(axes: Axes, view: PeriodView) -> None:
     """Draw each period's share of the power, the threshold, and the candidates, on a logarithmic axis."""
     spectrum = view.spectrum
-    axes.set_title("Power spectrum" if view.is_whole else "Power spectrum of the shaded time")
+    axes.set_title("Power spectrum" if view.is_whole else "Power spectrum of the shaded range")
     is_known = (
         np.isfinite(spectrum.power_ratio)
         & (spectrum.frequency_hz > _LEAST_HZ)
@@ -371,7 +371,7 @@ def _draw_spectrum(axes: Axes, view: PeriodView) -> None:
     frequency, power = spectrum.frequency_hz[is_known], spectrum.power_ratio[is_known]
     axes.set_xlabel("period")
     if not len(power) or power.max() <= 0:
-        return panels.say(axes, "no power besides the mean")
+        return panels.say(axes, "no power except the mean")
     top = float(power.max())
     threshold = spectrum.threshold_ratio
     floor = threshold / 100 if 0 < threshold < _LOWEST_LINEAR * top else 0.0
@@ -438,7 +438,7 @@ def _nearest(ascending: Reals, wanted: Reals) -> Ints:
 def _draw_autocorrelation(axes: Axes, view: PeriodView) -> None:
     """Draw the autocorrelation, its peaks, and the detected period."""
     found = view.autocorrelation
-    axes.set_title("Autocorrelation" if view.is_whole else "Autocorrelation of the shaded time")
+    axes.set_title("Autocorrelation" if view.is_whole else "Autocorrelation of the shaded range")
     axes.set_xlabel("lag")
     if not len(found.lag_s) or not np.isfinite(found.coefficient).any() or not np.isfinite(found.lag_s).all():
         return panels.say(axes, "no autocorrelation")

@@ -23,10 +23,10 @@ from iosig.transforms.periods.interface.even_signals import EvenSignals
 _FEWEST_LAGS = 3
 _NO_PERIOD = {
     "aperiodic": "No period: the signal is aperiodic",
-    "too_short": "No period: the signal is too short to tell",
-    "no_io": "No period: there is no I/O",
-    "no_data": "No period: nothing was measured",
-    "too_many_gaps": "No period: too much was not measured",
+    "too_short": "No period: the signal is too short",
+    "no_io": "No period: no I/O",
+    "no_data": "No period: no data",
+    "too_many_gaps": "No period: too many gaps",
 }
 
 _nothing: Callable[[], Reals] = partial(np.zeros, 0)
@@ -126,7 +126,7 @@ class PeriodView:
 
     def __post_init__(self) -> None:
         if self.signals.signal_count != 1:
-            raise ValueError("a picture is of one signal")
+            raise ValueError("a picture shows a single signal")
 
     @property
     def is_periodic(self) -> bool:
@@ -163,12 +163,12 @@ class PeriodView:
         """The period and the share of time in which it occurs, or the reason why no period was detected."""
         said = _NO_PERIOD.get(self.outcome, f"No period: {plain(self.outcome, 40)}")
         if self.is_periodic:
-            said = f"Comes every {exact_duration_text(1.0 / self.frequency_hz)}"
+            said = f"Period {exact_duration_text(1.0 / self.frequency_hz)}"
         if self.is_whole:
             return said
         hertz, (first, last) = float(self.signals.sampling_hz[0]), self.window_samples
         judged, whole = ((last - first) / hertz, self.signals.sample_count / hertz)
-        return f"{said}, {'in' if self.is_periodic else 'judged on'} {duration_text(judged)} of {duration_text(whole)}"
+        return f"{said}, {'in' if self.is_periodic else 'analyzed:'} {duration_text(judged)} of {duration_text(whole)}"
 
     @property
     def details(self) -> list[str]:

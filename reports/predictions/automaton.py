@@ -86,7 +86,7 @@ def _compose(figure: Figure, graph: Mapping[str, Any], layout: _Layout, title: s
     axes.set_axis_off()
     axes.set(xlim=(0, layout.width_in), ylim=(layout.lowest_in, layout.lowest_in + layout.height_in))
     if not layout.nodes:
-        panels.say(axes, "nothing was evaluated yet")
+        panels.say(axes, "no evaluations yet")
         return
     unwritten = _draw_edges(axes, graph, layout)
     _draw_nodes(axes, layout)
@@ -373,7 +373,7 @@ def _draw_legend(figure: Figure, graph: Mapping[str, Any], unwritten: int) -> No
     )  # fmt: skip
     notes = ["area: share of time", "left to right: longer periods"]
     if unwritten:
-        notes.append(f"{format_count(unwritten, 'arrow')} not written out")
+        notes.append(f"{format_count(unwritten, 'arrow')} without a label")
     figure.text(0.98, 1 - 1.0 / figure.get_figheight(), "  ·  ".join(notes), ha="right", fontsize=8.5, color=SOFT)
 
 

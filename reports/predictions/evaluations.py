@@ -53,14 +53,14 @@ class PredictionView:
         """Reject predictions of more than one input."""
         frame = self.predictions
         if missing := sorted({*_NUMBERS, *_TEXTS, *_NAMES} - set(frame.columns)):
-            raise ValueError(f"predictions have no {', '.join(missing)}")
+            raise ValueError(f"predictions lack the columns {', '.join(missing)}")
         if not len(frame) or len(frame.select("followed_id", "direction").unique()) != 1:
-            raise ValueError("predictions are of one followed input and direction, at least one")
+            raise ValueError("predictions must be of a single input and direction, and not empty")
         if len(self.time_s) != len(self.bytes_per_s) or len(self.onset_s) != len(self.end_s):
-            raise ValueError("each time has its throughput, and each phase its end")
+            raise ValueError("times and throughputs, and onsets and ends of phases, must have equal lengths")
         for each in (self.time_s, self.onset_s):
             if not np.isfinite(mask_implausible_times(each)).all() or (np.diff(each) < 0).any():
-                raise ValueError("times and onsets are finite, and ascend")
+                raise ValueError("times and onsets must be finite and ascending")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -115,7 +115,7 @@ def _headings(figure: Figure, view: PredictionView, run: Run) -> None:
 def _finding(run: Run) -> str:
     """Summarize the last evaluation: the period, and the predicted time of the next burst."""
     last = {name: float(values[-1]) for name, values in run.numbers.items()}
-    period = f"Comes every {duration_text(last['period_s'])}" if run.has_period[-1] else "No period"
+    period = f"Period {duration_text(last['period_s'])}" if run.has_period[-1] else "No period"
     if math.isfinite(last["shortest_period_s"]) and math.isfinite(last["longest_period_s"]):
         shortest, longest = (duration_text(last[f"{name}_period_s"]) for name in ("shortest", "longest"))
         chance = f", {last['probability']:.0%}" if math.isfinite(last["probability"]) else ""
@@ -442,9 +442,9 @@ def _draw_errors(run: Run, errors: Reals, axes: Axes) -> None:
     within = float(np.mean((shown[0] <= 1e-6) & (shown[2] >= -1e-6)))
     most = float(min(100.0, max(10.0, 1.15 * np.abs(shown).max())))
     beyond = float(np.mean(np.abs(shown[1]) > most))
-    outside = f", {beyond:.1%} further off than the panel" if beyond >= 0.0005 else ""
-    detected = f"{format_count(len(known), 'burst')} that {'was' if len(known) == 1 else 'were'} detected"
-    axes.set_title(f"Next burst: {within:.0%} of {detected} came within the range{outside}")
+    outside = f", {beyond:.1%} beyond the panel" if beyond >= 0.0005 else ""
+    detected = f"{format_count(len(known), 'burst')} detected"
+    axes.set_title(f"Next burst: {within:.0%} of {detected} started within the predicted range{outside}")
     bins = Bins.from_times(at, run.ends_s)
     low, high = bins.lowest(shown[0]).clip(-most, most), bins.highest(shown[2]).clip(-most, most)
     x = run.clock.at(bins.at_s)

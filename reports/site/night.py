@@ -65,28 +65,28 @@ def make_variables(frames: NightFrames, verdict: str, drawn: Mapping[str, str]) 
 def format_slowed_runs(looked_count: int, slowed_count: int) -> str:
     """Format the numbers of runs analysed for slowdowns and of slowed runs."""
     if not looked_count:
-        return "Of no run on that day were the bursts found in the traffic: nobody can be said to be slowed."
+        return "No bursts of that day's runs were detected in the traffic, so slowdowns are unknown."
     were, runs = "was" if slowed_count == 1 else "were", format_count(looked_count, "run")
-    return f"{slowed_count:,} {were} slowed, of {runs} whose bursts were found in the traffic."
+    return f"{slowed_count:,} {were} slowed, of {runs} with detected bursts."
 
 
 def _verdict(frames: NightFrames, verdict: str) -> str:
     day = frames.counts["day"][0]
-    checks = "all checks hold" if verdict == "passed" else "some checks do not hold"
+    checks = "all checks passed" if verdict == "passed" else "some checks failed"
     return f"{day or 'No day'}: {checks}."
 
 
 def _sentence(frames: NightFrames, missing_count: int) -> str:
     changed = frames.changed.height
     about = f"{format_count(changed, 'signature')} changed" if changed else "No signature changed"
-    lacking = f"{format_count(missing_count, 'thing')} to look at below" if missing_count else "nothing is missing"
+    lacking = f"{format_count(missing_count, 'problem')} listed below" if missing_count else "no data are missing"
     return f"{about}; {lacking}."
 
 
 def _explain_no_changes(frames: NightFrames) -> str:
     if frames.counts["compared_count"][0]:
-        return "No application changed its signature since the release before."
-    return "There is no release before this one that had these signatures: changes are told from the next night on."
+        return "No signature changed since the previous release."
+    return "No previous release has these signatures: changes are reported from the next nightly run on."
 
 
 def _numbers(frames: NightFrames) -> Iterator[dict[str, str]]:
@@ -97,9 +97,9 @@ def _numbers(frames: NightFrames) -> Iterator[dict[str, str]]:
     yield _number("moved", None if measured is None else volume_text(measured), _usual(frames))
     share = explained / measured if measured and explained is not None else None
     yield _number(
-        "has an owner",
+        "attributed",
         None if share is None else ratio_text(min(share, 1.0)),
-        "" if explained is None else f"{volume_text(explained)} by applications known",
+        "" if explained is None else f"{volume_text(explained)} by known applications",
     )
     yield _number("runs ended", f"{counts['run_count']:,}", f"of {format_count(counts['user_count'], 'user')}")
     yield _number(
@@ -108,7 +108,7 @@ def _numbers(frames: NightFrames) -> Iterator[dict[str, str]]:
         f"of {format_count(counts['application_count'], 'application')}; {counts['trusted_count']:,} trusted",
     )
     polled = day["poll_ratio"] if day else None
-    yield _number("of polls came", None if polled is None else ratio_text(min(polled, 1.0)), "")
+    yield _number("of polls received", None if polled is None else ratio_text(min(polled, 1.0)), "")
 
 
 def _number(name: str, value: str | None, beside: str) -> dict[str, str]:
@@ -118,31 +118,29 @@ def _number(name: str, value: str | None, beside: str) -> dict[str, str]:
 def _usual(frames: NightFrames) -> str:
     """Compare the last day's bytes with the preceding days; a day with missing polls is not compared."""
     if frames.days.height and (frames.days["poll_ratio"][0] or 0.0) < _LEAST_POLL_RATIO:
-        return "as far as polls came"
+        return "incomplete polls"
     before = frames.days["measured_bytes"][1:].median()
     if not isinstance(before, float) or not before > 0:
-        return "no day before to compare with"
+        return "no earlier day to compare with"
     ratio = frames.days["measured_bytes"][0] / before
     is_unusual = ratio > _UNUSUAL or ratio < 1 / _UNUSUAL
-    return (
-        f"{ratio:.2g} times the median of the days before" if is_unusual else f"about as usual: {volume_text(before)}"
-    )
+    return f"{ratio:.2g} times the median of earlier days" if is_unusual else f"about as usual: {volume_text(before)}"
 
 
 def _missing(frames: NightFrames) -> Iterator[str]:
     """Yield a sentence on each kind of missing data."""
     if not frames.days.height:
-        yield "No polls are landed: nothing is known of what storage moved while jobs ran."
+        yield "No polls have landed, so the storage traffic during runs is unknown."
     elif (frames.days["poll_ratio"][0] or 0.0) < _LEAST_POLL_RATIO:
         yield f"{ratio_text(1 - (frames.days['poll_ratio'][0] or 0.0))} of the last day's polls are missing."
     for row in frames.gaps.head(_MOST_GAPS).iter_rows(named=True):
         share = ratio_text(row["missing_ratio"])
         yield f"{share} of the polls of {row['filesystem']} are missing on {row['polled_on']}."
     if frames.gaps.height > _MOST_GAPS:
-        yield f"So are some on {format_count(frames.gaps.height - _MOST_GAPS, 'more day')}."
+        yield f"Polls are also missing on {format_count(frames.gaps.height - _MOST_GAPS, 'more day')}."
     for row in frames.unpolled.iter_rows(named=True):
-        yield f"{format_count(row['run_count'], 'run')} used {row['filesystem']}, of which no polls are landed."
+        yield f"{format_count(row['run_count'], 'run')} used {row['filesystem']}, but no polls of it have landed."
     if rejected := frames.counts["reject_count"][0]:
-        yield f"{format_count(rejected, 'refused input')}: the page of quality has the reasons."
+        yield f"{format_count(rejected, 'refused input')}: see the reasons on the Quality page."
     for row in frames.failed.head(_MOST_FAILED).iter_rows(named=True):
         yield f"{row['table_name']}: {row['happened']}"

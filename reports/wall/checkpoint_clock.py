@@ -71,10 +71,10 @@ class ClockView:
             return "No application has a period"
         beat = format_count(len(self.rhythms), "application")
         if not self.meetings:
-            return f"{beat} with a period; none of their bursts met {self.when}"
+            return f"{beat} with a period; none of their bursts overlapped {self.when}"
         most = max(self.meetings, key=lambda one: one.expected_count)
         names = " and ".join(plain(self.rhythms[place].name, _NAME_CHARACTERS) for place in (most.first, most.second))
-        return f"{names} meet most: {_times(most.expected_count)} {self.when}"
+        return f"Bursts of {names} overlap most: {_times(most.expected_count)} {self.when}"
 
 
 def _times(count: float) -> str:
@@ -85,11 +85,11 @@ def _times(count: float) -> str:
 def draw(figure: Figure, view: ClockView) -> None:
     """Draw a mark for each rhythm and curves between pairs with coinciding bursts."""
     silent = f"{format_count(view.silent_count, 'application')} without a period not shown" * (view.silent_count > 0)
-    about = ("Checkpoint clock", plain(view.title, 60), f"red: bursts that meet {view.when}", silent)
+    about = ("Checkpoint clock", plain(view.title, 60), f"red: bursts that overlap {view.when}", silent)
     panels.headings(figure, view.finding, about, INK)
     axes = panels.inch_axes(figure, _TOP_IN, _PANEL_IN, _SIDES)
     if not view.rhythms:
-        panels.say(axes, "no period was found")
+        panels.say(axes, "no period detected")
         return
     x, y = (np.array([getattr(one, name) for one in view.rhythms]) for name in ("period_s", "bytes_per_period"))
     _label_axes(axes, x, y)

@@ -56,13 +56,13 @@ class MapView:
         """Headline with the number of applications that move half of all bytes, and the largest one."""
         found = self._drawn
         if not found:
-            return "No application has a signature that moves anything"
+            return "No application has a signature with I/O"
         moved = np.array([one.month_bytes for one in found])
         shares = np.cumsum(moved) / moved.sum()
         few = int(np.searchsorted(shares, 0.5)) + 1
-        most = f"{plain(found[0].name, _NAME_CHARACTERS)} most, {volume_text(found[0].month_bytes)} a month"
+        most = f"most by {plain(found[0].name, _NAME_CHARACTERS)}, {volume_text(found[0].month_bytes)} a month"
         if len(found) == 1:
-            return f"One application moves anything: {most}"
+            return f"One application has I/O: {most}"
         do = "moves" if few == 1 else "move"
         return f"{few} of {format_count(len(found), 'application')} {do} half of all bytes; {most}"
 
@@ -84,7 +84,7 @@ def draw(figure: Figure, view: MapView) -> None:
     axes = panels.inch_axes(figure, _TOP_IN, _PANEL_IN, _SIDES)
     found = view._drawn
     if not found:
-        panels.say(axes, "there is nothing to place")
+        panels.say(axes, "no data")
         return
     _draw_points(axes, found)
     _legend(figure, axes, found)

@@ -91,13 +91,13 @@ class ChangesView:
         """Headline with the number of changed signatures and the largest change."""
         changed = self.shown
         if not changed:
-            return f"Nothing changed in {format_count(self.signature_count, 'signature')}"
+            return f"No change in {format_count(self.signature_count, 'signature')}"
         told = f"{len(changed)} of {format_count(self.signature_count, 'signature')} changed"
         first = changed[0]
         name = plain(first.name, _NAME_CHARACTERS)
         if first.is_new or first.is_gone:
             return f"{told}: {name} is {'new' if first.is_new else 'gone'}"
-        return f"{told}: {name} most, {_most_of(first)}"
+        return f"{told}: largest in {name}, {_most_of(first)}"
 
     @property
     def shown(self) -> list[DrawnChange]:
@@ -147,7 +147,7 @@ def draw(figure: Figure, view: ChangesView) -> None:
     between = f"{plain(view.before, 40)} (rings) to {plain(view.after, 40)} (disks)"
     panels.headings(figure, view.finding, ("What changed", between, more), INK)
     if not rows:
-        panels.say(panels.inch_axes(figure, _TOP_IN, _rows_in(view), (0.08, 0.975)), "all signatures are as they were")
+        panels.say(panels.inch_axes(figure, _TOP_IN, _rows_in(view), (0.08, 0.975)), "all signatures are unchanged")
         return
     for number, (title, label, text) in enumerate(_QUANTITIES):
         axes = panels.inch_axes(figure, _TOP_IN, _rows_in(view), _PANELS[number])

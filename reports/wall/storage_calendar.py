@@ -88,14 +88,14 @@ class CalendarView:
         """Headline with the total traffic and the busiest hour."""
         name = plain(self.filesystem, _NAME_CHARACTERS)
         if not self.moved_bytes > 0:
-            return f"{name}: nothing was moved in {format_count(len(self.days), 'day')}"
+            return f"{name}: no traffic in {format_count(len(self.days), 'day')}"
         hours = np.nansum([one.hour_bytes_per_s for one in self.rates], axis=0)
         hour = int(np.argmax(hours))
         known = hours[np.isfinite(np.mean([one.hour_bytes_per_s for one in self.rates], axis=0))]
         told = f"{name} moved {volume_text(self.moved_bytes)} in {format_count(len(self.days), 'day')}"
         ratio = hours[hour] / np.mean(known) if len(known) > 1 else 1.0
         if ratio < _LEAST_RATIO:
-            return f"{told}, at every hour about as much"
+            return f"{told}, evenly over the hours"
         return f"{told}, most from {hour:02d} to {hour + 1:02d} h UTC, {ratio:.2g} times the mean"
 
 

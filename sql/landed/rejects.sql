@@ -1,4 +1,4 @@
--- landed.rejects: one row per refused input row, or per file that cannot be read at all
+-- landed.rejects: one row per refused input row or unreadable file
 select
     landing_id,
     source_file,

@@ -1,4 +1,4 @@
--- quality.quarantine: one row per row that broke a rule and was taken out, and rule
+-- quality.quarantine: one row per quarantined row and broken rule
 with
 
 faulty_jobs as (

@@ -1,4 +1,4 @@
--- samples.counted_samples: one row per application run, file system and direction of which servers counted all
+-- samples.counted_samples: one row per application run, file system and direction with complete counters
 with
 
 exact_samples as (

@@ -1,4 +1,4 @@
--- samples.exact_io: one row per application run, file system and direction of which servers counted by job
+-- samples.exact_io: one row per application run, file system and direction with counters by job
 with
 
 exact_runs as (

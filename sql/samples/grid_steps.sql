@@ -1,4 +1,4 @@
--- samples.grid_steps: one row per file system, grid and step of it that some run needs, gaps included
+-- samples.grid_steps: one row per file system, grid and step needed by a run, including gaps
 with
 
 runs as (

@@ -1,4 +1,4 @@
--- samples.job_io_sources: one row per run, file system, direction and source of measurement: what `job_io` is made of
+-- samples.job_io_sources: one row per run, file system, direction and source of measurement: the inputs of `job_io`
 with
 
 server_io as (

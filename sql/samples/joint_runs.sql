@@ -1,4 +1,4 @@
--- samples.joint_runs: one row per run, file system and direction that was there during a sample of a joint subject
+-- samples.joint_runs: one row per run, file system and direction active during a sample of a joint subject
 with
 
 sample_sets as (

@@ -1,4 +1,4 @@
--- samples.joint_subjects: one row per application, file system and direction whose signature is found with others
+-- samples.joint_subjects: one row per application, file system and direction with a joint signature
 with
 
 sample_sets as (

@@ -1,4 +1,4 @@
--- samples.metadata_runs: one row per run and file system that counts metadata operations by job, with what it counted
+-- samples.metadata_runs: one row per run and file system with counters of metadata operations by job
 with
 
 exact_runs as (

@@ -1,4 +1,4 @@
--- samples.metadata_spans: one row per traced run that made metadata calls, with how long it lasted
+-- samples.metadata_spans: one row per traced run with metadata calls, with its duration
 with
 
 trace_jobs as (

@@ -1,4 +1,4 @@
--- samples.metadata_steps: one row per traced run, kind of metadata calls and step of its grid in which any began
+-- samples.metadata_steps: one row per traced run, kind of metadata calls and grid step with starts of such calls
 with
 
 calls as (

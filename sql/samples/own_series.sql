@@ -1,4 +1,4 @@
--- samples.own_series: one row per run, file system, direction and series of bytes of its own, counted or traced
+-- samples.own_series: one row per run, file system, direction and series of the run's own bytes, counted or traced
 with
 
 exact_samples as (

@@ -1,4 +1,4 @@
--- samples.run_counter_deltas: one row per application run, file system and scrape interval in which its counters rose
+-- samples.run_counter_deltas: one row per application run, file system and scrape interval with counter increases
 with
 
 runs as (

@@ -1,4 +1,4 @@
--- samples.runs: one row per application run and file system that it may have used, with the grid of its sample
+-- samples.runs: one row per application run and file system that it may have used, with its sample's grid
 with
 
 all_runs as (

@@ -1,4 +1,4 @@
--- samples.sample_places: one row per application run, file system and direction with a grid, and where its steps lie
+-- samples.sample_places: one row per application run, file system and direction with a grid, and its row numbers
 with
 
 runs as (

@@ -1,4 +1,4 @@
--- samples.sample_sets: one row per application, file system, direction and run whose sample is in the set
+-- samples.sample_sets: one row per application, file system, direction and run with a sample in the set
 with
 
 samples as (

@@ -1,4 +1,4 @@
--- samples.server_io: one row per application run, file system and direction, as the storage servers saw it
+-- samples.server_io: one row per application run, file system and direction, measured by the storage servers
 with
 
 runs as (

@@ -1,4 +1,4 @@
--- stage.counters_daily: one row per file system and UTC day on which entries of jobs were read
+-- stage.counters_daily: one row per file system and UTC day with readings of jobs' entries
 with
 
 scrapes as (

@@ -1,4 +1,4 @@
--- stage.faulty_polls: one row per poll that is kept out of every sum, and rule that it breaks
+-- stage.faulty_polls: one row per poll excluded from sums, and broken rule
 with
 
 polls as (

@@ -1,4 +1,4 @@
--- stage.filesystem_rates: one row per file system, poll instant and interval, all its controllers together
+-- stage.filesystem_rates: one row per file system, poll instant and interval, summed over controllers
 with
 
 poll_ticks as (

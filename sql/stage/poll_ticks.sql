@@ -1,4 +1,4 @@
--- stage.poll_ticks: one row per file system, poll instant and interval, with what befell its polls
+-- stage.poll_ticks: one row per file system, poll instant and interval, with counts of its polls by state
 with
 
 polls as (

@@ -1,4 +1,4 @@
--- stage.queued_jobs: one row per job that ran or waited and time at which the scheduler was asked
+-- stage.queued_jobs: one row per running or waiting job and time of a query to the scheduler
 with
 
 records as (

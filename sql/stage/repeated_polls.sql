@@ -1,4 +1,4 @@
--- stage.repeated_polls: one row per controller and instant of which several polls were landed, with the one that counts
+-- stage.repeated_polls: one row per controller and instant with several landed polls, with the one that is used
 with
 
 polls as (

@@ -1,4 +1,4 @@
--- stage.stale_days: one row per UTC day whose runs or series must be computed anew, NULL for those without an end
+-- stage.stale_days: one row per UTC day with runs or series to recompute, NULL for those without an end
 with
 
 touched_landings as (

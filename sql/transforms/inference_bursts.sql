@@ -1,4 +1,4 @@
--- transforms.inference_bursts: one row per burst of a default signature that answers for a run of the day
+-- transforms.inference_bursts: one row per burst of a default signature that is used for a run of the day
 with
 
 inference_runs as (

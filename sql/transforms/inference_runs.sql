@@ -1,4 +1,4 @@
--- transforms.inference_runs: one row per run of a day, file system and direction, with what its signature tells
+-- transforms.inference_runs: one row per run of a day, file system and direction, with the result of its signature
 with
 
 samples as (

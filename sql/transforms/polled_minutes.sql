@@ -1,4 +1,4 @@
--- transforms.polled_minutes: one row per file system, direction and minute of which polls hold a part
+-- transforms.polled_minutes: one row per file system, direction and polled minute
 with
 
 filesystem_rates as (

@@ -1,4 +1,4 @@
--- transforms.signature_curves: one row per extracted default signature, and whether its released answer is kept
+-- transforms.signature_curves: one row per extracted default signature, and whether its released result is kept
 with
 
 signatures as (

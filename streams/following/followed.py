@@ -205,7 +205,7 @@ class Followed:
         told = state.position
         if told["params"] != self._make_params_record():
             raise UsageError(
-                f"{self.identity.followed_id} was followed with other parameters: give the same ones, or --reset."
+                f"{self.identity.followed_id} was followed with other parameters: pass the same ones, or --reset."
             )
         self.params = replace(self.params, finest_s=told["finest_s"])
         self.told, self.position, self._evaluated_s = dict(told["told"]), told["feed"], dict(told["evaluated_s"])

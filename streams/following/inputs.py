@@ -84,7 +84,7 @@ class Opener:
         url, filesystem = asked.url or "", asked.filesystem or ""
         since = asked.since or (job.started_at if job else None)
         if since is None:
-            raise UsageError("Say since when, or which job is meant.")
+            raise UsageError("Pass a start time or a job.")
         reading = reading_of(SOURCE, settings, Told(time_zone=asked.time_zone))
         watched = None if job is None else WatchedJob(store, settings, job)
         params = FeedParams(flush_s=self.spacing_s)
@@ -120,7 +120,7 @@ class Opener:
         self.journal.follow(followed_id)
         state = self.journal.state(followed_id)
         if state is not None and state.fault is not None and not self.is_anew:
-            raise UsageError(f"What is kept of {followed_id} cannot be used: {state.fault}. Follow it with --reset.")
+            raise UsageError(f"The saved state of {followed_id} is unusable: {state.fault}. Start over with --reset.")
         return state
 
     def _position(self, state: State | None) -> Position:

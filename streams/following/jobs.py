@@ -171,7 +171,7 @@ def find_jobs(
     row = _choose_run(log.runs(cluster), job_id, cluster)
     places = [filesystem] if filesystem else _filesystems(store, settings, landings, row)
     if not places:
-        raise UsageError(f"Nothing tells which file system the job {job_id} uses. Name it with --filesystem.")
+        raise UsageError(f"The file system of job {job_id} is unknown. Name it with --filesystem.")
     told = {name: row[name] for name in ("cluster", "job_id", "user", "application", "state", "started_at")}
     return tuple(FollowedJob(**told, ended_at=_end_of(row), filesystem=place) for place in places)
 
@@ -185,16 +185,16 @@ def _end_of(row: dict[str, Any]) -> datetime | None:
 def _choose_run(runs: pl.DataFrame, job_id: str, cluster: str | None) -> dict[str, Any]:
     where = f" of the cluster {cluster}" if cluster else ""
     if runs.is_empty():
-        raise UsageError(f"No landed job log tells of a job {job_id}{where}. Land one: `iosig land LOG`.")
+        raise UsageError(f"No landed job log contains job {job_id}{where}. Land one: `iosig land LOG`.")
     started = runs.filter(pl.col("started_at").is_not_null())
     if started.is_empty():
-        raise UsageError(f"The job {job_id}{where} has not started, by the landed job logs.")
+        raise UsageError(f"The job {job_id}{where} has not started, according to the landed job logs.")
     latest = started.unique("cluster", keep="first", maintain_order=True).to_dicts()
     running = [row for row in latest if _end_of(row) is None and row["state"] not in FINAL_STATES]
     candidates = running or [row for row in latest if row["started_at"] == latest[0]["started_at"]]
     if len(candidates) > 1:
         listing = "; ".join(f"{row['cluster']}: since {row['started_at']:%F %T}Z" for row in candidates[:_SHOWN_RUNS])
-        raise UsageError(f"Several jobs {job_id} are meant alike ({listing}). Name one with --cluster.")
+        raise UsageError(f"Job id {job_id} is ambiguous: {listing}. Pass --cluster.")
     return candidates[0]
 
 

@@ -194,7 +194,7 @@ class MergedPolls:
     def _plausible(self, rows: pl.DataFrame, is_again: bool) -> pl.DataFrame:
         found = rows.filter(~pl.col("is_implausible"))
         if (count := rows.height - found.height) and not is_again:
-            self.note(0, f"{count} polls have rates above what a controller can do: they are in no sum.")
+            self.note(0, f"{count} polls exceed the maximum rate of a controller and are ignored.")
         return found.drop("is_implausible")
 
     def _number_controllers(self, rows: pl.DataFrame, is_again: bool) -> pl.DataFrame:
@@ -212,7 +212,7 @@ class MergedPolls:
         )
         kept = numbered.filter(pl.col("controller").is_not_null())
         if (count := rows.height - kept.height) and not is_again:
-            self.note(0, f"{count} polls are of more controllers than {MOST_CONTROLLERS}.")
+            self.note(0, f"{count} polls are ignored: more controllers than the maximum of {MOST_CONTROLLERS}.")
         return kept
 
     # ---- polls that come late
@@ -222,7 +222,7 @@ class MergedPolls:
         floor_us = max(self.closed_us - self._horizon_us, self._seen.floor_us)
         too_late = fresh.filter(pl.col("polled_us") <= floor_us)
         if too_late.height and not is_again:
-            self.note(0, f"{too_late.height} polls came more than {self._params.horizon_s:g} s late: not counted.")
+            self.note(0, f"{too_late.height} polls came more than {self._params.horizon_s:g} s late and are ignored.")
         polls = _Ordered.sort(fresh.filter(pl.col("polled_us") > floor_us), self.started_us, self.ended_us)
         for low, high in self._cells(polls.polled_us):
             self._count(polls, low, high)
@@ -294,7 +294,7 @@ class MergedPolls:
             return self._waiting
         elif held >= _HELD_TIMES:
             count = self._waiting.height - ontime.height
-            self.note(0, f"{count} polls are of clocks ahead of the others': not counted.")
+            self.note(0, f"{count} polls are ignored: their clocks are ahead of the others.")
             self._waiting, self._held_at_us = ontime, None
         return ontime
 

@@ -130,10 +130,10 @@ class PollFeed:
         return replace(flush, position=position)
 
     def _news(self) -> Iterator[Flush]:
-        raise AssertionError("each kind of feed has its own")
+        raise AssertionError("must be implemented by each kind of feed")
 
     def _source_position(self) -> Mapping[str, Any]:
-        raise AssertionError("each kind of feed has its own")
+        raise AssertionError("must be implemented by each kind of feed")
 
 
 def restore_polls(
@@ -250,7 +250,7 @@ class LandedPollFeed(PollFeed):
         after = pl.lit(after_us, pl.Int64).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
         there = [path for path in files if path.is_file()]
         if len(there) < len(files):
-            self._merged.note(0, "Landed files are gone: their polls are not counted.")
+            self._merged.note(0, "Landed files were deleted: their polls are ignored.")
         if not there:
             return pl.DataFrame(schema=SCHEMA)
         polls = scan_parquet(there).filter(pl.col("filesystem") == self.filesystem, pl.col("polled_at") > after)

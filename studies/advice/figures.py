@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: column and title of each measure
 _MEASURES = {
-    "contended_ratio": "Contended / own bytes",
+    "contended_ratio": "Contended bytes / own bytes",
     "io_slowdown": "I/O slowdown",
     "others_slowdown": "Others' I/O slowdown",
 }
@@ -71,7 +71,7 @@ def _describe_costs(runs: pl.DataFrame) -> str:
     )
     ordered = means.sort("contended_ratio", "policy")
     (least, low), (most, high) = ordered.row(0), ordered.row(-1)
-    return f"Contended share of moved bytes: {format_percent(low)} with {least}, {format_percent(high)} with {most}"
+    return f"Contended share of bytes: {format_percent(low)} with {least}, {format_percent(high)} with {most}"
 
 
 @picture(lambda compared, settings, policies: (11.0, 1.6 + 0.32 * len(settings)))
@@ -91,9 +91,9 @@ def draw_settings(figure: Figure, compared: pl.DataFrame, settings: Sequence[str
         right.plot([row["wins"] - row["losses"] for row in chosen_rows], places, **marks)
     left.axvline(1.0, color=style.GREY, linewidth=1)
     left.set_xlim(0.0, _MAX_RATIO_TO_RIVAL)
-    left.set_title("Contended bytes / those of least loaded")
+    left.set_title("Contended bytes relative to least loaded")
     right.axvline(0.0, color=style.GREY, linewidth=1)
-    right.set_title("Mixes won less mixes lost to least loaded")
+    right.set_title("Mixes won minus mixes lost against least loaded")
     left.set_yticks(range(len(settings)), settings)
     left.invert_yaxis()
     add_headline(figure, _describe_worst_case(compared, len(settings)))
@@ -106,6 +106,6 @@ def _describe_worst_case(compared: pl.DataFrame, setting_count: int) -> str:
     best = groups.agg(mean=pl.col("to_rival").mean(), worst=pl.col("to_rival").max(), count=pl.len())
     row = best.filter(pl.col("count") == setting_count).sort("mean", "policy").row(0, named=True)
     return (
-        f"{row['policy']} has {row['worst']:.2f} times the contended bytes of the least loaded partition, or less, in "
+        f"{row['policy']} has at most {row['worst']:.2f} times the contended bytes of the least loaded partition in "
         f"each of {setting_count} settings"
     )

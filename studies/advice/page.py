@@ -30,7 +30,7 @@ _SHOWN = ("least mean", "correlation", "contention", "contention, short delay", 
 def values(results: Results) -> dict[str, object]:
     """Compute the variables of the template `page.md`."""
     rival, stronger, late = (
-        compare_policies(results, name) for name in (RIVAL, STRONGER_RIVAL, "least loaded, as late")
+        compare_policies(results, name) for name in (RIVAL, STRONGER_RIVAL, "least loaded, delayed")
     )
     usual = [index_rows(rows.filter(setting=USUAL), "policy") for rows in (rival, stronger, late)]
     beside = stronger.select("setting", "policy", rival_wins="wins", rival_losses="losses")
@@ -58,6 +58,6 @@ def figures(results: Results) -> dict[str, Draw]:
 def _format_wins(count: int, row: Mapping[str, float]) -> str:
     """Format in how many mixes a policy has fewer contended bytes, ties, losses, and the total ratio."""
     return (
-        f"{row['wins']} of {count} mixes (as many in {row['ties']}, more in {row['losses']}; {row['to_rival']:.2f} "
-        "times as many in all)"
+        f"{row['wins']} of {count} mixes (equal in {row['ties']}, more in {row['losses']}; {row['to_rival']:.2f} "
+        "times as many in total)"
     )

@@ -41,8 +41,8 @@ def values(results: Results) -> dict[str, object]:
     fair = by_family.filter(family=_FAIR)["slowed_count"].sum()
     return {
         **{"params": results.params, "WAYS": WAYS, "FAMILIES": FAMILIES, "LEVELS": LEVELS, "DAYS": DAYS},
-        **{"LIKELY": LIKELY, "LEAST_BYTES": MIN_BYTES, "LEAST_BYTES_PER_S": MIN_BYTES_PER_S},
-        **{"HURT_S": slowdowns.MIN_DELAY_S, "CLEAR_S": slowdowns.CLEAR_DELAY_S},
+        **{"LIKELY": LIKELY, "MIN_BYTES": MIN_BYTES, "MIN_BYTES_PER_S": MIN_BYTES_PER_S},
+        **{"MIN_DELAY_S": slowdowns.MIN_DELAY_S, "CLEAR_DELAY_S": slowdowns.CLEAR_DELAY_S},
         "ways": ways,
         "by_level": partial(_format_by_level, ways),
         "minutes": ", ".join(f"{count:,}" for count in ways.filter(way=_OURS)["minute_count"]),
@@ -111,6 +111,6 @@ def draw_ways(figure: Figure, ways: pl.DataFrame) -> None:
             marks = {"color": _COLOURS[place], "ms": 5, "alpha": 0.85, "label": name[0]}
             axes.plot(rows["wrong"].to_numpy(), rows["explained"].to_numpy(), MARKERS[place], **marks)
         axes.set(xlim=(0, 1), ylim=(0, 1))
-        axes.set_xlabel("given wrongly, of all that is given", fontsize=9)
-    figure.axes[0].set_ylabel("explained of known bytes", fontsize=9)
+        axes.set_xlabel("wrongly attributed share of attributed bytes", fontsize=9)
+    figure.axes[0].set_ylabel("attributed share of known bytes", fontsize=9)
     add_legend_below(figure)

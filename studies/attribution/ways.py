@@ -13,10 +13,10 @@ from iosig.transforms.attribution.explanation import explain_traffic
 from iosig.transforms.attribution.likely_bytes import STEP_S, estimate_likely_bytes, spread_evenly
 from iosig.transforms.unattributed_patterns.residual import compute_proportional_residual
 
-#: minimum confidence of a run in the way `only if sure`
+#: minimum confidence of a run in the way `confident only`
 MIN_CONFIDENCE = 0.3
 #: the way that `iosig who` uses for its ranking
-LIKELY = "who is likely"
+LIKELY = "likely jobs"
 
 
 def select_known_jobs(logged: LoggedJobs, known: SiteSignatures) -> Bools:
@@ -91,7 +91,7 @@ WAYS: dict[str, tuple[str, Callable[[SiteTraffic, SiteSignatures], Reals]]] = {
         "places signatures extracted from the same traffic, as a nightly run does",
         attribute_traffic,
     ),
-    "only if sure": (
+    "confident only": (
         f"the same, without bytes attributed with a confidence below {MIN_CONFIDENCE}",
         partial(attribute_traffic, min_confidence=MIN_CONFIDENCE),
     ),

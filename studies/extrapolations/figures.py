@@ -99,7 +99,7 @@ def _size_legend(figure: Figure, axes: Axes) -> None:
     handles, _ = axes.get_legend_handles_labels()
     marks = [
         Line2D([], [], color=GREY, marker="s", linestyle="none", markersize=4, label="as traced"),
-        Line2D([], [], color=GREY, linestyle="--", linewidth=1, label="straight on from there"),
+        Line2D([], [], color=GREY, linestyle="--", linewidth=1, label="linear continuation"),
         Line2D([], [], color=GREY, marker="o", markersize=4, label="compressed, traced"),
         Line2D([], [], color=GREY, marker="o", markerfacecolor=GROUND, label="compressed, extrapolated"),
     ]
@@ -130,7 +130,7 @@ def draw_times(figure: Figure, checks: pl.DataFrame, curves: pl.DataFrame, title
         axes.set_visible(number < len(names))
         if number >= len(names) - _COLUMNS:
             axes.set_xlabel("ranks")
-    figure.supylabel("ranks are done after, on average [s]")
+    figure.supylabel("mean end time of ranks [s]")
     add_headline(figure, title)
     handles, labels = cells[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), fontsize=8.5)
@@ -141,7 +141,9 @@ def _time_panel(axes: Axes, traced: pl.DataFrame, curve: pl.DataFrame) -> None:
     axes.plot(
         curve["process_count"], curve["extrapolated_s"], ".-", color=BLUE, linewidth=1.2, markersize=4, label="models"
     )
-    axes.plot(known["process_count"], known["traced_s"], "o", color=INK, markersize=4.5, label="traced, fitted on")
+    axes.plot(
+        known["process_count"], known["traced_s"], "o", color=INK, markersize=4.5, label="traced, used for the fit"
+    )
     axes.plot(
         unseen["process_count"],
         unseen["traced_s"],

@@ -51,7 +51,7 @@ def values(results: Results) -> dict[str, object]:
 def figures(results: Results) -> dict[str, Draw]:
     """Map each figure name in `page.md` to its drawing function."""
     unseen = results.checks.filter(~pl.col("has_nested") & pl.col("is_unseen"))
-    times = "Times by ranks: the models do not know the largest rank count"
+    times = "Times by ranks: the largest rank count is not used for the models"
     drawn: dict[str, Draw] = {
         "sizes": draw_sizes(results.traces, results.sizes, "Bytes of a trace by ranks").write,
         "times": draw_times(unseen, results.curves, times).write,

@@ -10,7 +10,7 @@ from iosig.reports.panels import picture
 from iosig.reports.style import GREY, HUES
 from iosig.studies.drawing import MARKERS, add_headline, add_legend_below, draw_panels
 from iosig.studies.forecast.history import HORIZON, PAST_DAYS, STEP_S
-from iosig.studies.forecast.running import EVERY_S, Results, summarize_steps
+from iosig.studies.forecast.running import INTERVAL_S, Results, summarize_steps
 from iosig.studies.forecast.ways import WAYS
 from iosig.studies.pages import Draw, format_percent, index_rows
 from iosig.studies.sites import FAMILIES, LEVELS
@@ -38,7 +38,7 @@ def values(results: Results) -> dict[str, object]:
     ]
     return {
         **{"params": results.params, "WAYS": WAYS, "FAMILIES": FAMILIES, "LEVELS": LEVELS},
-        **{"EVERY_S": EVERY_S, "HORIZON": HORIZON, "PAST_DAYS": PAST_DAYS, "STEP_S": STEP_S},
+        **{"INTERVAL_S": INTERVAL_S, "HORIZON": HORIZON, "PAST_DAYS": PAST_DAYS, "STEP_S": STEP_S},
         "every": index_rows(summarize_steps(steps, "way"), "way"),
         "first_hour": index_rows(summarize_steps(steps.filter(pl.col("step") < _STEPS_PER_HOUR), "way"), "way"),
         "held_by_level": ", ".join(held),
@@ -69,7 +69,7 @@ def draw_ranges(figure: Figure, sites: pl.DataFrame) -> None:
             axes.plot(rows["width"].to_numpy(), rows["held"].to_numpy(), MARKERS[place], **marks)
         axes.axhline(_NOMINAL, color=GREY, lw=0.8, ls="--")
         axes.set(ylim=(0, 1))
-        axes.set_xlabel("width of the range, over the mean rate", fontsize=9)
+        axes.set_xlabel("width of the interval / mean rate", fontsize=9)
     figure.axes[0].set_ylabel("in the range", fontsize=9)
     add_headline(figure, _describe_coverage(sites, sites["way"][0]))
     add_legend_below(figure)
@@ -78,4 +78,4 @@ def draw_ranges(figure: Figure, sites: pl.DataFrame) -> None:
 def _describe_coverage(sites: pl.DataFrame, way: str) -> str:
     held = sites.filter(way=way).group_by("level", maintain_order=True).agg(pl.col("held").mean())
     shares = ", ".join(f"{100 * share:.0f} % ({level})" for level, share in held.iter_rows())
-    return f"In the range of `{way}` meant to hold {100 * _NOMINAL:.0f} % came {shares}"
+    return f"Nominal interval of `{way}`: {100 * _NOMINAL:.0f} % came {shares}"

@@ -16,7 +16,7 @@ from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_i
 from iosig.transforms.arrays import Reals
 
 #: interval between forecasts on the held-out day, as long as the whole horizon is known [s]
-EVERY_S = 7200.0
+INTERVAL_S = 7200.0
 _DAY_S = 86_400.0
 
 
@@ -50,7 +50,7 @@ def evaluate_site(item: tuple[str, str, int]) -> pl.DataFrame:
     site = build_history(family, level, seed)
     last_s = (PAST_DAYS + HELD_OUT_DAYS) * _DAY_S - HORIZON * STEP_S
     rows = []
-    for at_s in np.arange(PAST_DAYS * _DAY_S, last_s + 1.0, EVERY_S).tolist():
+    for at_s in np.arange(PAST_DAYS * _DAY_S, last_s + 1.0, INTERVAL_S).tolist():
         state, actual = observe_at(site, at_s), _compute_actual_rates(site, at_s)
         for way, (_, forecast) in WAYS.items():
             expected, low, high = forecast(state)

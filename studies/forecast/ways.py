@@ -58,7 +58,7 @@ WAYS: dict[str, tuple[str, Callable[[SiteState], Rates]]] = {
         forecast_site,
     ),
     "without jobs": ("all traffic after similar times", forecast_without_jobs),
-    "as it goes": (
+    "persistence": (
         "persistence of the last hour; its range comes from past changes after each hour",
         forecast_persistence,
     ),

@@ -28,7 +28,7 @@ FURTHER = 0.01
 _MARKS = (
     ("plain", "best plain method", style.VERMILION, "s", 6),
     ("chosen", "found together", style.BLUE, "o", 6),
-    ("oracle", "others' bytes known", style.GREEN, "|", 10),
+    ("oracle", "interfering bytes known", style.GREEN, "|", 10),
 )
 
 

@@ -34,7 +34,7 @@ def values(results: Results) -> dict[str, object]:
     """Compute the variables of the template `page.md`."""
     outliers = results.answers.filter(planted="outlier", matched="outlier")
     return {
-        **{"params": results.params, "MOST_REQUESTS": MAX_REQUESTS, "SKEW_RANGE_S": SKEW_RANGE_S},
+        **{"params": results.params, "MAX_REQUESTS": MAX_REQUESTS, "SKEW_RANGE_S": SKEW_RANGE_S},
         "right_ratio": compute_right_ratio(results),
         "outlier_count": int(outliers["told_count"].sum()),
         "right_outlier_count": int(outliers["right_count"].sum()),

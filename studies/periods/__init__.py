@@ -31,9 +31,9 @@ STUDY = Study(
     method was tuned on. The same seed gives the same results.
     """,
     (
-        count_option("--traces", "trace_count", 100, "Traces of each of the 50 settings."),
-        count_option("--draws", "draw_count", 1000, "Signals of each of the 10 noises."),
-        count_option("--unseen-draws", "unseen_count", 100, "Signals of each kind that no method was tuned on."),
+        count_option("--traces", "trace_count", 100, "Number of traces of each of the 50 settings."),
+        count_option("--draws", "draw_count", 1000, "Number of signals of each of the 10 noises."),
+        count_option("--unseen-draws", "unseen_count", 100, "Number of validation signals of each kind."),
         SEED,
         part_option(PARTS),
         WORKERS,

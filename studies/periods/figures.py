@@ -27,9 +27,9 @@ _MAX_ERROR = 10.0
 _NOISE_WORDS = {"none": "no noise", "low": "low noise", "high": "high noise"}
 _SUBJECTS = {
     "compute_time": "phases of all lengths (paper: Figure 8a)",
-    "desynchronization": "processes that begin late (paper: Figure 8b)",
-    "variability": "compute phases that differ (paper: Figure 8c)",
-    "cut": "traces that begin and end within a period (not in the paper)",
+    "desynchronization": "late processes (paper: Figure 8b)",
+    "variability": "varying compute phases (paper: Figure 8c)",
+    "cut": "traces that start and end within a period (not in the paper)",
 }
 _AXES = {
     "compute_time": "length of a compute phase, t_cpu [s]",
@@ -61,7 +61,7 @@ def _errors_size(answers: pl.DataFrame, experiment: Experiment) -> Size:
 def draw_errors(figure: Figure, answers: pl.DataFrame, experiment: Experiment) -> None:
     """Box plots of detection errors by setting, one row of panels per method.
 
-    answers: experiment, value, noise_level, method, error_ratio (NULL if no period was found).
+    answers: experiment, value, noise_level, method, error_ratio (NULL if no period detected).
     """
     chosen = answers.filter(pl.col("experiment") == experiment)
     methods, values = in_order(chosen, "method"), sorted(set(chosen["value"]))
@@ -77,7 +77,7 @@ def draw_errors(figure: Figure, answers: pl.DataFrame, experiment: Experiment) -
     rows[-1].set_xticks(range(len(values)), [f"{value:g}" for value in values])
     rows[-1].set_xlim(-0.6, len(values) - 0.4)
     rows[-1].set_xlabel(_AXES[experiment])
-    figure.supylabel("detection error: how far off the mean period, over it")
+    figure.supylabel("detection error, relative to the mean period")
     add_headline(figure, f"{_describe_best_method(chosen)}: {_SUBJECTS[experiment]}")
     _error_legend(figure, levels, _LIMITS[experiment][1])
 
@@ -91,9 +91,9 @@ def _describe_best_method(chosen: pl.DataFrame) -> str:
         .sort("error_ratio", "method")
     )
     if medians.is_empty():
-        return "No period was found"
+        return "No period was detected"
     method, error_ratio = medians.row(0)
-    return f"{method} errs least, by {format_percent(error_ratio)} in the median"
+    return f"{method} has the smallest median error, {format_percent(error_ratio)} in the median"
 
 
 def _error_boxes(axes: Axes, answers: pl.DataFrame, values: Sequence[float], levels: Sequence[str]) -> None:
@@ -148,7 +148,7 @@ def _error_legend(figure: Figure, levels: Sequence[str], limit: str) -> None:
     marks += [
         line("median", color=INK, linewidth=1.6),
         line(limit, color=GREY, linestyle="--", linewidth=1),
-        line("grey numbers: traces with a period [%]", color="none"),
+        line("grey numbers: traces with a detected period [%]", color="none"),
     ]
     draw_legend(figure, marks, loc="outside lower center", ncols=len(marks))
 
@@ -164,7 +164,7 @@ def _deviations_size(answers: pl.DataFrame) -> Size:
 def draw_deviations(figure: Figure, answers: pl.DataFrame) -> None:
     """Box plots of sigma_vol and sigma_time over sigma / mu, one row per method, as in Figure 9.
 
-    answers: experiment, value, method, sigma_vol, sigma_time (NULL if no period was found).
+    answers: experiment, value, method, sigma_vol, sigma_time (NULL if no period detected).
     """
     chosen = answers.filter(pl.col("experiment") == "variability")
     methods, values = in_order(chosen, "method"), sorted(set(chosen["value"]))
@@ -220,7 +220,7 @@ def draw_alarms(figure: Figure, alarms: pl.DataFrame) -> None:
     axes.set_ylim(len(noises) - 0.5, -0.5)
     for edge in range(1, len(noises)):
         axes.axhline(edge - 0.5, color=FAINT, linewidth=0.8, zorder=0)
-    axes.set_xlabel("signals that were called periodic [%]: even steps up to 1 %, logarithmic above")
+    axes.set_xlabel("signals reported as periodic [%]: linear up to 1 %, logarithmic above")
     add_headline(figure, f"False alarms: {_describe_alarms(alarms)}")
     figure.legend(loc="outside lower center", ncols=len(methods) + 1)
 

@@ -55,8 +55,8 @@ def draw_changes(figure: Figure, changes: pl.DataFrame) -> None:
         _lines(grid[1][column], false)
         grid[0][column].axhline(95, color=style.GREY, lw=1, ls="--", zorder=1)
         grid[1][column].axhline(5, color=style.GREY, lw=1, ls="--", zorder=1)
-        grid[0][column].set_title(f"Jitter {100 * jitter:g} %: changes told within 3 periods")
-        grid[1][column].set_title(f"Jitter {100 * jitter:g} %: false ones in runs that do not change")
+        grid[0][column].set_title(f"Jitter {100 * jitter:g} %: changes detected within 3 periods")
+        grid[1][column].set_title(f"Jitter {100 * jitter:g} %: false detections in unchanged runs")
         grid[1][column].set_xlabel("frequency before the change [Hz]")
     grid[0][0].set(xscale="log", ylim=(-4, 104), ylabel="% of the runs")
     grid[1][0].set_yscale("symlog", linthresh=10)
@@ -142,7 +142,7 @@ def _describe_following(shown: pl.DataFrame) -> str:
     late = shown.filter(pl.col("since") >= _LATE).group_by("strategy", maintain_order=True)
     errors = late.agg(error=100 * pl.col("error").median()).sort("error")
     errors_text = [f"{strategy} by {error:.1f} %" for strategy, error in errors.iter_rows()]
-    return f"From {_LATE} phases after a change on, periods err in the median: {', '.join(errors_text)}"
+    return f"Median error of periods from {_LATE} phases after a change: {', '.join(errors_text)}"
 
 
 # ---- next bursts and intervals
@@ -161,12 +161,12 @@ def draw_bursts(figure: Figure, bursts: pl.DataFrame, intervals: pl.DataFrame, n
     within.plot(100 * bursts["few_within_ratio"], rows, "o", mfc="white", mec=style.BLUE, label="4 to 9 phases so far")
     within.plot(100 * bursts["within_ratio"], rows, "o", color=style.BLUE, label="10 or more")
     within.axvline(100 * nominal, color=style.GREY, lw=1, ls="--", zorder=1)
-    within.set(xlim=(0, 103), xlabel="% of the bursts, meant: dashed")
-    within.set_title("Next bursts within the range told", pad=22)
+    within.set(xlim=(0, 103), xlabel="% of the bursts; nominal: dashed")
+    within.set_title("Next bursts within the predicted range", pad=22)
     errors.hlines(rows, 100 * bursts["error"], 100 * bursts["high_error"], color=style.SKY, lw=3, label="to 90 %")
     errors.plot(100 * bursts["error"], rows, "o", color=style.BLUE, label="median")
     errors.set(xlim=(0, None), xlabel="% of the period")
-    errors.set_title("How far off the start was, 10 or more", pad=22)
+    errors.set_title("Error of the start, 10 or more phases", pad=22)
     for axes in (within, errors):
         axes.set_yticks(rows, settings if axes is within else [""] * len(rows))
         axes.set_ylim(len(rows) - 0.5, -0.5)
@@ -189,7 +189,6 @@ def draw_bursts(figure: Figure, bursts: pl.DataFrame, intervals: pl.DataFrame, n
     )
     add_headline(
         figure,
-        f"Of next bursts {least:.0f} to {most:.0f} % come within the range meant to hold {100 * nominal:.0f} %, "
-        "by setting",
+        f"Next bursts: {least:.0f} to {most:.0f} % are within the nominal range of {100 * nominal:.0f} %, by setting",
     )
     figure.tight_layout()

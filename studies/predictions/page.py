@@ -74,7 +74,7 @@ def values(results: Results) -> dict[str, object]:
     return {
         **{"params": results.params, "usual": OnlineParams(), "BEFORE": BEFORE, "AFTER": AFTER, "JITTERS": JITTERS},
         **{"PERIOD_S": PERIOD_S, "PHASE_COUNT": PHASE_COUNT, "NOMINAL": NOMINAL, "NONE_COUNT": NONE_COUNT},
-        **{"END_COUNTS": END_COUNTS, "MOST_SMALL_LAG": MAX_SMALL_LAG},
+        **{"END_COUNTS": END_COUNTS, "MAX_SMALL_LAG": MAX_SMALL_LAG},
         **{name: summarize(results) for name, summarize in _SUMMARIES.items()},
         "targets": [asdict(target) | {"met": "yes" if target.is_met else "no"} for target in evaluate_targets(results)],
         "phases": hacc_phases(results).to_dicts(),
@@ -162,7 +162,7 @@ def _draw_example(seed: int, path: Path) -> None:
     from iosig.streams.following.rows import Circumstances, Identity, row_of
 
     run, predictor, evaluations = predict_example(seed)
-    identity = Identity(f"HACC-IO, planted, seed {seed}", "trace", None, "planted", None, "client", False)
+    identity = Identity(f"HACC-IO, simulated, seed {seed}", "trace", None, "planted", None, "client", False)
     circumstances = Circumstances("write", 1, predictor.params.strategy)
     # a planted run has no date: use an arbitrary one
     day = datetime(2000, 1, 1, tzinfo=UTC)

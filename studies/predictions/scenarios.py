@@ -168,7 +168,7 @@ def _none() -> Iterator[Setting]:
 
 
 def _moving() -> Iterator[Setting]:
-    ways = {"growing by 3 % a gap": (0.03, 0.0), "swinging by 30 %": (0.0, 0.3)}
+    ways = {"growing by 3 % per gap": (0.03, 0.0), "swinging by 30 %": (0.0, 0.3)}
     for stream, ((name, (growth, swing)), jitter) in enumerate(product(ways.items(), (0.03, 0.2))):
         draw = partial(
             draw_moving_run, period_s=PERIOD_S, count=MOVING_COUNT, jitter=jitter, growth=growth, swing=swing

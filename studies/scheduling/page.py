@@ -63,6 +63,6 @@ def _describe_stretch(runs: pl.DataFrame, workload: str) -> str:
     stretch = dict(medians.iter_rows())
     return (
         f"Workload {workload}: jobs take {stretch['original']:.2f} times as long as alone, "
-        f"{stretch['predicted']:.2f} times where their periods are predicted, {stretch['clairvoyant']:.2f} times where "
-        "they are known"
+        f"{stretch['predicted']:.2f} times with predicted periods, {stretch['clairvoyant']:.2f} times with known "
+        "periods"
     )

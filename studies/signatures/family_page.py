@@ -68,9 +68,8 @@ def draw_calibration(results: Results, path: Path) -> None:
     """Plot the correlation predicted by weights of all other families against the actual one."""
     predictions = _predict_correlations(results)
     off = predictions.select((pl.col("told") - pl.col("correlation").fill_null(0.0).clip(0.0)).abs().median()).item()
-    draw_expected_correlation(predictions, f"Trust by other families' weights is off by {off:.2f} in the median").write(
-        path
-    )
+    title = f"Expected correlation with other families' weights: median error {off:.2f}"
+    draw_expected_correlation(predictions, title).write(path)
 
 
 def _build_calibration_table(predictions: pl.DataFrame) -> Table:

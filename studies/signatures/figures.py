@@ -38,7 +38,7 @@ _MAX_PER_ROW = 7
 _METRICS = {
     "cross_correlation": "cross-correlation",
     "correlation": "correlation",
-    "volume_ratio": "volume, to the true one",
+    "volume_ratio": "volume / true volume",
 }
 _SIMILARITIES = ("cross_correlation", "correlation")
 

@@ -73,7 +73,7 @@ METHODS: tuple[Method, ...] = tuple(
 )
 #: two methods applied to samples without background bytes
 ORACLES: tuple[Method, ...] = tuple(
-    Method(f"oracle {name}", f"{name} of the runs' own bytes, slowed as they are", partial(_extract, name=name))
+    Method(f"oracle {name}", f"{name} of the runs' own bytes, including slowdowns", partial(_extract, name=name))
     for name in ("robust", "quantile")
 )
 #: the method whose signatures lose bursts in `LACKING`

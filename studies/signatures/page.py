@@ -94,7 +94,7 @@ def figures(results: Results) -> dict[str, Draw]:
     examples = "Samples, truth and signatures, busy (paper: Figures 12 to 15)"
     sweeps = "iosi by its parameters, busy (paper: Figures 17 and 18); dashed: the paper's values"
     varied = [drawing.SweptParameter(sweep.name, _SWEPT_WORDS[sweep.name], sweep.usual) for sweep in SWEEPS]
-    drifting = f"Runs whose computing differs, calm: {_describe_agreement(ends)}"
+    drifting = f"Runs with varying compute times, calm: {_describe_agreement(ends)}"
     return {
         "accuracy": drawing.draw_accuracy(levels, accuracy).write,
         "examples": lambda path: drawing.draw_examples(_examples(results), examples).write(path),

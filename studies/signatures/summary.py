@@ -165,7 +165,7 @@ def _build_clean_target(summed: pl.DataFrame, level: str, application: str, defa
 
 
 def _build_volume_target(summed: pl.DataFrame, level: str, default: str) -> Target:
-    text = f"{default}, {level}: mean volume to the true one"
+    text = f"{default}, {level}: mean volume / true volume"
     wanted = f"{1 - _MAX_VOLUME_ERROR:g} to {1 + _MAX_VOLUME_ERROR:g}"
     ratios = summed.filter((pl.col("method") == default) & (pl.col("level") == level))["mean_volume_ratio"]
     if ratios.is_empty():

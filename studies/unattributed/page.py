@@ -28,7 +28,7 @@ def values(results: Results) -> dict[str, object]:
     alone, ours = (tops.filter(way=way).select("level", "top").rows() for way in ("signatures alone", _OURS))
     gib = {name: pl.col(name) / 2**30 for name in ("read_bytes", "written_bytes", "likely_bytes")}
     return {
-        **{"params": results.params, "DAYS": DAYS, "LEAST_APPEARANCES": MIN_OCCURRENCES, "DECOYS": DECOYS},
+        **{"params": results.params, "DAYS": DAYS, "MIN_OCCURRENCES": MIN_OCCURRENCES, "DECOYS": DECOYS},
         "patterns": patterns.filter(known=ATTRIBUTED),
         "known_patterns": patterns,
         "tops": tops,
@@ -104,5 +104,5 @@ def draw_tops(figure: Figure, tops: pl.DataFrame) -> None:
         axes.bar_label(bars, [f"{100 * share:.0f} %" for share in shares], fontsize=8, padding=2)
     axes.set_xticks(range(len(levels)), levels)
     axes.set(ylim=(0, 1.1), yticks=(0, 0.5, 1))
-    axes.set_ylabel("minutes in which the job\nthat moved most is named", fontsize=9)
+    axes.set_ylabel("minutes in which the\ntop job is named", fontsize=9)
     add_legend_below(figure, 0.1)

@@ -28,7 +28,7 @@ from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_i
 from iosig.transforms.arrays import Reals
 
 #: knowledge of the logged jobs' bytes: as attributed, exact for jobs with a signature, exact for all
-ATTRIBUTED, SIGNED, LOGGED = "as attributed", "known of jobs with a signature", "known of all logged jobs"
+ATTRIBUTED, SIGNED, LOGGED = "as attributed", "jobs with a signature known", "all logged jobs known"
 
 
 #: how much is drawn: sites of each family and level, and a real day

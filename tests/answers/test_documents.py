@@ -15,7 +15,7 @@ from iosig.warehouse.contracts import table
 
 class _File(Part):
     path: str = Field(description="its path")
-    reason: str = Field("", description="why it was refused")
+    reason: str = Field("", description="reason of the refusal")
 
 
 class _Example(Document, title="iosig example"):

@@ -94,7 +94,7 @@ def test_comparison_can_be_limited_to_one_method(store: Store) -> None:
 def test_release_does_not_differ_from_itself(store: Store, cli: Cli) -> None:
     one = find(store, NEW)
     assert signature_changes(store, one, one).is_empty()
-    assert cli("--warehouse", store.root, "diff", NEW, NEW)[1] == "The two releases hold the same tables.\n"
+    assert cli("--warehouse", store.root, "diff", NEW, NEW)[1] == "The two releases are identical.\n"
 
 
 def test_command_prints_a_table_of_changes(store: Store, cli: Cli) -> None:
@@ -128,4 +128,4 @@ def test_json_lists_tables_and_changes_of_signatures(store: Store, cli: Cli) -> 
 def test_unknown_method_is_refused_with_known_methods(store: Store, cli: Cli) -> None:
     code, out, err = cli("--warehouse", store.root, "diff", OLD, NEW, "--method", "fft")
     assert (code, out) == (2, "")
-    assert "no method 'fft' of signatures; there are elastic, robust, time_normalized, iosi" in err
+    assert "Unknown signature method 'fft'. Available: elastic, robust, time_normalized, iosi" in err

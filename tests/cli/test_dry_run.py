@@ -31,7 +31,7 @@ def test_first_run_computes_all_landed_days(cli: Cli, site: Store) -> None:
     before = content(site)
     document = plan(cli, site)
     assert content(site) == before, "nothing is written"
-    assert document["reasons"] == ["there is no release yet"]
+    assert document["reasons"] == ["no release exists yet"]
     assert document["days"] == ["2026-03-02", "2026-03-03"]
     steps = {step["step"]: step for step in document["steps"]}  # type: ignore[attr-defined]
     assert steps["stage polls"]["item_count"] == 2
@@ -39,7 +39,7 @@ def test_first_run_computes_all_landed_days(cli: Cli, site: Store) -> None:
     assert steps["attribution limits"]["days"] is None, "tables of the run decide"
     code, out, _ = cli("--warehouse", site.root, "run", "--dry-run")
     assert code == 0
-    assert "A run would compute 2026-03-02 to 2026-03-03 (2 days): there is no release yet." in out
+    assert "A run would compute 2026-03-02 to 2026-03-03 (2 days): no release exists yet." in out
     assert "stage polls" in out
 
 

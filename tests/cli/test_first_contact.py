@@ -25,8 +25,8 @@ MISTAKES = {
     ],
     "backfill": [
         ("", 2, "Missing option '--since'"),
-        ("--since yesterday --until today", 2, "'yesterday' is no day such as 2018-02-09"),
-        ("--since 2026-03-02 --until 2026-03-01", 2, "no day lies between"),
+        ("--since yesterday --until today", 2, "'yesterday' is not a day such as 2018-02-09"),
+        ("--since 2026-03-02 --until 2026-03-01", 2, "the range has no days"),
     ],
     "classify": [
         ("nowhere.csv", 2, "'nowhere.csv' does not exist"),
@@ -40,7 +40,7 @@ MISTAKES = {
     ],
     "demo": [
         ("--seed one", 2, "is not a valid integer"),
-        ("--output .", 2, ". is not empty. Give a folder of its own"),
+        ("--output .", 2, ". is not empty. Give the demo a new or empty folder"),
         ("--ful", 2, "--full"),
     ],
     "deploy": [
@@ -50,18 +50,18 @@ MISTAKES = {
     ],
     "diff": [
         ("", 2, "Missing argument 'BEFORE'"),
-        ("2026 nothing", 2, "'nothing' names no release. `iosig releases` lists them"),
+        ("2026 nothing", 2, "'nothing' is not a release. `iosig releases` lists them"),
         ("2026 2026 --method robst", 2, "Did you mean robust?"),
     ],
     "expand": [
         ("nowhere", 2, "'nowhere' does not exist"),
-        ("notes.txt", 2, "Say which ranks (--rank 0, --ranks 0-7), or --totals"),
+        ("notes.txt", 2, "Select ranks (--rank 0, --ranks 0-7), or pass --totals"),
         ("notes.txt --rank 1", 3, "is not a Parquet file, or is truncated"),
     ],
     "export": [
         ("jobs", 2, "Name a TABLE and a file (--output)"),
         ("jobz --output x.parquet", 2, "Did you mean jobs"),
-        ("jobs --output x.xlsx", 2, "let the file's name end in .parquet or .csv"),
+        ("jobs --output x.xlsx", 2, "the file's name must end in .parquet or .csv"),
     ],
     "extrapolate": [
         ("", 2, "Missing argument 'TRACE...'"),
@@ -74,24 +74,24 @@ MISTAKES = {
         ("default --what-if nowhere", 2, "'nowhere' does not exist"),
     ],
     "forget": [
-        ("", 2, "Give --landing or --user"),
-        ("--user ann --landing x", 2, "Give --landing or --user"),
-        ("--landing nothing --dry-run", 2, "There is no landing nothing"),
+        ("", 2, "Pass either --landing or --user"),
+        ("--user ann --landing x", 2, "Pass either --landing or --user"),
+        ("--landing nothing --dry-run", 2, "Unknown landing nothing"),
     ],
     "job": [
-        ("", 2, "Say which job: JOBID, or --trace FILE"),
+        ("", 2, "Name a job (JOBID), or a trace (--trace FILE)"),
         ("4711", 2, "No job '4711' is in release"),
         ("--trace series.txt", 3, "is not a trace"),
     ],
     "lineage": [
-        ("nothing", 2, "No run writes a table nothing"),
+        ("nothing", 2, "No step writes a table nothing"),
         ("--columns", 2, "--columns needs a TABLE"),
         ("jobs polls", 2, "Got unexpected extra argument (polls)"),
     ],
     "land": [
-        ("note.txt", 2, "There is no note.txt. Did you mean notes.txt? Nothing is landed"),
+        ("note.txt", 2, "note.txt does not exist. Did you mean notes.txt? Nothing was landed"),
         ("notes.txt --format sact", 2, "Did you mean sacct"),
-        ("", 2, "Give the files or folders to land"),
+        ("", 2, "Name files or folders to land"),
     ],
     "maintain": [
         ("--keep 0", 2, "not in the range"),
@@ -110,49 +110,49 @@ MISTAKES = {
     ],
     "period": [
         ("series.txt --method dtf", 2, "Did you mean dft?"),
-        ("series.txt --window 5", 2, "say two numbers of seconds as A:B"),
+        ("series.txt --window 5", 2, "give two numbers of seconds as A:B"),
         ("notes.txt", 3, "The content fits no known format"),
     ],
     "plot": [
         ("signatre s3d", 2, "Did you mean 'signature'?"),
-        ("signature s3d --output x.pdf", 2, "ends in .png or .svg"),
+        ("signature s3d --output x.pdf", 2, "must end in .png or .svg"),
         ("signature nobody", 2, "No application named 'nobody' has a signature"),
     ],
     "population": [
-        ("--since yesterday", 2, "'yesterday' is no day such as 2018-02-09"),
+        ("--since yesterday", 2, "'yesterday' is not a day such as 2018-02-09"),
         ("--by usr", 2, "Did you mean user?"),
-        ("--release nothing", 2, "'nothing' names no release"),
+        ("--release nothing", 2, "'nothing' is not a release"),
     ],
     "predict": [
-        ("", 2, "Give the traces to predict, or --job, or --lmt"),
-        ("nowhere.jsonl", 2, "There is no nowhere.jsonl"),
+        ("", 2, "Name traces to predict, or pass --job or --lmt"),
+        ("nowhere.jsonl", 2, "nowhere.jsonl does not exist"),
         ("notes.txt", 3, "is not a TMIO trace"),
     ],
     "releases": [
         ("pim x", 2, "Did you mean 'pin'?"),
-        ("pin nothing", 2, "'nothing' names no release"),
+        ("pin nothing", 2, "'nothing' is not a release"),
         ("--release x", 2, "No such option '--release'"),
     ],
     "repair": [("now", 2, "extra argument"), ("--jsn", 2, "'--json'"), ("--all", 2, "No such option '--all'")],
     "replay": [
         ("nowhere", 2, "'nowhere' does not exist"),
         ("notes.txt", 3, "does not contain the rank"),
-        ("notes.txt --mpi --nested", 2, "give one of them"),
+        ("notes.txt --mpi --nested", 2, "cannot be combined with --nested"),
     ],
     "report": [
         ("", 2, "Missing option '--output'"),
         ("--outptu x", 2, "Did you mean '--output'?"),
-        ("--output x --release nothing", 2, "'nothing' names no release"),
+        ("--output x --release nothing", 2, "'nothing' is not a release"),
     ],
     "rollback": [
-        ("", 2, "Name the release to roll back to"),
-        ("nothing", 2, "'nothing' names no release"),
+        ("", 2, "Name a release to roll back to"),
+        ("nothing", 2, "'nothing' is not a release"),
         ("2026 --exclude-table job", 2, "Did you mean jobs"),
     ],
     "run": [
-        ("--date yesterday", 2, "'yesterday' is no day such as 2018-02-09"),
-        ("--date 2026-03-03 --since 2026-03-01", 2, "Give --date, or --since and --until"),
-        ("--since 2026-03-05 --until 2026-03-01", 2, "no day lies between"),
+        ("--date yesterday", 2, "'yesterday' is not a day such as 2018-02-09"),
+        ("--date 2026-03-03 --since 2026-03-01", 2, "--date cannot be combined with --since or --until"),
+        ("--since 2026-03-05 --until 2026-03-01", 2, "the range has no days"),
     ],
     "serve": [("now", 2, "extra argument"), ("--nme x", 2, "'--name'"), ("--name", 2, "requires an argument")],
     "settings": [("show", 2, "extra argument"), ("--st", 2, "'--set'"), ("--json x", 2, "extra argument")],
@@ -162,7 +162,7 @@ MISTAKES = {
         ("defalt --at 2026-03-03", 2, "Did you mean default?"),
     ],
     "sql": [
-        ("'from jobz'", 2, "There is no table 'jobz' in this release. Did you mean jobs"),
+        ("'from jobz'", 2, "This release has no table 'jobz'. Did you mean jobs"),
         ("'drop table jobs'", 2, "A release is read-only"),
         ("'from jobs' --format jsn", 2, "Did you mean json?"),
     ],

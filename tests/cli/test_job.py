@@ -19,7 +19,7 @@ def test_run_without_trace_is_described_by_its_storage_traffic(cli: Cli, checked
     code, out, _ = cli("--warehouse", checked_night.store.root, "job", "101")
     assert code == 0
     assert out.startswith("Job 101: s3d of ann, 8 nodes, 2026-03-02 23:00Z, 30 min, COMPLETED\n")
-    assert "nothing is known of its requests" in out
+    assert "so its requests are unknown" in out
     assert "default      write" in out
 
 
@@ -70,15 +70,15 @@ def test_interfering_jobs_are_listed_by_delay(cli: Cli, tmp_path: Path, monkeypa
     attributed(store)
     code, out, _ = cli("--warehouse", store.root, "job", "1")
     assert code == 0
-    assert "2 of 3 bursts that were found in the traffic were slowed." in out
+    assert "2 of 3 bursts detected in the traffic were slowed." in out
     first, second = (line.split() for line in out.splitlines() if line.startswith("write "))
     assert (first[1:5], first[-3:]) == (["1", "lake", "60", "s"], ["bob/ior/8", "400", "B"])
     assert second[-3:] == ["ann/s3d/8", "250", "B"]
     code, out, _ = cli("--warehouse", store.root, "job", "3")
-    assert "0 of 1 burst that was found in the traffic was slowed." in out
-    assert "Who was in its way" not in out
+    assert "0 of 1 burst detected in the traffic was slowed." in out
+    assert "Slowed bursts and top interferers" not in out
     code, out, _ = cli("--warehouse", store.root, "job", "2")
-    assert "nobody known  500 B" in out
+    assert "unattributed  500 B" in out
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_interfering_jobs_are_listed_by_delay(cli: Cli, tmp_path: Path, monkeypa
         (["101", "--started", "2026-03-01T00:00Z"], "No run of job '101' started then; the last runs started at"),
         (["10l"], "Did you mean 10"),
         (["101", "--cluster", "nowhere"], "No job '101' is in release"),
-        (["--trace", str(LOG), "--cluster", "titan"], "it asks no warehouse"),
+        (["--trace", str(LOG), "--cluster", "titan"], "--trace reads no warehouse"),
     ],
 )
 def test_unknown_job_or_cluster_is_refused(arguments: list[str], said: str, cli: Cli, checked_night: Night) -> None:

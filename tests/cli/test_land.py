@@ -15,10 +15,10 @@ from tests.nights import Cli
 @pytest.mark.parametrize(
     ("told", "sentence"),
     [
-        ((), "Give the files or folders to land"),
-        (("--since", "2026-03-01", "x"), "--since goes with --prometheus and --slurm"),
-        (("--since", "2026-03-01", "--slurm", "--follow"), "--since does not go with --follow"),
-        (("--follow",), "With --follow give the folders to watch"),
+        ((), "Name files or folders to land"),
+        (("--since", "2026-03-01", "x"), "--since needs --prometheus or --slurm"),
+        (("--since", "2026-03-01", "--slurm", "--follow"), "--since cannot be combined with --follow"),
+        (("--follow",), "--follow needs folders to watch"),
         (("--prometheus", "ftp://ann:mine@host"), "ftp://host is not the address of a Prometheus server"),
     ],
 )
@@ -41,7 +41,7 @@ def test_prometheus_and_slurm_are_landed(cli: Cli, tmp_path: Path, monkeypatch: 
     files = json.loads(out)["files"]
     assert (code, files[0]["landed_rows"]) == (3, 0)
     assert [one["reason"] for one in files[1:]] == [
-        f"`{name}` is not on this machine, or may not be run." for name in ("sacct", "squeue")
+        f"`{name}` is not installed on this machine, or not executable." for name in ("sacct", "squeue")
     ]
 
 
@@ -49,7 +49,7 @@ def test_time_zone_and_time_range_are_printed(cli: Cli, tmp_path: Path) -> None:
     log, warehouse = tmp_path / "jobs.sacct", ("--warehouse", tmp_path / "w")
     log.write_text("JobID|Start|End|State\n7|2026-03-03T10:00:00|2026-03-03T11:30:00|COMPLETED\n")
     code, out, err = cli(*warehouse, "land", log)
-    assert "The start time 2026-03-03T10:00:00 has no time zone. Give the zone of the input with --time-zone" in err
+    assert "The start time 2026-03-03T10:00:00 has no time zone. Pass the input's time zone" in err
     assert "1 whole file" in out
     code, _, err = cli(*warehouse, "land", log, "--time-zone", "Europe/Berlin")
     assert code == 0

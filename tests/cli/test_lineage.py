@@ -26,6 +26,6 @@ def test_lineage_lists_tables_columns_and_dependencies(cli: Cli) -> None:
 
 def test_unknown_table_is_a_usage_error(cli: Cli) -> None:
     code, _, err = cli("lineage", "nothing")
-    assert (code, "No run writes a table nothing" in err) == (2, True)
+    assert (code, "No step writes a table nothing" in err) == (2, True)
     code, _, err = cli("lineage", "--columns")
     assert (code, "--columns needs a TABLE" in err) == (2, True)

@@ -36,8 +36,8 @@ def test_landing_twice_changes_nothing_and_reports_it(cli: Cli, tmp_path: Path, 
     before = sorted(path.name for path in (tmp_path / "w").rglob("*"))
     code, out, err = cli("--warehouse", tmp_path / "w", "land", files)
     assert code == 0
-    assert "0 files landed with 0 rows, 2 landed before" in out
-    assert err.count("landed before, nothing changed") == 2
+    assert "0 files landed with 0 rows, 2 already landed" in out
+    assert err.count("already landed, unchanged") == 2
     assert sorted(path.name for path in (tmp_path / "w").rglob("*")) == before
 
 
@@ -65,7 +65,7 @@ def test_second_run_has_nothing_to_do(cli: Cli, site: Store) -> None:
     assert code == 0
     assert re.search(r"^Release [0-9]{8}T[0-9]{6}Z-run \(passed\)", out, re.MULTILINE)
     assert out.startswith("Found 4 runs of 2 applications")
-    assert "what a row is" not in out, "tables are listed with --verbose only"
+    assert "one row per" not in out, "tables are listed with --verbose only"
     assert "stage jobs" in err
     code, out, err = cli("--warehouse", site.root, "run", "--inline")
     assert (code, out) == (0, "")
@@ -80,7 +80,7 @@ def test_failed_gate_exits_with_4(cli: Cli, site: Store, monkeypatch: pytest.Mon
     from iosig.warehouse.errors import GateFailed
 
     def refuse(_: pl.DataFrame) -> str:
-        raise GateFailed("Nothing is released: 1 critical expectation does not hold.")
+        raise GateFailed("No release was published: 1 critical check failed.")
 
     monkeypatch.setattr(gate, "decide", refuse)
     code, _, err = cli("--warehouse", site.root, "run", "--inline")
@@ -92,8 +92,8 @@ def test_failed_gate_exits_with_4(cli: Cli, site: Store, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["run"], "Nothing is landed"),
-        (["sql", "select 1"], "There is no release"),
+        (["run"], "No inputs have landed"),
+        (["sql", "select 1"], "No release exists"),
         (["no-such-command"], "No such command"),
         (["lnad"], "Did you mean 'land'?"),
         (["--settings", "missing.toml", "sql", "select 1"], "'missing.toml' does not exist"),
@@ -237,7 +237,7 @@ def test_signal_of_a_series_is_not_written(cli: Cli, tmp_path: Path) -> None:
     series.write_text("0 0\n60 1000\n120 2000\n")
     code, _, err = cli("classify", series, "--signal", tmp_path / "signal.csv")
     assert code == 2
-    assert "no signal" in err
+    assert "No signal" in err
     assert not (tmp_path / "signal.csv").exists()
 
 
@@ -252,7 +252,7 @@ def test_demo_compares_results_with_the_truth(cli: Cli, tmp_path: Path) -> None:
     planted = [line for line in story.splitlines() if line.startswith(("+ ", "- "))]
     assert len(planted) == 4
     assert all(line.startswith("+") for line in planted), "each planted fact is found"
-    assert "volumes are true to the byte" in story
+    assert "volumes are exact" in story
     readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
     assert [line for line in readme.split("```text\n")[1].split("```")[0].splitlines() if line not in story] == []
     assert str(tmp_path / "demo" / "signature.png") in story
@@ -262,7 +262,7 @@ def test_demo_compares_results_with_the_truth(cli: Cli, tmp_path: Path) -> None:
     scores = re.findall(r"^\S+ (?:reads|writes) .* (\d+) of (\d+) ", story, re.MULTILINE)
     assert len(scores) >= 10
     assert all(int(found) >= 0.9 * int(count) for found, count in scores), scores
-    for expected in ("Tables", "Classes", "Traced runs", "Found beside the truth"):
+    for expected in ("Tables", "Classes", "Traced runs", "Classes compared with the truth"):
         assert expected in out
     volumes = out[out.index("Volumes of runs") : out.index(story)].splitlines()
     assert max(map(len, map(str.rstrip, volumes))) <= 80
@@ -283,7 +283,7 @@ def test_demo_compares_results_with_the_truth(cli: Cli, tmp_path: Path) -> None:
     ("arguments", "before", "code", "told"),
     [
         (["--help"], "", 0, ""),
-        (["land", "nowhere"], "", 2, "There is no nowhere. Nothing is landed."),
+        (["land", "nowhere"], "", 2, "nowhere does not exist. Nothing was landed."),
         (["--help"], "main.iosig.main = lambda **_: 1 / 0", 1, "ZeroDivisionError"),
     ],
     ids=["done", "usage", "a bug"],

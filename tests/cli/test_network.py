@@ -96,7 +96,7 @@ def test_slow_node_is_named_with_its_ratio_to_the_median(cli: Cli, trace: Path) 
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[:2] == ["events.parquet", "128 requests of the program."]
-    assert any(line.startswith("16 active ranks, all alike: median ") for line in lines)
+    assert any(line.startswith("16 active ranks, all similar: median ") for line in lines)
     assert (
         "4 active devices, median 4 ms a transfer; slowest: device 2, x 10.00; 1 at twice the median or more." in lines
     )
@@ -110,7 +110,7 @@ def test_slow_node_is_named_with_its_ratio_to_the_median(cli: Cli, trace: Path) 
 
 def test_slow_nodes_come_first_and_are_excluded_from_patterns(cli: Cli, trace: Path) -> None:
     out = cli("network", trace, *FEW)[1]
-    lead = next(line for line in out.splitlines() if line.startswith("Slow, beside the median of their layer: "))
+    lead = next(line for line in out.splitlines() if line.startswith("Slow, compared with the median of the layer: "))
     assert "device 2, x 10.00" in lead
     assert out.index(lead) < out.index("4 active devices") < out.index("Patterns of") < out.index("Layers, outermost")
     slow = {"rank": 0, "device": 1}
@@ -189,7 +189,7 @@ def test_unbounded_window_equals_no_window(cli: Cli, trace: Path) -> None:
         ("5:1", "ends before it begins"),
         ("-5:-1", "outside of the run"),
         ("100:200", "outside of the run"),
-        ("2018-01-01/2019-01-01", "seconds from its start"),
+        ("2018-01-01/2019-01-01", "seconds from the start of the run"),
     ],
 )
 def test_invalid_window_is_refused(window: str, said: str, cli: Cli, trace: Path) -> None:
@@ -339,7 +339,7 @@ def test_trace_is_never_overwritten(kind: str, cli: Cli, trace: Path, tmp_path: 
     for given, target in ((trace, trace), (link, trace), (trace, link), (trace, trace.parent / "." / trace.name)):
         code, _, err = cli("network", given, f"--{kind}", target)
         assert code == 2
-        assert "nothing in it is touched" in err
+        assert "is never overwritten" in err
     assert trace.read_bytes() == before
     assert link.is_symlink()
 
@@ -350,9 +350,9 @@ def test_invalid_output_paths_are_refused_before_any_work(
     os.mkfifo(folder / "pipe")
     (folder / "file").write_text("kept")
     for target, said in (
-        (folder / "pipe", "is no file"),
-        (Path(os.devnull), "is no file"),
-        (folder / "file" / "a.png", "is no folder"),
+        (folder / "pipe", "is not a regular file"),
+        (Path(os.devnull), "is not a regular file"),
+        (folder / "file" / "a.png", "is not a writable folder"),
         (folder, "is a directory"),
     ):
         code, out, err = cli("network", trace, "--png", target)
@@ -360,7 +360,7 @@ def test_invalid_output_paths_are_refused_before_any_work(
         assert said in err
     code, _, err = cli("network", trace, "--png", folder / "a", "--html", folder / "." / "a")
     assert code == 2
-    assert "a file of its own" in err
+    assert "need different files" in err
     assert sorted(os.listdir(folder)) == ["file", "pipe"]
     assert (folder / "file").read_text() == "kept"
     assert Path(os.devnull).is_char_device()

@@ -175,9 +175,9 @@ class Fault:
 
 _METADATA = "tables/job_io/metadata/*.metadata.json"
 _OF_RELEASES = "tables/releases/metadata"
-_READ_ONLY = r"^/\S+: its file system can only be read\. Mount it to be written"
-_NO_RIGHT = r": there is no right to do that\. Give this user the right"
-_NOT_AS_WRITTEN = r"(?:has [\d,]+ bytes, not [\d,]+|has other bytes than were written|is not there)\. `iosig verify`"
+_READ_ONLY = r"^/\S+: its file system is read-only\. Mount it writable"
+_NO_RIGHT = r": permission denied\. Grant this user the permission"
+_NOT_AS_WRITTEN = r"(?:has [\d,]+ bytes, not [\d,]+|was modified (wrong checksum)|does not exist)\. `iosig verify`"
 
 #: one fault of each kind is slow, and the others are long
 SLOW = (
@@ -223,7 +223,7 @@ LONG = (
     Fault(
         "landing's manifest torn", damaged("landed/*/landing.json"), RUN, r"landing\.json is damaged.*`iosig repair`"
     ),
-    Fault("journal torn", torn_journal, ("predict", "--follow", "none.jsonl"), r"cannot be used: .*malformed"),
+    Fault("journal torn", torn_journal, ("predict", "--follow", "none.jsonl"), r"is unusable: .*malformed"),
     Fault(
         "no right to read landed files", without_right("landed/*/*.parquet", 0), ANEW, rf"\.parquet{_NO_RIGHT}", True
     ),
@@ -234,7 +234,13 @@ LONG = (
     Fault("read-only", cannot_be_written, ANEW, _READ_ONLY, True),
     Fault("read-only", cannot_be_written, ("repair",), _READ_ONLY),
     Fault("little memory", little_memory, ANEW, r"not enough memory.*memory_limit", True),
-    Fault("files may not grow", limited(resource.RLIMIT_FSIZE, 2000), ANEW, r"may not grow so large.*ulimit -f", True),
+    Fault(
+        "files may not grow",
+        limited(resource.RLIMIT_FSIZE, 2000),
+        ANEW,
+        r"exceeds the maximum file size.*ulimit -f",
+        True,
+    ),
     Fault(
         "no Prefect server",
         with_variables(PREFECT_API_URL="http://127.0.0.1:9/api"),
@@ -330,7 +336,7 @@ def test_unreadable_input_does_not_prevent_others_from_landing(tmp_path: Path) -
         (inbox / name).chmod(0o755)
     assert ended.code == 0
     told = [line for line in ended.err.splitlines() if "refused" in line]
-    remedy = "refused. It cannot be read: Permission denied. Give this user the right to read it."
+    remedy = "refused. It cannot be read: Permission denied. Grant this user the permission to read it."
     assert told == [f"{inbox / name}: {remedy}" for name in ("a.sacct", "shut")]
     assert "2 files landed with 2,884 rows" in ended.out
     assert len(list(root.glob("landed/*/landing.json"))) == 2
@@ -342,7 +348,7 @@ def test_unreadable_input_does_not_prevent_others_from_landing(tmp_path: Path) -
 def test_full_stdout_is_reported(root: Path) -> None:
     with Path("/dev/full").open("w") as full:
         ended = SOUND.iosig("--warehouse", root, "releases", printed_to=full)
-    assert_told("full output", ("releases",), ended, r"What is printed: no space is left")
+    assert_told("full output", ("releases",), ended, r"The output: no space left")
 
 
 @pytest.mark.long
@@ -370,7 +376,7 @@ def test_full_disk_during_landing_leaves_nothing(tmp_path: Path) -> None:
     with disk(tmp_path / "disk", 16_384) as small:
         root = small.folder / "warehouse"
         ended = SOUND.iosig("--warehouse", root, "land", tmp_path / "site" / "polls.csv")
-        assert_told("disk full", ("land",), ended, rf"^{re.escape(str(root))}\S*: no space is left on its disk")
+        assert_told("disk full", ("land",), ended, rf"^{re.escape(str(root))}\S*: no space left on the disk")
         assert list(root.glob("landed/*")) == []
         small.resize(1 << 24)
         assert SOUND.iosig("--warehouse", root, "land", tmp_path / "site" / "polls.csv").code == 0
@@ -392,7 +398,7 @@ def test_night_on_a_full_disk_publishes_all_or_nothing(
         ended = SOUND.iosig("--warehouse", root, *RUN)
         at = (ended.err.splitlines() or [""])[-2:][0].split("  ")[0]
         assert_told(
-            f"disk full at {part:.0%}, after: {at}", RUN, ended, r"^/\S+: no space is left on its disk\. Free some"
+            f"disk full at {part:.0%}, after: {at}", RUN, ended, r"^/\S+: no space left on the disk\. Free some"
         )
         full = contents(root) if releases.current(Store(root)) else None
         small.resize(1 << 26)

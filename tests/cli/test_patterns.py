@@ -48,7 +48,7 @@ def test_patterns_are_listed_with_likely_applications(store: Store, cli: Cli) ->
     [
         (("lake", "--since", "2018-02-09T11:00", "--direction", "write"), "bbbbbbbb"),
         (("lake", "--until", "2018-02-09T08:00", "--direction", "write"), "No pattern occurred in this time range."),
-        (("pond",), "read: too few polls to tell."),
+        (("pond",), "read: too few polls."),
     ],
 )
 def test_time_range_and_direction_filter_patterns(

@@ -159,7 +159,7 @@ def test_finished_job_has_no_next_burst(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_only_traces_leave_the_end_of_the_run_open() -> None:
-    assert "If the run was over then" in describe_pending_burst(prediction())
+    assert "The last prediction has no burst to compare with" in describe_pending_burst(prediction())
     assert describe_pending_burst(prediction(**NO_PERIOD)) == describe_pending_burst(job_prediction()) == ""
 
 
@@ -200,7 +200,7 @@ def test_nothing_is_drawn_without_predictions(cli: Cli, tmp_path: Path) -> None:
     path = written(tmp_path / "run.jsonl", b'{"io_time": {}}\n')
     assert cli("predict", path, "--plot", tmp_path / "plot.png", "--strict")[0] == 5
     code, _, err = followed(cli, path, "--automaton", tmp_path / "automaton.json")
-    assert (code, "nothing to draw" in err) == (0, True)
+    assert (code, "Nothing to draw" in err) == (0, True)
     assert not (tmp_path / "plot.png").exists()
 
 
@@ -264,7 +264,7 @@ def test_reset_begins_another_run_and_prints_only_its_rows(cli: Cli, tmp_path: P
     ("change", "fault"),
     [
         ("content = zeroblob(length(content))", "it is damaged"),
-        ("position = json_extract(position, '$.position')", "it is of another version"),
+        ("position = json_extract(position, '$.position')", "it has another version"),
     ],
 )
 def test_unusable_state_is_reported_and_replaced_by_reset(cli: Cli, tmp_path: Path, change: str, fault: str) -> None:
@@ -274,7 +274,7 @@ def test_unusable_state_is_reported_and_replaced_by_reset(cli: Cli, tmp_path: Pa
         connection.execute(f"update states set {change}")
     code, rows, err = followed(cli, path)
     assert (code, rows) == (2, [])
-    assert f"What is kept of {path} cannot be used: {fault}. Follow it with --reset." in err
+    assert f"The saved state of {path} is unusable: {fault}. Start over with --reset." in err
     again = followed(cli, path, "--reset")[1]
     assert {row["run_number"] for row in again} == {2}
     assert min(row["evaluation"] for row in again) == 3
@@ -309,19 +309,19 @@ def test_hundreds_of_inputs_are_followed(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
-        ((), "Give the traces"),
-        (("x", "--job", "7"), "Give the traces"),
-        (("x", "--since", "2026-01-01"), "--since goes with --lmt"),
-        (("--lmt", "x"), "--filesystem, and --since or --job"),
-        (("x", "--strategy", "fixed"), "--window-s goes with"),
-        (("x", "--window-s", "3"), "--window-s goes with"),
-        (("x", "--reset"), "go with --follow"),
-        (("x", "--cluster", "c"), "--cluster goes with --job"),
-        (("x", "--filesystem", "f"), "--filesystem goes with"),
-        (("x", "--time-zone", "UTC"), "--time-zone goes with --lmt"),
-        (("x",), "There is no x"),
+        ((), "Name traces to predict"),
+        (("x", "--job", "7"), "Name traces to predict"),
+        (("x", "--since", "2026-01-01"), "--since needs --lmt"),
+        (("--lmt", "x"), "--filesystem, and either --since or --job"),
+        (("x", "--strategy", "fixed"), "--window-s and --strategy fixed need"),
+        (("x", "--window-s", "3"), "--window-s and --strategy fixed need"),
+        (("x", "--reset"), "need --follow"),
+        (("x", "--cluster", "c"), "--cluster needs --job"),
+        (("x", "--filesystem", "f"), "--filesystem needs"),
+        (("x", "--time-zone", "UTC"), "--time-zone needs --lmt"),
+        (("x",), "x does not exist"),
         (("x", "--follow", "--plot", "x.jpg"), "end in .png, .svg"),
-        (("x", "--follow", "--plot", "nowhere/x.png"), "There is no folder"),
+        (("x", "--follow", "--plot", "nowhere/x.png"), "nowhere does not exist"),
     ],
     ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else "_".join(value) or "nothing",
 )
@@ -351,5 +351,5 @@ def test_accuracy_counts_only_predictions_before_a_detected_burst() -> None:
     rows = [at(5.0, 9.0, 11.0), at(15.0, 22.0, 23.0), at(16.0, None, None), at(25.0, 29.0, 31.0)]
     told = format_coverage(rows, [0.0, 10.0, 20.0])
     assert "in 1 of 2 cases" in told
-    assert told.endswith("1 more is not counted: no burst was detected after.")
+    assert told.endswith("1 more is not counted, as no burst followed.")
     assert format_coverage(rows[3:], [0.0, 10.0, 20.0]) == ""

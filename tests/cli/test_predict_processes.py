@@ -116,7 +116,7 @@ def test_killed_follower_neither_loses_nor_duplicates_evaluations(commands: Comm
     rows = kept(folder)
     assert timeless(rows) == expected
     assert {(row["followed_id"], row["direction"], row["evaluation"]) for row in rows} == set(printed(folder))
-    assert set((folder / "told").read_text().splitlines()) == {f"Following {path}; end with Ctrl-C."}
+    assert set((folder / "told").read_text().splitlines()) == {f"Following {path}. Press Ctrl-C to stop."}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])

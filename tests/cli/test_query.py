@@ -94,7 +94,7 @@ def test_changing_statement_is_refused_in_any_context(store: Store, cli: Cli) ->
     query = f"with x as (copy (select 1) to '{path}' (format parquet, use_tmp_file false)) select 1"
     code, out, err = cli("--warehouse", store.root, "sql", query)
     assert (code, out) == (2, "")
-    assert err == "iosig: A release is read-only: there is a COPY in this query.\n"
+    assert err == "iosig: A release is read-only: the query contains a COPY.\n"
 
 
 def test_data_files_are_read_only(store: Store) -> None:
@@ -128,8 +128,8 @@ def test_statements_that_show_the_release_work(query: str, store: Store, cli: Cl
 @pytest.mark.parametrize(
     ("query", "told"),
     [
-        ("from job", "There is no table 'job' in this release. Did you mean jobs"),
-        ("select usr from jobs", "There is no column 'usr' in jobs. Did you mean user"),
+        ("from job", "This release has no table 'job'. Did you mean jobs"),
+        ("select usr from jobs", "No column 'usr' in jobs. Did you mean user"),
         ("selec 1", 'syntax error at or near "selec"'),
         ("from test_all_types()", "A value of the result cannot be shown as table"),
         ("update extensions", "A release is read-only"),
@@ -164,7 +164,7 @@ def test_damaged_file_and_exhausted_memory_are_machine_faults(
     monkeypatch.setattr("iosig.cli.query._run_query", fill_memory)
     code, out, err = cli("--warehouse", store.root, "sql", "from jobs")
     assert (code, out) == (6, "")
-    assert err.startswith("iosig: There is not enough memory.")
+    assert err.startswith("iosig: Out of memory")
 
 
 NUMBERS = "select * from (values (1, 'nan'::double, ['inf'::double, 2]), (2, 0.5, null)) as t(n, x, l) order by n"
@@ -205,7 +205,7 @@ def test_deeply_nested_query_is_refused(store: Store, cli: Cli) -> None:
     for query in (f"select {'(' * 50_000}1{')' * 50_000}", f"select {'case when true then ' * 900}1{' end' * 900}"):
         code, out, err = cli("--warehouse", store.root, "sql", query)
         assert (code, out) == (2, "")
-        assert err == "iosig: This query is too deeply nested: at most 100 levels of brackets and CASE.\n"
+        assert err == "iosig: This query is too deeply nested: the maximum is 100 levels of brackets and CASE.\n"
 
 
 @pytest.mark.parametrize("form", ["table", "json", "csv", "parquet"])
@@ -213,7 +213,7 @@ def test_oversized_row_is_refused(store: Store, form: str) -> None:
     size = query_limits.MAX_ROW_BYTES
     done = run(store, f"select repeat('x', {size}) as a", "--format", form)
     assert done.returncode == 2, done.stderr
-    assert f"at most {size:,} are printed" in done.stderr
+    assert f"more than the maximum of {size:,}" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -227,7 +227,7 @@ def test_result_has_a_maximum_number_of_columns(store: Store, cli: Cli) -> None:
         columns = ", ".join(f"1 as c{number}" for number in range(count))
         found, _, err = cli("--warehouse", store.root, "sql", f"select {columns}", "--format", "json")
         assert found == code, err
-    assert err == "iosig: The result has 1,001 columns: at most 1,000 are printed.\n"
+    assert err == "iosig: The result has 1,001 columns, more than the maximum of 1,000.\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts all private memory to RLIMIT_DATA")
@@ -247,7 +247,7 @@ def test_memory_of_a_query_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_cell_larger_than_memory_is_reported_in_one_sentence(store: Store) -> None:
     done = run(store, "select repeat('x', 1500000000) as a")
     assert (done.returncode, done.stdout) == (6, "")
-    assert done.stderr.startswith("iosig: There is not enough memory.")
+    assert done.stderr.startswith("iosig: Out of memory")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def test_redirected_release_id_is_reported(cli: Cli, tmp_path: Path) -> None:
     asked = ["--warehouse", str(store.root)]
     _, printed, said = cli(*asked, "sql", "select job_id from jobs", "--release", old.release_id, "--format", "jsonl")
     assert json.loads(printed)["job_id"] == "2"
-    assert f"{old.release_id} gave way to {new.release_id} on 2" in said
+    assert f"{old.release_id} was replaced by {new.release_id} on 2" in said
     assert "to test it" in said
     assert "gave way" not in cli(*asked, "sql", "select 1", "--release", new.release_id)[2]
     assert json.loads(cli(*asked, "releases", "--json")[1])["releases"][0]["replaced"] == [old.release_id]

@@ -236,7 +236,7 @@ class TestRefusedRuns:
             state = site.end_of(run_id)
             time.sleep(5.0)
             kept = site.log_of(run_id)
-        sentence = "Nothing is released: 1 critical expectation does not hold."
+        sentence = "No release was published: 1 critical check failed."
         assert (state["type"], state["message"]) == ("FAILED", sentence)
         for log in (kept, site.log):
             assert sentence in log
@@ -293,7 +293,7 @@ def test_worker_publishes_deployed_flows(site: Site) -> None:
     with site.served("--name", "own") as process:
         code, said = site.call("deploy", "--work-pool", "pool")
         assert (code, said.count("\n")) == (2, 1)
-        assert "There is no work pool pool" in said
+        assert "No work pool pool" in said
         assert "prefect work-pool create --type process pool" in said
         client = {"PREFECT_API_URL": site.server.api_url, "PREFECT_API_AUTH_STRING": site.server.auth_string()}
         command = [*prefect, "work-pool", "create", "--type", "process", "pool"]

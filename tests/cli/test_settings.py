@@ -31,9 +31,9 @@ def test_each_setting_is_listed_with_its_origin(tmp_path: Path) -> None:
 
 def test_effect_of_a_change_is_listed(tmp_path: Path) -> None:
     found = {one.name: one.changes for one in iterate_settings(None, tmp_path)}
-    assert found["signatures.methods"] == found["filesystems"] == "every day, anew"
-    assert found["polls.columns"] == "what lands next"
-    assert found["schedule.cron"] == found["engine.memory_limit"] == "what is done next"
+    assert found["signatures.methods"] == found["filesystems"] == "all days, recomputed"
+    assert found["polls.columns"] == "inputs that land later"
+    assert found["schedule.cron"] == found["engine.memory_limit"] == "the next commands"
 
 
 def test_settings_are_printed_as_table_and_json(cli: Cli, tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_settings_are_printed_as_table_and_json(cli: Cli, tmp_path: Path) -> Non
     assert code == 0
     assert str(path) in "".join(out.split())
     assert [line.split() for line in out.splitlines() if "memory" in line] == [
-        ["engine.memory_limit", "2GB", "set", "what", "is", "done", "next"]
+        ["engine.memory_limit", "2GB", "set", "the", "next", "commands"]
     ]
     code, out, _ = cli("--settings", str(path), "settings", "--json")
     assert code == 0
@@ -52,26 +52,29 @@ def test_settings_are_printed_as_table_and_json(cli: Cli, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ('[schedule]\ncron = "61 2 * * *"', "schedule.cron: is no cron line"),
-        ('[schedule]\ncron = "0 0 31 2 *"', "schedule.cron: is no cron line"),
-        ('[schedule]\ntime_zone = "Mars/Olympus"', "schedule.time_zone: is no IANA time zone, as Europe/Berlin"),
-        ('[jobs]\ntime_zone = "../../etc/passwd"', "jobs.time_zone: is no IANA time zone"),
+        ('[schedule]\ncron = "61 2 * * *"', "schedule.cron: is not a cron line"),
+        ('[schedule]\ncron = "0 0 31 2 *"', "schedule.cron: is not a cron line"),
+        (
+            '[schedule]\ntime_zone = "Mars/Olympus"',
+            "schedule.time_zone: is not an IANA time zone such as",
+        ),
+        ('[jobs]\ntime_zone = "../../etc/passwd"', "jobs.time_zone: is not an IANA time zone"),
         ('[engine]\nmemory_limit = "lots"', "engine.memory_limit: must be an amount of memory"),
-        ('[signatures]\nmethds = ["iosi"]', "there is no such setting; did you mean signatures.methods?"),
-        ('[catalogue]\nkind = "postgresql"', "catalogue: uri goes with kind = 'postgresql' or 'rest'"),
-        ('[schedule]\nprometheus = ["http://ann:x@host"]', "schedule.prometheus.0: has a password"),
-        ('[schedule]\nprometheus = ["host:9090"]', "schedule.prometheus.0: is no URL"),
-        ("[prometheus]\nmatchers = 'job=lustre'", "prometheus.matchers: must be matchers of labels"),
-        ("[prometheus]\nmatchers = '} or vector(1)'", "prometheus.matchers: must be matchers of labels"),
-        ('[catalogue]\nkind = "rest"\nuri = "https://db?token=x"', "catalogue.uri: has a password"),
-        ('[catalogue]\nlocation = "s3://bucket"', "catalogue: warehouse and location go with kind = 'rest'"),
+        ('[signatures]\nmethds = ["iosi"]', "unknown setting; did you mean signatures.methods?"),
+        ('[catalogue]\nkind = "postgresql"', "catalogue: uri needs kind = 'postgresql' or 'rest'"),
+        ('[schedule]\nprometheus = ["http://ann:x@host"]', "schedule.prometheus.0: contains a password"),
+        ('[schedule]\nprometheus = ["host:9090"]', "schedule.prometheus.0: is not a URL"),
+        ("[prometheus]\nmatchers = 'job=lustre'", "prometheus.matchers: must be label matchers"),
+        ("[prometheus]\nmatchers = '} or vector(1)'", "prometheus.matchers: must be label matchers"),
+        ('[catalogue]\nkind = "rest"\nuri = "https://db?token=x"', "catalogue.uri: contains a password"),
+        ('[catalogue]\nlocation = "s3://bucket"', "catalogue: warehouse and location need kind = 'rest'"),
         (
             '[catalogue]\nkind = "postgresql"\nuri = "postgresql://me:secret@db/iosig"',
-            "catalogue.uri: has a password: say it in PGPASSWORD or ~/.pgpass instead",
+            "catalogue.uri: contains a password: move it to PGPASSWORD or ~/.pgpass (libpq)",
         ),
         ('[catalogue]\nkind = "postgresql"\nuri = "mysql://db/iosig"', "must begin with postgresql://"),
-        ("[schedul]\n", "schedul: there is no such setting; did you mean schedule?"),
-        ("[engine]\nxyzzy = 1", "there is no such setting; there are memory_limit, worker_count"),
+        ("[schedul]\n", "schedul: unknown setting; did you mean schedule?"),
+        ("[engine]\nxyzzy = 1", "unknown setting; available: memory_limit, worker_count"),
     ],
 )
 def test_invalid_settings_file_is_refused_when_read(tmp_path: Path, text: str, sentence: str) -> None:

@@ -33,7 +33,7 @@ def test_who_lists_jobs_users_and_unattributed_bytes(store: Store, cli: Cli, tmp
     assert ["ann", "2", "1.04", "kB", "77%", "0.94-1.14", "0.85", "good"] in lines
     assert "By job, the first 2 of 3" in out
     assert (
-        "Nobody: 190 B, 14%.\n1 other job was there; no byte is known to be theirs:\n  4 (bob, ior): perhaps 43 B\n"
+        "Unattributed: 190 B, 14%.\n1 other job was running without attributed bytes:\n  4 (bob, ior): perhaps 43 B\n"
         in out
     ), "its application's other run, 3, is known to move"
     assert "Likeliest" not in out, "the jobs' own order says it"
@@ -44,7 +44,7 @@ def test_who_lists_jobs_users_and_unattributed_bytes(store: Store, cli: Cli, tmp
 def test_likely_jobs_are_ordered_with_unattributed_bytes(store: Store, cli: Cli) -> None:
     code, out, _ = cli("--warehouse", store.root, "who", "lake", "--at", "2018-02-09T10:00:30")
     assert code == 0
-    said = out[out.index("Likeliest to have moved most, with what nobody explains:") :].splitlines()
+    said = out[out.index("Most likely top jobs, including unattributed bytes:") :].splitlines()
     assert [line.split()[0] for line in said[1:]] == ["1", "4", "2"]
     assert said[3] == "  2 (ann, s3d): perhaps 40 B", "what servers counted is all of it"
 
@@ -62,7 +62,7 @@ def test_slowdowns_lists_slowed_runs(store: Store, cli: Cli) -> None:
     code, out, _ = cli("--warehouse", store.root, "slowdowns", "lake", *asked)
     lines = out.splitlines()
     assert code == 0
-    assert lines[0] == "lake, 2018-02-09 10:00Z to 2018-02-09 10:03Z: 2 runs were slowed, of 3 whose bursts were found"
+    assert lines[0] == "lake, 2018-02-09 10:00Z to 2018-02-09 10:03Z: 2 runs were slowed, of 3 with detected bursts"
     assert "Slowed, the first 1 of 2" in out
     row = ["1", "ann/ior/8", "100", "s", "75-125", "0.80", "2/3", "bob/ior/8", "400", "B"]
     assert row in [line.split() for line in lines]

@@ -29,8 +29,8 @@ def test_window_may_be_open_at_either_end(text: str, window: WindowText) -> None
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("5", "say two numbers"),
-        ("1:2:3", "say two numbers"),
+        ("5", "give two numbers"),
+        ("1:2:3", "give two numbers"),
         ("a:b", "is not a number of seconds"),
         ("nan:3", "is not a number of seconds"),
         ("x/y", "is not an instant"),

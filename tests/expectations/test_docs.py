@@ -142,7 +142,7 @@ def test_data_are_shown_without_markup(pages: dict[str, Page]) -> None:
 
 
 def test_index_begins_with_release_verdict_and_history(pages: dict[str, Page]) -> None:
-    begins = pages["index.html"].text.split("What happened")[0]
+    begins = pages["index.html"].text.split("Failures")[0]
     counts = "passed with warnings: 2 critical failures, 1 warning"
     for told in ("Release 2026-03-03", counts, "2026-03-03 04:00 UTC", HOSTILE):
         assert told in begins
@@ -157,40 +157,40 @@ def test_failures_are_ordered_by_severity(pages: dict[str, Page]) -> None:
     sentences = (
         "2 of 9 rows break this: No two rows have the same cluster, job_id, started_at.",
         f"This could not be checked ({HOSTILE}): A run has four sections.",
-        "2 polls are implausible, beside 2,882 that count.",
-        "There are no ticks.",
+        "2 polls are implausible; 2,882 are used.",
+        "The table has no ticks.",
         "6 inputs were refused.",
     )
     places = [text.index(sentence) for sentence in sentences]
     assert max(places[:2]) < places[2] < min(places[3:])
     assert "polls_daily.no_implausible_polls, warning; on 2026-02-28, 2026-02-27" in text
     assert "and 4 more days" in text
-    assert "correct the controller's limit in the settings" in text
+    assert "correct max_controller_bytes_per_s in the settings" in text
 
 
 def test_uninformative_content_is_collapsed(pages: dict[str, Page]) -> None:
     page = pages["index.html"]
     assert "samples" not in page.text
-    assert "1 table meets all that is expected" in page.folded
-    assert "no value is given for machine_node_count" in page.folded
+    assert "1 table passed all checks" in page.folded
+    assert "no value is set for machine_node_count" in page.folded
     assert "machine_node_count" not in page.text
-    assert "There are jobs." in pages["jobs.html"].folded
-    assert "There are jobs." not in pages["jobs.html"].text
+    assert "The table has jobs." in pages["jobs.html"].folded
+    assert "The table has jobs." not in pages["jobs.html"].text
     assert "0" not in page.text.split("Tables")[1]
 
 
 def test_refused_run_states_that_nothing_was_released(tmp_path: Path) -> None:
     about = About("here", "2026-03-04 04:00 UTC", "failed", "2026-03-03", HISTORY)
     page = Page(docs.build(quality(*FOUND), about, tmp_path / "data_docs" / "refused"))
-    assert "Nothing was released" in page.text
-    assert "2026-03-03 stays as it is" in page.text
+    assert "No release was published" in page.text
+    assert "2026-03-03 is unchanged" in page.text
     assert "../index.html" in page.targets
 
 
 def test_clean_release_states_that_everything_holds(tmp_path: Path) -> None:
     held = [(*row[:3], True, {"row_count": 1}, 0) for row in FOUND]
     page = Page(docs.build(quality(*held), ABOUT, tmp_path / "docs"))
-    assert "Everything holds." in page.text
+    assert "All checks passed." in page.text
 
 
 def test_rule_missing_from_all_suites_is_listed(tmp_path: Path) -> None:

@@ -456,14 +456,14 @@ def test_critical_failure_blocks_the_release_with_remedies() -> None:
 
     report = "report it with the inputs of the run."
     assert str(refused.value).splitlines() == [
-        "Nothing is released: 3 critical expectations do not hold.",
+        "No release was published: 3 critical checks failed.",
         "- filesystem_rates.controllers_within_expected in 1 row: "
-        "No more controllers report at an instant than on the whole day. "
-        f"The model that writes the table has a fault: {report}",
+        "At no instant do more controllers report than on the whole day. "
+        f"This is an error in iosig: {report}",
         "- jobs.columns_as_declared: The table has the columns of its contract, in order. "
-        f"What writes the table breaks its contract: {report}",
+        f"This is an error in iosig: {report}",
         "- jobs.key_unique in 1,200 rows: No two rows have the same cluster, job_id, started_at. "
-        f"What writes the table breaks its contract: {report}",
+        f"This is an error in iosig: {report}",
     ]
     assert refused.value.exit_code == 4
 

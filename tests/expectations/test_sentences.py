@@ -58,9 +58,7 @@ def test_numbers_are_inserted_into_sentences(failure: str, observed: dict[str, o
 
 def test_unchecked_rule_asks_for_its_setting() -> None:
     observed = {"not_configured": ["least"]}
-    assert sentences.describe_failure(rule_of(""), 0, observed).startswith(
-        "This was not checked, for no value is given for least"
-    )
+    assert sentences.describe_failure(rule_of(""), 0, observed).startswith("Not checked: no value is set for least")
     assert "settings" in sentences.what_to_do(rule_of(""), observed)
     assert sentences.what_to_do(rule_of(""), {}) == "Bind it."
     assert sentences.what_to_do(rule_of(""), {"error": "?"}) == sentences.ERROR_REMEDY

@@ -22,7 +22,7 @@ class Refusing(importlib.abc.MetaPathFinder):
             def refuse(quality):
                 if os.path.exists(os.environ["GATE_FAILS"]):
                     from iosig.warehouse.errors import GateFailed
-                    raise GateFailed("Nothing is released: 1 critical expectation does not hold.")
+                    raise GateFailed("No release was published: 1 critical check failed.")
                 return decide(quality)
             module.decide = refuse
         spec.loader.exec_module = exec_module

@@ -111,7 +111,7 @@ def test_missing_slurm_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_dask_executor_and_scheduler_require_each_other(tmp_path: Path) -> None:
     for text in ('executor = "dask"', 'scheduler = "tcp://head:8786"'):
         (tmp_path / "iosig.toml").write_text(f"[engine]\n{text}\n")
-        with pytest.raises(UsageError, match="executor = 'dask' and scheduler go together"):
+        with pytest.raises(UsageError, match="executor = 'dask' and scheduler need each other"):
             load(None, tmp_path)
 
 
@@ -166,7 +166,7 @@ class FakeClient:
 def test_lost_scheduler_connection_is_a_machine_fault(tmp_path: Path) -> None:
     origin = dask_workers._Origin(tmp_path, None, "builds/a.workers", "iosig")
     for status in ("connecting", "closing", "closed"):
-        with pytest.raises(MachineFault, match="scheduler does not answer"):
+        with pytest.raises(MachineFault, match="scheduler no longer answers"):
             dask_workers.Workers(FakeClient(status), origin).submit(abs, -7).result(0)  # type: ignore[arg-type]
 
 

@@ -128,4 +128,4 @@ def test_table_omits_idle_directions_without_signature(
         ["reader", "write", "robust"],
         ["writer", "write", "robust"],
     ]
-    assert "2 more move nothing alone, and no signature was found of them." in out
+    assert "2 more move no bytes and correctly have no signature." in out

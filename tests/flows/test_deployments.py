@@ -95,7 +95,7 @@ def test_completed_work_is_cached_after_a_failed_publication(
 
 
 def refuse(_: StepContext) -> int:
-    raise GateFailed("Nothing is released: 1 critical expectation does not hold.\n- job_io.key_unique: twice")
+    raise GateFailed("No release was published: 1 critical check failed.\n- job_io.key_unique: twice")
 
 
 def sleep(_: StepContext) -> int:
@@ -118,7 +118,7 @@ class TestFailures:
         with caplog.at_level("INFO"):
             state = nightly(return_state=True)
         assert state.is_failed()
-        assert state.message == "Nothing is released: 1 critical expectation does not hold."
+        assert state.message == "No release was published: 1 critical check failed."
         assert "Traceback" not in caplog.text
         with pytest.raises(GateFailed, match="twice"):
             nightly()
@@ -130,7 +130,7 @@ class TestFailures:
         ("parameters", "variables", "sentence"),
         [
             ({"since": "2026-01-05", "until": "2026-01-02"}, {}, "since (2026-01-05) comes after until (2026-01-02)"),
-            ({}, {"IOSIG_SETTINGS": "nowhere.toml"}, "There is no settings file nowhere.toml."),
+            ({}, {"IOSIG_SETTINGS": "nowhere.toml"}, "Settings file nowhere.toml does not exist."),
             ({}, {"IOSIG_WAREHOUSE": ""}, "Set IOSIG_WAREHOUSE in the environment of the worker"),
         ],
     )
@@ -215,7 +215,7 @@ def test_all_flows_are_deployed_without_replacing_other_warehouses(tmp_path: Pat
     one, other = Store(tmp_path / "a" / "spider"), Store(tmp_path / "b" / "spider")
     schedule = Settings.model_validate({"schedule": {"land_cron": "0 * * * *"}}).schedule
     with get_client(sync_client=True) as client:
-        with pytest.raises(UsageError, match=r"There is no work pool iosig .*prefect work-pool create"):
+        with pytest.raises(UsageError, match=r"No work pool iosig .*prefect work-pool create"):
             deploy(one, schedule, "iosig", free_names(one, None))
         client.create_work_pool(WorkPoolCreate(name="iosig", type="process"))
         names = free_names(one, None)

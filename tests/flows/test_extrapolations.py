@@ -144,7 +144,7 @@ def test_damaged_record_is_refused_and_others_land(warehouse: Store, tmp_path: P
     arrivals = list(land_paths(warehouse, Settings(), [str(tmp_path / "1-good"), str(bad)], Told()))
     assert [arrival.has_refusals for arrival in arrivals] == [False, True]
     assert arrivals[1].refusal is not None
-    assert "outcome is none of" in arrivals[1].refusal.reason
+    assert "outcome is not one of" in arrivals[1].refusal.reason
 
 
 def test_extrapolation_record_cannot_be_classified_as_a_trace(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def test_interrupted_forget_must_be_completed_first(
         patched.setattr(holds, "rename", kill)
         with pytest.raises(KeyboardInterrupt):
             forget_data(store, user=USER)
-    with pytest.raises(UsageError, match="ask for that again first"):
+    with pytest.raises(UsageError, match="has an interrupted erasure"):
         forget_data(store, user="somebodyelse")
     forget_data(store, user=USER)
     assert_gone(store, USER)

@@ -57,7 +57,7 @@ def test_columns_of_every_model_match_its_schema() -> None:
 
 def test_unknown_table_is_refused_with_similar_names() -> None:
     assert lineage_of("job_io").step == "job i/o"
-    with pytest.raises(UsageError, match=r"No run writes a table job_oi\. Similar: job_io"):
+    with pytest.raises(UsageError, match=r"No step writes a table job_oi\. Similar: job_io"):
         lineage_of("job_oi")
     with pytest.raises(UsageError, match="`iosig lineage` lists the tables"):
         lineage_of("zzzzzz")

@@ -86,7 +86,7 @@ def test_problem_is_notified_when_it_begins_and_when_it_ends(store: Store, hook:
 def test_failed_notification_is_retried_on_the_next_run(store: Store, hook: Hook) -> None:
     hook.answer = 503
     (fault,) = tell(store, AlertSettings(), [LATE], NOON)
-    assert fault == "The webhook of IOSIG_WEBHOOK_URL did not take it: it answered 503."
+    assert fault == "The webhook of IOSIG_WEBHOOK_URL rejected the notice: HTTP status 503."
     hook.answer = 200
     assert tell(store, AlertSettings(), [LATE], NOON + DAY) == []
     assert len(hook.posted) == 2
@@ -117,7 +117,7 @@ def test_silent_slow_or_redirecting_webhook_fails_within_the_timeout(
     ):
         monkeypatch.setenv("IOSIG_WEBHOOK_URL", f"{server.url}/secret")
         (fault,) = tell(store, AlertSettings(), [LATE], NOON)
-    assert fault.endswith(f"it redirects to another server, {other.url}, which is not followed.")
+    assert fault.endswith(f"it redirects to another server, {other.url}, which is refused.")
     assert other.requests == []
     assert time.monotonic() - begun_s < 20
 
@@ -131,7 +131,7 @@ def test_hanging_mail_program_is_killed_with_its_children(
     hanging.write_text(f"#!/bin/sh\nsleep 60 &\necho $! > {tmp_path}/child\nwait\n")
     hanging.chmod(0o755)
     (fault,) = tell(store, AlertSettings(mail_to=["ops@example.org"], sendmail=hanging), [LATE], NOON)
-    assert fault.endswith("it did not end within 0.5 s.")
+    assert fault.endswith("no exit within 0.5 s.")
     assert is_over(int((tmp_path / "child").read_text()))
 
 
@@ -139,7 +139,7 @@ def test_slack_format_posts_a_text(store: Store, hook: Hook) -> None:
     tell(store, AlertSettings(webhook_format="slack"), [LATE], NOON)
     assert hook.posted == [{"text": f"iosig, {store.root}: Two inputs wait."}]
     tell(store, AlertSettings(webhook_format="slack"), [], NOON)
-    assert hook.posted[1] == {"text": f"iosig, {store.root}: over: Two inputs wait."}
+    assert hook.posted[1] == {"text": f"iosig, {store.root}: resolved: Two inputs wait."}
 
 
 def sendmail(folder: Path, ends_with: int = 0) -> Path:
@@ -162,7 +162,7 @@ def test_mail_is_sent_through_sendmail_without_header_injection(
     assert "Nothing lands." in mail
     assert (tmp_path / "asked").read_text() == "-t -oi\n"
     broken = AlertSettings(mail_to=["ops@example.org"], sendmail=sendmail(tmp_path, 75))
-    assert tell(store, broken, [hostile, LATE], NOON) == [f"{broken.sendmail} did not take it: it ended with 75."]
+    assert tell(store, broken, [hostile, LATE], NOON) == [f"{broken.sendmail} rejected the notice: exit code 75."]
     missing = AlertSettings(mail_to=["ops@example.org"], sendmail=tmp_path / "none")
     assert "FileNotFoundError" in tell(store, missing, [hostile, LATE], NOON)[0]
 
@@ -226,7 +226,7 @@ def test_state_is_saved_in_reserved_space_when_the_disk_is_full(
         with telling(store, Settings(), pytest.fail):
             assert room.stat().st_size > 1 << 14
             monkeypatch.setattr(Folder, "put", full)
-            raise MachineFault("no space is left on its disk")
+            raise MachineFault("no space left on the disk")
 
     with pytest.raises(MachineFault):
         run()

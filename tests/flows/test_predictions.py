@@ -207,7 +207,7 @@ def test_damaged_journal_is_refused_and_left_unchanged(store: Store) -> None:
     store.journal.write_bytes(content)
     (arrival,) = land_journal(store)
     assert arrival.has_refusals
-    assert "is no journal of predictions" in arrival.line()
+    assert "is not a journal of predictions" in arrival.line()
     assert store.journal.read_bytes() == content
 
 

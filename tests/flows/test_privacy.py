@@ -276,7 +276,7 @@ def test_privacy_key_is_required_and_must_be_private(tmp_path: Path, monkeypatch
     file = tmp_path / "key"
     file.write_text(KEY + "\n")
     file.chmod(0o640)
-    with pytest.raises(UsageError, match="its owner alone"):
+    with pytest.raises(UsageError, match="only by its owner"):
         key_of(key_file=str(file))
     file.chmod(0o600)
     assert key_of(key_file=str(file)) == KEY.encode()

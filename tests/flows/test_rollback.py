@@ -109,7 +109,7 @@ def test_changed_settings_are_refused_unless_landings_are_named(store: Store, tm
     changed = Settings.model_validate({"polls": {"max_controller_bytes_per_s": 1e12}})
     night(store, changed)
     holds.roll_back(store, releases.history(store)[0].release_id)
-    with pytest.raises(UsageError, match=r"settings are not those .*rollback --end"):
+    with pytest.raises(UsageError, match=r"settings differ from those .*rollback --end"):
         night(store, changed)
     assert peaks(store) == {1: GOOD}
     holds.roll_back(store, releases.history(store)[0].release_id, landing_ids=bad)

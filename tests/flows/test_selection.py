@@ -108,10 +108,10 @@ def test_intermediate_tables_of_a_selected_step_are_computed(step: Any, tmp_path
         (
             ["clases"],
             [],
-            r"There is no step and no table 'clases'\. Did you mean classes\? `iosig lineage` lists them\.",
+            r"No step or table is named 'clases'\. Did you mean classes\? `iosig lineage` lists them\.",
         ),
-        (["job_io++"], [], r"no table 'job_io\+\+'\. Did you mean job_io"),
-        (["zzzz"], [], r"no table 'zzzz'\. `iosig lineage`"),
+        (["job_io++"], [], r"table is named 'job_io\+\+'\. Did you mean job_io"),
+        (["zzzz"], [], r"table is named 'zzzz'\. `iosig lineage`"),
         (["networks"], ["networks+"], "The selection has no steps"),
         ([""], [], "The selection has no steps"),
         (["inference"], ["traces"], "inference reads client_io, which traces computes and no release keeps"),
@@ -134,7 +134,7 @@ def test_table_missing_in_the_base_release_is_named_with_its_step(
 
 
 def test_selection_without_a_release_is_refused(site: Store) -> None:
-    with pytest.raises(UsageError, match=r"There is no release yet .* Run once without --select"):
+    with pytest.raises(UsageError, match=r"No release exists yet .* Run once without --select"):
         run(site, "classes")
 
 
@@ -236,7 +236,7 @@ class TestSelectedRelease:
         self, step: Any, both_days: Night, tmp_path: Path
     ) -> None:
         store = both_days.copy(tmp_path / "warehouse")
-        with pytest.raises(NothingToDo, match="The selected tables are those of release"):
+        with pytest.raises(NothingToDo, match="The selected tables are identical to those of release"):
             run(store, step.name)
 
     def test_day_range_computes_only_its_days(self, both_days: Night, tmp_path: Path) -> None:

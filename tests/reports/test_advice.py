@@ -76,7 +76,7 @@ def hatched(axes: Axes) -> list[str]:
 def test_heading_has_file_system_and_delay() -> None:
     figure = composed(view())
     assert [text.get_text() for text in figure.texts] == [
-        "scratch, after 20 s: 13.3 GB contended; at once 20 GB",
+        "scratch, after 20 s: 13.3 GB contended; without delay 20 GB",
         "Where to run ana/late/16  ·  2018-02-09 12:00:00Z",
     ]
     figure = composed(view(filesystem(best_delay_s=0.0)))
@@ -135,9 +135,9 @@ def test_delays_share_a_scale_in_all_rows() -> None:
 
 def test_legend_lists_the_applications_with_the_largest_volume() -> None:
     assert legend(composed(view())) == [
-        "capacity", "load expected without it: a mean of what may come", "background", "eve/job0/8",
+        "capacity", "expected load without the application: mean of possible futures", "background", "eve/job0/8",
         "the application, best delay",
-        "no room for this", "the application, at once", "no room for this, at once",
+        "contended", "the application, without delay", "contended, without delay",
     ]  # fmt: skip
     told = legend(composed(view(filesystem(best_delay_s=0.0, layers=len(LAYER_COLOURS) + 2))))
     assert [name for name in told if name.startswith("eve/")] == [
@@ -211,4 +211,4 @@ def test_negligible_contention_has_no_delay_panel(contended_bytes: float, panel_
     shown = view(few)
     figure = composed(shown)
     assert len(figure.axes) == panel_count
-    assert ("any start finds room" in figure.texts[1].get_text()) == (panel_count == 1)
+    assert ("no contention at any start" in figure.texts[1].get_text()) == (panel_count == 1)

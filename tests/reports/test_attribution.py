@@ -42,11 +42,11 @@ def test_layers_are_stacked_below_the_unattributed_bytes() -> None:
 def test_small_applications_share_a_colour() -> None:
     figure = composed(view(*((f"app{number}", [0, number, 0, 0]) for number in range(9))))
     names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert names == ["measured", *(f"app{number}" for number in range(8, 2, -1)), "other applications", "nobody's"]
+    assert names == ["measured", *(f"app{number}" for number in range(8, 2, -1)), "other applications", "unattributed"]
 
 
 @pytest.mark.parametrize("shown", [view(), view(("$x^2$\x1b[2J/8", [1, 2, 0, 0])), view(measured=(np.nan,) * 4)])
 def test_any_attribution_is_drawn(shown: AttributionView, tmp_path: Path) -> None:
     draw(shown).write(tmp_path / "who.png")
     assert imread(tmp_path / "who.png").shape[1] == 1440
-    assert "420 B of 840 B explained (50%)" in shown.verdict
+    assert "420 B of 840 B attributed (50%)" in shown.verdict

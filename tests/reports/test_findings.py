@@ -62,4 +62,4 @@ def test_heat_map_title_has_the_share_of_ranks(count: int, said: str) -> None:
     one = RankTimes("POSIX", "write", "heatmap", cells, np.arange(count + 1), np.arange(4.0))
     assert finding_of([one]).startswith("POSIX: 30 B")
     assert said in finding_of([one])
-    assert "does not say which rank" in finding_of([])
+    assert "does not record bytes by rank" in finding_of([])

@@ -47,8 +47,8 @@ def test_known_traffic_is_stacked_below_unknown_traffic_and_range() -> None:
     tops = [max(vertex[1] for path in area.get_paths() for vertex in path.vertices) for area in areas]
     assert tops == [2.5, 3.0, 4.0, 6.0]
     assert areas[3].get_hatch() == "////"
-    assert names(figure) == ["expected", "80 % within", "tall", "small", "not known yet"]
-    assert VIEW.verdict == "3 GB/s expected in the mean, 4 GB/s in 15 min"
+    assert names(figure) == ["expected", "80 % within", "tall", "small", "unplanned"]
+    assert VIEW.verdict == "3 GB/s expected on average, 4 GB/s in 15 min"
 
 
 def test_capacity_is_drawn_only_if_near() -> None:
@@ -60,8 +60,8 @@ def test_collisions_and_excluded_application_are_labelled() -> None:
     meeting = DrawnCollision(3600.0, "tall", "small")
     figure = composed(replace(VIEW, collisions=(meeting,), without_bytes_per_s=np.full(3, 1e9)))
     said = [text.get_text() for text in figure.texts]
-    assert "60 to 120 min: bursts of tall and small meet" in said
-    assert "without what is asked" in names(figure)
+    assert "60 to 120 min: bursts of tall and small overlap" in said
+    assert "without the what-if run" in names(figure)
 
 
 @pytest.mark.parametrize(

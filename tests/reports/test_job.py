@@ -70,18 +70,18 @@ def test_page_lists_findings_and_unknown_facts() -> None:
     page = job_page(document(trace()), [None])
     assert '<li class="critical">' in page
     assert "the busiest rank spends 25.0% of the run in it" in page
-    assert "1 rules have no answer" in page
-    assert "POSIX (not whole)" in page
-    assert "25.0% of POSIX reads go on upward" in page
+    assert "1 rules could not be evaluated" in page
+    assert "POSIX (incomplete)" in page
+    assert "25.0% of POSIX reads are sequential" in page
     assert "No heat map" in page
     assert "the signature over it" in page
 
 
 def test_page_lists_files_of_findings_and_interferers() -> None:
     page = job_page(document(trace()), [None])
-    assert "Most of it in &lt;img src=x" in page
+    assert "Mostly in &lt;img src=x" in page
     assert "(5 requests)" in page
-    assert "1 of 2 bursts that were found in the traffic was slowed." in page
+    assert "1 of 2 bursts detected in the traffic was slowed." in page
     assert "<td>1 s</td><td>120 s</td><td>60 to 180 s</td>" in page
     assert "<td>5 GB</td>" in page
 
@@ -89,13 +89,13 @@ def test_page_lists_files_of_findings_and_interferers() -> None:
 def test_small_share_is_shown_as_less_than_a_tenth_of_a_percent() -> None:
     facts = trace()["facts"] | {"read_count": 1e6, "read_sequential_count": 9e5, "read_consecutive_count": 9.0}
     page = job_page(document(trace(facts=facts)), [None])
-    assert "90.0% of POSIX reads go on upward, less than 0.1% begin where the one before ended." in page
+    assert "90.0% of POSIX reads are sequential, less than 0.1% start where the previous one ended." in page
 
 
 def test_page_without_trace_or_job_has_messages() -> None:
-    assert "No trace of this run is in the release" in job_page(document(), [])
+    assert "The release has no trace of this run" in job_page(document(), [])
     bare = document(trace(findings=[], unknown=[])) | {"job": None, "release_id": None, "samples": []}
     page = job_page(bare, [None])
-    assert "No job log tells of it" in page
-    assert "Nothing is found that is wrong" in page
+    assert "This job is not in any job log" in page
+    assert "The trace shows no I/O problem" in page
     assert "Neighbours" not in page

@@ -84,7 +84,7 @@ def headings(figure: Figure) -> list[str]:
 
 def test_heading_has_the_result_and_its_basis() -> None:
     told = headings(composed(seen(found(5, every=100), runs=7, out=1)))
-    assert told[0] == "A run of 500 s writes 250 GB in 5 bursts; 5 bursts of the samples are not in it"
+    assert told[0] == "A run of 500 s writes 250 GB in 5 bursts; 5 bursts of the samples are not in the signature"
     used = "ana/ior_a/16  ·  write  ·  scratch  ·  robust  ·  6 of 7 runs used  ·  up to 1 GB/s"
     assert told[1] == used
     trusted = seen(found(5, every=100), runs=7, out=1, rates=found(5, every=100).bytes_per_s[::2])
@@ -110,7 +110,7 @@ def test_missing_bursts_are_red_in_every_row() -> None:
     view = seen(lacking, runs=6, out=1, rates=whole.bytes_per_s[::2])
     assert len(view.missing_bursts) == 1
     figure = composed(view)
-    assert headings(figure)[0].endswith("1 burst of the samples is not in it")
+    assert headings(figure)[0].endswith("1 burst of the samples is not in the signature")
     assert reddened(figure.axes[0]) == pytest.approx([225.0] * 5, abs=15.0)
     assert reddened(composed(seen(whole, runs=6, rates=whole.bytes_per_s[::2])).axes[0]) == []
 
@@ -119,11 +119,11 @@ def test_missing_bursts_are_red_in_every_row() -> None:
 @pytest.mark.parametrize(
     ("outcome", "told"),
     [
-        ("too_few_samples", "No signature: there are too few samples (3)"),
-        ("no_io", "No signature: nothing was moved"),
+        ("too_few_samples", "No signature: too few samples (3)"),
+        ("no_io", "No signature: no bytes were moved"),
         (
             "no_common_bursts",
-            "No signature: no burst is common to the samples; 5 bursts of the samples are not in it",
+            "No signature: the samples have no common bursts; 5 bursts of the samples are not in the signature",
         ),
     ],
 )
@@ -137,7 +137,7 @@ def test_missing_signature_shows_samples_and_reason(outcome: str, told: str) -> 
 
 def test_outliers_are_last_dashed_and_labelled() -> None:
     axes = composed(seen(found(3), runs=6, out=2)).axes[0]
-    assert axes.get_title(loc="left") == "Samples: 4 used, 2 left out as outliers (dashed), each row up to 2 GB/s"
+    assert axes.get_title(loc="left") == "Samples: 4 used, 2 excluded as outliers (dashed), each row up to 2 GB/s"
     assert rows(axes) == ["job2", "job3", "job4", "job5", "job0", "job1"]
     dashed = [line for line in axes.lines if line.is_dashed()]
     assert [line.get_color() for line in dashed] == [style.SOFT] * 2
@@ -175,7 +175,7 @@ def test_support_is_drawn_for_each_burst_if_known() -> None:
 
 def test_background_and_band_are_labelled_if_known() -> None:
     assert legend(composed(seen(found(3))).axes[1]) == [
-        "bursts", "its band", "robust", "background, not in it: 100 MB/s",
+        "bursts", "its band", "robust", "background, excluded: 100 MB/s",
     ]  # fmt: skip
     plain = Signature.from_curve(found(3).bytes_per_s, bursts(3))
     assert legend(composed(seen(plain)).axes[1]) == ["bursts", "robust"]
@@ -187,7 +187,7 @@ def test_other_methods_are_drawn_or_their_outcome_is_listed() -> None:
     assert legend(axes)[3:5] == ["iosi", "dtw: no_common_bursts"]
     only = composed(seen(Signature.missing("no_common_bursts"), others=[("iosi", found(3))]))
     assert "iosi" in legend(only.axes[1])
-    assert headings(only)[0].startswith("No signature: no burst is common to the samples")
+    assert headings(only)[0].startswith("No signature: the samples have no common bursts")
 
 
 # ---- layout
@@ -199,7 +199,7 @@ def test_rows_of_many_samples_are_lower_and_only_the_last_are_shown() -> None:
     assert few < many < signatures._size(most)[1] < 16
     axes = composed(most).axes[0]
     title = axes.get_title(loc="left")
-    assert title.startswith("Samples: 460 used, 40 left out as outliers (dashed), the last 120 are shown")
+    assert title.startswith("Samples: 460 used, 40 excluded as outliers (dashed), last 120 shown")
     assert len(axes.get_yticks()) == 120
 
 
@@ -276,10 +276,10 @@ def test_any_values_are_drawn(rates: list[float], curve: list[float], out: bool,
 
 def test_view_without_samples_has_a_message() -> None:
     axes = composed(seen(Signature.missing("no_io"), runs=0)).axes[0]
-    assert texts(axes) == ["the release holds no samples of it"]
+    assert texts(axes) == ["no samples in the release"]
 
 
-@pytest.mark.parametrize(("rates", "told"), [((0.0, 0.0), "nothing was moved"), ((np.nan,), "nothing was measured")])
+@pytest.mark.parametrize(("rates", "told"), [((0.0, 0.0), "no bytes were moved"), ((np.nan,), "no data")])
 def test_samples_without_io_have_a_message(rates: tuple[float, ...], told: str) -> None:
     assert told in texts(composed(seen(Signature.missing("no_io"), rates=rates)).axes[0])
 

@@ -10,11 +10,11 @@ from iosig.reports.slowdowns import NOBODY_KNOWN, format_slowed_bursts, most_the
 @pytest.mark.parametrize(
     ("outcomes", "said"),
     [
-        ([], "None of its bursts was found"),
-        (["not_found", "not_found"], "None of its bursts was found"),
-        (["slowed", "not_found"], "1 of 1 burst that was found in the traffic was slowed."),
-        (["slowed", "not_slowed", "slowed"], "2 of 3 bursts that were found in the traffic were slowed."),
-        (["not_slowed", "not_slowed"], "0 of 2 bursts that were found in the traffic were slowed."),
+        ([], "No bursts of this run were detected"),
+        (["not_found", "not_found"], "No bursts of this run were detected"),
+        (["slowed", "not_found"], "1 of 1 burst detected in the traffic was slowed."),
+        (["slowed", "not_slowed", "slowed"], "2 of 3 bursts detected in the traffic were slowed."),
+        (["not_slowed", "not_slowed"], "0 of 2 bursts detected in the traffic were slowed."),
     ],
 )
 def test_slowed_bursts_are_counted_among_found_bursts(outcomes: list[str], said: str) -> None:

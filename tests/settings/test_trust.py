@@ -78,8 +78,8 @@ def test_file_in_a_sticky_folder_may_name_a_program(file: Path) -> None:
             r"other users can replace .*: run `chmod go-w .*own`, or move",
         ),
         (lambda path: path.parent.chmod(0o775), r"other users can replace"),
-        (given_to_another_user, r"belongs to nobody: copy it to a file of your own, and pass that as --settings"),
-        (folder_given_to_another_user, r"own belongs to nobody: move site\.toml to a folder of your own"),
+        (given_to_another_user, r"belongs to nobody: copy it to a file that you own, and pass that as --settings"),
+        (folder_given_to_another_user, r"own belongs to nobody: move site\.toml to a folder that you own"),
         (linked_from_an_open_folder, r"other users can replace"),
     ],
 )
@@ -125,7 +125,7 @@ def test_settings_in_an_object_store_must_not_name_a_program(tmp_path: Path, mon
     (root / ".url").write_text("s3://bucket/prefix")
     (root / FILE_NAME).write_text(PROGRAM)
     monkeypatch.setattr(Store, "local", lambda store, name: store.root / name)
-    with pytest.raises(UsageError, match="lies in an object store"):
+    with pytest.raises(UsageError, match="is in an object store"):
         require_own_sendmail(load(None, root))
 
 

@@ -202,7 +202,7 @@ def test_local_times_are_refused_without_a_time_zone(tmp_path: Path) -> None:
     log.write_text(LOCAL_JOBS)
     (refused,) = land_paths(store, Settings(), [str(log)], Told())
     assert refused.refusal is not None
-    assert "2026-03-03T00:00:00 has no time zone. Give the zone of the input with --time-zone" in refused.line()
+    assert "2026-03-03T00:00:00 has no time zone. Pass the input's time zone" in refused.line()
     (landed,) = land_paths(store, Settings(), [str(log)], Told(time_zone="America/Los_Angeles"))
     assert landed.line().endswith(
         "landed 1 rows (sacct), 2026-03-03 08:00:00 to 2026-03-03 09:00:00 UTC, local times read as America/Los_Angeles"
@@ -270,7 +270,7 @@ def test_replace_lands_a_file_with_another_time_zone(tmp_path: Path) -> None:
     list(land_paths(store, Settings(), [str(log)], Told(time_zone="UTC")))
     (again,) = land_paths(store, Settings(), [str(log)], Told(time_zone="Asia/Tokyo"))
     assert again.other_zone == "Asia/Tokyo"
-    assert "landed before with the time zone UTC, nothing changed; --replace lands it with Asia/Tokyo." in again.line()
+    assert "already landed with time zone UTC, unchanged; --replace lands it with Asia/Tokyo." in again.line()
     list(land_paths(store, Settings(), [str(log)], Told(time_zone="Asia/Tokyo"), replace=True))
     (known,) = ledger(store)
     assert (known.time_zone, known.first_at) == ("Asia/Tokyo", "2026-03-02T15:00:00+00:00")
@@ -291,7 +291,7 @@ def test_database_keeps_its_time_zone_until_replaced(tmp_path: Path) -> None:
     database(tmp_path, readings)
     (other,) = land_paths(store, Settings(), [url], Told(time_zone="Asia/Tokyo"))
     assert other.refusal
-    assert "landed with the time zone UTC before; with Asia/Tokyo its traffic would be there twice" in other.line()
+    assert "landed with time zone UTC; with Asia/Tokyo, its traffic would be duplicated" in other.line()
     assert poll_hours(store) == [0]
     (more,) = land_paths(store, Settings(), [url], Told(time_zone="UTC"))
     assert more.row_count == 1

@@ -76,7 +76,7 @@ def test_each_chunk_of_time_lands_once_and_the_next_call_continues(
     assert sorted(set(asked)) == [-105, -5, 95, 195, 290]
     scrape(fake, range(300, 600, 10))
     clock.second = 296
-    assert [one.line() for one in land(store, fake.url)] == [f"{fake.url}: nothing new"]
+    assert [one.line() for one in land(store, fake.url)] == [f"{fake.url}: no new data"]
     clock.second = 600
     assert len(land(store, fake.url)) == 3
     assert seconds(rows(store, SCRAPES)) == [*range(110, 600, 10)]
@@ -126,7 +126,7 @@ def test_failed_query_is_reported_and_retried(fake: FakePrometheus, clock: Simpl
     clock.second = 255
     for _ in range(2):
         (refused,) = land(store, fake.url, presets=["gpfs"])
-        assert "has none of the metrics" in refused.line()
+        assert "has no metrics" in refused.line()
     fake.status = 502
     (refused,) = land(store, fake.url)
     assert refused.line() == f"{fake.url}: refused. {fake.url} answered 502: it is broken. {_REMEDY}"

@@ -91,7 +91,7 @@ def test_only_new_records_land(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.add(1, epoch(NOW) - 500, epoch(NOW) - 400, epoch(NOW) + 400)
     (third,) = land(store, NOW + timedelta(minutes=10))
     assert [one.row_count for one in (first, second, third)] == [1, 0, 1]
-    assert (second.line(), second.has_refusals) == ("sacct-20260310T023500Z: nothing new", False)
+    assert (second.line(), second.has_refusals) == ("sacct-20260310T023500Z: no new data", False)
     assert landed(store)["state"].sort().to_list() == ["COMPLETED", "RUNNING"]
     # --since queries and lands everything from that time again
     again = land(store, NOW + timedelta(minutes=15), since=NOW - timedelta(hours=30))

@@ -19,14 +19,14 @@ from iosig.warehouse.sources.recorder.signatures import SignedRank
 #: takes a trace's name; the context yields a callback for the numbers of ranks read and of all ranks
 Progress = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
 
-_REMEDY = "Trace the program again: the tracer cannot have written that."
+_REMEDY = "Trace the program again: the trace is invalid."
 
 
 def keep_apart(into: Path, traces: Iterable[Path]) -> None:
     """Raise UsageError if an output file is one of the input traces, or lies within one."""
     target = into.resolve()
     if any(trace.resolve() in (target, *target.parents) for trace in traces):
-        raise UsageError(f"{into} is a trace, or in one: nothing in it is touched.")
+        raise UsageError(f"{into} is a trace, or inside one, and is never overwritten. Choose another path.")
 
 
 def _ignore_progress(name: str) -> AbstractContextManager[Callable[[int, int], None]]:

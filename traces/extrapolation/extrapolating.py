@@ -38,7 +38,7 @@ def extrapolate_traces(query: Asked, progress: Progress) -> tuple[Extrapolated, 
     Raises InputRefused if a trace cannot be read completely.
     """
     if query.process_count > MAX_RANKS:
-        raise UsageError(f"--ranks: {query.process_count:,} are more than can be extrapolated to, {MAX_RANKS:,}.")
+        raise UsageError(f"--ranks: {query.process_count:,} exceed the maximum of {MAX_RANKS:,}.")
     params = ExtrapolationParams(families=families(query.models))
     traces = comparable(query.paths, has_nested=query.has_nested, progress=progress)
     with _refuse_model_errors(query.models):
@@ -61,7 +61,7 @@ def families(path: Path | None) -> Families:
         return own
     spec = importlib.util.spec_from_file_location("iosig_models", path)
     if spec is None or spec.loader is None:
-        raise UsageError(f"--models {path}: that is no Python file; its name must end with .py.")
+        raise UsageError(f"--models {path}: not a Python file; its name must end in .py.")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -71,21 +71,21 @@ def families(path: Path | None) -> Families:
     if not counts and not ranks:
         raise InputRefused(f"{path.name} has no models.", "Name them in COUNT_FAMILIES or RANK_FAMILIES, as a tuple.")
     if not all(isinstance(family, CountFamily) for family in counts):
-        remedy = "Make each one a iosig.transforms.extrapolation.count_models.CountFamily."
-        raise InputRefused(f"COUNT_FAMILIES of {path.name} has something else than families.", remedy)
+        remedy = "Make each an iosig.transforms.extrapolation.count_models.CountFamily."
+        raise InputRefused(f"COUNT_FAMILIES of {path.name} must contain only families.", remedy)
     if not all(callable(family) for family in ranks):
         remedy = (
-            "Make each one a function of columns and families, "
-            "as iosig.transforms.extrapolation.rank_models.RankFamily says."
+            "Make each a function of columns and families, as described in "
+            "iosig.transforms.extrapolation.rank_models.RankFamily."
         )
-        raise InputRefused(f"RANK_FAMILIES of {path.name} has something else than functions.", remedy)
+        raise InputRefused(f"RANK_FAMILIES of {path.name} must contain only functions.", remedy)
     return Families((*own.counts, *counts), (*own.ranks, *ranks))
 
 
 def _members(path: Path, module: object, name: str) -> tuple[Any, ...]:
     found = getattr(module, name, ())
     if not isinstance(found, tuple | list):
-        raise InputRefused(f"{name} of {path.name} is no tuple.", f"Write {name} = (first, second, ...).")
+        raise InputRefused(f"{name} of {path.name} is not a tuple.", f"Write {name} = (first, second, ...).")
     return tuple(found)
 
 
@@ -100,4 +100,4 @@ def _refuse_model_errors(models: Path | None) -> Iterator[None]:
         if models is None or not lines:
             raise
         reason = f"{models.name}, line {lines[-1]}: {type(error).__name__}: {error}."
-        raise InputRefused(reason, "Mend the model: where it does not hold, its family's fit returns None.") from error
+        raise InputRefused(reason, "Fix the model: fit must return None for data that it does not describe.") from error

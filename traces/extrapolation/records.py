@@ -73,9 +73,9 @@ def record(
     """
     given = tuple(sorted(replace(trace, name=_plain(trace.name)) for trace in traces))
     if {trace.process_count for trace in given} != set(extrapolated.rank_counts):
-        raise ValueError(f"the traces are not those of {extrapolated.rank_counts} ranks")
+        raise ValueError(f"the traces must have {extrapolated.rank_counts} ranks")
     if extrapolated.trace is None and totals is not None:
-        raise ValueError("what was refused has no totals")
+        raise ValueError("a refused extrapolation cannot have totals")
     class_count = None if extrapolated.trace is None else len(extrapolated.trace.classes)
     models = [FieldModel(_plain(model.field), _plain(model.formula)) for model in extrapolated.models]
     refused = [

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from iosig.transforms.traces.trace import CompressedTrace
     from iosig.warehouse.sources.protocol import Batch
 
-_REMEDY = "Write the file anew with iosig compress or iosig extrapolate."
+_REMEDY = "Write the file again with iosig compress or iosig extrapolate."
 #: of all ranks together
 _ALL_RANKS = -1
 
@@ -137,8 +137,8 @@ def spans(text: str, process_count: int) -> tuple[range, ...]:
     for part in text.split(","):
         match = _SPAN.fullmatch(part.strip())
         if match is None or (match[2] and int(match[2]) < int(match[1])):
-            raise UsageError(f"--ranks {text}: {part!r} names no ranks; write 0-7 or 0-7,12.")
+            raise UsageError(f"--ranks {text}: {part!r} is not a rank or range; write 0-7 or 0-7,12.")
         found.append(range(int(match[1]), int(match[2] or match[1]) + 1))
     if beyond := [span[-1] for span in found if span.stop > process_count]:
-        raise UsageError(f"The trace has the ranks 0 to {process_count - 1:,}; {beyond[0]:,} is none of them.")
+        raise UsageError(f"The trace has the ranks 0 to {process_count - 1:,}; {beyond[0]:,} is out of range.")
     return tuple(found)

@@ -218,7 +218,7 @@ class Executor:
         handle = self._handle(file)
         element, _, file_type = self._named[types].partition(" ")
         if file_type != element or element not in TYPE_BYTES:
-            self.calls.notes["view of a derived datatype, whose layout is not in the trace: bytes lie in a row"] += 1
+            self.calls.notes["derived datatype without layout in the trace: treated as contiguous bytes"] += 1
         handle.start, handle.unit, handle.pointer = start, TYPE_BYTES.get(element, 1), start
 
     def _mpi_resize(self, file: int, size: int, *, reserve: bool) -> None:

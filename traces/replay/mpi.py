@@ -76,8 +76,8 @@ def replay(
     if code or len(found) != len(ranks):
         text = (scratch / "said").read_bytes()[-_MOST_TOLD:].decode("utf-8", "replace").strip()
         raise InputRefused(
-            f"{len(ranks) - len(found):,} of {len(ranks):,} ranks of MPI ended before their time. MPI said: {text}",
-            "Replay without --mpi, or fewer ranks.",
+            f"{len(ranks) - len(found):,} of {len(ranks):,} MPI ranks ended early. Output of MPI: {text}",
+            "Replay without --mpi, or with fewer ranks.",
         )
     return [done for done, _ in found], min(start_s for _, start_s in found)
 

@@ -111,7 +111,7 @@ class MpiExecutor(Executor):
         element, _, file_type = self._named[types].partition(" ")
         known = getattr(self._mpi4py, element.removeprefix("MPI_"), None)
         if file_type != element or not isinstance(known, self._mpi4py.Datatype):
-            self.calls.notes["view of a derived datatype, whose layout is not in the trace: bytes lie in a row"] += 1
+            self.calls.notes["derived datatype without layout in the trace: treated as contiguous bytes"] += 1
             known = self._mpi4py.BYTE
         self._call_mpi(self._file(file).Set_view, start, known, known)
 
@@ -249,7 +249,7 @@ def _make_stall_watchdog(done: Done) -> Callable[[int, float], None]:
             if count != last:
                 last, change_s = count, time.monotonic()
             if time.monotonic() - max(change_s, waits_until) > STALLED_S:
-                sys.stderr.write(f"Rank {done.rank} waited for {STALLED_S:.0f} s for others that do not come.\n")
+                sys.stderr.write(f"Rank {done.rank} waited for {STALLED_S:.0f} s for other ranks.\n")
                 sys.stderr.flush()
                 os._exit(1)
 

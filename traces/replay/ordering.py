@@ -64,12 +64,12 @@ def choose_order(parts: Iterable[Visits], rank_count: int) -> Order:
         for number, count in Counter(group.numbers().tolist()).items():
             members[group.communicators[number]].update(group.ranks)
             times[group.communicators[number]].add(count)
-    ignored = {name: "its ranks come a different number of times" for name in times if len(times[name]) > 1}
+    ignored = {name: "its ranks make different numbers of calls" for name in times if len(times[name]) > 1}
     if WORLD in members and len(members[WORLD]) != rank_count:
-        ignored[WORLD] = "not every rank that is replayed makes these calls"
+        ignored[WORLD] = "some replayed ranks make none of these calls"
     kept = [name for name in members if name not in ignored]
     if not _goes_on(groups, set(kept)):
-        ignored |= dict.fromkeys(kept, "the ranks would wait for one another for ever")
+        ignored |= dict.fromkeys(kept, "the ranks would deadlock")
         kept = []
     return Order(
         {name: len(members[name]) for name in kept},

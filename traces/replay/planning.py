@@ -108,19 +108,19 @@ def check(survey: Survey, folder: Path) -> None:
     free = told.f_bavail * told.f_frsize
     if needed * (1 + _MARGIN_RATIO) + _MARGIN_BYTES > free:
         raise InputRefused(
-            f"The replay takes up to {needed:,} bytes, and {free:,} are free under {folder}.",
-            "Replay fewer ranks (--ranks), or give a folder on a larger disk (--output).",
+            f"The replay needs up to {needed:,} bytes, and {free:,} are free under {folder}.",
+            "Replay fewer ranks (--ranks), or choose a folder on a larger disk (--output).",
         )
     if told.f_files and len(survey.uses.files) + _OTHER_DESCRIPTORS > told.f_favail:
         raise InputRefused(
-            f"The replay makes up to {len(survey.uses.files):,} files; {folder} has room for {told.f_favail:,} more.",
-            "Replay fewer ranks (--ranks), or give a folder on another disk (--output).",
+            f"The replay creates up to {len(survey.uses.files):,} files; {folder} has room for {told.f_favail:,} more.",
+            "Replay fewer ranks (--ranks), or choose a folder on another disk (--output).",
         )
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if most != resource.RLIM_INFINITY and survey.most_open_count + _OTHER_DESCRIPTORS > most:
         raise InputRefused(
             f"A process would have {survey.most_open_count:,} files open at once; this machine allows {most:,}.",
-            "Let more processes share the ranks (--processes), replay fewer (--ranks), or raise the limit (ulimit -n).",
+            "Use more processes (--processes), replay fewer (--ranks), or raise the limit (ulimit -n).",
         )
 
 
@@ -139,7 +139,7 @@ def prepare(uses: Uses, folder: Path, tell: Callable[[str], None]) -> Counter[st
             try:
                 sandbox.make_folders(place)
             except OSError as error:
-                faults[f"folder not made before the start: {error.strerror}"] += 1
+                faults[f"folder could not be created in advance: {error.strerror}"] += 1
         sizes = list_prepared_files(uses)
         if total := sum(sizes.values()):
             tell(f"preparing {len(sizes):,} files of {total:,} bytes")
@@ -148,7 +148,7 @@ def prepare(uses: Uses, folder: Path, tell: Callable[[str], None]) -> Counter[st
             try:
                 _fill(sandbox, place, size, piece)
             except OSError as error:
-                faults[f"file not made before the start: {error.strerror}"] += 1
+                faults[f"file could not be created in advance: {error.strerror}"] += 1
     finally:
         sandbox.close()
     return faults

@@ -262,8 +262,8 @@ class Processes:
         how = f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
         ranks = self.shares[own]
         raise InputRefused(
-            f"The process of ranks {ranks[0]} to {ranks[-1]} ended {how} before its time; the replay was broken off.",
-            "Look for what ended it (too little memory?), and replay again, or with fewer ranks.",
+            f"The process of ranks {ranks[0]} to {ranks[-1]} ended early {how}; the replay was aborted.",
+            "Find the cause (out of memory?), and replay again, possibly with fewer ranks.",
         )
 
     def end(self) -> None:
@@ -298,8 +298,8 @@ class _Stall:
         idle_s = now - max(self._changed_s, float(board.until_ns.max(initial=0)) / 1e9)
         if idle_s > STALLED_S:
             raise InputRefused(
-                f"No rank has done anything for {STALLED_S:.0f} s; the replay was broken off.",
-                "Look whether the file system answers, and replay again.",
+                f"No rank made progress for {STALLED_S:.0f} s; the replay was aborted.",
+                "Check that the file system responds, and replay again.",
             )
 
 

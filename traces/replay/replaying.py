@@ -50,7 +50,7 @@ def replay(path: Path, wish: Wish, tell: Tell) -> Report:
     if wish.way == "mpi":
         mpi.require()
         if wish.trace_output is not None:
-            raise UsageError("--trace-output notes POSIX calls; of an MPI replay, take a trace with a tracer of MPI.")
+            raise UsageError("--trace-output records POSIX calls only. Trace an MPI replay with an MPI tracer.")
     trace, traced_s = traces.open_trace(path, nested=wish.way == "nested")
     ranks = traces.parse_ranks(wish.ranks, trace.process_count)
     shares = processes.distribute_ranks(ranks, _process_count(wish, len(ranks)))
@@ -86,9 +86,7 @@ def _make_plan(
 ) -> tuple[Order, Report]:
     """Return the order among the ranks and the plan; raise InputRefused without replayable calls or without space."""
     if not survey.counts:
-        raise InputRefused(
-            "The trace has no call that can be replayed.", "`--dry-run --json` of another way lists what it has."
-        )
+        raise InputRefused("The trace has no replayable calls.", "`--dry-run --json` lists its calls.")
     order = choose_order(survey.visits, len(survey.ranks))
     if order.ignored:
         survey.uses.drop_order()
@@ -131,7 +129,7 @@ def _folders(wish: Wish) -> Iterator[tuple[Path, Path]]:
         if wish.trace_output is not None and not wish.is_dry_run:
             _require_empty(wish.trace_output, "--trace-output")
             if wish.output is not None and wish.trace_output.resolve().is_relative_to(wish.output.resolve()):
-                raise UsageError("--trace-output must not lie in the replay's own folder (--output).")
+                raise UsageError("--trace-output must be outside the replay's folder (--output).")
         if wish.output is None:
             with tempfile.TemporaryDirectory(prefix="iosig-replay-") as folder:
                 yield Path(folder), Path(scratch)
@@ -152,7 +150,7 @@ def _require_empty(folder: Path, option: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise UsageError(f"{option} {folder}: the folder is not empty. Give a new one.")
+            raise UsageError(f"{option} {folder}: the folder is not empty. Choose a new or empty one.")
     except OSError as error:
         raise UsageError(f"{option} {folder}: {error.strerror}.") from error
 

@@ -70,14 +70,14 @@ class Report:
             ("written", self.traced_written_bytes, self.written_bytes),
         ):
             if traced != moved:
-                found.append(f"{moved:,} bytes were {way}, the trace's calls ask for {traced:,}")
+                found.append(f"{moved:,} bytes were {way}, but the trace has {traced:,}")
         if self.traced_calls != self.replayed_calls:
-            found.append("not all calls were made")
+            found.append("incomplete: some calls were not made")
         other = [
             file for file in self.files if file.traced_bytes is not None and file.traced_bytes != file.replayed_bytes
         ]
         if other:
-            found.append(f"{len(other):,} files have another size than the trace gives them, as {other[0].path!r}")
+            found.append(f"{len(other):,} files differ in size from the trace, such as {other[0].path!r}")
         return found
 
     def document(self) -> dict[str, Any]:

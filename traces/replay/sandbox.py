@@ -45,7 +45,7 @@ def remap_path(path: str) -> tuple[str, ...]:
         elif name not in ("", "."):
             names.append(name)
     if not names:
-        raise PathRefused("no path below the folder")
+        raise PathRefused("not a path below the folder")
     lengths = [len(name.encode("utf-8", "surrogateescape")) for name in names]
     if max(lengths) > _MOST_NAME_BYTES or sum(lengths) + len(lengths) > _MOST_PATH_BYTES:
         raise PathRefused("path too long")

@@ -219,7 +219,7 @@ def _add_reasons(parsed: pl.DataFrame, way: Way) -> pl.DataFrame:
         .when((verb == int(Verb.NONE)) & pl.col("module").is_in(["MPI", "FTRACE"]))
         .then(pl.lit("no file call"))
         .when(verb == int(Verb.NONE))
-        .then(pl.lit("not among the functions that are replayed"))
+        .then(pl.lit("function not supported"))
         .when(is_mpi if way == "nested" else pl.lit(False))
         .then(pl.lit("replayed by its POSIX calls"))
         .when(unknown)
@@ -290,7 +290,7 @@ def _count_omitted_calls(frame: pl.DataFrame, parsed: pl.DataFrame) -> Counter[t
         counts[function, reason] += count
     inner = parsed.filter(~pl.col("is_outer") & pl.col("module").is_in(["POSIX", "MPIIO"])).group_by("function").len()
     for function, count in inner.iter_rows():
-        counts[function, "within a call that is replayed"] += count
+        counts[function, "within a replayed call"] += count
     return counts
 
 

@@ -50,7 +50,7 @@ def calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:
     try:
         return expansion.rank_calls(trace, rank)
     except ValueError as error:
-        raise InputRefused(f"Rank {rank} cannot be expanded: {error}", "Compress or extrapolate it anew.") from error
+        raise InputRefused(f"Rank {rank} cannot be expanded: {error}", "Compress or extrapolate it again.") from error
 
 
 def place_in_class(trace: CompressedTrace, rank: int) -> tuple[int, int]:
@@ -76,5 +76,7 @@ def parse_ranks(text: str | None, process_count: int) -> tuple[int, ...]:
     named = (range(process_count),) if text is None else view.spans(text, process_count)
     if sum(map(len, named)) > MOST_RANKS:
         count = sum(map(len, named))
-        raise UsageError(f"{count:,} ranks are more than one machine replays; choose up to {MOST_RANKS:,} by --ranks.")
+        raise UsageError(
+            f"{count:,} ranks exceed the maximum for one machine; choose up to {MOST_RANKS:,} with --ranks."
+        )
     return tuple(sorted({rank for span in named for rank in span}))

@@ -27,7 +27,7 @@ NAMES = ("constant", "linear", "inverse", "inverse plus constant")
 _PARAMETERS = np.array([1, 2, 1, 2])
 
 #: reasons why the model of the smallest deviation was rejected, by number
-REASONS = ("", "no surer than chance", "below no time")
+REASONS = ("", "not significant", "negative time")
 _SELECTED, _NOT_SIGNIFICANT, _NEGATIVE = range(3)
 
 

@@ -405,7 +405,7 @@ def _metadata_time(thresholds: Thresholds) -> Rule:
             Number("metadata_count", pl.col("metadata_count"), "operations"),
         ),
         "Each process spent {metadata_time_s} ({metadata_time_ratio} of the run) in opens, stats and seeks.",
-        "Use fewer, larger files, and open each of them once; HDF5: use collective metadata.",
+        "Use fewer, larger files, and open each file once; HDF5: use collective metadata.",
     )  # fmt: skip
 
 

@@ -15,10 +15,13 @@ CLASSES = Table(
         Column(
             "outcome",
             "text",
-            "Whether there is a label, and if not, why: the run is too short (too_short), nothing was measured "
-            "(no_data), too much is missing, the trace has counters only (interval_only) or lacks the size of a "
-            "request (unknown_sizes). Of a run without a measurement of its own: its application has no signature "
-            "(no_signature), or one whose expected correlation is below the threshold (unreliable_signature).",
+            (
+                "Whether the subject has a class, or the reason why not: the run is too short (too_short), no "
+                "measurement exists (no_data), too many values are missing (too_many_gaps), or the trace has only "
+                "counters (interval_only) or lacks the size of a request (unknown_sizes). For runs without their "
+                "own measurement: the application has no signature (no_signature), or the signature's expected "
+                "correlation is below the threshold (unreliable_signature)."
+            ),
             choices=(
                 "classified",
                 "too_short",
@@ -34,7 +37,7 @@ CLASSES = Table(
         Column(
             "section_bytes",
             "reals",
-            "Bytes in each quarter of the run; of an inferred class, those of its application's signature.",
+            "Bytes in each quarter of the run; for inferred classes, of the application's signature.",
             nullable=True,
         ),
         c.CV.optional(),

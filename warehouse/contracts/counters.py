@@ -32,22 +32,22 @@ OPERATIONS = (
 COMPONENT = Column(
     "component",
     "text",
-    "What counted: a target of data (ost) or of metadata (mdt), a server of both, or a client.",
+    "Component that counted: a target of data (ost) or metadata (mdt), a server of both, or a client.",
     choices=("ost", "mdt", "server", "client"),
 )
 JOB_KEY = Column(
     "job_key",
     "text",
-    "The job as the server names it, which a pattern of the settings reads; NULL: all that the target counted.",
+    "Name of the job on the server, parsed by a pattern of the settings; NULL for totals of the target.",
     hides="id",
 )
-_IS_JOB_SCRAPE = Column("is_job_scrape", "bool", "Whether its jobs' entries are meant, or its totals.")
-_COLLECTOR = Column("collector", "text", "Who read the counters, where several may read the same ones.", hides="node")
+_IS_JOB_SCRAPE = Column("is_job_scrape", "bool", "Whether the reading is of the jobs' entries, or of the totals.")
+_COLLECTOR = Column("collector", "text", "The collector, if several may read the same counters.", hides="node")
 _OPERATION_COUNTS = tuple(
     Column(
         f"total_{operation}_count",
         "int",
-        f"Operations `{operation}` since it counts.",
+        f"Operations `{operation}` since the counter's start.",
         unit="operations",
         nullable=True,
     )
@@ -57,11 +57,11 @@ _OPERATION_COUNTS = tuple(
 COUNTER_SAMPLES = Table(
     name="counter_samples",
     layer="landed",
-    grain="one row per counter and time at which it was seen to have changed, or was seen first on a UTC day",
+    grain="one row per counter and time of an observed change or of the first observation on a UTC day",
     key=("filesystem", "component", "target", "job_key", "collector", "sampled_at"),
     columns=(
-        Column("sampled_at", "instant", "When the values held: the entry's own last change where it says so."),
-        Column("scraped_at", "instant", "When the collector read them."),
+        Column("sampled_at", "instant", "Time of the values: the entry's last change, if it has one."),
+        Column("scraped_at", "instant", "When the collector read the counters."),
         c.FILESYSTEM,
         COMPONENT,
         c.TARGET,
@@ -70,13 +70,13 @@ COUNTER_SAMPLES = Table(
         Column(
             "counter_started_at",
             "instant",
-            "From when the values count, where the entry says so: they begin at 0 when it is made anew.",
+            "Start of counting, if the entry has it. A new entry starts at 0.",
             nullable=True,
         ),
-        Column("total_read_bytes", "int", "Bytes read since it counts.", nullable=True),
-        Column("total_written_bytes", "int", "Bytes written since it counts.", nullable=True),
-        Column("total_read_count", "int", "Reads since it counts.", unit="operations", nullable=True),
-        Column("total_write_count", "int", "Writes since it counts.", unit="operations", nullable=True),
+        Column("total_read_bytes", "int", "Bytes read since the counter's start.", nullable=True),
+        Column("total_written_bytes", "int", "Bytes written since the counter's start.", nullable=True),
+        Column("total_read_count", "int", "Reads since the counter's start.", unit="operations", nullable=True),
+        Column("total_write_count", "int", "Writes since the counter's start.", unit="operations", nullable=True),
         *_OPERATION_COUNTS,
     ),
     landed_by=("scraped_at",),
@@ -89,14 +89,12 @@ SCRAPES = Table(
     grain="one row per target and time at which a collector read all of its jobs' entries, or its totals",
     key=("filesystem", "component", "target", "is_job_scrape", "collector", "scraped_at"),
     columns=(
-        Column("scraped_at", "instant", "When the collector read them."),
+        Column("scraped_at", "instant", "When the collector read the counters."),
         c.FILESYSTEM,
         COMPONENT,
         c.TARGET,
         _COLLECTOR.optional(),
-        Column(
-            "entry_count", "int", "Entries that the target had, those that had not changed among them.", unit="entries"
-        ),
+        Column("entry_count", "int", "Entries of the target, including unchanged ones.", unit="entries"),
         _IS_JOB_SCRAPE,
     ),
     landed_by=("scraped_at",),
@@ -115,7 +113,7 @@ RISEN = (
     *(
         _SHARED.get(
             operation,
-            Column(f"{operation}_count", "int", f"Operations `{operation}` in that time.", unit="operations"),
+            Column(f"{operation}_count", "int", f"Operations `{operation}` in the interval.", unit="operations"),
         ).optional()
         for operation in OPERATIONS
     ),
@@ -125,16 +123,18 @@ RISE_FLAGS = ("first_seen", "restarted", "lost_scrapes", "unclear", "decrease")
 _FLAG = Column(
     "flag",
     "text",
-    "Why it is not known for sure what rose: the counter was there before it was read first, or fell though it says "
-    "that it still counts (there is no value); it began anew while it was in use, scrapes were lost for longer than a "
-    "counter that is not used stays, or it may have begun anew without falling (unclear), and the value is the least "
-    "that it can be. NULL: it is known.",
+    (
+        "Why the increase is uncertain. Without a value: the counter existed before its first reading (first_seen), or "
+        "it decreased without a restart (decrease). With a lower bound as the value: it was reset while in use "
+        "(restarted), scrapes were missing for longer than servers keep idle counters (lost_scrapes), or it may have "
+        "been reset without a decrease (unclear). NULL: the increase is known."
+    ),
     choices=RISE_FLAGS,
     nullable=True,
 )
 
-_KEY_COUNT = Column("job_key_count", "int", "Jobs, as servers name them, of which anything rose.", unit="jobs")
-_UNKNOWN_RISE_COUNT = Column("unknown_delta_count", "int", "Intervals of counters of which it is not known what rose.")
+_KEY_COUNT = Column("job_key_count", "int", "Jobs, as servers name them, with any increase.", unit="jobs")
+_UNKNOWN_RISE_COUNT = Column("unknown_delta_count", "int", "Intervals of counters with an unknown increase.")
 
 COUNTER_LAST_VALUES = Table(
     name="counter_last_values",
@@ -148,7 +148,7 @@ COUNTER_LAST_VALUES = Table(
 COUNTER_DELTAS = Table(
     name="counter_deltas",
     layer="stage",
-    grain="one row per counter and interval between two scrapes in which it rose, or of which it is not known",
+    grain="one row per counter and interval between two scrapes with an increase or an unknown one",
     key=("filesystem", "component", "target", "job_key", "interval_ended_at"),
     columns=(
         _COUNTED_ON,
@@ -167,7 +167,7 @@ COUNTER_DELTAS = Table(
 COUNTER_GAPS = Table(
     name="counter_gaps",
     layer="stage",
-    grain="one row per target and interval between two scrapes in which counts may have got lost",
+    grain="one row per target and interval between two scrapes in which counts may be lost",
     key=("filesystem", "component", "target", "is_job_scrape", "interval_ended_at"),
     columns=(
         _COUNTED_ON,
@@ -180,8 +180,10 @@ COUNTER_GAPS = Table(
         Column(
             "flag",
             "text",
-            "Why: the target's counters began anew, or scrapes were lost for longer than an entry that is not used "
-            "stays.",
+            (
+                "Reason: the target's counters were reset, or scrapes were missing for longer than servers keep idle "
+                "entries."
+            ),
             choices=("restarted", "lost_scrapes"),
         ),
     ),
@@ -189,19 +191,19 @@ COUNTER_GAPS = Table(
 )
 
 _READINGS = (
-    Column("sample_count", "int", "Readings of counters that were taken."),
-    Column("redundant_sample_count", "int", "Readings by another collector than the one that was taken."),
+    Column("sample_count", "int", "Readings of counters that are used."),
+    Column("redundant_sample_count", "int", "Readings by another collector than the one that is used."),
     Column("duplicate_sample_count", "int", "Readings that repeat another one."),
-    Column("conflicting_sample_count", "int", "Readings that contradict another one; the first landed counts."),
+    Column("conflicting_sample_count", "int", "Readings that contradict another one; the first landed is used."),
 )
 TIMED_SCRAPES = Table(
     name="timed_scrapes",
     layer="stage",
-    grain="one row per scrape of a day that counts, with the one before of its target",
+    grain="one row per used scrape of a day, with the previous one of its target",
     key=("filesystem", "component", "target", "is_job_scrape", "scraped_at"),
     columns=(
         *SCRAPES.columns,
-        Column("previous_at", "instant", "When the target was read before; NULL where it was not.", nullable=True),
+        Column("previous_at", "instant", "Previous reading of the target; NULL without one.", nullable=True),
     ),
     is_published=False,
 )
@@ -209,17 +211,17 @@ TIMED_SCRAPES = Table(
 COUNTER_TARGETS = Table(
     name="counter_targets",
     layer="stage",
-    grain="one row per target of which counters were read on a day",
+    grain="one row per target with counters read on a day",
     key=("filesystem", "component", "target"),
     columns=(
         c.FILESYSTEM,
         COMPONENT,
         c.TARGET,
         *_READINGS,
-        Column("is_silent", "bool", "Whether its entries, where it has any, are zero all day."),
-        Column("is_overcounted", "bool", "Whether its jobs moved more together than the target itself says."),
-        Column("has_reads", "bool", "Whether its totals tell the bytes read."),
-        Column("has_writes", "bool", "Whether its totals tell the bytes written."),
+        Column("is_silent", "bool", "Whether the target has entries, and all are zero all day."),
+        Column("is_overcounted", "bool", "Whether the sum of its jobs exceeds the target's totals."),
+        Column("has_reads", "bool", "Whether its totals include the bytes read."),
+        Column("has_writes", "bool", "Whether its totals include the bytes written."),
     ),
     is_published=False,
 )
@@ -227,31 +229,31 @@ COUNTER_TARGETS = Table(
 COUNTERS_DAILY = Table(
     name="counters_daily",
     layer="stage",
-    grain="one row per file system and UTC day on which entries of jobs were read",
+    grain="one row per file system and UTC day with readings of jobs' entries",
     key=("filesystem", "scraped_on"),
     columns=(
         _COUNTED_ON,
         c.FILESYSTEM,
         c.INTERVAL_S,
         c.GRID_PHASE_S,
-        Column("target_count", "int", "Targets of which entries of jobs were read."),
-        Column("scrape_count", "int", "Scrapes of entries of jobs."),
-        Column("expected_scrape_count", "int", "Scrapes that the interval and the targets make due."),
+        Column("target_count", "int", "Targets with readings of jobs' entries."),
+        Column("scrape_count", "int", "Scrapes of jobs' entries."),
+        Column("expected_scrape_count", "int", "Expected scrapes, by the interval and the targets."),
         c.MISSING_RATIO,
         _KEY_COUNT,
         *_READINGS,
         _UNKNOWN_RISE_COUNT,
-        Column("gap_count", "int", "Intervals of targets in which counts may have got lost."),
+        Column("gap_count", "int", "Intervals of targets in which counts may be lost."),
         Column(
             "silent_target_count",
             "int",
-            "Targets whose entries, where they have any, are zero all day: such a server counts nothing.",
+            "Targets with entries that are zero all day: their server does not count.",
             unit="targets",
         ),
         Column(
             "overcounted_target_count",
             "int",
-            "Targets whose jobs moved more together than the target itself says.",
+            "Targets whose totals are exceeded by the sum of their jobs.",
             unit="targets",
         ),
         c.READ_BYTES,
@@ -265,15 +267,17 @@ COUNTERS_DAILY = Table(
 _KEY_KIND = Column(
     "key_kind",
     "text",
-    "What the server's name of the job is: none (blank), one with an id of the scheduler's (job), a program and its "
-    "user (process), or none of the settings' patterns (unknown).",
+    (
+        "Kind of the server's name of the job: empty (blank), with a scheduler's job id (job), a program and its user "
+        "(process), or matching no pattern of the settings (unknown)."
+    ),
     choices=("blank", "job", "process", "unknown"),
 )
 
 JOB_KEYS = Table(
     name="job_keys",
     layer="stage",
-    grain="one row per job as servers name it on a day, with what the settings' patterns read in the name",
+    grain="one row per job as servers name it on a day, with the fields that the settings' patterns extract",
     key=("job_key",),
     columns=(JOB_KEY, _KEY_KIND, c.SCHEDULER_ID.optional()),
     is_published=False,

@@ -10,33 +10,35 @@ REQUEST_EVENTS = Table(
     key=("trace_id", "event"),
     columns=(
         c.TRACE_ID,
-        Column("event", "int", "The event's place in the trace, by the time of its beginning, from 0.", low=0),
+        Column("event", "int", "Number of the event in the trace, by start time, from 0.", low=0),
         Column(
             "layer_number",
             "int",
-            "The layer's place: it rises from the outermost layer, the program itself, inward.",
+            "Number of the layer, rising inward from the outermost layer, the program.",
             low=0,
         ),
-        Column("layer", "text", "The layer in which the event was seen, as the trace calls it: application and so on."),
+        Column("layer", "text", "The layer of the event, as named in the trace, such as application."),
         Column(
             "node",
             "text",
-            "The node of that layer, as the trace calls it; in the outermost layer the rank.",
+            "The node of that layer, as named in the trace; in the outermost layer, the rank.",
             hides="node",
         ),
         c.RANK,
         Column(
             "request_id",
             "text",
-            "The id of the rank's request for which the event was: with the rank it is the request's own.",
+            "Id of the request that the event belongs to, unique per rank.",
             nullable=True,
             hides="id",
         ),
         Column(
             "event_kind",
             "text",
-            "What happened: a request, a send or receive on its way inward, a write, an open, or another word of the "
-            "trace's.",
+            (
+                "Kind of the event: a request, a send or receive on its way inward, a write, an open, or another word "
+                "of the trace."
+            ),
         ),
         Column(
             "peer",
@@ -47,10 +49,10 @@ REQUEST_EVENTS = Table(
         ),
         c.START_S,
         c.END_S,
-        Column("event_bytes", "real", "Bytes that the event moved or asked for.", nullable=True),
+        Column("event_bytes", "real", "Bytes that the event moved or requested.", nullable=True),
         c.DIRECTION.optional(),
         c.FILE_NUMBER.optional(),
-        Column("is_collective", "bool", "Whether the call waits for all ranks: it ends for all of them at once."),
+        Column("is_collective", "bool", "Whether the call is collective: it ends for all ranks at the same time."),
     ),
     is_published=False,
 )

@@ -8,7 +8,7 @@ _COLUMNS = (
     Column(
         "trace_set_id",
         "text",
-        "The traces that were extrapolated from, and whether with nested calls: the first 16 hex digits of a SHA-256.",
+        "Id of the set of source traces, with or without nested calls: the first 16 hex digits of a SHA-256.",
     ),
     Column(
         "trace_set", "text", "The names of these traces, as a JSON list in the order of rank_counts.", hides="listed"
@@ -24,22 +24,29 @@ _COLUMNS = (
     Column(
         "outcome",
         "text",
-        "Whether there is a trace at that rank count, and if not, why: fewer rank counts than it takes "
-        "(too_few_rank_counts), the traces differ in their calls (structures_differ), no model explains a field "
-        "exactly (no_exact_model), or a model gives no whole number there (no_whole_number).",
+        (
+            "Whether the trace was extrapolated, or the reason why not: too few rank counts (too_few_rank_counts), "
+            "traces with different calls (structures_differ), a field that no model explains exactly (no_exact_model), "
+            "or a model without an integer value at that rank count (no_whole_number)."
+        ),
         choices=("extrapolated", "too_few_rank_counts", "structures_differ", "no_exact_model", "no_whole_number"),
     ),
     Column(
         "models",
         "text",
-        "What explains each field exactly at all rank counts of the set, as a JSON list of objects with field and "
-        "formula, which is in n (ranks), rank and loop indices.",
+        (
+            "Exact formula of each field at all rank counts of the set, as a JSON list of objects with field and "
+            "formula in terms of n (ranks), rank and loop indices."
+        ),
         hides="said",
     ),
     Column(
         "refused_fields",
         "text",
-        "What could not be extrapolated, as a JSON list of objects with outcome, field and reason; NULL when nothing.",
+        (
+            "Fields that could not be extrapolated, as a JSON list of objects with outcome, field and reason; NULL "
+            "without any."
+        ),
         nullable=True,
         hides="said",
     ),

@@ -36,9 +36,7 @@ INFERENCE_CHECKS = Table(
             choices=c.LABEL.choices,
             nullable=True,
         ),
-        Column(
-            "is_same_class", "bool", "Whether both classes are the same; NULL where either is absent.", nullable=True
-        ),
+        Column("is_same_class", "bool", "Whether both classes agree; NULL if either is missing.", nullable=True),
         Column("measured_period_s", "real", "The period of the run's own bytes.", low=0, nullable=True),
         Column("inferred_period_s", "real", "The period inferred from the signature.", low=0, nullable=True),
         Column(

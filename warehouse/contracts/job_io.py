@@ -7,15 +7,16 @@ from iosig.warehouse.contracts.types import Column, Table
 _CONCURRENT_JOB_COUNT = Column(
     "concurrent_job_count",
     "int",
-    "Other application runs on the same file system that overlap in time, of those known when the row was made.",
+    "Number of other application runs on the same file system that overlap in time, known when the row was computed.",
 )
 _SOURCE_OUTCOME = Column(
     "outcome",
     "text",
-    "Whether it was measured, and if not, why: no polls of the job's file system were there, the trace does not tell "
-    "the size of every request, servers may have counted more than is known (incomplete: the volume is the least), or "
-    "another run of the same job, or one of its id on another machine, was there at the same time (several_runs: it "
-    "may hold bytes of that one, or lack some).",
+    (
+        "Whether the run was measured, or the reason why not: no polls of the job's file system, a trace without the "
+        "size of every request, missing counts of servers (incomplete: the volume is a lower bound), or a simultaneous "
+        "run of the same job or of the same id on another cluster (several_runs: bytes of both may be mixed)."
+    ),
     choices=("measured", "no_polls", "unknown_sizes", "incomplete", "several_runs"),
 )
 _OF_A_RUN = (
@@ -44,7 +45,7 @@ _MOVED = (c.VOLUME_BYTES.optional(), c.MEAN_BYTES_PER_S.optional(), c.PEAK_BYTES
 SERVER_IO = Table(
     name="server_io",
     layer="samples",
-    grain="one row per application run, file system and direction, as the storage servers saw it",
+    grain="one row per application run, file system and direction, measured by the storage servers",
     key=("cluster", "job_id", "started_at", "filesystem", "direction"),
     columns=(
         c.ENDED_ON.optional(),
@@ -78,7 +79,7 @@ CLIENT_IO = Table(
 EXACT_IO = Table(
     name="exact_io",
     layer="samples",
-    grain="one row per application run, file system and direction of which servers counted by job",
+    grain="one row per application run, file system and direction with counters by job",
     key=("cluster", "job_id", "started_at", "filesystem", "direction"),
     columns=(
         c.ENDED_ON.optional(),
@@ -98,7 +99,7 @@ EXACT_IO = Table(
 JOB_IO_SOURCES = Table(
     name="job_io_sources",
     layer="samples",
-    grain="one row per run, file system, direction and source of measurement: what `job_io` is made of",
+    grain="one row per run, file system, direction and source of measurement: the inputs of `job_io`",
     key=("cluster", "job_id", "started_at", "filesystem", "direction", "source", "trace_id"),
     columns=(
         *_OF_A_RUN,
@@ -213,7 +214,7 @@ METADATA_IO = Table(
         c.STARTED_AT,
         c.FILESYSTEM,
         c.TARGET,
-        Column("server_operation", "text", "What was done, as servers name it.", choices=OPERATIONS),
+        Column("server_operation", "text", "The operation, as servers name it.", choices=OPERATIONS),
         _SOURCE_OUTCOME,
         c.METADATA_OPERATION_COUNT,
         Column("mean_operations_per_s", "real", "The count over the run's steps."),

@@ -5,11 +5,11 @@ from iosig.warehouse.contracts.types import Column, Table
 
 _ACCOUNT = Column("account", "text", "The account or project that pays for the job.", hides="name")
 _PARTITION = Column("partition", "text", "The scheduler's partition or queue.")
-_TASK_COUNT = Column("task_count", "int", "Tasks (MPI ranks) that the job was given.")
+_TASK_COUNT = Column("task_count", "int", "Tasks (MPI ranks) of the job.")
 _STATE = Column(
     "state",
     "text",
-    "How the job ended, in Slurm's words.",
+    "Final state of the job, in Slurm's terms.",
     choices=(
         "BOOT_FAIL",
         "CANCELLED",
@@ -34,31 +34,31 @@ _STATE = Column(
 _SUBMITTED_AT = Column("submitted_at", "instant", "When the job was submitted.")
 _JOB_NAME = Column("job_name", "text", "The name of the job or step, as the log has it.", hides="job_name")
 _COMMENT = Column("comment", "text", "The job's comment, as the log has it.", hides="comment")
-_SEEN_AT = Column("observed_at", "instant", "When the scheduler was asked what runs and waits.")
+_SEEN_AT = Column("observed_at", "instant", "When the scheduler's queue was queried.")
 #: state of a running or waiting job, in addition to its identity
 _QUEUED = (
     _SUBMITTED_AT.optional(),
-    Column("eligible_at", "instant", "From when on the job may start, as its user wants it.", nullable=True),
+    Column("eligible_at", "instant", "Earliest start requested by the user.", nullable=True),
     c.STARTED_AT.optional(),
-    Column("expected_start_at", "instant", "When the scheduler expects a job that waits to start.", nullable=True),
+    Column("expected_start_at", "instant", "Expected start of a waiting job, by the scheduler.", nullable=True),
     Column(
         "time_limit_s",
         "real",
-        "How long the job may run; NULL: as long as it likes, or it is not known.",
+        "Time limit of the job; NULL if unlimited or unknown.",
         nullable=True,
         low=0,
     ),
     Column(
         "queue_state",
         "text",
-        "What the job did when the scheduler was asked, in Slurm's words.",
+        "State of the job at the time of the query, in Slurm's terms.",
         choices=("PENDING", "REQUEUED", "CONFIGURING", "RUNNING", "RESIZING", "SUSPENDED", "COMPLETING"),
     ),
-    Column("wait_reason", "text", "Why the job waits, in the scheduler's words.", nullable=True, hides="reason"),
+    Column("wait_reason", "text", "Why the job waits, in the scheduler's terms.", nullable=True, hides="reason"),
     Column(
         "run_count",
         "int",
-        "Runs that the row stands for: tasks of an array that wait together; NULL where Slurm abridges their list.",
+        "Number of runs in the row: waiting tasks of an array; NULL if Slurm abridges their list.",
         nullable=True,
     ),
 )
@@ -84,7 +84,7 @@ JOB_RECORDS = Table(
         Column(
             "cancelled_by",
             "text",
-            "Who cancelled the job: the user id that the log names.",
+            "User id that cancelled the job, as in the log.",
             nullable=True,
             hides="name",
         ),
@@ -92,7 +92,7 @@ JOB_RECORDS = Table(
         Column(
             "node_list",
             "text",
-            "The nodes that the job was given, as the log writes them; pseudonyms are separated by commas.",
+            "Nodes of the job, as written in the log; pseudonyms are separated by commas.",
             nullable=True,
             hides="nodes",
         ),
@@ -106,7 +106,7 @@ JOB_RECORDS = Table(
 QUEUE_RECORDS = Table(
     name="queue_records",
     layer="landed",
-    grain="one row per job that runs or waits, of an answer of the scheduler's",
+    grain="one row per running or waiting job in a response of the scheduler",
     key=("source_file", "line"),
     columns=(
         _SEEN_AT,
@@ -139,14 +139,16 @@ JOBS = Table(
         Column(
             "job_kind",
             "text",
-            "What the record is: a whole allocation, an array task, a numbered step, or a step of the scheduler's own "
-            "(batch, extern, interactive).",
+            (
+                "Kind of the record: an allocation, an array task, a numbered step, or a step of the scheduler (batch, "
+                "extern, interactive)."
+            ),
             choices=("allocation", "array_task", "step", "system_step"),
         ),
         Column(
             "is_application_run",
             "bool",
-            "Whether this record is the finest one of a run: a step, or a job of which no numbered step is known.",
+            "Whether this is the finest record of a run: a step, or a job without known numbered steps.",
         ),
         c.USER.optional(),
         _ACCOUNT.optional(),
@@ -169,10 +171,10 @@ JOBS = Table(
 QUEUED_JOBS = Table(
     name="queued_jobs",
     layer="stage",
-    grain="one row per job that ran or waited and time at which the scheduler was asked",
+    grain="one row per running or waiting job and time of a query to the scheduler",
     key=("cluster", "job_id", "observed_at"),
     columns=(
-        Column("observed_on", "date", "The UTC day on which the scheduler was asked."),
+        Column("observed_on", "date", "The UTC day of the query to the scheduler."),
         _SEEN_AT,
         c.CLUSTER,
         c.JOB_ID,

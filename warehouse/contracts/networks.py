@@ -4,28 +4,33 @@ from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table
 
 _BINS = (
-    "The log bins of {} that hold any, rising: bin k from 2^(k/4) to 2^((k+1)/4) {}; -32767 holds zero, -32768 what is "
+    "Non-empty logarithmic bins of {}, ascending: bin k is from 2^(k/4) to 2^((k+1)/4) {}; -32767 is zero, -32768 "
     "negative."
 )
 _SOURCE_LAYER = Column("source_layer", "text", "The outer layer of the edge: rank, host, file and so on.")
 _TARGET_LAYER = Column("target_layer", "text", "The inner layer of the edge: host, target, file system and so on.")
 _SOURCE_NODE = Column(
-    "source_node", "text", "The outer node of the edge; where ranks are many, a range of them, such as 128-255."
+    "source_node", "text", "The outer node of the edge; for large numbers of ranks, a range such as 128-255."
 )
 _TARGET_NODE = Column(
-    "target_node", "text", "The inner node of the edge; a storage target is called by its number, such as OST 12."
+    "target_node", "text", "The inner node of the edge; a storage target is named by its number, such as OST 12."
 )
 _TRANSFER_COUNT = Column("transfer_count", "int", "Transfers: requests, or their pieces, from one node to another.")
 _NETWORK_METRIC = Column(
     "metric",
     "text",
-    "What is looked at: the time of transfers, their size, or their bandwidth.",
+    "Metric: the time, size or bandwidth of transfers.",
     choices=("time", "size", "bandwidth"),
 )
 _HOP = (
     c.ENDED_ON.optional(),
     c.TRACE_ID,
-    Column("hop", "int", "The place of the edge's layers: 0 from the outermost layer to the next one inward.", low=0),
+    Column(
+        "hop",
+        "int",
+        "Number of the edge's pair of layers: 0 is from the outermost layer to the next one inward.",
+        low=0,
+    ),
     _SOURCE_LAYER,
     _TARGET_LAYER,
 )
@@ -34,7 +39,7 @@ _WINDOW = (c.WINDOW_START_S, c.WINDOW_END_S)
 NETWORK_RUNS = Table(
     name="network_runs",
     layer="transforms",
-    grain="one row per traced run, with what its network is made of, or why it has none",
+    grain="one row per traced run, with the properties of its network, or the reason for none",
     key=("trace_id",),
     columns=(
         c.ENDED_ON.optional(),
@@ -43,50 +48,54 @@ NETWORK_RUNS = Table(
         Column(
             "outcome",
             "text",
-            "Whether there is a network, and if not, why: the trace has no single requests (no_requests), none of "
-            "those it has can be placed in two layers (no_layers), or what it holds makes none (refused).",
+            (
+                "Whether the run has a network, or the reason why not: no single requests in the trace (no_requests), "
+                "no requests that can be placed in two layers (no_layers), or unusable content (refused)."
+            ),
             choices=("built", "no_requests", "no_layers", "refused"),
         ),
         c.REASON.optional(),
-        Column("network_modules", "text", "The modules whose requests the network is made of.", nullable=True),
+        Column("network_modules", "text", "Modules of the network's requests.", nullable=True),
         c.COVERED_RATIO.optional(),
         c.REQUEST_COUNT,
         Column("layers", "text", "The layers, outermost first, as a JSON list.", nullable=True),
-        Column(
-            "group_sizes", "ints", "How many members of each layer are one node.", unit="members", low=1, nullable=True
-        ),
+        Column("group_sizes", "ints", "Members per node of each layer.", unit="members", low=1, nullable=True),
         Column("node_counts", "ints", "Nodes of each layer.", unit="nodes", low=0, nullable=True),
         Column("window_count", "int", "Time windows of the run.", nullable=True),
         Column("window_s", "real", "The length of a time window.", low=0, nullable=True),
         Column(
             "negative_time_count",
             "int",
-            "Times below zero, which no clock that is right can give.",
+            "Number of negative times, which are caused by wrong clocks.",
             unit="transfers",
             nullable=True,
         ),
         Column(
             "skew_outcome",
             "text",
-            "Whether ranks' clocks were set alike, and if not, why: no file was opened by all ranks together, in a "
-            "call that waits for all (no_collective_open), when is not told of each rank (no_times), or there is one "
-            "rank (one_rank).",
+            (
+                "Whether the ranks' clocks were aligned, or the reason why not: no file was opened collectively by all "
+                "ranks (no_collective_open), the trace lacks the times of the ranks (no_times), or it has a single "
+                "rank (one_rank)."
+            ),
             choices=("corrected", "no_collective_open", "no_times", "one_rank"),
             nullable=True,
         ),
-        Column("skew_file_count", "int", "Files by whose opens the ranks' clocks were compared.", nullable=True),
+        Column("skew_file_count", "int", "Collectively opened files used to compare the ranks' clocks.", nullable=True),
         Column(
             "skew_range_s",
             "real",
-            "How far the first and the last of the ranks' clocks were apart.",
+            "Difference between the first and the last of the ranks' clocks.",
             low=0,
             nullable=True,
         ),
         Column(
             "skew_spread_s",
             "real",
-            "How far the files disagree on a rank's clock: the median of the ranks' robust standard deviations; NULL "
-            "with one file.",
+            (
+                "Disagreement of the files on a rank's clock: median of the ranks' robust standard deviations; NULL "
+                "with one file."
+            ),
             low=0,
             nullable=True,
         ),
@@ -97,7 +106,7 @@ NETWORK_RUNS = Table(
 NETWORK_EDGES = Table(
     name="network_edges",
     layer="transforms",
-    grain="one row per traced run, edge between two nodes, and time window in which anything crossed it",
+    grain="one row per traced run, edge between two nodes, and time window with transfers",
     key=("trace_id", "hop", "source_node", "target_node", "time_window"),
     columns=(
         *_HOP,
@@ -108,22 +117,24 @@ NETWORK_EDGES = Table(
         Column(
             "time_kind",
             "text",
-            "What the times are: how long requests took (service_time), from an event in one layer to its answer in "
-            "the next (latency), or how long storing took (write_time).",
+            (
+                "Meaning of the times: duration of requests (service_time), time from an event in one layer to its "
+                "counterpart in the next (latency), or duration of storing (write_time)."
+            ),
             choices=("service_time", "latency", "write_time"),
         ),
         _TRANSFER_COUNT,
         c.READ_BYTES,
         c.WRITTEN_BYTES,
-        Column("timed_count", "int", "Those of them whose time is known and not negative.", unit="transfers"),
-        Column("transfer_time_s", "real", "The sum of the times of these timed_count.", low=0),
-        Column("max_transfer_time_s", "real", "The longest of these times.", low=0),
+        Column("timed_count", "int", "Transfers with a known, non-negative time.", unit="transfers"),
+        Column("transfer_time_s", "real", "Sum of the times of these transfers.", low=0),
+        Column("max_transfer_time_s", "real", "Longest of these times.", low=0),
         Column("time_bins", "ints", _BINS.format("the times", "seconds"), low=-32768, high=32767),
-        Column("time_counts", "ints", "Transfers in each of time_bins.", unit="transfers", low=1),
+        Column("time_counts", "ints", "Number of transfers in each of time_bins.", unit="transfers", low=1),
         Column("size_bins", "ints", _BINS.format("the sizes", "bytes"), low=-32768, high=32767),
-        Column("size_counts", "ints", "Transfers in each of size_bins.", unit="transfers", low=1),
+        Column("size_counts", "ints", "Number of transfers in each of size_bins.", unit="transfers", low=1),
         Column("bandwidth_bins", "ints", _BINS.format("bytes by time", "bytes per second"), low=-32768, high=32767),
-        Column("bandwidth_counts", "ints", "Transfers in each of bandwidth_bins.", unit="transfers", low=1),
+        Column("bandwidth_counts", "ints", "Number of transfers in each of bandwidth_bins.", unit="transfers", low=1),
     ),
     partition="ended_on",
 )
@@ -131,41 +142,47 @@ NETWORK_EDGES = Table(
 NETWORK_PATTERNS = Table(
     name="network_patterns",
     layer="transforms",
-    grain="one row per traced run, pair of layers, metric and time window, and one for all windows together",
+    grain="one row per traced run, pair of layers, metric and time window, and one for the whole run",
     key=("trace_id", "hop", "metric", "is_whole_run", "window_start_s"),
     columns=(
         *_HOP,
         _NETWORK_METRIC,
-        Column("is_whole_run", "bool", "Whether the row is of all time windows together."),
+        Column("is_whole_run", "bool", "Whether the row is of the whole run."),
         *_WINDOW,
         Column(
             "outcome",
             "text",
-            "Whether there is a pattern to name, and if not, why: too few nodes are active (too_few_nodes), too few "
-            "transfers have a known value (too_few_transfers), or none of the patterns' statistics is met (no_match).",
+            (
+                "Whether a pattern was named, or the reason why not: too few active nodes (too_few_nodes), too few "
+                "transfers with a known value (too_few_transfers), or no pattern matches (no_match)."
+            ),
             choices=("matched", "too_few_nodes", "too_few_transfers", "no_match"),
         ),
         Column(
             "pattern",
             "text",
-            "What the values look like around the ring: alike at all nodes (circular), in bands of neighbours "
-            "(striped), scattered (noisy), or high at a few nodes (outlier); Sigovan et al., Figure 6.",
+            (
+                "Distribution of the values around the ring: similar at all nodes (circular), in bands of neighbours "
+                "(striped), scattered (noisy), or high at a few nodes (outlier); Sigovan et al., Figure 6."
+            ),
             choices=("circular", "striped", "noisy", "outlier"),
             nullable=True,
         ),
-        Column("active_node_count", "int", "Outer nodes with transfers whose value is known."),
+        Column("active_node_count", "int", "Outer nodes with transfers of known value."),
         _TRANSFER_COUNT,
         Column(
             "node_spread",
             "real",
-            "How far the nodes' means lie apart: their robust standard deviation, less what the number of their "
-            "transfers explains.",
+            (
+                "Spread of the nodes' means: robust standard deviation, minus the part explained by the number of "
+                "transfers."
+            ),
             nullable=True,
         ),
         Column(
             "edge_spread",
             "real",
-            "How far values of one node lie apart: the median of the nodes' robust standard deviations.",
+            "Spread of the values within a node: median of the nodes' robust standard deviations.",
             nullable=True,
         ),
         Column(
@@ -177,7 +194,7 @@ NETWORK_PATTERNS = Table(
         Column(
             "nodes_per_band",
             "real",
-            "Nodes along the ring from one band of high values to the next, on the average.",
+            "Mean number of nodes from one band of high values to the next along the ring.",
             unit="nodes",
             low=0,
             nullable=True,
@@ -201,27 +218,29 @@ NETWORK_PATTERNS = Table(
 NETWORK_BOTTLENECKS = Table(
     name="network_bottlenecks",
     layer="transforms",
-    grain="one row per traced run and single request that stands out by its size or time",
+    grain="one row per traced run and single request with an outlying size or time",
     key=("trace_id", "metric", "bottleneck"),
     columns=(
         c.ENDED_ON.optional(),
         c.TRACE_ID,
         _NETWORK_METRIC,
-        Column("bottleneck", "int", "The place of the request among the bottlenecks, from 0.", low=0),
+        Column("bottleneck", "int", "Rank of the request among the bottlenecks, from 0.", low=0),
         _SOURCE_LAYER,
         _SOURCE_NODE,
         _TARGET_LAYER,
         _TARGET_NODE,
         c.START_S,
-        Column("value", "real", "The request's size in bytes, or its time in seconds, by the metric.", low=0),
-        Column("median_value", "real", "The median of all requests, as their bins tell it.", low=0),
+        Column("value", "real", "The request's size in bytes or time in seconds, depending on the metric.", low=0),
+        Column("median_value", "real", "The median of all requests, estimated from the bins.", low=0),
         Column(
             "score",
             "real",
-            "How many robust standard deviations, in octaves, the request lies above the median.",
+            "Distance of the request above the median, in robust standard deviations (in octaves).",
             low=0,
         ),
-        Column("share_ratio", "real", "The request's share of all bytes, or of all time, by the metric."),
+        Column(
+            "share_ratio", "real", "The request's share of all bytes or of the total time, depending on the metric."
+        ),
     ),
     partition="ended_on",
 )

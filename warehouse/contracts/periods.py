@@ -8,34 +8,39 @@ from iosig.warehouse.contracts.types import Column, Table
 _METHOD = Column(
     "method",
     "text",
-    "How the period was sought: our own search, which asks what noise would look like (null_tested); FTIO's "
-    "discrete Fourier transform (dft), its autocorrelation, and both together (merged); AUTOPERIOD.",
+    (
+        "Detection method: search with tests against a null model (null_tested); FTIO's discrete Fourier transform "
+        "(dft), its autocorrelation, and the combination of both (merged); AUTOPERIOD."
+    ),
     choices=("null_tested", "dft", "autocorrelation", "merged", "autoperiod"),
 )
 _KEY = ("subject_kind", "cluster", "subject_id", "started_at", "filesystem", "direction", "method")
 _PERIOD_ERROR_S = Column(
     "period_error_s",
     "real",
-    "Standard error of the period: of the frequency at which the signal's profile is sharpest, by noise or by how "
-    "far it moves as single cycles are left out, whichever is more; or, where its phase wanders, of a mean of so many "
-    "distances. Widened for few cycles, so that about 68 of 100 true periods lie within it. NULL where the method has "
-    "none.",
+    (
+        "Standard error of the period: the larger of the error by noise and the jackknife error over cycles of the "
+        "frequency with the sharpest profile; if the phase wanders, the error of the mean distance. Widened for few "
+        "cycles, so that about 68 % of the true periods lie within it. NULL if the method has none."
+    ),
     low=0,
     nullable=True,
 )
 _BURST_WIDTH_S = Column(
     "burst_width_s",
     "real",
-    "How long a burst of the period lasts, to a sample: the median of phases above half of a burst's height, where "
-    "there is about one to a cycle, else what is above halfway of the mean cycle. NULL where the method does not look "
-    "for bursts.",
+    (
+        "Duration of a burst of the period, with the resolution of a sample: median of the phases above half of a "
+        "burst's height, if there is about one per cycle, else the time above half height of the mean cycle. NULL if "
+        "the method does not detect bursts."
+    ),
     low=0,
     nullable=True,
 )
 _DUTY_RATIO = Column(
     "duty_ratio",
     "real",
-    "Share of a cycle that a burst takes: burst_width_s over the period.",
+    "Duty cycle: burst_width_s divided by the period.",
     nullable=True,
 )
 
@@ -51,11 +56,14 @@ PERIODS = Table(
         Column(
             "outcome",
             "text",
-            "Whether there is a period, and if not, why: the method found none (aperiodic), the signal has too few "
-            "samples or cycles for one (too_short), nothing was moved (no_io) or measured (no_data), too much is "
-            "missing, counters alone tell of the bytes (interval_only), or the trace does not tell the size of every "
-            "request (unknown_sizes). Of a run without a measurement of its own: its application has no signature "
-            "(no_signature), or one whose expected correlation is below the threshold (unreliable_signature).",
+            (
+                "Whether a period was detected, or the reason why not: no period (aperiodic), too few samples or "
+                "cycles (too_short), no bytes moved (no_io), no measurement (no_data), too many missing values "
+                "(too_many_gaps), bytes known only from counters (interval_only), or a trace without the size of "
+                "every request (unknown_sizes). For runs without their own measurement: the application has no "
+                "signature (no_signature), or the signature's expected correlation is below the threshold "
+                "(unreliable_signature)."
+            ),
             choices=(
                 "periodic",
                 "aperiodic",
@@ -80,8 +88,10 @@ PERIODS = Table(
         Column(
             "window_bytes_ratio",
             "real",
-            "Share of the signal's bytes that was moved within the window of the period. NULL where the method does "
-            "not look for a window.",
+            (
+                "Share of the signal's bytes within the window of the period. NULL if the method does not search for a "
+                "window."
+            ),
             nullable=True,
         ),
         _BURST_WIDTH_S,
@@ -90,14 +100,13 @@ PERIODS = Table(
         Column(
             "refined_confidence",
             "real",
-            "FTIO's (c_d + c_a + c_s) / 3, of both its methods and how well they agree.",
+            "FTIO's (c_d + c_a + c_s) / 3: confidence of both methods and their agreement.",
             nullable=True,
         ),
         Column(
             "candidates",
             "reals",
-            "The frequencies that came into question, best first; for AUTOPERIOD and null_tested, further periods that "
-            "hold.",
+            "Candidate frequencies, best first; for AUTOPERIOD and null_tested, further valid periods.",
             unit="Hz",
             low=0,
             nullable=True,
@@ -105,13 +114,13 @@ PERIODS = Table(
         Column(
             "candidate_amplitudes_bytes_per_s",
             "reals",
-            "The amplitude of each candidate's cosine, NULL where the method gives none.",
+            "Amplitude of each candidate's cosine, NULL if the method has none.",
             nullable=True,
         ),
         Column(
             "candidate_phases_rad",
             "reals",
-            "The phase of each candidate's cosine at the signal's first sample, NULL where the method gives none.",
+            "Phase of each candidate's cosine at the signal's first sample, NULL if the method has none.",
             unit="rad",
             nullable=True,
         ),
@@ -119,17 +128,17 @@ PERIODS = Table(
         Column(
             "r_io",
             "real",
-            "Share of the time in which the rate is above its mean: substantial I/O.",
+            "Share of the time with substantial I/O (rate above its mean).",
             unit="1",
             low=0,
             high=1,
             nullable=True,
         ),
-        Column("b_io_bytes_per_s", "real", "The mean rate while there is substantial I/O.", nullable=True),
+        Column("b_io_bytes_per_s", "real", "Mean rate during substantial I/O.", nullable=True),
         Column(
             "sigma_vol",
             "real",
-            "Standard deviation of the periods' volumes, each over the largest of them.",
+            "Standard deviation of the periods' volumes, divided by the largest of them.",
             unit="1",
             low=0,
             high=1,
@@ -147,7 +156,7 @@ PERIODS = Table(
         Column(
             "periodicity_score",
             "real",
-            "How alike the periods are: 1 - sigma_vol - sigma_time, and no less than 0.",
+            "Similarity of the periods: 1 - sigma_vol - sigma_time, at least 0.",
             low=0,
             high=1,
             nullable=True,
@@ -156,7 +165,7 @@ PERIODS = Table(
         Column(
             "abstraction_error",
             "real",
-            "Distance of the samples' volume from the bytes that were moved, over these.",
+            "Relative difference between the samples' volume and the bytes moved.",
             unit="1",
             low=0,
             nullable=True,
@@ -190,7 +199,7 @@ OF_AN_APPLICATION = (
 INFERENCE_RUNS = Table(
     name="inference_runs",
     layer="transforms",
-    grain="one row per run of a day, file system and direction, with what its signature tells",
+    grain="one row per run of a day, file system and direction, with the result of its signature",
     key=("cluster", "job_id", "started_at", "filesystem", "direction"),
     columns=(
         c.ENDED_ON.optional(),
@@ -203,14 +212,16 @@ INFERENCE_RUNS = Table(
         c.DURATION_S.optional(),
         c.NODE_COUNT.optional(),
         c.EXPECTED_CORRELATION.optional(),
-        Column("alone_s", "real", "How long the signature lasts.", nullable=True),
+        Column("alone_s", "real", "Duration of the signature.", nullable=True),
         Column("signature_bytes", "real", "Bytes of the signature.", nullable=True),
         c.EXPLAINED_BYTES.optional(),
         Column(
             "refusal",
             "text",
-            "Why the signature gives no answer: there is none, or its expected correlation is below the threshold; "
-            "NULL where it gives one.",
+            (
+                "Why the signature gives no result: it does not exist, or its expected correlation is below the "
+                "threshold. NULL with a result."
+            ),
             choices=("no_signature", "unreliable_signature"),
             nullable=True,
         ),
@@ -229,8 +240,10 @@ INFERRED_PERIODS = replace(
 PERIOD_SEGMENTS = Table(
     name="period_segments",
     layer="transforms",
-    grain="one row per interval in which a measured period holds: each periodic row of `periods` whose basis is not "
-    "inferred has one or more, except a job whose answer is that of its trace",
+    grain=(
+        "one row per interval in which a measured period holds: one or more per periodic row of `periods` with a "
+        "basis other than inferred, except jobs with the result of their trace"
+    ),
     key=(*_KEY, "segment"),
     columns=(
         *c.JUDGED,
@@ -238,11 +251,13 @@ PERIOD_SEGMENTS = Table(
         Column(
             "segment",
             "int",
-            "The segment's number among those of the same key, from 1 in order of time. Segments overlap where there "
-            "are several periods at once. Of methods that judge a signal as one there are none.",
+            (
+                "Number of the segment within its key, from 1 in order of time. Simultaneous periods have overlapping "
+                "segments. Methods that analyze a signal as a whole have no segments."
+            ),
             low=1,
         ),
-        Column("is_main", "bool", "Whether it is the one that `periods` tells: that with the most bytes."),
+        Column("is_main", "bool", "Whether it is the segment in `periods`: the one with most bytes."),
         c.WINDOW_START_S,
         c.WINDOW_END_S,
         c.FREQUENCY_HZ,
@@ -252,7 +267,7 @@ PERIOD_SEGMENTS = Table(
         Column(
             "segment_bytes",
             "real",
-            "Bytes moved in the segment, without those in the bursts of another period that were cut out before.",
+            "Bytes moved in the segment, without bursts of other periods that were removed before.",
         ),
         _BURST_WIDTH_S,
         _DUTY_RATIO,
@@ -284,7 +299,7 @@ _PERIOD = (
 NODE_PERIODS = Table(
     name="node_periods",
     layer="transforms",
-    grain="one row per traced run of several nodes whose requests say where they were made, direction and node",
+    grain="one row per traced run of several nodes with known nodes of its requests, direction and node",
     key=("trace_id", "direction", "host"),
     columns=(
         c.ENDED_ON.optional(),
@@ -294,25 +309,29 @@ NODE_PERIODS = Table(
         Column(
             "outcome",
             "text",
-            "Whether the node by itself has a period, and if not, why; as of `periods`, whose method is null_tested.",
+            "Whether the node alone has a period, or the reason why not; as in `periods` with method null_tested.",
             choices=_CONTROLLED_OUTCOMES,
         ),
-        Column("node_bytes", "real", "Bytes that the node moved."),
+        Column("node_bytes", "real", "Bytes moved by the node."),
         *_PERIOD,
         c.CONFIDENCE.optional(),
         c.FALSE_ALARM_PROBABILITY.optional(),
         Column(
             "lag_s",
             "real",
-            "By how much the node's bursts are later than the run's, at the run's own period (of `periods`, method "
-            "null_tested) and within its window: between minus and plus half of it. NULL where the run has none.",
+            (
+                "Lag of the node's bursts behind the run's, at the run's period (`periods`, method null_tested) and "
+                "within its window: from minus to plus half a period. NULL if the run has no period."
+            ),
             nullable=True,
         ),
         Column(
             "concentration_ratio",
             "real",
-            "How well the node's bytes keep to one time of the run's cycle: 0, they come at any time; 1, all at one. "
-            "Where it is low the delay says little.",
+            (
+                "Concentration of the node's bytes within the run's cycle: 0 is uniform, 1 is a single time. If it is "
+                "low, the lag is unreliable."
+            ),
             nullable=True,
         ),
     ),
@@ -332,7 +351,7 @@ _METADATA_PERIOD = (
     Column(
         "window_call_ratio",
         "real",
-        "Share of the calls that were made within the window of the period.",
+        "Share of the calls within the window of the period.",
         nullable=True,
     ),
     _BURST_WIDTH_S,
@@ -342,18 +361,20 @@ _METADATA_PERIOD = (
     Column(
         "segment_starts_s",
         "reals",
-        "When stretches begin in which a period holds, in order of time; the row tells the one with most calls. "
-        "NULL where there is no period.",
+        (
+            "Starts of the segments in which a period holds, in order of time; the row's period is that of the segment "
+            "with most calls. NULL without a period."
+        ),
         nullable=True,
     ),
-    Column("segment_ends_s", "reals", "When they end.", nullable=True),
-    Column("segment_periods_s", "reals", "The period of each.", low=0, nullable=True),
+    Column("segment_ends_s", "reals", "Ends of the segments.", nullable=True),
+    Column("segment_periods_s", "reals", "Period of each segment.", low=0, nullable=True),
 )
 
 METADATA_PERIODS = Table(
     name="metadata_periods",
     layer="transforms",
-    grain="one row per traced run and kind of its metadata calls, where the trace has their times",
+    grain="one row per traced run and kind of its metadata calls, if the trace has their times",
     key=("trace_id", "operation_group"),
     columns=(
         c.ENDED_ON.optional(),
@@ -361,18 +382,23 @@ METADATA_PERIODS = Table(
         Column(
             "operation_group",
             "text",
-            "What the calls do to files; all of them.",
+            "Kind of the calls to files, or all kinds.",
             choices=("all", *c.METADATA_OPERATIONS),
         ),
         Column(
             "outcome",
             "text",
-            "Whether calls come with a period, and if not, why; as of `periods`, whose method is null_tested. Each "
-            "call "
-            "counts as one, when it begins, however long it takes.",
+            (
+                "Whether the calls have a period, or the reason why not; as in `periods` with method null_tested. Each "
+                "call counts once, at its start, regardless of its duration."
+            ),
             choices=_CONTROLLED_OUTCOMES,
         ),
-        Column("metadata_call_count", "int", "Such calls of all ranks; those within others to files are not counted."),
+        Column(
+            "metadata_call_count",
+            "int",
+            "Number of such calls of all ranks, without calls nested within other file calls.",
+        ),
         *_METADATA_PERIOD,
     ),
     partition="ended_on",
@@ -381,12 +407,12 @@ METADATA_PERIODS = Table(
 METADATA_SPANS = Table(
     name="metadata_spans",
     layer="samples",
-    grain="one row per traced run that made metadata calls, with how long it lasted",
+    grain="one row per traced run with metadata calls, with its duration",
     key=("trace_id",),
     columns=(
         c.ENDED_ON.optional(),
         c.TRACE_ID,
-        Column("lasting_s", "real", "How long the run lasted, to its last call at least.", low=0),
+        Column("lasting_s", "real", "Duration of the run, at least to its last call.", low=0),
     ),
     is_published=False,
 )
@@ -394,7 +420,7 @@ METADATA_SPANS = Table(
 METADATA_GRIDS = Table(
     name="metadata_grids",
     layer="samples",
-    grain="one row per traced run that made metadata calls, with the grid on which they are counted",
+    grain="one row per traced run with metadata calls, with the grid of their counts",
     key=("trace_id",),
     columns=(c.ENDED_ON.optional(), c.TRACE_ID, c.INTERVAL_S, c.STEP_COUNT),
     is_published=False,
@@ -403,7 +429,7 @@ METADATA_GRIDS = Table(
 METADATA_STEPS = Table(
     name="metadata_steps",
     layer="samples",
-    grain="one row per traced run, kind of metadata calls and step of its grid in which any began",
+    grain="one row per traced run, kind of metadata calls and grid step with starts of such calls",
     key=("trace_id", "operation_group", "call_step"),
     columns=(
         c.TRACE_ID,
@@ -417,7 +443,7 @@ METADATA_STEPS = Table(
 METADATA_RATES = Table(
     name="metadata_rates",
     layer="transforms",
-    grain="one row per application run and file system whose servers count metadata operations by job",
+    grain="one row per application run and file system with counters of metadata operations by job",
     key=("cluster", "job_id", "started_at", "filesystem"),
     columns=(
         c.ENDED_ON.optional(),
@@ -425,7 +451,7 @@ METADATA_RATES = Table(
         c.JOB_ID,
         c.STARTED_AT,
         c.FILESYSTEM,
-        Column("is_complete", "bool", "Whether all that servers counted for the run is known, and of it alone."),
+        Column("is_complete", "bool", "Whether the counts are complete and belong to the run alone."),
         c.METADATA_OPERATION_COUNT,
         c.GRID_STARTED_AT,
         c.INTERVAL_S,
@@ -433,12 +459,12 @@ METADATA_RATES = Table(
         Column(
             "sample_operations_per_s",
             "reals",
-            "The run's operations in each step of its grid; NULL where nothing was scraped.",
+            "The run's operations in each step of its grid; NULL without scrapes.",
         ),
         Column(
             "class_outcome",
             "text",
-            "Whether there is a label, and if not, why; as of `classes`.",
+            "Whether the run has a class, or the reason why not; as in `classes`.",
             choices=("classified", "too_short", "no_data", "too_many_gaps"),
         ),
         c.LABEL.optional(),
@@ -455,7 +481,7 @@ METADATA_RATES = Table(
         Column(
             "outcome",
             "text",
-            "Whether operations come with a period, and if not, why; as of `periods`, whose method is null_tested.",
+            "Whether the operations have a period, or the reason why not; as in `periods` with method null_tested.",
             choices=_CONTROLLED_OUTCOMES,
         ),
         *_METADATA_PERIOD,

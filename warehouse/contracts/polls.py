@@ -5,7 +5,7 @@ from dataclasses import replace
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table
 
-_POLLED_AT = Column("polled_at", "instant", "The right edge of the interval that the poll covers.")
+_POLLED_AT = Column("polled_at", "instant", "Right edge of the poll's interval.")
 _CONTROLLER = Column("controller", "text", "The storage controller, server or target that was polled.")
 _CONTROLLER_COUNT = Column("controller_count", "int", "Controllers that reported.")
 _DUPLICATE_POLL_COUNT = Column(
@@ -14,14 +14,14 @@ _DUPLICATE_POLL_COUNT = Column(
 _CONFLICTING_POLL_COUNT = Column(
     "conflicting_poll_count",
     "int",
-    "Polls that contradict another one of the same controller and instant; the first landed is kept.",
+    "Polls that contradict another one of the same controller and instant; the first landed is used.",
 )
 #: what befell polls
 _FAULT_COUNTS = (
     Column("gap_poll_count", "int", "Polls that are flagged as gaps."),
     _DUPLICATE_POLL_COUNT,
     _CONFLICTING_POLL_COUNT,
-    Column("implausible_poll_count", "int", "Polls above the controller's limit, kept out of every sum."),
+    Column("implausible_poll_count", "int", "Polls above the controller's maximum rate, excluded from sums."),
 )
 
 POLLS = Table(
@@ -47,7 +47,7 @@ POLLS = Table(
 REPEATED_POLLS = Table(
     name="repeated_polls",
     layer="stage",
-    grain="one row per controller and instant of which several polls were landed, with the one that counts",
+    grain="one row per controller and instant with several landed polls, with the one that is used",
     key=("filesystem", "controller", "polled_at"),
     columns=(
         c.FILESYSTEM,
@@ -65,7 +65,7 @@ REPEATED_POLLS = Table(
 FAULTY_POLLS = Table(
     name="faulty_polls",
     layer="stage",
-    grain="one row per poll that is kept out of every sum, and rule that it breaks",
+    grain="one row per poll excluded from sums, and broken rule",
     key=("table_name", "rule", "row_json"),
     columns=(c.DAY.optional(), c.TABLE_NAME, c.RULE, c.ROW_JSON),
     is_published=False,
@@ -74,7 +74,7 @@ FAULTY_POLLS = Table(
 POLL_TICKS = Table(
     name="poll_ticks",
     layer="stage",
-    grain="one row per file system, poll instant and interval, with what befell its polls",
+    grain="one row per file system, poll instant and interval, with counts of its polls by state",
     key=("filesystem", "polled_at", "interval_s"),
     columns=(
         c.POLLED_ON,
@@ -104,13 +104,13 @@ POLLS_DAILY = Table(
         Column(
             "expected_poll_count",
             "int",
-            "Polls that are due by the interval and the controllers of the day, within the time that the data cover.",
+            "Expected polls, by the interval and the controllers of the day, within the covered time.",
         ),
         c.MISSING_RATIO,
         Column(
             "is_partial_day",
             "bool",
-            "Whether the data begin or end within the day: the first day of the file system, or the last of all.",
+            "Whether the data start or end within the day: the first day of the file system, or the last day of all.",
             nullable=True,
         ),
         *_FAULT_COUNTS,
@@ -124,7 +124,7 @@ POLLS_DAILY = Table(
 TICKS = Table(
     name="filesystem_rates",
     layer="stage",
-    grain="one row per file system, poll instant and interval, all its controllers together",
+    grain="one row per file system, poll instant and interval, summed over controllers",
     key=("filesystem", "polled_at", "interval_s"),
     columns=(
         c.POLLED_ON,
@@ -149,9 +149,7 @@ POLLED_TRAFFIC = Table(
         c.DIRECTION,
         _POLLED_AT,
         c.INTERVAL_S,
-        Column(
-            "moved_bytes", "int", "Bytes of the poll's interval; NULL where none of its polls counted them."
-        ).optional(),
+        Column("moved_bytes", "int", "Bytes of the poll's interval; NULL if none of its polls has them.").optional(),
     ),
     is_published=False,
 )

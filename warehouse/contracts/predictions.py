@@ -6,8 +6,10 @@ from iosig.warehouse.contracts.types import Column, Table
 _IS_SHARED_TRAFFIC = Column(
     "is_shared_traffic",
     "bool",
-    "Whether other jobs' bytes are in it: true of all traffic of servers, but not of what they count by job, nor of "
-    "signatures.",
+    (
+        "Whether the traffic includes other jobs' bytes: true for all traffic of servers, false for counters by job "
+        "and for signatures."
+    ),
 )
 _KEY = ("followed_id", "direction", "evaluation")
 _COLUMNS = (
@@ -15,7 +17,7 @@ _COLUMNS = (
     Column(
         "followed_id",
         "text",
-        "What was followed: the trace's absolute path, or `cluster/job_id on filesystem`.",
+        "The followed input: the trace's absolute path, or `cluster/job_id on filesystem`.",
         hides="path",
     ),
     c.SUBJECT_KIND,
@@ -28,22 +30,26 @@ _COLUMNS = (
     Column(
         "run_number",
         "int",
-        "The run within what was followed, from 1: the next one begins where a file holds another run, or where its "
-        "clock went back.",
+        (
+            "Number of the run within the input, from 1. A new run starts if the file contains another run, or its "
+            "clock goes back."
+        ),
         low=1,
     ),
     Column(
         "evaluation",
         "int",
-        "The place of the evaluation among those of what was followed and direction, from 1.",
+        "Number of the evaluation of the input and direction, from 1.",
         low=1,
     ),
     Column("predicted_at", "instant", "When the prediction was made."),
     Column(
         "window_strategy",
         "text",
-        "Which time was looked at: the whole run (all), the last seconds (fixed), the last periods (periods), or all "
-        "since the behaviour changed (adaptive).",
+        (
+            "Analysis window: the whole run (all), the last seconds (fixed), the last periods (periods), or the time "
+            "since the last change (adaptive)."
+        ),
         choices=("all", "fixed", "periods", "adaptive"),
     ),
     c.WINDOW_START_S.optional(),
@@ -53,84 +59,91 @@ _COLUMNS = (
     Column(
         "method",
         "text",
-        "How the period was sought: as in `periods`, or by the gaps between I/O phases alone (phases).",
+        "Detection method: as in `periods`, or from the gaps between I/O phases alone (phases).",
         choices=("null_tested", "dft", "autocorrelation", "merged", "autoperiod", "phases"),
     ),
     Column(
         "outcome",
         "text",
-        "Whether there is a period, and if not, why: as in `periods`; tentative where there is too little for the "
-        "method, but the last I/O phases agree.",
+        (
+            "Whether a period was detected, or the reason why not, as in `periods`; tentative if the method has too "
+            "little data, but the last I/O phases agree."
+        ),
         choices=("periodic", "tentative", "aperiodic", "too_short", "no_io", "no_data", "too_many_gaps"),
     ),
     c.FREQUENCY_HZ.optional(),
     c.PERIOD_S.optional(),
     c.CONFIDENCE.optional(),
     c.FALSE_ALARM_PROBABILITY.optional(),
-    Column("shortest_period_s", "real", "The shortest period of the interval in which this one lies.", nullable=True),
-    Column("longest_period_s", "real", "The longest period of the interval in which this one lies.", nullable=True),
+    Column("shortest_period_s", "real", "The shortest period of the interval that contains this one.", nullable=True),
+    Column("longest_period_s", "real", "The longest period of the interval that contains this one.", nullable=True),
     Column(
         "probability",
         "real",
-        "Of that interval: the share of the evaluations so far whose period lies in it.",
+        "Share of the evaluations so far with a period in that interval.",
         nullable=True,
     ),
     Column(
         "hit_probability",
         "real",
-        "How probable it is that the next gap between phases lies in that interval: calibrated by how often the last "
-        "intervals held theirs.",
+        (
+            "Probability that the next gap between phases is in that interval, calibrated by the hit rate of the last "
+            "intervals."
+        ),
         nullable=True,
     ),
     Column(
         "intervals",
         "text",
-        "The intervals in which the periods of the evaluations so far lie, as a JSON list of objects with "
+        "Intervals of the periods of the evaluations so far, as a JSON list of objects with "
         "shortest_period_s, typical_period_s, longest_period_s, probability and evaluation_count.",
     ),
     c.VOLUME_BYTES,
     c.REQUEST_COUNT,
     Column("phase_count", "int", "I/O phases of the run so far."),
-    Column("last_phase_start_s", "real", "When the last I/O phase began, on the run's clock.", nullable=True),
+    Column("last_phase_start_s", "real", "Start of the last I/O phase, on the run's clock.", nullable=True),
     Column(
         "next_burst_outcome",
         "text",
-        "Whether a burst is to come (expected), may begin at any moment (due) or should have begun (overdue); or why "
-        "none is predicted: there is no period (no_period), there was no burst yet (no_bursts), or the run is over "
-        "(ended).",
+        (
+            "State of the next burst: in the future (expected), within its range (due), or late (overdue). Without a "
+            "prediction, the reason: no period (no_period), no burst so far (no_bursts), or the run has ended (ended)."
+        ),
         choices=("expected", "due", "overdue", "no_period", "no_bursts", "ended"),
     ),
     Column(
         "next_burst_earliest_s",
         "real",
-        "The earliest that the next burst is to begin, on the run's clock.",
+        "Earliest predicted start of the next burst, on the run's clock.",
         nullable=True,
     ),
-    Column("next_burst_start_s", "real", "When the next burst is to begin, on the run's clock.", nullable=True),
+    Column("next_burst_start_s", "real", "Predicted start of the next burst, on the run's clock.", nullable=True),
     Column(
-        "next_burst_latest_s", "real", "The latest that the next burst is to begin, on the run's clock.", nullable=True
+        "next_burst_latest_s", "real", "Latest predicted start of the next burst, on the run's clock.", nullable=True
     ),
-    Column("next_burst_low_bytes", "real", "The least that the next burst is to move.", nullable=True),
-    Column("next_burst_bytes", "real", "What the next burst is to move.", nullable=True),
-    Column("next_burst_high_bytes", "real", "The most that the next burst is to move.", nullable=True),
+    Column("next_burst_low_bytes", "real", "Lower bound of the next burst's bytes.", nullable=True),
+    Column("next_burst_bytes", "real", "Predicted bytes of the next burst.", nullable=True),
+    Column("next_burst_high_bytes", "real", "Upper bound of the next burst's bytes.", nullable=True),
     Column(
         "change",
         "text",
-        "Whether this evaluation found that the period has become longer or shorter; NULL where it found no change.",
+        "Change of the period detected by this evaluation: longer or shorter; NULL without a change.",
         choices=("longer", "shorter"),
         nullable=True,
     ),
-    Column("change_s", "real", "When the new behaviour began, on the run's clock.", nullable=True),
+    Column("change_s", "real", "Start of the new behaviour, on the run's clock.", nullable=True),
     Column(
         "phase_state",
         "text",
-        "The behaviour in which the run is: `start`, `aperiodic`, `gap`, `end`, or `period_` and a number from 1 in "
-        "the order of first sight.",
+        (
+            "State of the run: `start`, `aperiodic`, `gap`, `end`, or `period_` and a number from 1 in order of first "
+            "occurrence."
+        ),
     ),
     Column(
         "transition_cause",
         "text",
-        "Why the run went into that behaviour with this evaluation; NULL where it was in it before.",
+        "Why the run entered this state with this evaluation; NULL if the state did not change.",
         choices=(
             "first_found",
             "found_again",
@@ -148,7 +161,7 @@ _COLUMNS = (
     Column(
         "events",
         "text",
-        "What happened to the input since the evaluation before, comma separated, empty if nothing: replaced, rotated, "
+        "Events of the input since the previous evaluation, comma separated, empty without any: replaced, rotated, "
         "truncated, refused, gap, clock_back, clock_jump, resumed, end.",
     ),
     Column("is_final", "bool", "Whether the run had ended, and this is the last evaluation."),

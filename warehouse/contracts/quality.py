@@ -8,37 +8,37 @@ from iosig.warehouse.contracts.types import Column, Table
 REJECTS = Table(
     name="rejects",
     layer="landed",
-    grain="one row per refused input row, or per file that cannot be read at all",
+    grain="one row per refused input row or unreadable file",
     key=("landing_id", "source_file", "line", "reason"),
     columns=(
         Column("landing_id", "text", "The landing: the first 16 hex digits of the content's SHA-256."),
         c.SOURCE_FILE,
         c.LINE.optional(),
         c.REASON,
-        Column("remedy", "text", "What to do about it.", hides="said"),
-        Column("raw", "text", "The input as it was, cut at 2,000 characters.", nullable=True, hides="raw"),
+        Column("remedy", "text", "The remedy.", hides="said"),
+        Column("raw", "text", "The raw input, truncated to 2,000 characters.", nullable=True, hides="raw"),
     ),
 )
 
-_EXPECTATION = Column("expectation", "text", "The expectation, by its name in the table's suite.")
+_EXPECTATION = Column("expectation", "text", "Name of the check in the table's suite.")
 _SEVERITY = Column(
     "severity",
     "text",
-    "What a failure means: critical stops the release, warning marks it.",
+    "Effect of a failure: critical stops the release, warning marks it.",
     choices=("critical", "warning", "info"),
 )
-_SUCCESS = Column("success", "bool", "Whether the expectation holds.")
+_SUCCESS = Column("success", "bool", "Whether the check passed.")
 _OBSERVED = Column(
     "observed",
     "text",
-    "What was observed, as JSON: on the day, or over all days of the release with the latest failing_days.",
+    "Observed values as JSON: of the day, or of all days of the release, with the latest failing_days.",
 )
-_UNEXPECTED_COUNT = Column("unexpected_count", "int", "Rows that break the expectation.", unit="rows")
+_UNEXPECTED_COUNT = Column("unexpected_count", "int", "Rows that fail the check.", unit="rows")
 
 QUALITY = Table(
     name="quality",
     layer="quality",
-    grain="one row per table and expectation of the release's checks",
+    grain="one row per table and check of the release",
     key=("table_name", "expectation"),
     columns=(
         c.TABLE_NAME,
@@ -53,7 +53,7 @@ QUALITY = Table(
 QUALITY_DAILY = Table(
     name="quality_daily",
     layer="quality",
-    grain="one row per table, day with rows of it, and expectation: what the day's check found when it was made",
+    grain="one row per table, day with rows, and check: the result for the day when it was computed",
     key=("day", "table_name", "expectation"),
     columns=(
         c.DAY.optional(),
@@ -66,7 +66,7 @@ QUALITY_DAILY = Table(
         Column(
             "row_count",
             "int",
-            "Rows of the day that were held to the expectation; of a share, those that count.",
+            "Checked rows of the day; for a share, its denominator.",
             unit="rows",
         ),
     ),
@@ -76,7 +76,7 @@ QUALITY_DAILY = Table(
 QUARANTINE = Table(
     name="quarantine",
     layer="quality",
-    grain="one row per row that broke a rule and was taken out, and rule",
+    grain="one row per quarantined row and broken rule",
     key=("table_name", "rule", "row_json"),
     columns=(c.DAY.optional(), c.TABLE_NAME, c.RULE, c.ROW_JSON),
     partition="day",
@@ -86,6 +86,6 @@ QUARANTINE = Table(
 FAULTY_JOBS = replace(
     QUARANTINE,
     name="faulty_jobs",
-    grain="one row per run that broke a rule and was taken out, and rule",
+    grain="one row per quarantined run and broken rule",
     is_published=False,
 )

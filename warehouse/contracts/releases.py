@@ -13,7 +13,7 @@ KINDS = ("run", "backfill", "rollback", "forget", SELECT)
 STALE_DAYS = Table(
     name="stale_days",
     layer="stage",
-    grain="one row per UTC day whose runs or series must be computed anew, NULL for those without an end",
+    grain="one row per UTC day with runs or series to recompute, NULL for those without an end",
     key=("ended_on",),
     columns=(c.ENDED_ON.optional(),),
     is_published=False,
@@ -26,12 +26,14 @@ RELEASES = Table(
     key=("release_id", "created_at"),
     columns=(
         Column("release_id", "text", "The release: its time of publication (UTC) and its kind."),
-        Column("sequence", "int", "The release's place in the history, from 1, whatever the clock said.", low=1),
-        Column("created_at", "instant", "When the release was made."),
-        Column("kind", "text", "How it came about.", choices=KINDS),
-        Column("parent_release_id", "text", "The release on which it builds.", nullable=True),
+        Column("sequence", "int", "Number of the release in the history, from 1, independent of the clock.", low=1),
+        Column("created_at", "instant", "When the release was published."),
+        Column("kind", "text", "Kind of the release.", choices=KINDS),
+        Column("parent_release_id", "text", "The parent release.", nullable=True),
         Column(
-            "code_version", "text", "The version of iosig that made it; of selected tables, that of the parent release."
+            "code_version",
+            "text",
+            "Version of iosig that computed it. A release of selected steps keeps the version of its parent.",
         ),
         Column("dates", "text", "The days that were computed, as JSON."),
         Column("newest_data_on", "date", "The newest day of its data.", nullable=True),
@@ -40,8 +42,10 @@ RELEASES = Table(
         Column(
             "parameters",
             "text",
-            "The settings that the results depend on, as JSON. `selected_steps` has what differs for steps that a "
-            "selected run computed.",
+            (
+                "Settings that affect results, as JSON. `selected_steps` has differing settings of steps that a "
+                "selected run computed."
+            ),
         ),
         Column("snapshots", "text", "The snapshot of every table, as JSON."),
         Column("verdict", "text", "The result of its checks.", choices=(PASSED, WITH_WARNINGS)),

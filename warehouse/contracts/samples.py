@@ -7,12 +7,12 @@ from iosig.warehouse.contracts.types import Column, Table
 
 _SUBJECT = (c.APPLICATION_ID, c.FILESYSTEM, c.DIRECTION)
 _STEP_US = Column("step_us", "int", "The length of a grid step.", low=1)
-_PHASE_US = Column("phase_us", "int", "Where in the step the grid's edges lie.", low=0)
+_PHASE_US = Column("phase_us", "int", "Phase of the grid's edges within the step.", low=0)
 
 RUNS = Table(
     name="runs",
     layer="samples",
-    grain="one row per application run and file system that it may have used, with the grid of its sample",
+    grain="one row per application run and file system that it may have used, with its sample's grid",
     key=("cluster", "job_id", "started_at", "filesystem"),
     columns=(
         c.ENDED_ON.optional(),
@@ -49,7 +49,7 @@ FILESYSTEM_RUNS = replace(
 GRID_STEPS = Table(
     name="grid_steps",
     layer="samples",
-    grain="one row per file system, grid and step of it that some run needs, gaps included",
+    grain="one row per file system, grid and step needed by a run, including gaps",
     key=("filesystem", "step_us", "phase_us", "step"),
     columns=(
         c.FILESYSTEM,
@@ -58,7 +58,7 @@ GRID_STEPS = Table(
         Column("step", "int", "The grid step, counted from 1970.", unit="steps"),
         c.READ_BYTES_PER_S.optional(),
         c.WRITE_BYTES_PER_S.optional(),
-        Column("reported_ratio", "real", "The share of the controllers that reported in the step."),
+        Column("reported_ratio", "real", "Share of the controllers that reported in the step."),
     ),
     is_published=False,
 )
@@ -83,7 +83,7 @@ SAMPLES = Table(
         Column(
             "reported_ratios",
             "reals",
-            "The share of the file system's controllers that reported in each step; NULL where all did in every step.",
+            "Share of the file system's controllers that reported in each step; NULL if all reported in every step.",
             nullable=True,
         ),
     ),
@@ -93,10 +93,10 @@ SAMPLES = Table(
 SAMPLE_PLACES = replace(
     SAMPLES,
     name="sample_places",
-    grain="one row per application run, file system and direction with a grid, and where its steps lie",
+    grain="one row per application run, file system and direction with a grid, and its row numbers",
     columns=(
         *SAMPLES.columns[:10],
-        Column("first_place", "int", "The row of `grid_steps` that holds the run's first step, from 0.", low=0),
+        Column("first_place", "int", "Row of `grid_steps` with the run's first step, from 0.", low=0),
     ),
     partition=None,
     is_published=False,
@@ -121,7 +121,7 @@ APPLICATIONS = Table(
 SAMPLE_SETS = Table(
     name="sample_sets",
     layer="samples",
-    grain="one row per application, file system, direction and run whose sample is in the set",
+    grain="one row per application, file system, direction and run with a sample in the set",
     key=("application_id", "filesystem", "direction", "cluster", "job_id", "started_at"),
     columns=(
         *_SUBJECT,
@@ -136,8 +136,10 @@ SAMPLE_SETS = Table(
         Column(
             "sample_bytes",
             "real",
-            "Bytes of the sample: all traffic of the file system during the run where the source is `server`, the "
-            "run's own bytes where it is `jobstats`.",
+            (
+                "Bytes of the sample: all traffic of the file system during the run if the source is `server`, the "
+                "run's own bytes if it is `jobstats`."
+            ),
         ),
         c.MISSING_RATIO,
         c.SOURCE.optional(),
@@ -155,13 +157,13 @@ KEPT_SUBJECTS = Table(
 JOINT_SUBJECTS = replace(
     KEPT_SUBJECTS,
     name="joint_subjects",
-    grain="one row per application, file system and direction whose signature is found with others",
+    grain="one row per application, file system and direction with a joint signature",
 )
 
 JOINT_RUNS = Table(
     name="joint_runs",
     layer="samples",
-    grain="one row per run, file system and direction that was there during a sample of a joint subject",
+    grain="one row per run, file system and direction active during a sample of a joint subject",
     key=("cluster", "job_id", "started_at", "filesystem", "direction"),
     columns=(
         c.APPLICATION_ID,
@@ -176,7 +178,7 @@ JOINT_RUNS = Table(
         c.GRID_STARTED_AT,
         c.INTERVAL_S,
         c.STEP_COUNT,
-        Column("is_sample", "bool", "Whether its sample is one of a joint subject."),
+        Column("is_sample", "bool", "Whether its sample belongs to a joint subject."),
     ),
     is_published=False,
 )
@@ -186,15 +188,17 @@ _OF_A_RUN = (c.ENDED_ON.optional(), c.APPLICATION_ID.optional(), c.CLUSTER, c.JO
 _OUTCOME = Column(
     "outcome",
     "text",
-    "Whether all that the run moved is in it; if not, servers may have counted more than is known (incomplete), or "
-    "another run of the same job, or one of its id on another machine, was there at the same time (several_runs).",
+    (
+        "Whether the counts are complete, or the reason why not: missing counts of servers (incomplete), or a "
+        "simultaneous run of the same job or of the same id on another cluster (several_runs)."
+    ),
     choices=("measured", "incomplete", "several_runs"),
 )
 
 RUN_COUNTER_DELTAS = Table(
     name="run_counter_deltas",
     layer="samples",
-    grain="one row per application run, file system and scrape interval in which its counters rose",
+    grain="one row per application run, file system and scrape interval with counter increases",
     key=("cluster", "job_id", "started_at", "filesystem", "interval_started_at", "interval_ended_at"),
     columns=(
         c.ENDED_ON.optional(),
@@ -208,9 +212,13 @@ RUN_COUNTER_DELTAS = Table(
         c.READ_BYTES,
         c.WRITTEN_BYTES,
         c.METADATA_OPERATION_COUNT.optional(),
-        Column("is_owner", "bool", "Whether it is taken as the run's; else another one of that id was there for more."),
-        Column("is_sure", "bool", "Whether that is all that its counters rose by."),
-        Column("is_alone", "bool", "Whether no other run of the same job was there meanwhile, nor one of its id."),
+        Column(
+            "is_owner",
+            "bool",
+            "Whether the interval is assigned to this run; otherwise another run of this id overlaps it more.",
+        ),
+        Column("is_sure", "bool", "Whether the increase is complete."),
+        Column("is_alone", "bool", "Whether no other run of the same job or id was active at the same time."),
     ),
     is_published=False,
 )
@@ -241,7 +249,7 @@ EXACT_RUNS = Table(
 EXACT_SAMPLES = Table(
     name="exact_samples",
     layer="samples",
-    grain="one row per application run, file system and direction of which servers counted by job",
+    grain="one row per application run, file system and direction with counters by job",
     key=("cluster", "job_id", "started_at", "filesystem", "direction"),
     columns=(
         *_OF_A_RUN,
@@ -259,14 +267,14 @@ EXACT_SAMPLES = Table(
 METADATA_RUNS = replace(
     EXACT_RUNS,
     name="metadata_runs",
-    grain="one row per run and file system that counts metadata operations by job, with what it counted",
+    grain="one row per run and file system with counters of metadata operations by job",
     columns=(*EXACT_RUNS.columns, c.METADATA_OPERATION_COUNT, c.NODE_COUNT.optional()),
 )
 
 COUNTED_SAMPLES = Table(
     name="counted_samples",
     layer="samples",
-    grain="one row per application run, file system and direction of which servers counted all",
+    grain="one row per application run, file system and direction with complete counters",
     key=("cluster", "job_id", "started_at", "filesystem", "direction"),
     columns=(
         *_OF_A_RUN,
@@ -284,7 +292,7 @@ COUNTED_SAMPLES = Table(
 OWN_SERIES = Table(
     name="own_series",
     layer="samples",
-    grain="one row per run, file system, direction and series of bytes of its own, counted or traced",
+    grain="one row per run, file system, direction and series of the run's own bytes, counted or traced",
     key=("cluster", "job_id", "started_at", "filesystem", "direction", "trace_id", "module", "is_async"),
     columns=(
         c.CLUSTER,
@@ -297,8 +305,8 @@ OWN_SERIES = Table(
         c.IS_ASYNC.optional(),
         c.GRID_STARTED_AT,
         c.SAMPLE_BYTES_PER_S,
-        Column("counted_s", "real", "How long a step of the series is."),
-        Column("estimate_source", "text", "What the series is from.", choices=("counted", "traced")),
+        Column("counted_s", "real", "Step of the series."),
+        Column("estimate_source", "text", "Source of the series.", choices=("counted", "traced")),
     ),
     is_published=False,
 )
@@ -306,7 +314,10 @@ OWN_SERIES = Table(
 SAMPLE_CHECKS = Table(
     name="sample_checks",
     layer="samples",
-    grain="one row per application run, file system and direction of which there is a cut sample and an exact one",
+    grain=(
+        "one row per application run, file system and direction with a sample cut out of shared traffic and an "
+        "exact one"
+    ),
     key=("cluster", "job_id", "started_at", "filesystem", "direction"),
     columns=(
         *_OF_A_RUN,
@@ -317,7 +328,7 @@ SAMPLE_CHECKS = Table(
         Column(
             "overestimation_factor",
             "real",
-            "How many times the exact sample's bytes the cut one has.",
+            "Bytes of the cut sample divided by those of the exact one.",
             unit="1",
             low=0,
             nullable=True,

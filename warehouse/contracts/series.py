@@ -14,7 +14,7 @@ SERIES = Table(
         Column(
             "time_s",
             "real",
-            "The right edge of the interval: seconds since 1970 UTC, or since the series' own zero.",
+            "Right edge of the interval, in seconds since 1970 UTC or since the series' zero.",
             high=1e10,
         ),
         c.INTERVAL_S,

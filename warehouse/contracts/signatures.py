@@ -8,11 +8,13 @@ from iosig.warehouse.contracts.types import Column, Table
 _METHOD_OF_SIGNATURE = Column(
     "method",
     "text",
-    "How the signature was made: our own estimators, which shift runs along their way to where they overlap (elastic), "
-    "align them at each burst (robust), or bring them to one duration (time_normalized); IOSI as published (iosi), and "
-    "without its preprocessing (iosi_raw); dynamic time warping (dtw); the mean, median or 35 % quantile of the "
-    "preprocessed samples. Found together with those of other applications, from samples less what these explain "
-    "(joint), where runs that were held out are predicted better.",
+    (
+        "Estimation method. Methods of iosig: elastic alignment of runs (elastic), alignment at each burst (robust), "
+        "or scaling of runs to one duration (time_normalized). From the literature: IOSI as published (iosi) and "
+        "without its preprocessing (iosi_raw), dynamic time warping (dtw), and mean, median or 35 % quantile of the "
+        "preprocessed samples. joint: fitted together with the signatures of other applications, used if it predicts "
+        "held-out runs better."
+    ),
     choices=("elastic", "robust", "time_normalized", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile", "joint"),
 )
 #: application and method of a signature
@@ -30,13 +32,15 @@ SIGNATURES = Table(
         Column(
             "outcome",
             "text",
-            "Whether there is a signature, and if not, why: fewer runs than it takes (too_few_samples), nothing was "
-            "moved (no_io), or no burst is common to the runs (no_common_bursts).",
+            (
+                "Whether a signature was extracted, or the reason why not: too few runs (too_few_samples), no bytes "
+                "moved (no_io), or no bursts in common (no_common_bursts)."
+            ),
             choices=("extracted", "too_few_samples", "no_io", "no_common_bursts"),
         ),
         c.SAMPLE_COUNT,
-        Column("used_sample_count", "int", "Samples of the set that the signature is made of."),
-        Column("outlier_job_ids", "text", "The jobs whose samples were left out, as a JSON list."),
+        Column("used_sample_count", "int", "Samples used for the signature."),
+        Column("outlier_job_ids", "text", "Jobs with excluded samples, as a JSON list."),
         c.FIRST_RUN_STARTED_AT,
         c.LAST_RUN_ENDED_AT,
         c.DURATION_S.optional(),
@@ -47,40 +51,46 @@ SIGNATURES = Table(
         Column(
             "missing_burst_count",
             "int",
-            "Bursts that most runs have and the signature lacks, as chance would hardly have it: red in its picture. "
-            "NULL where there are too few runs or they moved nothing, or in releases that did not tell.",
+            (
+                "Significant bursts of most runs that the signature lacks (red in its figure). NULL with too few runs, "
+                "with runs without bytes, and in older releases."
+            ),
             nullable=True,
         ),
         Column(
             "background_bytes_per_s",
             "real",
-            "The rate of what others do all the time, which is not in the signature; NULL where the method does not "
-            "estimate it.",
+            (
+                "Constant background rate of other jobs, which the signature excludes; NULL if the method does not "
+                "estimate it."
+            ),
             nullable=True,
         ),
         Column(
             "is_changed",
             "bool",
-            "Whether the signature differs from that of the release before by more than the settings allow; NULL "
-            "where there was none.",
+            (
+                "Whether the signature differs from that of the previous release by more than the settings allow; NULL "
+                "without a previous one."
+            ),
             nullable=True,
         ),
         Column(
             "change_correlation",
             "real",
-            "Correlation coefficient with the signature of the release before.",
+            "Correlation coefficient with the signature of the previous release.",
             nullable=True,
         ),
         Column(
             "relative_volume_change",
             "real",
-            "Volume over that of the signature of the release before, less 1.",
+            "Volume divided by that of the previous release's signature, minus 1.",
             unit="1",
             low=-1,
             nullable=True,
         ),
-        Column("added_burst_count", "int", "Bursts that the release before did not have.", nullable=True),
-        Column("removed_burst_count", "int", "Bursts that only the release before had.", nullable=True),
+        Column("added_burst_count", "int", "Bursts that the previous release did not have.", nullable=True),
+        Column("removed_burst_count", "int", "Bursts that only the previous release had.", nullable=True),
         Column("method_parameters", "text", "The method's parameters, as JSON."),
     ),
 )
@@ -94,12 +104,8 @@ SIGNATURE_POINTS = Table(
         *_MADE,
         Column("offset_s", "real", "The left edge of the second, since the run's start.", low=0),
         c.BYTES_PER_S,
-        Column(
-            "low_bytes_per_s", "real", "The lower edge of the band; NULL where the method gives none.", nullable=True
-        ),
-        Column(
-            "high_bytes_per_s", "real", "The upper edge of the band; NULL where the method gives none.", nullable=True
-        ),
+        Column("low_bytes_per_s", "real", "Lower bound of the band; NULL if the method has none.", nullable=True),
+        Column("high_bytes_per_s", "real", "Upper bound of the band; NULL if the method has none.", nullable=True),
     ),
     bucketed_by="application_id",
 )
@@ -107,14 +113,14 @@ SIGNATURE_POINTS = Table(
 SIGNATURE_CURVES = Table(
     name="signature_curves",
     layer="transforms",
-    grain="one row per extracted default signature, and whether its released answer is kept",
+    grain="one row per extracted default signature, and whether its released result is kept",
     key=("application_id", "filesystem", "direction"),
     columns=(
         c.APPLICATION_ID,
         c.FILESYSTEM,
         c.DIRECTION,
         Column("curve_bytes_per_s", "reals", "Rate in each second."),
-        Column("is_kept", "bool", "Whether the base release has the same signature, and an answer for it."),
+        Column("is_kept", "bool", "Whether the base release has the same signature, and a result for it."),
     ),
     is_published=False,
 )
@@ -134,7 +140,7 @@ SIGNATURE_BURSTS = Table(
         Column(
             "support_ratio",
             "real",
-            "The share of the used samples that have the burst; NULL where the method does not ask.",
+            "Share of the used samples with the burst; NULL if the method does not determine it.",
             nullable=True,
         ),
     ),
@@ -143,18 +149,18 @@ SIGNATURE_BURSTS = Table(
 INFERENCE_BURSTS = replace(
     SIGNATURE_BURSTS,
     name="inference_bursts",
-    grain="one row per burst of a default signature that answers for a run of the day",
+    grain="one row per burst of a default signature that is used for a run of the day",
     is_published=False,
 )
 
 _CROSS_CORRELATION = Column(
     "cross_correlation",
     "real",
-    "Normalized cross-correlation of the signature with what the run moved, at the best shift.",
+    "Normalized cross-correlation of the signature with the run's I/O, at the best shift.",
     nullable=True,
 )
 _CORRELATION = Column(
-    "correlation", "real", "Correlation coefficient of the signature with what the run moved.", nullable=True
+    "correlation", "real", "Correlation coefficient of the signature with the run's I/O.", nullable=True
 )
 _MISSED = Column("missed_burst_count", "int", "Bursts of the run that the signature lacks.")
 _FALSE = Column("false_burst_count", "int", "Bursts of the signature that the run lacks.")
@@ -170,7 +176,7 @@ SIGNATURE_CHECKS = Table(
         _CROSS_CORRELATION,
         _CORRELATION,
         c.VOLUME_BYTES,
-        Column("traced_bytes", "real", "What the traced run moved."),
+        Column("traced_bytes", "real", "Bytes of the traced run."),
         _MISSED,
         _FALSE,
     ),
@@ -208,7 +214,7 @@ TRACED_APPLICATIONS = Table(
 EXACT_CHECKS = Table(
     name="exact_checks",
     layer="transforms",
-    grain="one row per run, file system and direction of which servers counted all, whose application has a signature",
+    grain="one row per run, file system and direction with complete counters and a signature of its application",
     key=("cluster", "job_id", "started_at", "filesystem", "direction"),
     columns=(
         c.ENDED_ON.optional(),

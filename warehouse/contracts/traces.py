@@ -3,33 +3,29 @@
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table
 
-_TRACER = Column(
-    "tracer", "text", "What wrote the trace.", choices=("darshan", "recorder", "tmio", "dftracer", "request_events")
-)
+_TRACER = Column("tracer", "text", "The tracer.", choices=("darshan", "recorder", "tmio", "dftracer", "request_events"))
 _TRACER_VERSION = Column("tracer_version", "text", "The version of the trace's format, as the trace has it.")
 _COMMAND = Column("command", "text", "The command line of the program, as the trace has it.", hides="words")
-_TIME_RESOLUTION_S = Column(
-    "time_resolution_s", "real", "The finest difference of times that the trace can tell.", low=0
-)
+_TIME_RESOLUTION_S = Column("time_resolution_s", "real", "Resolution of the trace's times.", low=0)
 _MODULE_OUTCOME = Column(
     "outcome",
     "text",
-    "Whether the module was read: whole (sound), as far as the tracer had kept it (partial), not at all for it is "
-    "damaged (unreadable) or of a version that the library cannot read (unsupported).",
+    (
+        "How the module was read: completely (sound), as far as the tracer recorded it (partial), or not at all, "
+        "because it is damaged (unreadable) or its version is not supported by the library (unsupported)."
+    ),
     choices=("sound", "partial", "unreadable", "unsupported"),
 )
-_IS_PARTIAL = Column("is_partial", "bool", "Whether the tracer says itself that it had no room for all of it.")
+_IS_PARTIAL = Column("is_partial", "bool", "Whether the tracer reports that it ran out of memory for it.")
 _IS_COUNTED = Column(
     "is_counted",
     "bool",
-    "Whether its bytes count toward the run's volume: of layers that pass the same bytes on, one does.",
+    "Whether its bytes count toward the run's volume: of layers that pass on the same bytes, only one counts.",
 )
 _RECORD_COUNT = Column("record_count", "int", "Records of the module.")
-_COUNTERS = Column(
-    "counters", "text", "The sums of all of the module's counters that can be added, as JSON, by the tracer's names."
-)
+_COUNTERS = Column("counters", "text", "Sums of the module's additive counters, as JSON, by the tracer's names.")
 _IS_NESTED = Column(
-    "is_nested", "bool", "Whether it was made within another call to a file that is traced too: it counts only once."
+    "is_nested", "bool", "Whether the call is nested within another traced file call, and therefore not counted."
 )
 #: what a tracer counts of a file or a module
 _COUNTS = (
@@ -40,46 +36,46 @@ _COUNTS = (
     c.READ_COUNT.optional(),
     c.WRITE_COUNT.optional(),
     Column("seek_count", "int", "Seeks.", unit="operations", nullable=True),
-    Column("stat_count", "int", "Calls that ask for a file's state.", unit="operations", nullable=True),
+    Column("stat_count", "int", "Calls that query a file's status.", unit="operations", nullable=True),
     c.SYNC_COUNT.optional(),
-    Column("open_start_s", "real", "When the first open began, from the trace's zero.", nullable=True),
-    Column("open_end_s", "real", "When the last open was over, from the trace's zero.", nullable=True),
-    Column("read_start_s", "real", "When the first read began, from the trace's zero.", nullable=True),
-    Column("read_end_s", "real", "When the last read was over, from the trace's zero.", nullable=True),
-    Column("write_start_s", "real", "When the first write began, from the trace's zero.", nullable=True),
-    Column("write_end_s", "real", "When the last write was over, from the trace's zero.", nullable=True),
-    Column("close_end_s", "real", "When the last close was over, from the trace's zero.", nullable=True),
-    Column("read_time_s", "real", "Time spent in reads, all processes together.", low=0, nullable=True),
+    Column("open_start_s", "real", "Start of the first open, since the trace's zero.", nullable=True),
+    Column("open_end_s", "real", "End of the last open, since the trace's zero.", nullable=True),
+    Column("read_start_s", "real", "Start of the first read, since the trace's zero.", nullable=True),
+    Column("read_end_s", "real", "End of the last read, since the trace's zero.", nullable=True),
+    Column("write_start_s", "real", "Start of the first write, since the trace's zero.", nullable=True),
+    Column("write_end_s", "real", "End of the last write, since the trace's zero.", nullable=True),
+    Column("close_end_s", "real", "End of the last close, since the trace's zero.", nullable=True),
+    Column("read_time_s", "real", "Time spent in reads, summed over processes.", low=0, nullable=True),
     Column(
         "write_time_s",
         "real",
-        "Time spent in writes and in calls that flush, all processes together.",
+        "Time spent in writes and flushing calls, summed over processes.",
         low=0,
         nullable=True,
     ),
     Column(
         "metadata_time_s",
         "real",
-        "Time spent in opens, seeks, stats and the like, all processes together.",
+        "Time spent in opens, seeks, stats and similar calls, summed over processes.",
         low=0,
         nullable=True,
     ),
 )
 #: columns of a file's record that have no sum over files
 _OF_ONE_FILE = (
-    Column("read_extent_bytes", "int", "Where the last byte that was read lies, from 1.", low=0, nullable=True),
-    Column("written_extent_bytes", "int", "Where the last byte that was written lies, from 1.", low=0, nullable=True),
+    Column("read_extent_bytes", "int", "Position of the last byte read, from 1.", low=0, nullable=True),
+    Column("written_extent_bytes", "int", "Position of the last byte written, from 1.", low=0, nullable=True),
     Column(
         "fastest_time_s",
         "real",
-        "Time that the fastest process spent in calls to the file, where all are told of together.",
+        "Time of the fastest process in calls to the file, for records of all processes.",
         low=0,
         nullable=True,
     ),
     Column(
         "slowest_time_s",
         "real",
-        "Time that the slowest process spent in calls to the file, where all are told of together.",
+        "Time of the slowest process in calls to the file, for records of all processes.",
         low=0,
         nullable=True,
     ),
@@ -113,7 +109,7 @@ TRACES = Table(
 TRACE_MODULES = Table(
     name="trace_modules",
     layer="landed",
-    grain="one row per traced run and module, with what befell its reading",
+    grain="one row per traced run and module, with the outcome of its reading",
     key=("trace_id", "module"),
     columns=(
         c.ENDED_ON.optional(),
@@ -140,7 +136,7 @@ TRACE_FILES = Table(
         c.TRACE_ID,
         c.FILE_NUMBER,
         Column("path", "text", "The file's path or name, as the trace has it.", nullable=True, hides="path"),
-        Column("mount", "text", "The mount point on which the file lies.", nullable=True, hides="mount"),
+        Column("mount", "text", "Mount point of the file.", nullable=True, hides="mount"),
         Column(
             "filesystem_kind",
             "text",
@@ -192,21 +188,24 @@ TRACE_REQUESTS = Table(
     key=("trace_id", "request"),
     columns=(
         c.TRACE_ID,
-        Column("request", "int", "The request's place in the trace, from 0.", low=0),
+        Column("request", "int", "Number of the request in the trace, from 0.", low=0),
         c.MODULE,
         c.RANK,
         c.HOST.optional(),
         c.FILE_NUMBER.optional(),
         c.DIRECTION,
-        Column("offset_bytes", "int", "Where in the file the request begins.", nullable=True),
+        Column("offset_bytes", "int", "Offset of the request in the file.", nullable=True),
         Column(
-            "request_bytes", "real", "Bytes that the request asked for, or moved where the tracer tells.", nullable=True
+            "request_bytes",
+            "real",
+            "Bytes moved by the request, or requested if the tracer does not record the bytes moved.",
+            nullable=True,
         ),
         c.START_S,
         c.END_S,
         _IS_NESTED,
         c.IS_ASYNC,
-        Column("ost", "int", "The storage target that holds the request's first byte.", nullable=True),
+        Column("ost", "int", "Storage target of the request's first byte.", nullable=True),
     ),
     is_published=False,
 )
@@ -218,11 +217,11 @@ TRACE_METADATA = Table(
     key=("trace_id", "metadata_call"),
     columns=(
         c.TRACE_ID,
-        Column("metadata_call", "int", "The call's place among those of the trace, from 0.", low=0),
+        Column("metadata_call", "int", "Number of the call in the trace, from 0.", low=0),
         c.MODULE,
         c.RANK,
         c.FILE_NUMBER.optional(),
-        Column("operation", "text", "What the call does to the file.", choices=c.METADATA_OPERATIONS),
+        Column("operation", "text", "Kind of the call.", choices=c.METADATA_OPERATIONS),
         c.START_S,
         c.END_S,
         _IS_NESTED,
@@ -238,9 +237,12 @@ TRACE_CALLS = Table(
     columns=(
         c.TRACE_ID,
         c.RANK,
-        Column("call", "int", "The call's place in the process's calls, from 0.", low=0),
+        Column("call", "int", "Number of the call in the process, from 0.", low=0),
         Column(
-            "level", "int", "How deep the call is: 0 by the program itself, 1 within such a call, and so on.", low=0
+            "level",
+            "int",
+            "Nesting level of the call: 0 for calls of the program, 1 for calls within these, and so on.",
+            low=0,
         ),
         c.MODULE,
         Column("function", "text", "The function that was called."),
@@ -267,8 +269,10 @@ TRACE_JOBS = Table(
         Column(
             "job_match",
             "text",
-            "How the trace was joined with the job log: by the job's id, by time and user, not at all (none), or not "
-            "for several jobs fit equally well (ambiguous).",
+            (
+                "How the trace was matched with the job log: by the job's id, by time and user, not at all (none), or "
+                "not because several jobs fit equally well (ambiguous)."
+            ),
             choices=("job_id", "time_and_user", "none", "ambiguous"),
         ),
         c.CLUSTER.optional(),
@@ -316,7 +320,7 @@ TRACE_COUNTERS = Table(
 TRACE_SIGNALS = Table(
     name="trace_signals",
     layer="samples",
-    grain="one row per traced run, module, direction and way of waiting",
+    grain="one row per traced run, module, direction and kind of call (blocking or asynchronous)",
     key=("trace_id", "module", "direction", "is_async"),
     columns=(
         c.ENDED_ON.optional(),
@@ -327,9 +331,11 @@ TRACE_SIGNALS = Table(
         Column(
             "basis",
             "text",
-            "What the signal was made of: single requests, a heat map's bins, or counters alone (interval): then the "
-            "bytes are spread evenly from the first to the last of each file's requests, and no period can be found "
-            "in it.",
+            (
+                "Basis of the signal: single requests, a heat map's bins, or counters alone (interval). In the last "
+                "case, bytes are spread evenly from the first to the last request of each file, and no period can be "
+                "detected."
+            ),
             choices=("requests", "heatmap", "interval"),
         ),
         _IS_COUNTED,
@@ -338,7 +344,7 @@ TRACE_SIGNALS = Table(
         c.PEAK_BYTES_PER_S,
         c.INTERVAL_S,
         c.STEP_COUNT,
-        Column("signal_bytes_per_s", "reals", "The rate in each step from the trace's zero."),
+        Column("signal_bytes_per_s", "reals", "Rate in each step since the trace's zero."),
     ),
     partition="ended_on",
 )

@@ -118,7 +118,7 @@ async def _send_following_redirects(client: httpx.AsyncClient, request: httpx.Re
 def require_same_origin(url: str, target: str) -> None:
     """Raise RequestFailed, naming the other server, where a target has another scheme, host or port than a URL."""
     if origin_of(url) != origin_of(target):
-        raise RequestFailed(f"redirects to another server, {printable(origin_of(target))}, which is not followed")
+        raise RequestFailed(f"redirects to another server, {printable(origin_of(target))}, which is refused")
 
 
 def origin_of(url: str) -> str:

@@ -110,7 +110,7 @@ class Piece:
     def position(self, offset: int) -> Position:
         """Return the position at an offset within the piece, or at its start or end; an event stays with the start."""
         if not self.start <= offset <= self.end:
-            raise ValueError("the offset lies outside the piece")
+            raise ValueError("the offset is outside the piece")
         used = offset - self.start
         window = self.content[max(used - EDGE_BYTES, 0) : used]
         window = self.before[len(self.before) - min(EDGE_BYTES - len(window), len(self.before)) :] + window
@@ -322,7 +322,7 @@ def _open_briefly(path: Path) -> Iterator[tuple[int, os.stat_result | None]]:
 
 
 def _unreadable(error: OSError) -> InputRefused:
-    return InputRefused(f"The file cannot be read: {error.strerror}.", "Check the path, and who may read it.")
+    return InputRefused(f"The file cannot be read: {error.strerror}.", "Check the path and its permissions.")
 
 
 def _is_same_file(found: os.stat_result, at: Position) -> bool:

@@ -183,7 +183,7 @@ def _open_rest_transaction(store: Store, server: Server, seen: str | None) -> It
 
 def _require_seen(store: Store, seen: str | None, found: str | None) -> None:
     if seen not in (_ANYWHERE, found):
-        raise MachineFault(f"Another writer changed the releases of {store.name} meanwhile. Run again.")
+        raise MachineFault(f"Another writer changed the releases of {store.name} at the same time. Run again.")
 
 
 @contextmanager

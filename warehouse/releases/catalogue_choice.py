@@ -25,8 +25,8 @@ def agree(store: Store, wanted: Server | None) -> None:
     known = server_of(store)
     if store.url is not None and (wanted or known) == EMBEDDED:
         raise UsageError(
-            f"{store.url} needs a catalogue on a server, since SQLite's file has to lie in a folder: [catalogue] of "
-            "the settings says which."
+            f"{store.url} needs a catalogue on a server, because an SQLite file must be in a local folder: set "
+            "[catalogue] in the settings."
         )
     if wanted is None or wanted == known:
         return
@@ -34,7 +34,7 @@ def agree(store: Store, wanted: Server | None) -> None:
         raise UsageError(f"A REST catalogue needs a warehouse in an object store, and {store.name} is a folder.")
     if metadata_locations(store):
         raise UsageError(
-            f"The catalogue of {store.name} is {known}, and the settings want {wanted}. `iosig repair` moves it."
+            f"The catalogue of {store.name} is {known}, but the settings require {wanted}. `iosig repair` moves it."
         )
     require_free(store, wanted)
     note(store, wanted)
@@ -53,7 +53,7 @@ def require_free(store: Store, wanted: Server) -> None:
     elif other := next((place for place in locations_on(wanted).values() if not place.startswith(own)), None):
         raise UsageError(
             f"The catalogue {wanted} is that of the warehouse {other.rsplit('/tables/', 1)[0]}. "
-            "Give this one a name of its own (catalogue.name in the settings)."
+            "Set another catalogue.name in the settings."
         )
 
 
@@ -72,8 +72,8 @@ def take_over(store: Store, wanted: Server) -> bool:
         return False
     if "rest" in (known.kind, wanted.kind):
         raise UsageError(
-            f"The catalogue of {store.name} is {known}. A REST server's tables lie where it takes them: a warehouse "
-            "begins with one, or without."
+            f"The catalogue of {store.name} is {known}. A REST server decides on the location of tables, so a "
+            "warehouse cannot change to or from one."
         )
     require_free(store, wanted)
     if known == EMBEDDED:

@@ -45,7 +45,7 @@ def read(store: Store, name: str) -> dict[str, Sealed] | None:
 
 def _read(document: Any) -> dict[str, Sealed]:
     if document["sha256"] != digest_of(document["files"]):
-        raise ValueError("the checksum document has another checksum")
+        raise ValueError("the checksum document itself has a wrong checksum")
     return {name: Sealed(**sealed) for name, sealed in document["files"].items()}
 
 
@@ -59,7 +59,7 @@ def problem_of(store: Store, name: str, sealed: Sealed) -> str | None:
     try:
         found = store.files.compute_checksum(name)
     except FileNotFoundError:
-        return "is not there"
+        return "does not exist"
     except PermissionError:
         # an unreadable file is not necessarily damaged
         raise
@@ -67,7 +67,7 @@ def problem_of(store: Store, name: str, sealed: Sealed) -> str | None:
         return f"cannot be read ({error.strerror})"
     if found.byte_count != sealed.byte_count:
         return f"has {found.byte_count:,} bytes, not {sealed.byte_count:,}"
-    return None if found == sealed else "has other bytes than were written"
+    return None if found == sealed else "was modified (wrong checksum)"
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def pins(store: Store) -> dict[str, str | None]:
     if found is None:
         return {}
     if not isinstance(found, dict) or not all(isinstance(until, str | None) for until in found.values()):
-        raise MachineFault(f"{store.root / _PINS} is damaged. Remove it, then pin again what is to stay.")
+        raise MachineFault(f"{store.root / _PINS} is damaged. Remove it, then pin releases again.")
     return found
 
 
@@ -79,7 +79,7 @@ def unpin(store: Store, release_id: str) -> Release:
     """Remove the pin of a release. Raises UsageError if it is not pinned."""
     release, pinned = releases.find(store, release_id), pins(store)
     if release.release_id not in pinned:
-        raise UsageError(f"{release.release_id} is not pinned. `iosig releases` says which are.")
+        raise UsageError(f"{release.release_id} is not pinned. `iosig releases` lists pinned releases.")
     put_state(store, _PINS, {name: until for name, until in pinned.items() if name != release.release_id})
     return release
 

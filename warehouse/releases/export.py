@@ -39,7 +39,7 @@ def export_table(store: Store, release: Release, table_name: str, target: Path, 
     ending = target.suffix.lower()
     if ending not in ENDINGS:
         raise UsageError(
-            f"A table is written as Parquet or CSV: let the file's name end in .parquet or .csv, not {target.name!r}. "
+            f"A table is written as Parquet or CSV: the file's name must end in .parquet or .csv, not {target.name!r}. "
             "A whole release (--all) goes to .duckdb or a folder, a feed (--feed) to .json or .parquet."
         )
     table = require_published(table_name)
@@ -73,7 +73,7 @@ def require_published(name: str) -> Table:
     tables = {table.name: table for table in list_published_tables()}
     if name not in tables:
         held = ", ".join(sorted(tables))
-        raise UsageError(f"No table is called {name!r}.{meant(name, tables)} Of tables a release holds {held}.")
+        raise UsageError(f"No table is called {name!r}.{meant(name, tables)} A release has the tables {held}.")
     return tables[name]
 
 

@@ -95,7 +95,7 @@ def roll_back(
     )
     if target.snapshots == current.snapshots:
         if before == hold or (before is None and is_default):
-            raise NothingToDo(f"{target.release_id} is the current release already.")
+            raise NothingToDo(f"{target.release_id} is already the current release.")
         put_state(store, _NAME, asdict(hold))
         return current, hold
     put_state(store, _NAME, asdict(hold))
@@ -115,11 +115,11 @@ def _find_rolled_back_landings(store: Store, current: Release, target: Release, 
 def _require_known(store: Store, landing_ids: Collection[str], table_names: Collection[str]) -> None:
     landed = set(ledger.read(store).select_landings(landing_ids)["landing_id"]) if landing_ids else set()
     if unknown := sorted({*landing_ids} - landed):
-        raise UsageError(f"There is no landing {unknown[0]}: `iosig releases --json` lists those of each release.")
+        raise UsageError(f"Unknown landing {unknown[0]}: `iosig releases --json` lists the landings of each release.")
     names = [table.name for table in releases.list_published_tables()]
     for name in table_names:
         if name not in names:
-            raise UsageError(f"There is no published table {name!r}.{meant(name, names)}")
+            raise UsageError(f"No published table is named {name!r}.{meant(name, names)}")
 
 
 def end(store: Store) -> Hold:

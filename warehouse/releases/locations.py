@@ -41,7 +41,7 @@ def metadata_locations(store: Store) -> dict[str, str]:
     found = _in_sqlite(store) if server == EMBEDDED else _on_server(store, server)
     if not found and release_seals(store):
         place = store.catalogue if server == EMBEDDED else f"The catalogue {server}"
-        raise MachineFault(f"{place} names no table, but there are releases. `iosig repair` makes it anew.")
+        raise MachineFault(f"{place} names no tables, although releases exist. `iosig repair` rebuilds it.")
     return found
 
 
@@ -78,7 +78,7 @@ def _in_sqlite(store: Store) -> dict[str, str]:
         except sqlite3.DatabaseError as error:
             if "no such table" in str(error):
                 return {}
-            raise MachineFault(f"{store.catalogue}: {error}. `iosig repair` makes it anew.") from error
+            raise MachineFault(f"{store.catalogue}: {error}. `iosig repair` rebuilds it.") from error
 
 
 def name_of(table_name: str, location: str) -> str:

@@ -128,14 +128,14 @@ def _require_base(store: Store, draft: Draft, parent: Release | None) -> None:
     found = parent.release_id if parent else None
     if found != draft.base_release_id:
         raise MachineFault(
-            f"Another writer published {found} in {store.name} since this run began, and it stays. Run again."
+            f"Another writer published {found} in {store.name} after this run started, and takes precedence. Run again."
         )
 
 
 def _require_intent(store: Store, release_id: str, fingerprint: str) -> None:
     """Raise MachineFault if another writer took over, since it may have removed the files of this release."""
     if _begun(store) != (release_id, fingerprint):
-        raise MachineFault(f"Another writer took over {store.name} since this run began to publish. Run again.")
+        raise MachineFault(f"Another writer took over {store.name} while this run was publishing. Run again.")
 
 
 def _is_current(store: Store, release_id: str) -> bool:

@@ -266,7 +266,7 @@ def find(store: Store, release_id: str | None) -> Release:
     """
     found = history(store)
     if not found:
-        raise UsageError(f"There is no release in {store.name} yet. Land something, then `iosig run`.")
+        raise UsageError(f"No release exists in {store.name} yet. Land inputs, then `iosig run`.")
     if release_id is None:
         return found[-1]
     known = {release.release_id: release for release in found}
@@ -278,7 +278,7 @@ def find(store: Store, release_id: str | None) -> Release:
     matching = {name: release for name, release in known.items() if name.startswith(release_id)}
     if release_id in matching or len({release.sequence for release in matching.values()}) == 1:
         return _still_there(store, matching.get(release_id) or next(iter(matching.values())))
-    problem = "names no release" if not matching else f"could be {', '.join(matching)}"
+    problem = "is not a release" if not matching else f"is ambiguous: {', '.join(matching)}"
     raise UsageError(f"{release_id!r} {problem}. `iosig releases` lists them.")
 
 
@@ -329,8 +329,8 @@ def _successor(store: Store, release_id: str) -> str:
 def _still_there(store: Store, release: Release) -> Release:
     if since := read_expired(store).get(release.release_id):
         raise UsageError(
-            f"{release.release_id} expired on {since[:10]}: its files are gone. `iosig releases` lists those that can "
-            "be read, and `iosig releases pin ID` keeps one."
+            f"{release.release_id} expired on {since[:10]}: its files were deleted. `iosig releases` lists readable "
+            "releases, and `iosig releases pin ID` keeps one."
         )
     return release
 

@@ -38,7 +38,7 @@ def relocate(store: Store, *, is_asked: bool = False) -> int:
     if server != EMBEDDED and not is_asked:
         raise UsageError(
             f"The catalogue {server} names {root_before(store)}. If the warehouse was moved from there, run `iosig "
-            "repair`. If this is a copy, set a catalogue of its own in the settings, then run `iosig repair`."
+            "repair`. If this is a copy, set another catalogue in the settings, then run `iosig repair`."
         )
     rewritten = _plan(store)
     checksums.write(store, checksums.RELOCATION, rewritten)

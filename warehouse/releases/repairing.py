@@ -64,7 +64,7 @@ def repair(store: Store, told: Progress = lambda *_: None) -> list[Mended]:
         if not any(damage.path in hiding or tells_of_releases(damage.path) for damage in damages):
             break
     if count := relocate(store, is_asked=True):
-        mended.append(Mended(store.tables.name, f"{count:,} metadata files name {location_of(store)} now", ""))
+        mended.append(Mended(store.tables.name, f"{count:,} metadata files now refer to {location_of(store)}", ""))
     return mended
 
 
@@ -94,7 +94,7 @@ def _rebuild_derived(store: Store, paths: Sequence[str]) -> Iterator[Mended]:
             checksums.seal_catalogue(store)
         elif path.startswith(f"{SEALS}/"):
             store.files.remove(path)
-            yield Mended(path, "sealed as it is now", "")
+            yield Mended(path, "sealed in its present state", "")
         elif path == links.LATEST:
             store.files.remove(f".{links.LATEST}-*")
         elif path.endswith(HINT):
@@ -174,11 +174,14 @@ def _days(names: Iterable[str]) -> dict[str, date | None]:
 def _go_back(store: Store, damaged_data: set[str]) -> Iterator[Mended]:
     """Make the newest release current that has intact metadata and no damaged data."""
     if server_of(store).kind == "rest":
-        raise MachineFault(f"The catalogue {server_of(store)} names damaged tables, and only its keeper can mend it.")
+        raise MachineFault(
+            f"The catalogue {server_of(store)} refers to damaged tables. Only the administrator of the server can "
+            "repair it."
+        )
     gone = releases.read_expired(store)
     for seal in (name for name in reversed(release_seals(store)) if _release_of(name) not in gone):
         if _is_restored(store, seal, damaged_data):
-            outcome = f"goes back to release {_release_of(seal)}"
+            outcome = f"restored to release {_release_of(seal)}"
             yield Mended(store.catalogue.name, outcome, "`iosig run` computes later ones again.")
             return
         store.files.set_aside(seal)
@@ -189,7 +192,7 @@ def _go_back(store: Store, damaged_data: set[str]) -> Iterator[Mended]:
     store.files.remove(CATALOGUE_SEAL)
     yield Mended(
         store.catalogue.name,
-        "set aside with all tables: no release is whole",
+        "set aside with all tables: no release is undamaged",
         "`iosig run` computes a release from the landings.",
     )
 
@@ -255,4 +258,4 @@ def _journal(store: Store, damages: list[Damage]) -> Iterator[Mended]:
     name = store.journal.name
     if any(damage.path == name for damage in damages):
         aside = store.files.set_aside(name)
-        yield Mended(name, f"set aside as {aside}", "Predictions begin again; those that landed stay.")
+        yield Mended(name, f"set aside as {aside}", "Predictions start over; landed ones are kept.")

@@ -63,7 +63,7 @@ class _Bounded(BaseAdapter):
         url, content = str(request.url), BytesIO()
         # The server's configuration can name another address too, so blocking redirects is not enough.
         if (origin := origin_of(url)) not in self._origins:
-            raise RequestException(f"it refers to another server, {printable(origin)}, which is not followed")
+            raise RequestException(f"it refers to another server, {printable(origin)}, which is refused")
         body: Any = request.body.encode() if isinstance(request.body, str) else request.body
         headers: Any = dict(request.headers) | {"Accept-Encoding": "identity"}
         try:
@@ -138,7 +138,7 @@ def convert_errors(server: Server) -> Iterator[None]:
     try:
         yield
     except CommitFailedException as error:
-        raise MachineFault("Another writer changed the tables meanwhile. Run again.") from error
+        raise MachineFault("Another writer changed the tables at the same time. Run again.") from error
     except (RESTError, RequestException) as error:
         raise unreachable(server, error) from error
 
@@ -166,8 +166,8 @@ def claim(catalogue: RestTables, server: Server, warehouse: str) -> None:
         owner = catalogue.load_namespace_properties(NAMESPACE).get(_OWNER)
     if owner != warehouse:
         raise UsageError(
-            f"The namespace {NAMESPACE!r} of the catalogue {server} is that of {owner or 'others'}. Each warehouse "
-            "needs a catalogue of its own (catalogue.warehouse in the settings)."
+            f"The namespace {NAMESPACE!r} of the catalogue {server} belongs to {owner or 'another warehouse'}. Each "
+            "warehouse needs its own catalogue (catalogue.warehouse in the settings)."
         )
 
 

@@ -179,7 +179,7 @@ def require_sound(store: Store, paths: Iterable[Path]) -> None:
             # an object store verifies its own checksums, so nothing is read for this
             is_as_long = store.url is not None and mark[:1] == [known[name].byte_count]
             if not is_as_long and (problem := problem_of(store, name, known[name])):
-                raise MachineFault(f"{path} {problem}. `iosig verify` says what else is damaged; {_REMEDY}")
+                raise MachineFault(f"{path} {problem}. `iosig verify` lists all damaged files; {_REMEDY}")
             fresh[name] = [*mark, now]
     if fresh:
         with suppress(OSError):

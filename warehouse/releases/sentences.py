@@ -34,15 +34,15 @@ def sentence(error: Exception, query: str) -> str:
     if found := _UNKNOWN_COLUMN.search(text):
         return _describe_unknown_column(found[1], query)
     if found := _OUT_OF_REACH.search(text):
-        return f"{found[1]} is out of reach: a query reads the files of its release alone."
+        return f"{found[1]} is not accessible: a query can only read the files of its release."
     if _BROKEN in text:
-        return f"DuckDB broke off at this query, which is a fault of its own: {first_sentence(error)}"
+        return f"DuckDB failed with an internal error: {first_sentence(error)}"
     return first_sentence(error)
 
 
 def _describe_unknown_table(name: str) -> str:
     table_names = [table.name for table in tables()]
-    return f"There is no table {name!r} in this release.{meant(name, table_names)} `show tables` lists them."
+    return f"This release has no table {name!r}.{meant(name, table_names)} `show tables` lists them."
 
 
 def _describe_unknown_column(name: str, query: str) -> str:
@@ -52,9 +52,9 @@ def _describe_unknown_column(name: str, query: str) -> str:
     near = meant(name, columns) if columns else meant(name, present_names(name.lower()))
     others = [table.name for table in tables() if table not in named and name.lower() in table.column_names]
     elsewhere = f" {', '.join(others[:5])} {'have' if len(others) > 1 else 'has'} one." if others and not near else ""
-    shown = f" `describe {named[0].name}` shows what there is." if named else ""
+    shown = f" `describe {named[0].name}` lists its columns." if named else ""
     where = f" in {' or '.join(table.name for table in named)}" if named else ""
-    return f"There is no column {name!r}{where}.{near}{elsewhere}{shown}"
+    return f"No column {name!r}{where}.{near}{elsewhere}{shown}"
 
 
 def description(table_name: str, types: dict[str, str]) -> dict[str, list[str | None]] | None:

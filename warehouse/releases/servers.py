@@ -74,9 +74,7 @@ def server_of(store: Store) -> Server:
         )
         return Server(*own, *more)
     except (KeyError, TypeError) as error:
-        raise MachineFault(
-            f"{store.root / NOTE} is damaged. `iosig repair` with the settings writes it again."
-        ) from error
+        raise MachineFault(f"{store.root / NOTE} is damaged. `iosig repair` rewrites it from the settings.") from error
 
 
 def engine_uri(store: Store, server: Server) -> str:

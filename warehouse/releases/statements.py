@@ -72,7 +72,7 @@ _PRAGMA = re.compile(rf"\s*pragma\s+({_PRAGMAS})\s*(\(\s*('[^']*'|\w+)\s*\))?[\s
 #: prefix of a statement that shows its plan; DuckDB also executes the statement with `analyze`
 _EXPLAIN = re.compile(r"\s*explain(\s+analyze)?\s+(?=\w)", re.IGNORECASE)
 _READ_ONLY = "A release is read-only"
-_BY_NAME = "a query reads the tables of its release, by their names. `show tables` lists them."
+_BY_NAME = "a query can only read tables of its release, by name. `show tables` lists them."
 
 
 def require_reading(connection: duckdb.DuckDBPyConnection, query: str) -> None:
@@ -82,9 +82,7 @@ def require_reading(connection: duckdb.DuckDBPyConnection, query: str) -> None:
     if kind == "EXPLAIN" and (explained := _EXPLAIN.match(query)):
         return require_reading(connection, query[explained.end() :])
     if kind == "MULTI":
-        raise UsageError(
-            "This is more than one statement to DuckDB. A pivot is one if it says `on COLUMN in (VALUES)`."
-        )
+        raise UsageError("DuckDB treats this as several statements. Write a pivot with `on COLUMN in (VALUES)`.")
     if kind == "PRAGMA" and _PRAGMA.fullmatch(query):
         return None
     if kind != "SELECT":
@@ -99,7 +97,7 @@ def _require_bounded(query: str) -> None:
     import duckdb
 
     if len(query.encode(errors="replace")) > MAX_QUERY_BYTES:
-        raise UsageError(f"This query is too long: at most {MAX_QUERY_BYTES:,} bytes are read.")
+        raise UsageError(f"This query is too long: the maximum is {MAX_QUERY_BYTES:,} bytes.")
     tokens = duckdb.tokenize(query)
     depth = operator_count = 0
     for start, kind in tokens:
@@ -113,9 +111,11 @@ def _require_bounded(query: str) -> None:
         elif word[:1] != ",":
             operator_count += 1
         if depth > MAX_NESTING:
-            raise UsageError(f"This query is too deeply nested: at most {MAX_NESTING} levels of brackets and CASE.")
+            raise UsageError(
+                f"This query is too deeply nested: the maximum is {MAX_NESTING} levels of brackets and CASE."
+            )
     if operator_count > MAX_OPERATORS:
-        raise UsageError(f"This query is too long: at most {MAX_OPERATORS:,} keywords and operators are read.")
+        raise UsageError(f"This query is too long: the maximum is {MAX_OPERATORS:,} keywords and operators.")
 
 
 def _kind_of(connection: duckdb.DuckDBPyConnection, query: str) -> str:
@@ -128,9 +128,9 @@ def _kind_of(connection: duckdb.DuckDBPyConnection, query: str) -> str:
         raise UsageError(first_sentence(error)) from error
     except ValueError as error:
         # a statement type that DuckDB's Python API does not know
-        raise UsageError(f"{_READ_ONLY}: this statement is none that reads.") from error
+        raise UsageError(f"{_READ_ONLY}: this statement is not a query.") from error
     if len(kinds) != 1:
-        raise UsageError("Give one SQL statement.")
+        raise UsageError("Pass one SQL statement.")
     return kinds[0]
 
 
@@ -153,7 +153,9 @@ def _tree(connection: duckdb.DuckDBPyConnection, query: str) -> Any:
     except RecursionError as error:
         raise UsageError("This query is too deeply nested: write it as several CTEs.") from error
     if document["error"]:
-        raise UsageError(f"This query cannot be shown to read only: {document.get('error_message', 'it has no tree')}")
+        raise UsageError(
+            f"This query cannot be verified to be read-only: {document.get('error_message', 'it has no tree')}"
+        )
     return document["statements"]
 
 
@@ -174,15 +176,13 @@ def _require_reading_node(node: dict[str, Any]) -> None:
     kind = node.get("type")
     if "class" in node:
         if node["class"] not in _EXPRESSIONS:
-            raise UsageError(f"{_READ_ONLY}: {node['class']} is no expression that reads.")
+            raise UsageError(f"{_READ_ONLY}: {node['class']} is not a read-only expression.")
         if node["class"] == "FUNCTION" and (name := node["function_name"].lower()) in CHANGING_FUNCTIONS:
-            raise UsageError(f"{_READ_ONLY}: {name}() changes something.")
+            raise UsageError(f"{_READ_ONLY}: {name}() has side effects.")
         if len(node.get("column_names", ())) > MAX_NESTING:
             raise UsageError(f"This query is too deeply nested: at most {MAX_NESTING} names joined by dots.")
     elif isinstance(kind, str) and kind not in _NODES:
-        raise UsageError(
-            f"{_READ_ONLY}: there is a {kind.removesuffix('_QUERY_NODE').replace('_', ' ')} in this query."
-        )
+        raise UsageError(f"{_READ_ONLY}: the query contains a {kind.removesuffix('_QUERY_NODE').replace('_', ' ')}.")
     if kind == "BASE_TABLE" and "/" in node["table_name"]:
         raise UsageError(f"{node['table_name']} is a file: {_BY_NAME}")
     if kind == "TABLE_FUNCTION":
@@ -190,7 +190,7 @@ def _require_reading_node(node: dict[str, Any]) -> None:
         if name in FILE_FUNCTIONS:
             raise UsageError(f"{name}() reads files: {_BY_NAME}")
         if name not in READING_FUNCTIONS:
-            raise UsageError(f"{_READ_ONLY}: {name}() is not among the table functions that only read.")
+            raise UsageError(f"{_READ_ONLY}: {name}() is not a read-only table function.")
 
 
 def find_described_table(connection: duckdb.DuckDBPyConnection, query: str) -> str | None:

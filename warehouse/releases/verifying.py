@@ -32,7 +32,7 @@ Progress = Callable[[int, int], None]
 
 RUN_AGAIN = "`iosig repair`, then `iosig run` computes it again."
 LAND_AGAIN = "`iosig repair` sets it aside; then land the input again."
-GO_BACK = "`iosig repair` goes back to the newest release that is whole."
+GO_BACK = "`iosig repair` restores the newest undamaged release."
 MAKE_AGAIN = "`iosig repair` writes it again."
 RESTORE = "`iosig repair` restores it."
 
@@ -98,7 +98,7 @@ def _in_databases(store: Store) -> Iterator[Damage]:
     if server_of(store) == EMBEDDED and store.catalogue.is_file():
         recorded = checksums.read(store, CATALOGUE_SEAL)
         if recorded is None:
-            yield Damage(CATALOGUE_SEAL, "is not there, or damaged", MAKE_AGAIN)
+            yield Damage(CATALOGUE_SEAL, "is missing or damaged", MAKE_AGAIN)
         # a writer that was killed left no checksum; the tables in the catalogue are checked nevertheless
         for name, sealed in (recorded or {}).items():
             if problem := problem_of(store, name, sealed):
@@ -107,7 +107,7 @@ def _in_databases(store: Store) -> Iterator[Damage]:
     try:
         locations = metadata_locations(store)
     except MachineFault:
-        yield Damage(store.catalogue.name, "does not name the tables that there are", GO_BACK)
+        yield Damage(store.catalogue.name, "does not name the existing tables", GO_BACK)
         return
     for table, location in locations.items():
         if f"/tables/{table}/" not in location:
@@ -121,8 +121,8 @@ def _problem_of_sqlite(path: Path) -> str | None:
         with closing(sqlite3.connect(sqlite_uri(path, mode="ro"), uri=True)) as connection:
             (report,) = connection.execute("pragma integrity_check(1)").fetchone()
     except sqlite3.Error as error:
-        return f"is no sound SQLite file ({error})"
-    return None if report == "ok" else f"is no sound SQLite file ({str(report).splitlines()[-1]})"
+        return f"is not a valid SQLite file ({error})"
+    return None if report == "ok" else f"is not a valid SQLite file ({str(report).splitlines()[-1]})"
 
 
 def _in_metadata(store: Store, expected: _Expected) -> Iterator[Damage]:
@@ -138,7 +138,7 @@ def _in_metadata(store: Store, expected: _Expected) -> Iterator[Damage]:
         try:
             json.loads(store.files.content(name) or b"")
         except ValueError:
-            yield Damage(name, "is no JSON, or not there", GO_BACK)
+            yield Damage(name, "is missing, or not JSON", GO_BACK)
 
 
 def _in_all_metadata(store: Store, expected: _Expected) -> Iterator[Damage]:
@@ -178,7 +178,7 @@ def _in_files(store: Store, expected: _Expected, is_all: bool, told: Progress) -
     history = releases.read_history(store)
     known = {release.release_id: checksums.read(store, seals.seal_of(release)) for release in history}
     damages = [
-        Damage(seals.seal_of(release), "is no seal of its release", MAKE_AGAIN)
+        Damage(seals.seal_of(release), "is not a seal of its release", MAKE_AGAIN)
         for release in history
         if known[release.release_id] is None
     ]
@@ -229,11 +229,11 @@ def _in_landings(store: Store, expected: _Expected) -> Iterator[Damage]:
         try:
             landings = in_folder(store, folder)
         except MachineFault:
-            yield Damage(manifest, "is no manifest of a landing", LAND_AGAIN)
+            yield Damage(manifest, "is not a manifest of a landing", LAND_AGAIN)
             expected.files.pop(manifest, None)
             continue
         if not landings:
-            yield Damage(manifest, "is not there", LAND_AGAIN)
+            yield Damage(manifest, "does not exist", LAND_AGAIN)
             expected.files.pop(manifest, None)
             continue
         parts = (part for landed in landings for part in landed.parts)
@@ -255,14 +255,14 @@ def _in_caches(store: Store, history: list[Release], own: dict[str, list[str]]) 
         wrong.add(index)
     wrong |= {name for name in hints_of(metadata_locations(store)) if not _names_metadata(store, name)}
     for name in sorted(wrong):
-        yield Damage(name, "does not say what the tables' metadata do", MAKE_AGAIN)
+        yield Damage(name, "contradicts the tables' metadata", MAKE_AGAIN)
     try:
         is_true = ledger.is_true(store)
     except MachineFault:
         # a damaged manifest, which is reported elsewhere
         is_true = True
     if not is_true:
-        yield Damage(ledger.HEAD, "does not say what the manifests do", MAKE_AGAIN)
+        yield Damage(ledger.HEAD, "contradicts the manifests", MAKE_AGAIN)
     if history and not links.is_whole(store, history[-1]):
         yield Damage(links.LATEST, "does not show the current release", MAKE_AGAIN)
 

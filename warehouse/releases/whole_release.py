@@ -43,7 +43,7 @@ def export_folder(store: Store, release: Release, folder: Path, *, is_copied: bo
     where they lack newer columns. Raises UsageError if the folder is not empty.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} is there already: give a folder that is new, or empty.")
+        raise UsageError(f"{folder} already exists: choose a new or empty folder.")
     with (
         being_read(store),
         atomic_write(folder.absolute()) as temporary,
@@ -81,13 +81,13 @@ def _words(release: Release, counts: dict[str, int]) -> str:
     listed = [f"  {name.ljust(width)}  {count:>12,}  {contract(name).grain}" for name, count in counts.items()]
     return "\n".join(
         [
-            f"Release {release.release_id} of iosig, made at {release.created_at}; its checks: {release.verdict}.",
+            f"Release {release.release_id} of iosig, published at {release.created_at}. Checks: {release.verdict}.",
             "",
-            "A folder a table; what belongs to days has a folder day=YYYY-MM-DD for each, and one for the rest,",
-            f"day={NO_DAY}. Units and docs are in the schemas and in release.json.",
-            "Files may be those of the warehouse itself: they are not to be written to.",
+            "One folder per table. Tables by day have a folder day=YYYY-MM-DD per day, and one for other rows,",
+            f"day={NO_DAY}. Units and descriptions are in the schemas and in release.json.",
+            "Files may be links to the warehouse: do not modify them.",
             "",
-            "Tables, and how many rows they have:",
+            "Tables and numbers of rows:",
             *listed,
             "",
         ]
@@ -102,11 +102,11 @@ def export_database(store: Store, release: Release, target: Path, *, is_copied: 
     """
     if target.suffix.lower() != ".duckdb":
         raise UsageError(
-            f"A whole release goes to a DuckDB file: let its name end in .duckdb, not {target.name!r}. For plain "
+            f"The name of a DuckDB file must end in .duckdb, not {target.name!r}. For plain "
             "Parquet files say --output FOLDER; .parquet and .csv are for one TABLE."
         )
     if store.url is not None and not is_copied:
-        raise UsageError("Views of an object store's files work nowhere else: --copy writes their rows into the file.")
+        raise UsageError("Views cannot refer to an object store: --copy writes the rows into the file.")
     files = {
         name: addresses(store, paths) if is_copied else _patterns(store, paths)
         for name, paths in files_of(store, release).items()
@@ -145,8 +145,8 @@ def _patterns(store: Store, paths: Sequence[Path]) -> list[str]:
     found = [duckdb_pattern(root / path.relative_to(store.root)) for path in paths]
     if None in found:
         raise UsageError(
-            f"DuckDB cannot name files in {root} in a view: a backslash and a pattern character are in the path. "
-            "--copy writes their rows into the file."
+            f"A DuckDB view cannot refer to files in {root}: the path contains a backslash and a pattern character. "
+            "--copy writes the rows into the file."
         )
     return [pattern for pattern in found if pattern is not None]
 

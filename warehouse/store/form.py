@@ -45,7 +45,7 @@ def form_of(store: Store) -> int | None:
     if store.url is None and store.root not in _UPGRADING and (store.root / UNFINISHED).is_file():
         return FORMER
     if is_damaged(store):
-        raise MachineFault(f"{store.root / FILE} is damaged, or not there. `iosig repair` writes it again.")
+        raise MachineFault(f"{store.root / FILE} is missing or damaged. `iosig repair` writes it again.")
     known = document(store, FILE)
     if known is None:
         return 1 if store.exists else None
@@ -85,8 +85,8 @@ def require_form(store: Store) -> None:
     found = form_of(store)
     if found is not None and found < FORM:
         raise UsageError(
-            f"{store.name} has the form {found} of an older iosig; this one reads form {FORM}. "
-            "`iosig upgrade --check` says what it takes, and `iosig upgrade` does it; nothing is lost."
+            f"{store.name} has the form {found} of an older iosig; this one reads form {FORM}. `iosig upgrade "
+            "--check` prints the time and space needed, and `iosig upgrade` converts it without loss of data."
         )
     if found is not None and found > FORM:
         read_by = document(store, FILE)["read_by"]

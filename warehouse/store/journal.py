@@ -56,11 +56,11 @@ _SQL_TYPES: dict[Dtype, str] = {
     "date": "integer",
 }
 _REMEDIES = {
-    sqlite3.SQLITE_FULL: "Make room on the disk; nothing of this commit was written.",
-    sqlite3.SQLITE_READONLY: "Get the right to write the file and its folder.",
-    sqlite3.SQLITE_CANTOPEN: "Check that the folder is there, and that you may write in it.",
-    sqlite3.SQLITE_CORRUPT: "Restore the file, or move it away: then following begins anew.",
-    sqlite3.SQLITE_NOTADB: "Restore the file, or move it away: then following begins anew.",
+    sqlite3.SQLITE_FULL: "Free disk space. This commit was rolled back.",
+    sqlite3.SQLITE_READONLY: "Make the file and its folder writable for this user.",
+    sqlite3.SQLITE_CANTOPEN: "Check that the folder exists and is writable.",
+    sqlite3.SQLITE_CORRUPT: "Restore the file, or move it away to start over.",
+    sqlite3.SQLITE_NOTADB: "Restore the file, or move it away to start over.",
 }
 
 
@@ -155,7 +155,7 @@ class Journal:
         with _refusing_system(self.path):
             if not self._claims.claim(followed_id):
                 raise UsageError(
-                    f"Another process follows {followed_id} with {self.path}. End it, or give this one its own journal."
+                    f"Another process follows {followed_id} with {self.path}. Stop it, or pass another journal."
                 )
         self._followed.add(followed_id)
 
@@ -197,7 +197,7 @@ class Journal:
             [(self._pseudonymize_id(row["followed_id"]), row["direction"], row["evaluation"]) for row in rows],
         )
         if rows and raised.rowcount != len(rows):
-            raise ContractError(f"{self.path}: an evaluation comes again, or after a later one.")
+            raise ContractError(f"{self.path}: an evaluation is repeated or out of order.")
 
     def state(self, followed_id: str) -> State | None:
         """Read the saved state of a followed input; None if it has none."""
@@ -370,13 +370,13 @@ def _require_ours(path: Path) -> None:
     version, application_id = struct.unpack(">I4xI", header[60:72]) if is_whole else (0, 0)
     if application_id != _APPLICATION_ID:
         raise JournalFault(
-            f"{path} is no journal of predictions, or it is damaged.",
-            "Move it away, or give the journal another place; it was left as it is.",
+            f"{path} is not a journal of predictions, or is damaged.",
+            "Move it away, or choose another path for the journal. The file was not changed.",
         )
     if version > VERSION:
         raise InputRefused(
-            f"{path} is of version {version}, and {VERSION} is the last one that is known.",
-            "Use the iosig that made it, or a later one.",
+            f"{path} has version {version}; the latest known version is {VERSION}.",
+            "Use the iosig that wrote it, or a later one.",
         )
 
 
@@ -384,8 +384,8 @@ def _require_tables(connection: sqlite3.Connection, path: Path) -> None:
     found = [name for _, name, *_ in connection.execute("pragma table_info(predictions)")]
     if found != ["sequence", *_TABLE.column_names]:
         raise InputRefused(
-            f"The journal {path} has other columns than predictions have.",
-            "Land it with the iosig that made it, then move it away.",
+            f"The journal {path} does not have the columns of predictions.",
+            "Land it with the iosig that wrote it, then move it away.",
         )
 
 
@@ -411,7 +411,7 @@ def _refusing_system(path: Path) -> Iterator[None]:
     except OSError as error:
         raise JournalFault(
             f"The journal {path} cannot be used: {error.strerror or error}.",
-            "Check that its folder is there, has room, and that you may write in it.",
+            "Check that its folder exists, is writable, and has free space.",
         ) from error
 
 
@@ -476,7 +476,7 @@ def _state(path: Path, row: tuple[str, str, bytes]) -> State:
     try:
         told = json.loads(stored)
         if told.get("version") != STATE_VERSION:
-            return State(followed_id, told, content, "it is of another version")
+            return State(followed_id, told, content, "it has another version")
         position, digest = told["position"], told["digest"]
         fault = None if digest == _digest(position, content) else "it is damaged"
         return State(followed_id, json.loads(position), content, fault)

@@ -122,7 +122,7 @@ def land(
 def _refuse_forgotten(earlier: Sequence[Landing], *, replace: bool) -> None:
     """Raise InputRefused for content that was forgotten completely, or forgotten in part and landed with `replace`."""
     if earlier and (at := earlier[-1].forgotten_at) and (replace or not earlier[-1].row_count()):
-        raise InputRefused(f"Data of this content were forgotten on {at[:10]}: it lands no more.", "Remove it.")
+        raise InputRefused(f"Data of this content were erased on {at[:10]} and cannot be landed again.", "Remove it.")
 
 
 def _mostly_sound(batches: Iterator[Batch]) -> Iterator[Batch]:
@@ -132,8 +132,8 @@ def _mostly_sound(batches: Iterator[Batch]) -> Iterator[Batch]:
         counts[batch.table == REJECTS] += batch.height
         if counts[True] > max(most, counts[False]):
             raise InputRefused(
-                f"More than {most:,} of its rows are refused (limits.max_refused_count), and fewer are read.",
-                "Name its format with --format, or export it anew.",
+                f"More than {most:,} of its rows are refused (limits.max_refused_count), and fewer are valid.",
+                "Name its format with --format, or export it again.",
             )
         yield batch
 

@@ -313,7 +313,7 @@ def _segments_of(head: bytes | None) -> list[dict[str, Any]]:
     told = json.loads(head)
     segments: list[dict[str, Any]] = told["segments"]
     if told["form"] != _FORM or told["sha256"] != digest_of([_FORM, segments]):
-        raise ValueError("not what was written")
+        raise ValueError("modified after it was written")
     return segments
 
 
@@ -323,7 +323,7 @@ def _segment(store: Store, told: dict[str, Any]) -> _Segment:
         with store.files.open(told[name]["path"]) as file:
             content = file.read()
         if asdict(Sealed(len(content), hashlib.sha256(content).hexdigest())).items() - told[name].items():
-            raise ValueError("not what was written")
+            raise ValueError("modified after it was written")
         frame = pl.read_parquet(io.BytesIO(content))  # noqa: TID251
         if frame.schema != schema:
             raise ValueError("not an index of this form")

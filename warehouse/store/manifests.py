@@ -125,7 +125,7 @@ def in_folder(store: Store, name: str) -> list[Landing]:
             return []
         checksum = told.pop("sha256", None)
         if checksum not in (None, digest_of(told)):
-            raise ValueError("not what was written")
+            raise ValueError("modified after it was written")
         if "landings" not in told:
             landings = [Landing(**told | {"parts": tuple(_part(part) for part in told["parts"])})]
         else:
@@ -135,7 +135,7 @@ def in_folder(store: Store, name: str) -> list[Landing]:
         return landings
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise MachineFault(
-            f"{store.root / manifest} is damaged: it is no manifest. `iosig repair` sets the landing aside."
+            f"{store.root / manifest} is damaged: it is not a manifest. `iosig repair` sets the landing aside."
         ) from error
 
 

@@ -207,17 +207,17 @@ def names_of(store: Store, rules: Rules, key: bytes | None) -> Names | None:
     if key is None:
         if told is not None:
             raise UsageError(
-                f"Names in {store.name} are pseudonyms, and the settings do not say so: set privacy.is_pseudonymized."
+                f"Names in {store.name} are pseudonyms, but the settings do not: set privacy.is_pseudonymized."
             )
         return None
     if len(key) < FEWEST_KEY_BYTES:
-        raise UsageError(f"The key of pseudonyms is shorter than {FEWEST_KEY_BYTES} bytes, the fewest there may be.")
+        raise UsageError(f"The key of pseudonyms is shorter than {FEWEST_KEY_BYTES} bytes, the minimum.")
     names = Names(rules, key)
     check = hashlib.sha256(names.name(MARK).encode()).hexdigest()
     if told is None:
         if store.exists or store.journal.is_file():
-            raise UsageError(f"{store.name} holds names in the clear: begin another warehouse for pseudonyms.")
+            raise UsageError(f"{store.name} stores names in clear text: use another warehouse for pseudonyms.")
         put_state(store, MARK, {"check": check})
     elif told.get("check") != check:
-        raise UsageError(f"The pseudonyms in {store.name} are of another key: set the one that it was begun with.")
+        raise UsageError(f"The pseudonyms in {store.name} were made with another key: set the original key.")
     return names

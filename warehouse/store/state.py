@@ -70,11 +70,11 @@ def problems(store: Store) -> Iterator[tuple[str, str]]:
         content, copy = store.files.content(name), store.files.content(_copy_of(name))
         if copy == _CHANGING:
             if content is not None and not _is_json(content):
-                yield name, "is no JSON"
+                yield name, "is not JSON"
         elif (known := _document_in(name, copy)) is None:
-            yield _copy_of(name), "is damaged, or not there"
+            yield _copy_of(name), "is missing or damaged"
         elif content != known:
-            yield name, "is not there" if content is None else "has other bytes than were written"
+            yield name, "does not exist" if content is None else "was modified (wrong checksum)"
 
 
 def mend(store: Store) -> Iterator[tuple[str, str]]:
@@ -84,14 +84,14 @@ def mend(store: Store) -> Iterator[tuple[str, str]]:
         content, known = store.files.content(name), _document_in(name, store.files.content(_copy_of(name)))
         if known is not None:
             store.files.put(name, known)
-            yield path, "restored from its copy"
+            yield path, "restored from its backup"
         elif content is not None and _is_json(content):
             put_state(store, name, json.loads(content))
             yield path, "written again"
         else:
             aside = [store.files.set_aside(name)] if content is not None else []
             store.files.remove(_copy_of(name))
-            yield path, f"set aside as {aside[0]}: there is no copy" if aside else "removed: it is a copy of nothing"
+            yield path, f"set aside as {aside[0]}: it has no backup" if aside else "removed: backup of a missing file"
 
 
 def copy_all(store: Store) -> None:

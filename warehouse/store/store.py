@@ -67,12 +67,12 @@ class Store:
         if not is_url(text):
             if not is_utf8(text):
                 raise UsageError(
-                    f"The path of a warehouse must be UTF-8: its tables' metadata name it, and {text!a} is not."
+                    f"The path of a warehouse must be UTF-8: its tables' metadata contain it, but {text!a} is not."
                 )
             return cls(Path(text))
         url = text.rstrip("/")
         if match := _NOT_IN_URL.search(url):
-            raise UsageError(f"{url}: {match[0]!r} means something else in a URL. Give the prefix another name.")
+            raise UsageError(f"{url}: {match[0]!r} has a special meaning in a URL. Rename the prefix.")
         place = Path(environ.get("IOSIG_CACHE") or Path.home() / ".cache" / "iosig")
         root = place / hashlib.sha256(url.encode()).hexdigest()[:16]
         if not (root / _URL).is_file():
@@ -269,7 +269,7 @@ def document(store: Store, name: str) -> Any:
         return None if content is None else json.loads(content)
     except ValueError as error:
         raise MachineFault(
-            f"{store.root / name} is damaged: it is no JSON. `iosig repair` mends what it can."
+            f"{store.root / name} is damaged: it is not JSON. `iosig repair` repairs it where possible."
         ) from error
 
 
@@ -286,7 +286,7 @@ def read_cache(store: Store, name: str, read: Callable[[Any], _Read]) -> _Read |
 @contextmanager
 def lock_warehouse(store: Store, wait_s: float = 0.0) -> Iterator[None]:
     """Lock the warehouse for one writer of releases; a second one waits up to `wait_s` and then fails."""
-    remedy = "Wait for it (--lock-timeout), or give this one its own --warehouse."
+    remedy = "Wait for it (--lock-timeout), or use another --warehouse."
     with hold_lock(store, _LOCK, "run", remedy, wait_s):
         yield
 

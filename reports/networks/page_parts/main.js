@@ -373,7 +373,7 @@ function published(app) {
 
 async function begin() {
   if (typeof DecompressionStream === "undefined") {
-    complain("This browser is too old for this page: it cannot unpack the numbers (DecompressionStream). Chromium 80, Firefox 113 and Safari 16.4 can, and later ones.");
+    complain("This browser is too old for this page: it has no DecompressionStream (Chromium 80, Firefox 113, Safari 16.4).");
     return;
   }
   const about = JSON.parse(byId("about").textContent);

@@ -16,9 +16,9 @@ function drawLegend(into, model, isDark) {
   unused.style.background = `rgb(${model.about.unused[isDark ? "dark" : "light"].join(",")})`;
   parts.push(element("p", {}, unused, "no transfer with such a value"));
   const special = [model.now.said.hasNegative && "values below zero", model.now.said.hasZero && "zero"].filter(Boolean);
-  const axis = `On each edge the lowest values are inside, the highest outside${special.length ? `; innermost ${special.join(", then ")}` : ""}. All hops share the axis.`;
+  const axis = `On each edge, the lowest values are at the inner end, the highest at the outer end${special.length ? `; innermost ${special.join(", then ")}` : ""}. All hops share the axis.`;
   parts.push(element("p", { text: axis }));
-  if (model.isRounded) parts.push(element("p", { text: "Counts of this range of time are rounded: see the notes." }));
+  if (model.isRounded) parts.push(element("p", { text: "Counts of this time range are rounded: see the notes." }));
   into.replaceChildren(...parts);
 }
 
@@ -33,7 +33,7 @@ function ramp(model, hop, isDark) {
 }
 
 const PATTERN_TEXTS = {
-  circular: "circular: values are alike at all nodes",
+  circular: "circular: similar values at all nodes",
   striped: "striped: bands of neighbouring nodes differ",
   noisy: "noisy: values are scattered",
   outlier: "outlier: few nodes have far higher values",
@@ -63,7 +63,7 @@ function patternEntry(row, app) {
   const causes = row.causes.map((label) => [row.hop, model.about.layers[row.hop].labels.indexOf(label)]).filter(([, node]) => node >= 0);
   const more = [];
   if (row.pattern === "striped" && row.nodesPerBand !== null) more.push(`a period of ${digits(row.nodesPerBand)} nodes`);
-  if (row.nodeSpread !== null) more.push(`nodes differ by a factor of ${digits(2 ** row.nodeSpread)}`);
+  if (row.nodeSpread !== null) more.push(`values of different nodes differ by a factor of ${digits(2 ** row.nodeSpread)}`);
   if (row.edgeSpread !== null) more.push(`values of one node by ${digits(2 ** row.edgeSpread)}`);
   if (causes.length) more.push(`caused by ${causes.slice(0, 4).map((one) => model.nodeText(...one)).join(", ")}${causes.length > 4 ? ` and ${causes.length - 4} more` : ""}`);
   const title = row.pattern ? PATTERN_TEXTS[row.pattern] : NO_PATTERN_TEXTS[row.outcome] || row.outcome;
@@ -84,7 +84,7 @@ function drawPatterns(part, into, app) {
   if (!parts.length) return;
   const more = element("details", {}, element("summary", { text: `In single time windows: ${countText(parts.length)}` }));
   more.append(...parts.slice(0, MOST_PATTERNS).map((row) => patternEntry(row, app)));
-  if (parts.length > MOST_PATTERNS) more.append(element("p", { text: `${parts.length - MOST_PATTERNS} more are not shown.` }));
+  if (parts.length > MOST_PATTERNS) more.append(element("p", { text: `${parts.length - MOST_PATTERNS} more not shown.` }));
   into.append(more);
 }
 

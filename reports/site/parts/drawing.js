@@ -76,7 +76,7 @@ function drawMap(into, points, open) {
       context.beginPath(); context.moveTo(x, margin.top); context.lineTo(x, height - margin.bottom); context.stroke();
       if (width > 600 || (decades < 3 ? step === 1 || decades < 1.5 : power % 2 === 0)) context.fillText(volumeText(value), x, height - margin.bottom + 16);
     }
-    context.fillText("bytes in a month", (margin.left + width - margin.right) / 2, height - 6);
+    context.fillText("bytes per month", (margin.left + width - margin.right) / 2, height - 6);
     context.textAlign = "right";
     for (const tick of [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000].filter((one) => one >= bottom && one <= top)) {
       const y = up(tick);
@@ -95,7 +95,7 @@ function drawMap(into, points, open) {
     });
     nameLargest(context, places, width - margin.right);
   }, "Population map: the table below has the same numbers");
-  const tip = make("p", { class: "tip", "aria-live": "polite" }, "Point at a circle to see whose it is; a click opens it.");
+  const tip = make("p", { class: "tip", "aria-live": "polite" }, "Hover over a circle to see its application. Click to open it.");
   into.append(legend(new Set(points.map((point) => point.label || "not classified"))), tip);
   const nearest = (event) => {
     const box = canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
@@ -162,7 +162,7 @@ function drawRuns(into, runs, longest, leftOut, choose) {
       });
       context.globalAlpha = 1;
     });
-  }, "What the file system moved during each run");
+  }, "Traffic of the file system during each run");
   canvas.addEventListener("click", (event) => {
     const number = Math.floor((event.clientY - canvas.getBoundingClientRect().top) / row);
     if (runs[number]) choose(runs[number]);

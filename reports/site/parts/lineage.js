@@ -11,7 +11,7 @@ function makeSvg(tag, attributes = {}, ...children) {
 
 drawers.lineage = async () => {
   const told = await loaded("lineage");
-  if (!told.tables.length) { nothing(drawnIn("steps"), "The lineage was not written."); return; }
+  if (!told.tables.length) { nothing(drawnIn("steps"), "The report has no lineage."); return; }
   const readers = new Map();
   for (const table of told.tables) for (const source of table.sources) readers.set(source, [...(readers.get(source) ?? []), table.name]);
   const known = new Set(told.tables.map((table) => table.name));
@@ -26,7 +26,7 @@ drawers.lineage = async () => {
     const text = sought.value.toLowerCase(), step = wanted().get("step"), name = wanted().get("table");
     const rows = told.tables.filter((table) => (name ? table.name === name : !step || table.step === step) && `${table.name} ${table.step}`.toLowerCase().includes(text));
     list.replaceChildren(...rows.map((table) => tableOf(table, readers.get(table.name) ?? [], known, rows.length === 1)));
-    if (!rows.length) nothing(list, "No step of a run computes such a table.");
+    if (!rows.length) nothing(list, "No step computes such a table.");
     if (name || step) list.prepend(make("p", {}, make("a", { href: "#" }, "Show all tables")));
   }
   const follow = () => {
@@ -67,7 +67,7 @@ function drawSteps(into, told) {
     return makeSvg("a", { href: `#step=${encodeURIComponent(name)}` }, box, makeSvg("text", { x, y: y + 4 }, name));
   });
   const head = makeSvg("marker", { id: "arrow", viewBox: "0 0 6 6", refX: 1, refY: 3, markerWidth: 6, markerHeight: 6, orient: "auto" }, makeSvg("path", { d: "M0 0L6 3L0 6z" }));
-  const picture = makeSvg("svg", { class: "graph", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Steps, and which reads tables of which" }, makeSvg("defs", {}, head), ...arrows, ...nodes);
+  const picture = makeSvg("svg", { class: "graph", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Steps and their dependencies" }, makeSvg("defs", {}, head), ...arrows, ...nodes);
   picture.style.minWidth = `${Math.min(width, 900)}px`;
   into.append(make("div", { class: "scroll" }, picture));
 

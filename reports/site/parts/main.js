@@ -12,7 +12,7 @@ async function begin() {
     if (draw) await draw();
     document.documentElement.dataset.ready = "yes";
   } catch (error) {
-    say(error.message === "missing" ? "A file of this report is not there: write it anew (`iosig report`)." : `This page could not be drawn: ${error.message}`);
+    say(error.message === "missing" ? "A file of this report is missing. Write the report again (`iosig report`)." : `This page could not be drawn: ${error.message}`);
     throw error;
   }
 }

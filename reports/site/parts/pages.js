@@ -6,7 +6,7 @@ const applicationLink = (row) => make("a", { href: `application.html#${applicati
 drawers.applications = async () => {
   const points = rowsOf(await loaded("map")).filter((point) => point.month_bytes > 0);
   if (points.length) drawMap(drawnIn("map"), points, ({ application_id }) => { location.href = `application.html#${applicationHash(application_id)}`; });
-  else nothing(drawnIn("map"), "No application has a signature yet: five runs of one are needed.");
+  else nothing(drawnIn("map"), "No application has a signature yet. A signature needs five runs.");
   const rows = rowsOf(await loaded("applications"));
   const place = make("div");
   drawnIn("list").append(place);
@@ -51,7 +51,7 @@ drawers.application = async () => {
     const found = id ? (await loaded(`application/${fileHash(id)}`).catch(() => [])).find((one) => one.application_id === id) : null;
     for (const figure of document.querySelectorAll("main figure")) figure.hidden = !found;
     document.querySelectorAll("#choices").forEach((old) => old.remove());
-    if (!found) { say(id ? `This release has no application ${nameText(id)}.` : "No application is named: search for one, or choose one of the list."); return; }
+    if (!found) { say(id ? `This release has no application ${nameText(id)}.` : "No application selected. Search for one, or choose one from the list."); return; }
     const chosen = found.subjects.find((one) => one.filesystem === filesystem && one.direction === direction) || found.subjects[0];
     await showApplication(found, chosen);
   };
@@ -80,8 +80,8 @@ async function showApplication(found, chosen) {
 }
 
 const OUTCOMES = {
-  too_few_samples: "There are too few runs yet: a signature takes five.",
-  no_io: "Nothing was moved in this direction.",
+  too_few_samples: "Too few runs: a signature needs five.",
+  no_io: "No bytes were moved in this direction.",
   no_common_bursts: "The runs have no burst in common.",
 };
 
@@ -102,8 +102,8 @@ function showSignature(chosen, runs, leftOut) {
 }
 
 function showBursts(bursts) {
-  if (!bursts.length) { nothing(drawnIn("bursts"), "There are none."); return; }
-  drawnIn("bursts").append(plainTable(["burst", "starts", "peaks", "ends", "moves", "borne out by"], bursts.map((one) => [
+  if (!bursts.length) { nothing(drawnIn("bursts"), "None."); return; }
+  drawnIn("bursts").append(plainTable(["burst", "starts", "peaks", "ends", "moves", "supported by"], bursts.map((one) => [
     String(one.burst), durationText(one.start_s), durationText(one.peak_s), durationText(one.end_s), volumeText(one.volume_bytes), ratioText(one.support_ratio)])));
 }
 
@@ -116,7 +116,7 @@ function showTrust({ facts: known, checks }) {
     ["duration", durationText(known.duration_s)], ["volume", volumeText(known.volume_bytes)], ["peak", rateText(known.peak_bytes_per_s)],
     ["others' background", rateText(known.background_bytes_per_s)], ["class", known.label],
     ["period", isKnown(known.period_s) ? `${durationText(known.period_s)} (false alarm ${numberText(known.false_alarm_probability)})` : "none found"],
-    ["since the release before", known.is_changed === null ? "not compared" : known.is_changed ? `changed: correlation ${numberText(known.change_correlation)}` : "unchanged"],
+    ["since the previous release", known.is_changed === null ? "not compared" : known.is_changed ? `changed: correlation ${numberText(known.change_correlation)}` : "unchanged"],
     ["first and last run", `${instantText(known.first_run_started_at)} to ${instantText(known.last_run_ended_at)}`],
   ]));
   if (checks?.length) into.append(plainTable(["traced run", "correlation", "cross-correlation", "volume", "traced", "bursts missed", "false"], checks.map((one) => [
@@ -124,24 +124,24 @@ function showTrust({ facts: known, checks }) {
 }
 
 // How many of the runs were slowed of which that could be told.
-const slowedText = (slowed, looked) => (looked ? `${countText(slowed || 0)} of ${countText(looked)} runs whose bursts were found in the traffic ${slowed === 1 ? "was" : "were"} slowed.` : "Of no run were the bursts found in the traffic: nobody can be said to be slowed.");
-const otherLink = (id) => (id === null ? "nobody known" : make("a", { href: `application.html#${applicationHash(id)}` }, make("bdi", {}, nameText(id, 60))));
+const slowedText = (slowed, looked) => (looked ? `${countText(slowed || 0)} of ${countText(looked)} runs with detected bursts ${slowed === 1 ? "was" : "were"} slowed.` : "No bursts of runs were detected in the traffic, so slowdowns are unknown.");
+const otherLink = (id) => (id === null ? "unattributed" : make("a", { href: `application.html#${applicationHash(id)}` }, make("bdi", {}, nameText(id, 60))));
 
 function showContention({ contention, looked_run_count: looked, slowed_run_count: slowed }) {
   const into = drawnIn("contention");
   into.append(make("p", {}, slowedText(slowed, looked)));
-  if (contention?.length) into.append(plainTable(["", "application", "file system", "longer in all", "runs", "bursts"], contention.map((row) => [
-    row.role === "slows" ? "it slows" : "it is slowed by", otherLink(row.other_application_id), nameText(row.filesystem, 40), durationText(row.delay_s), countText(row.run_count), countText(row.burst_count)])));
+  if (contention?.length) into.append(plainTable(["", "application", "file system", "total delay", "runs", "bursts"], contention.map((row) => [
+    row.role === "slows" ? "it slows" : "slowed by", otherLink(row.other_application_id), nameText(row.filesystem, 40), durationText(row.delay_s), countText(row.run_count), countText(row.burst_count)])));
 }
 
 // Where and when to start, at the last poll: of an application, or on a file system.
 async function showAdvice(isMeant, first, command) {
   const told = await loaded("advice"), rows = rowsOf(told.rows).filter(isMeant).sort(first === "filesystem" ? (a, b) => a.place - b.place : (a, b) => b.now_bytes - a.now_bytes), into = drawnIn("advice");
   into.replaceChildren();
-  if (rows.length) into.append(make("p", {}, `At ${instantText(told.at)} UTC, when the last poll of this release was made.`), plainTable([first === "filesystem" ? "file system" : "application", "wait", "no room now", "then", "range"], rows.map((row) => [
+  if (rows.length) into.append(make("p", {}, `At ${instantText(told.at)} UTC, time of the last poll of this release.`), plainTable([first === "filesystem" ? "file system" : "application", "wait", "no room now", "then", "range"], rows.map((row) => [
     first === "filesystem" ? nameText(row.filesystem, 40) : otherLink(row.application_id), durationText(row.delay_s), volumeText(row.now_bytes), volumeText(row.then_bytes), `${volumeText(row.low_then_bytes)} to ${volumeText(row.high_then_bytes)}`])));
-  else into.append(make("p", { class: "nothing" }, told.lacking ? `There is none: ${nameText(told.lacking, 300)}` : "None is told here: it is made for the applications that move most."));
-  into.append(make("p", {}, "Now, and of any application: ", make("code", {}, nameText(command, 600))));
+  else into.append(make("p", { class: "nothing" }, told.lacking ? `No recommendation: ${nameText(told.lacking, 300)}` : "None is told here: it is made for the applications that move most."));
+  into.append(make("p", {}, "For the present time, and for any application: ", make("code", {}, nameText(command, 600))));
 }
 
 async function showHistory(id, { filesystem, direction }) {
@@ -152,7 +152,7 @@ async function showHistory(id, { filesystem, direction }) {
 }
 
 function showRuns(runs, leftOut) {
-  if (!runs.length) { nothing(drawnIn("runs"), "None is told."); return; }
+  if (!runs.length) { nothing(drawnIn("runs"), "No runs are listed."); return; }
   drawnIn("runs").append(plainTable(["job", "started (UTC)", "lasted", "bytes of the sample", "polls missing", "counted by", ""], runs.toReversed().map((run) => [
     make("a", { href: runHref(run.cluster, run.job_id, run.started_at) }, nameText(run.job_id, 60)), instantText(run.started_at), durationText(run.duration_s), volumeText(run.sample_bytes), ratioText(run.missing_ratio), run.source, leftOut.has(run.job_id) ? "left out" : ""])));
 }

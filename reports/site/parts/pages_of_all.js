@@ -60,7 +60,7 @@ function axisOfCounts(context, width, left, up, most) {
 function showHistogram(into, told, text, label) {
   const used = told.edges.slice(0, -1).map((_, place) => Object.values(told.counts).some((counts) => counts[place] > 0));
   const first = used.indexOf(true), last = used.lastIndexOf(true);
-  if (first < 0) { nothing(into, "There are none."); return; }
+  if (first < 0) { nothing(into, "None."); return; }
   const bars = last - first + 1, most = Math.max(...Object.values(told.counts).flat());
   drawnCanvas(into, () => 190, (context, width, height) => {
     const left = 56, bottom = 22, across = (place) => left + (place / bars) * (width - left - 8), up = (count) => height - bottom - (count / most) * (height - bottom - 8);

@@ -27,7 +27,7 @@ drawers.filesystem = async () => {
     byId("message").hidden = true;
     document.querySelectorAll("#choices").forEach((old) => old.remove());
     for (const figure of document.querySelectorAll("main figure")) figure.hidden = !found;
-    if (!found) { say(known.length ? `This release has no polls of ${nameText(name)}.` : "No polls are in this release: nothing is known of what storage moved."); return; }
+    if (!found) { say(known.length ? `This release has no polls of ${nameText(name)}.` : "This release has no polls, so the storage traffic is unknown."); return; }
     byId("title").replaceChildren("File system ", make("bdi", {}, nameText(found[0], 80)));
     byId("purpose").after(make("nav", { id: "choices", "aria-label": "File systems" }, ...known.map(([one]) => make("a", { href: `#${hashOf([one])}`, "aria-current": one === found[0] ? "true" : false }, nameText(one, 40)))));
     themeChanged.clear();
@@ -74,9 +74,9 @@ function showCalendar(told, chosen) {
     context.strokeStyle = colour("strong");
     context.lineWidth = 2;
     context.strokeRect(left, top + row * told.days.indexOf(chosen), width - left - 8, row);
-  }, "Heat map of minutes and days; the days below can be chosen by their links");
+  }, "Heat map of minutes and days. Use the links below to select a day");
   canvas.tabIndex = 0;
-  const tip = make("p", { class: "tip", "aria-live": "polite" }, `From ${rateText(low)} to ${rateText(high)}; hatched: not polled. Choose a day with a click, or with the arrow keys.`);
+  const tip = make("p", { class: "tip", "aria-live": "polite" }, `From ${rateText(low)} to ${rateText(high)}; hatched: not polled. Select a day with a click or the arrow keys.`);
   into.append(ramp(low, high), tip);
   const placeOf = (event) => {
     const box = canvas.getBoundingClientRect();
@@ -121,11 +121,11 @@ function showSlowedRuns(into, told) {
 
 async function showDay([name, place], day) {
   for (const figure of ["day", "there", "slowed"]) { tellQuery(figure, { filesystem: name, day }); drawnIn(figure).replaceChildren(); }
-  byId("day").querySelector("h2").textContent = `${day}: whose it was`;
-  byId("there").querySelector("h2").textContent = `Who was on it on ${day}`;
-  byId("slowed").querySelector("h2").textContent = `Who was slowed on ${day}`;
+  byId("day").querySelector("h2").textContent = `${day}: traffic by application`;
+  byId("there").querySelector("h2").textContent = `Jobs on ${day}`;
+  byId("slowed").querySelector("h2").textContent = `Runs slowed on ${day}`;
   const told = await loaded(`filesystem/${place}-${day}`).catch(() => null);
-  if (!told) { nothing(drawnIn("day"), "Nothing was polled on that day."); nothing(drawnIn("there"), "Nothing is known of that day."); nothing(drawnIn("slowed"), "Nothing is known of that day."); return; }
+  if (!told) { nothing(drawnIn("day"), "No polls on that day."); nothing(drawnIn("there"), "No data of that day."); nothing(drawnIn("slowed"), "No data of that day."); return; }
   const reads = decoded(told.read), writes = decoded(told.write);
   const measured = Array.from({ length: 288 }, (_, step) => {
     const minutes = Array.from({ length: 5 }, (_, minute) => sumOfCodes(told, reads, writes, 5 * step + minute)).filter(isKnown);
@@ -177,10 +177,10 @@ function drawDay(into, measured, parts) {
         below += share;
       });
     });
-  }, "What was moved in each five minutes, and whose it was");
+  }, "Traffic in steps of five minutes, by application");
   into.append(make("p", { class: "legend" }, ...parts.map((part, number) => make("span", {}, swatch(part.application_id === null ? "soft" : hue(number)),
     part.application_id === null ? "all others" : make("a", { href: `application.html#${applicationHash(part.application_id)}` }, nameText(part.application_id, 50)))),
-  make("span", {}, swatch("unexplained"), "nobody's"), make("span", {}, swatch("gap"), "not polled")));
+  make("span", {}, swatch("unexplained"), "unattributed"), make("span", {}, swatch("gap"), "not polled")));
 }
 
 drawers.run = async () => {
@@ -191,7 +191,7 @@ drawers.run = async () => {
     byId("message").hidden = true;
     document.querySelectorAll("#facts").forEach((old) => old.remove());
     for (const figure of document.querySelectorAll("main figure")) figure.hidden = !found;
-    if (!found) { say(job ? `This release has no run ${nameText(job)} that started then.` : "No run is named: search for a job's id."); return; }
+    if (!found) { say(job ? `This release has no run ${nameText(job)} that started then.` : "No run selected. Search for a job id."); return; }
     await showRun(found);
   };
   addEventListener("hashchange", draw);
@@ -215,7 +215,7 @@ async function showRun(run) {
   if (io.length) drawnIn("io").append(plainTable(["file system", "direction", "moved", "source", "range", "confidence", "own bytes", "all jobs", "class", "period"], io.map((one) => [
     nameText(one.filesystem, 40), one.direction, volumeText(one.estimated_bytes), `${(one.estimate_source === "none" ? one.outcome : one.estimate_source).replaceAll("_", " ")}${one.is_above_filesystem ? " (above the file system)" : ""}`,
     isKnown(one.estimated_high_bytes) ? `${volumeText(one.estimated_low_bytes)} to ${volumeText(one.estimated_high_bytes)}` : UNKNOWN, ratioText(one.confidence), volumeText(one.own_bytes), volumeText(one.filesystem_bytes), one.label ? `${one.label}${inferredText(one.class_basis)}` : (one.class_outcome || UNKNOWN).replaceAll("_", " "), `${durationText(one.period_s)}${inferredText(one.period_basis)}`])));
-  else nothing(drawnIn("io"), "Nothing is known of what this run moved: no polls, counters or traces cover it.");
+  else nothing(drawnIn("io"), "The bytes of this run are unknown: no polls, counters or traces cover it.");
   showSlowed(run);
   const id = io.map((one) => one.application_id).find(isKnown);
   const application = id ? (await loaded(`application/${fileHash(id)}`).catch(() => [])).find((one) => one.application_id === id) : null;
@@ -225,7 +225,7 @@ async function showRun(run) {
     drawnIn("sample").append(make("h3", {}, `${one.direction} on ${nameText(one.filesystem, 40)}${one.is_exact ? ", counted for this job alone" : ", all traffic"}`));
     drawSample(drawnIn("sample"), one, curve, run.duration_s);
   }
-  if (!drawn.length) nothing(drawnIn("sample"), "There is no sample of this run.");
+  if (!drawn.length) nothing(drawnIn("sample"), "No sample of this run.");
   else if (application) drawnIn("sample").append(make("p", {}, "Its application: ", make("a", { href: `application.html#${applicationHash(id)}` }, nameText(id, 80)), "."));
   byId("advice").hidden = !id;
   if (id) await showAdvice((row) => row.application_id === id, "filesystem", `iosig advise ${shellWord(id)}`);
@@ -239,7 +239,7 @@ function showTraces(traces) {
   for (const trace of traces) {
     const into = drawnIn("findings");
     into.append(make("p", { class: "soft" }, `Traced by ${nameText(trace.tracer, 40)}: ${countText(trace.process_count)} ranks, ${durationText(trace.duration_s)}.`));
-    if (!trace.findings.length) into.append(make("p", {}, "Nothing is found, by what is published of the trace."));
+    if (!trace.findings.length) into.append(make("p", {}, "No findings in the published data of the trace."));
     else into.append(make("ol", { class: "found" }, ...trace.findings.map((one) => make("li", { class: one.severity },
       make("p", {}, make("strong", {}, `${one.severity}: ${one.rule.replaceAll("_", " ")}${one.direction ? ` (${one.direction})` : ""}`), isKnown(one.impact_ratio) ? ` · ${ratioText(one.impact_ratio)} of the run` : ""),
       make("p", {}, nameText(one.sentence)), make("p", {}, `→ ${one.remedy}`)))));
@@ -274,13 +274,13 @@ function drawRanks(into, one, until) {
     for (const tick of timeTicks(until, width / 110)) context.fillText(clockText(tick), Math.min(width - right - 20, across(tick)), height - 6);
     context.textAlign = "right";
     for (const rank of [0, Math.floor(last / 2), last - 1].filter((rank, place, all) => all.indexOf(rank) === place)) context.fillText(countText(rank), left - 6, Math.min(down(rank + 0.5) + 4, height - bottom));
-  }, `Heat map of ${one.direction}s: a row each rank or few ranks, a column each time`);
-  into.append(make("p", { class: "legend" }, make("span", {}, `A cell holds up to ${volumeText(one.high_bytes)}; the palest a ten-thousandth of that or less.`)));
+  }, `Heat map of ${one.direction}s: one row per rank or group of ranks, one column per time step`);
+  into.append(make("p", { class: "legend" }, make("span", {}, `A cell holds up to ${volumeText(one.high_bytes)}; the palest cells hold at most a ten-thousandth of that.`)));
 }
 
 function showSlowed({ slowed, burst_count: count }) {
   const into = drawnIn("slowed"), bursts = slowed || [];
-  if (!count) { nothing(into, "None of its bursts was found in the traffic: nobody can be said to be in its way."); return; }
+  if (!count) { nothing(into, "No bursts of this run were detected in the traffic, so slowdowns are unknown."); return; }
   into.append(make("p", {}, `${countText(bursts.length)} of ${countText(count)} ${count === 1 ? "burst that was" : "bursts that were"} found in the traffic ${bursts.length === 1 || count === 1 ? "was" : "were"} slowed.`));
   if (bursts.length) into.append(plainTable(["file system", "burst", "expected (UTC)", "began later", "longer", "range", "most there", "its bytes"], bursts.map((row) => [
     `${row.direction} on ${nameText(row.filesystem, 40)}`, String(row.burst), instantText(row.burst_expected_at), durationText(row.start_delay_s), ...longerCells(row), ...otherCells(row)])));
@@ -324,8 +324,8 @@ async function showNeighbours(run, filesystems) {
     }
   }
   const found = [...others.values()].sort((a, b) => (b.estimated_bytes || 0) - (a.estimated_bytes || 0));
-  if (!found.length) { nothing(drawnIn("neighbours"), "Nobody else is known to have been there."); return; }
-  drawnIn("neighbours").append(plainTable(["job", "application", "user", "nodes", "file system", "moved in all (estimate)", "started (UTC)", "ended"], found.slice(0, 30).map((other) => [
+  if (!found.length) { nothing(drawnIn("neighbours"), "No other known jobs ran at the same time."); return; }
+  drawnIn("neighbours").append(plainTable(["job", "application", "user", "nodes", "file system", "total bytes (estimate)", "started (UTC)", "ended"], found.slice(0, 30).map((other) => [
     make("a", { href: runHref(other.cluster, other.job_id, other.started_at) }, nameText(other.job_id, 40)), nameText(other.application, 60), nameText(other.user, 40), countText(other.node_count), nameText(other.filesystem, 30), volumeText(other.estimated_bytes), instantText(other.started_at), instantText(other.ended_at)])));
   if (found.length > 30) drawnIn("neighbours").append(make("p", {}, `And ${countText(found.length - 30)} more.`));
 }

@@ -59,7 +59,7 @@ function beginSearch() {
     found = now; chosen = 0;
     list.replaceChildren(...(now.length ? now.map((one, place) => make("li", {
       role: "option", id: `found-${place}`, onmousedown: (event) => { event.preventDefault(); go(place); },
-    }, make("small", {}, one.kind), " ", make("bdi", {}, nameText(one.name, 120)))) : [make("li", { class: "none" }, "Nothing is called that.")]));
+    }, make("small", {}, one.kind), " ", make("bdi", {}, nameText(one.name, 120)))) : [make("li", { class: "none" }, "No matches.")]));
     list.hidden = false;
     input.setAttribute("aria-expanded", "true");
     list.dataset.of = text;

@@ -21,7 +21,7 @@ function longTable(into, rows, columns, initialSort) {
     height: Math.min(innerHeight * 0.8, 70 + 33 * Math.max(rows.length, 3)),
     layout: "fitColumns",
     rowHeight: 32,
-    placeholder: rows.length ? "Nothing matches." : "Nothing is known.",
+    placeholder: rows.length ? "Nothing matches." : "No data.",
     initialSort,
     columns: shown.map((column) => ({
       title: column.title,

@@ -273,15 +273,15 @@ def test_command_reports_exported_and_omitted_entries(store: Store, tmp_path: Pa
     code, out, err = cli("--warehouse", store.root, "export", "signatures", "--feed", "--output", path)
     assert (code, len(json.loads(path.read_text())["entries"])) == (0, 1)
     assert "1 applications' signatures" in out
-    assert "4 without a run in the 90 days before the release" in err
+    assert "4 without a run in the last 90 days before the release" in err
     code, out, err = cli(
         "--warehouse", store.root, "export", "periods", "--feed", "--output", path, "--valid-days", 36500
     )
     assert (code, json.loads(path.read_text())["kind"]) == (0, "periods")
     assert "2 applications' periods" in out
     assert err.splitlines() == [
-        "left out: 1 whose last run has no time",
-        "left out: 1 traced runs that belong to no job",
+        "excluded: 1 because the last run has no time",
+        "excluded: 1 traced runs without a job",
     ]
 
 

@@ -414,7 +414,7 @@ def test_table_shows_the_signature_and_warnings(cli: Cli, store: Store) -> None:
     row = next(line for line in out.splitlines() if line.split()[:2] == ["1", "scratch"])
     assert "5 GB/s*" in row
     assert "STALE: the last poll of scratch is" in out
-    assert "Left out: nix" in out
+    assert "Excluded: nix" in out
 
 
 def test_figure_is_drawn(cli: Cli, store: Store, tmp_path: Path) -> None:
@@ -429,8 +429,8 @@ def test_figure_is_drawn(cli: Cli, store: Store, tmp_path: Path) -> None:
     [
         (["late"], 2, "--nodes"),
         (["late/16", "--max-delay", "8d"], 2, "7 days"),
-        (["late/16", "--mix", "MIX", "--at", "2018-02-09"], 2, "--mix or --at"),
-        (["late/16", "--signatures", "FEED", "--release", "x"], 2, "--signatures or --release"),
+        (["late/16", "--mix", "MIX", "--at", "2018-02-09"], 2, "--mix cannot be combined with --at"),
+        (["late/16", "--signatures", "FEED", "--release", "x"], 2, "--signatures cannot be combined with --release"),
         (["late/16", "--mix", "nix.json"], 3, "nix.json"),
         (["late/16", "--signatures", "MIX"], 3, "export signatures --feed"),
         (["rare", "--strict"], 5, "too_few_samples"),

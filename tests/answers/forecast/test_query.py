@@ -1,4 +1,4 @@
-"""The forecast of a small site combines running and queued jobs with past background traffic."""
+"""Expected forecast of a small site combines running and queued jobs with past background traffic."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_json_and_text_output(site: tuple[Store, Release], noon: ForecastResult,
     asked = ("--hours", 0.25, "--step", 1, "--plot", tmp_path / "f.png")
     code, out, err = cli("--warehouse", site[0].root, "forecast", "scratch", *asked)
     assert (code, err) == (0, f"Drawn: {tmp_path / 'f.png'}\n")
-    assert "3 jobs run and 3 wait; of 3 a signature says what comes." in out
+    assert "3 jobs run and 3 wait; 3 of them have a signature." in out
     assert "Held: 601 (ana/late/16)." in out
     assert max(map(len, out.splitlines())) <= 80
     assert imread(tmp_path / "f.png").shape[1] == 1440

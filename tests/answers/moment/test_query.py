@@ -68,7 +68,7 @@ def test_rates_are_shown_without_a_release(landed: Store) -> None:
     seen = LiveView(landed, Settings()).take_snapshot(at(1))
     assert [one.filesystem for one in seen.filesystems] == ["projects", "scratch"]
     for one in seen.filesystems:
-        assert (one.polled_at, one.bursts, one.no_outlook_reason) == (at(0), (), "There is no release yet.")
+        assert (one.polled_at, one.bursts, one.no_outlook_reason) == (at(0), (), "No release exists yet.")
         assert one.recent is not None
         assert one.recent.jobs.is_empty()
         assert one.recent.unattributed_bytes == one.recent.measured_bytes > 0

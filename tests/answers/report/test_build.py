@@ -36,7 +36,7 @@ def test_failed_report_is_reported_and_not_raised(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(build, "report", fail)
     told = after_release(Store(tmp_path), settings_with(tmp_path / "pages"), _RELEASE)
-    assert told == ("report: not written, the release stands: ZeroDivisionError: a bug", 0)
+    assert told == ("report: not written; the release is not affected: ZeroDivisionError: a bug", 0)
 
 
 def test_settings_control_whether_users_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_command_writes_pages_and_removes_pages_of_expired_releases(cli: Cli, tm
     assert "zoe" not in "".join(path.read_text() for path in into.rglob("*.html"))
     expiring.expire(store, 1)
     code, printed, _ = cli("--warehouse", store.root, "report", "--output", into, "--hide-users")
-    assert "2018-02-09-first: its pages are gone" in printed
+    assert "2018-02-09-first: pages deleted" in printed
     assert sorted(path.name for path in into.iterdir() if path.is_dir()) == ["2018-02-09-second", "latest"]
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.tex").write_text("")

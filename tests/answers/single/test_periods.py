@@ -223,7 +223,7 @@ def test_idle_input_draws_nothing(tmp_path: Path, cli: Cli) -> None:
     series.write_text("time_s,write_bytes_per_s\n" + "".join(f"{60 * k},0\n" for k in range(1, 30)))
     code, _, err = cli("period", series, "--plot", tmp_path / "period.png")
     assert code == 2
-    assert "nothing to draw" in err
+    assert "Nothing to draw" in err
     assert not (tmp_path / "period.png").exists()
 
 

@@ -154,4 +154,4 @@ def test_changes_include_new_and_removed_signatures() -> None:
     assert view.signature_count == 4
     with opened_tables(_SIGNED) as before, opened_tables(_SIGNED) as after:
         same = release_changes.build_view(before, after, ("a", "b"))
-    assert (same.shown, same.finding) == ([], "Nothing changed in 3 signatures")
+    assert (same.shown, same.finding) == ([], "No change in 3 signatures")

@@ -151,8 +151,8 @@ class TestTwoReleases:
             with pytest.raises(GateFailed, match=str(refused)):
                 run(store)
         assert (store.data_docs / "index.html").read_text() == two.pages
-        assert "Nothing was released" in refused.read_text()
-        assert f"{two.second.release_id}</a> stays as it is" in refused.read_text()
+        assert "No release was published" in refused.read_text()
+        assert f"{two.second.release_id}</a> is unchanged" in refused.read_text()
         third = run(store)
         assert f"Release {third.release_id}" in (store.data_docs / "index.html").read_text()
         assert not refused.exists()

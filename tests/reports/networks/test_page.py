@@ -209,7 +209,7 @@ def test_page_within_the_size_limit_keeps_exact_totals(view: NetworkView) -> Non
     reader = _Reader(content := page(view, most))
     assert len(content) <= most
     assert reader.about["windowEdges"] != view.network.window_edges_s.tolist()
-    assert "The whole run is told exactly." in reader.about["coarser"][0]
+    assert "Values of the whole run are exact." in reader.about["coarser"][0]
     for metric in METRICS:
         counts = slot_counts(view.network, scale_of(view.network, metric)).ravel()
         assert whole_cells(reader, metric) == {cell: counts[cell] for cell in np.flatnonzero(counts)}

@@ -288,7 +288,7 @@ def patterns(**fields: object) -> pl.DataFrame:
 def test_patterns_are_described_with_their_causes(causes: object) -> None:
     figure = composed(view(SMALL, patterns=patterns(cause_nodes=causes)))
     told = " ".join(texts(figure))
-    assert "outlier: high at few ranks; foremost 5, 7" in re.sub(r"\s+", " ", told)
+    assert "outlier: high at few ranks; mainly 5, 7" in re.sub(r"\s+", " ", told)
     marked = [line for line in disc(figure).lines if len(line.get_xdata()) == 2]  # type: ignore[arg-type]
     assert len(marked) == 1
 
@@ -313,7 +313,7 @@ def test_bottlenecks_have_red_circles() -> None:
     assert len(circles) == 1
     x, y = np.ravel(circles[0].get_xydata())
     assert np.degrees(np.arctan2(x, y)) == pytest.approx(360 / 32)
-    assert "rank 0: 2 GB, the median is 1 MB" in texts(figure)
+    assert "rank 0: 2 GB, median 1 MB" in texts(figure)
 
 
 def test_special_slots_have_labels() -> None:
@@ -328,9 +328,9 @@ def test_special_slots_have_labels() -> None:
 @pytest.mark.parametrize(
     ("one", "fields", "told"),
     [
-        (network([layer("rank", 4), layer("host", 2)], time_s=None), {}, "The latency of no transfer is known."),
-        (SMALL, {"windows": (3, 4)}, "Nothing was transferred in the selected time."),
-        (network([layer("rank", 0), layer("host", 0)]), {}, "Nothing went between ranks and hosts."),
+        (network([layer("rank", 4), layer("host", 2)], time_s=None), {}, "The latency of all transfers is unknown."),
+        (SMALL, {"windows": (3, 4)}, "No transfers in the selected time."),
+        (network([layer("rank", 0), layer("host", 0)]), {}, "No transfers between ranks and hosts."),
     ],
 )
 def test_empty_pictures_explain_the_reason(one: Network, fields: dict[str, object], told: str) -> None:
@@ -481,9 +481,9 @@ def test_slow_nodes_are_listed_before_patterns_of_most_nodes() -> None:
     assert told[0] == "Slow: rank 5 \u00d7 100, slowest of 16 (1 more)"
     assert to_hex(figure.texts[0].get_color()).upper() == style.LIGHT.vermilion
     said = " ".join(" ".join(told).split())
-    assert "ranks to hosts: circular: alike at most ranks, but for 2 ranks" in said
-    assert "hosts to targets: circular: alike at all hosts" in said
-    assert told.index("Slow: times over their layer's median") < told.index("Patterns of most, whole run")
+    assert "ranks to hosts: circular: similar at most ranks, except 2 ranks" in said
+    assert "hosts to targets: circular: similar at all hosts" in said
+    assert told.index("Slow: time relative to the layer's median") < told.index("Patterns of most nodes, whole run")
 
 
 def test_slowest_nodes_are_labelled_at_their_place() -> None:
@@ -493,7 +493,7 @@ def test_slowest_nodes_are_labelled_at_their_place() -> None:
     assert named[0].get_text() == "rank 5 \u00d7 100"
     assert composed(view(SMALL)).texts[0].get_text() == "run.darshan", "nobody can be compared"
     alike = composed(view(SMALL, slow=SLOW[1:]))
-    assert alike.texts[0].get_text() == "Nobody is slow: no node takes twice as long as the median of its layer"
+    assert alike.texts[0].get_text() == "No slow nodes: none takes twice as long as the median of its layer"
     assert [text for text in disc(alike).texts if "\u00d7" in text.get_text()] == []
 
 

@@ -69,7 +69,7 @@ def test_scale_of_unknown_values_is_empty() -> None:
 
 
 def test_scale_needs_at_least_three_slots() -> None:
-    with pytest.raises(ValueError, match="3 slots at least"):
+    with pytest.raises(ValueError, match="at least 3 slots"):
         scale_of(network([1.0]), "time", 2)
 
 

@@ -73,7 +73,7 @@ def test_picture_is_written_with_the_expected_size(tmp_path: Path) -> None:
 
 def test_view_requires_a_single_signal() -> None:
     two = EvenSignals(np.zeros((2, 5)), np.ones(2), np.zeros(2))
-    with pytest.raises(ValueError, match="one signal"):
+    with pytest.raises(ValueError, match="single signal"):
         PeriodView("", "", "", two, "no_io", math.nan, math.nan, math.nan, 0.0, 5.0)
 
 
@@ -371,7 +371,7 @@ def test_each_method_has_a_lane_with_its_verdict() -> None:
     values = square(400, 20, 3)
     views = [seen(values, 20.0), seen(values, 40.0), seen(values, 20.2), seen(values)]
     figure = figure_of(picture.draw_all([replace(one, method=f"m{place}") for place, one in enumerate(views)]))
-    assert figure.texts[0].get_text() == "2 of 4 methods say every 20 s, 1 another period, 1 none"
+    assert figure.texts[0].get_text() == "2 of 4 methods find 20 s, 1 another period, 1 none"
     lanes = figure.axes[1]
     assert [text.get_text() for text in lanes.texts] == [one.verdict for one in views]
     assert [len(line.get_xdata()) for line in lanes.lines] == [20, 10, 19], "a mark a period"  # type: ignore[arg-type]

@@ -121,7 +121,7 @@ def test_node_area_is_the_share_of_time() -> None:
 
 
 def test_automaton_without_evaluations_has_a_message() -> None:
-    assert "nothing was evaluated yet" in words(composed(PhaseAutomaton().graph()))
+    assert "no evaluations yet" in words(composed(PhaseAutomaton().graph()))
 
 
 def test_automaton_with_a_single_evaluation_is_drawn() -> None:

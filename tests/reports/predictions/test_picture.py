@@ -88,10 +88,10 @@ def test_picture_is_deterministic(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("told", "reason"),
     [
-        ({"predictions": rows([])}, "at least one"),
-        ({"predictions": pl.concat([rows([8.0]), rows([8.0], direction="read")])}, "one followed input"),
-        ({"predictions": rows([8.0]).drop("outcome", "period_s")}, "have no outcome, period_s"),
-        ({"time_s": np.arange(3.0)}, "its throughput"),
+        ({"predictions": rows([])}, "not empty"),
+        ({"predictions": pl.concat([rows([8.0]), rows([8.0], direction="read")])}, "a single input"),
+        ({"predictions": rows([8.0]).drop("outcome", "period_s")}, "lack the columns outcome, period_s"),
+        ({"time_s": np.arange(3.0)}, "times and throughputs"),
         ({"time_s": np.array([1.0, 0.0]), "bytes_per_s": np.ones(2)}, "ascend"),
         ({"onset_s": np.array([1.0, math.nan]), "end_s": np.ones(2)}, "finite"),
     ],
@@ -198,7 +198,7 @@ def test_errors_are_relative_to_the_true_gap() -> None:
     assert (
         panel(composed(view), "Next burst")
         .get_title(loc="left")
-        .startswith("Next burst: 0% of 2 bursts that were detected came")
+        .startswith("Next burst: 0% of 2 bursts detected started")
     )
 
 

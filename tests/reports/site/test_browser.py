@@ -101,7 +101,7 @@ def test_every_page_opens_from_a_file_without_external_requests(browser: Browser
     seen.go("application.html#ana/ior_a/16/scratch/write")
     assert seen.page.inner_text("#title") == "ana/ior_a/16"
     assert seen.page.locator("#bursts tbody tr").count() == 2
-    assert "nobody can be said to be slowed" in seen.page.inner_text("#contention")
+    assert "so slowdowns are unknown" in seen.page.inner_text("#contention")
     assert seen.page.inner_text("#advice code").startswith("iosig advise ana/ior_a/16")
     assert seen.page.locator("#history tbody tr").count() == 2
     assert seen.page.locator("#signature canvas").count() == 2
@@ -285,7 +285,7 @@ def test_job_is_found_by_the_prefix_of_its_id(browser: Browser, busy: Path) -> N
     seen.page.wait_for_url("**/run.html#titan/1000010/*")
     seen.page.wait_for_selector("#sample canvas")
     assert "u10/app10/4" in seen.page.inner_text("#sample")
-    assert "found in the traffic" in seen.page.inner_text("#slowed")
+    assert "detected in the traffic" in seen.page.inner_text("#slowed")
     assert "iosig advise u10/app10/4" in seen.page.inner_text("#advice")
     seen.go("applications.html#user=u3")
     assert seen.page.locator(".tabulator-row").count() == 1

@@ -58,9 +58,9 @@ def page_of(told: NightFrames, verdict: str = "passed") -> str:
 
 def test_quiet_night_has_no_warnings() -> None:
     page = page_of(frames())
-    assert "2026-03-03: all checks hold." in page
-    assert "No signature changed; nothing is missing." in page
-    assert '<dd>4 TB</dd><dd class="beside">4 times the median of the days before</dd>' in page
+    assert "2026-03-03: all checks passed." in page
+    assert "No signature changed; no data are missing." in page
+    assert '<dd>4 TB</dd><dd class="beside">4 times the median of earlier days</dd>' in page
     assert "<dd>25.0%</dd>" in page
 
 
@@ -68,12 +68,12 @@ def test_unknown_values_are_marked() -> None:
     empty = replace(frames(), days=pl.DataFrame(_DAYS).clear())
     page = page_of(empty)
     assert page.count("<dd>not known</dd>") == 3
-    assert "No polls are landed" in page
+    assert "No polls have landed" in page
 
 
 def test_incomplete_day_is_not_compared_with_complete_days() -> None:
     page = page_of(replace(frames(), days=pl.DataFrame(_DAYS | {"poll_ratio": [0.04, 1.0]})))
-    assert '<dd>4 TB</dd><dd class="beside">as far as polls came</dd>' in page
+    assert '<dd>4 TB</dd><dd class="beside">incomplete polls</dd>' in page
     assert "96.0% of the last day&#39;s polls are missing." in page
 
 
@@ -85,9 +85,9 @@ def test_missing_polls_are_listed_first() -> None:
     )
     page = page_of(told, "warned")
     assert "verdict warned" in page
-    assert "some checks do not hold" in page
+    assert "some checks failed" in page
     assert "20.0% of the polls of lake are missing on 2026-03-03." in page
-    assert "3 runs used pond, of which no polls are landed." in page
+    assert "3 runs used pond, but no polls of it have landed." in page
 
 
 def test_names_are_inert() -> None:
@@ -103,7 +103,7 @@ def test_names_are_inert() -> None:
     page = page_of(replace(frames(), changed=pl.DataFrame([evil]), busiest=pl.DataFrame([busy])))
     assert "<img" not in page
     assert "<b>" not in page
-    assert "At 2026-03-04 00:00 UTC, when the last poll of this release was made, 1 of 2 found room at once." in page
+    assert "At 2026-03-04 00:00 UTC, when the last poll of this release was made, 1 of 2 have no contention" in page
     assert "<td>lake</td><td>60 s</td><td>5 GB</td><td>1 GB</td><td>0 B to 2 GB</td>" in page
     assert "<td>pond</td>" not in page, "the best alone"
     assert page.count("<script") == 1
@@ -123,9 +123,9 @@ def test_slowed_runs_are_listed_with_their_interferers() -> None:
     slowed = pl.DataFrame([row, unknown])
     counts = pl.DataFrame({"looked_count": [9], "slowed_count": [2]})
     page = page_of(replace(frames(), slowed=slowed, slowed_counts=counts))
-    assert "2 were slowed, of 9 runs whose bursts were found in the traffic." in page
+    assert "2 were slowed, of 9 runs with detected bursts." in page
     assert '<a href="run.html#c/%3Cb%3E7/1772496000">&lt;b&gt;7</a>' in page
     assert "<td>100 s</td><td>75 to 125 s</td><td>0.25</td><td>2 of 3</td>" in page
     assert page.count('<a href="application.html#bob/s3d/4">bob/s3d/4</a></td><td>4 GB</td>') == 1
-    assert page.count("<td>nobody known</td><td>1 GB</td>") == 1
-    assert "Of no run on that day were the bursts found" in page_of(frames())
+    assert page.count("<td>unattributed</td><td>1 GB</td>") == 1
+    assert "so slowdowns are unknown" in page_of(frames())

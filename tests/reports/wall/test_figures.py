@@ -88,10 +88,10 @@ def application(name: str, month_bytes: float, label: str | None = "END") -> Dra
 
 def test_map_finding_has_the_number_of_applications_that_move_half() -> None:
     view = MapView("r", [application("a", 1e9), application("b", 4e9), application("c", 2e9)], 3, 30.0)
-    assert view.finding == "1 of 3 applications moves half of all bytes; b most, 4 GB a month"
+    assert view.finding == "1 of 3 applications moves half of all bytes; most by b, 4 GB a month"
     more = replace(view, applications=[application(f"a{number}", 1e9) for number in range(4)])
     assert more.finding.startswith("2 of 4 applications move half")
-    assert replace(view, applications=[]).finding == "No application has a signature that moves anything"
+    assert replace(view, applications=[]).finding == "No application has a signature with I/O"
 
 
 def test_marks_have_the_colours_of_classes_and_labels_of_the_largest() -> None:
@@ -134,8 +134,8 @@ def clock(*meetings: Meeting) -> ClockView:
 
 def test_clock_finding_names_the_pair_that_coincides_most() -> None:
     view = clock(Meeting(0, 1, 0.2), Meeting(1, 2, 12.4))
-    assert view.finding == "b and c meet most: about 12 times in the last day"
-    assert clock().finding == "3 applications with a period; none of their bursts met in the last day"
+    assert view.finding == "Bursts of b and c overlap most: about 12 times in the last day"
+    assert clock().finding == "3 applications with a period; none of their bursts overlapped in the last day"
     assert clock(Meeting(0, 1, 0.2)).finding.endswith("less than once in the last day")
     assert replace(view, rhythms=[], meetings=[]).finding == "No application has a period"
 
@@ -173,10 +173,10 @@ def change(name: str, *volume: float, period: Pair = _NONE) -> DrawnChange:
 
 def test_changes_finding_names_the_largest_change() -> None:
     view = ChangesView("a", "b", [change("small", 100, 104), change("large", 100, 250), change("less", 100, 80)], 9)
-    assert view.finding == "2 of 9 signatures changed: large most, bytes \u00d7 2.5"
+    assert view.finding == "2 of 9 signatures changed: largest in large, bytes \u00d7 2.5"
     assert [one.name for one in view.shown] == ["large", "less"]
     lost = change("beat", 100, 100, period=Pair(60.0, math.nan))
-    assert ChangesView("a", "b", [lost], 1).finding.endswith("beat most, without a period now")
+    assert ChangesView("a", "b", [lost], 1).finding.endswith("largest in beat, without a period now")
     gone = DrawnChange("old", Pair(3, math.nan), Pair(1, math.nan), _NONE)
     assert ChangesView("a", "b", [gone], 1).finding == "1 of 1 signature changed: old is gone"
 

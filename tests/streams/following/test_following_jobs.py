@@ -82,7 +82,7 @@ def test_latest_of_ended_jobs_is_chosen(tmp_path: Path) -> None:
 
 def test_missing_or_pending_job_is_refused(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    with pytest.raises(UsageError, match="No landed job log tells of a job 7"):
+    with pytest.raises(UsageError, match="No landed job log contains job 7"):
         find_jobs(store, Settings(), "7")
     land_jobs(store, record("c", None, state="PENDING"))
     with pytest.raises(UsageError, match="has not started"):

@@ -147,7 +147,7 @@ def test_short_delay_policy_limits_the_advised_delay() -> None:
     assert places["contention"] == (1, 0.0)
     assert places["contention, short delay"] == (0, 600.0)
     assert places["contention, delayed"] == (1, 1200.0)
-    assert places["least loaded, as late"] == (places["least loaded"][0], 1200.0)
+    assert places["least loaded, delayed"] == (places["least loaded"][0], 1200.0)
 
 
 def test_no_policy_without_delay_beats_the_oracle(results: Results) -> None:

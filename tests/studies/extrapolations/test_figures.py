@@ -70,7 +70,7 @@ def test_unseen_rank_count_has_a_separate_marker() -> None:
     assert len(shown) == 2
     points = {str(line.get_label()): list(zip(*line.get_data(), strict=True)) for line in shown[0].lines}
     assert points["traced, unseen"] == [(24, 0.24)]
-    assert points["traced, fitted on"] == [(8, 0.08), (12, 0.12)]
+    assert points["traced, used for the fit"] == [(8, 0.08), (12, 0.12)]
     assert len(points["models"]) == 4
 
 

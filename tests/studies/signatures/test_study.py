@@ -354,7 +354,7 @@ def test_targets_use_the_worst_application() -> None:
     assert found["chosen, S3D-like, irregular, busy: lowest mean"] == (".95/.95", True)
     assert found["chosen, ior_a, calm: seeds with exactly the true bursts"] == ("100 %", True)
     assert found["chosen, ior_c, busy: seeds with exactly the true bursts"] == ("0 %", False)
-    assert found["chosen, calm: mean volume to the true one"] == ("0.95 to 1.20", False)
+    assert found["chosen, calm: mean volume / true volume"] == ("0.95 to 1.20", False)
     assert found["chosen, busy: means within .01 of the best method's or above"] == ("6 of 6", True)
     assert found["chosen, stormy: means within .01 of the best method's or above"][1] is False
     assert found["iosi, IOR_A to C, calm and busy: means of correlation"] == (".70 to .70", True)

@@ -15,7 +15,7 @@ def test_numbers_and_spans_keep_their_order() -> None:
 
 @pytest.mark.parametrize("text", ["", "a", "3-1", "1-", "-1", "1,,2", "0x1", "1" * 20, "²"])
 def test_invalid_text_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="names no ranks"):
+    with pytest.raises(UsageError, match="is not a rank or range"):
         spans(text, 8)
 
 

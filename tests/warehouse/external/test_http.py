@@ -61,7 +61,7 @@ def test_redirect_to_another_server_is_refused(status: int) -> None:
         target = f"{other.url}/steal"
         with (
             http_server(lambda _: (status, {"Location": target}, b"")) as server,
-            pytest.raises(RequestFailed, match=f"redirects to another server, {other.url}, which is not followed"),
+            pytest.raises(RequestFailed, match=f"redirects to another server, {other.url}, which is refused"),
         ):
             fetch("POST", server.url, SHORT, io.BytesIO(), headers={"Authorization": "token"}, content=b"{}")
     assert other.requests == []

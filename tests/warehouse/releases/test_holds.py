@@ -44,7 +44,7 @@ def test_repeated_rollback_is_nothing_to_do(two: Store) -> None:
     first = releases.history(two)[0]
     holds.roll_back(two, first.release_id)
     count = len(releases.history(two))
-    with pytest.raises(NothingToDo, match="current release already"):
+    with pytest.raises(NothingToDo, match="already the current release"):
         holds.roll_back(two, first.release_id)
     assert len(releases.history(two)) == count
 
@@ -60,7 +60,7 @@ def test_exclusions_can_be_changed_without_another_release(two: Store) -> None:
 
 @pytest.mark.parametrize(
     ("excluded", "problem"),
-    [({"landing_ids": ["nothing"]}, "no landing nothing"), ({"table_names": ["job"]}, "Did you mean jobs")],
+    [({"landing_ids": ["nothing"]}, "Unknown landing nothing"), ({"table_names": ["job"]}, "Did you mean jobs")],
 )
 def test_unknown_exclusions_are_refused_before_any_change(
     two: Store, excluded: dict[str, list[str]], problem: str
@@ -133,7 +133,7 @@ def test_day_selects_newest_release_of_it_not_rolled_back(two: Store) -> None:
     assert releases.find(two, "2018-02-09") == first
     assert releases.find(two, second.release_id) == second, "an id is exact"
     assert releases.find(two, rolled_back.release_id[:8]) == rolled_back, "a prefix is enough"
-    with pytest.raises(UsageError, match="names no release"):
+    with pytest.raises(UsageError, match="is not a release"):
         releases.find(two, "2018-03-01")
 
 

@@ -79,7 +79,7 @@ def test_new_warehouse_has_no_release(store: Store) -> None:
     assert releases.history(store) == []
     assert releases.current(store) is None
     assert set(releases.landings_in(store, None)) == set()
-    with pytest.raises(UsageError, match="There is no release"):
+    with pytest.raises(UsageError, match="No release exists"):
         releases.find(store, None)
     assert not store.root.exists(), "asking makes nothing"
 
@@ -188,7 +188,11 @@ def test_release_is_found_by_prefix_of_its_id(two: Store) -> None:
     assert releases.find(two, None) == second
     assert releases.find(two, "2018-02-09-f") == first
     assert releases.find(two, second.release_id) == second
-    for name, problem in (("2018", "could be .*first, .*second"), ("2019", "names no release"), ("", "could be")):
+    for name, problem in (
+        ("2018", "is ambiguous: .*first, .*second"),
+        ("2019", "is not a release"),
+        ("", "is ambiguous"),
+    ):
         with pytest.raises(UsageError, match=problem):
             releases.find(two, name)
 
@@ -204,7 +208,7 @@ def test_rollback_makes_earlier_release_current_and_keeps_later(two: Store) -> N
     assert keys(two, second, "jobs", "job_id") == ["100", "80", "81", "91", "run"]
     with pytest.raises(NothingToDo):
         holds.roll_back(two, first.release_id)
-    with pytest.raises(UsageError, match="names no release"):
+    with pytest.raises(UsageError, match="is not a release"):
         holds.roll_back(two, "nothing")
     forward = holds.roll_back(two, second.release_id)[0]
     assert keys(two, forward, "jobs", "job_id") == keys(two, second, "jobs", "job_id")

@@ -189,14 +189,14 @@ def test_described_table_is_found(connection: duckdb.DuckDBPyConnection, query: 
     ("query", "told"),
     [
         ("insert into releases from releases", "this is a INSERT statement"),
-        ("with x as (copy (select 1) to 'x') select 1", "there is a COPY in this query"),
-        ("from checkpoint()", r"checkpoint\(\) is not among the table functions"),
-        ("select write_log('x')", r"write_log\(\) changes something"),
+        ("with x as (copy (select 1) to 'x') select 1", "the query contains a COPY"),
+        ("from checkpoint()", r"checkpoint\(\) is not a read-only table function"),
+        ("select write_log('x')", r"write_log\(\) has side effects"),
         ("pivot jobs on user", "on COLUMN in"),
         ("selec 1", '^syntax error at or near "selec"\\.$'),
         ("select 1; select 2", "one SQL statement"),
-        ("update extensions", "none that reads"),
-        ("from glob('/*')", r"glob\(\) reads files: a query reads the tables of its release, by their names"),
+        ("update extensions", "is not a query"),
+        ("from glob('/*')", r"glob\(\) reads files: a query can only read tables of its release, by name"),
         ("from jobs where job_id in (select file from glob('*'))", r"glob\(\) reads files"),
         ("describe from read_parquet('x')", r"read_parquet\(\) reads files"),
         ("from '/etc/passwd.csv'", "/etc/passwd.csv is a file"),
@@ -246,9 +246,9 @@ def test_query_limits_match_their_messages(connection: duckdb.DuckDBPyConnection
     require_reading(connection, f"select 1 in (1{', 1' * 20_000})")
     require_reading(connection, f"select '{'(' * 10_000}' -- {'(' * 10_000}")
     for query, sentence in (
-        (f"select {'(' * (MAX_NESTING + 1)}1{')' * (MAX_NESTING + 1)}", "at most 100 levels"),
-        (f"select true{' or true' * MAX_OPERATORS}", "at most 2,000 keywords"),
-        (f"select '{'x' * MAX_QUERY_BYTES}'", "at most 1,000,000 bytes"),
+        (f"select {'(' * (MAX_NESTING + 1)}1{')' * (MAX_NESTING + 1)}", "the maximum is 100 levels"),
+        (f"select true{' or true' * MAX_OPERATORS}", "the maximum is 2,000 keywords"),
+        (f"select '{'x' * MAX_QUERY_BYTES}'", "the maximum is 1,000,000 bytes"),
     ):
         with pytest.raises(UsageError, match=sentence):
             require_reading(connection, query)

@@ -76,7 +76,7 @@ def test_missing_or_truncated_file_is_detected(sound: Store, how: str) -> None:
         path.write_bytes(content[: len(content) // 2] if how == "cut" else b"")
     (damage,) = verify(sound)
     assert damage.path == path.relative_to(sound.root).as_posix()
-    assert "not there" in damage.problem if how == "gone" else "bytes, not" in damage.problem
+    assert "does not exist" in damage.problem if how == "gone" else "bytes, not" in damage.problem
     assert "iosig run" in damage.remedy
 
 
@@ -208,7 +208,7 @@ def test_damaged_metadata_without_caches_are_repaired(sound: Store) -> None:
     path.write_bytes(path.read_bytes()[:500])
     (damage,) = verify(sound)
     assert sound.root / damage.path == path
-    assert repair(sound)[-1].outcome.startswith("goes back to release 2018-02-09-")
+    assert repair(sound)[-1].outcome.startswith("restored to release 2018-02-09-")
     assert verify(sound) == []
     assert len(releases.history(sound)) == 1
 
@@ -224,7 +224,7 @@ def test_without_intact_release_all_tables_are_set_aside(sound: Store) -> None:
     mended = repair(sound)
     assert [(each.path, each.outcome) for each in mended][-1] == (
         "catalogue.sqlite",
-        "set aside with all tables: no release is whole",
+        "set aside with all tables: no release is undamaged",
     )
     assert releases.history(sound) == []
     assert (sound.root / "damaged" / "tables" / "jobs").is_dir()
@@ -283,7 +283,7 @@ def test_newest_release_with_intact_data_is_restored(sound: Store) -> None:
     publish(sound, "third", {"applications": {None: "application_id \n a/x/1"}})
     (path,) = releases.files_of(sound, releases.find(sound, None))["applications"]
     flipped(path, 50)
-    assert any("goes back to release 2018-02-09-second" in each.outcome for each in repair(sound))
+    assert any("restored to release 2018-02-09-second" in each.outcome for each in repair(sound))
     assert [release.release_id for release in releases.history(sound)] == [first.release_id, "2018-02-09-second"]
     assert verify(sound) == []
 

@@ -373,10 +373,10 @@ def test_row_that_violates_contract_is_reported_as_damage(path: Path) -> None:
         ("content = zeroblob(length(content))", "it is damaged"),
         ("content = substr(content, 1, 3)", "it is damaged"),
         ("position = json_set(position, '$.digest', 'x')", "it is damaged"),
-        ("position = json_set(position, '$.version', 1)", "it is of another version"),
-        ("position = json_set(position, '$.version', 99)", "it is of another version"),
+        ("position = json_set(position, '$.version', 1)", "it has another version"),
+        ("position = json_set(position, '$.version', 99)", "it has another version"),
         # the format before checksums were added
-        ("position = json_extract(position, '$.position')", "it is of another version"),
+        ("position = json_extract(position, '$.position')", "it has another version"),
     ],
 )
 def test_damaged_or_outdated_state_has_a_fault(path: Path, change: str, fault: str) -> None:
@@ -472,7 +472,7 @@ def test_pruned_row_cannot_be_committed_again(path: Path) -> None:
         assert rows is not None
         journal.end_landing(rows, NOW)
         assert journal.prune(NOW + timedelta(days=1)) == 2
-        with pytest.raises(ContractError, match="an evaluation comes again"):
+        with pytest.raises(ContractError, match="an evaluation is repeated"):
             journal.commit([prediction(2, A)], [])
         assert journal.commit([prediction(3, A)], []) == 3
         assert journal.begin_landing() == Range(3, 3)

@@ -161,10 +161,10 @@ def test_warehouse_has_clear_names_or_pseudonyms_of_a_single_key(tmp_path: Path)
 
     assert told("clear", None) is None
     (tmp_path / "clear/landed").mkdir(parents=True)
-    with pytest.raises(UsageError, match="in the clear"):
+    with pytest.raises(UsageError, match="in clear text"):
         told("clear", KEY)
     assert told("private", KEY) == NAMES == told("private", KEY)
-    with pytest.raises(UsageError, match="of another key"):
+    with pytest.raises(UsageError, match="with another key"):
         told("private", KEY[::-1])
     with pytest.raises(UsageError, match="is_pseudonymized"):
         told("private", None)

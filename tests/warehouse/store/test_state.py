@@ -103,7 +103,7 @@ def test_killed_update_leaves_old_or_new_content(
 def test_damaged_document_without_copy_is_set_aside(store: Store) -> None:
     (store.root / PINS).write_text("{torn")
     (store.root / "copies" / PINS).unlink()
-    assert [outcome for _, outcome in state.mend(store)] == [f"set aside as damaged/{PINS}: there is no copy"]
+    assert [outcome for _, outcome in state.mend(store)] == [f"set aside as damaged/{PINS}: it has no backup"]
     assert (store.root / "damaged" / PINS).is_file()
     assert list(state.problems(store)) == []
 

@@ -231,7 +231,7 @@ def test_path_may_contain_a_scheme_separator() -> None:
 
 @pytest.mark.parametrize("name", ["s3://bucket/a[1]", "s3://bucket/a?b", "s3://bucket/a#b", "s3://bucket/a%20b"])
 def test_url_with_reserved_character_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="means something else in a URL"):
+    with pytest.raises(UsageError, match="has a special meaning in a URL"):
         Store.locate(name)
 
 

@@ -89,13 +89,12 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
         raise InputRefused(
             "The points are a Slurm profile: whether they are totals or differences depends on Slurm's version, which "
             "they do not contain.",
-            "Land the servers' job statistics instead: they count by job, to the byte.",
+            "Land the servers' job statistics instead: they count by job, exactly.",
         )
     if not has_any:
         raise InputRefused(
             "None of the points counts bytes or operations of storage.",
-            "Known are lustre2 and highResStorage; name a site's own tags and fields in the settings "
-            "(counters.columns).",
+            "Known are lustre2 and highResStorage; name the site's tags and fields in the settings (counters.columns).",
         )
     yield from samples.build_sample_batches(build_reject_frame([]), scrapes=changes.scrapes())
 
@@ -132,7 +131,7 @@ class _Meaning:
         if any(is_job) and not has_job:
             return "The point has counters of a job, but no tag for the job."
         if has_job and not all(is_job):
-            return "The point has a tag for a job, but counters that are not the job's."
+            return "The point has a tag for a job, but counters that do not belong to a job."
         if not self.columns(found):
             return None
         if strange:

@@ -64,7 +64,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
             yield from rounds.batches(is_end=False)
     if not rounds.has_any:
         raise InputRefused(
-            "The file holds parameters of a Lustre server, but no job statistics.",
+            "The file has parameters of a Lustre server, but no job statistics.",
             "Collect them with `lctl get_param obdfilter.*.job_stats mdt.*.job_stats`.",
         )
     yield from rounds.batches(is_end=True)

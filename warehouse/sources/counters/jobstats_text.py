@@ -133,7 +133,7 @@ class _Text:
         if (component := _COMPONENTS.get(match["kind"])) is None:
             self.is_among_entries, self.is_foreign = False, True
             reason = "The job statistics are neither of obdfilter (OST) nor of mdt."
-            return line, reason, "Take those of the targets.", _shown(header)
+            return line, reason, "Collect the statistics of the targets.", _shown(header)
         return Begin(line, component, match["target"].decode())
 
     def _parse_between(self, line: int, content: bytes) -> Iterator[Event]:

@@ -98,7 +98,7 @@ def _layout(header: Header, reading: Reading) -> _Layout | str:
         return "None of the columns counts bytes or operations of storage."
     is_job = kind in ("ost", "mdt") and "job_id" in plain
     if not own and kind != "llite" and is_job != ("snapshot_time" in plain):
-        return "The header has one of job_id and snapshot_time, and not the other."
+        return "The header has only one of job_id and snapshot_time."
     roles = {"target": target, "filesystem": plain.get("fs_name", ""), "job_key": plain["job_id"] if is_job else ""}
     roles |= {ours: theirs for ours, theirs in own.items() if ours in KEYS}
     found = {"time": header.names[0], **{role: theirs for role, theirs in roles.items() if theirs}, **counts}
@@ -151,7 +151,7 @@ class _Pieces:
 
     def __iter__(self) -> Iterator[tuple[Block, _Layout | str]]:
         header = _read_separate_header(self.path)
-        layout = _layout(header, self.reading) if header else "There is no header."
+        layout = _layout(header, self.reading) if header else "The file has no header."
         self._has_any |= isinstance(layout, _Layout)
         for block in text_blocks.blocks(self.path, BLOCK_BYTES, has_header=False):
             for line, content in _parts(block):
@@ -169,7 +169,7 @@ class _Pieces:
         """Raise InputRefused if there was no usable header."""
         if not self._has_any:
             raise InputRefused(
-                (self._reasons or ["There is no header."])[0],
+                (self._reasons or ["The file has no header."])[0],
                 "Known are lustre_ost, lustre_mdt, lustre_client, job_stats; keep the header file in the same folder.",
             )
 
@@ -268,13 +268,16 @@ def _faults(layout: _Layout) -> Sequence[Fault]:
     ]
     if "usec" in layout.columns:
         differs = (pl.col("at_us") % 1_000_000 != pl.col("usec")) | pl.col("usec").is_null()
-        found.append(Fault(differs, "The row has two times, and they differ.", _REMEDY))
+        found.append(Fault(differs, "The row has two different times.", _REMEDY))
     return found
 
 
 SOURCE = Source(
     name="ldms-csv",
-    doc="LDMS' store_csv with counters of Lustre: targets, their jobs, clients; the header inside or beside.",
+    doc=(
+        "LDMS' store_csv with counters of Lustre: targets, their jobs, clients; the header in the file or in a "
+        "separate one."
+    ),
     kind="counters",
     sniff=sniff,
     read=read,

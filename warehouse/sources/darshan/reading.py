@@ -185,7 +185,7 @@ def _outcome(tally: _Tally, said: str) -> tuple[str, str | None]:
     if part.version not in versions:
         return "unsupported", f"Its version is {part.version}; the library reads {_format_versions(list(versions))}."
     if error := library.find_first_error(said):
-        return "unreadable", f"The library says: {error}."
+        return "unreadable", f"Error of the library: {error}."
     if tally.fault:
         return "unreadable", tally.fault
     if not tally.record_count:
@@ -193,7 +193,7 @@ def _outcome(tally: _Tally, said: str) -> tuple[str, str | None]:
     if not _adds_up(tally):
         return "unreadable", f"Its records take {tally.stored_bytes} bytes, but it has {part.raw_bytes}."
     if part.is_partial:
-        return "partial", "Darshan had no room for all of it."
+        return "partial", "Darshan ran out of memory for it."
     if tally.note:
         return "partial", tally.note
     return "sound", None

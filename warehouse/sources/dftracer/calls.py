@@ -205,7 +205,7 @@ def _faults(has_given: bool) -> list[Fault]:
         Fault(
             moves & _lacks_return_value(),
             "It has the requested bytes, but not the bytes moved.",
-            "Trace again: DFTracer writes what each read and write returned.",
+            "Trace again: DFTracer writes the return value of each read and write.",
         ),
     ]
 

@@ -442,7 +442,7 @@ class _Tally:
     def _refuse_untimely(self, rows: pl.DataFrame) -> Batch:
         self.untimely_count += rows.height
         names = self.functions.name.gather(rows["function"])
-        reason = pl.format("The call of {} lies outside its process's start and end.", names)
+        reason = pl.format("The call of {} is outside its process's start and end.", names)
         return reject_frame(build_refused_rows(rows, reason, "Trace again; the call is not counted."))
 
     def _count(self, rows: pl.DataFrame) -> None:

@@ -52,7 +52,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
 
     names = owns(path) if path.is_dir() else ()
     if path.is_dir() and not names:
-        raise InputRefused("The folder holds no DFTracer trace.", "Give the folder of a run's .pfw files.")
+        raise InputRefused("The folder has no DFTracer trace.", "Pass the folder of a run's .pfw files.")
     yield from run.read_run([(name, path / name) for name in names] or [(path.name, path)])
 
 

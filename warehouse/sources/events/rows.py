@@ -127,7 +127,7 @@ def _numbers(rows: pl.DataFrame, name: str, short: str, clock: Clock) -> pl.Data
 
 def _instants(times: pl.Series, short: str, zone: str | None) -> pl.DataFrame:
     if times.dtype == pl.String:
-        missing = pl.coalesce("reason", pl.lit(f"There is no time in {short}_s."))
+        missing = pl.coalesce("reason", pl.lit(f"The time in {short}_s is missing."))
         found = job_times.parse(times, zone, f"event's {short}").with_columns(
             reason=pl.when(pl.col("instant").is_null()).then(missing),
             remedy=pl.coalesce("remedy", pl.lit("Fill in the time.")),
@@ -180,7 +180,7 @@ class Layers:
         return Fault(
             pl.col("known_number").ne_missing(pl.col("layer_number")),
             pl.format("The layer `{}` has the number {}, which contradicts earlier rows.", shown, "layer_number"),
-            f"Give each layer one number of its own, from 0 to {_MOST_LAYERS - 1}, the outermost the lowest.",
+            f"Give each layer a unique number, from 0 to {_MOST_LAYERS - 1}, lowest for the outermost.",
         )
 
 
@@ -193,7 +193,7 @@ def convert_types(
     """
     nested = [name for name, dtype in rows.schema.items() if dtype.is_nested() or dtype in (pl.Binary, pl.Object)]
     if nested:
-        raise InputRefused(f"The column {', '.join(nested)} has no plain values.", "Write one value a cell.")
+        raise InputRefused(f"The column {', '.join(nested)} has no plain values.", "Write one value per cell.")
     times = [column for name in _TIMES.values() for column in _times(rows, name, clock, zone).get_columns()]
     faulty = [short for short in _TIMES if f"{short}_reason" in {column.name for column in times}]
     layer = text(rows, "layer")
@@ -230,10 +230,10 @@ def _faults(faulty: Collection[str], given: Collection[str], *, are_numbered: bo
         Fault(
             pl.col("end") < pl.col("start"),
             "The event ends before it begins.",
-            "Write both times of an event by the same clock.",
+            "Use the same clock for both times of an event.",
         ),
         *(build_number_fault(_GIVEN + name, _NUMBERS[name]) for name in given),
-        *(Fault(pl.col(name).is_null(), f"There is no {said}.", fill) for name, said in empty),
+        *(Fault(pl.col(name).is_null(), f"The {said} is missing.", fill) for name, said in empty),
         Fault(
             ~pl.col("rank").is_between(0, _MOST_RANK),
             pl.format("The rank {} is negative.", "rank"),
@@ -241,7 +241,7 @@ def _faults(faulty: Collection[str], given: Collection[str], *, are_numbered: bo
         ),
         Fault(
             pl.col("request_id").is_null() & (pl.col("event_kind") != "open"),
-            "There is no request_id: the event belongs to no request.",
+            "The request_id is missing, so the event belongs to no request.",
             fill,
         ),
         Fault(
@@ -252,12 +252,12 @@ def _faults(faulty: Collection[str], given: Collection[str], *, are_numbered: bo
         Fault(
             ~pl.col("direction").is_in(c.DIRECTIONS),
             pl.format("The direction `{}` is unknown.", pl.col("direction").str.slice(0, SHOWN_CHARS)),
-            "Write read, write, or nothing.",
+            "Write read or write, or leave the cell empty.",
         ),
         Fault(
             pl.col("is_collective").is_null(),
             "Whether the call is collective is neither true nor false.",
-            "Write true or false, or nothing.",
+            "Write true or false, or leave the cell empty.",
         ),
         Fault(
             ~pl.col("layer_number").is_between(0, _MOST_LAYERS - 1),

@@ -168,7 +168,7 @@ def _place_rows(piece: pl.DataFrame, table: _Table) -> tuple[pl.DataFrame, pl.Da
     rows = piece.with_columns(_seconds("start", table), _seconds("end", table), node=node)
     refused = build_refused_rows(
         rows.filter(pl.col("node").is_null()),
-        "There is no node.",
+        "The node is missing.",
         "Fill the cell at its source; only the outermost layer defaults to the rank.",
     )
     return rows.filter(pl.col("node").is_not_null()), refused

@@ -71,8 +71,8 @@ class Structure:
 
 _PROGRESSION_FIELDS = (
     Field("start", "int", "the first number"),
-    Field("strides", "int", "by how much a step along each dimension raises the number", lists=1),
-    Field("counts", "int", "how many numbers each dimension has, the last one running fastest", lists=1),
+    Field("strides", "int", "increment of the number per step along each dimension", lists=1),
+    Field("counts", "int", "size of each dimension, the last one running fastest", lists=1),
 )
 PROGRESSION = Structure(
     "progression",
@@ -82,28 +82,30 @@ PROGRESSION = Structure(
 )
 STRETCH = Structure(
     "stretch",
-    "Numbers in a row: a progression, or numbers `listed` that follow no rule, and then `start` is NULL: all of those "
-    "numbers come once for each number of the progression of `strides` and `counts` from 0, raised by it. A list of "
-    "stretches is their numbers one behind the other.",
+    (
+        "Sequence of numbers: a progression, or irregular numbers in `listed`, with `start` NULL. The listed numbers "
+        "are repeated for each number of the progression of `strides` and `counts` from 0, which is added to them. A "
+        "list of stretches is concatenated."
+    ),
     (*_PROGRESSION_FIELDS, Field("listed", "int", "the numbers listed; NULL in a progression", lists=1)),
 )
 SHARE = Structure(
     "share",
-    "The values of some ranks of the class; each of its ranks is in one share. The rank at index `i` of `ranks` has, "
+    "Values of some ranks of the class. Each rank of the class is in one share. The rank at index `i` of `ranks` has, "
     "at its t-th execution of the node, the value `values[t] + Σ shifts[d][t] * i[d]`.",
     (
         Field("ranks", PROGRESSION, "the ranks"),
         Field(
-            "shifts", STRETCH, "for each dimension of `ranks`, by how much a step along it raises each value", lists=2
+            "shifts", STRETCH, "for each dimension of `ranks`, the increment of each value per step along it", lists=2
         ),
-        Field("values", STRETCH, "the values of the first of the ranks, one for each execution", lists=1),
+        Field("values", STRETCH, "values of the first rank, one per execution", lists=1),
     ),
 )
 SLOT = Structure(
     "slot",
-    "A number in the arguments: 0 or more, but for the two of an MPI_Status, `[source_tag]`, which can be negative.",
+    "A number in the arguments: 0 or more, except for the two of an MPI_Status, `[source_tag]`, which can be negative.",
     (
-        Field("width", "int", "its least number of characters, filled up with zeros on the left"),
+        Field("width", "int", "minimum number of characters, padded with zeros on the left"),
         Field("shares", SHARE, "its values", lists=1),
     ),
 )
@@ -120,35 +122,37 @@ TIMES = Structure(
     (
         *_SPREAD_FIELDS,
         Field("variance_s2", "real", "their variance", "s²"),
-        Field("bins", BIN, "parts, from the shortest to the longest times, of as equal counts as can be", lists=1),
+        Field("bins", BIN, "parts in ascending order of time, with counts as equal as possible", lists=1),
     ),
 )
 GAP = Structure(
     "gap",
-    "The times between the call and what came before it.",
+    "Times between the call and its predecessor.",
     (
-        Field("previous", "int", "the node of the call executed before; -1 if this one is the rank's first"),
+        Field("previous", "int", "node of the call executed before; -1 for the first call of the rank"),
         Field(
-            "times", TIMES, "from the end of the call before it at its level, or from the start of the one around it"
+            "times",
+            TIMES,
+            "from the end of the previous call of the same level, or from the start of the enclosing one",
         ),
     ),
 )
 
 #: columns in order
 COLUMNS = (
-    Field("rank_class", "int", "ranks that make the same calls but for numbers in them, counted from 0"),
-    Field("node", "int", "the number of the row's call or loop in its class, from 0; a loop stands before its body"),
-    Field("parent", "int", "the node of the loop directly around it; NULL outside of loops"),
+    Field("rank_class", "int", "class of ranks with the same calls except for numbers in them, from 0"),
+    Field("node", "int", "number of the row's call or loop in its class, from 0; a loop precedes its body"),
+    Field("parent", "int", "node of the innermost enclosing loop; NULL outside of loops"),
     Field("kind", "text", "`ranks` (the first row of a class), `loop` or `call`"),
-    Field("ranks", PROGRESSION, "of a class: its ranks, rising", lists=1),
-    Field("iterations", SHARE, "of a loop: how often it iterates, each time that it is entered", lists=1),
+    Field("ranks", PROGRESSION, "of a class: its ranks, ascending", lists=1),
+    Field("iterations", SHARE, "of a loop: number of iterations of each execution", lists=1),
     Field("module", "text", "of a call: `POSIX`, `MPIIO`, `MPI`, `HDF5` or `FTRACE`"),
     Field("function", "text", "of a call: the function called"),
-    Field("level", "int", "of a call: how many traced calls it was made within"),
-    Field("texts", "text", "of a call: what stands before, between and behind the slots of its arguments", lists=1),
-    Field("slots", SLOT, "of a call: the numbers in its arguments, one fewer than the texts", lists=1),
-    Field("gaps", GAP, "of a call: the times since the call before it, by what that was", lists=1),
-    Field("durations", TIMES, "of a call: how long it took"),
+    Field("level", "int", "of a call: number of enclosing traced calls"),
+    Field("texts", "text", "of a call: texts before, between and after the slots of its arguments", lists=1),
+    Field("slots", SLOT, "of a call: numbers in its arguments, one fewer than the texts", lists=1),
+    Field("gaps", GAP, "of a call: times since the previous call, by that call", lists=1),
+    Field("durations", TIMES, "of a call: durations"),
 )
 
 
@@ -235,11 +239,11 @@ def write(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -> None:
     _check_metadata(metadata)
     rows = frame.to_arrow()
     if rows.column_names != [column.name for column in COLUMNS]:
-        raise ValueError(f"The columns {', '.join(rows.column_names)} are not those of a compressed trace.")
+        raise ValueError(f"The columns {', '.join(rows.column_names)} do not match a compressed trace.")
     rows = rows.cast(schema())
     if rows.nbytes > MOST_BYTES:
         raise UsageError(
-            f"Most of the trace follows no rule: its compressed form would take {rows.nbytes / 1e6:,.0f} MB, and more "
+            f"Most of the trace is irregular: its compressed form would take {rows.nbytes / 1e6:,.0f} MB, and more "
             f"than {MOST_BYTES / 1e6:,.0f} MB are not read again. Trace a shorter run."
         )
     own = {"format": FORMAT, "version": str(VERSION), **metadata}
@@ -261,7 +265,7 @@ def write(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -> None:
 def _check_metadata(metadata: Mapping[str, str]) -> None:
     taken = {"format", "version", "checksum"} & set(metadata)
     if taken:
-        raise ValueError(f"The metadata {', '.join(sorted(taken))} are the form's own.")
+        raise ValueError(f"The metadata {', '.join(sorted(taken))} are reserved.")
     if not _is_process_count(metadata.get("process_count", "")):
         raise ValueError(f"A compressed trace needs process_count, not {metadata.get('process_count')!r}.")
 
@@ -312,7 +316,7 @@ def _check_file(path: Path) -> None:
     from iosig.warehouse.sources.files.opening import parquet_footer
 
     if not path.is_file():
-        raise InputRefused(f"{path} is no file.", "Give the path of a compressed trace.")
+        raise InputRefused(f"{path} is not a file.", "Pass the path of a compressed trace.")
     try:
         size, footer = path.stat().st_size, parquet_footer(path)
     except OSError as error:
@@ -359,14 +363,14 @@ def _table(path: str) -> tuple[pa.Table, dict[str, str]]:
         found = file.metadata
         metadata = _own_metadata(found.metadata or {})
         if file.schema_arrow.remove_metadata() != schema().remove_metadata():
-            raise InputRefused("The compressed trace has other columns than its form.", _REMEDY)
+            raise InputRefused("The compressed trace has the wrong columns.", _REMEDY)
         groups = [found.row_group(number) for number in range(found.num_row_groups)]
         if sum(group.total_byte_size for group in groups) > MOST_BYTES:
-            raise InputRefused("The compressed trace holds more than any that iosig writes.", _REMEDY)
+            raise InputRefused("The compressed trace exceeds the maximum size that iosig writes.", _REMEDY)
         rows = file.read(use_threads=False)
     rows.validate(full=True)
     if rows.nbytes > MOST_BYTES:
-        raise InputRefused("The compressed trace holds more than any that iosig writes.", _REMEDY)
+        raise InputRefused("The compressed trace exceeds the maximum size that iosig writes.", _REMEDY)
     # The file's own column metadata are dropped: they are not used and may not be UTF-8.
     return rows.cast(pa.schema([field.remove_metadata() for field in schema()])), metadata
 

@@ -139,11 +139,11 @@ def parse(content: bytes) -> Record:
         raise InputRefused(f"The record of the extrapolation is not valid JSON: {error}.", _REMEDY) from error
     if not isinstance(document, dict) or document.get("format") != MARK:
         raise InputRefused(
-            "The JSON is not a record of an extrapolation.", "Give the file that `iosig extrapolate` wrote."
+            "The JSON is not a record of an extrapolation.", "Pass the file that `iosig extrapolate` wrote."
         )
     if _is_whole(document.get("version")) and document["version"] > VERSION:
         raise InputRefused(
-            f"The record of the extrapolation is of a later version than {VERSION}, the last one that is known.",
+            f"The record of the extrapolation has a later version than {VERSION}, the latest known one.",
             "Land it with the iosig that wrote it.",
         )
     try:
@@ -158,9 +158,9 @@ def require_consistent(record: Record) -> Record:
         raise MalformedError(f"a refused field has the outcome {_DONE}")
     expected = record.refused_fields[0].outcome if record.refused_fields else _DONE
     if record.outcome != expected:
-        raise MalformedError(f"the outcome is {record.outcome}, and its refused fields say {expected}")
+        raise MalformedError(f"the outcome is {record.outcome}, but its refused fields imply {expected}")
     if record.outcome != _DONE and record.totals != Totals():
-        raise MalformedError("there are totals of a trace that was refused")
+        raise MalformedError("a refused trace has totals")
     return record
 
 
@@ -172,7 +172,7 @@ def _version(value: object, place: str) -> int:
 
 def _sha256(value: object, place: str) -> str:
     if not _SHA256.fullmatch(found := text(value, place)):
-        raise MalformedError(f"{place} is no SHA-256 in hex")
+        raise MalformedError(f"{place} is not a SHA-256 in hex")
     return found
 
 
@@ -184,7 +184,7 @@ def _name(value: object, place: str) -> str:
 
 def _outcome(value: object, place: str) -> str:
     if value not in _OUTCOMES:
-        raise MalformedError(f"{place} is none of {', '.join(_OUTCOMES)}")
+        raise MalformedError(f"{place} is not one of {', '.join(_OUTCOMES)}")
     return str(value)
 
 

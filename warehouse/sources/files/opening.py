@@ -67,7 +67,7 @@ class _Streams(io.RawIOBase):
                     return 0
                 self._decoder = self._new()
             elif self._decoder.needs_input and not (packed := self._file.read(_CHUNK_BYTES)):
-                raise EOFError("the compressed content breaks off")
+                raise EOFError("the compressed content is truncated")
             content = self._decoder.decompress(packed, len(buffer))
         buffer[: len(content)] = content
         return len(content)
@@ -103,7 +103,10 @@ class _Bounded(io.RawIOBase):
         self._left -= count
         if self._left < 0:
             raise InputRefused(
-                f"The file holds more than {self._ratio:g} times its size, which is limits.max_expansion_factor.",
+                (
+                    f"The file decompresses to more than {self._ratio:g} times its size, which is "
+                    "limits.max_expansion_factor."
+                ),
                 "If this is expected, decompress the file and land the result.",
             )
         return count
@@ -166,7 +169,7 @@ def refusing_damage_after(line: Callable[[], int]) -> Iterator[None]:
         reraise_machine_error(error)
         raise InputRefused(
             f"The file is damaged after line {line()}: {error}.",
-            "Fetch or compress it again; nothing of it was landed.",
+            "Fetch or compress it again. No rows of it were landed.",
         ) from error
 
 
@@ -209,7 +212,7 @@ def content_hash(path: Path, names: Sequence[str] = ()) -> str:
         return _folder_hash(path, names)
     try:
         if not path.is_file():
-            raise InputRefused("This is not a file.", "Give the path of a file, or of a folder of files.")
+            raise InputRefused("This is not a file.", "Pass the path of a file or folder.")
         size = path.stat().st_size
         if size == 0:
             return hashlib.sha256(path.name.encode("utf-8", "backslashreplace")).hexdigest()
@@ -229,7 +232,7 @@ def content_hash(path: Path, names: Sequence[str] = ()) -> str:
 def unreadable(error: OSError) -> InputRefused:
     """Build the refusal of an input that the system does not allow to be read."""
     remedy = (
-        "Give this user the right to read it."
+        "Grant this user the permission to read it."
         if isinstance(error, PermissionError)
         else "Check its disk, then try again."
     )
@@ -285,7 +288,7 @@ def lines_of(file: IO[bytes], first_line: int = 1) -> Iterator[tuple[int, str | 
             empty_count += 1
             if empty_count > max(max_empty, count // 2):
                 raise InputRefused(
-                    f"More than {max_empty:,} lines are empty (limits.max_refused_count), and fewer are not.",
+                    f"More than {max_empty:,} lines are empty (limits.max_refused_count), and fewer have content.",
                     "Check that the file is a log of lines.",
                 )
         if len(line) > max_line_bytes:

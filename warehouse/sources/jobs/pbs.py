@@ -79,7 +79,7 @@ def _faults(frame: pl.DataFrame) -> pl.DataFrame:
         pl.when(kind.is_null())
         .then(_fault(pl.lit("The line is not an accounting record."), "Check for a truncated or foreign line."))
         .when(~kind.is_in([*_KINDS, *SKIPPED]))
-        .then(_fault(pl.format("There is no record type {}.", kind), "Check for a damaged line."))
+        .then(_fault(pl.format("The record type {} does not exist.", kind), "Check for a damaged line."))
         .when(is_cut)
         .then(
             _fault(

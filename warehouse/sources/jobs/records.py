@@ -117,7 +117,7 @@ def _states(frame: pl.DataFrame) -> pl.DataFrame:
     unknown = pl.col("said").is_not_null() & (
         pl.col("state").is_null() | ~known | (by_whom & pl.col("state").ne("CANCELLED"))
     )
-    said = pl.format("The state {} is none of Slurm's.", pl.col("said").str.slice(0, _SHOWN_CHARS))
+    said = pl.format("The state {} is not one of Slurm's.", pl.col("said").str.slice(0, _SHOWN_CHARS))
     frame = _refuse(frame, unknown, said, "Write the state as sacct does, such as COMPLETED or CANCELLED by 123.")
     cancelled_by = pl.when(pl.col("state") == "CANCELLED").then("by")
     return frame.with_columns(cancelled_by=cancelled_by).drop("word", "by", "said")
@@ -142,7 +142,7 @@ def _time(frame: pl.DataFrame, name: str, label: str, time_zone: str | None) -> 
     if _is_absent(frame, name):
         return frame.with_columns(pl.lit(None, times.INSTANT).alias(name))
     if isinstance(frame.schema[name], pl.Datetime):
-        said = pl.format("The {} time lies outside 1970 to 2261.", pl.lit(label))
+        said = pl.format("The {} time is outside 1970 to 2261.", pl.lit(label))
         return _refuse(frame, ~times.in_range(pl.col(name)), said, "Check the log's own clock.")
     parsed = times.parse(frame[name], time_zone, label)
     return frame.with_columns(
@@ -172,4 +172,4 @@ def _ends(frame: pl.DataFrame) -> pl.DataFrame:
     reckoned = pl.col("started_at") + pl.col("elapsed") + pl.coalesce("suspended", pl.duration(seconds=0))
     frame = frame.with_columns(ended_at=pl.when(open_end).then(reckoned).otherwise("ended_at"))
     outside = ~times.in_range(pl.col("ended_at"))
-    return _refuse(frame, outside, pl.lit("The end time lies outside 1970 to 2261."), "Check the elapsed time.")
+    return _refuse(frame, outside, pl.lit("The end time is outside 1970 to 2261."), "Check the elapsed time.")

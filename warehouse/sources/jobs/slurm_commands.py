@@ -66,7 +66,7 @@ def _run_first_supported(
             return source, answer
     raise InputRefused(
         f"`{command[0]}` failed: {said}",
-        f"Try `{command[0]}` by hand, as the user that iosig runs as; check that Slurm's daemons are running.",
+        f"Run `{command[0]}` manually as iosig's user, and check that Slurm's daemons are running.",
     )
 
 
@@ -84,7 +84,8 @@ def _run(command: Sequence[str], answer: Path, timeout_s: float) -> str | None:
         ) from error
     except (FileNotFoundError, PermissionError) as error:
         raise InputRefused(
-            f"`{name}` is not on this machine, or may not be run.", "Install Slurm's commands, and put them on PATH."
+            f"`{name}` is not installed on this machine, or not executable.",
+            "Install Slurm's commands, and put them on PATH.",
         ) from error
     said = " ".join(done.stderr.decode("utf-8", "replace").split())
     return (said[:_SAID_CHARS] or f"exit code {done.returncode}") if done.returncode else None

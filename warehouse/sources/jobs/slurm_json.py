@@ -84,7 +84,7 @@ def format_job_id(
 
 def build_malformed_cells(error: Exception, remedy: str) -> Cells:
     """Build the cells of a refused record."""
-    return {"reason": f"The record is not as Slurm writes it: {error}.", "remedy": remedy}
+    return {"reason": f"The record is not in Slurm's format: {error}.", "remedy": remedy}
 
 
 def settle_in_blocks(

@@ -80,7 +80,7 @@ class _Answers:
         if _is_header(text):
             layout = _layout(text)
             if not set(_NEEDED) <= {CELLS.get(name) for name in layout}:
-                raise InputRefused("The header of squeue's answer has no JOBID or no STATE.", _REMEDY)
+                raise InputRefused("The header of squeue's output lacks JOBID or STATE.", _REMEDY)
             # a line before the first header may have been a time
             self.found.append((layout, infer_observation_time(self.path) if self._is_start else self._at))
             self._at, self._is_start = None, False

@@ -115,7 +115,7 @@ def _fault() -> pl.Expr:
         .when(pl.any_horizontal(((value < 0) & (value != -1)) | (value > _MAX_SECONDS) for value in seconds))
         .then(pl.lit("A submit, wait or run time is negative, or longer than three centuries."))
         .when(~pl.col("status").is_in([*STATES, *PARTIAL, "-1"]))
-        .then(pl.format("There is no status {}.", "status"))
+        .then(pl.format("The status {} does not exist.", "status"))
     )
 
 
@@ -155,7 +155,7 @@ def _drop_parts(frame: pl.DataFrame, whole_jobs: pl.Series) -> pl.DataFrame:
     is_orphan = is_part & ~pl.col("job").is_in(whole_jobs.implode()).fill_null(False)
     return frame.filter(~is_part | is_orphan).with_columns(
         reason=pl.when(is_orphan)
-        .then(pl.lit("The line is a part of a job whose own line does not come before it."))
+        .then(pl.lit("The line is a part of a job, but the line of the job does not precede it."))
         .otherwise("reason"),
         remedy=pl.when(is_orphan).then(pl.lit("Check whether the log is truncated.")).otherwise("remedy"),
     )

@@ -126,8 +126,8 @@ def _drop_first_step(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     moved = pl.any_horizontal(pl.col("read_bytes_per_s", "write_bytes_per_s").fill_null(0) != 0)
     lost = build_refused_rows(
         rows.filter((pl.col(LINE) == 1) & moved).with_columns(_SHOWN),
-        "The first step holds bytes, but its interval began before the file.",
-        "Land the archive of the day before: it holds that interval.",
+        "The first step has bytes, but its interval started before the file.",
+        "Land the archive of the previous day, which contains that interval.",
     )
     return rows.filter(pl.col(LINE) > 1), lost
 

@@ -24,7 +24,7 @@ BLOCK_CELLS = 1_000_000
 #: maximum plausible number of cells of an archive
 MOST_STEPS = 20_000_000
 MOST_CELLS = 4_000_000_000
-_REMEDY = "Check that the file is whole and of a known version."
+_REMEDY = "Check that the file is complete and of a known version."
 # exceptions of h5py for damaged content or unexpected shapes
 _DAMAGE = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, IndexError, OverflowError)
 
@@ -56,7 +56,7 @@ def _get_dataset(file: Any, name: str, dimension_count: int) -> Any:
     if found.ndim != dimension_count or found.dtype.kind not in "iuf":
         raise InputRefused(f"The dataset {name} is not a {dimension_count}-dimensional array of numbers.", _REMEDY)
     if found.shape[-1] > MOST_STEPS or found.shape[0] > MOST_STEPS or found.size > MOST_CELLS:
-        raise InputRefused(f"The dataset {name} claims {found.size} cells, more than any archive holds.", _REMEDY)
+        raise InputRefused(f"The dataset {name} claims {found.size} cells, more than an archive can have.", _REMEDY)
     return found
 
 

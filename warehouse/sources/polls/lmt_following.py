@@ -81,14 +81,14 @@ def engine_of(url: str, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> sa.Engine:
         return engine
     name = engine.url.database
     if not name or name == ":memory:":
-        raise UsageError("The database URL names no file; write sqlite:////folder/name.sqlite3.")
+        raise UsageError("The database URL has no file name; write sqlite:////folder/name.sqlite3.")
     return _file_engine(Path(name.removeprefix("file:").split("?")[0]))
 
 
 def _file_engine(path: Path) -> sa.Engine:
     # A pipe would block forever, and a device has no end.
     if path.exists() and not path.is_file():
-        raise UsageError(f"{path} is no file.")
+        raise UsageError(f"{path} is not a file.")
     address = sqlite_uri(path, mode="ro")
 
     def connect() -> sqlite3.Connection:
@@ -192,7 +192,7 @@ def _targets(connection: sa.Connection, filesystem: str, reading: Reading) -> li
     ]
     if not found:
         there = ", ".join(sorted(set(known.values()))[:_SHOWN_REFUSALS]) or "none"
-        raise UsageError(f"The database has no target of the file system {filesystem}; it has those of: {there}.")
+        raise UsageError(f"The database has no target of the file system {filesystem}. Available: {there}.")
     return found
 
 

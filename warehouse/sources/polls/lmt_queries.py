@@ -47,7 +47,7 @@ _FETCHED_ROWS = 100_000
 LATEST_INSTANTS = 100_000
 #: less than any TS_ID
 _BEFORE_ALL = -(1 << 63)
-REMEDY = "Check that this is a whole LMT database, and that it can be read."
+REMEDY = "Check that the LMT database is complete and readable."
 _NEEDED = {
     "OST_DATA": ("OST_ID", "TS_ID", "READ_BYTES", "WRITE_BYTES"),
     "TIMESTAMP_INFO": ("TS_ID", "TIMESTAMP"),
@@ -148,7 +148,7 @@ def find_zone(connection: sa.Connection, reading: Reading) -> str | None:
     if len(zones) > 1:
         raise InputRefused(
             f"The file systems of the database have different time zones: {', '.join(sorted(map(str, zones)))}.",
-            "Give the database's own with --time-zone.",
+            "Pass the database's time zone with --time-zone.",
         )
     return job_times.require_zone(zones.pop())
 
@@ -210,7 +210,7 @@ def build_faults(*, has_name: bool) -> list[Fault]:
             "The poll has no unique time in TIMESTAMP_INFO.",
             "Export TIMESTAMP_INFO as well.",
         ),
-        (no_counter, "A byte counter is not a non-negative number.", "Repair the reading, or drop it."),
+        (no_counter, "A byte counter is not a non-negative number.", "Correct the reading, or remove it."),
     ]
     return [NOTED, *(Fault(broken, reason, remedy) for broken, reason, remedy in given)]
 
@@ -226,7 +226,7 @@ def drop_repeats(rows: pl.DataFrame, *of: str) -> tuple[pl.DataFrame, pl.DataFra
     fault = Fault(
         repeats & differs,
         "The target has another reading with other counters at the same time.",
-        "Export the database in UTC, or remove the reading that is wrong.",
+        "Export the database in UTC, or remove the wrong reading.",
     )
     found = sift(rows, [fault])
     return found.rows.filter(~repeats), found.refused

@@ -41,7 +41,7 @@ _STARTS: Final = {"GPFSNSDDisk": "gpfs_nsdds_", "GPFSFilesystem": "gpfs_fs_"}
 _IN_ARCHIVE = re.compile(rb"\0\s*Legend:\s+1:\s*\S+\|")
 _ENTRY = r"^([0-9]+): ?(\S+)$"
 _ROW = r"^(?P<row>[0-9]{1,9}) (?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})-(?P<clock>[0-9]{2}:[0-9]{2}:[0-9]{2}) (?P<cells>.+)$"
-_REMEDY = "Check for a cut file; ask for plain numbers (--raw) where the cells have units."
+_REMEDY = "Check for a truncated file. If cells have units, query raw numbers (--raw)."
 #: marks a last line without an end
 _CUT = "\N{HORIZONTAL ELLIPSIS}"
 _US_PER_S = 1_000_000
@@ -108,7 +108,9 @@ def _blocks(path: Path) -> Iterator[Block]:
         archive = TarStream(file)
         for member in archive:
             if member.size > MOST_BYTES:
-                raise InputRefused(f"An entry of the archive is longer than {MOST_BYTES:,} bytes.", "Pack less in one.")
+                raise InputRefused(
+                    f"An entry of the archive is longer than {MOST_BYTES:,} bytes.", "Split it into smaller archives."
+                )
             if content := b"".join(archive.pieces()):
                 count = content.count(b"\n") + (not content.endswith(b"\n"))
                 yield Block(line, count, content)
@@ -242,7 +244,12 @@ def _interval_s(instants: pl.Series) -> float | None:
 
 
 def _single(rows: pl.DataFrame) -> Refused:
-    return int(rows[LINE][0]), "The query has one bucket only, so its duration is unknown.", "Ask for several.", None
+    return (
+        int(rows[LINE][0]),
+        "The query has one bucket only, so its duration is unknown.",
+        "Query several buckets.",
+        None,
+    )
 
 
 def _wide(values: pl.DataFrame) -> pl.DataFrame:
@@ -262,7 +269,7 @@ _DOUBLED = Fault(pl.col("is_doubled"), "A key has two values for one bucket.", "
 
 SOURCE = Source(
     name="mmperfmon",
-    doc="GPFS' `mmperfmon query`: bytes a bucket of time, by node and NSD or file system; times are right edges.",
+    doc="GPFS' `mmperfmon query`: bytes per time bucket, by node and NSD or file system; times are right edges.",
     kind="polls",
     sniff=sniff,
     read=read,

@@ -97,7 +97,7 @@ def instants(times: pl.Series, zone: str | None) -> pl.DataFrame:
     reason = pl.format(
         "The poll time {} is not an instant from 1970 to 2261 in {}.", times.cast(pl.String), pl.lit(zone)
     )
-    remedy = pl.lit("Write times in UTC: local times that a clock change skips or repeats have no meaning.")
+    remedy = pl.lit("Write times in UTC: local times skipped or repeated by a clock change are ambiguous.")
     return read.select(
         pl.when(is_good).then("polled_at").alias("polled_at"),
         pl.when(is_faulty).then(reason).alias("reason"),

@@ -97,15 +97,15 @@ def _convert_values(row: Mapping[str, Any]) -> dict[str, Any]:
     if checked["predicted_on"] != checked["predicted_at"].date():
         raise MalformedError("predicted_on is not the day of predicted_at")
     if checked["events"] and not all(map(_EVENT.fullmatch, checked["events"].split(","))):
-        raise MalformedError("events holds something else than names of events")
+        raise MalformedError("events contains an unknown name")
     return checked
 
 
 def _require_names(found: Mapping[str, Any], names: tuple[str, ...]) -> None:
     if missing := [name for name in names if name not in found]:
-        raise MalformedError(f"there is no {missing[0]}")
+        raise MalformedError(f"{missing[0]} is missing")
     if len(found) > len(names):
-        raise MalformedError("there are members beside the columns")
+        raise MalformedError("it has unknown members")
 
 
 def _null(name: str, is_nullable: bool) -> Any:
@@ -136,7 +136,7 @@ def _real(name: str, value: object) -> float:
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise MalformedError(f"{name} is no finite number")
+        raise MalformedError(f"{name} is not a finite number")
     return number
 
 
@@ -146,13 +146,13 @@ def _bool(name: str, value: object) -> bool:
 
 def _instant(name: str, value: object) -> datetime:
     if not isinstance(value, datetime) or value.tzinfo is None:
-        raise MalformedError(f"{name} is no instant in UTC")
+        raise MalformedError(f"{name} is not an instant in UTC")
     return value.astimezone(UTC)
 
 
 def _date(name: str, value: object) -> date:
     if not isinstance(value, date) or isinstance(value, datetime):
-        raise MalformedError(f"{name} is no date")
+        raise MalformedError(f"{name} is not a date")
     return value
 
 
@@ -247,7 +247,7 @@ def read_batches(path: Path) -> Iterator[Batch]:
                 raw[number] = text
         except ValueError as error:
             is_cut = not content.endswith(b"\n")
-            reason = f"The {'line breaks off' if is_cut else 'line is no prediction'}: {error}."
+            reason = f"The {'line is truncated' if is_cut else 'line is not a prediction'}: {error}."
             refused.append((number, reason, _CUT if is_cut else _REMEDY, text))
         if len(rows) + len(refused) >= _BATCH_LINES:
             yield from _batches(rows, raw, refused)
@@ -279,5 +279,5 @@ def _batches(
 
     good, bad = frames.split(pl.DataFrame(rows, schema=frames.schema(_LANDED), orient="row"), _LANDED)
     bad = bad.with_columns(raw=pl.Series([raw[line] for line in bad["line"]], dtype=pl.String))
-    broken = build_refused_rows(bad, pl.format("The line is no prediction: it breaks the rule {}.", "rule"), _REMEDY)
+    broken = build_refused_rows(bad, pl.format("The line is not a prediction: it breaks the rule {}.", "rule"), _REMEDY)
     yield from Sifted(good, pl.concat([broken, build_reject_frame(refused)])).batches(_LANDED)

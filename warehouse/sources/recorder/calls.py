@@ -208,7 +208,7 @@ class _Tally:
         yield from self._modules(missing, ended_at)
         faults = [(None, fault.reason, fault.remedy, None) for _, fault in self.skipped]
         if missing:
-            faults.append((None, f"{missing} of {self.run.process_count} without any file.", _REMEDY, None))
+            faults.append((None, f"{missing} of {self.run.process_count} without a file.", _REMEDY, None))
         if faults:
             yield rejects(faults)
         yield from map(reject_frame, self.refused)
@@ -233,7 +233,7 @@ class _Tally:
 
     def _reasons(self, missing: str) -> Iterator[str]:
         if missing:
-            yield f"{missing} of {self.run.process_count} without any file."
+            yield f"{missing} of {self.run.process_count} without a file."
         if self.skipped:
             ranks = _format_ranks([rank for rank, _ in self.skipped])
             yield f"Skipped as unreadable: ranks {ranks}."
@@ -241,7 +241,7 @@ class _Tally:
             yield f"Refused: {count} calls."
         if self.run.resolution_s is None:
             yield (
-                f"Times are of single precision, coarser than Recorder's own: to {self._resolution_s():.1e} s at the "
+                f"Times are of single precision, coarser than Recorder's: to {self._resolution_s():.1e} s at the "
                 "run's end. The order of the calls is that of the trace."
             )
         if self.shortened_count:

@@ -41,7 +41,7 @@ MAX_FILE_BYTES = 2 << 30
 FREE_BYTES = 1 << 30
 MAX_EXPANSION_FACTOR = 200
 _MAX_MEMORY_BYTES = 64 << 20
-_REMEDY = "Fetch or pack the trace again, with all of its files and nothing else."
+_REMEDY = "Fetch or pack the trace again, with all of its files, and no others."
 
 
 class Files(Protocol):
@@ -220,7 +220,9 @@ class _SingleFile:
     def __init__(self, path: Path) -> None:
         rank = path.name.split(".")[0]
         if not re.fullmatch(r"[0-9]{1,9}", rank):
-            raise InputRefused("The file's name does not contain the rank.", "Call it <rank>.txt, or land its folder.")
+            raise InputRefused(
+                "The file's name does not contain the rank.", "Rename it to <rank>.txt, or land its folder."
+            )
         self._path = path
         self.names: Mapping[str, int] = {f"{rank}.txt": path.stat().st_size}
 

@@ -79,7 +79,7 @@ def convert_rows(rank: int, rows: pl.DataFrame) -> Rank:
     if sum(rows.null_count().row(0)):
         raise InputRefused("The export lacks values.", _REMEDY)
     if (np.diff(rows["index"].to_numpy()) != 1).any() or (rows["rank"] != rank).any():
-        raise InputRefused("The export's rows are not those of one rank, numbered one by one.", _REMEDY)
+        raise InputRefused("The export's rows are not consecutively numbered calls of a single rank.", _REMEDY)
     is_known = pl.col("cat").is_between(0, len(MODULES) - 1) & pl.col("level").is_between(0, _MAX_LEVEL)
     if not rows.select((is_known & (pl.col("arg_count") >= 0)).all()).item():
         raise InputRefused("The export has calls with an invalid type, level or number of arguments.", _REMEDY)

@@ -101,7 +101,7 @@ def _version(files: Files) -> str:
     if not re.fullmatch(r"2\.5\.[0-9]+", version):
         raise InputRefused(
             f"The Recorder trace has version {version!r}; only 2.5 is supported.",
-            "Convert it with the recorder2text of its own version, and land the text.",
+            "Convert it with recorder2text of the same version, and land the text.",
         )
     return version
 
@@ -272,7 +272,7 @@ def _add_functions(rows: pl.DataFrame, functions: tuple[str, ...]) -> pl.DataFra
             arguments=pl.when(is_own).then(pl.lit("")).otherwise("arguments"),
         )
     if found["function"].null_count():
-        raise InputRefused("A call signature is of a function that the trace does not name.", _REMEDY)
+        raise InputRefused("A call signature refers to a function that the trace does not name.", _REMEDY)
     return found.select("level", "module", "function", "arguments")
 
 

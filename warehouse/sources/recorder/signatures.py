@@ -116,7 +116,7 @@ def _check(found: Rank) -> None:
     if found.shortened_count:
         raise InputRefused(
             f"Of {found.shortened_count} calls, only the first ten arguments are in the export.",
-            "Use the raw trace, or what recorder2text makes of it.",
+            "Use the raw trace, or the output of recorder2text.",
         )
 
 

@@ -14,11 +14,11 @@ from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted
 SHOWN_CHARS = 60
 _RULE = re.compile(r"(?P<column>.+?)_(?P<kind>not_null|finite|known|at_least|at_most)(?:_(?P<bound>\S+))?")
 _SENTENCES = {
-    "not_null": ("There is no {column}.", "Fill the cell at its source."),
-    "finite": ("The {column} is not a finite number.", "Leave the cell empty where nothing was measured."),
+    "not_null": ("The {column} is missing.", "Fill the cell at its source."),
+    "finite": ("The {column} is not a finite number.", "Leave the cell empty if the value was not measured."),
     "known": ("The {column} is not one of the allowed values.", "See the data dictionary for the allowed values."),
-    "at_least": ("The {column} is below {bound}.", "Leave the cell empty where nothing was measured."),
-    "at_most": ("The {column} is above {bound}.", "Leave the cell empty where nothing was measured."),
+    "at_least": ("The {column} is below {bound}.", "Leave the cell empty if the value was not measured."),
+    "at_most": ("The {column} is above {bound}.", "Leave the cell empty if the value was not measured."),
 }
 
 

@@ -119,7 +119,7 @@ def _piece(block: Block, header: Header, columns: dict[str, str], read: Read) ->
     cells = text_blocks.cells(block, header, columns)
     found = read(cells.rows)
     if found is None:
-        raise ValueError("rows with their raw text must be read")
+        raise ValueError("rows must be read with their raw text")
     return Sifted(found.rows, pl.concat([found.refused, cells.refused]).sort(LINE))
 
 

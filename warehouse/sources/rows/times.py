@@ -46,7 +46,7 @@ def require_zone(name: str | None) -> str | None:
     try:
         pl.Series([datetime(2000, 1, 1)]).dt.replace_time_zone(name)
     except pl.exceptions.ComputeError as error:
-        raise UsageError(f"Unknown time zone {name!r}; give an IANA name such as Europe/Berlin.") from error
+        raise UsageError(f"Unknown time zone {name!r}; use an IANA name such as Europe/Berlin.") from error
     return name
 
 
@@ -58,8 +58,10 @@ def local_zone(name: str | None, example: str) -> str:
     if name is None:
         raise InputRefused(
             f"{example} has no time zone.",
-            "Give the zone of the input with --time-zone, as --time-zone Europe/Berlin, or in the settings under "
-            "[time_zones].",
+            (
+                "Pass the input's time zone (such as --time-zone Europe/Berlin), or set it in the settings under "
+                "[time_zones]."
+            ),
         )
     used = _USED_ZONES.get()
     if used is not None:
@@ -162,7 +164,7 @@ def _with_faults(frame: pl.DataFrame, time_zone: str, label: str) -> pl.DataFram
         .when(no_instant)
         .then(pl.format("{} does not exist in {}: the clock skips it.", subject, pl.lit(time_zone)))
         .when(~in_range(pl.col("instant")))
-        .then(pl.format("{} lies outside 1970 to 2261.", subject))
+        .then(pl.format("{} is outside 1970 to 2261.", subject))
     )
     remedy = pl.when(no_instant & ~no_form).then(pl.lit(_ZONE_REMEDY)).otherwise(pl.lit(_FORM_REMEDY))
     return frame.with_columns(reason=reason).select(

@@ -118,7 +118,7 @@ def _parse_header(line: str, reading: Reading) -> _Layout | None:
 def _layout(path: Path, reading: Reading) -> _Layout:
     for given, known in ((reading.value, VALUES), (reading.direction, DIRECTIONS)):
         if given is not None and given not in known:
-            raise UsageError(f"{given!r} is none of {', '.join(known)}.")
+            raise UsageError(f"{given!r} is not one of {', '.join(known)}.")
     lines = [line.removeprefix("\ufeff") for line in read_head(path).lines]
     first = next((line for line in lines if line.strip()), "")
     named = _parse_header(lines[0] if lines else "", reading)
@@ -129,7 +129,7 @@ def _layout(path: Path, reading: Reading) -> _Layout:
     if not counts[delimiter]:
         raise InputRefused(
             f"Neither a header of series nor two columns of numbers: `{first[:60]}`.",
-            "Give two columns, time and bytes, or a header with time_s and read_bytes_per_s or the like.",
+            "Use two columns, time and bytes, or a header such as time_s and read_bytes_per_s.",
         )
     direction = reading.direction or find_direction(path.name)
     return _Layout(
@@ -148,13 +148,13 @@ def _seconds(times: pl.Series, zone: str | None) -> pl.DataFrame:
         bad = times.is_null() | number.is_null() | ~number.is_finite()
         remedy = pl.lit("Write all times of a file in the same way.")
         return pl.select(
-            time_s=number, reason=pl.when(bad).then(reason.fill_null("There is not a time.")), remedy=remedy
+            time_s=number, reason=pl.when(bad).then(reason.fill_null("The time is missing.")), remedy=remedy
         )
     read = job_times.parse(times.str.replace(_DATE, "${1}T00:00:00"), zone, "reading's")
     return read.select(
         (pl.col("instant").dt.timestamp("us") / 1e6).alias("time_s"),
         pl.when(pl.col("instant").is_null())
-        .then(pl.coalesce("reason", pl.lit("There is not a time.")))
+        .then(pl.coalesce("reason", pl.lit("The time is missing.")))
         .alias("reason"),
         pl.coalesce("remedy", pl.lit("Fill in the time.")).alias("remedy"),
     )
@@ -191,7 +191,7 @@ def _difference_counter(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]
     negative = Fault(
         ~((pl.col("value") >= 0) & pl.col("value").is_finite()),
         "A counter is not a non-negative number.",
-        "Leave the cell empty if nothing was read.",
+        "Leave the cell empty without a reading.",
     )
     found = sift(rows.filter(pl.col("given").is_not_null()), [negative])
     whole = found.rows["given"].cast(pl.Int64, strict=False)

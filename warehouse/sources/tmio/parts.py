@@ -241,7 +241,7 @@ def _is_finite(value: object) -> bool:
 def _fault(bandwidth: Mapping[str, object], names: Sequence[str]) -> str | None:
     for name in names:
         if not isinstance(bandwidth.get(name), list):
-            return f"there is no list `{name}`."
+            return f"the list `{name}` is missing."
     lengths = {name: len(bandwidth[name]) for name in names}  # type: ignore[arg-type]
     if len(set(lengths.values())) > 1:
         return (

@@ -25,7 +25,7 @@ from iosig.warehouse.sources.rows.rejects import reject_frame
 from iosig.warehouse.sources.tmio.parts import IO_TIME, UNSTATED, Part, Reals, Refusal, read_parts
 
 _MODULE = "MPIIO"
-_REMEDY = "Trace or export the run again; what was refused is missing from its bytes."
+_REMEDY = "Trace or export the run again. The totals do not include refused requests."
 #: relative precision of totals, and precision of times, in JSON
 _TOTAL_PRECISION = 0.005
 _TIME_PRECISION_S = 1e-6

@@ -134,7 +134,7 @@ def test_header_may_be_in_a_separate_file(tmp_path: Path, name: str, beside: str
     path = tmp_path / name
     path.write_bytes(gzip.compress(ost(1, 2).encode()) if name.endswith("gz") else ost(1, 2).encode())
     assert not SOURCE.sniff(read_head(path))
-    with pytest.raises(InputRefused, match="There is no header"):
+    with pytest.raises(InputRefused, match="The file has no header"):
         read_counters(SOURCE, path)
     (tmp_path / beside).write_text(OST)
     assert recognize(read_head(path)) == SOURCE

@@ -150,7 +150,7 @@ def test_call_outside_lifetime_of_its_process_is_refused(tmp_path: Path) -> None
         lines[place] = json.dumps((event := json.loads(lines[place])) | {"ts": event["ts"] + 10**13})
     found = one(tmp_path, *lines)
     assert found["traces"]["duration_s"].item() == 1.05e-4
-    assert found["rejects"]["reason"].item() == "The call of write lies outside its process's start and end."
+    assert found["rejects"]["reason"].item() == "The call of write is outside its process's start and end."
     assert set(found["trace_modules"]["outcome"]) == {"partial"}
 
 

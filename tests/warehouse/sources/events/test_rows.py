@@ -71,15 +71,15 @@ def test_typed_columns_are_converted_to_same_values() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"layer": " "}, "no layer"),
+        ({"layer": " "}, "layer is missing"),
         ({"layer": "disk"}, "position of the layer `disk` is unknown"),
-        ({"rank": None}, "no rank"),
+        ({"rank": None}, "rank is missing"),
         ({"rank": "x"}, "`x` is not a number; the column is rank"),
         ({"rank": "-1"}, "rank -1"),
         ({"rank": "9999999999"}, "rank 9999999999"),
         ({"rank": 2.5}, "not a number"),
-        ({"request_id": ""}, "no request_id"),
-        ({"event": None}, "no event"),
+        ({"request_id": ""}, "request_id is missing"),
+        ({"event": None}, "event is missing"),
         ({"start_s": ""}, "`` is not a number; the column is start_s"),
         ({"start_s": "noon"}, "`noon` is not a number; the column is start_s"),
         ({"start_s": "nan"}, "start_s"),
@@ -93,7 +93,7 @@ def test_typed_columns_are_converted_to_same_values() -> None:
         ({"is_collective": "perhaps"}, "neither true nor false"),
         ({"layer_number": "64"}, "layer_number 64"),
         ({"layer_number": "x"}, "`x` is not a number"),
-        ({"layer_number": None}, "no layer_number"),
+        ({"layer_number": None}, "layer_number is missing"),
     ],
 )
 def test_invalid_row_has_a_reason(change: dict[str, Any], reason: str) -> None:

@@ -233,7 +233,7 @@ def test_invalid_lines_are_refused_with_line_number(tmp_path: Path) -> None:
 def test_inner_event_without_node_is_refused(tmp_path: Path) -> None:
     found = of(tmp_path, *GOOD[:2], GOOD[2].replace("io1", ""))
     assert found["request_events"].height == 2
-    assert found["rejects"].select("line", "reason").rows() == [(4, "There is no node.")]
+    assert found["rejects"].select("line", "reason").rows() == [(4, "The node is missing.")]
 
 
 def test_refused_parquet_rows_keep_their_values(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_start_of_pending_job_is_expected_start() -> None:
     ("cell", "reason"),
     [
         ({"job_id": None}, "no job id"),
-        ({"state": "BUSY"}, "BUSY is none of Slurm's"),
+        ({"state": "BUSY"}, "BUSY is not one of Slurm's"),
         ({"time_limit": "soon"}, "time limit is not a duration"),
         ({"eligible_at": "soon"}, "eligible time soon is not a time"),
         ({"node_count": "many"}, "nodes is given as many"),

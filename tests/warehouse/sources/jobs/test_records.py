@@ -41,7 +41,7 @@ def test_typed_instants_are_kept() -> None:
     times = pl.Series([start, late], dtype=pl.Datetime("us", "UTC"))
     records = settle(pl.DataFrame({"line": [1, 2], "job_id": ["a", "b"], "started_at": times}), "Europe/Berlin")
     assert records.rows["started_at"].to_list() == [start]
-    assert records.refused["reason"].to_list() == ["The start time lies outside 1970 to 2261."]
+    assert records.refused["reason"].to_list() == ["The start time is outside 1970 to 2261."]
 
 
 def test_empty_cells_yield_no_records() -> None:

@@ -299,7 +299,7 @@ def test_unknown_states_are_refused(tmp_path: Path) -> None:
     odd = ["FINISHED", "CANCELLED by", "COMPLETED by 12", "C D", "12"]
     rows, refused = read_lines(tmp_path, "JobID|State", *(f"1|{state}" for state in odd), "2|COMPLETED")
     assert rows["job_id"].to_list() == ["2"]
-    assert refused["reason"].to_list() == [f"The state {state} is none of Slurm's." for state in odd]
+    assert refused["reason"].to_list() == [f"The state {state} is not one of Slurm's." for state in odd]
     assert refused["raw"].to_list() == [f"1|{state}" for state in odd]
 
 
@@ -400,7 +400,7 @@ def test_invalid_elapsed_time_is_refused_only_if_needed(tmp_path: Path) -> None:
 def test_computed_end_out_of_range_is_refused(tmp_path: Path) -> None:
     rows, refused = read_lines(tmp_path, "JobID|State|Start|Elapsed", "1|COMPLETED|2261-12-31T00:00:00|99999-00:00:00")
     assert rows.is_empty()
-    assert refused["reason"].to_list() == ["The end time lies outside 1970 to 2261."]
+    assert refused["reason"].to_list() == ["The end time is outside 1970 to 2261."]
 
 
 def test_start_after_end_is_left_to_quality_checks(tmp_path: Path) -> None:

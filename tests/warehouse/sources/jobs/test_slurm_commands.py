@@ -53,7 +53,7 @@ def test_json_with_errors_falls_back_to_text(slurm: FakeSlurm, tmp_path: Path) -
 
 def test_error_message_of_failed_command_is_reported(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.tell(fault="Slurm accounting storage is disabled")
-    with pytest.raises(InputRefused, match=r"`sacct` failed: Slurm accounting storage is disabled .*by hand"):
+    with pytest.raises(InputRefused, match=r"`sacct` failed: Slurm accounting storage is disabled .*manually"):
         asked(tmp_path)
 
 
@@ -76,7 +76,7 @@ def test_command_ignoring_sigterm_is_killed_with_its_children(
 
 def test_missing_command_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InputRefused, match="`sacct` is not on this machine"):
+    with pytest.raises(InputRefused, match="`sacct` is not installed on this machine"):
         asked(tmp_path)
 
 

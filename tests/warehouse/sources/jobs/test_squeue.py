@@ -59,7 +59,7 @@ def test_truncated_or_undated_replies_are_refused(tmp_path: Path) -> None:
     assert rows["observed_at"].unique().to_list() == [AT.replace(minute=5)]
     assert reasons == ["The time of the query is unknown, or no header precedes it."] * 7
     path.write_text("JOBID|TIME_LIMIT\n5|30:00\n")
-    with pytest.raises(InputRefused, match="no STATE"):
+    with pytest.raises(InputRefused, match="lacks JOBID or STATE"):
         batches(path)
 
 

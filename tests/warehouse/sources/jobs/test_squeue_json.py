@@ -72,7 +72,7 @@ def test_versions_yield_equal_rows(tmp_path: Path) -> None:
     [
         ({"time_limit": "1:00"}, "time_limit is not a number of minutes"),
         ({"user_name": ["ann"]}, "user_name is not text"),
-        ({"job_state": "BUSY"}, "BUSY is none"),
+        ({"job_state": "BUSY"}, "BUSY is not one"),
         ({"submit_time": {"number": {}}}, "submit_time is not a number"),
     ],
 )

@@ -112,7 +112,7 @@ def test_parts_of_swapped_job_are_skipped_after_its_line(tmp_path: Path) -> None
     rows, refused = read_lines(tmp_path, *HEADER, LINE, part, part.replace(" 2 7", " 3 7"), "9" + part[1:])
     assert rows["line"].to_list() == [5]
     assert refused.select("line", "reason").rows() == [
-        (8, "The line is a part of a job whose own line does not come before it.")
+        (8, "The line is a part of a job, but the line of the job does not precede it.")
     ]
 
 

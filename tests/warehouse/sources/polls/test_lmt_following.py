@@ -162,7 +162,7 @@ def test_replaced_database_is_reported_and_not_read(tmp_path: Path) -> None:
 def test_unknown_filesystem_is_reported_with_known_ones(tmp_path: Path) -> None:
     path = empty(tmp_path)
     add(path, [(1, 1, 1, 1)])
-    with pytest.raises(UsageError, match="no target of the file system home; it has those of: scratch"):
+    with pytest.raises(UsageError, match=r"no target of the file system home. Available: scratch"):
         on(path, filesystem="home")
     engine = engine_of(f"sqlite:///{path}")
     assert read_on(engine, "home", Reading("home", "UTC"), begin(engine, ZERO, Reading(time_zone="UTC")))
@@ -173,7 +173,7 @@ def test_live_database_is_opened_read_only_and_never_created(tmp_path: Path) -> 
         on(tmp_path / "absent.sqlite3")
     assert error.value.__cause__ is not None
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(UsageError, match="is no file"):
+    with pytest.raises(UsageError, match="is not a file"):
         engine_of(str(tmp_path))
     for url in ("sqlite://", "oracle9://x/y", "mysql://me:secret@host:port/db"):
         with pytest.raises(UsageError) as refused:

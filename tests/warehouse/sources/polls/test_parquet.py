@@ -70,7 +70,7 @@ def test_naive_times_are_local_and_ambiguous_times_are_refused(tmp_path: Path) -
     ]
     assert refused["line"].to_list() == [2, 4]
     assert "Europe/Berlin" in refused["reason"][0]
-    assert refused["reason"][1] == "There is no polled_at."
+    assert refused["reason"][1] == "The polled_at is missing."
 
 
 def test_bad_rows_are_refused_with_row_number_and_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,15 +175,15 @@ WRONG = {
     "[]": "not an object with a format",
     "{}": "not an object with a format",
     changed(format="iosig-prediction/2"): "its format is not iosig-prediction/1",
-    changed(more=1): "members beside the columns",
-    json.dumps({"format": "iosig-prediction/1"}): "there is no predicted_on",
+    changed(more=1): "unknown members",
+    json.dumps({"format": "iosig-prediction/1"}): "predicted_on is missing",
     changed(volume_bytes=math.nan): "NaN is not a number in JSON",
-    changed().replace("4000000000.0", "1e999"): "volume_bytes is no finite number",
+    changed().replace("4000000000.0", "1e999"): "volume_bytes is not a finite number",
     changed(volume_bytes="5"): "volume_bytes is not a number",
     changed(volume_bytes=None): "volume_bytes is NULL",
     changed(request_count=2**63): "request_count is not an integer of 64 bits",
     changed(request_count=True): "request_count is not an integer",
-    changed().replace('"request_count": 400', f'"request_count": {"9" * 5000}'): "no prediction",
+    changed().replace('"request_count": 400', f'"request_count": {"9" * 5000}'): "not a prediction",
     changed(is_final="no"): "is_final is neither true nor false",
     changed(subject_id="\ud800"): "subject_id is not valid Unicode",
     changed(subject_id=["a"]): "subject_id is not text",
@@ -195,10 +195,10 @@ WRONG = {
     changed(predicted_on="2026-02-10"): "predicted_on is not the day of predicted_at",
     changed(predicted_on=None): "predicted_on is NULL",
     changed(intervals="[]"): "intervals is not a list of objects",
-    changed(intervals=[{"probability": 1}]): "there is no shortest_period_s",
+    changed(intervals=[{"probability": 1}]): "shortest_period_s is missing",
     changed(intervals=None): "intervals is not a list",
     changed(events="gap"): "events is not a list of texts",
-    changed(events=["Gap!"]): "events holds something else",
+    changed(events=["Gap!"]): "events contains an unknown name",
     changed(outcome="perhaps"): "breaks the rule outcome_known",
     changed(probability=1.5): "breaks the rule probability_at_most_1",
     changed(evaluation=0): "breaks the rule evaluation_at_least_1",
@@ -224,7 +224,7 @@ def test_truncated_last_line_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "a", format_line(prediction(1)), line[: len(line) // 2], end="")
     found, (refused,) = read(path)
     assert len(found) == 1
-    assert (refused["line"], refused["reason"].split(":")[0]) == (2, "The line breaks off")
+    assert (refused["line"], refused["reason"].split(":")[0]) == (2, "The line is truncated")
 
 
 def test_line_that_is_not_utf8_is_refused(tmp_path: Path) -> None:

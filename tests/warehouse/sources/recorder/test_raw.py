@@ -165,7 +165,7 @@ def test_ranks_without_files_are_reported(tmp_path: Path) -> None:
     files = naive.separate(made_up(6, seed=1, most=20))
     kept = {name: content for name, content in files.items() if name.split(".")[0] not in ("1", "2", "5")}
     found = tables_of(put(tmp_path, kept))
-    assert "Ranks 1 to 2, 5 of 6 without any file." in found["rejects"]["reason"].to_list()
+    assert "Ranks 1 to 2, 5 of 6 without a file." in found["rejects"]["reason"].to_list()
     assert found["trace_modules"]["outcome"].unique().to_list() == ["partial"]
     assert found["traces"]["process_count"].item() == 6
 

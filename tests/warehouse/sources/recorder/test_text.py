@@ -121,7 +121,7 @@ def test_time_resolution_follows_from_printed_digits(tmp_path: Path) -> None:
 def test_missing_or_unreadable_rank_makes_trace_partial(tmp_path: Path) -> None:
     found = tables_of(put(tmp_path, {"0.txt": LINE, "2.txt": "junk\n", "4.txt": LINE}))
     reasons = found["rejects"]["reason"].to_list()
-    assert reasons == ["Rank 2 is skipped. No line of its file is a call.", "Ranks 1, 3 of 5 without any file."]
+    assert reasons == ["Rank 2 is skipped. No line of its file is a call.", "Ranks 1, 3 of 5 without a file."]
     assert found["trace_modules"].select("outcome", "record_count").rows() == [("partial", 2)]
 
 

@@ -49,7 +49,7 @@ def test_every_rule_of_a_contract_has_a_message() -> None:
     names = frames.rules(POLLS)
     assert len(build_contract_faults(POLLS, but=("interval_s_not_null",))) == len(names) - 1
     said = [fault.reason for fault in build_contract_faults(POLLS)]
-    assert "There is no controller." in said
+    assert "The controller is missing." in said
     assert "The read_bytes_per_s is not a finite number." in said
     assert "The interval_s is below 1e-06." in said
     assert "The flag is not one of the allowed values." in said

@@ -121,7 +121,7 @@ def test_refused_rate_does_not_lengthen_next_interval(tmp_path: Path) -> None:
 def test_single_rate_has_no_interval(tmp_path: Path) -> None:
     rows, refused = read_series(write(tmp_path, "0 1\n"), Reading(value="rate"))
     assert rows.is_empty()
-    assert refused["reason"].to_list() == ["There is no interval_s."]
+    assert refused["reason"].to_list() == ["The interval_s is missing."]
 
 
 def test_counters_beyond_float_precision_are_exact(tmp_path: Path) -> None:
