@@ -174,7 +174,5 @@ def _remarks(told: ForecastResult) -> list[str]:
         more = ", ..." if len(names) > _MOST_JOBS else "."
         if names:
             lines.append(f"{said}: {', '.join(names[:_MOST_JOBS])}{more}")
-    lines.append(
-        f"Unplanned: traffic of other jobs, estimated from similar moments of the previous {told.past_days:.1f} days."
-    )
+    lines.append(f"Unplanned: other traffic, estimated from similar times of the last {told.past_days:.1f} days.")
     return lines

@@ -72,7 +72,7 @@ from iosig.warehouse.sources.jobs.records import settle
 from iosig.warehouse.sources.protocol import Source
 from iosig.warehouse.sources.rows import times
 from iosig.warehouse.sources.rows.log_lines import blocks
-from iosig.warehouse.sources.rows.rejects import refused
+from iosig.warehouse.sources.rows.rejects import reject_batches
 
 _FIELDS = ("roll", "job_id", "user", "job_name", "node_count", "started_at", "ended_at")
 
@@ -80,7 +80,7 @@ _FIELDS = ("roll", "job_id", "user", "job_name", "node_count", "started_at", "en
 def read(path, reading):
     """Read a roll call."""
     for block in blocks(path):
-        yield from refused(block.refused)
+        yield from reject_batches(block.refused)
         cells = [pl.col("raw").str.split(",").list.get(place).alias(name) for place, name in enumerate(_FIELDS)]
         rows = block.rows.with_columns(cells).with_columns(
             pl.col("started_at", "ended_at").str.to_datetime("%FT%TZ").cast(times.INSTANT),
@@ -126,9 +126,9 @@ def users_command(warehouse, target):
     "studies/coins/__init__.py": '''\
 """How often coins show heads: `iosig study coins`."""
 
-from iosig.studies.study import SEED, Study, seeds
+from iosig.studies.study import SEED, Study, seed_count_option
 
-STUDY = Study("coins", "How often coins show heads.", "Toss coins.", (seeds(10, "Coins."), SEED))
+STUDY = Study("coins", "How often coins show heads.", "Toss coins.", (seed_count_option(10, "Coins."), SEED))
 ''',
     "studies/coins/running.py": '''\
 """The study itself."""

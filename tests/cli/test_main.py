@@ -85,7 +85,7 @@ def test_failed_gate_exits_with_4(cli: Cli, site: Store, monkeypatch: pytest.Mon
     monkeypatch.setattr(gate, "decide", refuse)
     code, _, err = cli("--warehouse", site.root, "run", "--inline")
     assert code == 4
-    assert "Nothing is released" in err
+    assert "No release was published" in err
     assert json.loads(cli("--warehouse", site.root, "releases", "--json")[1])["releases"] == []
 
 

@@ -233,7 +233,7 @@ LONG = (
     Fault("no right to write", without_right("*", 0o555), ANEW, _NO_RIGHT, True),
     Fault("read-only", cannot_be_written, ANEW, _READ_ONLY, True),
     Fault("read-only", cannot_be_written, ("repair",), _READ_ONLY),
-    Fault("little memory", little_memory, ANEW, r"not enough memory.*memory_limit", True),
+    Fault("little memory", little_memory, ANEW, r"[Oo]ut of memory.*memory_limit", True),
     Fault(
         "files may not grow",
         limited(resource.RLIMIT_FSIZE, 2000),
@@ -364,7 +364,8 @@ def test_missing_home_and_temporary_folder_are_tolerated(root: Path, landed_site
 @pytest.mark.long
 def test_killed_child_process_is_reported(root: Path) -> None:
     ended = SOUND.iosig("--warehouse", root, *ANEW, meanwhile=kill_children)
-    assert_told("the checks' process killed", ANEW, ended, r"ended before it answered; .* memory\. Run again\.")
+    remedy = r"ended unexpectedly, possibly for lack of memory\. Run again\."
+    assert_told("the checks' process killed", ANEW, ended, remedy)
 
 
 # ---- full disks

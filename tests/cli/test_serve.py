@@ -310,7 +310,7 @@ def test_worker_publishes_deployed_flows(site: Site) -> None:
             assert site.end_of(run_id)["type"] == "COMPLETED", site.log
             (site.folder / "refuse").touch()
             refused = site.start_run(since="2026-03-02")
-            assert site.end_of(refused)["message"].startswith("Nothing is released")
+            assert site.end_of(refused)["message"].startswith("No release was published")
             time.sleep(5.0)
             assert "Traceback" not in site.log_of(refused)
         process.send_signal(signal.SIGTERM)

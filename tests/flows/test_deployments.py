@@ -266,7 +266,7 @@ def test_other_flows_match_their_commands(site: Store, tmp_path: Path) -> None:
     from iosig.flows.upkeep_flows import land, maintain, report
 
     refused = report(return_state=True)
-    assert (refused.is_failed(), refused.message.startswith("There is no release")) == (True, True)
+    assert (refused.is_failed(), refused.message.startswith("No release exists")) == (True, True)
     inbox, pages = tmp_path / "inbox", tmp_path / "pages"
     inbox.mkdir()
     polls = "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n2026-03-03T00:10:00Z,c9,10,5000000,0\n"

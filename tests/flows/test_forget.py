@@ -168,9 +168,9 @@ def test_forgotten_landing_is_removed_from_every_release(store: Store, tmp_path:
     work(other, [tmp_path / "site" / str(number) for number in range(3)])
     assert rows(store, releases.find(store, None)) == rows(other, releases.find(other, None))
     assert verify(store, is_all=True) == []
-    with pytest.raises(UsageError, match="There is no landing"):
+    with pytest.raises(UsageError, match="Unknown landing"):
         forget_data(store, landing_id="0" * 16)
-    with pytest.raises(NothingToDo, match="was forgotten on"):
+    with pytest.raises(NothingToDo, match="was erased on"):
         forget_data(store, landing_id=f"{gone.landing_id}-1")
 
 

@@ -221,7 +221,7 @@ def test_pages_are_operated_by_keyboard_and_printed(browser: Browser, folder: Pa
     for _ in range(12):
         seen.page.keyboard.press("Tab")
         reached.append(seen.page.evaluate("() => document.activeElement.id || document.activeElement.textContent"))
-    assert {"To the content", "Night", "Applications", "search", "release", "theme"} <= set(reached)
+    assert {"Skip to content", "Night", "Applications", "search", "release", "theme"} <= set(reached)
     seen.go("application.html#ana/ior_a/16/scratch/write")
     seen.page.emulate_media(media="print")
     assert seen.page.is_hidden("header nav")

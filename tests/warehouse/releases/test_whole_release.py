@@ -169,7 +169,7 @@ def test_existing_target_is_refused_unless_an_empty_folder(store: Store, first: 
     assert (tmp_path / "empty" / "README.txt").is_file()
     (tmp_path / "file").write_text("mine")
     for name in ("empty", "file"):
-        with pytest.raises(UsageError, match="there already"):
+        with pytest.raises(UsageError, match="already exists"):
             export_folder(store, first, tmp_path / name)
     assert (tmp_path / "file").read_text() == "mine"
 
