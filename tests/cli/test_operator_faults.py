@@ -177,7 +177,7 @@ _METADATA = "tables/job_io/metadata/*.metadata.json"
 _OF_RELEASES = "tables/releases/metadata"
 _READ_ONLY = r"^/\S+: its file system is read-only\. Mount it writable"
 _NO_RIGHT = r": permission denied\. Grant this user the permission"
-_NOT_AS_WRITTEN = r"(?:has [\d,]+ bytes, not [\d,]+|was modified (wrong checksum)|does not exist)\. `iosig verify`"
+_NOT_AS_WRITTEN = r"(?:has [\d,]+ bytes, not [\d,]+|was modified \(wrong checksum\)|does not exist)\. `iosig verify`"
 
 #: one fault of each kind is slow, and the others are long
 SLOW = (
@@ -186,13 +186,13 @@ SLOW = (
     ),
     Fault("catalogue torn", damaged("catalogue.sqlite"), SQL, r"catalogue\.sqlite: .*malformed\. `iosig repair`"),
     Fault("metadata torn", damaged(_METADATA, is_cached=False), SQL, rf"metadata\.json {_NOT_AS_WRITTEN}"),
-    Fault("form torn", damaged("form.json"), ("releases",), r"form\.json is damaged"),
+    Fault("form torn", damaged("form.json"), ("releases",), r"form\.json is missing or damaged"),
     Fault(
         "no right to read the catalogue", without_right("catalogue.sqlite", 0), SQL, rf"catalogue\.sqlite{_NO_RIGHT}"
     ),
     Fault("read-only", cannot_be_written, ("rollback", "2026"), _READ_ONLY),
     Fault(
-        "journal foreign", foreign_journal, ("predict", "--follow", "none.jsonl"), r"sqlite is no journal .* Move it"
+        "journal foreign", foreign_journal, ("predict", "--follow", "none.jsonl"), r"sqlite is not a journal .* Move it"
     ),
 )
 LONG = (

@@ -261,7 +261,7 @@ def two_nights(tmp_path_factory: pytest.TempPathFactory) -> Store:
         (("calendar", "pond", "--direction", "read"), "pond moved 7 B in 1 day"),
         (("map",), "One application has I/O: most by ann/ior/8"),
         (("clock",), "1 application with a period; none of their bursts overlapped in the last day"),
-        (("changes",), "1 of 1 signature changed: ann/ior/8 write most, bytes \u00d7 3"),
+        (("changes",), "1 of 1 signature changed: largest in ann/ior/8 write, bytes \u00d7 3"),
     ],
 )
 def test_figure_prints_its_path_and_a_summary(

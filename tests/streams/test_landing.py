@@ -57,7 +57,7 @@ def test_large_files_landed_in_parallel_equal_sequential_landing(
     assert found[1] == found[2]
     lines, kept = found[2]
     assert len(lines) == 8
-    assert "landed before" in lines[5], "the second of two files of one content"
+    assert "already landed" in lines[5], "the second of two files of one content"
     assert "refused" in lines[6]
     assert [one["sequence"] for one in kept] == sorted(one["sequence"] for one in kept)
 
@@ -100,7 +100,7 @@ def test_small_files_landed_in_parallel_equal_sequential_landing(
     assert found[1] == found[2]
     told, kept = found[2]
     assert len(told) == len(paths) + 1
-    assert sum("landed before" in line for line in told) == 2
+    assert sum("already landed" in line for line in told) == 2
     assert len(kept) == len(paths)
 
 
