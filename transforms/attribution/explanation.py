@@ -1,10 +1,10 @@
-"""Explanation of a file system's traffic by the signatures of the runs that were active.
+"""Explain a file system's traffic by the signatures of the runs that were active.
 
-Each run takes what its bursts find in the traffic (see `placement`), runs with high and well-known bursts first. A
-burst loses no bytes to contention: a signature with many missing bursts does not describe its runs, and these runs get
-nothing. The others are then placed again in what all other runs leave. Together, runs never get more than was measured.
-Finally, ambiguous bursts lose their bytes, which no other run gets: bursts of an application that fits badly, or with
-as much traffic just before and after them.
+Each run takes the bytes that its bursts find in the traffic (see `placement`). Runs with high and well-known bursts
+come first. Contention takes no bytes from a burst. A signature with many missing bursts therefore does not describe its
+runs, and these runs get nothing. The other runs are then placed again, each in the traffic that all others leave.
+Together, the runs never get more than was measured. Finally, ambiguous bursts lose their bytes, which no other run
+gets. A burst is ambiguous if its application fits badly, or if the traffic just before and after it is as high.
 """
 
 from __future__ import annotations
@@ -31,26 +31,27 @@ from iosig.transforms.attribution.runs import Runs, WindowedRuns
 class ExplainParams:
     """Parameters of the explanation, chosen on simulated stormy sites (seeds 1 to 4).
 
-    docs/decisions/0030-attribution-withholds.md has the shares of attributed and of wrong bytes on held-out sites.
+    docs/decisions/0030-attribution-withholds.md lists the fractions of attributed and of wrong bytes on held-out sites.
     """
 
     placement: PlacementParams = field(default_factory=PlacementParams)
-    #: how often each run is placed
+    #: number of times that each run is placed
     round_count: int = 2
-    #: the background is this quantile of the traffic in intervals of this length [s]
+    #: length of the intervals in which the background is constant [s]
     background_s: float = 7200.0
+    #: quantile of the traffic in such an interval that is the background
     background_quantile: float = 0.05
-    #: minimum share of a signature's bursts found in all runs together (seeds 1 and 2)
+    #: minimum fraction of a signature's bursts that are found, in all runs together (seeds 1 and 2)
     min_found_ratio: float = 0.7
-    #: number of found bursts added to that share as a prior, since few bursts carry little information
+    #: number of found bursts that the fraction includes as a prior, since few bursts carry little information
     prior_found_count: float = 8.0
-    #: maximum ambiguity of an attributed burst: mean placement cost of its application's bursts, plus
-    #: `flank_weight` times the mean traffic around it in multiples of its peak (at most 2); at 1.25, 13.6 % of wrong
-    #: bytes became 10.6 %, and 67.9 % of explained bytes 63.7 %
+    #: maximum ambiguity of an attributed burst: mean placement cost of its application's bursts, plus `flank_weight`
+    #: times the mean traffic around the burst in multiples of its peak (at most 2); the value 1.25 reduced wrong bytes
+    #: from 13.6 to 10.6 %, and explained bytes from 67.9 to 63.7 %
     max_ambiguity: float = 1.25
+    #: weight of the traffic around a burst in its ambiguity
     flank_weight: float = 0.8
-    #: minimum time before and after a burst in which the surrounding traffic is measured [s]; a longer burst uses its
-    #: own length
+    #: minimum time before and after a burst that counts as its surroundings [s]; for a longer burst, its own length
     min_flank_s: float = 30.0
 
 
@@ -61,15 +62,15 @@ class BurstPlacements:
     Attributes
     ----------
     run, burst : Ints, shape (m,)
-        The run, and the index of the burst within it.
+        The run, and the index of the burst within the run.
     step : Ints, shape (m,)
         Step at which the burst was placed.
     started, ended : Reals, shape (m,)
-        When it had its bytes, in steps.
+        Start and end of the traffic that the burst takes, in steps.
     filled_ratio : Reals, shape (m,)
-        Share of its volume in the traffic; 0 if its application's signature was rejected.
+        Fraction of the burst's volume that the traffic contains; 0 if its application's signature was rejected.
     is_attributed : Bools, shape (m,)
-        Whether the run gets these bytes: not if they are too few or ambiguous.
+        Whether the run gets these bytes; false if they are too few or ambiguous.
 
     """
 
@@ -93,7 +94,7 @@ class Explanation:
     volume_bytes : Reals, shape (k,)
         Bytes of the run in the step.
     confidence : Reals, shape (n,)
-        Certainty of each run's bytes, 0 to 1: expected correlation of its signature, reduced by placement costs.
+        Confidence in each run's bytes, 0 to 1: expected correlation of its signature, reduced by placement costs.
     foreground_bytes : Reals, shape (steps,)
         Traffic without background; 0 where nothing was measured.
     placements : BurstPlacements
@@ -137,12 +138,12 @@ def explain_traffic(
 def explain_traffics(
     traffics: Sequence[tuple[Reals, Runs]], interval_s: float, params: ExplainParams | None = None
 ) -> list[Explanation]:
-    """Attribute several independent traffics on one time grid, batched for speed.
+    """Attribute the traffic of several file systems or directions on one time grid, in batches for speed.
 
     Parameters
     ----------
     traffics : sequence of (Reals, Runs)
-        Traffic and runs, as for `explain_traffic`.
+        Traffic and runs of each, as for `explain_traffic`; they are independent of each other.
     interval_s : float
         Length of a step [s].
     params : ExplainParams, optional
@@ -171,7 +172,7 @@ def explain_traffics(
 def _place_all(
     allocations: Sequence[_Allocation], orders: Sequence[Ints], interval_s: float, params: PlacementParams
 ) -> None:
-    """Place the runs of several traffics in order, each in what all others of its traffic leave."""
+    """Place the runs of several allocations in order, each in the traffic that all its other runs leave."""
     batches = [
         batch_disjoint(allocation.first, allocation.after, order)
         for allocation, order in zip(allocations, orders, strict=True)
@@ -192,22 +193,22 @@ def _place_all(
 
 @dataclass(frozen=True, slots=True)
 class _Allocation:
-    """Mutable division of one traffic among its runs.
+    """Mutable division of the traffic of one file system and direction among its runs.
 
     Attributes
     ----------
     is_measured : Bools, shape (steps,)
         Whether the step was measured.
     foreground, remaining : Reals, shape (steps,)
-        Traffic without background, and the part of it that no run has.
+        Traffic without background, and its part that no run has taken.
     first, after : Ints, shape (n,)
-        Window of each run.
+        Window of each run: its first step, and the step after its last.
     offsets : Ints, shape (n + 1,)
-        Pieces of `taken`.
+        Run i has the values offsets[i] to offsets[i + 1] of `taken`.
     taken : Reals
-        Bytes that each run has of each step of its window, run by run.
+        Bytes that each run has taken in each step of its window, run by run.
     placement : Placement
-        Placement of all bursts; the cost of a run that has nothing is infinite.
+        Placement of all bursts; the cost of a run that has no bytes is infinite.
     burst_started, burst_ended, filled_ratio, is_attributed : shape (m,)
         Per burst, as in `TakenBytes`.
 
@@ -231,7 +232,7 @@ class _Allocation:
 
     @classmethod
     def create(cls, traffic_bytes: Reals, runs: Runs, interval_s: float, params: ExplainParams) -> _Allocation:
-        """Start with nothing placed."""
+        """Create an allocation in which no burst is placed."""
         foreground = subtract_background(traffic_bytes, interval_s, params)
         first, after = runs.windows(len(foreground))
         offsets, count = offsets_of(after - first), len(runs.burst_start)
@@ -242,28 +243,28 @@ class _Allocation:
         return cls(runs, interval_s, params, *traffic_fields, offsets, taken, *burst_fields)
 
     def placement_order(self) -> Ints:
-        """Order in which runs are placed: what one run takes, later runs cannot."""
+        """Return the order in which runs are placed; later runs cannot take what earlier ones took."""
         order = self.runs.rank_by_distinctness()
         return order[self.after[order] > self.first[order]]
 
     def to_windows(self, runs: Ints) -> WindowedRuns:
-        """Bursts of some runs, relative to their windows."""
+        """Return the selected runs, with their bursts relative to their windows."""
         return self.runs.to_windows(runs, self.first[runs])
 
     def available(self, runs: Ints) -> Ragged:
-        """Bytes in the windows of some runs that no other run has."""
+        """Return the bytes in the windows of the selected runs that no other run has taken."""
         values = self.remaining[self._steps(runs)] + self.taken[self._places(runs)]
         return Ragged(values, offsets_of(self.after[runs] - self.first[runs]))
 
     def set_placement(self, runs: Ints, placement: Placement) -> None:
-        """Store the placement of some runs' bursts."""
+        """Store the placement of the selected runs' bursts."""
         bursts = self.runs.places_in(runs)
         for name in ("is_done", "step", "max_steps"):
             getattr(self.placement, name)[bursts] = getattr(placement, name)
         self.placement.cost[runs] = placement.cost
 
     def set_taken(self, runs: Ints, taken: TakenBytes, available: Reals | None = None) -> None:
-        """Store the bytes of some runs; what others may have is recomputed only if `available` is given."""
+        """Store the bytes of the selected runs; recompute the remaining traffic only if `available` is given."""
         bursts = self.runs.places_in(runs)
         self.taken[self._places(runs)] = taken.volume_bytes
         self.burst_started[bursts], self.burst_ended[bursts] = taken.started, taken.ended
@@ -272,15 +273,15 @@ class _Allocation:
             self.remaining[self._steps(runs)] = available - taken.volume_bytes
 
     def _steps(self, runs: Ints) -> Ints:
-        """List the steps of some runs' windows, run by run."""
+        """Return the steps of the selected runs' windows, run by run."""
         return places_of(self.first[runs], self.after[runs] - self.first[runs])
 
     def _places(self, runs: Ints) -> Ints:
-        """List the indices of some runs' windows in `taken`, run by run."""
+        """Return the indices in `taken` of the selected runs' windows, run by run."""
         return places_of(self.offsets[:-1][runs], self.after[runs] - self.first[runs])
 
     def placements(self) -> BurstPlacements:
-        """Placed bursts, in steps of the traffic."""
+        """Return the placed bursts, in steps of the traffic."""
         bursts = np.flatnonzero(self.placement.is_done)
         run = self.runs.owner[bursts]
         first = self.first[run]
@@ -295,7 +296,7 @@ class _Allocation:
         )
 
     def reject_signatures(self, order: Ints) -> Ints:
-        """Withdraw the runs of signatures with many missing bursts, and remove them from the order.
+        """Withdraw all runs of a signature that has many missing bursts, and return the order of the others.
 
         Bursts at unmeasured times do not count.
         """
@@ -319,7 +320,7 @@ class _Allocation:
         return is_observed
 
     def _withdraw(self, runs: Ints) -> None:
-        """Return the bytes of some runs to the traffic: their bursts are not there."""
+        """Return the bytes of runs to the traffic, because it does not contain their bursts."""
         for run in runs.tolist():
             piece = slice(self.offsets[run], self.offsets[run + 1])
             self.remaining[self.first[run] : self.after[run]] += self.taken[piece]
@@ -343,10 +344,10 @@ class _Allocation:
         self.set_taken(runs, take_bytes(windowed, selected, available, self.params.placement, is_attributed[bursts]))
 
     def _ambiguity(self, placements: BurstPlacements) -> Reals:
-        """Ambiguity of bursts (m): mean cost of the application's bursts, plus weighted traffic around the burst."""
+        """Compute the ambiguity of bursts (m): mean cost in the application, plus weighted traffic around the burst."""
         runs, params = self.runs, self.params
         bursts, application = runs.offsets[placements.run] + placements.burst, runs.application[placements.run]
-        # the cost of a run carries no information if it is partly unmeasured or rejected
+        # the cost of a run carries no information if the run is partly unmeasured or was rejected
         has_cost = np.isfinite(self.placement.cost)
         has_cost[placements.run[~self._is_observed(placements)]] = False
         count = np.bincount(application, has_cost[placements.run]) + params.prior_found_count
@@ -362,7 +363,7 @@ class _Allocation:
         return ambiguity
 
     def to_explanation(self) -> Explanation:
-        """Bytes of all runs as sparse rows."""
+        """Convert to the public result, with the bytes of all runs as sparse rows."""
         counts = self.after - self.first
         run, step = np.repeat(np.arange(len(counts)), counts), places_of(self.first, counts)
         has_bytes = self.taken > 0
@@ -373,7 +374,7 @@ class _Allocation:
 
 
 def subtract_background(traffic_bytes: Reals, interval_s: float, params: ExplainParams | None = None) -> Reals:
-    """Subtract the constant background: a low quantile of the traffic in consecutive long intervals.
+    """Subtract the background: a low quantile of the traffic in each of consecutive long intervals.
 
     Parameters
     ----------
@@ -407,7 +408,7 @@ def range_factors(confidence: Reals) -> tuple[Reals, Reals]:
     Parameters
     ----------
     confidence : Reals, shape (n,)
-        Certainty of each run, 0 to 1.
+        Confidence in each run's bytes, 0 to 1.
 
     Returns
     -------
@@ -416,8 +417,8 @@ def range_factors(confidence: Reals) -> tuple[Reals, Reals]:
 
     Notes
     -----
-    Valid for sums over at least 15 min. Calibrated on simulated sites (seeds 11 to 13, at half, once, three and six
-    times the usual background traffic), with signatures extracted from the same traffic.
+    The interval is valid for sums over 15 min or more. It was calibrated on simulated sites (seeds 11 to 13), with
+    half, once, three and six times the usual background traffic. The signatures were extracted from the same traffic.
 
     """
     uncertainty = 1.0 - confidence

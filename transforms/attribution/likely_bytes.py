@@ -1,12 +1,12 @@
-"""Likely bytes of runs: the unexplained traffic, divided by expectation maximization according to who was active.
+"""Likely bytes of runs: divide the unexplained traffic among the active runs by expectation maximization.
 
-Model: in each step, every active run moves bytes at a Poisson rate of its own, which is shrunk toward that of its
-application's other runs; a further source stands for unlogged traffic. Expectation maximization alternates between the
-expected share of each source in each step and the rates (Dempster, Laird and Rubin, J. R. Stat. Soc. B 39, 1977; for
-sums of Poisson variables: Shepp and Vardi, IEEE Trans. Med. Imaging 1, 1982, doi:10.1109/TMI.1982.4307558). Runs of an
-application are assumed to move most bytes in the same phases after their start, which are estimated from its other
-runs. Bytes that signatures explain count in part toward rates and phases. The result ranks suspects; it does not
-measure how much each run moved.
+In the model, every active run moves bytes at its own Poisson rate, which is shrunk toward the rate of its application's
+other runs. One more source stands for unlogged traffic. Expectation maximization alternates between two estimates: the
+expected bytes of each source in each step, and the rates (Dempster, Laird and Rubin, J. R. Stat. Soc. B 39, 1977; for
+sums of Poisson variables: Shepp and Vardi, IEEE Trans. Med. Imaging 1, 1982, doi:10.1109/TMI.1982.4307558). The model
+assumes that all runs of an application move most of their bytes in the same phases after their start. The phases of a
+run are estimated from the application's other runs. Bytes that signatures explain count in part toward rates and
+phases. The result ranks suspects; it does not measure how many bytes each run moved.
 """
 
 from __future__ import annotations
@@ -18,30 +18,31 @@ import numpy as np
 from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, places_of
 from iosig.transforms.attribution.runs import RunBytes
 
-#: length of a step [s]; it separates runs of a minute, and shorter steps add no information
+#: length of a step [s]; it separates one-minute runs, and shorter steps add no information
 STEP_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class LikelyBytesParams:
-    """Parameters of the estimation, chosen on simulated sites (seeds 1 and 2) and a real day, at steps of `STEP_S`."""
+    """Parameters of the estimation, chosen on simulated sites (seeds 1 and 2) and a real day with steps of `STEP_S`."""
 
     #: number of iterations
     round_count: int = 30
-    #: weight of the application's rate in that of a run: this many steps plus `shrinkage_ratio` of the run's own
+    #: constant part of the weight of the application's rate in the rate of a run, in steps
     shrinkage_steps: float = 6.0
+    #: further part of that weight, relative to the run's own number of steps
     shrinkage_ratio: float = 0.6
     #: length of a phase, in steps
     phase_steps: int = 3
-    #: weight of both adjacent phases in a phase
+    #: weight of each adjacent phase when a phase is smoothed
     neighbour_ratio: float = 0.7
-    #: weight of the run's mean rate in a phase, in steps
+    #: weight of the run's mean rate in the estimate of a phase, in steps
     prior_steps: float = 12.0
-    #: first iteration that estimates phases
+    #: number of the first iteration that estimates phases, from 0
     first_phase_round: int = 5
-    #: weight of explained bytes in the rate of a run, and in the phases of its application; chosen on other simulated
-    #: sites (seeds 60 to 65, stormy)
+    #: weight of explained bytes in the rate of a run; chosen on other simulated sites (seeds 60 to 65, stormy)
     explained_ratio: float = 0.15
+    #: weight of explained bytes in the phases of the application; chosen on the same sites
     explained_phase_ratio: float = 0.5
 
 
@@ -60,7 +61,7 @@ def spread_evenly(run: Ints, block: Ints, volume_bytes: Reals, block_of_step: In
     Returns
     -------
     RunBytes
-        Blocks without steps are left out.
+        Bytes by run and step; blocks without steps are left out.
 
     """
     first, after = (np.searchsorted(block_of_step, block, side=side) for side in ("left", "right"))
@@ -77,7 +78,7 @@ def estimate_likely_bytes(
     params: LikelyBytesParams | None = None,
     explained: RunBytes | None = None,
 ) -> RunBytes:
-    """Divide residual traffic among active runs.
+    """Divide the residual traffic among the active runs.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ def estimate_likely_bytes(
     params : LikelyBytesParams, optional
         Parameters of the estimation.
     explained : RunBytes, optional
-        Traffic that is explained already, and not part of `residual_bytes`.
+        Traffic that is already explained; `residual_bytes` does not contain it.
 
     Returns
     -------
@@ -103,7 +104,7 @@ def estimate_likely_bytes(
     first = np.clip(np.floor(started), 0, len(residual)).astype(np.int64)
     counts = np.clip(np.ceil(ended), first, len(residual)).astype(np.int64) - first
     step, run = places_of(first, counts), np.repeat(np.arange(len(first)), counts)
-    # the measured share of a step in which the run was active
+    # the fraction of each step that was measured and in which the run was active
     presence = np.isfinite(residual_bytes)[step] * (np.minimum(step + 1, ended[run]) - np.maximum(step, started[run]))
     exposure = np.maximum(np.bincount(run, presence, len(first)), 1e-9)
     application_exposure = np.maximum(np.bincount(application, exposure), 1e-9)
@@ -133,18 +134,18 @@ def estimate_likely_bytes(
 
 @dataclass(frozen=True, slots=True)
 class _Phases:
-    """p phases of runs, sorted by run and time since its start.
+    """p phases of runs, sorted by run and time since the start of the run.
 
     Attributes
     ----------
     run : Ints, shape (p,)
-        The run.
+        Run of each phase.
     application_phase : Ints, shape (p,)
-        Index of the same phase of the application.
+        Index of the corresponding phase of the application.
     number : Ints, shape (rows,)
-        Phase of each row (run and step).
+        Index of the phase of each row (run and step).
     is_next, is_next_of_application : Bools
-        Whether the following phase is adjacent in time, for runs and for applications.
+        Whether the next phase follows immediately in time, for the phases of runs and of applications.
 
     """
 
@@ -156,7 +157,7 @@ class _Phases:
 
     @classmethod
     def from_steps(cls, run: Ints, elapsed_phases: Reals, application: Ints) -> _Phases:
-        """Group rows by run and completed phases."""
+        """Group rows by run and by the number of phases completed before them."""
         phase: Ints = np.maximum(elapsed_phases, 0.0).astype(np.int64)
         # two unused numbers after the last phase, so that phases of different runs are never adjacent
         stride = int(phase.max(initial=0)) + 2
@@ -167,9 +168,9 @@ class _Phases:
         return cls(keys // stride, application_phase, number, np.diff(keys) == 1, np.diff(application_keys) == 1)
 
     def factors(self, moved: Reals, presence: Reals, rate: Reals, params: LikelyBytesParams) -> Reals:
-        """Rate of the application's other runs in each phase, relative to their mean rate.
+        """Compute the rate of the application's other runs in each phase, relative to their mean rate.
 
-        A run's own bytes are left out: otherwise a run that is active alone would claim all traffic of that time.
+        The run's own bytes are left out. Otherwise, a run that is active alone would claim all traffic of that time.
         """
         count = len(self.run)
         total = np.bincount(self.number, moved, count)
@@ -182,7 +183,7 @@ class _Phases:
         return factors
 
     def _sum_other_runs(self, values: Reals, neighbour_ratio: float) -> Reals:
-        """Sum a phase and its neighbours over the application's other runs."""
+        """Sum each phase and its weighted neighbours over the application's other runs."""
         sums = np.bincount(self.application_phase, values).astype(np.float64)
         own = _add_neighbours(values, self.is_next, neighbour_ratio)
         smoothed = _add_neighbours(sums, self.is_next_of_application, neighbour_ratio)
@@ -191,7 +192,7 @@ class _Phases:
 
 
 def _scatter_explained(explained: RunBytes | None, first: Ints, counts: Ints) -> Reals:
-    """Explained bytes of each row; run i has rows for the steps from first[i] on."""
+    """Return the explained bytes of each row; run i has counts[i] rows, for the steps from first[i] on."""
     if explained is None:
         return np.zeros(int(counts.sum()))
     offset = explained.step - first[explained.run]
@@ -202,7 +203,7 @@ def _scatter_explained(explained: RunBytes | None, first: Ints, counts: Ints) ->
 
 
 def _add_neighbours(values: Reals, is_next: Bools, ratio: float) -> Reals:
-    """Add a share of both adjacent values."""
+    """Add to each value its adjacent values, multiplied by the ratio; `is_next` marks adjacent values."""
     sums = values.copy()
     sums[:-1] += ratio * values[1:] * is_next
     sums[1:] += ratio * values[:-1] * is_next
@@ -210,6 +211,6 @@ def _add_neighbours(values: Reals, is_next: Bools, ratio: float) -> Reals:
 
 
 def _residual_ratio(residual: Reals, expected: Reals, step: Ints, unlogged_rate: float) -> Reals:
-    """Residual of each step divided by the expectation of all sources together."""
+    """Divide the residual of each step by the expected bytes of all sources together."""
     ratio: Reals = residual / np.maximum(np.bincount(step, expected, len(residual)) + unlogged_rate, 1e-300)
     return ratio

@@ -1,12 +1,13 @@
-"""Placement of a run's bursts in time, where the traffic has room for them.
+"""Place a run's bursts at the times where the traffic has room for them.
 
 Contention delays and slows a burst but takes no bytes from it (IOSI: Liu et al., FAST'14, section 4, drift and
 scaling). A burst placed at a step takes the available bytes, up to its peak rate, until it has its volume. The cost of
-a step grows with the time that this takes, relative to no contention, and with the missing volume. The lateness of
-consecutive bursts changes slowly, and at the end of a run it is about the run's own delay. Dynamic programming over
-lateness finds the best steps of all bursts of a run together.
+a step grows with the time that the burst takes, relative to its time without contention, and with the missing volume.
+The lateness of a burst is the time by which it starts later than without contention. Lateness changes slowly between
+consecutive bursts, and at the end of a run it roughly equals the run's delay. Dynamic programming over lateness finds
+the best steps of all bursts of a run together.
 
-Runs with disjoint windows are placed in one batch: each call has a fixed cost that exceeds the work for one run.
+Runs with disjoint windows are placed in one batch, since the fixed cost of a call exceeds the work for one run.
 """
 
 from __future__ import annotations
@@ -20,39 +21,43 @@ import numpy as np
 from iosig.transforms.arrays import Bools, InPieces, Ints, Ragged, Reals, clip, offsets_of, places_within
 from iosig.transforms.attribution.runs import WindowedRuns
 
-#: share of its volume at which a burst counts as complete: its last bytes may arrive late
+#: fraction of its volume at which a burst counts as complete, since its last bytes may arrive late
 _COMPLETE_RATIO = 0.95
-#: number of steps of the bursts processed together: large, but within the CPU cache
+#: maximum number of array cells (bursts times steps) processed at once; they fit into the CPU cache
 _BATCH_CELLS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementParams:
-    """Costs and limits of placement. Those marked (*) were chosen on simulated sites (seeds 11 to 13)."""
+    """Costs and limits of placement. Values marked (*) were chosen on simulated sites (seeds 11 to 13)."""
 
-    #: maximum length of a burst: this multiple of its length without contention, plus `extra_s` [s]
+    #: maximum length of a burst, in multiples of its length without contention; `extra_s` is added
     max_stretch: float = 4.0
+    #: time added to the maximum length of a burst [s]
     extra_s: float = 30.0
-    #: a burst ends where the traffic stays below this share of its peak for `pause_s` [s] (*): bytes after a pause are
-    #: mostly of others
+    #: a burst ends where the traffic stays below this fraction of its peak for `pause_s` (*); bytes after such a pause
+    #: mostly belong to other runs
     pause_ratio: float = 0.1
+    #: length of a pause that ends a burst [s] (*)
     pause_s: float = 10.0
     #: cost of an entirely missing burst (*); the cost of a slow burst is the logarithm of its stretch
     missing_cost: float = 2.0
-    #: cost per second of deviation from the lateness that the run's delay implies
+    #: cost per second by which the lateness deviates from the lateness that the run's delay implies
     lateness_cost: float = 0.004
-    #: cost per second of change of lateness between consecutive bursts
+    #: cost per second by which the lateness changes between consecutive bursts
     lateness_change_cost: float = 0.02
-    #: limits of the search range around the expected lateness [s]
+    #: minimum distance from the expected lateness that is searched [s]
     min_lateness_s: float = 30.0
+    #: maximum distance from the expected lateness that is searched [s]
     max_lateness_s: float = 300.0
-    #: a run that is shorter than its duration by more than this share was stopped, or continues a stopped run
+    #: a run that is shorter than its duration by more than this fraction was stopped, or continues a stopped run
     short_ratio: float = 0.08
-    #: a run that is longer by more than this share continues beyond its signature, without delay (*)
+    #: a run that is longer than its duration by more than this fraction goes on after its signature, undelayed (*)
     long_ratio: float = 0.4
-    #: decrease of a burst's rate where others move bytes at its own peak rate
+    #: strength of the decrease of a burst's rate with the traffic of other runs; rate and traffic are relative to the
+    #: burst's peak
     contention_ratio: float = 0.5
-    #: minimum share of its volume for a burst to be present (*); fewer bytes belong to others
+    #: minimum fraction of its volume that a present burst finds (*); fewer bytes belong to other runs
     min_filled_ratio: float = 0.5
 
 
@@ -63,11 +68,11 @@ class Placement:
     Attributes
     ----------
     is_done : Bools, shape (m,)
-        Whether the run did the burst.
+        Whether the run performed the burst.
     step : Ints, shape (m,)
-        Its first step.
+        First step of the burst.
     max_steps : Ints, shape (m,)
-        Maximum number of its steps.
+        Maximum number of steps that the burst lasts.
     cost : Reals, shape (n,)
         Mean cost of the run's bursts.
 
@@ -91,19 +96,19 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class TakenBytes:
-    """Bytes that m bursts took of the available traffic.
+    """Bytes that m bursts took from the available traffic.
 
     Attributes
     ----------
     volume_bytes : Reals
         Bytes in each step of all windows.
     started, ended : Reals, shape (m,)
-        When the burst had its bytes, in steps of its window. It may start after the placed step, and end where it was
-        abandoned.
+        Start and end of the bytes that the burst takes, in steps of its window. It may start after the placed step. If
+        bytes are missing, it ends at its maximum length.
     filled_ratio : Reals, shape (m,)
-        Share of its volume that was available.
+        Fraction of the burst's volume that was available.
     is_attributed : Bools, shape (m,)
-        Whether the run gets the bytes; never below `min_filled_ratio`.
+        Whether the run gets the bytes; never if `filled_ratio` is below `min_filled_ratio`.
 
     """
 
@@ -132,7 +137,7 @@ def batch_disjoint(first: Ints, after: Ints, order: Ints) -> list[Ints]:
     Returns
     -------
     list of Ints
-        Batches; of two overlapping intervals, the earlier one in the order is in the earlier batch.
+        Indices of the intervals of each batch. If two intervals overlap, the first in order is in an earlier batch.
 
     """
     next_batch = np.zeros(int(after.max(initial=0)), np.int64)
@@ -154,7 +159,7 @@ def place_bursts(
     runs : WindowedRuns
         n runs with m bursts.
     available : Ragged
-        Bytes in each step of the n windows that no other run has, at least 0.
+        Bytes in each step of the n windows that no other run has taken; never negative.
     interval_s : float
         Length of a step [s].
     params : PlacementParams, optional
@@ -166,8 +171,8 @@ def place_bursts(
 
     Notes
     -----
-    A run that is clearly shorter than its duration was stopped, or continues a stopped run; the alternative of lower
-    cost is chosen.
+    A run that is clearly shorter than its duration was stopped, or continues a stopped run. The alternative with the
+    lower cost is chosen.
 
     """
     params = params or PlacementParams()
@@ -179,7 +184,7 @@ def place_bursts(
         step[rows], max_steps[rows], cost[batch] = _fit_bursts(
             runs, scenarios.select(batch), available, interval_s, params
         )
-    # of equal costs, the first scenario
+    # the first of several scenarios with equal cost
     best = np.lexsort((cost, scenarios.run))[scenarios.run.searchsorted(np.arange(len(runs.started)))]
     rows = scenarios.places_in(best)
     bursts = scenarios.burst[rows]
@@ -196,7 +201,7 @@ def take_bytes(
     params: PlacementParams | None = None,
     is_attributed: Bools | None = None,
 ) -> TakenBytes:
-    """Let placed bursts take their bytes of the available traffic.
+    """Let placed bursts take their bytes from the available traffic.
 
     Parameters
     ----------
@@ -209,7 +214,7 @@ def take_bytes(
     params : PlacementParams, optional
         Limits.
     is_attributed : Bools, shape (m,), optional
-        Bursts that get their bytes; the bytes of others remain unused. Default: all.
+        Whether the run gets the bytes of each burst; otherwise, the bytes remain unused. Default: all true.
 
     Returns
     -------
@@ -230,14 +235,14 @@ def take_bytes(
             bursts = group[batch]
             rows = (begin[bursts], sizes[bursts], first[bursts])
             _take_batch(taken, remaining, bursts, rows, runs, is_attributed[bursts], params)
-    # the first and last bytes may belong to others: extrapolate from the central ones at their mean rate
+    # the first and last bytes may belong to other runs: extrapolate from the central bytes at their mean rate
     margin = (taken.ended - taken.started) * (1 - _COMPLETE_RATIO) / (2 * _COMPLETE_RATIO - 1)
     taken.started[:], taken.ended[:] = taken.started - margin, taken.ended + margin
     return taken
 
 
 def _batch_bursts(begin: Ints, sizes: Ints, owner: Ints, bursts: Ints) -> Iterator[Ints]:
-    """Yield disjoint bursts first, then the k-th burst of each run that begins within earlier ones."""
+    """Yield batches: all bursts that begin after earlier ones end, then the k-th of the other bursts of each run."""
     starts, run = begin[bursts], owner[bursts]
     is_overlapping = np.zeros(len(bursts), np.bool_)
     is_overlapping[1:] = starts[1:] < np.maximum.accumulate(starts + sizes[bursts])[:-1]
@@ -255,9 +260,10 @@ def _take_batch(
     is_attributed: Bools,
     params: PlacementParams,
 ) -> None:
-    """Let disjoint bursts take their bytes, in place.
+    """Let disjoint bursts take their bytes; modify `taken` and `remaining` in place.
 
-    `rows` are the first index of each burst in all windows, its number of steps, and its first step in its own window.
+    `rows`: first index of each burst among the steps of all windows, its number of steps, and its first step in its own
+    window.
     """
     begin, sizes, first = rows
     volume = runs.volume_bytes[bursts]
@@ -269,7 +275,7 @@ def _take_batch(
     excess = cumulative - volume[:, None]
     own -= np.minimum(np.maximum(excess, 0.0, out=excess), own, out=excess)
     taken.filled_ratio[bursts] = np.minimum(cumulative[:, -1] / volume, 1.0)
-    # contention takes no bytes from a burst: with fewer, the burst is not there
+    # contention takes no bytes from a burst: if many are missing, the burst is not present
     is_present = taken.filled_ratio[bursts] >= params.min_filled_ratio
     is_in &= is_present[:, None]
     remaining[places[is_in]] = (present - own)[is_in]
@@ -281,7 +287,7 @@ def _take_batch(
 
 
 def _time_of_volume(cumulative: Reals, volume: Reals, sizes: Ints) -> Reals:
-    """Fractional step at which each row (k, steps) of cumulative bytes reaches a volume (k)."""
+    """Return the fractional step at which each row (k, steps) of cumulative bytes reaches a volume (k)."""
     rows = np.arange(len(cumulative))
     step = np.minimum((cumulative < volume[:, None]).sum(axis=1), sizes)
     is_inner = step < sizes
@@ -293,7 +299,7 @@ def _time_of_volume(cumulative: Reals, volume: Reals, sizes: Ints) -> Reals:
 
 
 def _limit_rate(available: Reals, peak_bytes: Reals, params: PlacementParams) -> Reals:
-    """Bytes that a burst takes of each step: up to its peak, which decreases with the traffic of others."""
+    """Return the bytes that a burst takes in each step: up to its peak, which decreases with other runs' traffic."""
     # in place, since most time is spent here
     limit: Reals = available / peak_bytes
     limit -= 1.0
@@ -305,7 +311,7 @@ def _limit_rate(available: Reals, peak_bytes: Reals, params: PlacementParams) ->
 
 
 def _batch_by_width(width: Ints, counts: Ints) -> Iterator[Ints]:
-    """Yield batches of similar width and limited size; in each, those with most rows come first."""
+    """Yield batches of items of similar width, limited in size; within a batch, items with the most rows come first."""
     order = width.argsort(kind="stable")
     order = order[counts[order] > 0]
     block = (counts[order] * width[order]).cumsum() // _BATCH_CELLS
@@ -319,22 +325,24 @@ def _batch_by_width(width: Ints, counts: Ints) -> Iterator[Ints]:
 
 @dataclass(frozen=True, slots=True)
 class _Scenarios(InPieces):
-    """f alternative courses of runs (complete, stopped, or continued), with b bursts that the run then did.
+    """f scenarios of runs (complete, stopped, or continued), with the b bursts that the runs then performed.
 
     Attributes
     ----------
     run : Ints, shape (f,)
-        The run.
+        Run of each scenario.
     half : Ints, shape (f,)
         Maximum deviation from the expected lateness, in steps.
     width : Ints, shape (f,)
         Number of steps examined per burst.
+    offsets : Ints, shape (f + 1,)
+        Scenario i has the bursts offsets[i] to offsets[i + 1].
     burst : Ints, shape (b,)
-        Index of the burst among those of all runs.
+        Index of the burst among the bursts of all runs.
     first : Ints, shape (b,)
         Earliest step of the burst.
     max_steps : Ints, shape (b,)
-        Maximum number of its steps.
+        Maximum number of steps that the burst lasts.
 
     """
 
@@ -348,7 +356,7 @@ class _Scenarios(InPieces):
 
     @classmethod
     def create(cls, runs: WindowedRuns, interval_s: float, params: PlacementParams) -> _Scenarios:
-        """List the scenarios of all runs, in order of runs."""
+        """Create the scenarios of all runs, sorted by run."""
         run, burst, lateness, counts = _estimate_lateness(runs, params)
         offsets = offsets_of(counts)
         has_bursts = counts > 0
@@ -375,9 +383,11 @@ class _Scenarios(InPieces):
 
 
 def _estimate_lateness(runs: WindowedRuns, params: PlacementParams) -> tuple[Ints, Ints, Reals, Ints]:
-    """Run of each scenario (f), bursts of the scenarios (b), their expected lateness in steps (b), and counts (f).
+    """Estimate the lateness of the bursts in each scenario.
 
-    A run has one scenario, or two if it is clearly shorter than its duration: stopped, and continued.
+    Returns the run of each scenario (f), the bursts of the scenarios (b), the expected lateness of the bursts in steps
+    (b), and the number of bursts per scenario (f). A run has one scenario. If it is clearly shorter than its duration,
+    it has two: stopped, and continued.
     """
     delay = runs.elapsed - runs.duration
     is_long = delay > params.long_ratio * runs.duration
@@ -399,7 +409,7 @@ def _estimate_lateness(runs: WindowedRuns, params: PlacementParams) -> tuple[Int
 def _fit_bursts(
     runs: WindowedRuns, scenarios: _Scenarios, available: Ragged, interval_s: float, params: PlacementParams
 ) -> tuple[Ints, Ints, Reals]:
-    """Best first step (b) and maximum number of steps (b) of each burst, and mean cost of each scenario (f)."""
+    """Return the best first step (b) and maximum length (b) of each burst, and the mean cost of each scenario (f)."""
     present, is_in = _gather_windows(scenarios, available)
     threshold = params.pause_ratio * runs.peak_bytes[scenarios.burst, None]
     pauses = _next_pauses((present < threshold) & is_in, max(1, round(params.pause_s / interval_s)))
@@ -414,9 +424,9 @@ def _fit_bursts(
 
 
 def _gather_windows(scenarios: _Scenarios, available: Ragged) -> tuple[Reals, Bools]:
-    """Available bytes from each burst's earliest step on (b, steps), and whether a step is within the width.
+    """Return the available bytes from each burst's earliest step on (b, steps), and whether steps are in the width.
 
-    Bytes are 0 outside the run and beyond the width.
+    Bytes are 0 outside the run's window and beyond the width.
     """
     counts = scenarios.counts
     column = np.arange(int(scenarios.width.max()))
@@ -429,9 +439,9 @@ def _gather_windows(scenarios: _Scenarios, available: Ragged) -> tuple[Reals, Bo
 
 
 def _next_pauses(is_low: Bools, count: int) -> Ints:
-    """Start of the next `count` consecutive low steps, from each step on (rows, steps); the row's length if none."""
+    """Return for each step (rows, steps) the start of the next `count` low steps in a row; the row length if none."""
     steps = is_low.shape[1]
-    # steps beyond the end are not low
+    # steps after the end count as not low
     cumulative = np.zeros((len(is_low), 1 + steps + count), np.int64)
     np.cumsum(is_low, axis=1, out=cumulative[:, 1 : steps + 1])
     cumulative[:, steps + 1 :] = cumulative[:, steps, None]
@@ -443,7 +453,7 @@ def _next_pauses(is_low: Bools, count: int) -> Ints:
 def _step_costs(
     runs: WindowedRuns, scenarios: _Scenarios, present: Reals, ends: Ints, params: PlacementParams
 ) -> Reals:
-    """Cost of each first step of each burst (b, shifts), given the available bytes (b, steps).
+    """Compute the cost of each possible first step of each burst (b, shifts), given the available bytes (b, steps).
 
     `ends` (b, shifts) is the step before which the burst ends. An incomplete burst counts as having its maximum length.
     """
@@ -466,7 +476,7 @@ def _step_costs(
 def _steps_to_volume(cumulative: Reals, target: Reals, volume: Reals, offsets: Ints) -> Ints:
     """Count the steps from each shift until cumulative bytes (b, steps) reach a target (b, shifts).
 
-    Rows of a scenario are raised above each other, so that a single sorted search covers all of them.
+    The rows of a scenario are raised above each other, so that a single sorted search covers all rows.
     """
     begins, counts = offsets[:-1], np.diff(offsets)
     limit = np.maximum.reduceat(cumulative[:, -1], begins) + np.maximum.reduceat(volume, begins)
@@ -483,10 +493,11 @@ def _steps_to_volume(cumulative: Reals, target: Reals, volume: Reals, offsets: I
 
 
 def _best_paths(costs: Reals, offsets: Ints, last: Ints, change_cost: float) -> tuple[Ints, Reals]:
-    """Column of each row (rows, columns) with the least sum of costs and column changes, and these sums (f).
+    """Find the column of each row that minimizes a scenario's sum of costs and column changes, and these sums (f).
 
-    Scenario i has the rows offsets[i] to offsets[i + 1], longest first, and columns up to last[i]; costs beyond are
-    infinite. Two running minima give the distance transform of each row in linear time.
+    Scenario i has the rows offsets[i] to offsets[i + 1] of `costs` (rows, columns), and columns up to last[i]; further
+    costs are infinite. Scenarios with the most rows come first. Two running minima give the distance transform of each
+    row in linear time.
     """
     counts, columns = np.diff(offsets), np.arange(costs.shape[1])
     slope: Reals = change_cost * columns.astype(np.float64)
@@ -495,7 +506,7 @@ def _best_paths(costs: Reals, offsets: Ints, last: Ints, change_cost: float) -> 
     for row in range(1, int(counts[0])):
         rows = (offsets[:-1] + row)[: np.count_nonzero(counts > row)]
         previous, down = total[rows - 1], reversed_slope[: len(rows)]
-        # minimum over the previous row of its total plus the cost of the change, from below and from above
+        # minimum of the previous row's total plus the cost of the change, over lower and over higher columns
         below = np.minimum.accumulate(previous - slope, axis=1) + slope
         above = np.minimum.accumulate((previous - down)[:, ::-1], axis=1)[:, ::-1] + down
         total[rows] += np.minimum(below, above, out=below)
@@ -510,9 +521,10 @@ def _best_paths(costs: Reals, offsets: Ints, last: Ints, change_cost: float) -> 
 
 
 def _predecessor(total: Reals, slope: Reals, reversed_slope: Reals, column: Ints) -> Ints:
-    """Column with the least total (f, columns) plus change to the given column (f); the nearest one of equals.
+    """Find the column with the lowest total (f, columns) plus cost of the change to a given column (f).
 
-    `slope` (columns) and `reversed_slope` (f, columns) are the cost of a change from the first and to the last column.
+    Of several such columns, the nearest is returned. `slope` (columns) is the cost of a change from the first column to
+    each, `reversed_slope` (f, columns) the cost from each to the last.
     """
     rows, columns, target = np.arange(len(total)), np.arange(total.shape[1]), column[:, None]
     below = np.where(columns <= target, total - slope, np.inf)

@@ -8,8 +8,8 @@ import numpy as np
 
 from iosig.transforms.arrays import InPieces, Ints, Reals, offsets_of
 
-#: peak of a burst divided by its mean rate. Measured peaks are noisier and explain less; results are equal between
-#: 1.15 and 1.3
+#: peak of a burst divided by its mean rate; measured peaks are noisier and explain less, and any value from 1.15 to 1.3
+#: gives equal results
 PEAK_RATIO = 1.2
 
 
@@ -24,7 +24,7 @@ class RunBytes:
 
 @dataclass(frozen=True, slots=True)
 class WindowedRuns(InPieces):
-    """n runs with m bursts in all; times are in steps of each run's own window, which covers the run.
+    """n runs with m bursts in total; times are in steps of each run's own window, which covers the run.
 
     Attributes
     ----------
@@ -35,13 +35,13 @@ class WindowedRuns(InPieces):
     duration : Reals, shape (n,)
         Length of a run without contention.
     offsets : Ints, shape (n + 1,)
-        Run i has the bursts offsets[i] to offsets[i + 1], in order of time.
+        Run i has the bursts offsets[i] to offsets[i + 1], in chronological order.
     burst_start : Reals, shape (m,)
-        Start after the start of a run without contention.
+        Time from the start of the run to the burst, without contention.
     burst_duration : Reals, shape (m,)
-        Length without contention.
+        Length of the burst without contention.
     volume_bytes, peak_bytes : Reals, shape (m,)
-        Bytes of the burst, and maximum bytes in one step.
+        Bytes of the burst, and its maximum bytes in one step.
 
     """
 
@@ -57,7 +57,7 @@ class WindowedRuns(InPieces):
 
 @dataclass(frozen=True, slots=True)
 class Runs(InPieces):
-    """n runs with m bursts in all, on the steps of the traffic: step k extends from k to k + 1.
+    """n runs with m bursts in total, on the steps of the traffic: step k extends from k to k + 1.
 
     Attributes
     ----------
@@ -102,9 +102,9 @@ class Runs(InPieces):
         signatures : (Reals, Ints), shape (n,) each
             Expected correlation and index of each run's signature.
         offsets : Ints, shape (n + 1,)
-            Bursts of each run.
+            Run i has the bursts offsets[i] to offsets[i + 1].
         bursts : (Reals, Reals, Reals), shape (m,) each
-            Start and end of each burst in steps, and its bytes. Bursts last at least one step.
+            Start and end of each burst in steps, and its bytes. A shorter burst is extended to one step.
 
         Returns
         -------
@@ -120,7 +120,7 @@ class Runs(InPieces):
         return len(self.started)
 
     def windows(self, step_count: int) -> tuple[Ints, Ints]:
-        """Compute the first step of each run and the step after its last, limited to the traffic."""
+        """Return the window of each run: its first step, and the step after its last, limited to the traffic."""
         first = np.clip(np.floor(self.started), 0, step_count).astype(np.int64)
         after = np.clip(np.ceil(self.ended) + 1, first, step_count).astype(np.int64)
         return first, after
@@ -140,7 +140,7 @@ class Runs(InPieces):
         )
 
     def rank_by_distinctness(self) -> Ints:
-        """Sort runs by descending highest peak times expected correlation: least likely to be confused first."""
+        """Order runs by highest peak times expected correlation, descending: the most distinct runs come first."""
         highest, has_bursts = np.zeros(len(self)), self.counts > 0
         if has_bursts.any():
             highest[has_bursts] = np.maximum.reduceat(self.peak_bytes, self.offsets[:-1][has_bursts])

@@ -1,4 +1,4 @@
-"""Bytes that servers counted for individual runs, distributed over the steps of the file system's traffic."""
+"""Distribute the bytes that servers counted for individual runs over the steps of the file system's traffic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iosig.transforms.attribution.runs import RunBytes
 
 
 def distribute_counts(series: Ragged, started: Reals, interval_steps: Reals, traffic_bytes: Reals) -> RunBytes:
-    """Distribute counts over the steps of the traffic, within an interval in proportion to the traffic.
+    """Distribute the counts of each interval over its steps, in proportion to the traffic.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def distribute_counts(series: Ragged, started: Reals, interval_steps: Reals, tra
     Returns
     -------
     RunBytes
-        Counts before the first step and after the last one are left out.
+        Bytes by run and step; counts before the first step and after the last one are dropped.
 
     """
     run = owners(series.offsets)

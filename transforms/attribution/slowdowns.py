@@ -1,11 +1,11 @@
-"""Slowdowns: delay of bursts through contention, and the runs whose traffic caused it.
+"""Slowdowns: estimate the delay of bursts due to contention, and find the runs that caused it.
 
 Contention delays and slows a burst but takes no bytes from it (IOSI: Liu et al., FAST'14, section 4). Traffic alone
-does not show the delay: where two bursts overlap, their bytes are indistinguishable. The job log, however, has the
+does not show the delay: where two bursts overlap, their bytes are indistinguishable. The job log, however, reveals the
 total delay of each run to the second. The contention time of a burst is the time that interfering bytes would take at
-the burst's own rate. The slope of the runs' delays over their contention times, by robust regression (Huber, "Robust
-Estimation of a Location Parameter", 1964, doi:10.1214/aoms/1177703732) within applications, is the file system's delay
-per second of contention. Slope times contention time is the delay of a burst.
+the burst's own rate. A robust regression within applications relates the delays of runs to their contention times
+(Huber, "Robust Estimation of a Location Parameter", 1964, doi:10.1214/aoms/1177703732). Its slope is the file system's
+delay per second of contention. The delay of a burst is the slope times its contention time.
 """
 
 from __future__ import annotations
@@ -16,37 +16,40 @@ import numpy as np
 
 from iosig.transforms.arrays import SIGMAS_PER_MAD, Bools, Ints, Reals
 
-#: maximum number of pairs of a burst and a run compared at once; limits memory
+#: maximum number of burst-run pairs compared at once; limits memory
 _MAX_PAIRS = 1 << 22
-#: iterations of the robust regression, and the minimum scale of its residuals, in expected deviations
+#: `_REGRESSION_ROUNDS`: number of iterations of the robust regression
+#: `_MIN_SCALE`: minimum scale of its residuals, in units of the expected deviation
 _REGRESSION_ROUNDS, _MIN_SCALE = 20, 0.25
-#: minimum of 1 - leverage of a run
+#: minimum of 1 minus the leverage of a run
 _MIN_FREEDOM = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class SlowdownParams:
-    """Parameters of the regression and its ranges, chosen on simulated sites that are not in the study."""
+    """Parameters of the regression and of the ranges, tuned on simulated sites held out from the study."""
 
-    #: maximum interfering bytes, in multiples of the burst's own
+    #: maximum rate of the interfering bytes that counts, in multiples of the burst's own rate
     max_contention: float = 3.0
-    #: minimum number of runs of an application
+    #: minimum number of runs of an application in the regression
     min_runs: int = 4
-    #: a run that is shorter by more than this share of its duration was stopped, and is left out
+    #: a run that is shorter by more than this fraction of its duration was stopped, and is left out
     short_ratio: float = 0.08
-    #: maximum interquartile range of an application's delays, as a share of its duration
+    #: maximum interquartile range of an application's delays, as a fraction of its duration
     max_scatter_ratio: float = 0.08
-    #: standard deviation of a run's length without contention, as a share of it
+    #: standard deviation of the length of runs without contention, as a fraction of that length
     drift_ratio: float = 0.02
     #: threshold of Huber's weights, in standard deviations
     huber_threshold: float = 1.5
-    #: standard deviation of the prior of the slope, whose mean is 0
+    #: standard deviation of the slope's prior, which has mean 0
     prior_error: float = 0.5
-    #: the slope is significant if it exceeds `min_slope` by `min_slope_errors` standard errors
+    #: value that a significant slope exceeds by `min_slope_errors` standard errors
     min_slope: float = 0.1
+    #: number of standard errors by which a significant slope exceeds `min_slope`
     min_slope_errors: float = 2.0
-    #: standard error of a burst's delay: as a share of it, and in steps
+    #: standard error of a burst's delay that is proportional to the delay
     burst_error_ratio: float = 0.6
+    #: standard error of a burst's delay that stems from the step length, in steps
     step_error: float = 1.0
     #: half width of a range in standard errors (80 % of a normal distribution)
     range_errors: float = 1.28
@@ -54,13 +57,13 @@ class SlowdownParams:
 
 @dataclass(frozen=True, slots=True)
 class ContentionSlope:
-    """Delay per unit of contention time, and its standard error."""
+    """Delay per unit of contention time, and the standard error of this slope."""
 
     slope: float
     error: float
 
     def is_significant(self, params: SlowdownParams) -> bool:
-        """Whether contention causes a relevant delay."""
+        """Return whether contention causes a relevant delay."""
         return self.slope - params.min_slope_errors * self.error > params.min_slope
 
 
@@ -74,11 +77,11 @@ def compute_contention(
     duration : Reals, shape (m,)
         Length of each burst without contention.
     volume_bytes : Reals, shape (m,)
-        Its bytes.
+        Bytes of each burst.
     elapsed : Reals, shape (m,)
-        Its actual length.
+        Actual length of each burst.
     interfering_bytes : Reals, shape (m,)
-        Bytes of others in that time, in all directions.
+        Bytes of other runs during each burst, in both directions.
     params : SlowdownParams, optional
         Parameters; only `max_contention` is used.
 
@@ -102,13 +105,13 @@ def estimate_slope(
     Parameters
     ----------
     delay : Reals, shape (n,)
-        Actual length of each run minus its duration.
+        Actual length of each run minus its length without contention.
     contention : Reals, shape (n,)
-        Contention time of its bursts, in the same unit.
+        Contention time of each run's bursts, in the same unit.
     duration : Reals, shape (n,)
-        Length of a run without contention, in the same unit.
+        Length of each run without contention, in the same unit.
     application : Ints, shape (n,)
-        Index of the application; each has an intercept of its own.
+        Index of each run's application; each application has its own intercept.
     params : SlowdownParams, optional
         Parameters.
 
@@ -131,7 +134,7 @@ def estimate_slope(
 
 
 def _fit_slope(delay: Reals, contention: Reals, group: Ints, params: SlowdownParams) -> ContentionSlope:
-    """Robust slope with a prior and one intercept per group; both variables are in standard deviations."""
+    """Fit a robust slope with a prior and one intercept per group; both variables are in standard deviations."""
     prior, slope, weight = params.prior_error**-2.0, 0.0, np.ones_like(delay)
     for _ in range(_REGRESSION_ROUNDS):
         y, x = _center(delay, weight, group), _center(contention, weight, group)
@@ -140,10 +143,10 @@ def _fit_slope(delay: Reals, contention: Reals, group: Ints, params: SlowdownPar
         weight = params.huber_threshold * scale / np.maximum(np.abs(residual), params.huber_threshold * scale)
         information = float((weight * x**2).sum()) / scale**2 + prior
         slope = float((weight * x * y).sum()) / scale**2 / information
-    # Where residuals exceed the assumed deviations, they determine the error. A run with high contention pulls the
-    # line toward itself: its residual is scaled to that of a fit without it (MacKinnon and White, "Some
-    # Heteroskedasticity-Consistent Covariance Matrix Estimators", J. Econometrics 29, 1985,
-    # doi:10.1016/0304-4076(85)90158-7)
+    # Where residuals exceed the assumed deviations, they determine the error. A run with high contention pulls the line
+    # toward itself. Its residual is therefore scaled to the residual of a fit without the run (MacKinnon and White,
+    # "Some Heteroskedasticity-Consistent Covariance Matrix Estimators", J. Econometrics 29, 1985,
+    # doi:10.1016/0304-4076(85)90158-7).
     leverage = weight * x**2 / scale**2 / information + weight / np.bincount(group, weight)[group]
     held_out_residual = (y - slope * x) / np.maximum(1.0 - leverage, _MIN_FREEDOM)
     sandwich = float(((weight * x * held_out_residual) ** 2).sum()) / scale**4 / information**2
@@ -167,7 +170,7 @@ class Slowdowns:
 
     @property
     def is_delayed(self) -> Bools:
-        """Whether each burst was delayed significantly (m)."""
+        """Return whether each burst was significantly delayed (m)."""
         is_delayed: Bools = self.low > 0
         return is_delayed
 
@@ -182,7 +185,7 @@ def estimate_slowdowns(
     contention : Reals, shape (m,)
         Contention time of each burst.
     slope : ContentionSlope
-        Delay per unit of it.
+        Delay per unit of contention time.
     step : float
         Length of a step of the traffic, in the same unit.
     params : SlowdownParams, optional
@@ -215,7 +218,7 @@ class Interference:
     interfering_bytes : Reals, shape (m,)
         Bytes of all other runs.
     top_run : Ints, shape (m,)
-        The run with most of them; -1 if there is none.
+        The run with the most bytes; -1 if no other run moved any.
     top_bytes : Reals, shape (m,)
         Bytes of that run.
 
@@ -236,7 +239,7 @@ class RunTraffic:
     run_count: int
 
     def limits_s(self) -> tuple[Reals, Reals]:
-        """First and last time of each run [s], shape (n,); infinity and minus infinity without rows."""
+        """Return the first and last time of each run [s], shape (n,); infinity and minus infinity without rows."""
         offsets = np.searchsorted(self.run, np.arange(self.run_count + 1))
         first, last = np.full((2, self.run_count), np.inf) * [[1.0], [-1.0]]
         has_rows = np.flatnonzero(np.diff(offsets))
@@ -244,7 +247,7 @@ class RunTraffic:
         return first, last
 
     def sum_between(self, run: Ints, start_s: Reals, end_s: Reals) -> Reals:
-        """Sum the bytes of each given run after its start and up to its end; all arguments have shape (p,)."""
+        """Sum the bytes of each given run in a time span (start excluded, end included); arguments: shape (p,)."""
         cumulative = np.concatenate([[0.0], np.cumsum(self.volume_bytes)])
         origin = min(self.at_s.min(initial=0.0), start_s.min(initial=0.0))
         span = max(self.at_s.max(initial=0.0), end_s.max(initial=0.0)) - origin + 1.0
@@ -255,12 +258,12 @@ class RunTraffic:
 
 
 def find_interference(run: Ints, start_s: Reals, end_s: Reals, traffic: RunTraffic) -> Interference:
-    """Find the runs that moved bytes during bursts of other runs.
+    """Find the bytes that other runs moved during each burst, and the run that moved the most.
 
     Parameters
     ----------
     run : Ints, shape (m,)
-        Run of each burst, which does not interfere with itself.
+        Run of each burst; a run does not interfere with its own bursts.
     start_s, end_s : Reals, shape (m,)
         Start and end of each burst [s].
     traffic : RunTraffic

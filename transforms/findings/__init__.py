@@ -1,6 +1,6 @@
-"""Findings: I/O problems of traced runs by rules, each with its evidence and a remedy.
+"""Findings: I/O problems that rules detect in traced runs, each with its evidence and a remedy.
 
-- `facts` (`TraceFrames`, `compute_facts`, `upper_layers`): Facts of traced runs, one row each, which rules test.
+- `facts` (`TraceFrames`, `compute_facts`, `upper_layers`): Facts that rules test, one row per traced run.
 - `finding` (`apply_rules`): Outcome of every rule for every run.
 - `finding_files` (`find_files`): Files that a finding concerns.
 - `rank_times` (`RankTimes`, `compute_rank_times`, `spread_evenly`): Bytes by rank and time, as a heat map.

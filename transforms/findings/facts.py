@@ -1,6 +1,6 @@
-"""Facts of traced runs, one row each, which rules test.
+"""Compute the facts that rules test, one row per traced run.
 
-A fact that is unknown is NULL, never 0. Facts with the prefix `read_` or `write_` concern that direction.
+An unknown fact is NULL, never 0. Facts with the prefix `read_` or `write_` concern that direction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from iosig.transforms.findings.thresholds import Thresholds
 
 DIRECTIONS = ("read", "write")
 _TRACE = "trace_id"
-#: layers in which ranks are compared, from the one nearest to the program
+#: layers in which ranks are compared, starting with the layer nearest to the program
 _UPPER = ("MPIIO", "DFS", "DAOS", "POSIX", "STDIO")
 _SMALL_BINS = ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M")
 BYTES = {"read": "read_bytes", "write": "written_bytes"}
@@ -33,8 +33,8 @@ class TraceFrames:
     jobs, counters, heatmaps
         Rows of `trace_jobs`, `trace_counters`, `trace_heatmaps`.
     records, files, requests
-        Rows of `trace_records`, `trace_files`, `trace_requests`, without nested ones. None if not read; facts that need
-        them are unknown.
+        Rows of `trace_records`, `trace_files`, `trace_requests`, without nested requests. None if not read; the facts
+        that need these rows are then unknown.
     """
 
     jobs: pl.DataFrame
@@ -96,7 +96,7 @@ def _counter(name: str) -> pl.Expr:
 
 
 def _layer_facts(counters: pl.DataFrame) -> pl.DataFrame:
-    """Totals of all counted layers: bytes by direction, share of STDIO, times, calls, and incomplete modules."""
+    """Sum over all counted layers: bytes by direction, bytes through STDIO, times, calls, and incomplete modules."""
     is_counted = pl.col("is_counted")
     is_whole = (pl.col("outcome") == "sound") & ~pl.col("is_partial")
     calls = ("open_count", "stat_count", "read_count", "write_count")
@@ -168,9 +168,9 @@ def _mpiio_facts(counters: pl.DataFrame) -> pl.DataFrame:
 
 
 def upper_layers(counters: pl.DataFrame) -> pl.DataFrame:
-    """Find the layer nearest to the program that moved bytes, of each run.
+    """Find, for each run, the layer nearest to the program that moved bytes.
 
-    In lower layers, a few processes may do the I/O of all.
+    In lower layers, a few processes may perform the I/O of all processes.
     """
     moved = pl.sum_horizontal(pl.col(*BYTES.values()).fill_null(0)) > 0
     order = pl.DataFrame({"module": _UPPER, "place": range(len(_UPPER))})
@@ -185,7 +185,7 @@ def upper_layers(counters: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rank_facts(frames: TraceFrames, counters: pl.DataFrame) -> pl.DataFrame:
-    """Count the ranks that moved bytes, and maximum per rank, by direction; from records, otherwise from heat maps."""
+    """Compute totals, maxima and counts of ranks that moved bytes, by direction, from records or else heat maps."""
     upper = upper_layers(counters)
     known: pl.DataFrame | None = None
     for source in (_rank_bytes_from_records(frames, upper), _rank_bytes_from_heatmaps(frames, upper)):
@@ -257,10 +257,10 @@ def _record_facts(frames: TraceFrames, counters: pl.DataFrame, thresholds: Thres
 
 
 def _straggler_facts(records: pl.DataFrame, jobs: pl.DataFrame, counters: pl.DataFrame) -> pl.DataFrame:
-    """Find the times of the slowest and of the mean process, where their difference is largest.
+    """Find the I/O times of the slowest and of the mean process, where they differ the most.
 
-    A record of all ranks has the time of the slowest one. For files with records of single ranks, the times of each
-    rank in all files are added.
+    A record of all ranks together contains the time of the slowest rank. If a run has only records of single ranks, the
+    times of each rank are summed over all files.
     """
     upper, spent = upper_layers(counters), pl.sum_horizontal(TIMES)
     upper_records = records.join(upper, on=[_TRACE, "module"], how="semi").with_columns(spent_s=spent)
@@ -268,7 +268,7 @@ def _straggler_facts(records: pl.DataFrame, jobs: pl.DataFrame, counters: pl.Dat
     shared = upper_records.filter(pl.col("rank") < 0, pl.col("slowest_time_s").is_not_null()).select(
         _TRACE, total_s="spent_s", slowest_s="slowest_time_s"
     )
-    # only runs without records of all ranks
+    # only runs in which every record belongs to a single rank
     is_single = (pl.col("rank") >= 0).all().over(_TRACE)
     by_rank = upper_records.filter(is_single).group_by(_TRACE, "rank").agg(pl.col("spent_s").sum()).group_by(_TRACE)
     single = by_rank.agg(total_s=pl.col("spent_s").sum(), slowest_s=pl.col("spent_s").max())
@@ -284,9 +284,9 @@ def _straggler_facts(records: pl.DataFrame, jobs: pl.DataFrame, counters: pl.Dat
 
 
 def _busiest_times(records: pl.DataFrame, jobs: pl.DataFrame, layers: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Read, write and metadata times of the busiest process in some layers.
+    """Compute the read, write and metadata times of the busiest process in the given layers.
 
-    A record of all ranks adds its mean time to each process.
+    A record of all ranks together adds its mean time to each process.
     """
     process_counts = jobs.select(_TRACE, "process_count")
     selected = records.join(layers, on=[_TRACE, "module"], how="semi").join(process_counts, on=_TRACE)
@@ -302,7 +302,7 @@ def _busiest_times(records: pl.DataFrame, jobs: pl.DataFrame, layers: pl.DataFra
 
 
 def _repeat_facts(records: pl.DataFrame) -> pl.DataFrame:
-    """Bytes read or written beyond the extents of files: a lower bound of repeated bytes."""
+    """Sum the bytes read or written in excess of each file's extent: a lower bound of repeated bytes."""
     files = (
         records.filter(module="POSIX")
         .group_by(_TRACE, "file_number")
@@ -323,7 +323,7 @@ def _repeat_facts(records: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sharing_facts(records: pl.DataFrame) -> pl.DataFrame:
-    """Bytes of files that several processes accessed through POSIX only, and their number."""
+    """Sum the bytes of files that several processes accessed through POSIX only, and count these files."""
     files = records.group_by(_TRACE, "file_number").agg(
         is_shared=((pl.col("rank") < 0) & (pl.col("module") == "POSIX")).any()
         | (pl.col("rank").filter(pl.col("module") == "POSIX").n_unique() > 1),
@@ -337,9 +337,9 @@ def _sharing_facts(records: pl.DataFrame) -> pl.DataFrame:
 
 
 def _striping_facts(records: pl.DataFrame, files: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
-    """Bytes, targets and recommended targets of the striped file that lacks most targets.
+    """Find the striped file that lacks the most targets: its bytes, targets and recommended targets.
 
-    Also counts striped files, and those of several targets that fit into one stripe.
+    Also count the striped files, and the files with several targets that fit into one stripe.
     """
     striped = files.filter(pl.col("stripe_bytes") > 0, pl.col("osts").list.len() > 0)
     of_files = (
@@ -377,7 +377,7 @@ def _striping_facts(records: pl.DataFrame, files: pl.DataFrame, thresholds: Thre
 
 
 def _request_facts(frames: TraceFrames, counters: pl.DataFrame, thresholds: Thresholds) -> list[pl.DataFrame]:
-    """Facts from single requests, of runs with all POSIX requests."""
+    """Compute facts from single requests, for runs with all POSIX requests in the trace."""
     if frames.requests is None or frames.requests.is_empty():
         return []
     movers = request_facts.count_movers(frames.requests)
@@ -427,7 +427,7 @@ _OPTIONAL_FACTS = dict.fromkeys(_OPTIONAL_NAMES, pl.Float64)
 
 
 def _derive_facts(facts: pl.DataFrame) -> pl.DataFrame:
-    """Add derived facts: exact counts where known, and shares of the run's time."""
+    """Add derived facts: exact counts where known, fractions of the run's time, and imbalance ratios."""
     processes_s = pl.col("process_count") * pl.col("duration_s")
     # I/O that bypasses POSIX (DAOS, vendor libraries) makes the POSIX counts inconclusive
     is_posix = pl.col("posix_moved_bytes") + pl.col("stdio_bytes") >= pl.col("read_bytes") + pl.col("write_bytes")
@@ -490,9 +490,9 @@ def _derive_facts(facts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _imbalance_ratio(maximum: str, total: str | pl.Expr) -> pl.Expr:
-    """Imbalance of a load, from 0 (equal) to 1 (one process has all); NULL for a single process.
+    """Compute the imbalance of a load, from 0 (equal) to 1 (one process has all); NULL for a single process.
 
-    (max - mean) / max · n / (n - 1): DeRose, Homer and Johnson, "Detecting Application Load Imbalance on High End
+    It is (max - mean) / max · n / (n - 1): DeRose, Homer and Johnson, "Detecting Application Load Imbalance on High End
     Massively Parallel Systems", Euro-Par 2007, section 3 (DOI 10.1007/978-3-540-74466-5_17).
     """
     count = pl.col("process_count").cast(pl.Float64)

@@ -1,4 +1,4 @@
-"""Findings of traced runs: the outcome of every rule, ranked."""
+"""Apply all rules to traced runs, and rank their outcomes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import polars as pl
 from iosig.transforms.findings.rules import SEVERITIES, Rule, make_rules
 from iosig.transforms.findings.thresholds import Thresholds
 
-#: outcomes of a rule: it holds, it does not, it does not concern the run, or facts are missing
+#: outcomes of a rule: its condition holds, does not hold, does not concern the run, or lacks facts
 OUTCOMES = ("found", "not_found", "not_applicable", "unknown")
 _EVIDENCE = pl.List(pl.Struct({"name": pl.String, "value": pl.Float64, "unit": pl.String}))
 
@@ -25,11 +25,11 @@ def apply_rules(facts: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     Returns
     -------
     pl.DataFrame
-        One row per run and rule, by trace, outcome and severity: trace_id, place (from 1 within a trace), rule,
-        direction (NULL if the rule concerns the run), anchor, outcome, severity, impact_ratio (share of the run that
-        its busiest process spends in it, NULL if unknown), evidence (name, value, unit), sentence (with the evidence's
-        names in braces), remedy, missing (names of missing facts). Severity, evidence, sentence and remedy are NULL
-        unless found.
+        One row per run and rule, sorted by trace, outcome and severity: trace_id, place (rank within the trace, from
+        1), rule, direction (NULL if the rule concerns the whole run), anchor, outcome, severity, impact_ratio (fraction
+        of the run that its busiest process spends in the affected operations, NULL if unknown), evidence (name, value,
+        unit), sentence (with names of evidence in braces), remedy, missing (names of missing facts). Severity, impact,
+        evidence, sentence and remedy are NULL unless the outcome is found.
     """
     # one query, since planning each rule separately takes longer than its evaluation
     results = pl.concat([_apply_rule(facts.lazy(), rule, thresholds) for rule in make_rules(thresholds)]).collect()
@@ -98,7 +98,7 @@ def _apply_rule(facts: pl.LazyFrame, rule: Rule, thresholds: Thresholds) -> pl.L
 
 
 def _is_applicable(rule: Rule) -> pl.Expr:
-    """Whether a rule concerns a run; runs without information count as concerned."""
+    """Return whether a rule is applicable to a run; true if unknown."""
     match rule.layer:
         case "any":
             return pl.lit(True)

@@ -1,6 +1,7 @@
-"""Files that a finding concerns: those with the highest values of what its rule measures.
+"""Find the files that a finding concerns: those with the highest values of the rule's measure.
 
-Rules whose measure is unknown by file have none: misaligned requests, buffers in memory, bytes by rank of shared files.
+If a rule's measure is unknown by file, its findings have no files: misaligned requests, buffers in memory, and bytes by
+rank of shared files.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from iosig.transforms.findings import request_facts
 from iosig.transforms.findings.facts import BYTES, DIRECTIONS, EXTENTS, TIMES, TraceFrames
 from iosig.transforms.findings.thresholds import Thresholds
 
-#: maximum number of files of a finding
+#: maximum number of files per finding
 MAX_FILES = 3
 _FILE = ("trace_id", "file_number")
 _RULE = ("trace_id", "rule", "direction")
@@ -36,8 +37,9 @@ def find_files(frames: TraceFrames, thresholds: Thresholds) -> pl.DataFrame:
     Returns
     -------
     pl.DataFrame
-        trace_id, rule, direction (NULL if the rule concerns the run), file_number, value, unit; by trace, rule and
-        direction, highest value first, up to `MAX_FILES` each. Rules that do not hold are included.
+        trace_id, rule, direction (NULL if the rule concerns the whole run), file_number, value, unit; sorted by trace,
+        rule and direction. For each, up to `MAX_FILES` files, the highest value first. The result includes rules that
+        did not yield a finding.
     """
     if frames.records is None or frames.records.is_empty():
         return pl.DataFrame(schema=_SCHEMA)
@@ -74,7 +76,7 @@ def _make_values(
 
 
 def _sum_records(records: pl.DataFrame) -> pl.DataFrame:
-    """Sum the records of all ranks by module and file."""
+    """Combine the records of all ranks by module and file: sums, and maxima of extents and slowest times."""
     counts = ("open_count", "read_count", "write_count", "stat_count")
     return records.group_by("module", *_FILE, maintain_order=True).agg(
         pl.col(*counts, *BYTES.values(), *TIMES).sum(),
@@ -87,7 +89,7 @@ def _values_from_records(totals: pl.DataFrame, jobs: pl.DataFrame, thresholds: T
     posix, mpiio = (totals.filter(module=name) for name in ("POSIX", "MPIIO"))
     for direction in DIRECTIONS:
         moved, count, spent_s = pl.col(BYTES[direction]), pl.col(f"{direction}_count"), pl.col(f"{direction}_time_s")
-        # if the mean request of a file is small, all of its requests count as small
+        # if the mean request to a file is small, all requests to the file count as small
         small = posix.filter(moved < thresholds.small_bytes * count)
         yield _make_values(small, "small_requests", count, "requests", direction)
         again = "redundant_reads" if direction == "read" else "redundant_writes"
@@ -113,7 +115,7 @@ def _values_from_records(totals: pl.DataFrame, jobs: pl.DataFrame, thresholds: T
 
 
 def _values_from_requests(frames: TraceFrames, totals: pl.DataFrame, thresholds: Thresholds) -> Iterator[pl.DataFrame]:
-    """Yield values from single requests, of runs with all requests of a direction."""
+    """Yield values from single requests, for runs with all requests of a direction in the trace."""
     if frames.requests is None or frames.requests.is_empty():
         return
     requests = frames.requests.filter(pl.col("module") == "POSIX", pl.col("file_number").is_not_null())

@@ -1,4 +1,7 @@
-"""Bytes by rank and time, in a limited number of cells, with sums by rank and by time."""
+"""Compute heat maps of traced runs: bytes by rank and time, in a limited number of cells.
+
+A heat map comes from the heat map of the tracer, if it is fine enough, or else from single requests.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,10 @@ import polars as pl
 
 from iosig.transforms.arrays import Ints, Reals, offsets_of
 
-#: maximum number of rows (ranks) and columns (times) of a heat map
+#: `MAX_ROWS`: maximum number of rows (ranks) of a heat map
+#: `MAX_COLUMNS`: maximum number of columns (times) of a heat map
 MAX_ROWS, MAX_COLUMNS = 64, 128
-#: minimum number of bins of a tracer's heat map that is preferred to requests
+#: minimum number of bins with which a tracer's heat map is preferred to requests
 _MIN_BINS = 32
 
 
@@ -24,11 +28,11 @@ class RankTimes:
     cell_bytes : (ranks, times)
         Bytes of each cell.
     rank_edges : (ranks + 1,)
-        First rank of each row, and one past the last.
+        First rank of each row, and the number of ranks.
     time_edges_s : (times + 1,)
-        Since the start of the trace [s].
+        Edges of the columns, relative to the start of the trace [s].
     source
-        `heatmap` or `requests`.
+        Origin of the bytes: `heatmap` (of the tracer) or `requests`.
     """
 
     module: str
@@ -40,13 +44,13 @@ class RankTimes:
 
     @property
     def time_bytes(self) -> Reals:
-        """Bytes of all ranks in each time interval (times)."""
+        """Return the bytes of all ranks in each time interval (times)."""
         totals: Reals = self.cell_bytes.sum(axis=0)
         return totals
 
     @property
     def rank_bytes(self) -> Reals:
-        """Mean bytes of the ranks in each row (ranks)."""
+        """Return the mean bytes per rank in each row (ranks)."""
         means: Reals = self.cell_bytes.sum(axis=1) / np.diff(self.rank_edges)
         return means
 
@@ -54,24 +58,24 @@ class RankTimes:
 def compute_rank_times(
     heatmaps: pl.DataFrame, requests: pl.DataFrame | None, module: str, process_count: int | None
 ) -> list[RankTimes]:
-    """Compute the heat maps of a layer of one traced run.
+    """Compute the heat maps of one layer of a traced run.
 
     Parameters
     ----------
     heatmaps
-        Rows of `trace_heatmaps` of the run.
+        The run's rows of `trace_heatmaps`.
     requests
-        Rows of `trace_requests` of the run, if read.
+        The run's rows of `trace_requests`, if read.
     module
-        Layer.
+        Layer of the heat maps.
     process_count
-        Number of processes, if known; ranks without bytes have rows, too.
+        Number of processes, if known; ranks without bytes also have rows.
 
     Returns
     -------
     list[RankTimes]
-        Directions with bytes, writes first. A tracer's heat map of 32 or more bins is preferred to requests. Empty
-        without data of single ranks.
+        One heat map per direction with bytes, writes first. A tracer's heat map of 32 or more bins is preferred to
+        requests. The list is empty if data by rank are missing.
     """
     result = []
     for direction in ("write", "read"):
@@ -98,14 +102,14 @@ def spread_evenly(
     Parameters
     ----------
     rank, start_s, end_s, volume_bytes : (n,)
-        Rank, start, end [s] and bytes of each interval, within the edges.
+        Rank, start, end [s] and bytes of each interval; all lie within the edges.
     rank_edges, time_edges_s
         Edges of the cells; times are equidistant.
 
     Returns
     -------
     (ranks, times)
-        Bytes; an interval of no duration lies in the cell of its time.
+        Bytes of each cell. An interval of zero duration contributes to the cell of its start.
     """
     rows, columns = len(rank_edges) - 1, len(time_edges_s) - 1
     first, last = (_find_column(instants, time_edges_s) for instants in (start_s, end_s))
@@ -124,7 +128,7 @@ def spread_evenly(
 
 
 def _find_column(instants_s: Reals, edges_s: Reals) -> Ints:
-    """Cell of each time (n); cells are equidistant."""
+    """Return the column of each time (n); edges are equidistant."""
     index: Ints = ((instants_s - edges_s[0]) / (edges_s[1] - edges_s[0])).astype(np.int64)
     clipped: Ints = np.clip(index, 0, len(edges_s) - 2)
     return clipped
@@ -137,7 +141,7 @@ def _request_intervals(requests: pl.DataFrame, module: str, direction: str) -> p
 
 
 def _bin_intervals(bins: pl.DataFrame) -> pl.DataFrame:
-    """Convert the bins of heat maps with bytes to intervals."""
+    """Convert the bins that contain bytes to intervals."""
     return (
         bins.select("rank", "interval_s", "bin_bytes", step=pl.int_ranges(pl.col("bin_bytes").list.len()))
         .explode("bin_bytes", "step")

@@ -1,6 +1,6 @@
-"""Facts of traced runs from single requests: exact sizes, order, and bytes that are accessed repeatedly.
+"""Compute facts of traced runs from single requests: exact sizes, order, and bytes that are accessed repeatedly.
 
-Frames have one row per trace, or per group. Traces without requests have no row.
+The resulting frames have one row per trace, or per group of `by`. Traces without requests have no row.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import polars as pl
 
 _TRACE = "trace_id"
-#: key of the requests of one process to one file
+#: columns that identify the requests of one process to one file
 _STREAM = (_TRACE, "module", "direction", "file_number", "rank")
 _FILE = (_TRACE, "module", "direction", "file_number")
 _KIND = (_TRACE, "module", "direction")
@@ -26,18 +26,18 @@ def sizes_and_order(requests: pl.DataFrame, small_bytes: int, by: Sequence[str] 
     small_bytes
         Size below which a request is small.
     by
-        Group: trace, module and direction, and the file if required.
+        Columns to group by: trace, module and direction, and the file if required.
 
     Returns
     -------
     pl.DataFrame
-        Counts by group; order is NULL if an offset is unknown.
+        Counts by group; counts of sequential and consecutive requests are NULL if an offset is unknown.
 
     Notes
     -----
-    A sequential request begins at or after the end of the previous request of its process to the same file, a
-    consecutive one exactly there, as Darshan counts them (darshan-runtime, `POSIX_SEQ_READS`, `POSIX_CONSEC_READS`).
-    The first request of a file counts only if it does not begin at 0.
+    A sequential request begins at or after the end of the previous request of its process to the same file. A
+    consecutive request begins exactly there. Darshan uses the same definitions (darshan-runtime, `POSIX_SEQ_READS`,
+    `POSIX_CONSEC_READS`). The first request to a file counts only if it does not begin at 0.
     """
     ended = pl.col("offset_bytes") + pl.col("request_bytes")
     ordered = requests.sort(*_STREAM, "start_s", maintain_order=True).with_columns(
@@ -65,8 +65,11 @@ def distinct_bytes(requests: pl.DataFrame, by: Sequence[str] = _KIND) -> pl.Data
     Returns
     -------
     pl.DataFrame
-        Length of the union of extents: in order of offsets, each adds its part beyond all previous ones. NULL if an
-        offset is unknown.
+        Number of distinct bytes by group; NULL if an offset is unknown.
+
+    Notes
+    -----
+    In the order of offsets, each request adds its bytes beyond the highest end of all previous requests.
     """
     ended = pl.col("offset_bytes") + pl.col("request_bytes")
     ordered = requests.sort(*_FILE, "offset_bytes").with_columns(ended=ended)
@@ -82,7 +85,7 @@ def distinct_bytes(requests: pl.DataFrame, by: Sequence[str] = _KIND) -> pl.Data
 
 
 def count_crossings(requests: pl.DataFrame, files: pl.DataFrame, by: Sequence[str] = (_TRACE,)) -> pl.DataFrame:
-    """Count the requests to striped files, and those that access more stripes than necessary.
+    """Count the requests to striped files, and the requests that access more stripes than necessary.
 
     Parameters
     ----------
@@ -91,13 +94,13 @@ def count_crossings(requests: pl.DataFrame, files: pl.DataFrame, by: Sequence[st
     files
         trace_id, file_number, stripe_bytes, osts.
     by
-        Group.
+        Columns to group by.
 
     Returns
     -------
     pl.DataFrame
         Counts by group. A request that does not begin at a stripe boundary may access an additional stripe, and then
-        waits for two targets.
+        wait for an additional target.
     """
     striped = files.filter(pl.col("stripe_bytes") > 0, pl.col("osts").list.len() > 1).select(
         _TRACE, "file_number", "stripe_bytes"

@@ -1,7 +1,7 @@
-"""Rules for the I/O of a run: conditions, evidence and remedies.
+"""Define the rules that detect I/O problems of a run: conditions, evidence and remedies.
 
-A rule's anchor is the trigger of Drishti 0.8 that it follows (`drishti/includes/module.py`: S01, P01 to P22, M01 to
-M10), or `ours`. Docstrings explain deviations from the anchor.
+A rule's anchor is the trigger of Drishti 0.8 that the rule follows (`drishti/includes/module.py`: S01, P01 to P22, M01
+to M10), or `ours`. Docstrings quote the trigger in brackets and explain deviations from it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from iosig.transforms.findings.facts import DIRECTIONS
 from iosig.transforms.findings.thresholds import Thresholds
 
 Severity = Literal["critical", "warning", "note"]
-#: what a run must use for a rule to be applicable
+#: layer, or other feature, that a run must use for a rule to be applicable
 Layer = Literal["any", "POSIX", "MPIIO", "stripes", "processes"]
-#: from most to least severe
+#: severities in descending order
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "note")
 _NOUNS = {"read": "reads", "write": "writes"}
 _SIMPLE_PAST = {"read": "read", "write": "wrote"}
@@ -26,7 +26,7 @@ _PARTICIPLE = {"read": "read", "write": "written"}
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """Named value of evidence: name, expression, and unit (`1` for a share)."""
+    """Named value of evidence: name, expression, and unit (`1` for a ratio)."""
 
     name: str
     value: pl.Expr
@@ -35,30 +35,30 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Rule that is tested on a row of facts.
+    """Rule that is tested on the facts of a run.
 
     Attributes
     ----------
     anchor
-        Trigger that it follows.
+        Trigger that the rule follows.
     severity
-        Maximum severity.
+        Maximum severity of a finding.
     layer
-        What a run must use for the rule to be applicable.
+        Layer, or other feature, that a run must use for the rule to be applicable.
     needs
-        Facts without which the outcome is unknown.
+        Facts that the rule requires; if one is missing, the outcome is unknown.
     holds
-        Condition of the finding.
+        Condition under which the rule yields a finding.
     impact
-        Share of the run that its busiest process spends in the affected operations; NULL if unknown.
+        Fraction of the run that its busiest process spends in the affected operations; NULL if unknown.
     evidence
-        Values that are reported.
+        Values that the finding reports.
     sentence
         Text of the finding, with the names of evidence in braces.
     remedy
         Recommendation.
     direction
-        Read or write, or None if the rule concerns the run.
+        Read or write, or None if the rule concerns the whole run.
     """
 
     name: str
@@ -85,7 +85,7 @@ def make_rules(thresholds: Thresholds) -> tuple[Rule, ...]:
     Returns
     -------
     tuple[Rule, ...]
-        Rules of reads, of writes, and of runs.
+        Rules for reads, for writes, and for whole runs.
     """
     rules = [make(thresholds, direction) for direction in DIRECTIONS for make in _DIRECTION_RULES]
     return (*rules, *(make(thresholds) for make in _RUN_RULES))
@@ -99,9 +99,9 @@ def _divide(part: str, whole: str) -> pl.Expr:
 
 
 def _small_requests(thresholds: Thresholds, direction: str) -> Rule:
-    """Small requests (Drishti P05, P06: more than 10 % and 1,000 of a direction's below 1 MB).
+    """Rule for small requests (Drishti P05, P06: more than 10 % and 1,000 of a direction's requests below 1 MB).
 
-    Darshan's histogram counts a request of exactly 1 MiB as small; single requests, where known, are counted exactly.
+    Darshan's histogram counts a request of exactly 1 MiB as small. Where single requests are known, the count is exact.
     """
     share = _divide(f"{direction}_small_count", f"{direction}_count")
     return Rule(
@@ -121,7 +121,7 @@ def _small_requests(thresholds: Thresholds, direction: str) -> Rule:
 
 
 def _random_access(thresholds: Thresholds, direction: str) -> Rule:
-    """Random access (Drishti P11, P13: more than 20 % and 1,000 of a direction's requests are not sequential)."""
+    """Rule for random access (Drishti P11, P13: over 20 % and 1,000 of a direction's requests are not sequential)."""
     random = pl.col(f"{direction}_count") - pl.col(f"{direction}_sequential_count")
     share = random / pl.when(pl.col(f"{direction}_count") > 0).then(pl.col(f"{direction}_count"))
     return Rule(
@@ -141,11 +141,11 @@ def _random_access(thresholds: Thresholds, direction: str) -> Rule:
 
 
 def _rank_imbalance(thresholds: Thresholds, direction: str) -> Rule:
-    """Unbalanced processes (Drishti P18, P21, P22: by file, (max - min) / max above 30 %).
+    """Rule for unbalanced processes (Drishti P18, P21, P22: by file, (max - min) / max above 30 %).
 
-    All files of the layer nearest to the program are combined, by DeRose's measure: aggregators below MPI-IO move bytes
-    of other processes, and one file per process is not an imbalance. Excludes runs where one process moves nearly all
-    bytes.
+    Here, all files of the layer nearest to the program are combined, since one file per process is not an imbalance.
+    Aggregators below MPI-IO do not count, since they move bytes of other processes. The measure is DeRose's. Runs in
+    which one process moves nearly all bytes have a rule of their own.
     """
     top, share = pl.col(f"{direction}_top_bytes"), _divide(f"{direction}_top_bytes", f"{direction}_rank_bytes")
     return Rule(
@@ -170,7 +170,7 @@ def _rank_imbalance(thresholds: Thresholds, direction: str) -> Rule:
 
 
 def _single_rank(thresholds: Thresholds, direction: str) -> Rule:
-    """Single process that moves nearly all bytes (ours; Drishti reports it as P21, P22 of single files)."""
+    """Rule for a single process that moves nearly all bytes (ours; Drishti reports it as P21, P22, by file)."""
     share = _divide(f"{direction}_top_bytes", f"{direction}_rank_bytes")
     return Rule(
         "one_rank_does_all", "ours (cf. Drishti P21, P22)", "critical", "processes",
@@ -193,10 +193,11 @@ def _single_rank(thresholds: Thresholds, direction: str) -> Rule:
 
 
 def _redundant(thresholds: Thresholds, direction: str) -> Rule:
-    """Redundant bytes (Drishti P09, P10: highest offset of any file above the bytes of all files).
+    """Rule for redundant bytes (Drishti P09, P10: highest offset of any file above the bytes of all files).
 
-    P09 and P10 say "more data than the highest offset" where there is less: the comparison is reversed. Here bytes
-    beyond each file's extent count or, where single requests are known, bytes that another request covered.
+    P09 and P10 report "more data than the highest offset" if fewer bytes were moved: their comparison is reversed.
+    Here, the bytes moved in excess of each file's extent count. Where single requests are known, the bytes that another
+    request covers count.
     """
     again, moved = pl.col(f"{direction}_again_bytes"), pl.col(f"posix_{direction}_bytes")
     share = again / pl.when(moved > 0).then(moved)
@@ -215,7 +216,7 @@ def _redundant(thresholds: Thresholds, direction: str) -> Rule:
 
 
 def _independent(thresholds: Thresholds, direction: str) -> Rule:
-    """MPI-IO without collective calls (Drishti M02, M03: none, and more than 1,000 independent ones)."""
+    """Rule for MPI-IO without collective calls (Drishti M02, M03: none, and more than 1,000 independent calls)."""
     name = "read" if direction == "read" else "write"
     return Rule(
         "collective_not_used", "Drishti M02" if direction == "read" else "Drishti M03", "critical", "MPIIO",
@@ -235,7 +236,7 @@ def _independent(thresholds: Thresholds, direction: str) -> Rule:
 
 
 def _waiting(thresholds: Thresholds, direction: str) -> Rule:
-    """Time in MPI-IO outside of the file system (ours): processes wait for a few aggregators."""
+    """Rule for time in MPI-IO outside of the file system (ours), in which processes wait for a few aggregators."""
     return Rule(
         "waiting_in_collectives", "ours", "critical", "MPIIO",
         (f"{direction}_waiting_ratio",),
@@ -256,7 +257,7 @@ def _waiting(thresholds: Thresholds, direction: str) -> Rule:
 
 
 def _amplification(thresholds: Thresholds, direction: str) -> Rule:
-    """More bytes below MPI-IO than above it (ours), as data sieving causes."""
+    """Rule for more bytes below MPI-IO than above it (ours), usually caused by data sieving."""
     above, below = f"mpiio_{direction}_bytes", f"posix_{direction}_bytes"
     return Rule(
         "amplified_by_mpiio", "ours", "critical", "MPIIO",
@@ -278,7 +279,7 @@ def _amplification(thresholds: Thresholds, direction: str) -> Rule:
 
 
 def _blocking(thresholds: Thresholds, direction: str) -> Rule:
-    """Blocking MPI-IO (Drishti M06, M07, for every run without nonblocking calls); here only if it takes long."""
+    """Rule for blocking MPI-IO (Drishti M06, M07: no nonblocking calls); here, it must also take much time."""
     calls = pl.col(f"{direction}_independent_count") + pl.col(f"{direction}_collective_count")
     return Rule(
         "blocking_io", "Drishti M06" if direction == "read" else "Drishti M07", "note", "MPIIO",
@@ -306,7 +307,7 @@ _DIRECTION_RULES = (
 
 
 def _request_alignment(thresholds: Thresholds) -> Rule:
-    """Detect requests that are not aligned to file system blocks (Drishti P08: more than 10 % of all)."""
+    """Rule for requests that are not aligned to file system blocks (Drishti P08: more than 10 % of all requests)."""
     total = pl.col("read_count") + pl.col("write_count")
     share = pl.col("file_misaligned_count") / pl.when(total > 0).then(total)
     return Rule(
@@ -325,9 +326,9 @@ def _request_alignment(thresholds: Thresholds) -> Rule:
 
 
 def _memory_alignment(thresholds: Thresholds) -> Rule:
-    """Buffers that are not aligned to memory pages (Drishti P07: more than 10 % of requests, rated high).
+    """Rule for buffers that are not aligned to memory pages (Drishti P07: more than 10 % of requests, rated high).
 
-    A note, since only direct I/O requires alignment.
+    The severity is only a note, since only direct I/O requires alignment.
     """
     total = pl.col("read_count") + pl.col("write_count")
     share = pl.col("memory_misaligned_count") / pl.when(total > 0).then(total)
@@ -346,9 +347,9 @@ def _memory_alignment(thresholds: Thresholds) -> Rule:
 
 
 def _stdio(thresholds: Thresholds) -> Rule:
-    """Bytes through STDIO (Drishti S01: more than 10 % of all bytes, even of runs that print a line).
+    """Rule for bytes through STDIO (Drishti S01: more than 10 % of all bytes, even if a run only prints a line).
 
-    Counts every layer whose bytes count, including DAOS, and requires a MiB.
+    Here, all counted layers, including DAOS, contribute to the total. A minimum of 1 MiB is required.
     """
     total = pl.col("read_bytes") + pl.col("write_bytes")
     share = pl.col("stdio_bytes") / pl.when(total > 0).then(total)
@@ -364,10 +365,10 @@ def _stdio(thresholds: Thresholds) -> Rule:
 
 
 def _stragglers(thresholds: Thresholds) -> Rule:
-    """Stragglers (Drishti P19: slowest - fastest over the time of all > 15 %).
+    """Rule for stragglers (Drishti P19: (slowest - fastest) / total time of all processes above 15 %).
 
-    That ratio decreases with the number of processes: for one of a hundred that takes ten times as long, it is 8 %.
-    DeRose's measure is used instead, with a minimum of one second and 1 % of the run.
+    Drishti's ratio decreases with the number of processes: if one of a hundred processes takes ten times as long as the
+    others, it is 8 %. Here, DeRose's measure is used, with a minimum of one second and of 1 % of the run.
     """
     return Rule(
         "stragglers", "Drishti P19", "critical", "processes",
@@ -389,9 +390,9 @@ def _stragglers(thresholds: Thresholds) -> Rule:
 
 
 def _metadata_time(thresholds: Thresholds) -> Rule:
-    """Time in opens, stats and similar operations (Drishti P17: records with more than 30 s, called ranks).
+    """Rule for time in opens, stats and similar operations (Drishti P17: ranks, in fact records, with over 30 s).
 
-    A record of a shared file has the time of all its processes; here the time of the mean process counts.
+    A record of a shared file contains the time of all its processes. Here, the time of the mean process counts.
     """
     mean_s = pl.col("all_metadata_time_s") / pl.col("process_count")
     return Rule(
@@ -410,7 +411,7 @@ def _metadata_time(thresholds: Thresholds) -> Rule:
 
 
 def _metadata_storm(thresholds: Thresholds) -> Rule:
-    """More opens and stats than reads and writes (ours)."""
+    """Rule for more opens and stats than reads and writes (ours)."""
     share = _divide("metadata_count", "data_count")
     return Rule(
         "metadata_storm", "ours", "warning", "any",
@@ -429,7 +430,7 @@ def _metadata_storm(thresholds: Thresholds) -> Rule:
 
 
 def _bare_shared_io(thresholds: Thresholds) -> Rule:
-    """Shared file without MPI-IO (Drishti M01: no MPI-IO at all, even for runs of one process)."""
+    """Rule for shared files accessed without MPI-IO (Drishti M01: no MPI-IO at all, even for a single process)."""
     return Rule(
         "shared_file_without_mpiio", "Drishti M01", "warning", "processes",
         ("bare_shared_bytes", "process_count"),
@@ -447,7 +448,7 @@ def _bare_shared_io(thresholds: Thresholds) -> Rule:
 
 
 def _few_targets(thresholds: Thresholds) -> Rule:
-    """Large shared file on less than half of the storage targets that NERSC's table recommends (ours)."""
+    """Rule for a large shared file on less than half of the storage targets that NERSC's table recommends (ours)."""
     return Rule(
         "stripes_too_few", "ours (NERSC's striping table)", "critical", "stripes",
         ("wanted_count", "target_count"),
@@ -464,7 +465,7 @@ def _few_targets(thresholds: Thresholds) -> Rule:
 
 
 def _many_targets(thresholds: Thresholds) -> Rule:
-    """Files within one stripe but on several targets (ours): each open and stat contacts all targets."""
+    """Rule for files that fit into one stripe but have several targets (ours), which each open and stat contacts."""
     share = _divide("wide_file_count", "striped_file_count")
     return Rule(
         "stripes_too_many", "ours", "note", "stripes",
@@ -481,7 +482,7 @@ def _many_targets(thresholds: Thresholds) -> Rule:
 
 
 def _stripe_crossings(thresholds: Thresholds) -> Rule:
-    """Detect requests that cross a stripe boundary (ours; Drishti has it with P08, for misaligned files on Lustre)."""
+    """Rule for requests that cross a stripe boundary (ours; Drishti P08 mentions it for misaligned files on Lustre)."""
     share = _divide("crossing_count", "striped_count")
     return Rule(
         "stripes_crossed", "ours (cf. Drishti P08)", "warning", "stripes",
@@ -499,7 +500,7 @@ def _stripe_crossings(thresholds: Thresholds) -> Rule:
 
 
 def _aggregators(thresholds: Thresholds) -> Rule:
-    """More aggregators than nodes (Drishti M09, by the hint cb_nodes); here processes that did I/O are counted."""
+    """Rule for more aggregators than nodes (Drishti M09, from the hint cb_nodes; here, from processes that did I/O)."""
     collective = pl.col("read_collective_count") + pl.col("write_collective_count")
     return Rule(
         "aggregators_share_nodes", "Drishti M09", "note", "MPIIO",
@@ -517,7 +518,7 @@ def _aggregators(thresholds: Thresholds) -> Rule:
 
 
 def _incomplete_trace(thresholds: Thresholds) -> Rule:
-    """Incomplete trace according to the tracer (ours; PyDarshan's summary has the same warning)."""
+    """Rule for a trace that is incomplete according to its tracer (ours; PyDarshan's summary has the same warning)."""
     return Rule(
         "trace_not_whole", "ours (cf. PyDarshan's summary)", "warning", "any",
         ("doubtful_module_count",),

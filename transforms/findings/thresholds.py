@@ -1,4 +1,4 @@
-"""Thresholds of the rules, with their sources."""
+"""Define the thresholds of the rules, with their sources."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Thresholds of the rules; names in brackets are those of Drishti 0.8 (`drishti/includes/config.py`).
+    """Thresholds of the rules; names in brackets are Drishti 0.8's (`drishti/includes/config.py`).
 
     Attributes
     ----------
     small_bytes
         Size below which a request is small (small_bytes; above 100 kB, Darshan's histogram has no finer bound).
     min_small_ratio, min_small_count
-        Share and number of small requests in a direction (small_requests, small_requests_absolute).
+        Fraction and number of small requests in a direction (small_requests, small_requests_absolute).
     min_misaligned_ratio
-        Share of misaligned requests (misaligned_requests).
+        Fraction of misaligned requests (misaligned_requests).
     min_random_ratio, min_random_count
-        Share and number of random requests in a direction (random_operations, random_operations_absolute).
+        Fraction and number of random requests in a direction (random_operations, random_operations_absolute).
     min_stdio_ratio
-        Share of bytes through STDIO (interface_stdio).
+        Fraction of bytes through STDIO (interface_stdio).
     min_metadata_s
         Metadata time of the mean process [s] (metadata_time_rank).
     min_imbalance_ratio
-        Imbalance of bytes (imbalance_size).
+        Imbalance of bytes across processes (imbalance_size).
     min_straggling_ratio
-        Imbalance of time (imbalance_stragglers).
+        Imbalance of time across processes (imbalance_stragglers).
     min_independent_count
-        Independent MPI-IO requests in a direction (collective_operations_absolute).
+        Number of independent MPI-IO requests in a direction (collective_operations_absolute).
     min_bytes
-        Volume that justifies a change: one request of a good size (ours).
+        Volume that justifies a change: the size of one efficient request (ours).
     min_top_share_ratio
-        Share of a direction's bytes that a single process moves (ours).
+        Fraction of a direction's bytes that a single process moves (ours).
     min_repeat_ratio
-        Share of bytes that are read or written repeatedly (ours).
+        Fraction of bytes that are read or written repeatedly (ours).
     min_metadata_ratio, min_metadata_count
         Ratio of opens and stats to reads and writes, and their number (ours).
     min_waiting_ratio
-        Share of the run in MPI-IO outside of the file system (ours).
+        Fraction of the run's time in MPI-IO outside of the file system (ours).
     min_amplified_ratio
-        Ratio of bytes below MPI-IO to those above (ours).
+        Ratio of bytes below MPI-IO to bytes above MPI-IO (ours).
     min_impact_ratio
-        Share of the run's time below which a finding is a note (ours).
+        Fraction of the run's time below which a finding is a note (ours).
     min_blocking_impact_ratio
-        Share of the run's time in blocking I/O from which overlapping is worthwhile (ours).
+        Fraction of the run's time in blocking I/O above which overlapping is worthwhile (ours).
     min_lost_s
         Time that the slowest process delays the others [s] (ours).
     min_target_counts

@@ -1,6 +1,7 @@
-"""Collisions: expected overlap of the bursts of two applications.
+"""Find collisions: pairs of applications with bursts that are expected to overlap.
 
-Jobs are independent: the probability that two are in a burst is the product of both probabilities.
+Jobs are assumed to be independent: the probability that two jobs are both in a burst is the product of their
+probabilities.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ from iosig.transforms.arrays import Ints, Reals
 
 @dataclass(frozen=True, slots=True)
 class Collisions:
-    """k pairs of applications whose bursts overlap.
+    """k pairs of applications with overlapping bursts.
 
     Attributes
     ----------
     interval : Ints, shape (k,)
-        Number of the time interval.
+        Index of the time interval.
     first, second : Ints, shape (k,)
-        The applications, first <= second; equal for two jobs of one application.
+        Indices of the applications, first <= second; equal for two jobs of one application.
     overlap_s : Reals, shape (k,)
         Expected overlap of their bursts [s], summed over pairs of jobs.
     overlap_bytes : Reals, shape (k,)
-        Bytes that both move in that time without contention.
+        Bytes that both applications move during the overlap without contention.
 
     """
 
@@ -44,22 +45,22 @@ def find_collisions(
     Parameters
     ----------
     active : Reals, shape (jobs, steps)
-        Probability that the job is in a burst.
+        Probability that each job is in a burst.
     bytes_per_s : Reals, shape (jobs, steps)
-        Mean rate of the job.
+        Mean rate of each job [B/s].
     application : Ints, shape (jobs,)
-        Index of the job's application.
+        Index of each job's application.
     step_s : float
         Length of a step [s].
     interval_steps : int
-        Steps per interval.
+        Number of steps per interval.
     min_overlap_s : float
-        Minimum overlap [s].
+        Minimum expected overlap within an interval [s].
 
     Returns
     -------
     Collisions
-        In descending order of bytes.
+        Pairs in descending order of bytes.
 
     """
     count = int(application.max(initial=-1)) + 1
@@ -93,7 +94,7 @@ def find_collisions(
 
 
 def _sum_by_application(values: Reals, application: Ints, count: int) -> Reals:
-    """Sum the rows of jobs by application, shape (applications, steps)."""
+    """Sum the rows of jobs by application; result: shape (applications, steps)."""
     sums: Reals = np.zeros((count, values.shape[1]))
     np.add.at(sums, application, values)
     return sums

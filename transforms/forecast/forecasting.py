@@ -1,7 +1,8 @@
-"""Forecast of a file system's rate for the coming hours, with a range, by Monte Carlo simulation.
+"""Forecast a file system's rate for the coming hours, with a range, by Monte Carlo simulation.
 
-Each draw lets every running or waiting job start, progress and end as similar jobs did (`upcoming_jobs`), and adds the
-traffic after a similar past instant that was unknown then (`unknown_traffic`). Traffic above the capacity is postponed.
+In each draw, every running or waiting job starts, progresses and ends as similar jobs did (`upcoming_jobs`). The draw
+adds the traffic that followed a similar past instant and was unknown at that time (`unknown_traffic`). Traffic above
+the capacity is postponed.
 """
 
 from __future__ import annotations
@@ -17,30 +18,32 @@ from iosig.transforms.forecast.collisions import Collisions, find_collisions
 from iosig.transforms.forecast.unknown_traffic import AnalogueParams, TrafficHistory, draw_unknown_traffic
 from iosig.transforms.forecast.upcoming_jobs import JobDrawParams, JobDraws, UpcomingJobs, draw_jobs
 
-#: maximum product of jobs, draws and edges processed at once; limits memory
+#: maximum number of jobs times draws times edges processed at once; limits memory
 _MAX_BATCH_SIZE = 1 << 21
 
 
 @dataclass(frozen=True, slots=True)
 class ForecastParams:
-    """Number of draws, quantiles and widening of the range, and thresholds of collisions."""
+    """Parameters of a forecast: draws, range, and thresholds of collisions."""
 
     jobs: JobDrawParams = field(default_factory=JobDrawParams)
     analogues: AnalogueParams = field(default_factory=AnalogueParams)
     #: number of Monte Carlo draws
     draw_count: int = 256
-    #: quantiles at the limits of the range
+    #: level of the quantile at the lower limit of the range
     low_ratio: float = 0.1
+    #: level of the quantile at the upper limit of the range
     high_ratio: float = 0.9
     #: factor by which the range is widened around the median, since draws underestimate the variance; calibrated on
-    #: simulated sites that are not in `iosig study forecast`
+    #: simulated sites held out from `iosig study forecast`
     widening: float = 1.05
-    #: minimum rate of a burst, as a share of its signature's peak
+    #: minimum rate of a burst, as a fraction of its signature's peak
     burst_ratio: float = 0.1
     #: length of the steps in which overlap is computed [s]
     overlap_step_s: float = 30.0
-    #: length of the intervals in which collisions are reported, and minimum overlap within one [s]
+    #: length of the intervals in which collisions are reported [s]
     collision_interval_s: float = 3600.0
+    #: minimum expected overlap of a collision within an interval [s]
     min_overlap_s: float = 30.0
     #: random seed
     seed: int = 0
@@ -48,7 +51,7 @@ class ForecastParams:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Forecast for k steps from the present.
+    """Forecast for the next k steps.
 
     Attributes
     ----------
@@ -59,7 +62,7 @@ class Forecast:
     unknown_bytes_per_s : Reals, shape (k,)
         Mean rate of unknown traffic.
     applications_bytes_per_s : Reals, shape (applications, k)
-        Mean rate of each application's known jobs.
+        Mean rate of each application's running and waiting jobs.
     collisions : Collisions
         Expected overlap of bursts.
 
@@ -94,13 +97,13 @@ def forecast(
     application : Ints, shape (jobs,)
         Index of each job's application.
     history : TrafficHistory
-        Past traffic, which also sets step length and horizon.
+        Past traffic; it also determines the step length and the horizon.
     now : (float, float)
-        Unexplained rate of the last hour [B/s] (NaN if unknown), and the hour of the day.
+        Unexplained rate of the last hour [B/s] (NaN if unknown), and the present hour of the day.
     capacity_bytes_per_s : float
         Maximum rate of the file system [B/s].
     params : ForecastParams, optional
-        Parameters.
+        Parameters of the forecast.
 
     Returns
     -------
@@ -137,7 +140,7 @@ def forecast(
 
 
 def limit_to_capacity(rates: Reals, capacity: float) -> Reals:
-    """Limit rates to a capacity, and postpone the excess to the next steps with room (a fluid queue).
+    """Limit rates to a capacity, and postpone the excess to the next steps below the capacity (a fluid queue).
 
     Parameters
     ----------
@@ -162,7 +165,7 @@ def limit_to_capacity(rates: Reals, capacity: float) -> Reals:
 
 
 def _range(total: Reals, capacity: float, params: ForecastParams) -> tuple[Reals, Reals]:
-    """Quantiles of the draws, widened around the median within 0 and the capacity."""
+    """Compute the range: quantiles of the draws, widened around the median, from 0 to the capacity at most."""
     low, median, high = np.quantile(total, (params.low_ratio, 0.5, params.high_ratio), axis=0)
     factor = params.widening
     return np.maximum(median - factor * (median - low), 0.0), np.minimum(median + factor * (high - median), capacity)
@@ -171,7 +174,7 @@ def _range(total: Reals, capacity: float, params: ForecastParams) -> tuple[Reals
 def _batch_rates(
     demands: Demands, jobs: UpcomingJobs, draws: JobDraws, edges_s: Reals
 ) -> Iterator[tuple[slice, Reals]]:
-    """Yield batches of jobs with their rates between edges, shape (jobs, draws, steps)."""
+    """Yield batches of jobs, and their rates between edges, shape (jobs, draws, steps)."""
     job_size = draws.start_s.shape[1] * len(edges_s)
     batch_size = max(1, _MAX_BATCH_SIZE // job_size)
     step_s = float(edges_s[1] - edges_s[0])
@@ -189,7 +192,7 @@ def _forecast_collisions(
     until_s: float,
     params: ForecastParams,
 ) -> Collisions:
-    """Collisions of known jobs until a time."""
+    """Find the collisions of running and waiting jobs until a given time from now."""
     step_s = params.overlap_step_s
     edges: Reals = np.arange(max(round(until_s / step_s), 1) + 1, dtype=np.float64) * step_s
     active = np.zeros((len(jobs), len(edges) - 1))

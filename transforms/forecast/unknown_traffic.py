@@ -1,8 +1,9 @@
-"""Draws of traffic that is still unknown: of jobs not yet submitted, of transfers that are no jobs, without signature.
+"""Draw traffic that is still unknown: of jobs not yet submitted or without a signature, and of transfers outside jobs.
 
-Unknown traffic after an instant is what was measured, less what signatures explain of jobs submitted by then. Draws are
-past instants similar to the present: at the same hour of the day, and after an hour with a similar rate of unknown
-traffic (analogues: Lorenz, "Atmospheric predictability as revealed by naturally occurring analogues", 1969,
+The unknown traffic after an instant is the measured traffic, minus the traffic that signatures explain for jobs
+submitted by that instant. Each draw is the unknown traffic after a past instant similar to the present. A similar
+instant has a similar hour of the day, and followed an hour with a similar rate of unexplained traffic (analogues:
+Lorenz, "Atmospheric predictability as revealed by naturally occurring analogues", 1969,
 doi:10.1175/1520-0469(1969)26<636:APARBN>2.0.CO;2).
 """
 
@@ -19,13 +20,13 @@ _DAY_H = 24.0
 
 @dataclass(frozen=True, slots=True)
 class AnalogueParams:
-    """Similarity of instants; plausible values, not tuned."""
+    """Parameters of the similarity of instants; plausible values, not tuned."""
 
     #: standard deviation of the log rate between similar instants
     level_error: float = 0.5
     #: standard deviation of the hour of the day between similar instants [h]
     hour_error: float = 2.0
-    #: minimum length of the history for the hour to count [d]; with less, it costs more analogues than it helps
+    #: minimum length of the history for the hour to count [d]; in a shorter one, it would exclude too many analogues
     min_days: float = 7.0
     #: time before an instant over which the rate is averaged [s]
     level_s: float = 3600.0
@@ -35,14 +36,14 @@ class AnalogueParams:
 
 @dataclass(frozen=True, slots=True)
 class TrafficHistory:
-    """Past traffic by the time at which it became known; step k extends from k to k + 1.
+    """Past traffic, by the time at which it became known; step k extends from k to k + 1.
 
     Attributes
     ----------
     unattributed_bytes_per_s : Reals, shape (steps,)
         Unexplained rate; NaN where nothing was measured.
     submitted_bytes_per_s : Reals, shape (steps, horizon)
-        Explained rate of jobs that were submitted 0, 1, 2, ... steps before the step.
+        Explained rate in each step, by the number of steps since the submission of the job (0, 1, 2, ...).
     step_s : float
         Length of a step [s].
     first_hour : float
@@ -57,13 +58,13 @@ class TrafficHistory:
 
     @property
     def horizon(self) -> int:
-        """Number of steps that can be forecast."""
+        """Return the number of steps that can be forecast."""
         return int(self.submitted_bytes_per_s.shape[1])
 
     def compute_unknown_rates(self) -> Reals:
-        """Rates after each instant that were unknown at that instant, shape (instants, horizon).
+        """Compute the rates after each instant that were unknown at that instant, shape (instants, horizon).
 
-        Instant k is the start of step k; instants with too few subsequent steps are left out.
+        Instant k is the start of step k. Instants with too few subsequent steps are left out.
         """
         count = max(len(self.unattributed_bytes_per_s) - self.horizon + 1, 0)
         steps = np.arange(count)[:, None] + np.arange(self.horizon)
@@ -72,7 +73,7 @@ class TrafficHistory:
         return unknown
 
     def mean_levels(self, length_s: float) -> Reals:
-        """Mean unexplained rate in a time [s] before each instant, shape (steps + 1,); NaN if unmeasured."""
+        """Return the mean unexplained rate in the `length_s` before each instant (steps + 1); NaN if unmeasured."""
         width = max(1, round(length_s / self.step_s))
         is_known = np.isfinite(self.unattributed_bytes_per_s)
         sums = np.concatenate([[0.0], np.cumsum(np.nan_to_num(self.unattributed_bytes_per_s))])
@@ -112,12 +113,12 @@ def draw_unknown_traffic(
     Returns
     -------
     Reals, shape (draws, horizon)
-        Rates [B/s]; unmeasured steps have the weighted mean.
+        Rates [B/s]; unmeasured steps have the weighted mean of all instants.
 
     Raises
     ------
     ValueError
-        If the history is shorter than the horizon, or was not measured.
+        If the measured history is shorter than the horizon.
 
     """
     params = params or AnalogueParams()
@@ -135,7 +136,7 @@ def draw_unknown_traffic(
 def _similarity_weights(
     history: TrafficHistory, level: float, hour: float, is_usable: Bools, params: AnalogueParams
 ) -> Reals:
-    """Probability of each instant, by a Gaussian kernel that widens until enough analogues contribute."""
+    """Compute the probability of each instant, by a Gaussian kernel that widens until enough analogues contribute."""
     count = len(is_usable)
     floor = 1e-3 * max(float(np.nanmean(history.unattributed_bytes_per_s)), 1.0)
     log_levels = np.log(np.maximum(history.mean_levels(params.level_s)[:count], 0.0) + floor)
@@ -157,7 +158,7 @@ def _similarity_weights(
 
 
 def _compute_means(unknown: Reals, weights: Reals) -> Reals:
-    """Weighted mean of each step over measured instants; the overall mean for a step without any."""
+    """Compute the weighted mean of each step over measured instants; without any, the overall mean."""
     is_known = np.isfinite(unknown)
     known_weight = (weights[:, None] * is_known).sum(axis=0)
     sums = (weights[:, None] * np.nan_to_num(unknown)).sum(axis=0)
@@ -167,7 +168,7 @@ def _compute_means(unknown: Reals, weights: Reals) -> Reals:
 
 
 def _resample(weights: Reals, count: int, seed: int) -> Ints:
-    """Systematic resampling by weight, in random order."""
+    """Draw indices by systematic resampling with the given weights, in random order."""
     generator = np.random.default_rng(seed)
     at = (np.arange(count) + generator.random()) / count
     indices: Ints = np.minimum(np.searchsorted(np.cumsum(weights), at, side="right"), len(weights) - 1)

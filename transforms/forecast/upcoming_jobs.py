@@ -1,8 +1,9 @@
-"""Random draws of running and waiting jobs: when they start and end, and how far they have progressed.
+"""Draw the future of running and waiting jobs at random: when they start and end, and how they progress.
 
-A run lasts as long as a similar run that exceeded its present age; a job waits as long as a similar job that exceeded
-its present waiting time (conditional distribution given survival). A run that is longer than its signature is slowed
-evenly. One that is clearly shorter was stopped, or continues a stopped run, with equal probability.
+The duration of a run is drawn from similar runs that lasted longer than its present age. The waiting time of a job is
+drawn from similar jobs that waited longer than the job has so far (conditional distribution given survival). A run that
+is longer than its signature is slowed evenly. A run that is clearly shorter than its signature was stopped, or
+continues a stopped run, with equal probability.
 """
 
 from __future__ import annotations
@@ -21,35 +22,37 @@ class JobDrawParams:
 
     #: standard deviation of the delay of a run's bursts [s], in addition to its pace
     delay_s: float = 15.0
-    #: a run that is shorter than its signature by more than this share was stopped, or continues a stopped run (as in
-    #: `attribution.placement`)
+    #: a run that is shorter than its signature by more than this fraction was stopped, or continues a stopped run (as
+    #: in `attribution.placement`)
     short_ratio: float = 0.08
-    #: expected remaining time of a job that exceeds all similar jobs, as a share of its present age or waiting time
+    #: expected remaining time of a job that exceeds all similar jobs, as a fraction of its present age or waiting time
     overdue_ratio: float = 0.1
-    #: standard deviation of the log volume of a run whose signature has an expected correlation of 0
+    #: standard deviation of the log volume of a run if its signature has an expected correlation of 0
     volume_error: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class UpcomingJobs:
-    """n jobs that run or wait at the present.
+    """n jobs that are running or waiting now.
 
     Attributes
     ----------
     demand : Ints, shape (n,)
-        Index of the job's demand.
+        Index of the job's signature among the demands.
     elapsed_s : Reals, shape (n,)
-        Time since its start [s]; NaN while it waits.
+        Time since the start of the job [s]; NaN if it is waiting.
     waiting_s : Reals, shape (n,)
-        Time since its submission [s], if it waits.
+        Time since the submission of the job [s], if it is waiting.
     min_wait_s, max_wait_s : Reals, shape (n,)
         Earliest and latest start [s from now]; infinite if unknown.
     max_duration_s : Reals, shape (n,)
-        Time limit [s]; infinite without one.
+        Time limit [s]; infinite without a limit.
     expected_correlation : Reals, shape (n,)
-        Expected correlation of its signature with the truth, 0 to 1.
+        Expected correlation of the job's signature with the truth, 0 to 1.
     duration_piece, wait_piece : Ints, shape (n,)
-        Pieces of `durations_s` and `waits_s` with the values of similar jobs; none is empty.
+        Piece of `durations_s` and of `waits_s` with the values of similar jobs; no such piece is empty.
+    durations_s, waits_s : Ragged
+        Durations and waiting times of past jobs [s], grouped by similarity.
 
     """
 
@@ -70,27 +73,27 @@ class UpcomingJobs:
         return len(self.demand)
 
     def without_jobs(self) -> UpcomingJobs:
-        """Return no jobs, with the same values of similar jobs."""
+        """Return an empty selection of jobs that keeps `durations_s` and `waits_s`."""
         names = (each.name for each in fields(self) if each.name not in ("durations_s", "waits_s"))
         return replace(self, **{name: getattr(self, name)[:0] for name in names})
 
 
 @dataclass(frozen=True, slots=True)
 class JobDraws:
-    """Random courses of n jobs; all fields have shape (n, draws).
+    """Random schedules and progress of n jobs; all fields have shape (n, draws).
 
     Attributes
     ----------
     start_s, duration_s
-        Start [s from now] and length [s].
+        Start [s from now] and duration [s] of the job.
     signature_start_s
-        Position in its signature at which the job starts [s].
+        Position in the signature at which the job starts [s].
     pace
         Seconds of the signature per second of the job.
     delay_s
-        Delay of its bursts [s].
+        Delay of the job's bursts [s].
     volume_ratio
-        Bytes relative to the signature.
+        Bytes of the job relative to its signature.
 
     """
 
@@ -102,7 +105,7 @@ class JobDraws:
     volume_ratio: Reals
 
     def positions_s(self, jobs: slice | Ints, edges_s: Reals) -> Reals:
-        """Position of some jobs in their signatures at given times [s], shape (jobs, draws, edges)."""
+        """Compute the positions of the selected jobs in their signatures [s], shape (jobs, draws, edges)."""
         since_s = edges_s - (self.start_s[jobs] + self.delay_s[jobs])[..., None]
         elapsed_s = np.clip(since_s, 0.0, self.duration_s[jobs][..., None])
         positions: Reals = self.signature_start_s[jobs][..., None] + self.pace[jobs][..., None] * elapsed_s
@@ -112,25 +115,25 @@ class JobDraws:
 def draw_jobs(
     jobs: UpcomingJobs, signature_s: Reals, draw_count: int, seed: int, params: JobDrawParams | None = None
 ) -> JobDraws:
-    """Draw random courses of jobs.
+    """Draw starts, durations and progress of jobs at random.
 
     Parameters
     ----------
     jobs : UpcomingJobs
-        n jobs.
+        The n jobs that are running or waiting.
     signature_s : Reals, shape (n,)
         Length of each job's signature [s].
     draw_count : int
-        Number of draws.
+        Number of draws per job.
     seed : int
-        Random seed.
+        Seed of the random numbers.
     params : JobDrawParams, optional
-        Parameters.
+        Parameters of the distributions.
 
     Returns
     -------
     JobDraws
-        Stratified draws (Latin hypercube).
+        Draws stratified as a Latin hypercube.
 
     """
     params = params or JobDrawParams()
@@ -166,17 +169,18 @@ def draw_exceeding(samples: Ragged, piece: Ints, minimum: Reals, uniform: Reals,
     samples : Ragged
         Observed values; pieces are not empty.
     piece : Ints, shape (n,)
-        Piece to draw from.
+        Piece of `samples` that each value is drawn from.
     minimum : Reals, shape (n,)
-        Value that is exceeded already.
+        Value that has already been exceeded.
     uniform : Reals, shape (n, draws)
-        Uniform random numbers, 0 to 1, as ranks among the exceeding values; interpolated linearly.
+        Uniform random numbers, 0 to 1: relative ranks in the values above the minimum, which are interpolated linearly.
     overdue_ratio : float
-        Mean excess over a minimum that no value exceeds, as a share of it; the excess is exponential (memoryless).
+        If no value exceeds the minimum, mean excess relative to the minimum; the excess is exponential (memoryless).
 
     Returns
     -------
     Reals, shape (n, draws)
+        Values that are equal to or above the minimum.
 
     """
     owner = samples.owner
@@ -197,7 +201,7 @@ def draw_exceeding(samples: Ragged, piece: Ints, minimum: Reals, uniform: Reals,
 
 
 def _count_up_to(values: Reals, owner: Ints, piece: Ints, limit: Reals) -> Ints:
-    """Count the values of a piece up to a limit; values are sorted by piece and size."""
+    """Count the values of each given piece up to a limit; values are sorted by piece and size."""
     combined = np.concatenate([values, limit])
     rank = np.unique(combined, return_inverse=True)[1]
     key = owner * np.int64(len(combined) + 1) + rank[: len(values)]

@@ -1,8 +1,8 @@
-"""Samples less the traffic that is attributed to the runs of other applications.
+"""Clean samples: subtract the traffic that is attributed to runs of other applications.
 
 The curves of all applications are fitted to the traffic together (`fitting`), so that no other run gets traffic that
 the application's own runs explain. Only the traffic attributed to *other* applications is subtracted: a sample keeps
-what its own application explains, and what is unattributed.
+the traffic that its own application explains, and unattributed traffic.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class CleanedSamples:
     Attributes
     ----------
     volume_bytes : k pieces
-        Less the traffic of other applications, at least 0; NaN where not measured.
+        Traffic minus that of other applications, never negative; NaN where not measured.
     interference_bytes : (values,)
         The traffic that was subtracted.
     active_count : (values,)
-        Number of other runs that were active.
+        Mean number of other active runs.
     active_ratio : (values,)
-        Share of the step in which the run itself was active.
+        Fraction of the step in which the run itself was active.
     contention_cost
         Slowdown by each other active run, see `contention`.
     """
@@ -73,7 +73,7 @@ def clean_samples(shared: SharedTraffic, known: KnownSignatures, min_run_count: 
 
 
 def _own_active_ratio(shared: SharedTraffic, fit: FittedTraffic, raw: Ragged) -> Reals:
-    """Share of each step of the samples in which the run itself was active."""
+    """Return the fraction of each step of the samples in which the run itself was active."""
     first, end = shared.sample_windows()
     sample_of_run = np.full(len(shared.application), -1)
     sample_of_run[shared.sample_runs] = np.arange(len(first))

@@ -1,9 +1,9 @@
-"""Contention: how much concurrent I/O slows a run, and samples as they would be without it.
+"""Contention: estimate how much concurrent I/O slows a run, and remove this effect from samples.
 
 Disks that serve several streams seek between them. While a run is active, n other active runs reduce its speed to
 1 / (1 + cost n) (the seek loss of `iosig.transforms.synthetic.contention`). While a run computes, it is not slowed. The
-cost follows from how much longer runs take that meet more other active runs. It is a property of the file system and is
-estimated from all applications. On a clock that stops for the lost time, runs differ only by their own pace.
+cost is a property of the file system and is estimated from all applications: runs take longer if they meet more other
+active runs. On a clock that stops during lost time, runs of an application differ only by their own pace.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from iosig.transforms.signatures.sample_sets import SampleSets
 
 #: number of iterations of the regression
 _ROUNDS = 8
-#: a fraction of a step below this is a rounding error
+#: fraction of a step below which a remainder is a rounding error
 _TOLERANCE = 1e-6
 
 
@@ -31,17 +31,17 @@ class ContentionParams:
     Attributes
     ----------
     prior_cost, prior_cost_deviation
-        Mean and standard deviation of the cost between sites.
+        Mean and standard deviation of the cost across sites.
     min_deviation_s
-        Smallest standard deviation of durations within an application [s].
+        Minimum standard deviation of durations within an application [s].
     lost_deviation_ratio
-        Standard deviation of a run's lost time, relative to it.
+        Standard deviation of a run's lost time, relative to the lost time.
     half_weight_deviations
-        Residual that halves the weight of a run, in standard deviations.
+        Residual at which the weight of a run is halved, in standard deviations.
     min_run_count
-        Applications of fewer runs are not used.
+        Minimum number of runs of an application that is used.
     min_measured_ratio
-        Smallest measured share of a known step.
+        Minimum measured fraction of a step that counts as known.
     """
 
     prior_cost: float = 0.05
@@ -63,13 +63,13 @@ class RunSteps:
     Attributes
     ----------
     run, step : (k,)
-        Index of the run and of the step of the traffic.
+        Index of the run, and of the traffic's step.
     begin, end : (k,)
-        Since the start of the run, in steps.
+        Begin and end of the row, relative to the start of the run, in steps.
     offsets : (n + 1,)
         First row of each run.
     duration : (n,)
-        Duration of each run, in steps, including runs without rows.
+        Duration of each run, in steps; also for runs without rows.
     """
 
     run: Ints
@@ -81,7 +81,7 @@ class RunSteps:
 
     @classmethod
     def from_traffic(cls, shared: SharedTraffic) -> RunSteps:
-        """Create the steps of all runs in real time."""
+        """Create the steps of all runs, on the clock of the traffic."""
         count = len(shared.volume_bytes)
         first = np.clip(np.floor(shared.start_estimate), 0, count).astype(np.int64)
         last = np.clip(np.ceil(shared.end_estimate), first, count).astype(np.int64)
@@ -93,11 +93,11 @@ class RunSteps:
 
     @property
     def length(self) -> Reals:
-        """Length of each row (k), in steps."""
+        """Return the length of each row (k), in steps."""
         return self.end - self.begin
 
     def scale_time(self, speed: Reals) -> RunSteps:
-        """Convert to clocks that run at a relative speed in each row (k)."""
+        """Convert to clocks of the runs, which advance at the given relative speed in each row (k)."""
         length = self.length * speed
         total = cumulative_sums(length[None])[0]
         counts = np.diff(self.offsets)
@@ -114,27 +114,28 @@ def sum_pieces(values: Reals, offsets: Ints) -> Reals:
     Parameters
     ----------
     values : (k,)
-        Any unit.
+        Values in any unit.
     offsets : (n + 1,)
         Piece i is values[offsets[i]:offsets[i + 1]].
 
     Returns
     -------
     (n,)
+        Sum of each piece.
     """
     sums: Reals = np.diff(cumulative_sums(values[None])[0][offsets])
     return sums
 
 
 def relative_speed(active_count: Reals, active_ratio: Reals, cost: float) -> Reals:
-    """Relative speed of a run under contention, 0 to 1.
+    """Compute the relative speed of a run under contention, 0 to 1.
 
     Parameters
     ----------
     active_count
         Number of other active runs, of any shape.
     active_ratio
-        Share of the time in which the run itself is active, of the same shape.
+        Fraction of the time in which the run itself is active, of the same shape.
     cost
         Slowdown by each other active run.
     """
@@ -163,12 +164,12 @@ def estimate_contention_cost(
     Returns
     -------
     float
-        0 or more, see `relative_speed`.
+        The slowdown, 0 or more; see `relative_speed`.
 
     Notes
     -----
-    Gauss-Newton iterations of a weighted least-squares regression with a normal prior. Each run is compared with the
-    others of its application. Cauchy weights reduce the influence of outliers.
+    A weighted least-squares regression with a normal prior, by Gauss-Newton iterations. Each run is compared with the
+    other runs of its application. Cauchy weights reduce the influence of outliers.
     """
     order = np.argsort(application, kind="stable")
     edges = np.flatnonzero(np.diff(application[order], prepend=-2, append=-2)).tolist()
@@ -192,14 +193,14 @@ def estimate_contention_cost(
 
 
 def remove_contention(sets: SampleSets, active_count: Reals, active_ratio: Reals, cost: float) -> SampleSets:
-    """Convert samples to what they would be without contention: the same volumes in less time.
+    """Convert samples as if contention had not occurred: the same volumes in less time.
 
     Parameters
     ----------
     sets
         Sample sets.
     active_count, active_ratio : (values,)
-        For each value of the samples, see `relative_speed`.
+        For each value of the samples; see `relative_speed`.
     cost
         Slowdown by each other active run.
 
@@ -213,7 +214,7 @@ def remove_contention(sets: SampleSets, active_count: Reals, active_ratio: Reals
     speed = relative_speed(active_count, active_ratio, cost)
     left = sum_pieces(speed, samples.offsets)
     new_offsets = offsets_of(np.ceil(left - _TOLERANCE).astype(np.int64))
-    # new positions of the edges of steps, run by run, each starting at a whole step
+    # new positions of the edges of steps, run by run; each run starts at a whole step
     edge = places_of(samples.offsets[:-1], samples.counts + 1)
     run = np.repeat(np.arange(len(left)), samples.counts + 1)
     total = cumulative_sums(speed[None])[0]
@@ -236,18 +237,19 @@ def remove_contention(sets: SampleSets, active_count: Reals, active_ratio: Reals
 
 
 def cauchy_weights(rest_s: Reals, lost_s: Reals) -> Reals:
-    """Weight of each run of an application in a robust mean, by Cauchy weights and inverse variance.
+    """Compute the weight of each run of an application in a robust mean: Cauchy weight times inverse variance.
 
     Parameters
     ----------
     rest_s : (runs,)
         Durations without the time lost to contention [s].
     lost_s : (runs,)
-        Time lost [s], in proportion to which a duration is uncertain.
+        Time lost to contention [s]; the uncertainty of a duration grows in proportion.
 
     Returns
     -------
     (runs,)
+        Weights in 1/s².
     """
     residuals_s = rest_s - np.median(rest_s)
     deviation_s = max(SIGMAS_PER_MAD * float(np.median(np.abs(residuals_s))), PARAMS.min_deviation_s)

@@ -1,9 +1,9 @@
-"""Signatures of cleaned samples: a quantile across aligned runs, weighted by how little was subtracted.
+"""Extract the signatures of cleaned samples: a weighted quantile across aligned runs.
 
-Plain samples contain additive interference, so that a low quantile across runs is the application's own. Cleaned
-samples err both ways: they lack bytes where another run was misplaced. So the cleaner they are, the closer the quantile
-is to the median, and the more was subtracted in a step, the lower its weight. Contention was removed before
-(`contention`): the time between bursts is that of the runs.
+Plain samples contain additive interference, so that a low quantile across runs is the application's own traffic.
+Cleaned samples err in both directions: they lack bytes where another run was misplaced. So the cleaner the samples are,
+the closer the quantile is to the median. The more traffic was subtracted in a step, the lower its weight. Contention
+was removed before (`contention`), so the times between bursts are those of uncontended runs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from iosig.transforms.signatures.time_normalized import (
     subtract_baseline,
 )
 
-#: Level of the weighted quantile by the remaining interference ratio: ratios, and levels; linear between them.
+#: level of the weighted quantile as a function of the remaining interference ratio: ratios, and the level at each;
+#: linear in between
 _INTERFERENCE_LEVELS = ((0.1, 0.3, 0.45, 0.6), (0.5, 0.3, 0.15, 0.08))
 
 
@@ -42,17 +43,17 @@ class EnvelopeParams:
     Attributes
     ----------
     initial_level
-        Quantile across runs of the curve from which the remaining interference ratio is estimated.
+        Level of the quantile across runs that serves to estimate the remaining interference ratio.
     baseline_level
-        Quantile of each run's own rates that is its baseline.
+        Level of the quantile of each run's own rates that is the run's baseline.
     half_weight_ratio
         Subtracted traffic that halves the weight of a step, relative to the burst height.
     min_height_ratio
-        Rates below this share of the burst height become 0.
+        Rates below this fraction of the burst height become 0.
     band_deviations
-        Half the width of the band in standard deviations of the quantile's rank: an 80 % interval.
+        Half the width of the band, in standard deviations of the quantile's rank; yields an 80 % interval.
     min_anchor_volume_ratio
-        Runs are timed at bursts above this share of the largest volume.
+        Bursts above this fraction of the largest burst volume determine the timing of runs.
     """
 
     initial_level: float = 0.15
@@ -73,8 +74,9 @@ class Envelopes:
     Attributes
     ----------
     signatures : m
+        Signature of each set; `outcome` explains a missing one.
     expected_correlation : (m,)
-        With the truth; NaN where there is no signature.
+        Expected correlation of the signature with the truth; NaN without a signature.
     """
 
     signatures: tuple[Signature, ...]
@@ -99,7 +101,7 @@ def extract_envelopes(sets: SampleSets, min_run_count: int) -> Envelopes:
     sets
         The m sample sets with their interference.
     min_run_count
-        Sets of fewer runs have no signature.
+        Minimum number of runs in a set; smaller sets have no signature.
 
     Returns
     -------
@@ -124,7 +126,7 @@ def extract_envelopes(sets: SampleSets, min_run_count: int) -> Envelopes:
 
 
 def _common_curve(sample_set: SampleSet) -> _CommonCurve | None:
-    """Compute the common curve of the runs of a set; None if it is zero."""
+    """Compute the common curve of a set's runs; None if it is zero everywhere."""
     runs = normalize_durations(sample_set)
     if runs is None:
         return None
@@ -149,7 +151,7 @@ def _common_curve(sample_set: SampleSet) -> _CommonCurve | None:
 
 
 def _build_signature(curve: _CommonCurve) -> Signature:
-    """Resample the common curve to seconds of the typical timing."""
+    """Resample the common curve to seconds, with the typical timing of the runs."""
     edges_s = _time_steps(curve)
     seconds = np.arange(max(1, round(edges_s[-1])) + 1.0)
     seconds[-1] = edges_s[-1]
@@ -166,9 +168,9 @@ def _build_signature(curve: _CommonCurve) -> Signature:
 
 
 def _time_steps(curve: _CommonCurve) -> Reals:
-    """Time at which a typical run reaches the edge of each step (steps + 1) [s].
+    """Compute the time at which a typical run reaches the edge of each step (steps + 1) [s].
 
-    The time between the centers of large bursts is the weighted mean over the runs; between them it is linear.
+    The time between the centers of consecutive large bursts is the weighted mean over runs. In between, time is linear.
     """
     runs, count = curve.runs, len(curve.middle)
     knots = np.concatenate([[0.0], _burst_centers(curve.middle), [count]])
@@ -182,7 +184,7 @@ def _time_steps(curve: _CommonCurve) -> Reals:
 
 
 def _burst_centers(curve: Reals) -> Reals:
-    """Centers of mass of a curve's large bursts, in steps."""
+    """Return the centers of mass of a curve's large bursts, in steps."""
     bursts = detect_bursts(curve)
     min_volume = PARAMS.min_anchor_volume_ratio * bursts.volume_bytes.max(initial=0.0)
     large = np.flatnonzero(bursts.volume_bytes > min_volume)
@@ -195,6 +197,6 @@ def _burst_centers(curve: Reals) -> Reals:
 
 
 def weighted_mean_s(span_s: Reals) -> float:
-    """Mean of the durations of a span in each run (n) [s], with `cauchy_weights`; at least 0."""
+    """Return the mean of a span's durations in all runs (n) [s], weighted by `cauchy_weights`; never negative."""
     weights = cauchy_weights(span_s, np.zeros(len(span_s)))
     return max(float((weights * span_s).sum() / weights.sum()), 0.0)

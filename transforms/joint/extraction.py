@@ -1,13 +1,16 @@
-"""Joint extraction: signatures from cleaned samples, accepted where they predict held-out runs better.
+"""Joint extraction: extract signatures from cleaned samples, and accept those that predict held-out runs better.
 
-The curves of all applications are fitted to the traffic together, samples are cleaned accordingly (`cleaning`), and
-signatures are extracted from these (`envelope`). A joint signature is accepted only if
+A signature is the rate at which an application moves bytes along its run. A plain signature comes from the samples of
+one application alone: a low quantile across its runs. A joint signature comes from cleaned samples. The curves of all
+applications are fitted to the traffic together, the samples are cleaned accordingly (`cleaning`), and signatures are
+extracted from the cleaned samples (`envelope`). A joint signature is accepted only if
 
-- most of the interference in its samples is explained; otherwise the plain low quantile is the better estimate;
-- it predicts held-out runs better than the plain signature of the same runs. In nearly clean samples both differ little
-  except in their timing, which held-out runs hardly distinguish: the higher the plain signature's expected correlation,
-  the larger the required gain;
-- its expected correlation is at least that of the plain signature, since the test uses only half of the runs at a time.
+- the traffic of other applications explains most of the interference in its samples; otherwise the plain signature is
+  the better estimate;
+- it predicts held-out runs better than the plain signature of the same runs. In nearly clean samples, the two differ
+  mainly in timing, which held-out runs barely resolve. The required gain therefore increases with the plain signature's
+  expected correlation;
+- its expected correlation is not below that of the plain signature, since the test uses only half of the runs per fold.
 """
 
 from __future__ import annotations
@@ -31,12 +34,13 @@ from iosig.transforms.signatures.expected_correlation import (
 from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.transforms.signatures.signature import Signature
 
-#: extracts plain signatures of sample sets
+#: function that extracts the plain signatures of sample sets
 PlainExtractor = Callable[[SampleSets], Sequence[Signature]]
 
-#: Required gain in correlation by the plain signature's expected correlation: none below the first value, increasing
-#: linearly to the maximum at the second. On calm simulated sites (seeds 1 and 2), 10 of 125 joint signatures are
-#: further from the truth than the plain ones by more than 0.005; without the requirement, 27.
+#: `_GAIN_RANGE`: expected correlations of the plain signature between which the required gain in correlation increases
+#: linearly, from 0 to its maximum
+#: `_MAX_REQUIRED_GAIN`: this maximum; on calm simulated sites (seeds 1 and 2), 10 of 125 joint signatures are further
+#: from the truth than the plain ones by more than 0.005; without the required gain, 27 are
 _GAIN_RANGE, _MAX_REQUIRED_GAIN = (0.8, 0.95), 0.03
 
 
@@ -47,9 +51,9 @@ class JointParams:
     Attributes
     ----------
     min_run_count
-        Sets of fewer runs have no joint signature.
+        Minimum number of runs in a set; smaller sets have no joint signature.
     min_explained_ratio
-        Smallest share of the interference in an application's samples that other applications explain.
+        Minimum fraction of the interference in an application's samples that other applications explain.
     """
 
     min_run_count: int = 5
@@ -63,12 +67,13 @@ class JointResult:
     Attributes
     ----------
     signatures : m
+        Joint signature of each application, as in `envelope.Envelopes`.
     expected_correlation : (m,)
-        As in `envelope.Envelopes`.
+        Expected correlation of the joint signature with the truth, as in `envelope.Envelopes`.
     explained_ratio : (m,)
-        Share of the interference in the samples that other applications explain; NaN without samples.
+        Fraction of the interference in the samples that other applications explain; NaN without interference.
     correlation_gain : (m,)
-        Mean correlation with held-out runs less that of the plain signature; NaN where not tested.
+        Mean correlation with held-out runs, minus the same for the plain signature; NaN where not tested.
     is_accepted : (m,)
         Whether the joint signature replaces the plain one.
     contention_cost
@@ -86,7 +91,7 @@ class JointResult:
 def extract_jointly(
     shared: SharedTraffic, plain: KnownSignatures, extract_plain: PlainExtractor, params: JointParams | None = None
 ) -> JointResult:
-    """Extract the signatures of all applications with samples together.
+    """Extract the signatures of all applications that have samples, together.
 
     Parameters
     ----------
@@ -97,7 +102,7 @@ def extract_jointly(
     extract_plain
         Extracts plain signatures from half of the runs, for comparison.
     params
-        Defaults if None.
+        Parameters; None for the defaults.
 
     Returns
     -------
@@ -127,7 +132,7 @@ def _make_clean_sets(shared: SharedTraffic, cleaned: CleanedSamples) -> SampleSe
 
 
 def _compute_explained_ratio(shared: SharedTraffic, cleaned: CleanedSamples, signatures: Sequence[Signature]) -> Reals:
-    """Share of the interference in each application's samples that is attributed to other applications (m)."""
+    """Compute the fraction of the interference in each application's samples that other applications explain (m)."""
     sample_count = len(shared.sample_runs)
     edges = shared.set_offsets
     attributed = _sum_by_sample(cleaned.interference_bytes, cleaned.volume_bytes.owner, sample_count)
@@ -148,7 +153,7 @@ def _sum_by_sample(values: Reals, owner: Ints, count: int) -> Reals:
 
 
 def compute_required_gain(expected_correlation: Reals) -> Reals:
-    """Gain in correlation that is required to replace a plain signature of this expected correlation (m)."""
+    """Return the gain in correlation required to replace plain signatures with these expected correlations (m)."""
     gain: Reals = np.interp(np.nan_to_num(expected_correlation), _GAIN_RANGE, (0.0, _MAX_REQUIRED_GAIN))
     return gain
 
@@ -156,7 +161,7 @@ def compute_required_gain(expected_correlation: Reals) -> Reals:
 def _correlation_gain(
     shared: SharedTraffic, cleaned: CleanedSamples, extract_plain: PlainExtractor, is_tested: Bools
 ) -> Reals:
-    """Gain in correlation with held-out runs by two-fold cross-validation (m); NaN where not tested."""
+    """Compute the gain in correlation with held-out runs, by two-fold cross-validation (m); NaN where not tested."""
     gain = np.zeros(len(is_tested))
     is_known = is_tested.copy()
     raw = shared.cut_samples(shared.volume_bytes)
@@ -175,7 +180,7 @@ def _correlation_gain(
 
 
 def _select_fold(sets: SampleSets, fold: int) -> SampleSets:
-    """Select every other run of each set: the even ones (0) or the odd ones (1)."""
+    """Select every second run of each set: those with an even index (fold 0) or an odd one (fold 1)."""
     place = np.arange(int(sets.offsets[-1])) - sets.offsets[owners(sets.offsets)]
     bounds = zip(sets.offsets[:-1].tolist(), sets.offsets[1:].tolist(), strict=True)
     return SampleSets.concatenate(
@@ -184,19 +189,19 @@ def _select_fold(sets: SampleSets, fold: int) -> SampleSets:
 
 
 def mean_run_correlation(summary: RunSummary, signature: Signature) -> float:
-    """Correlation of a signature with each summarized run, averaged over runs.
+    """Compute the correlation of a signature with each summarized run, averaged over runs.
 
     Parameters
     ----------
     summary
-        Runs that the signature was not made of.
+        Runs from which the signature was not extracted.
     signature
-        Of any method.
+        Signature from any method.
 
     Returns
     -------
     float
-        0 where there is no signature.
+        The mean correlation; 0 without a signature.
     """
     if signature.outcome != "extracted":
         return 0.0

@@ -1,11 +1,12 @@
-"""Curves of all applications at once, from the traffic that their runs made together, by sparse regression.
+"""Fit the curves of all applications together to the traffic that their runs caused, by sparse regression.
 
-All runs of an application have the same curve, each at its own pace, which follows from the duration of the run. The
-traffic is then a sum of unknown curves, each read at the known positions of its runs. The curves are found together by
-weighted least squares with non-negativity, so that every run that was present takes part in attributing a byte. An L1
-penalty (lasso: Tibshirani 1996, DOI 10.1111/j.2517-6161.1996.tb02080.x) suppresses traffic that the data do not
-require. The solver is FISTA (Beck & Teboulle 2009, DOI 10.1137/080716542). No previous signature enters, so that none
-of their errors propagate; the exception are applications with too few runs, whose known signature is fixed.
+A curve is the traffic of an application along its run. All runs of an application follow the same curve, each at its
+own pace, which is inferred from the duration of the run. The traffic is then a sum of unknown curves, each read at the
+known positions of its runs. Weighted least squares with non-negativity finds all curves together, so that every run
+that was present takes part in attributing a byte. An L1 penalty (lasso: Tibshirani 1996,
+DOI 10.1111/j.2517-6161.1996.tb02080.x) suppresses traffic that the data do not require. The solver is FISTA (Beck &
+Teboulle 2009, DOI 10.1137/080716542). Previous signatures are not used, so that their errors do not propagate. Only
+applications with too few runs keep their known signature, which is fixed.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from iosig.transforms.signatures.robust_alignment import cumulative_sums
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-#: number of iterations of FISTA, and of the power method for its step size
+#: `_DESCENT_ROUNDS`: number of iterations of FISTA
+#: `_POWER_ROUNDS`: number of iterations of the power method, which determines the step size of FISTA
 _DESCENT_ROUNDS, _POWER_ROUNDS = 100, 15
 #: factor on the estimated Lipschitz constant, since the power method underestimates it
 _LIPSCHITZ_MARGIN = 1.1
-#: maximum number of steps of all runs together; with more, steps are combined
+#: maximum total number of steps of all runs; if runs have more, steps are combined
 _MAX_STEPS = 6_000_000
 #: maximum number of estimates of the contention cost
 _MAX_CONTENTION_ROUNDS = 5
@@ -42,15 +44,17 @@ class FittingParams:
     Attributes
     ----------
     unit_ratio
-        Unit of volume, as a share of the volume-weighted mean step. A step of one unit has half of the weight.
+        Unit of volume, relative to the volume-weighted mean volume of a step. A step with a volume of one unit has half
+        the weight of an empty step.
     penalty
-        L1 penalty per unit in a step of a curve for one run; for n runs, multiplied by the square root of n.
+        L1 penalty per unit of volume in a step of the curve of one run. For n runs, it is multiplied by the square root
+        of n.
     max_pace_deviation
-        Largest deviation of a complete run's pace from 1; others stopped early or were resumed.
+        Maximum deviation of a complete run's pace from 1; other runs stopped early or were resumed.
     min_contention_cost
-        A smaller contention cost counts as none.
+        Minimum contention cost; a lower cost counts as none.
     idle_ratio, active_ratio
-        Rates, relative to the application's burst rate, at which a run is idle and fully active; linear between them.
+        Rates at which a run is idle and fully active, relative to the application's burst rate; linear in between.
     """
 
     unit_ratio: float = 0.15
@@ -75,7 +79,7 @@ class RunClocks:
     offset : (r,)
         Position at the start of the run, in steps of the curve.
     pace : (r,)
-        Steps of the curve per step of the run. Steps are those of a run without contention.
+        Steps of the curve per step of the run, on the clock of the run without contention.
     """
 
     run: Ints
@@ -83,7 +87,7 @@ class RunClocks:
     pace: Reals
 
     def select(self, is_selected: Bools) -> RunClocks:
-        """Return the marked clocks (r)."""
+        """Select the clocks of the marked runs (r)."""
         return rows_of(self, is_selected)
 
     def append(self, more: RunClocks) -> RunClocks:
@@ -93,15 +97,16 @@ class RunClocks:
 
 @dataclass(frozen=True, slots=True)
 class FittedTraffic:
-    """Traffic attributed to runs (k rows).
+    """Traffic attributed to runs, as k rows.
 
     Attributes
     ----------
     run, step : (k,)
-        Index of the run and of the step of the traffic.
+        Index of the run, and of the traffic's step.
     volume_bytes : (k,)
+        Bytes of the run in the step.
     active_ratio : (k,)
-        Share of the step in which the run was active.
+        Fraction of the row's time in which the run was active.
     contention_cost
         Slowdown of a run by each other active run, see `contention`.
     """
@@ -115,10 +120,18 @@ class FittedTraffic:
 
 @dataclass(frozen=True, slots=True)
 class _Problem:
-    """Traffic as a sum of curves: volume in units and weights (steps), 0 where not measured.
+    """Regression problem: the traffic as a sum of curves.
 
-    steps: of the n runs, without contention. application (n). offsets (m + 1): first step of each application's curve
-    among all curves.
+    Attributes
+    ----------
+    volume, weights : (steps,)
+        Volume in units, and weight of each step of the traffic; 0 where not measured.
+    steps
+        Steps of the n runs, on clocks without contention.
+    application : (n,)
+        Application of each run.
+    offsets : (m + 1,)
+        First step of each application's curve in the concatenated curves.
     """
 
     volume: Reals
@@ -128,7 +141,7 @@ class _Problem:
     offsets: Ints
 
     def make_matrix(self, clocks: RunClocks) -> csr_matrix:
-        """Create the design matrix: the share of each step of the curves (columns) in each step of traffic (rows)."""
+        """Create the design matrix: the part of each curve step (column) that falls into each traffic step (row)."""
         from scipy.sparse import csr_matrix  # slow import
 
         owner, row, left, right = _read_positions(self.steps, clocks)
@@ -147,7 +160,7 @@ class _Problem:
         return csr_matrix(parts, shape=(len(self.volume), int(self.offsets[-1])), dtype=np.float64)
 
     def solve(self, clocks: RunClocks, curves: Reals, penalty: Reals) -> Reals:
-        """Minimize the penalized squared error over non-negative curves (steps of all) by FISTA.
+        """Minimize the penalized squared error over non-negative curves (concatenated) by FISTA.
 
         Curves with an infinite penalty are fixed.
         """
@@ -176,10 +189,20 @@ class _Problem:
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """The traffic of a file system on possibly combined steps, and its runs in real time.
+    """The traffic of a file system on possibly combined steps, and the steps of its runs.
 
-    shared: on steps of `factor` original ones, with volumes in units, 0 where not measured. unit [bytes]. weights
-    (steps). steps: of the runs.
+    Attributes
+    ----------
+    shared
+        Traffic in units, 0 where not measured, and its runs.
+    factor
+        Number of original steps per step.
+    unit
+        Unit of volume [bytes].
+    weights : (steps,)
+        Weight of each step in the regression.
+    steps
+        Steps of the runs, on the clock of the traffic.
     """
 
     shared: SharedTraffic
@@ -191,7 +214,7 @@ class _Site:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """Curves of all applications, with the clocks of the runs in the fit; is_typical (n): of typical duration."""
+    """Curves of all applications, and clocks of the runs in the fit; is_typical (n): whether durations are typical."""
 
     problem: _Problem
     clocks: RunClocks
@@ -207,10 +230,10 @@ def fit_traffic(shared: SharedTraffic, known: KnownSignatures, min_run_count: in
     shared
         The traffic and the runs.
     known
-        Signatures so far. They are used, unchanged, for applications with fewer than `min_run_count` runs of typical
-        duration; such applications without a signature are not part of the fit.
+        Signatures so far. An application with fewer than `min_run_count` runs of typical duration keeps its known
+        signature. If it has none, it is not part of the fit.
     min_run_count
-        See `known`.
+        Minimum number of runs of typical duration for fitting an application's curve.
 
     Returns
     -------
@@ -218,8 +241,8 @@ def fit_traffic(shared: SharedTraffic, known: KnownSignatures, min_run_count: in
 
     Notes
     -----
-    The fit gives when runs are active, hence the contention cost; that changes the clocks of the runs, and the fit is
-    repeated.
+    The fit shows when runs are active, and thus determines the contention cost. The cost changes the clocks of the
+    runs, so the fit is repeated.
     """
     site = _prepare_site(shared, known)
     if not site.unit > 0:
@@ -242,7 +265,7 @@ def fit_traffic(shared: SharedTraffic, known: KnownSignatures, min_run_count: in
 
 
 def _fit_curves(site: _Site, steps: RunSteps, known: KnownSignatures, min_run_count: int) -> _Fit:
-    """Fit the curves of all applications to the traffic, with given steps of the runs."""
+    """Fit the curves of all applications to the traffic; `steps` sets the clocks of the runs."""
     shared = site.shared
     duration, is_typical = _typical_durations(shared, steps.duration)
     run_counts = np.bincount(shared.application[is_typical], minlength=shared.application_count)
@@ -265,10 +288,10 @@ def _fit_curves(site: _Site, steps: RunSteps, known: KnownSignatures, min_run_co
 def _solve_in_two_passes(
     problem: _Problem, curves: Reals, penalty: Reals, duration: Reals, is_typical: Bools
 ) -> tuple[RunClocks, Reals]:
-    """Fit the curves to the complete runs first, then add the partial ones; return the clocks of all, too.
+    """Fit the curves to the complete runs first, then add the partial runs; return the clocks and the curves.
 
-    A run of another duration was stopped early, or is the remainder of a stopped one. The better of both positions is
-    taken, or none if neither improves the fit.
+    A partial run was stopped early, or is the remainder of a stopped run. It gets the better of both positions, or is
+    left out if neither improves the fit.
     """
     lasted, full = problem.steps.duration, duration[problem.application]
     clocks = RunClocks(np.arange(len(full)), np.zeros(len(full)), full / np.maximum(lasted, 1e-9))
@@ -287,7 +310,7 @@ def _solve_in_two_passes(
 
 
 def _fit_gain(problem: _Problem, clocks: RunClocks, curves: Reals, residual: Reals) -> Reals:
-    """Decrease of the squared error if each run (r) is added to the fit."""
+    """Compute the decrease of the squared error due to adding each run (r) to the fit on its own."""
     owner, row, begin, end = _read_positions(problem.steps, clocks)
     step, part = problem.steps.step[row], _integrate_curves(problem, clocks, owner, curves, begin, end)
     decrease = problem.weights[step] * part * (2.0 * residual[step] - part)
@@ -299,7 +322,7 @@ def _fit_gain(problem: _Problem, clocks: RunClocks, curves: Reals, residual: Rea
 
 
 def _find_activity(site: _Site, fit: _Fit) -> tuple[Reals, Reals]:
-    """Count the other active runs in each step of each run, and how much of it the run itself is active (k)."""
+    """Return, per step of each run, the number of other active runs and the run's own active time in steps (k)."""
     owner, row, begin, end = _read_positions(fit.problem.steps, fit.clocks)
     steps = site.steps
     active = np.zeros(len(steps.run))
@@ -309,9 +332,9 @@ def _find_activity(site: _Site, fit: _Fit) -> tuple[Reals, Reals]:
 
 
 def _active_ratio(fit: _Fit, owner: Ints, begin: Reals, end: Reals) -> Reals:
-    """Share of the path between two positions in which each run is active (k).
+    """Compute the fraction of the path between two positions in which each run is active (k).
 
-    A run is either idle or active: the thresholds ignore noise between bursts, and what misplaced runs smear there.
+    The thresholds ignore noise between bursts, and traffic that misplaced runs smear into these pauses.
     """
     ratio = fit.curves / np.repeat(_burst_rates(fit), np.diff(fit.problem.offsets))
     active = np.clip((ratio - PARAMS.idle_ratio) / (PARAMS.active_ratio - PARAMS.idle_ratio), 0.0, 1.0)
@@ -322,9 +345,9 @@ def _active_ratio(fit: _Fit, owner: Ints, begin: Reals, end: Reals) -> Reals:
 
 
 def _burst_rates(fit: _Fit) -> Reals:
-    """Typical burst rate of each application (m), infinite where it moves nothing.
+    """Compute the typical burst rate of each application (m); infinite if the application moves nothing.
 
-    The mean weighted by the third power of the rate: with a lower power, smeared traffic would reduce it.
+    It is the mean rate, weighted by the third power of the rate. With a lower power, smeared traffic would reduce it.
     """
     offsets = fit.problem.offsets
     cubes, fourths = sum_pieces(fit.curves**3, offsets), sum_pieces(fit.curves**4, offsets)
@@ -336,7 +359,7 @@ def _burst_rates(fit: _Fit) -> Reals:
 
 
 def _attribute(shared: SharedTraffic, site: _Site, speed: Reals, fit: _Fit, cost: float) -> FittedTraffic:
-    """Attribute volumes to runs in the original steps of the traffic."""
+    """Attribute volumes to runs, in the original steps of the traffic."""
     fine = RunSteps.from_traffic(shared)
     # original steps that were combined have the same speed
     coarse = fine.step // site.factor - site.steps.step[site.steps.offsets[fine.run]] + site.steps.offsets[fine.run]
@@ -349,7 +372,7 @@ def _attribute(shared: SharedTraffic, site: _Site, speed: Reals, fit: _Fit, cost
 def _integrate_curves(
     problem: _Problem, clocks: RunClocks, owner: Ints, curves: Reals, begin: Reals, end: Reals
 ) -> Reals:
-    """Integrate the curves between two positions of their applications (k)."""
+    """Integrate each run's curve between two positions (k)."""
     application = problem.application[clocks.run[owner]]
     first, count = problem.offsets[application], np.diff(problem.offsets)[application]
     total = cumulative_sums(curves[None])[0]
@@ -360,9 +383,9 @@ def _integrate_curves(
 
 
 def _read_positions(steps: RunSteps, clocks: RunClocks, factor: int = 1) -> tuple[Ints, Ints, Reals, Reals]:
-    """For each step of each clock's run (k): the clock, the row of the step, and its start and end in the curve.
+    """Return, per step of each clock's run (k): clock, row of the step, and the step's start and end in the curve.
 
-    factor: number of these steps per step of the clocks.
+    factor: number of `steps` per step of the clocks.
     """
     counts = np.diff(steps.offsets)[clocks.run]
     owner = np.repeat(np.arange(len(clocks.run)), counts)
@@ -375,7 +398,7 @@ def _read_positions(steps: RunSteps, clocks: RunClocks, factor: int = 1) -> tupl
 
 
 def _prepare_site(shared: SharedTraffic, known: KnownSignatures) -> _Site:
-    """Combine steps if there are too many, scale volumes to units, and weight them."""
+    """Combine steps if the runs have too many, scale volumes to units, and compute the weights of steps."""
     duration, _ = _typical_durations(shared, shared.ended - shared.started)
     has_signature = np.array([one is not None for one in known.signatures], dtype=np.bool_)
     is_fitted = ((duration > 0) | has_signature)[shared.application]
@@ -385,7 +408,7 @@ def _prepare_site(shared: SharedTraffic, known: KnownSignatures) -> _Site:
     room = np.where(is_known, subtract_background(shared.volume_bytes, shared.interval_s), 0.0)
     known_count = np.add.reduceat(is_known.astype(np.float64), first) if len(first) else np.zeros(0)
     moved = np.add.reduceat(room, first) if len(first) else np.zeros(0)
-    # the unmeasured part of a step counts as the rest of it
+    # the unmeasured part of a step is assumed to have the same rate as the measured part
     moved = np.divide(moved * factor, known_count, out=np.zeros(len(first)), where=known_count > 0)
     total = float(moved.sum())
     unit = PARAMS.unit_ratio * float((moved * (moved / total)).sum()) if total > 0 else 0.0
@@ -401,7 +424,7 @@ def _prepare_site(shared: SharedTraffic, known: KnownSignatures) -> _Site:
 
 
 def _typical_durations(shared: SharedTraffic, lasted: Reals) -> tuple[Reals, Bools]:
-    """Typical duration of each application (m), in steps, 0 without runs; and which runs have it (n)."""
+    """Return each application's typical duration in steps (m), 0 without runs, and whether runs are typical (n)."""
     order = np.argsort(shared.application, kind="stable")
     offsets = offsets_of(np.bincount(shared.application, minlength=shared.application_count))
     is_typical = np.zeros(len(order), dtype=np.bool_)
@@ -415,7 +438,7 @@ def _typical_durations(shared: SharedTraffic, lasted: Reals) -> tuple[Reals, Boo
 
 
 def _sum_steps(bytes_per_s: Reals, step_count: int, step_s: float) -> Reals:
-    """Volume of a curve (seconds) in each of a number of steps."""
+    """Compute the volume in each step of a curve given per second."""
     total = cumulative_sums(bytes_per_s[None])[0]
     at = np.minimum(np.arange(step_count + 1) * step_s, len(bytes_per_s))
     volumes: Reals = np.diff(np.interp(at, np.arange(len(total)), total))

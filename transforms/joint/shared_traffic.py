@@ -1,4 +1,4 @@
-"""Input of joint extraction: the traffic of one file system, and the runs that used it."""
+"""Hold the input of joint extraction: the traffic of one file system, and the runs that used it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of, plac
 from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.transforms.signatures.signature import Signature
 
-#: largest distance of a logged time from a whole second that counts as one [s]
+#: maximum distance from a whole second at which a logged time counts as a whole second [s]
 _TOLERANCE_S = 1e-3
 
 
@@ -21,9 +21,9 @@ class KnownSignatures:
     Attributes
     ----------
     signatures : m
-        None where there is none.
+        Signature of each application; None if it has none.
     expected_correlation : (m,)
-        With the truth; NaN where there is no signature.
+        Expected correlation of the signature with the truth; NaN without a signature.
     """
 
     signatures: tuple[Signature | None, ...]
@@ -37,13 +37,13 @@ class SharedTraffic:
     Attributes
     ----------
     volume_bytes : (steps,)
-        NaN where not measured; step k is from time k to k + 1, in units of `interval_s`.
+        Bytes in each step; NaN where not measured. Step k extends from time k to k + 1, in units of `interval_s`.
     interval_s
         Length of a step [s].
     application : (n,)
         Index of each run's application.
     application_count
-        The number m of applications.
+        Number of applications, m.
     started, ended : (n,)
         Logged start and end of each run, in steps.
     is_sample : (n,)
@@ -60,17 +60,17 @@ class SharedTraffic:
 
     @property
     def start_estimate(self) -> Reals:
-        """Start of each run (n), corrected for truncation in the log, in steps."""
+        """Return the start of each run (n), corrected for truncation in the log, in steps."""
         return self.started + self._truncation
 
     @property
     def end_estimate(self) -> Reals:
-        """End of each run (n), corrected for truncation in the log, in steps."""
+        """Return the end of each run (n), corrected for truncation in the log, in steps."""
         return self.ended + self._truncation
 
     @property
     def _truncation(self) -> float:
-        """Mean error of times that a job log truncates to whole seconds, in steps."""
+        """Return the mean error of logged times in steps: half a second if the job log truncates to whole seconds."""
         times_s = np.concatenate([self.started, self.ended]) * self.interval_s
         since_s = times_s - times_s[:1]
         is_whole = bool((np.abs(since_s - np.round(since_s)) < _TOLERANCE_S).all())
@@ -78,18 +78,18 @@ class SharedTraffic:
 
     @property
     def sample_runs(self) -> Ints:
-        """Indices of the runs that are samples (k), grouped by application."""
+        """Return the indices of the runs that are samples (k), grouped by application."""
         indices = np.flatnonzero(self.is_sample)
         grouped: Ints = indices[np.argsort(self.application[indices], kind="stable")]
         return grouped
 
     @property
     def set_offsets(self) -> Ints:
-        """First sample of each application among all samples (m + 1)."""
+        """Return the index of each application's first sample among all samples (m + 1)."""
         return offsets_of(np.bincount(self.application[self.sample_runs], minlength=self.application_count))
 
     def sample_windows(self) -> tuple[Ints, Ints]:
-        """First step of each sample (k), and the one after its last.
+        """Return the first step of each sample (k), and the step after its last.
 
         As in `sql/samples/runs.sql`, a step belongs to a run if its right edge is during the run or within one interval
         after it.
@@ -100,7 +100,7 @@ class SharedTraffic:
         return first, end
 
     def cut_samples(self, values: Reals) -> Ragged:
-        """Cut the window of each sample out of values (steps)."""
+        """Cut the window of each sample out of an array of values (steps)."""
         first, end = self.sample_windows()
         return Ragged(values[places_of(first, end - first)], offsets_of(end - first))
 
