@@ -1,15 +1,15 @@
-"""Exact models of one number over the rank count n: constant, linear, or inverse.
+"""Fit exact models of one number over the rank count n: constant, linear, or inverse.
 
-The paper has four (section 2, for data in section 3.2.3): constant, linear, inverse proportional, inverse proportional
-plus a constant. All arithmetic is rational. A model holds only if it gives every number exactly, at more rank counts
-than it has parameters: two models of two parameters agree at no more than two rank counts, so a third distinguishes
-them. Models of one parameter are tried first.
+The paper has four models (section 2, for data in section 3.2.3): constant, linear, inversely proportional, and
+inversely proportional plus a constant. All arithmetic is rational. A model holds only if it gives every number exactly,
+at more rank counts than it has parameters. Two different models of two parameters agree at no more than two rank
+counts, so a third rank count distinguishes them. Models of one parameter are tried first.
 
-Programs divide integers, and round. A number that is an integer at all known rank counts must therefore be one at any
-other. A model of two parameters holds only where it agrees with all rounded formulas (`RoundedFormula`) that give the
-same numbers: 1008/n - 1 and floor(1000/n) agree at 8, 12, 16, 24 and 48 ranks, but not at 6. Rounded formulas are not
-fitted themselves, since the k of floor(k/n), or k mod n, that give the known numbers are an interval, or a residue
-class.
+Programs divide integers, and round. A number that is an integer at all known rank counts must therefore be an integer
+at any other rank count. Often, rounded formulas (`RoundedFormula`) give the same known numbers as a model of two
+parameters. Such a model holds only where all these formulas agree with it. For example, 1008/n - 1 and floor(1000/n)
+agree at 8, 12, 16, 24 and 48 ranks, but not at 6. Rounded formulas are not fitted themselves, since the known numbers
+do not determine k. They restrict it to an interval for floor(k/n), and to a residue class for k mod n.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from fractions import Fraction
 from math import lcm
 from typing import Protocol
 
-#: maximum factor of the rounded part in a rounded formula
+#: maximum factor of the rounded part in a rounded formula, in multiples of the model's coefficient
 _MAX_ROUNDED_FACTOR = 4
-#: maximum distance of a neighbor rank; n minus a smaller number is a neighbor, not a remainder modulo n
+#: maximum distance of a neighbor rank; n minus a number up to this limit is a neighbor, not a remainder modulo n
 _MAX_NEIGHBOR_DISTANCE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class RoundedFormula:
-    """Formulas `scale * floor(k/n) + rest` for all k from `low_k` to `high_k`, or with ceil, times n, or the remainder.
+    """Formulas `scale * floor(k/n) + rest` for all k from `low_k` to `high_k`.
 
-    kind: floor, ceil, or mod. For mod, k is `low_k` plus any multiple of `high_k`.
+    kind: floor, ceil, or mod. With ceil, the division is rounded up. With mod, the formula contains k mod n instead,
+    where k is `low_k` plus any multiple of `high_k`. is_times_n: whether the rounded part is multiplied by n.
     """
 
     kind: str
@@ -41,7 +42,7 @@ class RoundedFormula:
     is_times_n: bool = False
 
     def find_disagreement(self, value: Fraction, process_count: int) -> str | None:
-        """Find one of these formulas whose value at a rank count differs from the given one, as text."""
+        """Find one of these formulas that differs from the given value at a rank count; return it as text."""
         if self.kind == "mod":
             differing = [k for k in (self.low_k, self.low_k + self.high_k) if self._at(k, process_count) != value]
             return f"{self._text(differing[0])}, {self._at(differing[0], process_count)}" if differing else None
@@ -52,14 +53,14 @@ class RoundedFormula:
             low = self._find_change(value, process_count)
         elif self._at(high, process_count) == value:
             high = self._find_change(value, process_count) - 1
-        # the k with the most trailing zeros is the most probable one in a program
+        # the k with the most trailing zeros is the most likely to occur in a program
         k = find_roundest(low, high)
         if self._at(k, process_count) == value:
             k = low if self._at(low, process_count) != value else high
         return f"{self._text(k)}, {self._at(k, process_count)}"
 
     def _find_change(self, value: Fraction, process_count: int) -> int:
-        """First k at which the value changes, by bisection."""
+        """Find the first k at which the formula starts or ceases to give the value, by bisection."""
         low, high = self.low_k, self.high_k
         first = self._at(low, process_count) == value
         while high - low > 1:
@@ -96,9 +97,9 @@ def find_rivals(
     Parameters
     ----------
     points
-        Rank counts with integers.
+        Rank counts, and an integer at each.
     by_inverse
-        The model is `first / n + rest` if True, else `first * n + rest`.
+        Whether the model is `first / n + rest`; otherwise, it is `first * n + rest`.
     first, rest
         Parameters of the model.
 
@@ -125,7 +126,7 @@ def find_rivals(
 def _find_formulas(
     points: Sequence[tuple[int, int]], kind: str, scale: int, rest: int, is_times_n: bool
 ) -> RoundedFormula | None:
-    """Formulas of one kind and scale that give all points."""
+    """Find the formulas of one kind and scale that give all points; None if no k does."""
     low_k, high_k = None, None
     for count, value in points:
         unit = scale * count if is_times_n else scale
@@ -143,7 +144,7 @@ def _find_formulas(
 
 
 def _find_remainder(points: Sequence[tuple[int, int]], slope: Fraction, rest: Fraction) -> RoundedFormula | None:
-    """Find remainders that equal a linear model n minus a constant, unless the constant is that of a neighbor."""
+    """Find formulas with k mod n that equal slope * (n - distance), unless the distance is that of a neighbor."""
     if slope <= 0 or slope.denominator != 1 or rest >= 0:
         return None
     counts = [count for count, _ in points]
@@ -170,9 +171,10 @@ class CountModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CountFamily:
-    """Kind of model with its name, number of parameters, and a function that fits it to as many points as parameters.
+    """Kind of model: its name, its number of parameters, and a function that fits it.
 
-    `fit` receives points of different rank counts, and returns None if no model passes through them.
+    `fit` receives as many points as the model has parameters, at different rank counts. It returns None if no model
+    passes through the points.
     """
 
     name: str
@@ -182,7 +184,7 @@ class CountFamily:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """Same number at all rank counts."""
+    """Constant model: the same number at all rank counts."""
 
     value: Fraction
 
@@ -251,7 +253,7 @@ def _inverse_plus(points: Sequence[Point]) -> CountModel:
     return Inverse(share, value - share / count)
 
 
-#: in the order in which they are tried
+#: kinds of models, in the order in which they are tried
 FAMILIES = (
     CountFamily("constant", 1, _constant),
     CountFamily("proportional", 1, _proportional),
@@ -262,18 +264,18 @@ FAMILIES = (
 
 
 class NotAnIntegerError(Exception):
-    """A model's value is not an integer; the message contains the value, and the cause if it is known."""
+    """A model's value is not an integer; the message contains the value, and the cause if known."""
 
 
 class AmbiguousModelError(NotAnIntegerError):
-    """Several formulas agree at all known rank counts, but not at this one."""
+    """Several formulas agree at all known rank counts, but not at the requested rank count."""
 
 
 @dataclass(frozen=True, slots=True)
 class FittedModel:
-    """Model that gives all known numbers, with the rounded formulas that give them, too.
+    """Model that gives all known numbers, and its rivals: the rounded formulas that also give all known numbers.
 
-    `is_whole`: all known numbers are integers.
+    is_whole: whether all known numbers are integers.
     """
 
     model: CountModel
@@ -285,7 +287,7 @@ class FittedModel:
         """Evaluate the model; raise NotAnIntegerError if the value is invalid or ambiguous."""
         value = Fraction(self.model.at(process_count))
         is_invalid = self.is_whole and value.denominator != 1
-        # A fraction is reason enough, unless another formula of one parameter gives an integer.
+        # A fraction is a sufficient reason for refusal, unless a rival without rest gives an integer.
         for rival in self.rivals if not is_invalid else [rival for rival in self.rivals if not rival.rest]:
             text = rival.find_disagreement(value, process_count)
             if text is not None:
@@ -306,29 +308,29 @@ class FittedModel:
 def fit_count_model(
     points: Sequence[Point], families: Sequence[CountFamily] = FAMILIES, *, has_rivals: bool = True
 ) -> FittedModel | None:
-    """Fit the first family whose model gives all points exactly.
+    """Fit the first kind of model that gives all points exactly.
 
     Parameters
     ----------
     points
-        Rank counts with numbers.
+        Rank counts, and a number at each.
     families
         Kinds of models, in order of preference.
     has_rivals
-        Whether rounded formulas are considered.
+        Whether rounded formulas are considered as rivals.
 
     Returns
     -------
-    Fitted or None
+    FittedModel or None
         None if no model with fewer parameters than rank counts fits. Models without rivals are preferred, so that a
-        user's own family can resolve an ambiguity.
+        family that a user adds can resolve an ambiguity.
     """
     distinct = tuple(dict(points).items())
     ambiguous: FittedModel | None = None
     for family in families:
         if family.parameter_count >= len(distinct):
             continue
-        # the outermost points determine the parameters, the others validate the model
+        # the outermost points determine the parameters; the other points validate the model
         selected = [distinct[0], distinct[-1], *distinct[1:-1]][: family.parameter_count]
         model = family.fit(selected)
         if model is None or any(model.at(count) != value for count, value in points):
@@ -363,8 +365,8 @@ def evaluate_integer(model: CountModel, process_count: int, name: str) -> int:
         Model over n.
     process_count
         Rank count.
-    what
-        Name of the quantity in messages.
+    name
+        Name of the quantity, for messages.
 
     Returns
     -------

@@ -1,4 +1,7 @@
-"""Evaluation of a program's models at a rank count: a compressed trace, whose size does not grow with the ranks."""
+"""Evaluate a program's models at a rank count.
+
+The result is a compressed trace, with a size that does not grow with the number of ranks.
+"""
 
 from __future__ import annotations
 
@@ -31,20 +34,20 @@ from iosig.transforms.traces.trace import (
 )
 from iosig.transforms.traces.vectors import RankClaims, vector_bounds
 
-#: models, ranks and nodes of a class at a rank count
+#: class at a rank count: its models, ranks and nodes
 _Bodies = tuple[FittedClass, tuple[Progression, ...], tuple[Node, ...]]
-#: class, node, and previous node of a gap, or None for durations
+#: key of times: class, node, and the previous node for a gap, or None for durations
 _Key = tuple[int, int, int | None]
 
-#: maximum rank count; the classes of all ranks are kept in memory
+#: maximum rank count, since the class of each rank is kept in memory
 MAX_RANKS = 1 << 27
-#: largest number in a text, of 18 digits
+#: largest number in text, which has 18 digits
 _MAX_NUMBER = 10**18 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Times:
-    """Input of the time extrapolation: key, number of times at the rank count, and histograms at the known ones."""
+    """Input of the time extrapolation: key, number of times in the result, and histograms at known rank counts."""
 
     key: _Key
     count: int
@@ -64,7 +67,7 @@ def evaluate_trace(known: FittedTrace, process_count: int) -> CompressedTrace | 
     Returns
     -------
     CompressedTrace or tuple[Refusal, ...]
-        Refusals of fields without valid values.
+        The trace, or the refusals of fields without valid values.
 
     Raises
     ------
@@ -90,7 +93,7 @@ def evaluate_trace(known: FittedTrace, process_count: int) -> CompressedTrace | 
 
 
 def make_refusal(field: str, fault: Exception, prefix: str = "") -> Refusal:
-    """Convert the exception of a field's model to a refusal."""
+    """Convert the exception that a field's model raised to a refusal."""
     outcome = "no_exact_model" if isinstance(fault, AmbiguousModelError) else "no_whole_number"
     return Refusal(outcome, field, f"{prefix}{fault}")
 
@@ -99,7 +102,7 @@ def make_refusal(field: str, fault: Exception, prefix: str = "") -> Refusal:
 
 
 def _rank_lists(known: FittedTrace, process_count: int, refusals: list[Refusal]) -> list[tuple[Progression, ...]]:
-    """Evaluate the ranks of each class; add a refusal if they do not tile all ranks."""
+    """Evaluate the ranks of each class; add a refusal if the classes do not tile all ranks."""
     class_ranks: list[tuple[Progression, ...] | None] = []
     at = f"at {process_count} ranks, "
     for fitted_class in known.classes:
@@ -117,7 +120,7 @@ def _rank_lists(known: FittedTrace, process_count: int, refusals: list[Refusal])
 def _check_tiling(
     process_count: int, lists: Sequence[tuple[Progression, ...] | None], refusals: list[Refusal]
 ) -> list[tuple[Progression, ...]]:
-    """Check that the classes tile all ranks; a class with None receives the remaining ones."""
+    """Check that the classes tile all ranks; a class with None receives the remaining ranks."""
     claims = RankClaims(process_count)
     try:
         for ranks in (ranks for class_ranks in lists for ranks in class_ranks or ()):
@@ -135,7 +138,7 @@ def _check_tiling(
 
 @dataclass(slots=True)
 class _ClassBuilder:
-    """Builder of a class's nodes at a rank count; invalid values are added to the refusals."""
+    """Builder of a class's nodes at a rank count; it adds a refusal for each field with an invalid value."""
 
     process_count: int
     ranks: tuple[Progression, ...]
@@ -143,7 +146,7 @@ class _ClassBuilder:
     refusals: list[Refusal]
 
     def body(self, nodes: Sequence[FittedNode], numbers: Iterator[int], lengths: tuple[int, ...]) -> tuple[Node, ...]:
-        """Nodes within loops of these lengths, without times."""
+        """Build nodes without times, within loops of the given lengths."""
         return tuple(self._node(node, numbers, lengths) for node in nodes)
 
     def _node(self, node: FittedNode, numbers: Iterator[int], lengths: tuple[int, ...]) -> Node:
@@ -228,7 +231,7 @@ def _extrapolate_times(
 ) -> dict[_Key, TimeHistogram]:
     """Extrapolate histograms; each is fitted at the rank counts where it is not empty.
 
-    Histograms of several traces at one rank count are merged.
+    If several traces have the same rank count, their histograms are merged.
     """
     places = {known: [place for place, value in enumerate(rank_counts) if value == known] for known in rank_counts}
     by_counts: defaultdict[tuple[int, ...], list[tuple[_Times, list[TimeHistogram]]]] = defaultdict(list)
@@ -269,9 +272,9 @@ def _attach_times(
 
 
 def count_transitions(body: tuple[Node, ...], rank: int) -> Counter[tuple[int, int]]:
-    """Count how often a rank executes one call node directly after another, by node number; START precedes the first.
+    """Count how often a rank executes one call directly after another, by pair of node numbers.
 
-    Every loop entry has one iteration or more.
+    START precedes the first call. Each time a loop is entered, it has one or more iterations.
     """
     nodes, parents = number_nodes(body)
     counts = count_executions(nodes, parents, rank)

@@ -1,8 +1,9 @@
-"""ScalaIOExtrap: the exact trace at a rank count that was not run, from traces at four or more rank counts.
+"""Extrapolate the exact trace at a rank count that was not run, as in ScalaIOExtrap.
 
-The traces must have the same structure of calls (paper: DOI 10.1145/2832106.2832108, section 3.2.1). Rank lists, loops,
-numbers in file names, offsets, counts and handles have exact models (3.2.2 to 3.2.4). The trace is refused if a field
-has no model that holds at all rank counts. Times are fitted by curves and are never exact.
+The input consists of traces at four or more rank counts. They must have the same structure of calls (paper:
+DOI 10.1145/2832106.2832108, section 3.2.1). Rank lists, loops, numbers in file names, offsets, counts and handles have
+exact models (3.2.2 to 3.2.4). The trace is refused if a field has no model that holds at all rank counts. Times are
+fitted by curves and are never exact.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ from iosig.transforms.traces.progressions import Progression, expand_values
 from iosig.transforms.traces.trace import Call, CompressedTrace, Loop, Node, RankClass, Vector
 from iosig.transforms.traces.vectors import expand_vector, rank_lists, vector_bounds
 
-#: iterations of the loops around a node, from the outermost, at one rank count
+#: iteration counts of the loops around a node at one rank count, from the outermost loop inward
 Lengths = tuple[int, ...]
-#: maximum number of refusals that are listed; the others are counted
+#: maximum number of refusals that are listed; further refusals are only counted
 MAX_REFUSALS = 100
 
 
@@ -54,7 +55,7 @@ class ExtrapolationParams:
     Attributes
     ----------
     least_rank_counts
-        Minimum number of different rank counts: four in the paper (section 3.2); three identify a model of two
+        Minimum number of different rank counts. The paper requires four (section 3.2); three identify a model of two
         parameters.
     families
         Kinds of models: those of the paper, and any that a user adds.
@@ -72,7 +73,7 @@ def extrapolate(
     Parameters
     ----------
     traces
-        Traces at other rank counts, from `compress_together`, so that numbers are padded in the same way.
+        Traces at other rank counts. They must come from `compress_together`, so that numbers have the same padding.
     process_count
         Rank count of the result.
     params
@@ -147,7 +148,7 @@ def fit_trace(traces: Iterable[CompressedTrace], params: ExtrapolationParams) ->
     fitted_classes = [fitter.fit_class(number, rank_classes) for number, rank_classes in enumerate(classes)]
     if any(silent := [_find_silent_ranks(trace) for trace in ordered]):
         fitted_classes.append(fitter.fit_silent(len(fitted_classes), silent))
-    # the classes tile all ranks, so one of them may be the remaining ranks
+    # the classes tile all ranks, so a single class may consist of all remaining ranks
     without_model = [fitted_class for fitted_class in fitted_classes if fitted_class.ranks is None]
     for fitted_class in without_model if len(without_model) > 1 else ():
         fitter.refuse(
@@ -157,7 +158,7 @@ def fit_trace(traces: Iterable[CompressedTrace], params: ExtrapolationParams) ->
 
 
 def _find_silent_ranks(trace: CompressedTrace) -> tuple[Progression, ...]:
-    """Ranks without calls."""
+    """Find the ranks without calls."""
     has_calls = np.zeros(trace.process_count, np.bool_)
     for rank_class in trace.classes:
         has_calls[expand_values(rank_class.ranks)] = True
@@ -165,7 +166,7 @@ def _find_silent_ranks(trace: CompressedTrace) -> tuple[Progression, ...]:
 
 
 def _explain_iterations(tables: Sequence[Ints]) -> str | None:
-    """Reason why unequal iterations cannot be extrapolated; None if they can."""
+    """Return the reason why unequal iteration counts cannot be extrapolated; None if they can."""
     if any((table != table[:1]).any() for table in tables):
         return "the iterations differ by rank"
     if any(not np.array_equal(table[0], tables[0][0]) for table in tables):
@@ -174,9 +175,9 @@ def _explain_iterations(tables: Sequence[Ints]) -> str | None:
 
 
 def _min_value(calls: Sequence[Call], slot: int) -> int:
-    """Minimum value that may occur in a slot.
+    """Return the minimum value that is valid in a slot.
 
-    In names, shorter numbers than all known ones could be padded with zeros.
+    In names, numbers with fewer digits than all known numbers might be padded with zeros, so they are not valid.
     """
     call = calls[0]
     before, after = call.texts[slot][-1:], call.texts[slot + 1][:1]
@@ -188,7 +189,7 @@ def _min_value(calls: Sequence[Call], slot: int) -> int:
 
 @dataclass(slots=True)
 class _TraceFitter:
-    """Fits one class after the other, and collects models and refusals."""
+    """Fit one class after the other, and collect models and refusals; `ranks`: the class's ranks per rank count."""
 
     rank_counts: tuple[int, ...]
     families: Families
@@ -197,11 +198,11 @@ class _TraceFitter:
     ranks: tuple[Ints, ...] = ()
 
     def refuse(self, name: str, reason: str) -> None:
-        """Add a field without a model."""
+        """Add a refusal of a field without a model."""
         self.refusals.append(Refusal("no_exact_model", name, reason))
 
     def fit_silent(self, number: int, ranks: Sequence[tuple[Progression, ...]]) -> FittedClass:
-        """Fit the ranks without calls, which may be absent at some rank counts."""
+        """Fit the class of ranks without calls, which may be empty at some rank counts."""
         return self.fit_class(number, tuple(RankClass(lists, ()) for lists in ranks), "ranks without calls")
 
     def fit_class(self, number: int, classes: MatchedClasses, name: str = "") -> FittedClass:
@@ -255,7 +256,7 @@ class _TraceFitter:
         return [expand_vector(vector, ranks) for vector, ranks in zip(vectors, self.ranks, strict=True)]
 
     def _fit_number(self, name: str, vectors: Sequence[Vector], lengths: Sequence[Lengths]) -> FieldModel:
-        """Fit a number of a node; without a model, add a refusal, and use the values of the first rank count."""
+        """Fit a number of a node; if it has no model, add a refusal, and use the first rank's values instead."""
         tables = self._expand_vectors(vectors)
         blocks = [
             Block(known, ranks, table.reshape(ranks.size, *length))

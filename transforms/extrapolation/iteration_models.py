@@ -1,9 +1,9 @@
-"""Exact models of a number over ranks, iterations and rank counts: both dimensions of the paper's section 3.2.3.
+"""Fit exact models of a number over ranks, iterations and rank counts: both dimensions of the paper's section 3.2.3.
 
-A field has a value for each rank and each iteration of the loops around it. Along a loop, the values have a stride that
-is a model in n. If they have no stride and the loop has the same length at all rank counts, each iteration is a
-separate column. A loop of varying length may consist of two nested loops, one of which has a fixed length. The
-remaining dimension, a number for each rank, is a column model (`rank_models`).
+A field is a number that varies by rank and by iteration of the loops around it. Along a loop, its values have a
+constant stride, which is a model in n. If they have no stride and the loop has the same length at all rank counts, each
+iteration is a separate column. A loop of varying length may consist of two nested loops, where one has a fixed length.
+The remaining dimension, a number for each rank, has a column model (`rank_models`).
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _INDICES = "ijklmpqrstuvw"
 _MAX_ITERATIONS = 1 << 16
 #: maximum length of an expanded row
 _MAX_ROW_LENGTH = 1 << 20
-#: maximum number of values that are evaluated rank by rank, as for a user's own models
+#: maximum number of values that are evaluated rank by rank, as for models that a user adds
 _MAX_VALUES = 1 << 25
 
 
 @dataclass(frozen=True, slots=True)
 class Families:
-    """Kinds of models that may explain fields: over n, and over ranks."""
+    """Kinds of models that may explain fields: models over n, and models over ranks."""
 
     counts: tuple[CountFamily, ...] = FAMILIES
     ranks: tuple[RankFamily, ...] = RANK_FAMILIES
@@ -48,7 +48,7 @@ class Families:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Values of a field at one rank count: ranks (R,), ascending, and values (R, iterations of each loop ...)."""
+    """Values of a field at one rank count: ranks (R,), ascending, and values (R, iterations of each loop...)."""
 
     process_count: int
     ranks: Ints
@@ -57,7 +57,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Strided:
-    """Values with a constant stride along a loop; the stride is None if no known loop has a second iteration."""
+    """Values with a constant stride along a loop; the stride is None if all known loops have a single iteration."""
 
     stride: CountModel | None
     inner: FieldModel
@@ -72,7 +72,7 @@ class PerIteration:
 
 @dataclass(frozen=True, slots=True)
 class NestedLoops:
-    """Loop that is modelled as two nested loops; `length` is that of the inner one."""
+    """Loop that is modelled as two nested loops; `length` is the length of the inner loop."""
 
     length: CountModel
     inner: FieldModel
@@ -89,7 +89,7 @@ FieldModel = Strided | PerIteration | NestedLoops | FixedValues | RankModel
 
 
 class NoExactModelError(Exception):
-    """No model gives a field exactly at all rank counts; the message contains the first values without a model."""
+    """No model gives a field exactly at all rank counts; the message contains the values that have no model."""
 
 
 def fit_field(blocks: Sequence[Block], families: Families) -> FieldModel:
@@ -105,12 +105,12 @@ def fit_field(blocks: Sequence[Block], families: Families) -> FieldModel:
     Returns
     -------
     FieldModel
-        Gives all values at all rank counts exactly.
+        Model that gives all values at all rank counts exactly.
 
     Raises
     ------
     NoExactModelError
-        If no model does.
+        If no such model exists.
     """
     if blocks[0].values.ndim == 1:
         return _fit_ranks([Column(block.process_count, block.ranks, block.values) for block in blocks], families)
@@ -136,7 +136,7 @@ def _select_iteration(block: Block, index: int = 0) -> Block:
 
 
 def _find_strides(blocks: Sequence[Block]) -> list[tuple[int, Fraction]] | None:
-    """Stride along the first loop at each rank count with more than one iteration; None if values are not linear."""
+    """Find the stride along the first loop at each rank count with several iterations; None if not linear."""
     strides: list[tuple[int, Fraction]] = []
     for block in blocks:
         steps = np.diff(block.values, axis=1)
@@ -159,7 +159,7 @@ def _fit_ranks(columns: Sequence[Column], families: Families) -> RankModel:
 
 
 def _reproduces(model: RankModel, column: Column) -> bool:
-    """Whether a model gives a column; a user's own model is validated, too."""
+    """Return whether a model gives a column; this also validates models that a user adds."""
     try:
         return bool((_evaluate_ranks(model, column.process_count, column.ranks) == column.values).all())
     except NotAnIntegerError:
@@ -187,9 +187,10 @@ def _fit_iterations(blocks: Sequence[Block], families: Families) -> FieldModel:
 
 
 def _fit_loop_pair(blocks: Sequence[Block], families: Families) -> FieldModel:
-    """Fit a loop as two nested loops, the inner one as long as values are linear; raise NoExactModelError otherwise.
+    """Fit a loop as two nested loops; the inner loop ends where values cease to be linear.
 
-    Where values are linear throughout, inner loops may have had a single iteration.
+    Rank counts at which all values are linear do not determine the length of the inner loop. Raise NoExactModelError if
+    the loop cannot be divided.
     """
     known = [
         (block.process_count, Fraction(size))
@@ -213,7 +214,7 @@ def _fit_loop_pair(blocks: Sequence[Block], families: Families) -> FieldModel:
 
 
 def _inner_length(length: CountModel | None, block: Block) -> int | None:
-    """Length of the inner loop; None if it does not divide the loop."""
+    """Return the length of the inner loop; None if it does not divide the length of the loop."""
     try:
         inner_length = 0 if length is None else evaluate_integer(length, block.process_count, "")
     except NotAnIntegerError:
@@ -273,7 +274,7 @@ def evaluate_vector(
     NotAnIntegerError
         If a value is not an integer.
     ValueError
-        If the ranks are too many for a model without pieces.
+        If the ranks are too many for a model that must be evaluated rank by rank.
     """
     leaves = _collect_leaves(model)
     layout = _make_layout(model, process_count, list(lengths))
@@ -298,7 +299,7 @@ def evaluate_vector(
 def _split_ranks(
     leaves: Sequence[RankModel | int], process_count: int, ranks: Sequence[Progression]
 ) -> list[Progression] | None:
-    """Split ranks into pieces on which all leaves are linear; None if a leaf cannot."""
+    """Split ranks into pieces on which all leaves are linear; None if a leaf does not allow this."""
     pieces = list(ranks)
     for leaf in leaves:
         if isinstance(leaf, int):
@@ -315,7 +316,7 @@ def _split_ranks(
 def _shares_of_pieces(
     leaves: Sequence[RankModel | int], process_count: int, pieces: Sequence[Progression], layout: _Layout
 ) -> Vector:
-    """Create shares from the first rank of each piece and the next rank along each dimension."""
+    """Create a `Share` of each piece, from the values of its first rank and the next rank along each dimension."""
     corners = [(piece.start, *(piece.start + stride for stride in piece.strides)) for piece in pieces]
     corner_ranks = np.array([rank for part in corners for rank in part], np.int64)
     rows = _evaluate_leaves(leaves, process_count, corner_ranks)
@@ -330,7 +331,7 @@ def _shares_of_pieces(
 
 
 def _evaluate_leaves(leaves: Sequence[RankModel | int], process_count: int, ranks: Ints) -> Ints:
-    """Evaluate each leaf for each rank, shape (R, leaves)."""
+    """Evaluate each leaf for each rank; result: shape (R, leaves)."""
     columns = [
         np.full(ranks.size, leaf, np.int64) if isinstance(leaf, int) else _evaluate_ranks(leaf, process_count, ranks)
         for leaf in leaves
@@ -339,7 +340,7 @@ def _evaluate_leaves(leaves: Sequence[RankModel | int], process_count: int, rank
 
 
 def _collect_leaves(model: FieldModel) -> list[RankModel | int]:
-    """Column models of a field, and the numbers of fixed ones, in the order of iterations."""
+    """List the leaves of a field in the order of iterations: column models, or fixed numbers."""
     match model:
         case Strided() | NestedLoops():
             return _collect_leaves(model.inner)
@@ -353,7 +354,7 @@ def _collect_leaves(model: FieldModel) -> list[RankModel | int]:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Arrangement of leaves in a row: `count` repetitions of the concatenated parts, `stride` apart."""
+    """Arrangement of leaves in a row: the concatenated parts, repeated `count` times, with a stride."""
 
     count: int
     stride: int
@@ -417,7 +418,7 @@ def repeat_row(stretches: tuple[Stretch, ...], stride: int, count: int) -> tuple
 
 
 def _fold_singles(stretches: tuple[Stretch, ...]) -> tuple[Stretch, ...]:
-    """Fold adjacent single numbers of a row."""
+    """Fold adjacent single numbers of a row into progressions."""
     folded: list[Stretch] = []
     for is_single, group in groupby(stretches, key=lambda stretch: stretch.size == 1):
         members = tuple(group)
@@ -449,6 +450,6 @@ def format_formula(model: FieldModel, depth: int = 0) -> str:
 
 
 def is_constant(model: FieldModel) -> bool:
-    """Whether the model of a field is a single number."""
+    """Return whether the model of a field is a single number."""
     text = format_formula(model)
     return text.lstrip("-").isdigit()

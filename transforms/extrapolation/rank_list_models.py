@@ -1,8 +1,9 @@
-"""Exact models of a class's rank lists, whose starts, strides and counts are models in n.
+"""Fit exact models of a class's rank lists: models in n of their starts, strides and counts.
 
-The ranks of a class (rank 0, which creates a file; the roots of groups; all others) are nested progressions at each
-rank count (paper, section 3.2.1; ScalaTrace's rank lists). At a rank count with a single group, the dimension of groups
-has one member and an unknown stride, but counts as a dimension.
+A class consists of the ranks that make the same calls. Examples are rank 0, which creates a file, the roots of groups,
+and all other ranks. At each rank count, these ranks are nested progressions (paper, section 3.2.1; ScalaTrace's rank
+lists). At a rank count with a single group, the dimension of groups has one member and an unknown stride. It still
+counts as a dimension.
 """
 
 from __future__ import annotations
@@ -25,17 +26,18 @@ from iosig.transforms.extrapolation.rank_pieces import make_progression
 from iosig.transforms.traces.progressions import Progression
 from iosig.transforms.traces.vectors import rank_lists
 
-#: count and stride of a dimension; the stride is None if there is one member
+#: count and stride of a dimension; the stride is None if the count is 1
 _Dimension = tuple[int, int | None]
-#: maximum number of ways to insert dimensions of one member that are tried
+#: maximum number of combinations that are tried when inserting dimensions with a single member
 _MAX_WAYS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class RankListModel:
-    """Progression of ranks over n; a stride is None if the count is 1 at all known rank counts.
+    """Model of a progression of ranks over n; a stride is None if the count is 1 at all known rank counts.
 
-    `rivals` give the same ranks at all known rank counts, since the position of dimensions of one member is arbitrary.
+    `rivals` are other models that give the same ranks at all known rank counts. They exist because the position of
+    dimensions with a single member is arbitrary.
     """
 
     start: CountModel
@@ -44,9 +46,9 @@ class RankListModel:
     rivals: tuple[RankListModel, ...] = ()
 
     def at(self, process_count: int) -> Progression | None:
-        """Evaluate the ranks at a rank count; None if the class is empty.
+        """Return the ranks of the class for a given number of processes; None if the class is empty.
 
-        Raises NotAnIntegerError if a number is invalid or ambiguous, and ValueError if the result is not a valid rank
+        Raise NotAnIntegerError if a number is invalid or ambiguous, and ValueError if the result is not a valid rank
         list.
         """
         ranks = self._evaluate(process_count)
@@ -82,7 +84,7 @@ class RankListModel:
         return make_progression(start, *dimensions)
 
     def formula(self) -> str:
-        """Format the model in `n`."""
+        """Format the model as text, in terms of `n`."""
         parts = [
             f"{count.formula()} of stride {stride.formula()}"
             for count, stride in zip(self.counts, self.strides, strict=True)
@@ -99,14 +101,14 @@ def fit_rank_lists(
     Parameters
     ----------
     ranks
-        Rank counts with the class's ranks, ascending.
+        Rank counts, ascending, with the class's ranks at each.
     families
         Kinds of models over n.
 
     Returns
     -------
     tuple[RankListModel, ...] or None
-        One model per list; None if any has no model, or their number differs.
+        One model per list; None if a list has no model, or the number of lists differs between rank counts.
     """
     counts = [count for count, _ in ranks]
     lists = [rank_lists(class_ranks) for _, class_ranks in ranks]
@@ -136,7 +138,7 @@ def _fit_dimensions(
     way: Sequence[Sequence[_Dimension]],
     families: Sequence[CountFamily],
 ) -> RankListModel | None:
-    """Fit rank lists whose dimensions of one member have been inserted."""
+    """Fit a rank list after dimensions with a single member have been inserted."""
     counts: list[CountModel] = []
     strides: list[CountModel | None] = []
     for dimension in zip(*way, strict=True):
@@ -152,7 +154,7 @@ def _fit_dimensions(
 
 
 def _insert_dimensions(ranks: Progression, depth: int) -> Iterator[tuple[_Dimension, ...]]:
-    """Yield the dimensions of a rank list with dimensions of one member inserted at all possible positions."""
+    """Yield the dimensions of a rank list, with single-member dimensions inserted at all possible positions."""
     proper: list[_Dimension] = list(zip(ranks.counts, ranks.strides, strict=True))
     for places in combinations(range(depth), len(proper)):
         dimensions: list[_Dimension] = [(1, None)] * depth

@@ -1,8 +1,9 @@
-"""Exact models of a number over ranks and rank counts: the column dimension of the paper's section 3.2.3.
+"""Fit exact models of a number over ranks and rank counts: the column dimension of the paper's section 3.2.3.
 
-Each coefficient is a model in n (`count_models`), so that `(960/n)*rank` has the slope 960/n. In addition to the affine
-model there are the paper's fifth, `((rank + a) mod n) * b`, and one for groups of ranks, such as file_<rank/4> (section
-3.2.2). A column that none of them gives exactly at all rank counts has no model.
+A column contains one number for each rank. Each coefficient of its model is a model in n (`count_models`): the slope of
+`(960/n)*rank`, for example, is 960/n. Besides the affine model, this module has the paper's fifth model,
+`((rank + a) mod n) * b`, and a model for groups of ranks, such as file_<rank/4> (section 3.2.2). A column has a model
+only if the model gives it exactly at all rank counts.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from iosig.transforms.extrapolation.count_models import (
 from iosig.transforms.extrapolation.rank_pieces import split_at, split_by_groups
 from iosig.transforms.traces.progressions import Progression
 
-#: products below this do not overflow 64 bits
+#: limit below which products do not overflow 64 bits
 _EXACT = 1 << 62
-#: maximum number of ranks of a class with a separate model per rank
+#: maximum number of ranks in a class with a separate model for each rank
 _MAX_SEPARATE_RANKS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Ranks of a class at one rank count, ascending, and a number of each: shape (R,)."""
+    """Ranks of a class at one rank count, ascending, and a number for each rank: shape (R,)."""
 
     process_count: int
     ranks: Ints
@@ -58,16 +59,16 @@ class RankModel(Protocol):
 
 @runtime_checkable
 class PiecewiseModel(RankModel, Protocol):
-    """Model that is linear on known pieces of ranks, so that these need not be evaluated one by one.
+    """Model that is linear on known pieces of ranks, so that ranks need not be evaluated one by one.
 
-    A user's own models may be plain `RankModel`s, which are evaluated for each rank.
+    Models that a user adds may be plain `RankModel`s, which are evaluated for each rank.
     """
 
     def linear_pieces(self, process_count: int, ranks: Progression) -> list[Progression] | None:
-        """Split ranks into pieces on whose dimensions the model is linear; None if there are too many."""
+        """Split ranks into pieces on which the model is linear in each dimension; None if the pieces are too many."""
 
 
-#: function that fits a kind of model to columns; None if no model gives all of them
+#: function that fits a kind of model to columns; it returns None if no model gives all columns
 RankFamily = Callable[[Sequence[Column], Sequence[CountFamily]], RankModel | None]
 
 
@@ -125,7 +126,7 @@ def _parenthesize(text: str) -> str:
 def fit_affine(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> Affine | None:
     """Fit the affine model; None if it does not give all columns.
 
-    Columns of one rank do not determine the slope; at least one column must have more.
+    A column of a single rank does not determine the slope; one or more columns must have several ranks.
     """
     slopes: list[tuple[int, Fraction]] = []
     for column in columns:
@@ -149,7 +150,7 @@ def fit_affine(columns: Sequence[Column], families: Sequence[CountFamily] = FAMI
 
 
 def _find_slope(column: Column) -> Fraction | None:
-    """Slope of a column over the ranks; None if it is not linear."""
+    """Find the slope of a column over the ranks; None if the column is not linear."""
     slope = Fraction(int(column.values[1]) - int(column.values[0]), int(column.ranks[1]) - int(column.ranks[0]))
     rest = int(column.values[0]) - slope * int(column.ranks[0])
     return slope if _is_linear(slope, rest, column.ranks, column.values) else None
@@ -164,7 +165,7 @@ def _is_linear(slope: Fraction, rest: Fraction, ranks: Ints, values: Ints) -> bo
 
 @dataclass(frozen=True, slots=True)
 class Rotated:
-    """Rotated model `((rank + a) mod n) * factor + rest`, the paper's fifth; it wraps at the rank `wrap` = n - a."""
+    """Rotated model `((rank + a) mod n) * factor + rest`, the paper's fifth; it wraps at rank `wrap` = n - a."""
 
     wrap: CountModel
     factor: CountModel
@@ -177,7 +178,7 @@ class Rotated:
         return _evaluate_linear(self.factor.at(process_count), rotated, self.rest.at(process_count), self.formula())
 
     def linear_pieces(self, process_count: int, ranks: Progression) -> list[Progression]:
-        """Split ranks into those below and those at or above the wrap."""
+        """Split ranks into the ranks below the wrap and the ranks at or above the wrap."""
         return split_at(ranks, evaluate_integer(self.wrap, process_count, "the rank") % process_count)
 
     def formula(self) -> str:
@@ -191,7 +192,7 @@ class Rotated:
 
 
 def fit_rotation(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> Rotated | None:
-    """Fit the rotated model; the class must contain the ranks on both sides of the wrap."""
+    """Fit the rotated model; the class must contain the adjacent ranks on both sides of the wrap."""
     wraps = [_find_wrap(column) for column in columns]
     parts = zip(*(wrap_parts for wrap_parts in wraps if wrap_parts is not None), strict=True)
     if None in wraps:
@@ -206,7 +207,7 @@ def fit_rotation(columns: Sequence[Column], families: Sequence[CountFamily] = FA
 
 
 def _find_wrap(column: Column) -> tuple[Fraction, Fraction, Fraction] | None:
-    """Wrap, factor and rest of a rotated column; None for other columns."""
+    """Find the wrap, the factor and the rest of a rotated column; None for other columns."""
     ranks, values = column.ranks, column.values
     if ranks.size < 3:
         return None
@@ -226,7 +227,7 @@ def _find_wrap(column: Column) -> tuple[Fraction, Fraction, Fraction] | None:
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """Model `by_group * floor(rank / size) + by_member * (rank mod size) + start` of groups of ranks."""
+    """Model of groups of ranks: `by_group * floor(rank / size) + by_member * (rank mod size) + start`."""
 
     size: CountModel
     by_group: CountModel
@@ -258,7 +259,7 @@ class Grouped:
         return size
 
     def linear_pieces(self, process_count: int, ranks: Progression) -> list[Progression] | None:
-        """Split ranks into the first group, complete groups and the last group; None if there are too many pieces."""
+        """Split ranks into the first group, complete groups and the last group; None if the pieces are too many."""
         pieces = [ranks]
         for size in {model._size_at(process_count) for model in (self, *self.rivals)}:
             parts = [split_by_groups(piece, size) for piece in pieces]
@@ -283,7 +284,7 @@ class Grouped:
 def fit_groups(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> Grouped | None:
     """Fit the model of groups, with a fixed group size or a fixed number of groups.
 
-    If the class has few ranks per group, several sizes may give the same numbers; these are rivals.
+    If the class has few ranks per group, several group sizes may give the same numbers. Their models are rivals.
     """
     models = [
         model for sizes in _group_sizes(columns) if (model := _fit_group_sizes(columns, sizes, families)) is not None
@@ -314,7 +315,7 @@ def _fit_group_sizes(
 
 
 def _group_sizes(columns: Sequence[Column]) -> Iterator[tuple[int, ...]]:
-    """Yield group sizes at each rank count that are consistent with the first changes of the columns' steps."""
+    """Yield sets of group sizes, one per rank count, that are consistent with the first step changes of columns."""
     counts = [column.process_count for column in columns]
     edges = [_find_step_changes(column) for column in columns]
     candidates = [(size,) * len(counts) for size in range(2, max(counts) // 2 + 1)]
@@ -330,7 +331,10 @@ def _group_sizes(columns: Sequence[Column]) -> Iterator[tuple[int, ...]]:
 
 
 def _find_step_changes(column: Column) -> tuple[tuple[int, int], ...]:
-    """Pairs of adjacent ranks, the first pair and the first one with a different step: one crosses a group boundary."""
+    """Find the first pair of adjacent ranks, and the first pair with a different step.
+
+    One of the two pairs crosses a group boundary. The result is empty if all steps are equal.
+    """
     apart = np.diff(column.ranks)
     if apart.size < 2:
         return ()
@@ -344,7 +348,10 @@ def _find_step_changes(column: Column) -> tuple[tuple[int, int], ...]:
 
 
 def _fit_group_column(column: Column, size: int) -> tuple[Fraction | None, Fraction | None, Fraction] | None:
-    """Find the steps of a column per group and per member (None if unobservable), and its start; None if nonlinear."""
+    """Find the steps of a column per group and per member (None if unobservable), and its start.
+
+    Return None if the column is not linear in groups and members.
+    """
     group, member = np.divmod(column.ranks, size)
     by_member = _find_step(member, column.values, group)
     rest = column.values - _evaluate_member_part(by_member, member)
@@ -370,7 +377,7 @@ def _evaluate_member_part(by_member: Fraction | None, member: Ints) -> Ints:
 
 
 def _find_step(places: Ints, values: Ints, within: Ints) -> Fraction | None:
-    """Step per place, from the first two adjacent places within a group."""
+    """Find the step per place, from the first two different places within a group; None if not observable."""
     pairs = np.flatnonzero((within[1:] == within[:-1]) & (places[1:] != places[:-1]))
     if not pairs.size:
         return None
@@ -380,7 +387,7 @@ def _find_step(places: Ints, values: Ints, within: Ints) -> Fraction | None:
 
 @dataclass(frozen=True, slots=True)
 class PerRank:
-    """Separate model in n for each rank of a class with the same number of ranks at all rank counts."""
+    """Separate models in n for each rank of a class that has the same number of ranks at all rank counts."""
 
     models: tuple[CountModel, ...]
 
@@ -399,7 +406,7 @@ class PerRank:
 
 
 def fit_per_rank(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> PerRank | None:
-    """Fit a model for each rank, if the class has the same number of ranks at all rank counts."""
+    """Fit a model for each rank; None unless the class has the same number of ranks at all rank counts."""
     sizes = {column.ranks.size for column in columns}
     if len(sizes) > 1 or not sizes <= set(range(1, _MAX_SEPARATE_RANKS + 1)):
         return None
@@ -410,5 +417,5 @@ def fit_per_rank(columns: Sequence[Column], families: Sequence[CountFamily] = FA
     return None if None in models else PerRank(tuple(model for model in models if model is not None))
 
 
-#: in the order in which they are tried
+#: kinds of models, in the order in which they are tried
 RANK_FAMILIES: tuple[RankFamily, ...] = (fit_affine, fit_rotation, fit_groups, fit_per_rank)

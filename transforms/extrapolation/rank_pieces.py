@@ -1,4 +1,4 @@
-"""Pieces of rank lists on which a number is linear: split at a rank, or by groups of ranks."""
+"""Split rank lists into pieces on which a number is linear: at a given rank, or by groups of ranks."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ MAX_PIECES = 1024
 
 
 def make_progression(start: int, *dimensions: tuple[int, int]) -> Progression:
-    """Create a progression, without dimensions of a single member."""
+    """Create a progression from dimensions (stride, count), and omit dimensions with a single member."""
     proper = [(stride, count) for stride, count in dimensions if count > 1]
     return Progression(start, tuple(stride for stride, _ in proper), tuple(count for _, count in proper))
 
 
 def split_at(ranks: Progression, first: int) -> list[Progression]:
-    """Split ascending ranks into pieces entirely below a rank, and entirely at or above it."""
+    """Split ascending ranks into pieces that lie entirely below a given rank, or entirely at or above it."""
     if not ranks.counts or first <= ranks.start:
         return [ranks]
     (stride, *strides), (count, *counts) = ranks.strides, ranks.counts
     inner = tuple(zip(strides, counts, strict=True))
     reach = sum(step * (size - 1) for step, size in inner)
-    # number of blocks that end below the rank, and that start below it; a block in between is split recursively
+    # numbers of blocks that end below the rank and that start below it; a block that spans it is split recursively
     below_count = min(max(-((ranks.start + reach - first) // stride), 0), count)
     start_count = min(-((ranks.start - first) // stride), count)
     pieces = [make_progression(ranks.start, (stride, below_count), *inner)] if below_count else []
@@ -35,9 +35,10 @@ def split_at(ranks: Progression, first: int) -> list[Progression]:
 
 
 def split_by_groups(ranks: Progression, size: int) -> list[Progression] | None:
-    """Split ranks into pieces on which the group, rank // size, and the member in it are linear; None if too many.
+    """Split ranks into pieces on which rank // size (group) and rank % size (member) are linear.
 
-    Alignments of rank blocks to groups repeat after a common multiple of both.
+    Return None if the pieces are too many. The alignment of rank blocks with groups repeats after a common multiple of
+    their lengths.
     """
     if not ranks.counts:
         return [ranks]
@@ -63,7 +64,7 @@ def split_by_groups(ranks: Progression, size: int) -> list[Progression] | None:
 
 
 def _row_in_groups(start: int, stride: int, count: int, size: int) -> list[Progression]:
-    """Split a row of ranks into the rest of its first group, the complete groups, and the start of the last one."""
+    """Split a row of ranks into a partial first group, complete groups, and a partial last group."""
     members = size // stride
     first = min(count, -((start % size - size) // stride))
     if first == members:

@@ -1,4 +1,7 @@
-"""Fitted models of a trace over n, and the result of an extrapolation: a compressed trace, or the reasons for none."""
+"""Hold the fitted models of a trace over the rank count n, and the result of an extrapolation.
+
+The result is a compressed trace, or the reasons why the trace is refused.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,16 @@ from iosig.transforms.extrapolation.iteration_models import FieldModel
 from iosig.transforms.extrapolation.rank_list_models import RankListModel
 from iosig.transforms.traces.trace import Call, CompressedTrace, Gap, TimeHistogram
 
-#: outcomes of an extrapolation; all but the first are refusals
+#: outcomes of an extrapolation; all except the first are refusals
 OUTCOMES = ("extrapolated", "too_few_rank_counts", "structures_differ", "no_exact_model", "no_whole_number")
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Formula that gives a field at all known rank counts, in `n` (ranks), `rank` and loop indices.
+    """Formula that gives a field at all known rank counts, in terms of `n` (ranks), `rank` and loop indices.
 
-    `field` is its location, such as `class 1, call 4 pwrite, argument 4`: number of the class, node number of the call
-    within the class, and number of the argument from 1.
+    `field` is the location of the field, such as `class 1, call 4 pwrite, argument 4`. It contains the number of the
+    class, the node number of the call within the class, and the number of the argument, from 1.
     """
 
     field: str
@@ -26,7 +29,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Field without a model, or a place where the traces differ, with the reason."""
+    """Reason for the refusal of a trace: a field without a model, or a place where the traces differ."""
 
     outcome: str
     field: str
@@ -35,9 +38,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Extrapolated:
-    """Trace at `process_count` ranks, from traces at `rank_counts`; None unless the outcome is `extrapolated`.
+    """Result of an extrapolation to `process_count` ranks, from traces at `rank_counts`.
 
-    `outcome` is that of the first refusal, if any.
+    If a field is refused, `outcome` is that of the first refusal, and `trace` is None. Otherwise, the outcome is
+    `extrapolated`.
     """
 
     rank_counts: tuple[int, ...]
@@ -50,9 +54,9 @@ class Extrapolated:
 
 @dataclass(frozen=True, slots=True)
 class FittedCall:
-    """Call at several rank counts: common parts, models of its slots, and times at each rank count.
+    """Call at several rank counts: its common parts, the models of its slots, and its times at each rank count.
 
-    least: minimum value of each slot; the number format of smaller values is unknown.
+    least: minimum value of each slot; for smaller values, the number format is unknown.
     """
 
     call: Call
@@ -64,7 +68,7 @@ class FittedCall:
 
 @dataclass(frozen=True, slots=True)
 class FittedLoop:
-    """Loop with the model of its iterations, and whether these are equal for all entries and ranks."""
+    """Loop with the model of its iteration count; is_even: whether the count is equal for all entries and ranks."""
 
     is_even: bool
     counts: FieldModel
@@ -76,7 +80,7 @@ FittedNode = FittedCall | FittedLoop
 
 @dataclass(frozen=True, slots=True)
 class FittedClass:
-    """Class with its rank lists over n (None: all ranks of no other class), and its nodes."""
+    """Class with the models of its rank lists (None: all ranks that are in no other class), and its nodes."""
 
     number: int
     ranks: tuple[RankListModel, ...] | None
@@ -85,7 +89,7 @@ class FittedClass:
 
 @dataclass(frozen=True, slots=True)
 class FittedTrace:
-    """Common models of traces at several rank counts; incomplete if there are refusals."""
+    """Common models of traces at several rank counts; incomplete if fields are refused."""
 
     rank_counts: tuple[int, ...]
     classes: tuple[FittedClass, ...]

@@ -1,9 +1,9 @@
-"""Structure of compressed traces, which must be the same at all rank counts (paper, section 3.2.1).
+"""Match the structures of compressed traces, which must be the same at all rank counts (paper, section 3.2.1).
 
-A loop of a single iteration is not a loop in a trace: if the blocks of a file are distributed among n ranks, the loop
-is missing at the rank count with one block per rank. Traces that differ in nothing else are aligned by inserting it.
-Bodies are compared from the left, node by node: where one has a loop and the other has not, the next nodes of the other
-must match the body of the loop. Nested loops can be missing on either side.
+A trace does not contain a loop of a single iteration as a loop. If the blocks of a file are distributed among n ranks,
+for example, the loop is missing at the rank count with one block per rank. Traces that differ only in such loops are
+aligned by inserting the missing loops. Bodies are compared from the left, node by node. If only one body has a loop,
+the next nodes of the other must match the body of the loop. Nested loops can be missing on either side.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from iosig.transforms.traces.progressions import Progression, expand_values
 from iosig.transforms.traces.trace import START, Call, CompressedTrace, Gap, Loop, Node, RankClass, Share, Vector
 from iosig.transforms.traces.vectors import rank_lists
 
-#: structure of a node, or of a body, without numbers and times
+#: structure of a node or of a body: all except numbers and times
 Shape = tuple[object, ...]
-#: rank lists with the number of times that they execute a body
+#: rank lists, each with the number of times that its ranks execute a body
 _Executions = tuple[tuple[Progression, int], ...]
-#: maximum number of node comparisons, after which two bodies are considered different
+#: maximum number of node comparisons; two bodies that need more are considered different
 _MAX_STEPS = 100_000
 _LOOP = "loop"
 
 
 def node_shape(node: Node) -> Shape:
-    """Structure of a node, which is function, level and argument text of a call, or the structures in a loop's body."""
+    """Return the structure of a node: a call's function, level and argument text, or the structures in a loop."""
     if isinstance(node, Call):
         widths = tuple(slot.width for slot in node.slots)
         return "call", node.module, node.function, node.level, node.texts, widths
@@ -36,7 +36,7 @@ def node_shape(node: Node) -> Shape:
 
 
 def align_bodies(first: Shape, second: Shape) -> Shape | None:
-    """Align two bodies by inserting loops that one of them lacks.
+    """Align two bodies by inserting loops that only the other body has.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def align_bodies(first: Shape, second: Shape) -> Shape | None:
     Returns
     -------
     Shape or None
-        Common structure with the loops of both; None if they differ otherwise.
+        Common structure with the loops of both bodies; None if the bodies differ otherwise.
     """
     return _Aligner().align(first, second)
 
@@ -61,9 +61,9 @@ class _Aligner:
         return common[0] if common and common[1:] == (len(left), len(right)) else None
 
     def align_prefix(self, left: Shape, right: Shape, is_left_whole: bool = False) -> tuple[Shape, int, int] | None:
-        """Align the longest common prefix; the result includes its length in each body.
+        """Align the longest common prefix of two bodies; return it, and its length in each body.
 
-        is_left_whole: require all of the first body.
+        is_left_whole: return None unless the prefix contains the whole first body.
         """
         first = second = 0
         common: list[object] = []
@@ -78,7 +78,7 @@ class _Aligner:
         return tuple(common), first, second
 
     def _align_node(self, first: Shape, second: Shape) -> tuple[object, int, int] | None:
-        """Align the first nodes of two bodies; the result includes the number of nodes of each."""
+        """Align the first node of one body with one or more nodes of the other; return how many each body used."""
         self.steps -= 1
         if self.steps < 0:
             return None
@@ -121,7 +121,7 @@ def insert_loops(rank_class: RankClass, shape: Shape) -> RankClass | None:
     Returns
     -------
     RankClass or None
-        None if the first possible alignment does not match the structure.
+        The class with all loops; None if the first possible alignment does not match the structure.
     """
     if tuple(map(node_shape, rank_class.body)) == shape:
         return rank_class
@@ -135,9 +135,9 @@ def insert_loops(rank_class: RankClass, shape: Shape) -> RankClass | None:
 
 @dataclass(slots=True)
 class _LoopInserter:
-    """Inserts loops into a class's nodes; `numbers` maps old node numbers to new ones.
+    """Insert loops into a class's nodes; `numbers` maps old node numbers to new node numbers.
 
-    once: executions of the nodes outside of loops.
+    once: executions of the nodes that are outside of all loops.
     """
 
     once: _Executions
@@ -145,7 +145,7 @@ class _LoopInserter:
     next_number: int = 0
 
     def body(self, nodes: Sequence[Node], shape: Shape, executions: _Executions) -> tuple[Node, ...]:
-        """Insert the loops of the shape around nodes that are executed this often."""
+        """Insert the loops of the shape around nodes; `executions` says how often the nodes are executed."""
         body, used = self._insert_some(nodes, shape, executions)
         if used < len(nodes):
             raise _MismatchError
@@ -177,7 +177,7 @@ class _LoopInserter:
         return tuple(body), used
 
     def _matches(self, loop: Loop, expected: Shape) -> bool:
-        """Whether a loop matches the expected one, rather than a loop within it."""
+        """Return whether a loop matches the expected loop, rather than a loop inside the expected loop."""
         body = tuple(map(node_shape, loop.body))
         return body == expected[1:] or align_bodies(expected[1:], body) == expected[1:]
 
@@ -219,13 +219,13 @@ def _renumber_nodes(body: Sequence[Node], numbers: dict[int, int]) -> Iterator[N
 
 # ---- matching of classes
 
-#: corresponding classes of all traces, with the same structure
+#: corresponding classes of the traces, one per trace, with the same structure
 MatchedClasses = tuple[RankClass, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """First place where the structures of two traces differ, and how."""
+    """First place where the structures of two traces differ, and a description of the difference."""
 
     field: str
     reason: str
@@ -242,7 +242,7 @@ def match_classes(traces: Sequence[CompressedTrace]) -> tuple[MatchedClasses, ..
     Returns
     -------
     tuple[MatchedClasses, ...] or Difference
-        Classes in the order of the first trace, or the first difference.
+        Matched classes in the order of the first trace, or the first difference.
     """
     known = [{tuple(map(node_shape, part.body)): part for part in trace.classes} for trace in traces]
     for trace, classes in zip(traces, known, strict=True):
@@ -269,8 +269,8 @@ def match_classes(traces: Sequence[CompressedTrace]) -> tuple[MatchedClasses, ..
 def _find_common_shapes(traces: Sequence[Sequence[Shape]]) -> tuple[list[Shape], list[list[int]]] | int:
     """Find common structures with the loops of all traces, and the index of each class in each trace.
 
-    If a trace has no corresponding class, its index is returned instead. Classes of equal structure match first; others
-    match the first class that they can be aligned with.
+    If a trace lacks a corresponding class, return the index of the trace instead. Classes with equal structures match
+    first. Each remaining class matches the first class with which it can be aligned.
     """
     common = list(traces[0])
     places = [list(range(len(common)))]
@@ -323,7 +323,7 @@ def _format_nodes(body: Sequence[Node]) -> list[str]:
 
 
 def slot_names(call: Call) -> tuple[str, ...]:
-    """Name the slots of a call by argument, counted from 1, and by number within it if there are several."""
+    """Name the slots of a call by argument, from 1, and by number within the argument if it has several slots."""
     argument, arguments = 1, []
     for text in call.texts[:-1]:
         argument += text.count(" ")

@@ -1,10 +1,11 @@
-"""Extrapolation of times to other rank counts by ScalaTrace's four curve fits [1, section 2].
+"""Extrapolate times to other rank counts by ScalaTrace's four types of curves [1, section 2].
 
-A time over the rank count n is constant, linear, inverse proportional, or inverse proportional plus a constant. Each
-model is fitted by least squares, and the one with the smallest residual standard deviation is selected. Timings are
-noisy and rank counts few: with two parameters for four points, noise often fits better than the true model, and the
-error of a slope grows with the distance. A model of two parameters must therefore pass Student's t-test, at a level
-that decreases with the distance (`_FALSE_SLOPE_RATIO`). Models that predict a negative time are excluded.
+As a function of the rank count n, a time is constant, linear, inversely proportional, or inversely proportional plus a
+constant. Each model is fitted by least squares, and the model with the smallest residual standard deviation is
+selected. Timings are noisy, and rank counts are few. With two parameters for four points, a model of the noise often
+fits better than the true model, and the error of a slope grows with the distance. A model of two parameters must
+therefore pass Student's t-test, at a level that decreases with the distance (`_FALSE_SLOPE_RATIO`). Models that predict
+a negative time are excluded.
 
 [1] X. Luo et al., HPC I/O Trace Extrapolation, ESPT 2015, DOI 10.1145/2832106.2832108
 """
@@ -22,29 +23,29 @@ from iosig.transforms.traces.time_histograms import BIN_COUNT, EMPTY, Bins, spli
 from iosig.transforms.traces.trace import TimeBin, TimeHistogram
 
 CONSTANT, LINEAR, INVERSE, INVERSE_PLUS = range(4)
-#: names of the models by number: `a`, `a + b n`, `b / n`, `a + b / n`
+#: names of the models, indexed by their numbers: `a`, `a + b n`, `b / n`, `a + b / n`
 NAMES = ("constant", "linear", "inverse", "inverse plus constant")
 _PARAMETERS = np.array([1, 2, 1, 2])
 
-#: reasons why the model of the smallest deviation was rejected, by number
+#: reasons why the model with the smallest deviation was rejected, indexed by their numbers
 REASONS = ("", "not significant", "negative time")
 _SELECTED, _NOT_SIGNIFICANT, _NEGATIVE = range(3)
 
 
-#: significance level of a second parameter near the known rank counts, where it pays off once it exceeds sqrt(2)
-#: standard errors (as in AIC); with four rank counts this is 30 %. At f times the largest rank count, the error of a
-#: linear model is f times as large, and the level is divided by f, which keeps the expected error constant. The same
-#: applies to an inverse model below the smallest rank count.
+#: significance level of a second parameter near the known rank counts; there, such a parameter pays off if it exceeds
+#: sqrt(2) standard errors (as in AIC), which is a level of 30 % with four rank counts. At f times the largest rank
+#: count, the error of a linear model is f times as large. The level is then divided by f, which keeps the expected
+#: error constant. The same applies to an inverse model below the smallest rank count
 _FALSE_SLOPE_RATIO = 0.3
-#: clock resolution (gettimeofday in Recorder 2.5: 1 us), the lower limit of residuals [s]
+#: clock resolution, which is the lower limit of residuals [s] (gettimeofday in Recorder 2.5: 1 us)
 _CLOCK_S = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class TimeModel:
-    """Model of a mean time [s] over the ranks n: `constant_s + slope_s * n`, or `/ n` for inverse models.
+    """Model of a mean time [s] over n: `constant_s + slope_s * n`, or `constant_s + slope_s / n` for inverse models.
 
-    `set_aside` names the model of the smallest deviation if it was rejected, and `reason` says why.
+    If the model with the smallest deviation was rejected, `set_aside` is its name, and `reason` the reason.
     """
 
     name: str
@@ -55,7 +56,7 @@ class TimeModel:
 
     @property
     def formula(self) -> str:
-        """Formula of the model in seconds."""
+        """Return the formula of the model, in seconds."""
         constant, slope = f"{self.constant_s:.6g}", f"{abs(self.slope_s):.6g}"
         sign = "-" if self.slope_s < 0 else "+"
         return {
@@ -71,9 +72,9 @@ class TimeModel:
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """Fitted models of k fields: number, two coefficients, and prediction.
+    """Fitted models of k fields: number of the model, its two coefficients, and its prediction.
 
-    set_aside: number of the model of the smallest deviation. reasons: why it was rejected (`REASONS`).
+    set_aside: number of the model with the smallest deviation. reasons: why it was rejected, as an index in `REASONS`.
     """
 
     models: Ints
@@ -99,7 +100,7 @@ def fit_curves(rank_counts: Sequence[int], values: Reals, process_count: int) ->
     Returns
     -------
     Fits
-        Selected models. Ties are resolved in favor of fewer parameters, then in the order of `NAMES`.
+        Selected models. Ties are resolved in favor of fewer parameters, then in the order of the models.
 
     Raises
     ------
@@ -131,7 +132,7 @@ def _validate_counts(rank_counts: Sequence[int], process_count: int) -> Reals:
 
 
 def _fit_least_squares(counts: Reals, values: Reals) -> Reals:
-    """Least-squares constant and slope of the four models (k, models, 2)."""
+    """Fit the constant and the slope of the four models by least squares (k, models, 2)."""
     curves = np.zeros((values.shape[0], len(NAMES), 2))
     mean = values.mean(axis=1)
     curves[:, CONSTANT, 0] = mean
@@ -145,7 +146,10 @@ def _fit_least_squares(counts: Reals, values: Reals) -> Reals:
 
 
 def _residual_deviations(counts: Reals, values: Reals, curves: Reals) -> Reals:
-    """Residual standard deviations (k, models), infinite without degrees of freedom; rounding errors count as 0."""
+    """Compute residual standard deviations (k, models); infinite without degrees of freedom.
+
+    Residuals as small as rounding errors count as 0.
+    """
     places = np.stack([np.zeros_like(counts), counts, 1 / counts, 1 / counts])
     residuals = values[:, None, :] - curves[:, :, :1] - curves[:, :, 1:] * places
     residuals[np.abs(residuals) <= 1e-12 * values.max(axis=1, initial=0.0)[:, None, None]] = 0.0
@@ -153,21 +157,21 @@ def _residual_deviations(counts: Reals, values: Reals, curves: Reals) -> Reals:
     squares = (residuals**2).sum(axis=2)
     with np.errstate(divide="ignore", invalid="ignore"):
         deviations = np.where(degrees_of_freedom > 0, np.sqrt(squares / np.maximum(degrees_of_freedom, 1)), np.inf)
-    # the constant is the only model for a single rank count
+    # for a single rank count, the constant is the only possible model
     if counts.size == 1:
         deviations[:, CONSTANT] = 0.0
     return deviations
 
 
 def _select_models(deviations: Reals, is_allowed: Bools) -> Ints:
-    """Find the allowed model with the smallest deviation; of equal ones, that with fewer parameters."""
+    """Find the allowed model with the smallest deviation; of several, the model with the fewest parameters."""
     order = np.array([CONSTANT, INVERSE, LINEAR, INVERSE_PLUS])
     models: Ints = order[np.where(is_allowed, deviations, np.inf)[:, order].argmin(axis=1)]
     return models
 
 
 def _test_significance(counts: Reals, curves: Reals, process_count: int, deviations: Reals) -> Bools:
-    """Whether the parameters of each model (k, models) are significant by Student's t-test."""
+    """Test whether the parameters of each model (k, models) are significant by Student's t-test."""
     is_significant = np.ones(deviations.shape, np.bool_)
     degrees_of_freedom = counts.size - 2
     if degrees_of_freedom < 1:
@@ -182,7 +186,7 @@ def _test_significance(counts: Reals, curves: Reals, process_count: int, deviati
         spread = np.sqrt(((x - x.mean()) ** 2).sum())
         is_significant[:, model] = np.abs(curves[:, model, 1]) > limit * noise / spread
         if model == INVERSE_PLUS:
-            # the constant must be significant, too: otherwise the plain inverse model is sufficient
+            # the constant must also be significant; otherwise, the plain inverse model is sufficient
             error = noise * np.sqrt(1 / counts.size + (x.mean() / spread) ** 2)
             is_significant[:, model] &= np.abs(curves[:, model, 0]) > limit * error
     return is_significant
@@ -204,16 +208,16 @@ def extrapolate_histograms(
     rank_counts
         Known rank counts.
     histograms : (k, rank counts)
-        Histograms, none of which may be empty.
+        Histograms; they must not be empty.
     process_count
         Rank count of the result.
     counts : (k,)
-        Number of times of each resulting histogram.
+        Number of times in each resulting histogram.
 
     Returns
     -------
     list[tuple[TimeHistogram, TimeModel]]
-        Histogram and model of the mean for each field.
+        Histogram of each field, and model of its mean.
 
     Raises
     ------
@@ -223,7 +227,7 @@ def extrapolate_histograms(
     Notes
     -----
     Means, standard deviations, and the bins' minima, means and maxima are modelled separately. The mean determines the
-    duration of a replay and takes precedence: bins are sorted, and scaled to match it.
+    duration of a replay and therefore takes precedence: the bins are sorted, and scaled to match the mean.
     """
     if len(counts) != len(histograms) or any(len(field) != len(rank_counts) for field in histograms):
         raise ValueError("each field needs a count, and a histogram for each rank count")
@@ -248,7 +252,7 @@ def _extrapolate_bins(
     counts: Ints,
     bin_count: int,
 ) -> list[tuple[TimeHistogram, TimeModel]]:
-    """Extrapolate histograms with the same number of resulting bins."""
+    """Extrapolate histograms with the same number of bins in their results."""
     height, width = len(histograms), len(rank_counts)
     flat = [part for field in histograms for part in field]
     means = np.array([part.mean_s for part in flat]).reshape(height, width)
@@ -264,9 +268,9 @@ def _extrapolate_bins(
 
 
 def rebin(histograms: Sequence[TimeHistogram], bin_count: int) -> Reals:
-    """Minimum, mean and maximum (n, bins, 3) of each histogram's times in equal parts.
+    """Divide each histogram into bins with equal numbers of times; return their minima, means and maxima (n, bins, 3).
 
-    Histograms with the requested number of bins are unchanged; in others, times are distributed as `Bins` assumes.
+    A histogram that has the requested number of bins is unchanged. In others, times are distributed as `Bins` assumes.
     """
     result = np.empty((len(histograms), bin_count, 3))
     sizes = np.array([len(part.bins) for part in histograms], np.int64)
@@ -283,7 +287,7 @@ def rebin(histograms: Sequence[TimeHistogram], bin_count: int) -> Reals:
 
 
 def _split_bins(table: Reals, bin_count: int) -> Reals:
-    """Minimum, mean and maximum of equal parts of consecutive bins (n, b, 4)."""
+    """Divide consecutive bins (n, b, 4) into equal parts, and return the minimum, mean and maximum of each part."""
     bins = Bins(*(table[:, None, :, column] for column in range(4)))
     ends = np.cumsum(table[:, :, 0], axis=1)
     starts = ends - table[:, :, 0]
@@ -293,7 +297,7 @@ def _split_bins(table: Reals, bin_count: int) -> Reals:
     shares = np.clip(np.nan_to_num(shares), 0.0, 1.0)
     means = np.diff(bins.sums(shares).sum(axis=2), axis=1) / np.diff(edges, axis=1)
     times = bins.quantiles(shares)
-    # bin that contains an edge; an edge between two bins ends the first one and starts the next part in the second
+    # bin of each edge; an edge between two bins ends one part in the first bin and begins the next in the second bin
     slack = 1e-9 * ends[:, -1:]
     last = np.minimum((ends[:, None] < (edges - slack)[:, :, None]).sum(axis=2), ends.shape[1] - 1)
     next_ = np.minimum((ends[:, None] <= (edges + slack)[:, :, None]).sum(axis=2), ends.shape[1] - 1)
@@ -303,7 +307,7 @@ def _split_bins(table: Reals, bin_count: int) -> Reals:
 
 
 def _make_consistent(bins: Reals, means: Reals, counts: Ints) -> Reals:
-    """Sort the values of bins (n, b, 3), and scale them to the given means."""
+    """Sort the values of bins (n, b, 3), and scale the values to the given means."""
     # sorted values are minimum, mean and maximum of consecutive bins
     ordered = np.sort(bins.reshape(len(bins), -1), axis=1).reshape(bins.shape)
     sizes = split_evenly(counts, np.full(counts.size, bins.shape[1])).reshape(-1, bins.shape[1])
@@ -326,7 +330,7 @@ def _time_models(fits: Fits, rows: slice) -> list[TimeModel]:
 def _build_histograms(
     bins: Reals, means: Reals, variances: Reals, counts: Ints, models: list[TimeModel]
 ) -> list[tuple[TimeHistogram, TimeModel]]:
-    """Create histograms from bins (n, b, 3), with variances limited to what their means and bins allow."""
+    """Create histograms from bins (n, b, 3); limit their variances to values that the means and bins allow."""
     sizes = split_evenly(counts, np.full(counts.size, bins.shape[1])).reshape(-1, bins.shape[1])
     shares = sizes / np.maximum(counts, 1)[:, None]
     # scaled bins may miss the mean by a rounding error

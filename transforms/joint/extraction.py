@@ -39,8 +39,8 @@ PlainExtractor = Callable[[SampleSets], Sequence[Signature]]
 
 #: `_GAIN_RANGE`: expected correlations of the plain signature between which the required gain in correlation increases
 #: linearly, from 0 to its maximum
-#: `_MAX_REQUIRED_GAIN`: this maximum; on calm simulated sites (seeds 1 and 2), 10 of 125 joint signatures are further
-#: from the truth than the plain ones by more than 0.005; without the required gain, 27 are
+#: `_MAX_REQUIRED_GAIN`: maximum of the required gain; on calm simulated sites (seeds 1 and 2), 10 of 125 joint
+#: signatures are further from the truth than the plain signatures by more than 0.005; without a required gain, 27 are
 _GAIN_RANGE, _MAX_REQUIRED_GAIN = (0.8, 0.95), 0.03
 
 

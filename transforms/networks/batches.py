@@ -1,4 +1,4 @@
-"""Networks of many runs in shared arrays: layers, nodes and edges are numbered consecutively across all runs.
+"""Store the networks of many runs in shared arrays; number layers, nodes and edges consecutively across all runs.
 
 A single network is a batch of one run. For many small runs, one call on a batch replaces thousands of calls on frames
 of a few rows each.
@@ -18,7 +18,7 @@ from iosig.transforms.networks.network import Layer, Network, TimeKind
 
 @dataclass(frozen=True, slots=True)
 class LayerBatch:
-    """Layers of n runs, numbered run after run from outermost to innermost, and their nodes, numbered the same way.
+    """Layers of n runs and their nodes, both numbered run by run, from outermost to innermost layer.
 
     Attributes
     ----------
@@ -27,9 +27,9 @@ class LayerBatch:
     time_kinds : (layers,)
         Meaning of the times of the hop to the next layer; None for a run's innermost layer.
     first : (n + 1,)
-        First layer of each run.
+        First layer of each run, and the number of layers.
     first_node : (layers + 1,)
-        First node of each layer.
+        First node of each layer, and the number of nodes.
     labels : String, (nodes,)
         Label of each node.
     """
@@ -53,28 +53,28 @@ class LayerBatch:
 
     @property
     def run(self) -> Ints:
-        """Index of the run that each layer belongs to: shape (layers,)."""
+        """Return the index of the run that each layer belongs to: shape (layers,)."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     @property
     def hop(self) -> Ints:
-        """Index of each layer within its run, which is also that of the hop to the next layer: shape (layers,)."""
+        """Return the index of each layer, and of the hop to the next layer, within the run: shape (layers,)."""
         return np.arange(len(self.names)) - self.first[self.run]
 
     @property
     def outer(self) -> Ints:
-        """Layers that have a hop to a next layer."""
+        """Return the layers that have a hop to a next layer."""
         return np.flatnonzero([kind is not None for kind in self.time_kinds])
 
     def find_layers(self, nodes: Ints) -> Ints:
-        """Layer of each node, shape (n,)."""
+        """Return the layer of each node, shape (n,)."""
         layers: Ints = np.searchsorted(self.first_node, nodes, side="right") - 1
         return layers
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkBatch:
-    """Networks of n runs with the same number of windows; see `Network`.
+    """Networks of n runs with the same number of windows each; see `Network`.
 
     Attributes
     ----------
@@ -85,9 +85,9 @@ class NetworkBatch:
     source, target : (edges,)
         Nodes of each edge; edges are sorted by source and target, and thus by run and hop.
     counts : COUNTS
-        Bins ascend within each edge, window and metric.
+        Number of transfers by log bin; bins ascend within each edge, window and metric.
     totals : TOTALS
-        In any order.
+        Sums by window and edge, in any order.
     """
 
     layers: LayerBatch
@@ -110,13 +110,13 @@ class NetworkBatch:
 
     @property
     def window_count(self) -> int:
-        """Number of windows of each run."""
+        """Return the number of windows of each run."""
         return int(self.window_edges_s.shape[1]) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class TransferBatch:
-    """Columns of `Transfers` of many runs, with nodes numbered across all runs, and the run of each transfer."""
+    """Transfers of many runs: columns of `Transfers` with nodes numbered across all runs, and the run of each."""
 
     run: Ints
     source: Ints

@@ -1,8 +1,8 @@
-"""Single requests that are much larger or much longer than the typical request of a run.
+"""Find single requests that are much larger or much longer than the typical request of a run.
 
 Sigovan et al. (IPDPS'13), Figure 12, show one very large write of process 0, which "could be broken up into smaller
-pieces". The criteria are our own: a high robust z-score, a large share of the run's total, and rarity. Values arrive as
-a stream, which is reduced to a histogram in log bins and the highest values.
+pieces". The criteria are our own: a high robust z-score, a large fraction of the run's total, and rarity. Values arrive
+as a stream, which is reduced to a histogram with log bins and the highest values.
 """
 
 from __future__ import annotations
@@ -40,19 +40,20 @@ class BottleneckParams:
     Attributes
     ----------
     min_score
-        Minimum robust z-score of the logarithm; one normal value in three million is higher.
+        Minimum robust z-score of the logarithm; of normally distributed values, one in three million is higher.
     min_deviation
-        Minimum robust standard deviation in the score [octaves]: a log bin, the resolution of equal requests.
+        Minimum robust standard deviation in the z-score [octaves]: one log bin, the smallest spread that the histogram
+        resolves.
     min_octaves
         Minimum distance above the highest typical request [octaves]: a factor of eight.
     rare_ratio
-        Share of requests that are not typical; one request or more. More frequent large requests are a pattern of
-        access, not a bottleneck.
+        Fraction of requests that are not typical; one request or more. If large requests are more frequent, they are a
+        pattern of access, not a bottleneck.
     min_share_ratio
-        Minimum share of the run's bytes or time if the number of processes is unknown.
+        Minimum fraction of the run's bytes or time, if the number of processes is unknown.
     max_min_share_ratio
-        Upper limit of the minimum share if the number of processes is known. The minimum is then the mean share of a
-        process, since the other processes wait that long.
+        Upper limit of the minimum fraction, if the number of processes is known. The minimum is then the mean fraction
+        per process, since a single longer request keeps the other processes waiting.
     """
 
     min_score: float = 5.0
@@ -68,7 +69,7 @@ PARAMS = BottleneckParams()
 
 @dataclass(slots=True)
 class _MetricState:
-    """Summary of a metric's values: counts by log bin, starting at LOWEST, their sum, and the highest values."""
+    """Summary of a metric's values: counts by log bin (from LOWEST), sum of the values, and the highest values."""
 
     counts: Ints = field(default_factory=lambda: np.zeros(HIGHEST - LOWEST + 1, dtype=np.int64))
     # in units of 2**512, since a sum of the largest floats would overflow
@@ -81,7 +82,7 @@ _UNIT = 2.0**-512
 
 
 class BottleneckFinder:
-    """Streaming detector of bottleneck requests; the result does not depend on the order or the chunks of values.
+    """Streaming detector of bottlenecks; the result does not depend on the order of values or their chunks.
 
     Parameters
     ----------
@@ -104,16 +105,16 @@ class BottleneckFinder:
         self._states: dict[Metric, _MetricState] = {}
 
     def add(self, metric: Metric, values: Reals, request: Ints) -> None:
-        """Add values of a metric; values that are unknown or not positive are ignored.
+        """Add values of a metric; unknown values and values that are not positive are ignored.
 
         Parameters
         ----------
         metric
             Quantity that the values measure.
         values : (n,)
-            In the metric's unit.
+            Values in the metric's unit.
         request : (n,)
-            Number of the request of each value.
+            Number of the request that each value belongs to.
 
         Raises
         ------
@@ -141,7 +142,7 @@ class BottleneckFinder:
         state.values, state.requests = state.values[order], state.requests[order]
 
     def result(self) -> pl.DataFrame:
-        """Bottlenecks of all values added so far (BOTTLENECK_ROWS), by metric, descending value and request."""
+        """Return the bottlenecks so far (BOTTLENECK_ROWS), sorted by metric, descending value and request."""
         return pl.DataFrame(list(self.rows()), schema=BOTTLENECK_ROWS, orient="row")
 
     def rows(self) -> Iterator[tuple[object, ...]]:
@@ -180,7 +181,7 @@ class BottleneckFinder:
 
 
 def _find_highest(values: Reals, request: Ints, count: int) -> Ints:
-    """Find the `count` highest values; of equal values, those of the lowest request numbers."""
+    """Find the `count` highest values; of equal values, choose those with the lowest request numbers."""
     if len(values) <= count:
         return np.arange(len(values))
     threshold = np.partition(values, len(values) - count)[-count]
@@ -192,7 +193,7 @@ def _find_highest(values: Reals, request: Ints, count: int) -> Ints:
 
 
 def _max_typical_octaves(counts: Ints, rare_count: int) -> float:
-    """Highest value except for a number of rare ones, in octaves; infinity if there are no others."""
+    """Return the highest value below the `rare_count` highest, in octaves; infinity if all values are rare."""
     used = np.flatnonzero(counts)
     from_top = np.cumsum(counts[used][::-1])
     index = int(np.searchsorted(from_top, rare_count, side="right"))
@@ -202,7 +203,7 @@ def _max_typical_octaves(counts: Ints, rare_count: int) -> float:
 
 
 def _quantile(counts: Ints, ratio: float) -> float:
-    """Quantile of binned values in octaves, interpolated linearly within bins."""
+    """Compute a quantile of binned values in octaves, interpolated linearly within bins."""
     ends = np.cumsum(counts)
     target = ratio * ends[-1]
     index = int(np.searchsorted(ends, target))
@@ -210,10 +211,11 @@ def _quantile(counts: Ints, ratio: float) -> float:
 
 
 def _median_and_deviation(counts: Ints) -> tuple[float, float]:
-    """Median and robust standard deviation of binned values, in octaves.
+    """Compute the median and the robust standard deviation of binned values, in octaves.
 
-    The deviation is the smaller of two estimates: from the median absolute deviation (of bin centers), and from the
-    distance between upper quartile and ninth decile. If requests have two sizes, one of the estimates may span the gap.
+    The deviation is the smaller of two estimates. One is based on the median absolute deviation (of bin centers), the
+    other on the distance between the upper quartile and the ninth decile. If requests have two typical sizes, one of
+    the estimates may span the gap between the sizes.
     """
     median = _quantile(counts, 0.5)
     used = np.flatnonzero(counts)

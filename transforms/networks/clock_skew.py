@@ -1,13 +1,13 @@
-"""Clock offsets between ranks, estimated from collective opens, which end at the same time for all ranks.
+"""Estimate clock offsets between ranks from collective opens, which end at the same time on all ranks.
 
 Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems" (IPDPS'13), section V: "MPI file
 operations [...] known to be blocking operations, such as File Open [...] should release at approximately the same time
-on all the compute nodes". Differences between the recorded ends are therefore differences of clocks. The estimate is
-one constant offset per rank. It includes the setting of the clock and, where times count from the start of the process,
-the delay of that start. Clock drift is not modelled; with opens at different times it increases the spread.
+on all the compute nodes". Differences between the recorded ends are therefore differences between clocks. The estimate
+is one constant offset per rank. It includes the setting of the clock and, if times count from the start of the process,
+the delay of this start. Clock drift is not modelled. If opens occur at different times, drift increases the spread.
 
-A trace does not distinguish an open by all ranks from separate opens of the same file by groups of ranks. These also
-increase the spread if there are other files.
+A trace does not distinguish an open by all ranks from separate opens of the same file by groups of ranks. If the trace
+has other files, such opens also increase the spread.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from iosig.transforms.arrays import Ints, Reals
 
 Outcome = Literal["corrected", "no_collective_open", "no_times", "one_rank"]
 
-#: number of collective opens, and end of the last one, by file and rank
+#: columns of opens: number of collective opens, and end of the last open, by file and rank
 OPENS = pl.Schema(
     {
         "file": pl.Int64(),
@@ -43,15 +43,15 @@ class Skew:
     Attributes
     ----------
     outcome
-        `correct_times` if the offsets are known.
+        `corrected` if the offsets are known.
     offset_s : (ranks,)
-        Time t of a rank is t - offset_s[rank] on the common clock. None unless `correct_times`.
+        Offset of each rank [s]: its time t is t - offset_s[rank] on the common clock. None unless `corrected`.
     file_count
-        Number of files whose opens were compared.
+        Number of files with opens that were compared.
     range_s
         Difference between the largest and the smallest offset [s].
     spread_s
-        Disagreement of the files [s]: median over ranks of the robust standard deviation; None with one file.
+        Disagreement between files [s]: median over ranks of the robust standard deviation; None with a single file.
     """
 
     outcome: Outcome
@@ -69,8 +69,8 @@ def select_opens(events: pl.DataFrame, outermost: int | None = None) -> pl.DataF
     events
         Columns `layer_number`, `event_kind`, `is_collective`, `file_number`, `rank`, `end_s`.
     outermost
-        Number of the outermost layer, whose clocks are those of the ranks; the lowest number in `events` by default.
-        For a trace in chunks, name the layer and pass the results to `merge_opens`.
+        Number of the outermost layer, which uses the clocks of the ranks; by default, the lowest number in `events`.
+        For a trace in chunks, specify this layer, and pass the results to `merge_opens`.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def merge_opens(parts: Iterable[pl.DataFrame]) -> pl.DataFrame:
     Returns
     -------
     OPENS
-        Total count and last end by file and rank, sorted.
+        Total count and last end by file and rank, sorted by both.
     """
     opens = pl.concat([OPENS.to_frame(), *(part.cast(dict(OPENS.items())) for part in parts)])
     return (
@@ -122,11 +122,11 @@ def estimate_skew(opens: pl.DataFrame, process_count: int) -> Skew:
     Returns
     -------
     Skew
-        Median over files, which tolerates a minority of files whose opens were not synchronous.
+        Median of the offsets over files; it tolerates a minority of files with opens that were not synchronous.
 
     Notes
     -----
-    A file counts if every rank opened it equally often.
+    A file is used only if every rank opened it, all equally often.
 
     References
     ----------
@@ -148,7 +148,7 @@ def estimate_skew_by_run(opens: pl.DataFrame, process_counts: Sequence[int]) -> 
     Returns
     -------
     list[Skew]
-        One per run.
+        Offsets of each run.
     """
     counts = pl.DataFrame({"run": pl.int_range(len(process_counts), eager=True), "process_count": process_counts})
     collective = opens.filter(pl.col("collective_open_count") > 0).join(counts, on="run")
@@ -168,7 +168,7 @@ def estimate_skew_by_run(opens: pl.DataFrame, process_counts: Sequence[int]) -> 
 
 
 def _keep_whole_files(collective: pl.DataFrame) -> pl.DataFrame:
-    """Keep files with exactly one row per rank and the same count in each."""
+    """Keep the files with exactly one row per rank and the same number of opens in each row."""
     count, process_count = pl.col("collective_open_count"), pl.col("process_count").first()
     is_whole_run = (
         (pl.len() == process_count)
@@ -236,7 +236,7 @@ def correct_events(events: pl.DataFrame, skew: Skew, outermost: int) -> pl.DataF
     Notes
     -----
     Section V: "we adjusted the timings of all application-level I/O events". The offsets of other layers are unknown,
-    since no call ends there and at the ranks at the same time.
+    since no call ends at the same time in these layers and on the ranks.
     """
     if skew.offset_s is None:
         return events

@@ -1,8 +1,8 @@
 """Aggregate transfers into networks: histograms and sums by edge and window, and a timeline by hop.
 
-Sigovan et al. (IPDPS'13), section IV: "we stream and aggregate chunks of time to construct the graph". Transfers are
-aggregated in chunks of a fixed size. The chunks' tables merge as they come, so memory grows with the edges, windows
-and bins that occur, never with the number of transfers.
+Sigovan et al. (IPDPS'13), section IV: "we stream and aggregate chunks of time to construct the graph". Here, transfers
+are aggregated in chunks of a fixed size. The tables of chunks are merged continually, so that memory grows with the
+edges, windows and bins that occur, not with the number of transfers.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _SUMS = ("transfer_count", "read_bytes", "written_bytes", "transfer_time_s")
 _CHUNK = 1 << 19
 #: minimum number of unmerged rows that triggers a merge
 _MIN_MERGE_ROWS = 1 << 22
-#: bits of a key, from the lowest on: bin, metric, edge, window
+#: numbers of bits in the parts of a key, from the lowest bit: bin, metric, edge, window
 _BIN_BITS, _METRIC_BITS, _EDGE_BITS, _WINDOW_BITS = 16, 2, 31, 14
 _EDGE_SHIFT = _BIN_BITS + _METRIC_BITS
 _WINDOW_SHIFT = _EDGE_SHIFT + _EDGE_BITS
 _LOWEST_BIN = -(1 << (_BIN_BITS - 1))
 _LARGEST = np.finfo(np.float64).max
-#: maximum size of a lookup table, per value that is looked up
+#: maximum number of entries in a lookup table, per value that is looked up
 _MAX_ENTRIES_PER_VALUE = 8
 
 Columns = list[npt.NDArray[Any]]
@@ -62,17 +62,17 @@ def window_edges(start_s: float, end_s: float, window_count: int) -> Reals:
     Returns
     -------
     (window_count + 1,)
-        Edges [s].
+        Edges of the windows [s].
 
     Raises
     ------
     ValueError
-        If there is no window.
+        If the number of windows is not positive.
 
     Notes
     -----
-    A range of no length, or too short for its windows in floating-point arithmetic, is extended to a second, and
-    further where the times themselves are too large to resolve a second.
+    A time range of zero length, or too short for its windows in floating-point arithmetic, is extended to one second.
+    If the times are too large to resolve a second, it is extended further.
     """
     if window_count < 1:
         raise ValueError(f"window_count must be positive, not {window_count}")
@@ -85,7 +85,7 @@ def window_edges(start_s: float, end_s: float, window_count: int) -> Reals:
 
 
 def has_equal_windows(edges_s: Reals) -> bool:
-    """Whether windows ascend and have equal lengths, within a tolerance of 0.1 %.
+    """Return whether windows ascend and have equal lengths, within a tolerance of 0.1 %.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def has_equal_windows(edges_s: Reals) -> bool:
     Returns
     -------
     bool
-        False if any edge is not finite.
+        False also if an edge is not finite.
     """
     widths = np.diff(edges_s)
     if not np.isfinite(edges_s).all() or not len(widths) or not (widths > 0).all():
@@ -122,14 +122,14 @@ class _Table:
         return [_Table(self.keys[part].copy(), [column[part].copy() for column in self.columns]) for part in parts]
 
 
-#: reduction of the values of equal keys, by column
+#: functions that combine the values of rows with equal keys, by column
 _COUNT_RULES = (np.add,)
 _TOTAL_RULES = (np.add, np.add, np.add, np.add, np.maximum)
 _TIMELINE_RULES = (np.add, np.add, np.minimum, np.maximum)
 
 
 def _reduce_by_key(keys: Ints, columns: Sequence[npt.NDArray[Any]], rules: Sequence[np.ufunc]) -> _Table:
-    """Reduce the rows of equal keys, in their order."""
+    """Combine the rows with equal keys, in their order."""
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     starts = _find_run_starts(keys)
@@ -139,19 +139,19 @@ def _reduce_by_key(keys: Ints, columns: Sequence[npt.NDArray[Any]], rules: Seque
 
 
 def _find_run_starts(keys: Ints) -> Ints:
-    """First index of each run of equal keys; keys are sorted."""
+    """Return the first index of each sequence of equal keys; keys are sorted."""
     differs = np.ones(len(keys), np.bool_)
     np.not_equal(keys[1:], keys[:-1], out=differs[1:])
     return np.flatnonzero(differs)
 
 
 def _shrink_dtype(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Convert counts to the smallest integer type that holds them; floats are unchanged."""
+    """Convert counts to the smallest integer type that can represent them; floats are unchanged."""
     return values if values.dtype.kind == "f" else values.astype(np.min_scalar_type(values.max(initial=0)))
 
 
 def _merge_tables(tables: Sequence[_Table], rules: Sequence[np.ufunc]) -> list[_Table]:
-    """Merge tables into one per window; a window that occurs in one table only is not copied."""
+    """Merge tables into one table per window; do not copy a window that occurs in only one table."""
     windows: dict[int, list[_Table]] = {}
     for table in tables:
         for part in table.by_window():
@@ -172,9 +172,10 @@ def _concatenate(tables: Sequence[_Table]) -> tuple[Ints, Columns]:
 class _Aggregate:
     """Sums of transfers by edge, window and bin.
 
-    edges: numbers among all possible edges, sorted; keys contain the index into this array. counts: key of window,
-    edge, metric and bin; count. totals: key of window and edge; the columns of TOTALS. Both are in order of window.
-    timeline: key of layer, metric and step; count, sum, minimum and maximum.
+    edges: numbers of the edges that occur, sorted; keys contain indices of this array. counts: tables with keys of
+    window, edge, metric and bin, and a count. totals: tables with keys of window and edge, and the columns of TOTALS.
+    Both lists are sorted by window. timeline: table with keys of layer, metric and step, and count, sum, minimum and
+    maximum.
     """
 
     edges: Ints
@@ -187,7 +188,7 @@ class _Aggregate:
         return sum(len(table.keys) for table in (*self.counts, *self.totals))
 
     def renumber_edges(self, edges: Ints) -> _Aggregate:
-        """Replace the edge indices by those within `edges`, a sorted superset; the order of keys is unchanged."""
+        """Replace the edge indices by indices of `edges`, a sorted superset; the order of keys is unchanged."""
         if len(edges) == len(self.edges):
             return self
         shift = np.searchsorted(edges, self.edges) - np.arange(len(self.edges))
@@ -216,8 +217,8 @@ def _merge_aggregates(aggregates: Sequence[_Aggregate]) -> _Aggregate:
 class BatchCounter:
     """Streaming aggregation of transfers of many runs, in any order.
 
-    Transfers outside all windows count in the first or the last window, those of unknown time in the first one.
-    Infinite values count as unknown.
+    Transfers outside all windows count in the first or the last window. Transfers with an unknown time count in the
+    first window. Infinite values count as unknown.
 
     Parameters
     ----------
@@ -244,11 +245,11 @@ class BatchCounter:
         self._steps_s[:, ::STEPS_PER_WINDOW] = window_edges_s
         node_counts = np.diff(layers.first_node)
         self._layer_of_node = np.repeat(np.arange(len(node_counts)), node_counts)
-        # possible edges are numbered by source, then by target; a run's innermost layer has none
+        # possible edges are numbered by source, then by target; a run's innermost layer has no edges
         target_counts = np.append(node_counts[1:], 0)
         target_counts[[kind is None for kind in layers.time_kinds]] = 0
         self._first_edge = offsets_of(target_counts[self._layer_of_node])
-        # by source: offset from the target's number to the edge's number
+        # for each source: offset from the number of the target to the number of the edge
         self._edge_shift = self._first_edge[:-1] - layers.first_node[1:][self._layer_of_node]
         self._buffer: list[TransferBatch] = []
         self._buffered_count = 0
@@ -259,7 +260,7 @@ class BatchCounter:
         return self._window_count * STEPS_PER_WINDOW
 
     def add(self, transfers: TransferBatch) -> None:
-        """Add transfers; the arrays may change afterwards."""
+        """Add transfers; the caller may modify the arrays afterwards."""
         count = len(transfers.run)
         if not count:
             return
@@ -273,7 +274,7 @@ class BatchCounter:
             self._count(_slice_batch(transfers, slice(begin, begin + _CHUNK)))
 
     def result(self) -> NetworkBatch:
-        """Networks of all transfers added so far."""
+        """Return the networks of all transfers added so far."""
         aggregate = self._merge_all()
         source = np.searchsorted(self._first_edge, aggregate.edges, side="right") - 1
         target = aggregate.edges - self._edge_shift[source]
@@ -287,7 +288,7 @@ class BatchCounter:
         )
 
     def timeline(self) -> pl.DataFrame:
-        """TIMELINE of all transfers added so far; `hop` is the number of the outer layer."""
+        """Return the TIMELINE of all transfers added so far; `hop` is the number of the outer layer."""
         timeline = self._merge_all().timeline
         place, step = np.divmod(timeline.keys, self._step_count)
         count, total, low, high = timeline.columns
@@ -303,7 +304,7 @@ class BatchCounter:
         return self._aggregates[0]
 
     def _flush(self) -> None:
-        # grouped by hop: transfers that arrive in order of time need no further sorting
+        # grouped by hop: transfers that arrive in chronological order need no further sorting
         buffered = sorted(self._buffer, key=lambda part: int(part.source[0]))
         self._buffer, self._buffered_count = [], 0
         if buffered:
@@ -312,7 +313,7 @@ class BatchCounter:
 
     def _count(self, transfers: TransferBatch) -> None:
         self._aggregates.append(self._aggregate(transfers))
-        # merging when the table doubles copies each row a few times at most
+        # merging only when the table has doubled copies each row no more than a few times
         merged_count, *new_counts = (aggregate.row_count for aggregate in self._aggregates)
         if sum(new_counts) >= max(merged_count, _MIN_MERGE_ROWS):
             self._aggregates = [_merge_aggregates(self._aggregates)]
@@ -347,7 +348,7 @@ class BatchCounter:
         return TransferBatch(*(getattr(transfers, field.name)[order] for field in fields(TransferBatch))), place[order]
 
     def _reduce_timeline(self, place: Ints, metrics: Sequence[Reals]) -> _Table:
-        """Reduce the known values (n) of each metric by place (sorted); counts and sums exclude negative values."""
+        """Combine the known values (n) of each metric by place (sorted); counts and sums exclude negative values."""
         starts = _find_run_starts(place)
         layer, step = np.divmod(place[starts], self._step_count)
         pieces = []
@@ -366,7 +367,7 @@ class BatchCounter:
         return _reduce_by_key(*_concatenate(pieces), _TIMELINE_RULES)
 
     def _steps(self, transfers: TransferBatch) -> Ints:
-        """Step of each transfer (n) on the timeline of its run."""
+        """Return the step of each transfer (n) on the timeline of its run."""
         run, count = transfers.run, self._step_count
         first_s, last_s, edges_s = self._steps_s[:, 0], self._steps_s[:, -1], self._steps_s.ravel()
         with np.errstate(over="ignore"):
@@ -390,7 +391,7 @@ def _infinite_to_nan(values: Reals) -> Reals:
 
 
 def _unique_inverse(numbers: Ints, end: int) -> tuple[Ints, Ints]:
-    """Find the unique values (all less than `end`), and the index of each value (n) among them, like `numpy.unique`."""
+    """Find the unique values (0 to `end` - 1), and the index of each value (n) in these, like `numpy.unique`."""
     if end > _MAX_ENTRIES_PER_VALUE * len(numbers):
         return np.unique(numbers, return_inverse=True)
     occurs = np.zeros(end, np.bool_)
@@ -409,8 +410,8 @@ def _make_empty_batch() -> TransferBatch:
 def _count_bins(keys: Ints, span: Ints, metrics: Sequence[Reals]) -> _Table:
     """Count the known values (n) of each metric by bin and span; a span is the index of a key of window and edge.
 
-    Bins that occur are numbered across all metrics, so that most cells fit into 32 bits, which sort three times as fast
-    as 64 bits.
+    The bins that occur are numbered across all metrics, so that most cells fit into 32 bits. Such cells sort three
+    times as fast as cells of 64 bits.
     """
     bins, spans = [], []
     for metric, values in enumerate(metrics):
@@ -451,7 +452,7 @@ def _counts_frame(tables: Sequence[_Table]) -> pl.DataFrame:
         lambda table: (table.keys.astype(np.uint16) ^ np.uint16(-_LOWEST_BIN)).view(np.int16),
         lambda table: table.columns[0].astype(np.int64),
     )
-    # converted table by table: the concatenated keys would take several times the memory of the rows
+    # tables are converted one by one, since concatenated keys would take several times the memory of the rows
     return pl.DataFrame(
         [
             pl.Series(name, np.concatenate([column(table) for table in tables]))
@@ -473,7 +474,7 @@ class EdgeCounter:
     Parameters
     ----------
     layers
-        From outermost to innermost.
+        Layers from outermost to innermost.
     time_kinds
         Meaning of the times of each hop.
     window_edges_s : (windows + 1,)
@@ -520,7 +521,7 @@ class EdgeCounter:
         return self._layers[hop : hop + 2]
 
     def result(self) -> Network:
-        """Network of all transfers added so far."""
+        """Return the network of all transfers added so far."""
         batch = self._counter.result()
         first_node, hop = self._batch.first_node, self._batch.find_layers(batch.source)
         columns = (hop, batch.source - first_node[hop], batch.target - first_node[hop + 1])
@@ -537,7 +538,7 @@ class EdgeCounter:
 
 
 def merge_windows(network: Network, factor: int) -> Network:
-    """Merge each `factor` adjacent windows of a network; the last window may contain fewer.
+    """Merge groups of `factor` adjacent windows of a network; the last group may have fewer windows.
 
     Parameters
     ----------
@@ -549,8 +550,8 @@ def merge_windows(network: Network, factor: int) -> Network:
     Returns
     -------
     Network
-        Windows remain equal: if their number is not a multiple of the factor, the last one extends beyond the run's
-        end.
+        Network with fewer windows, which still have equal lengths. If their original number is not a multiple of the
+        factor, the last window extends beyond the end of the run.
 
     Raises
     ------

@@ -1,14 +1,14 @@
-"""Latencies between layers: matching of events that belong to the same request in several layers.
+"""Compute latencies between layers by matching the events that belong to the same request in several layers.
 
-Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems" (IPDPS'13), section IV.A. Events
-belong to the same request if rank and request id agree; the id is "unique per request per MPI rank". Latencies are
-defined as follows:
+The method follows Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems" (IPDPS'13),
+section IV.A. Events belong to the same request if rank and request id agree; the id is "unique per request per MPI
+rank". Latencies are defined as follows:
 
-- outermost layer to the next: from the start of the request to the start of the next layer's first event for it;
+- outermost layer to the next: from the start of the request to the start of its first event in the next layer;
 - further inward: from the start of a send to the end of the corresponding receive;
 - innermost layer: duration of the write.
 
-Clock differences can make latencies negative; these are not corrected.
+Clock differences can make latencies negative. Such latencies are not corrected.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import polars as pl
 
 from iosig.transforms.arrays import Ints
 
-#: transfers by hop; unknown values are NULL
+#: columns of transfers; unknown values are NULL
 TRANSFERS = pl.Schema(
     {
         "hop": pl.Int32(),
@@ -48,9 +48,9 @@ _EVENTS = (
 )
 #: columns of a transfer that come from the event in the inner layer
 _ANSWER_COLUMNS = ["request", "node", "start_s", "end_s", "event_bytes", "direction"]
-#: minimum number of events for a matching pass
+#: minimum number of pending events that triggers a matching pass
 _MIN_PASS_ROWS = 1 << 19
-#: whether the send and the receive name their peer, in the order of matching
+#: whether the send and the receive name their peers; combinations in the order in which they are matched
 _PEER_COMBINATIONS = ((True, True), (True, False), (False, True), (False, False))
 
 
@@ -60,19 +60,19 @@ class RequestMatcher:
     Parameters
     ----------
     layer_numbers
-        Layers to connect, from outermost to innermost, two or more, ascending; events of other layers are ignored.
+        Two or more layers to connect, from outermost to innermost, ascending; events of other layers are ignored.
     horizon_s
-        Maximum delay of an event: within it, the order of events does not change the result. A longer pause between the
-        events of a request id starts another request.
+        Maximum delay with which an event may arrive. Within this time, the order of events does not change the result.
+        A longer pause between events with the same request id starts another request.
     max_pending_count
-        Maximum number of events that wait for others. Beyond it, the oldest requests are completed with the events so
-        far.
+        Maximum number of events that wait for others. Beyond this number, the oldest requests are completed with the
+        events available so far.
 
     Attributes
     ----------
     unmatched_count : (layers,)
-        By layer: requests without a response in the next layer, first events there without a request, sends without a
-        receive and receives without a send.
+        Number of unmatched events of each layer: requests without a response in the next layer, first events in the
+        second layer without a request, sends without a receive, and receives without a send.
     dropped_count
         Number of requests that were completed early to limit memory.
 
@@ -105,12 +105,12 @@ class RequestMatcher:
         Parameters
         ----------
         events
-            Rows of `request_events`; those without a request id are ignored.
+            Rows of `request_events`; rows without a request id are ignored.
 
         Returns
         -------
         TRANSFERS
-            Empty for most calls, since matching works on many events at a time.
+            Transfers; empty for most calls, since matching works on many events at a time.
         """
         known = events.lazy().select(_EVENTS).filter(pl.col("request_id").is_not_null())
         selected = known.filter(pl.col("layer_number").is_in(self._layer_numbers)).collect()
@@ -118,7 +118,7 @@ class RequestMatcher:
             self._pending.append(selected)
             self._pending_count += selected.height
             self._latest_s = max(self._latest_s, float(selected.select(pl.col("start_s").max()).item()))
-        # Each pass processes all pending events; doubling their number in between bounds the total time.
+        # Each pass processes all pending events; waiting until their number has doubled bounds the total time.
         if self._pending_count < self._pass_count:
             return TRANSFERS.to_frame()
         transfers = self._match(self._latest_s - 2 * self._horizon_s)
@@ -132,7 +132,7 @@ class RequestMatcher:
         return self._match(np.inf)
 
     def _match(self, before_s: float) -> pl.DataFrame:
-        """Match the requests whose last event began before `before_s`; the others remain pending."""
+        """Match the requests with a last event that began before `before_s`; other requests remain pending."""
         if not self._pending:
             return TRANSFERS.to_frame()
         events = _number_requests(pl.concat(self._pending), self._horizon_s)
@@ -150,7 +150,7 @@ class RequestMatcher:
         return self._match_layers(events.filter(is_completed))
 
     def _match_layers(self, events: pl.DataFrame) -> pl.DataFrame:
-        """Transfers of complete requests; `request` numbers these."""
+        """Return the transfers of completed requests; the column `request` is the number of the request."""
         layers = [events.filter(pl.col("layer_number") == number) for number in self._layer_numbers]
         requests = _first_events(layers[0])
         hops = [self._first_hop(requests, layers[1])]
@@ -175,7 +175,7 @@ class RequestMatcher:
 
 
 def _number_requests(events: pl.DataFrame, horizon_s: float) -> pl.DataFrame:
-    """Assign request numbers from 0 (`request`); a pause longer than the horizon starts another one."""
+    """Assign request numbers from 0 (`request`); a pause longer than the horizon starts another request."""
     keys = ["rank", "request_id"]
     spans = (
         events.group_by(keys)
@@ -194,19 +194,19 @@ def _number_requests(events: pl.DataFrame, horizon_s: float) -> pl.DataFrame:
     return all_events.with_columns(request=pl.col("request").rank("dense") - 1)
 
 
-#: columns that depend on the order of arrival
+#: columns that depend on the order in which events arrived
 _ARRIVAL_COLUMNS = ("send", "receive")
 
 
 def _first_events(events: pl.DataFrame) -> pl.DataFrame:
-    """First event of each request."""
+    """Select the first event of each request."""
     earliest = events.group_by("request").agg(pl.col("start_s").min())
     first = events.join(earliest, on=["request", "start_s"], how="semi")
     return first if first.height == earliest.height else _sort_events(first).unique("request", maintain_order=True)
 
 
 def _sort_events(events: pl.DataFrame) -> pl.DataFrame:
-    """Sort events by request, time and the other columns: the order of arrival has no influence."""
+    """Sort events by request, time and all other columns, so that the order of arrival has no influence."""
     ordered = events.sort("request", "start_s")
     is_tied = (pl.col("request") == pl.col("request").shift()) & (pl.col("start_s") == pl.col("start_s").shift())
     if not ordered.select(is_tied.any()).item():
@@ -215,9 +215,9 @@ def _sort_events(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pair_sends(sends: pl.DataFrame, receives: pl.DataFrame) -> pl.DataFrame:
-    """Pair sends with receives (columns with the suffix _in) of the same request and nodes, in order of time.
+    """Pair sends with receives (suffix _in) of the same request and nodes, in chronological order.
 
-    Either side may or may not name its peer; events that name it are matched first.
+    Either side may or may not name its peer. Events that name their peer are matched first.
     """
     pair_lists: list[pl.DataFrame] = []
     for send_has_peer, receive_has_peer in _PEER_COMBINATIONS:
@@ -241,7 +241,7 @@ def _pair_sends(sends: pl.DataFrame, receives: pl.DataFrame) -> pl.DataFrame:
 
 
 def _number_by_time(events: pl.DataFrame, node_columns: Sequence[str]) -> pl.DataFrame:
-    """Count up the events of one request between the same nodes by time (`place`)."""
+    """Assign numbers (`place`) to the events of a request between the same nodes, in chronological order."""
     keys = ["request", *node_columns]
     is_unique = events.select(pl.struct(keys).is_unique()).to_series()
     if is_unique.all():
@@ -266,7 +266,7 @@ def _transfers_of_hop(hop: int, pairs: pl.DataFrame, time_s: pl.Expr) -> pl.Data
 
 
 def _storage_writes(hop: int, innermost: pl.DataFrame) -> pl.DataFrame:
-    """Select the writes at the innermost layer, as transfers from the node to its device."""
+    """Return the writes at the innermost layer as transfers from a node to its device."""
     duration_s = pl.col("end_s") - pl.col("start_s")
     return innermost.filter(pl.col("event_kind") == "write").select(
         "request",
@@ -283,9 +283,9 @@ def _storage_writes(hop: int, innermost: pl.DataFrame) -> pl.DataFrame:
 
 
 def _fill_from_requests(transfers: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
-    """Fill unknown sizes and directions from the request.
+    """Fill unknown sizes and directions of transfers from their requests.
 
-    The request's size is used only if it crossed the hop in a single transfer.
+    The size of a request is used only if the request crossed the hop in a single transfer.
     """
     defaults = requests.select("request", request_bytes="event_bytes", request_direction="direction")
     joined = transfers.join(defaults, on="request", how="left", maintain_order="left")

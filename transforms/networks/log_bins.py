@@ -1,8 +1,8 @@
-"""Logarithmic histogram bins, four per octave (factor of two), computed from the bits of floating-point numbers.
+"""Assign values to logarithmic histogram bins, four per octave (factor of two), by the bits of floating-point numbers.
 
-Bin k holds 2**(k/4) <= v < 2**((k+1)/4). Bin numbers do not depend on the data's range, so histograms of streams, time
-windows and edges can be added. Sigovan et al. (IPDPS'13, section IV.A) bin the values of an edge and color them by
-logarithm. The bins here are logarithmic, too, since service times span six orders of magnitude.
+Bin k contains 2**(k/4) <= v < 2**((k+1)/4). Bin numbers do not depend on the range of the data, so histograms of
+streams, time windows and edges can be added. Sigovan et al. (IPDPS'13, section IV.A) bin the values of an edge and
+color them by logarithm. Here, the bins themselves are logarithmic, since service times span six orders of magnitude.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from iosig.transforms.arrays import Reals
 Bins = npt.NDArray[np.int16]
 
 BINS_PER_OCTAVE = 4
-#: special bins of values without a logarithm; UNKNOWN values are not counted
+#: special bins for values without a logarithm; UNKNOWN values are not counted
 NEGATIVE = -32768
 ZERO = -32767
 UNKNOWN = -32766
@@ -23,17 +23,17 @@ UNKNOWN = -32766
 LOWEST = -1074 * BINS_PER_OCTAVE
 HIGHEST = 1023 * BINS_PER_OCTAVE + 3
 
-#: lower edges of an octave's bins: 2**(0/4) to 2**(3/4), correctly rounded
+#: lower edges of the bins in an octave: 2**(0/4) to 2**(3/4), correctly rounded
 _STARTS = np.array([1.0, *map(float.fromhex, ("0x1.306fe0a31b715p+0", "0x1.6a09e667f3bcdp+0", "0x1.ae89f995ad3adp+0"))])
 _MANTISSA_BITS = np.uint64(52)
 _MANTISSA = np.uint64((1 << 52) - 1)
 _START_BITS = _STARTS.view(np.uint64) & _MANTISSA
-#: number of codes of positive floats; a code consists of sign, exponent and the quarter of the octave
+#: number of codes of positive floats; a code consists of the sign, the exponent, and the bin within the octave
 _POSITIVE_CODE_COUNT = 4 << 11
 _LOWEST_NORMAL = -1022 * BINS_PER_OCTAVE
-#: scaling by this many octaves makes subnormal numbers normal, without rounding
+#: number of octaves by which subnormal numbers are scaled, which makes them normal without rounding
 _LIFT_OCTAVES = 64
-#: number of values per chunk, which fits into the processor's cache
+#: number of values per chunk; a chunk fits into the processor's cache
 _CHUNK = 1 << 14
 
 
@@ -60,7 +60,7 @@ def bin_numbers(values: Reals) -> Bins:
     Returns
     -------
     (n,)
-        k, NEGATIVE, ZERO, or UNKNOWN for NaN and the infinities.
+        Bin number k, NEGATIVE, ZERO, or UNKNOWN for NaN and infinities.
     """
     numbers = np.empty(len(values), np.int16)
     for begin in range(0, len(values), _CHUNK):
@@ -84,7 +84,7 @@ def _bin_chunk(values: Reals) -> Bins:
 
 
 def _bin_small(values: Reals) -> Bins:
-    """Bins of zeros, subnormal and negative small values."""
+    """Assign zeros and subnormal numbers of both signs to bins."""
     bins = np.where(values < 0, NEGATIVE, ZERO).astype(np.int16)
     is_subnormal = values > 0
     if is_subnormal.any():
@@ -94,7 +94,7 @@ def _bin_small(values: Reals) -> Bins:
 
 
 def lower_edges(bins: npt.NDArray[np.integer]) -> Reals:
-    """Lower edges of bins, 2**(k/4).
+    """Return the lower edges of bins, 2**(k/4).
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def lower_edges(bins: npt.NDArray[np.integer]) -> Reals:
     Returns
     -------
     (n,)
-        0 for ZERO, NaN for NEGATIVE and UNKNOWN.
+        Lower edge of each bin; 0 for ZERO, NaN for NEGATIVE and UNKNOWN.
     """
     numbers = np.asarray(bins, dtype=np.int64)
     values = np.ldexp(_STARTS[numbers & 3], np.clip(numbers >> 2, -1100, 1024))

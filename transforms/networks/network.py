@@ -1,9 +1,10 @@
-"""A run's I/O as a layered network: each edge has histograms of its transfers in each time window.
+"""Represent a run's I/O as a layered network: a graph of the transfers between processes, hosts and storage targets.
 
-After Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems" (IPDPS'13), section IV:
-compute processes, I/O nodes and storage nodes, or any other layers, from outermost to innermost. Each edge between two
-adjacent layers has 1-D histograms of latency, size and bandwidth. Counts are kept per time window, so any time range
-is a sum of windows (section IV: "we stream and aggregate chunks of time").
+The network follows Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems" (IPDPS'13),
+section IV. Its layers are compute processes, I/O nodes and storage nodes, or any others, from outermost to innermost. A
+hop is the step from one layer to the next. Each edge between nodes of adjacent layers has 1-D histograms of latency,
+size and bandwidth. Counts are kept per time window, so that any time range is a sum of windows (section IV: "we stream
+and aggregate chunks of time").
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import polars as pl
 
 from iosig.transforms.arrays import Bools, Ints, Reals
 
-#: quantities of the edge histograms, in seconds, bytes and bytes per second; the index is `metric` in `Network.counts`
+#: quantities of the edge histograms, in seconds, bytes and bytes per second; `metric` in `Network.counts` is an index
 Metric = Literal["time", "size", "bandwidth"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
-#: meaning of a transfer's time: duration of the request in its own layer; time from an event in one layer to the
-#: response in the next; or duration of the write to storage
+#: meaning of a transfer's time: duration of the request in its own layer, time from an event in one layer to the
+#: response in the next layer, or duration of the write to storage
 TimeKind = Literal["service_time", "latency", "write_time"]
 TIME_KINDS: tuple[TimeKind, ...] = get_args(TimeKind)
 #: time resolution of the timeline, in steps per window
@@ -55,7 +56,7 @@ TIMELINE = pl.Schema(
 
 @dataclass(frozen=True, slots=True)
 class NetworkParams:
-    """Resolution of a network in time windows and nodes.
+    """Resolution of a network in time and nodes.
 
     Attributes
     ----------
@@ -77,13 +78,13 @@ class Layer:
     Attributes
     ----------
     name
-        Kind of its nodes ("rank", "host", "target").
+        Kind of the nodes ("rank", "host", "target").
     labels : String, (nodes,)
         Label of each node.
     group_size
         Number of consecutive members per node; a node of several members has a label such as "128-255".
     member_count
-        Number of members; exceeds the number of nodes in grouped layers. Defaults to the number of nodes.
+        Number of members, which exceeds the number of nodes if nodes are grouped. Defaults to the number of nodes.
     """
 
     name: str
@@ -97,26 +98,26 @@ class Layer:
 
     @property
     def node_count(self) -> int:
-        """Number of nodes, each of one or more members."""
+        """Return the number of nodes; each consists of one or more members."""
         return len(self.labels)
 
 
 @dataclass(frozen=True, slots=True)
 class Transfers:
-    """Columns of n requests from nodes of one layer to nodes of the next.
+    """Columns of n transfers from nodes of one layer to nodes of the next.
 
     Attributes
     ----------
     hop
-        Index of the source's layer.
+        Index of the source layer.
     source, target : (n,)
         Node indices in the two layers.
     at_s : (n,)
         Time of the transfer [s].
     time_s, size_bytes, bandwidth_bytes_per_s : (n,)
-        NaN where unknown. A latency is negative where clocks differ.
+        Duration or latency, size and bandwidth; NaN if unknown. A latency may be negative if clocks differ.
     is_read : (n,)
-        Whether the bytes came from storage.
+        Whether the bytes came from storage (true) or went to storage.
     """
 
     hop: int
@@ -136,22 +137,22 @@ class Network:
     Attributes
     ----------
     layers
-        From outermost to innermost.
+        Layers from outermost to innermost.
     time_kinds
-        Meaning of the times of each hop: one fewer than layers.
+        Meaning of the times of each hop; one fewer than layers.
     window_edges_s : (windows + 1,)
         Edges of equal windows, ascending.
     edges : EDGES
-        One row per edge in use, sorted; the row index is the edge number.
+        One row per edge with transfers, sorted; the row index is the number of the edge.
     counts : COUNTS
         Number of transfers by window, edge, metric (index in METRICS) and log bin (`log_bins`), sorted, without zeros.
         Unknown values are in no bin.
     totals : TOTALS
-        Sums by window and edge, sorted. `transfer_time_s` is the sum of the known, nonnegative times and
-        `max_transfer_time_s` the largest; 0 if none is known.
+        Sums by window and edge, sorted. `transfer_time_s` is the sum of the known, nonnegative times, and
+        `max_transfer_time_s` their maximum; both are 0 if no time is known.
     timeline : TIMELINE
-        By hop, metric and step (STEPS_PER_WINDOW per window), sorted, without empty steps: count and sum of the known,
-        nonnegative values, minimum and maximum of all known ones.
+        Summary by hop, metric and step (STEPS_PER_WINDOW per window), sorted, without empty steps. It contains the
+        count and the sum of the known, nonnegative values, and the minimum and maximum of all known values.
     """
 
     layers: tuple[Layer, ...]
@@ -168,10 +169,10 @@ class Network:
 
     @property
     def window_count(self) -> int:
-        """Number of time windows."""
+        """Return the number of time windows."""
         return len(self.window_edges_s) - 1
 
     @property
     def hop_count(self) -> int:
-        """Number of pairs of adjacent layers."""
+        """Return the number of hops, which are pairs of adjacent layers."""
         return len(self.time_kinds)

@@ -1,4 +1,7 @@
-"""Node statistics of networks: histograms of source nodes by hop, metric and window, and their moments in octaves."""
+"""Compute the node statistics of networks: histograms of source nodes, and their means and quantiles in octaves.
+
+A span is a hop's single window, or all its windows together. A cell is a bin of a source node's histogram in a span.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ from iosig.transforms.arrays import Bools, Ints, Reals
 from iosig.transforms.networks.batches import NetworkBatch
 from iosig.transforms.networks.log_bins import BINS_PER_OCTAVE, LOWEST
 
-#: higher than all bin numbers
+#: number that is higher than all bin numbers
 _NO_BIN = 1 << 16
-#: deciles, and lower and upper quartile
+#: levels of the nine deciles, and of the lower and upper quartiles
 QUANTILES = np.concatenate([np.arange(1, 10) / 10.0, [0.25, 0.75]])
 #: index of the ninth decile
 NINTH_DECILE = 8
@@ -23,7 +26,7 @@ _QUARTILE_RANGE_SIGMAS = 1.349
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Counts by span, source node and bin (cells), sorted; a hop's first span contains all its windows."""
+    """Counts by span, source node and bin (cells), sorted; a hop's first span consists of all its windows."""
 
     span: Ints
     node: Ints
@@ -32,12 +35,12 @@ class Cells:
 
     @property
     def is_first_of_node(self) -> Bools:
-        """Whether a cell is the first of its node and span."""
+        """Return whether each cell is the first of its node and span."""
         is_first: Bools = (np.diff(self.span, prepend=-1) > 0) | (np.diff(self.node, prepend=-1) != 0)
         return is_first
 
     def in_span(self, span: int) -> tuple[Ints, Ints, Ints]:
-        """Node, bin and count of a span's cells."""
+        """Return the node, bin and count of a span's cells."""
         first, last = np.searchsorted(self.span, [span, span + 1])
         return self.node[first:last], self.bin[first:last], self.count[first:last]
 
@@ -55,7 +58,8 @@ def count_cells(networks: NetworkBatch, metric: int) -> Cells:
     Returns
     -------
     Cells
-        Zero and negative values count in the hop's lowest bin. Hop h has the spans h * (1 + windows) and following.
+        Counts of all spans. Zero and negative values count in the hop's lowest bin. The spans of hop h are
+        h * (1 + windows) to (h + 1) * (1 + windows) - 1.
     """
     counts = networks.counts.filter(pl.col("metric") == metric)
     window, edge, bins, count = (counts[name].cast(pl.Int64).to_numpy() for name in ("window", "edge", "bin", "count"))
@@ -104,7 +108,7 @@ def find_main_targets(networks: NetworkBatch) -> Ints:
     Returns
     -------
     (nodes,)
-        Target node; -1 without a majority.
+        Target of each node; -1 without a majority.
     """
     main_target = np.full(len(networks.layers.labels), -1, dtype=np.int64)
     totals = networks.totals
@@ -117,10 +121,10 @@ def find_main_targets(networks: NetworkBatch) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """Active nodes (n) of a hop: numbers, transfers, means, quantiles (n, QUANTILES) and main targets.
+    """Active nodes (n) of a hop: numbers, transfer counts, means, quantiles (n, QUANTILES) and main targets.
 
     variance: pooled variance within nodes [octaves squared]. bin, cell_node (index of the node), cell_count (cells):
-    their histograms.
+    histograms of the nodes.
     """
 
     number: Ints
@@ -135,13 +139,13 @@ class Nodes:
 
     @property
     def level(self) -> Reals:
-        """Mean of each node's deciles (n)."""
+        """Return the mean of each node's deciles (n)."""
         level: Reals = self.quantiles[:, :9].mean(axis=1)
         return level
 
     @property
     def internal_spread(self) -> Reals:
-        """Robust standard deviation of each node's values (n)."""
+        """Return the robust standard deviation of each node's values (n)."""
         lower, upper = self.quantiles[:, 9:].T
         spread: Reals = (upper - lower) / _QUARTILE_RANGE_SIGMAS
         return spread
@@ -157,12 +161,12 @@ def make_nodes(cells: Cells, span: int, targets: Ints) -> Nodes:
     span
         Index of the span.
     targets : (nodes,)
-        Main target of each node, see `find_main_targets`.
+        Main target of each node; see `find_main_targets`.
 
     Returns
     -------
     Nodes
-        In ascending order of their numbers.
+        Nodes in ascending order of their numbers.
     """
     node, bins, count = cells.in_span(span)
     # cells are sorted, so np.unique is unnecessary
@@ -179,12 +183,12 @@ def summarize_nodes(number: Ints, target: Ints, place: Ints, bins: Ints, count: 
     number, target : (n,)
         Number and main target of each node.
     place, bins, count : (cells,)
-        Index of the node, bin and count, sorted by node and bin.
+        Index of the node, bin and count of each cell, sorted by node and bin.
 
     Returns
     -------
     Nodes
-        Means, variance and quantiles are in octaves.
+        Statistics; means, variance and quantiles are in octaves.
     """
     total = np.bincount(place, count, len(number)).astype(np.int64)
     center = (bins + 0.5) / BINS_PER_OCTAVE
@@ -196,7 +200,7 @@ def summarize_nodes(number: Ints, target: Ints, place: Ints, bins: Ints, count: 
 
 
 def _quantiles(place: Ints, bins: Ints, count: Ints, total: Ints) -> Reals:
-    """Quantiles (nodes, QUANTILES) in octaves, interpolated linearly within bins."""
+    """Compute quantiles (nodes, QUANTILES) in octaves, interpolated linearly within bins."""
     ends = np.cumsum(count)
     target = (np.cumsum(total) - total)[:, None] + QUANTILES * total[:, None]
     first = np.searchsorted(place, np.arange(len(total)))[:, None]

@@ -1,10 +1,10 @@
-"""Classification of a network's visual patterns: circular, striped, noisy, outlier, or none of these.
+"""Classify a network's visual patterns: circular, striped, noisy, outlier, or no pattern.
 
 Sigovan et al. (IPDPS'13), Figure 6, show the patterns but give no rules; the rules here are our own. They use the
 histograms of a hop's source nodes, in octaves (log2 of the value), in each time window and in all windows together:
 
 1. The *level* of a node is the mean of its nine deciles. It is as robust as a median against a few slow requests, but
-   does not jump between two bands of values that each hold half of the requests.
+   does not jump between two bands of values that each contain half of the requests.
 2. *striped*: nodes near each other on the ring have more similar levels than shuffled nodes, and not because of a
    linear trend along the ring. Either nodes with the same next node form bands (analysis of variance), or the circular
    serial correlation of the levels is significant at some lag (exact moments under shuffling: Wald and Wolfowitz,
@@ -12,10 +12,11 @@ histograms of a hop's source nodes, in octaves (log2 of the value), in each time
    of the variance.
 3. *outlier*: a few nodes lie far above the others by a robust z-score, and have significantly many high values
    (binomial test; the Benjamini-Hochberg procedure bounds the false discovery rate).
-4. *circular*: nodes agree, and values lie in narrow bands: contiguous dense values span few octaves.
-5. *noisy*: contiguous dense values span many octaves, or nodes disagree.
+4. *circular*: nodes have similar means, and values lie in narrow bands: contiguous dense values span few octaves.
+5. *noisy*: contiguous dense values span many octaves, or the means of nodes differ widely.
 
-Ambiguous cases have no pattern.
+Ambiguous cases have no pattern. A span is a set of windows that is classified: a single window of a hop, or all windows
+together.
 """
 
 from __future__ import annotations
@@ -68,15 +69,15 @@ PATTERN_ROWS = pl.Schema(
 
 #: columns that are computed only for spans with enough nodes and transfers
 _FINDING_COLUMNS = ("outcome", "pattern", "node_spread", "edge_spread", "band_ratio", "nodes_per_band", "outlier_score")
-#: distance between the first and the ninth decile of a normal distribution, in standard deviations
+#: distance from the first to the ninth decile of a normal distribution, in standard deviations
 _DECILE_RANGE_SIGMAS = 2.5631
 #: efficiency of the median absolute deviation for normal values, relative to the standard deviation
 _MAD_EFFICIENCY = 0.37
 #: standard deviation of values spread evenly over a bin [octaves]
 _BIN_DEVIATION = 1.0 / (BINS_PER_OCTAVE * np.sqrt(12.0))
-#: rounding errors of the variance of levels [octaves squared]
+#: maximum variance of levels that is a rounding error [octaves squared]
 _MIN_VARIANCE = 1e-18
-#: factor of Silverman's rule: the bandwidth is this many standard deviations times the count to the power of -1/5
+#: factor in Silverman's rule: bandwidth = factor * standard deviation * count ** (-1/5)
 _SILVERMAN = 0.9
 
 
@@ -87,7 +88,7 @@ class PatternParams:
     Attributes
     ----------
     min_node_count
-        Minimum number of active nodes; a shuffle of seven nodes is too often in order by chance.
+        Minimum number of active nodes; with seven nodes, a shuffle too often looks ordered by chance.
     min_transfer_count
         Minimum number of transfers: three per node.
     min_outlier_transfer_count
@@ -95,28 +96,28 @@ class PatternParams:
     outlier_alpha
         Significance level of outliers.
     band_alpha
-        Significance level of bands; lower, since a night tests hundreds of windows.
+        Significance level of bands. It is lower, since each nightly run tests hundreds of windows.
     min_band_ratio
-        Minimum share of the variance between nodes that bands explain.
+        Minimum fraction of the variance between nodes that bands explain.
     min_band_octaves
         Minimum standard deviation of the bands' levels [octaves]: one log bin.
     min_outlier_score
-        Minimum robust z-score of an outlier (Iglewicz and Hoaglin's 3.5 for modified z-scores). It increases for very
-        few or very many nodes, to the quantile that the maximum of as many values exceeds with `outlier_alpha`
-        (Student's t-distribution, since the deviation is an estimate).
+        Minimum robust z-score of an outlier (Iglewicz and Hoaglin's 3.5 for modified z-scores). For very few or very
+        many nodes, it increases to the quantile that the maximum over all nodes exceeds with probability
+        `outlier_alpha` (Student's t-distribution, since the deviation is an estimate).
     min_outlier_octaves
         Minimum distance of an outlier above the median [octaves]: a factor of two.
     max_outlier_ratio
-        Maximum share of outlier nodes; more belong to the spread.
+        Maximum fraction of outlier nodes; if more nodes are high, they belong to the spread.
     min_deviation
-        Minimum standard deviation in the z-score [octaves]: nearly a log bin.
+        Minimum standard deviation in the z-score [octaves]: nearly one log bin.
     core_ratio
-        Share of the transfers in the densest values, which define the dense bands.
+        Fraction of the transfers in the densest values, which define the dense bands.
     max_circular_octaves, min_noisy_octaves
-        Maximum width of a dense band in a circular pattern and minimum width in a noisy one [octaves]; neither applies
-        in between.
+        Maximum width of a dense band in a circular pattern, and minimum width in a noisy pattern [octaves]; a width in
+        between is neither.
     max_circular_spread, min_noisy_spread
-        The same for the standard deviation of nodes' means without sampling variance [octaves].
+        The same limits for the standard deviation of the nodes' means, without sampling variance [octaves].
     max_cause_count
         Maximum number of nodes that are listed as causes.
     """
@@ -157,12 +158,12 @@ def classify_patterns(network: Network) -> pl.DataFrame:
         One row per hop, metric and window; `last_window` is exclusive.
 
         - active_node_count, transfer_count: nodes and transfers with a known value.
-        - node_spread: standard deviation of the nodes' means without sampling variance [octaves].
-        - edge_spread: median standard deviation within nodes [octaves].
-        - band_ratio, nodes_per_band: share of the variance between nodes that bands explain, and their period in nodes
-          (NULL without bands).
+        - node_spread: standard deviation of the nodes' means, without sampling variance [octaves].
+        - edge_spread: median of the standard deviations within nodes [octaves].
+        - band_ratio, nodes_per_band: fraction of the variance between nodes that bands explain, and period of the bands
+          in nodes (NULL without bands).
         - outlier_score: highest z-score of a node.
-        - cause_nodes: labels of the nodes that cause the pattern, strongest first; empty for circular.
+        - cause_nodes: labels of the nodes that cause the pattern, strongest first; empty for circular patterns.
     """
     return classify_batch_patterns(NetworkBatch.from_network(network)).select(PATTERN_ROWS.names())
 
@@ -178,7 +179,7 @@ def classify_batch_patterns(networks: NetworkBatch) -> pl.DataFrame:
     Returns
     -------
     pl.DataFrame
-        PATTERN_ROWS, network by network, and the number of the hop's outer layer (`layer`).
+        PATTERN_ROWS, network by network, with the number of the hop's outer layer (`layer`).
     """
     outer, spans = networks.layers.outer, 1 + networks.window_count
     targets = find_main_targets(networks)
@@ -212,9 +213,9 @@ def classify_batch_patterns(networks: NetworkBatch) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class _Spans:
-    """Classification of each span: window -1 (all windows), then window by window of each hop.
+    """Classification of each span, by hop: first all windows together (window -1), then each window.
 
-    outcome: index in OUTCOMES. findings: results of the spans with enough nodes and transfers.
+    outcome: index in OUTCOMES. findings: results for the spans with enough nodes and transfers, by span.
     """
 
     node_count: Ints
@@ -238,7 +239,7 @@ def _classify_spans(cells: Cells, span_count: int, targets: Ints) -> _Spans:
 
 
 def _findings_frame(networks: NetworkBatch, views: Sequence[_Spans]) -> pl.DataFrame:
-    """Collect the findings of all metrics with their row index; spans with too few nodes or transfers have none."""
+    """Collect the findings of all metrics with their row index; spans with too few nodes or transfers have no row."""
     labels = networks.layers.labels
     rows = [
         (metric * len(spans.outcome) + span, *finding.values, labels.gather(finding.causes).to_list())
@@ -298,7 +299,7 @@ def _make_view(nodes: Nodes) -> _View:
 
 
 def _choose_pattern(views: list[_View], deviation: float, octaves: float) -> tuple[Pattern | None, _View, Ints]:
-    """Choose the pattern, the view that shows it, and the indices of the nodes that cause it, strongest first.
+    """Choose the pattern; return it, the view that shows it, and the nodes that cause it, strongest first.
 
     deviation: standard deviation between nodes. octaves: width of the widest dense band.
     """
@@ -319,9 +320,10 @@ def _choose_pattern(views: list[_View], deviation: float, octaves: float) -> tup
 
 
 def _robust_std(values: Reals) -> float:
-    """Estimate the standard deviation from the first and ninth decile, which ignores the extreme nodes.
+    """Estimate the standard deviation from the first and the ninth decile, which extreme nodes do not affect.
 
-    Deciles overestimate it if there are few distinct values; the plain standard deviation is the upper limit.
+    With few distinct values, the deciles overestimate the standard deviation. The plain standard deviation is therefore
+    the upper limit.
     """
     low, high = np.quantile(values, [0.1, 0.9])
     return float(min((high - low) / _DECILE_RANGE_SIGMAS, values.std()))
@@ -330,8 +332,8 @@ def _robust_std(values: Reals) -> float:
 def _subtract_sampling_variance(observed: float, nodes: Nodes) -> tuple[float, float]:
     """Estimate the standard deviation between nodes, and the sampling variance of one transfer.
 
-    The sampling variance cannot exceed the observed one. It is smaller than the variance within nodes suggests if the
-    requests of all nodes vary in the same way.
+    The sampling variance cannot exceed the observed variance. If the requests of all nodes vary in the same way, it is
+    smaller than the variance within nodes suggests.
     """
     per_node = float((1.0 / nodes.count).mean())
     sampling = min(nodes.variance * per_node, observed**2)
@@ -339,10 +341,10 @@ def _subtract_sampling_variance(observed: float, nodes: Nodes) -> tuple[float, f
 
 
 def _find_dense_bands(nodes: Nodes) -> Ints:
-    """Start and end of contiguous bands of the densest values, in bins (bands, 2), which hold most transfers.
+    """Find the contiguous bands of the densest values, which contain most transfers.
 
-    The histogram is smoothed to fill gaps of few transfers, with Silverman's bandwidth for values spread over an
-    octave.
+    Returns the start and end of each band, in bins (bands, 2). The histogram is smoothed to fill gaps with few
+    transfers, with Silverman's bandwidth for a standard deviation of one octave.
     """
     first = int(nodes.bin.min())
     histogram = np.bincount(nodes.bin - first, nodes.cell_count)
@@ -361,7 +363,8 @@ def _find_dense_bands(nodes: Nodes) -> Ints:
 def _align_bands(nodes: Nodes, dense: Ints) -> Nodes:
     """Express each value relative to the nearest dense band, so that all bands coincide.
 
-    The band of a request does not depend on the node, but changes the node's level if its requests are few.
+    The band of a request does not depend on the node. If a node has few requests, however, their bands affect the level
+    of the node.
     """
     middle = np.floor(dense.mean(axis=1)).astype(np.int64)
     nearest = np.searchsorted((dense[:-1, 1] + dense[1:, 0]) / 2.0, nodes.bin + 0.5)
@@ -376,7 +379,7 @@ def _align_bands(nodes: Nodes, dense: Ints) -> Nodes:
 
 
 def _scores(levels: Reals, nodes: Nodes) -> Reals:
-    """Robust z-score of each node above the median (n), including the sampling variance of the node."""
+    """Compute the robust z-score of each node above the median (n), including the sampling variance of the node."""
     above = levels - np.median(levels)
     observed = max(SIGMAS_PER_MAD * float(np.median(np.abs(above))), _robust_std(levels))
     deviation, per_transfer = _subtract_sampling_variance(observed, nodes)
@@ -385,7 +388,7 @@ def _scores(levels: Reals, nodes: Nodes) -> Reals:
 
 
 def _find_outliers(nodes: Nodes, scores: Reals) -> Ints:
-    """Find the outliers, highest first; none if they are too many."""
+    """Find the outliers, highest first; return no outliers if too many nodes are high."""
     from scipy.special import stdtrit
 
     count = len(scores)
@@ -401,7 +404,7 @@ def _find_outliers(nodes: Nodes, scores: Reals) -> Ints:
 
 
 def _test_high_counts(nodes: Nodes) -> Bools:
-    """Whether a node has significantly more high values than the others (n), at a controlled false discovery rate.
+    """Test whether nodes have significantly more high values than others (n), at a controlled false discovery rate.
 
     High values exceed the median node's ninth decile by half an octave.
     """
@@ -427,7 +430,7 @@ def _test_high_counts(nodes: Nodes) -> Bools:
 
 @dataclass(frozen=True, slots=True)
 class _Bands:
-    """Bands of adjacent nodes: explained share of the variance, period in nodes, and fitted levels."""
+    """Bands of adjacent nodes: explained fraction of the variance, period in nodes, and fitted levels."""
 
     ratio: float
     period: float | None
@@ -436,7 +439,7 @@ class _Bands:
 
 
 def _find_bands(nodes: Nodes) -> _Bands:
-    """Choose the bands that explain more variance: those of equal main targets, or those of periodic levels."""
+    """Choose the bands that explain more variance: bands with the same main target, or bands of periodic levels."""
     levels = nodes.level
     middle, deviation = float(np.median(levels)), max(_robust_std(levels), _BIN_DEVIATION)
     # clipped, so that outliers neither form nor hide a band
@@ -458,16 +461,16 @@ def _find_bands(nodes: Nodes) -> _Bands:
 
 
 def _trend_ratio(levels: Reals) -> float:
-    """Share of the variance of centered levels (n) that a linear trend along the ring explains."""
+    """Compute the fraction of the variance of centered levels (n) that a linear trend along the ring explains."""
     position = np.arange(len(levels)) - (len(levels) - 1) / 2.0
     explained = float(position @ levels) ** 2 / float(position @ position) / float(levels @ levels)
     return 1.0 - (1.0 - explained) * (len(levels) - 1) / (len(levels) - 2)
 
 
 def _fit_target_bands(levels: Reals, target: Ints) -> tuple[float, float, Reals]:
-    """Compute explained share of variance, p-value and fit of bands of nodes with the same main target.
+    """Fit bands of nodes with the same main target; return explained fraction of variance, p-value and fit.
 
-    One-way analysis of variance (Fisher); the share is adjusted for the number of bands.
+    The method is a one-way analysis of variance (Fisher). The fraction is adjusted for the number of bands.
     """
     from scipy.special import fdtrc
 
@@ -488,10 +491,11 @@ def _fit_target_bands(levels: Reals, target: Ints) -> tuple[float, float, Reals]
 
 
 def _fit_periodic_bands(levels: Reals) -> tuple[float, float, Reals]:
-    """Explained share of variance, p-value and fit of periodic levels.
+    """Fit periodic levels; return explained fraction of variance, p-value and fit.
 
-    Uses the highest circular serial correlation at lags below half the ring. Its moments under shuffling (Wald and
-    Wolfowitz, section 5) are the same for any lag; the p-value is multiplied by the number of lags.
+    The lag is the one below half the ring with the highest circular serial correlation. The moments of the correlation
+    under shuffling (Wald and Wolfowitz, section 5) are the same for any lag. The p-value is multiplied by the number of
+    lags.
     """
     from scipy.special import ndtr
 
@@ -516,7 +520,7 @@ def _fit_periodic_bands(levels: Reals) -> tuple[float, float, Reals]:
 
 
 def _band_period(fit: Reals) -> float | None:
-    """Mean distance of the bands in nodes."""
+    """Return the mean distance between bands, in nodes; None without bands."""
     is_high = fit > np.median(fit)
     rises = int((is_high & ~np.roll(is_high, 1)).sum())
     return len(fit) / rises if rises else None

@@ -1,12 +1,12 @@
-"""Radial layout of a network: concentric rings of node segments, ordered so that few edges cross.
+"""Compute the radial layout of a network: concentric rings of node segments, ordered so that few edges cross.
 
-Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems" (IPDPS'13), section IV, IV.B
-and Figure 3: one ring per layer, the layer with the most nodes outermost, the innermost one a circle of sectors.
-Segments of a ring have equal widths, as in the paper. The outermost nodes are in numerical order, clockwise from the
-top. The rings inside are ordered to reduce crossings. The innermost one is reordered only if that saves many
-crossings; otherwise its nodes are in numerical order, "in the order detected".
+The layout follows Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems" (IPDPS'13),
+section IV, IV.B and Figure 3. Each layer is a ring. The layer with the most nodes is outermost; the innermost layer is
+a circle of sectors. The segments of a ring have equal widths, as in the paper. The outermost nodes are in numerical
+order, clockwise from the top. The inner rings are ordered to reduce crossings. The innermost ring is reordered only if
+this saves many crossings; otherwise its nodes are in numerical order, "in the order detected".
 
-Angles are radians, 0 at the top, clockwise; the outermost ring's outer radius is 1.
+Angles are in radians, clockwise from 0 at the top. The outer radius of the outermost ring is 1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from iosig.transforms.arrays import Ints, Reals
 from iosig.transforms.networks.network import Network
 
 _TURN = 2 * np.pi
-#: length below which a mean resultant vector has no direction: the neighbors are spread evenly around the ring
+#: length below which a mean resultant vector has no direction, since the neighbors are spread evenly around the ring
 _MIN_RESULTANT = 1e-6
 
 
@@ -31,19 +31,20 @@ class LayoutParams:
     Attributes
     ----------
     outer_ring_width, ring_width
-        Width of the outermost ring, and of the others, which carry labels.
+        Width of the outermost ring, and width of each inner ring, which contains labels.
     max_total_ring_width
-        Maximum width of all rings together.
+        Maximum total width of all rings.
     gap_ratio
-        Width of a gap between rings relative to the next gap outside; the longest edges are outside.
+        Width of a gap between rings, relative to the next gap outward. Gaps widen outward, since the longest edges are
+        there.
     seam_width, min_segment_length
-        Space between two segments, and minimum length of a segment with such a space, along the ring.
+        Space between two segments, and minimum length of segments that are separated by such a space, along the ring.
     min_inner_gain_ratio
-        Minimum share of crossings that a reordering of the innermost ring must save.
+        Minimum fraction of crossings that a reordering of the innermost ring must save.
     max_sweep_count
         Maximum number of passes over the rings.
     max_visit_count
-        Maximum number of edge evaluations, which bounds the run time.
+        Maximum number of edge evaluations, to limit the run time.
     """
 
     outer_ring_width: float = 0.035
@@ -67,11 +68,11 @@ class Ring:
     Attributes
     ----------
     inner_radius, outer_radius
-        A circle of sectors has the inner radius 0.
+        Radii of the ring; a circle of sectors has an inner radius of 0.
     order : (n,)
         Nodes clockwise from the top.
     begins, ends : (n,)
-        Angles of each node's segment, by node number: 0 <= begins < 2 pi, begins < ends <= begins + 2 pi.
+        Start and end angle of each segment, by node number: 0 <= begins < 2 pi, begins < ends <= begins + 2 pi.
     """
 
     inner_radius: float
@@ -82,7 +83,7 @@ class Ring:
 
     @property
     def middles(self) -> Reals:
-        """Central angle of each segment, by node number."""
+        """Return the central angle of each segment, by node number."""
         middles: Reals = (self.begins + self.ends) / 2
         return middles
 
@@ -103,24 +104,24 @@ def unwrap_end_angles(start_angle: Reals, end_angle: Reals) -> Reals:
     Parameters
     ----------
     start_angle, end_angle : (edges,)
-        Angles at the outer and at the inner ring.
+        Angles of each edge at the outer ring and at the inner ring.
 
     Returns
     -------
     (edges,)
-        End angles plus a multiple of 2 pi; the difference to the start is in [-pi, pi).
+        End angles plus a multiple of 2 pi, so that the difference from the start angle is in [-pi, pi).
 
     Notes
     -----
-    Section IV.B. The second case is printed there as "+ 2 pi, if (end - start) < pi", which would add a turn to every
-    forward edge; it must read "< -pi".
+    See section IV.B. The paper prints the second case as "+ 2 pi, if (end - start) < pi", which would add a turn to
+    every forward edge. It must read "< -pi".
     """
     unwrapped: Reals = end_angle - _TURN * np.floor((end_angle - start_angle) / _TURN + 0.5)
     return unwrapped
 
 
 def edge_angles(outer: Ring, inner: Ring, source: Ints, target: Ints) -> tuple[Reals, Reals]:
-    """Angles at which edges start on the outer ring and end on the inner one: the centers of the segments.
+    """Return the angles at which edges start on the outer ring and end on the inner ring: the centers of segments.
 
     Parameters
     ----------
@@ -132,8 +133,8 @@ def edge_angles(outer: Ring, inner: Ring, source: Ints, target: Ints) -> tuple[R
     Returns
     -------
     tuple[Reals, Reals]
-        Start and end angles. Edges to a node that is alone on its ring are radial: edges to a single point of such a
-        node would wind around half the circle.
+        Start and end angles. Edges to a node that is alone on its ring are radial. Otherwise, they would all lead to
+        the same point, and wind around up to half the circle.
     """
     start, end = outer.middles[source], inner.middles[target]
     if len(inner.order) == 1:
@@ -164,7 +165,7 @@ def compute_layout(network: Network) -> RadialLayout:
 
     References
     ----------
-    Sigovan et al., IPDPS'13, section IV.B. The sweeps that improve the order further are our own.
+    Sigovan et al., IPDPS'13, section IV.B. The sweeps that further improve the order are our own.
     """
     if len(network.layers) < 2:
         raise ValueError("a network needs two or more layers")
@@ -180,7 +181,7 @@ def compute_layout(network: Network) -> RadialLayout:
 
 
 def _compute_radii(count: int) -> list[tuple[float, float]]:
-    """Inner and outer radii of `count` rings; the gaps share the remaining space and become wider outward."""
+    """Compute the inner and outer radii of `count` rings; the gaps fill the remaining space and widen outward."""
     widths = [PARAMS.outer_ring_width] + [PARAMS.ring_width] * (count - 2)
     width = np.minimum(widths, PARAMS.max_total_ring_width / (count - 1))
     circle_radius = 0.08 + 0.14 / (count - 1)
@@ -232,7 +233,7 @@ class _NodeOrder:
 
     @property
     def angles(self) -> Reals:
-        """Central angles of the segments, within one turn from the start of the first one."""
+        """Return the central angles of the segments, within one turn from the start of the first segment."""
         angles = self.start_angle + (self.positions.astype(np.float64) + 0.5) * (_TURN / max(self.node_count, 1))
         return angles.astype(np.float64, copy=False)
 
@@ -242,7 +243,7 @@ _Rings = tuple[_NodeOrder, ...]
 
 
 def _minimize_crossings(counts: list[int], edges: _Edges) -> _Rings:
-    """Search for ring orders with few crossings; the innermost ring keeps its order unless a change saves many."""
+    """Search for orders with few crossings; keep the innermost ring's order unless a change saves many crossings."""
     start = _Search(tuple(_NodeOrder(np.arange(count)) for count in counts), edges)
     fixed, free = (_sweep(start, range(1, len(counts) - is_fixed)) for is_fixed in (1, 0))
     return (free if free.cost[0] < (1.0 - PARAMS.min_inner_gain_ratio) * fixed.cost[0] else fixed).rings
@@ -250,7 +251,7 @@ def _minimize_crossings(counts: list[int], edges: _Edges) -> _Rings:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Current state of the rings, with its cost: number of crossings, then total angular length of the edges."""
+    """State of the rings during the search; its cost is the number of crossings, then the total edge length."""
 
     rings: _Rings
     edges: _Edges
@@ -274,14 +275,14 @@ class _Search:
         return crossings, length
 
     def adjacent_hops(self, layer: int) -> list[int]:
-        """Adjacent hops of a layer in which edges can cross."""
+        """Return the hops adjacent to a layer in which edges can cross."""
         return [hop for hop in (layer - 1, layer) if 0 <= hop < len(self.edges) and self._can_cross(hop)]
 
     def with_ring(self, layer: int, order: _NodeOrder) -> _Search:
         return replace(self, rings=(*self.rings[:layer], order, *self.rings[layer + 1 :]))
 
     def neighbor_angles(self, layer: int, hops: list[int]) -> tuple[Ints, Reals]:
-        """Collect, for each edge of a layer, its node in the layer and the angle of the node at its other end."""
+        """Return, for each edge of a layer, the node in this layer and the angle of the node at the other end."""
         nodes, angles = [], []
         for hop in hops:
             source, target = self.edges[hop]
@@ -292,7 +293,7 @@ class _Search:
 
 
 def _sweep(start: _Search, layers: range) -> _Search:
-    """Reorder the layers by their neighbors repeatedly, while crossings or edge lengths decrease."""
+    """Reorder the layers by their neighbors, repeatedly, until neither crossings nor edge lengths decrease."""
     best = start
     edge_count = sum(len(source) for source, _ in start.edges)
     visits_left = PARAMS.max_visit_count
@@ -313,7 +314,7 @@ def _sweep(start: _Search, layers: range) -> _Search:
 
 
 def _propose_orders(state: _Search, layer: int, hops: list[int]) -> Iterator[_Search]:
-    """Yield the ring ordered by mean and by median angle of its outer, of its inner, and of all neighbors."""
+    """Yield states with a layer ordered by the mean or median angle of its outer, inner, or all neighbors."""
     current = state.rings[layer].angles
     for selected_hops in [[hop] for hop in hops] + ([hops] if len(hops) > 1 else []):
         nodes, angles = state.neighbor_angles(layer, selected_hops)
@@ -323,7 +324,7 @@ def _propose_orders(state: _Search, layer: int, hops: list[int]) -> Iterator[_Se
 
 
 def _mean_angles(nodes: Ints, angles: Reals, current: Reals) -> Reals:
-    """Circular mean of each node's neighbor angles; the node's current angle if the mean has no direction."""
+    """Compute the circular mean of each node's neighbor angles; the current angle if the mean has no direction."""
     count = len(current)
     across, along = (np.bincount(nodes, weights=part, minlength=count) for part in (np.sin(angles), np.cos(angles)))
     resultants = np.hypot(across, along) / np.maximum(np.bincount(nodes, minlength=count), 1)
@@ -331,7 +332,7 @@ def _mean_angles(nodes: Ints, angles: Reals, current: Reals) -> Reals:
 
 
 def _median_offsets(nodes: Ints, offsets: Reals, count: int) -> Reals:
-    """Median of each node's angular offsets, wrapped to [-pi, pi); 0 for nodes without any."""
+    """Compute the median of each node's angular offsets, wrapped to [-pi, pi); 0 for nodes without offsets."""
     wrapped = unwrap_end_angles(np.zeros(len(offsets)), offsets)
     order = np.lexsort((wrapped, nodes))
     members = np.bincount(nodes, minlength=count)
@@ -344,14 +345,14 @@ def _median_offsets(nodes: Ints, offsets: Reals, count: int) -> Reals:
 
 
 def _rotate_ring(state: _Search, layer: int, hops: list[int]) -> _Search:
-    """Rotate a ring to shorten its edges: by their mean offset, then by the median of the remainder."""
+    """Rotate a ring to shorten its edges: by their mean offset, then by the median of the remaining offsets."""
     order = state.rings[layer]
     nodes, angles = state.neighbor_angles(layer, hops)
     offsets = angles - order.angles[nodes]
     zeros = np.zeros(len(nodes), dtype=np.int64)
     mean = _mean_angles(zeros, offsets, np.zeros(1))
     turn = float((mean + _median_offsets(zeros, offsets - mean[0], 1))[0])
-    # renumber positions so that the first segment is the one nearest to the top, clockwise
+    # renumber positions so that the first segment is the first one clockwise from the top
     width = _TURN / max(order.node_count, 1)
     steps = int(np.floor(turn / width))
     positions = np.mod(order.positions + steps, max(order.node_count, 1))
@@ -362,11 +363,11 @@ def _rotate_ring(state: _Search, layer: int, hops: list[int]) -> _Search:
 
 
 def _count_crossings(outer: _NodeOrder, inner: _NodeOrder, source: Ints, target: Ints) -> int:
-    """Exact number of crossing pairs of edges between two rings, in O(edges log nodes).
+    """Count the pairs of edges that cross between two rings, exactly, in O(edges log nodes).
 
     The rings are unrolled: an edge goes from its outer position to its inner position plus a whole number of turns. Two
-    edges whose positions differ by less than a turn at both ends cross once if their order differs between the two
-    ends, either as they are or with one of them shifted by a turn.
+    edges with positions that differ by less than a turn at both ends cross once if their order differs between the
+    ends. This includes edges in which the order differs after shifting one edge by a turn.
     """
     if len(source) < 2:
         return 0
@@ -379,10 +380,10 @@ def _count_crossings(outer: _NodeOrder, inner: _NodeOrder, source: Ints, target:
 
 
 def _count_inversions(values: Ints) -> int:
-    """Count the inversions in a sequence of integers (n), computed bit by bit from the highest.
+    """Count the inversions in a sequence of integers (n), bit by bit from the highest.
 
-    The highest differing bit decides the order of two numbers: among numbers with equal higher bits, each 1 before a 0
-    is an inversion.
+    The highest differing bit determines the order of two numbers. In a group of numbers with equal higher bits, each 1
+    before a 0 is an inversion.
     """
     rest = values - values.min()
     # NumPy sorts 16-bit integers by radix, in linear time

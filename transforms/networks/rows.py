@@ -1,7 +1,7 @@
-"""Networks as table rows: edges by window, patterns, bottleneck requests, and one summary row per run.
+"""Convert networks to table rows: edges by window, patterns, bottleneck requests, and one summary row per run.
 
-The rows contain the names of layers and nodes, so that questions such as which target is slowest (Sigovan et al.,
-IPDPS'13, section V) need no other table. Bins are log bins (`log_bins`).
+The rows contain the names of layers and nodes, so that a question such as "which target is slowest?" (Sigovan et al.,
+IPDPS'13, section V) needs no other table. Bins are log bins (`log_bins`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from iosig.transforms.networks.clock_skew import Skew
 from iosig.transforms.networks.log_bins import NEGATIVE
 from iosig.transforms.networks.network import METRICS, Network
 
-#: largest 64-bit float that fits into a column of 64-bit integers [bytes]
+#: largest 64-bit float that fits into a column of signed 64-bit integers [bytes]
 _MAX_BYTES = float(2**63 - 1024)
 _RUN_SCHEMA = pl.Schema(
     {
@@ -43,7 +43,7 @@ _RUN_SCHEMA = pl.Schema(
 
 
 def edge_rows(network: Network) -> pl.DataFrame:
-    """Convert the edges of a network to rows, one per edge and window with any transfer.
+    """Convert the edges of a network to rows, one per edge and window with transfers.
 
     Parameters
     ----------
@@ -53,13 +53,13 @@ def edge_rows(network: Network) -> pl.DataFrame:
     Returns
     -------
     pl.DataFrame
-        Sorted by edge and window. The bins of a metric ascend, and its counts correspond to them; both lists are empty
-        if no value is known. Bytes are rounded to integers.
+        Rows sorted by edge and window. The bins of a metric ascend, and its counts are in the same order; both lists
+        are empty if no value is known. Bytes are rounded to integers.
 
     Raises
     ------
     ValueError
-        If two nodes of a layer have the same label, or windows do not ascend: rows would be ambiguous.
+        If two nodes of a layer have the same label, or windows do not ascend, since rows would be ambiguous.
     """
     return batch_edge_rows(NetworkBatch.from_network(network)).drop("run")
 
@@ -102,7 +102,7 @@ def batch_edge_rows(networks: NetworkBatch) -> pl.DataFrame:
 
 
 def _describe_edges(networks: NetworkBatch) -> pl.DataFrame:
-    """Add run, hop, layer names, node labels and the kind of times to edges."""
+    """Return the run, hop, layer names, node labels and kind of times of each edge."""
     layers = networks.layers
     owners = pl.DataFrame({"layer": np.repeat(np.arange(len(layers.names)), np.diff(layers.first_node))})
     is_duplicate = owners.with_columns(label=layers.labels).is_duplicated()
@@ -128,14 +128,14 @@ def _describe_edges(networks: NetworkBatch) -> pl.DataFrame:
 
 
 def _collect_bins(counts: pl.DataFrame, metric: str) -> pl.DataFrame:
-    """Collect bins and counts of a metric as lists by window and edge."""
+    """Collect the bins and counts of a metric in lists, by window and edge."""
     return counts.group_by("window", "edge").agg(
         pl.col("bin").cast(pl.Int64).alias(f"{metric}_bins"), pl.col("count").alias(f"{metric}_counts")
     )
 
 
 def _window_columns(networks: NetworkBatch, run: pl.Series, first: pl.Series, last: pl.Series) -> Sequence[pl.Series]:
-    """Start and end of windows in seconds, from the run and the window range; `last` is exclusive."""
+    """Return the start and end of window ranges in seconds; `last` is exclusive."""
     edges_s = networks.window_edges_s
     return (
         pl.Series("window_start_s", edges_s[run.to_numpy(), first.to_numpy()]),
@@ -156,7 +156,7 @@ def pattern_rows(network: Network, patterns: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     pl.DataFrame
-        `cause_nodes` is a JSON list, NULL if empty; NaN is NULL.
+        Patterns with names and times. `cause_nodes` is a JSON list, or NULL if empty; NaN becomes NULL.
     """
     with_layer = patterns.with_columns(pl.col("hop").cast(pl.Int64).alias("layer"))
     return batch_pattern_rows(NetworkBatch.from_network(network), with_layer).drop("run")
@@ -194,17 +194,17 @@ def batch_pattern_rows(networks: NetworkBatch, patterns: pl.DataFrame) -> pl.Dat
 
 
 def bottleneck_rows(bottlenecks: pl.DataFrame) -> pl.DataFrame:
-    """Convert bottleneck requests to table types.
+    """Convert bottleneck requests to the table's column types.
 
     Parameters
     ----------
     bottlenecks
-        BOTTLENECK_ROWS, and the nodes of each request.
+        BOTTLENECK_ROWS, with the nodes of each request.
 
     Returns
     -------
     pl.DataFrame
-        NaN and infinities are NULL.
+        Bottlenecks; NaN and infinities become NULL.
     """
     return _nonfinite_to_null(bottlenecks.with_columns(pl.col("bottleneck").cast(pl.Int64)))
 
@@ -216,7 +216,7 @@ def _nonfinite_to_null(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def run_row(outcome: str, *, network: Network | None = None, **values: Any) -> pl.DataFrame:
-    """Summary row of a run: the dimensions of its network, or why there is none.
+    """Create the summary row of a run: the dimensions of its network, or the reason why it has no network.
 
     Parameters
     ----------
@@ -250,12 +250,12 @@ def run_rows(values: Sequence[Mapping[str, object]]) -> pl.DataFrame:
     Parameters
     ----------
     values : (runs,)
-        Values by column name, see `run_values` and `network_values`.
+        Values by column name; see `run_values` and `network_values`.
 
     Returns
     -------
     pl.DataFrame
-        One row per run, in order.
+        One row per run, in the given order.
     """
     return _nonfinite_to_null(pl.DataFrame(values, schema=_RUN_SCHEMA, orient="row"))
 
@@ -263,7 +263,7 @@ def run_rows(values: Sequence[Mapping[str, object]]) -> pl.DataFrame:
 def network_values(
     names: Sequence[str], group_sizes: Sequence[int], node_counts: Sequence[int], window_edges_s: Reals
 ) -> dict[str, object]:
-    """Summary values of a run's network.
+    """Return the summary values of a run's network.
 
     Parameters
     ----------
@@ -297,22 +297,22 @@ def run_values(
     negative_time_count: int | None = None,
     reason: str | None = None,
 ) -> dict[str, object]:
-    """Summary values of a run, except for the dimensions of its network.
+    """Return the summary values of a run, except for the dimensions of its network.
 
     Parameters
     ----------
     outcome, reason
-        Outcome, and the reason if there is no network.
+        Outcome, and the reason if the run has no network.
     module
-        Module whose requests make up the network.
+        Module with the requests that form the network.
     request_count
         Number of requests.
     covered_ratio
-        Share of the counted bytes that the requests moved; limited to 1.
+        Fraction of the counted bytes that the requests moved; limited to 1.
     skew
         Result of the clock comparison, if any.
     negative_time_count
-        Number of negative times.
+        Number of transfers with a negative time.
 
     Returns
     -------
