@@ -45,9 +45,9 @@ class ExplainParams:
     min_found_ratio: float = 0.7
     #: number of found bursts that the fraction includes as a prior, since few bursts carry little information
     prior_found_count: float = 8.0
-    #: maximum ambiguity of an attributed burst: mean placement cost of its application's bursts, plus `flank_weight`
-    #: times the mean traffic around the burst in multiples of its peak (at most 2); the value 1.25 reduced wrong bytes
-    #: from 13.6 to 10.6 %, and explained bytes from 67.9 to 63.7 %
+    #: maximum ambiguity of an attributed burst; ambiguity is the mean placement cost of the application's bursts, plus
+    #: `flank_weight` times the mean traffic around the burst in multiples of its peak (at most 2); the limit 1.25
+    #: reduced wrong bytes from 13.6 to 10.6 %, and explained bytes from 67.9 to 63.7 %
     max_ambiguity: float = 1.25
     #: weight of the traffic around a burst in its ambiguity
     flank_weight: float = 0.8
@@ -124,11 +124,12 @@ def explain_traffic(
     interval_s : float
         Length of a step [s].
     params : ExplainParams, optional
-        Parameters.
+        Parameters of the explanation.
 
     Returns
     -------
     Explanation
+        Bytes attributed to each run, and the placement of its bursts.
 
     """
     (explanation,) = explain_traffics([(traffic_bytes, runs)], interval_s, params)
@@ -312,7 +313,7 @@ class _Allocation:
         return order[is_supported]
 
     def _is_observed(self, placements: BurstPlacements) -> Bools:
-        """Whether all steps of each burst were measured (m)."""
+        """Return whether all steps of each burst were measured (m)."""
         duration = self.runs.burst_duration[self.runs.offsets[placements.run] + placements.burst]
         total, steps = np.concatenate([[0.0], np.cumsum(self.is_measured)]), np.arange(len(self.is_measured) + 1)
         measured = np.interp(placements.step + duration, steps, total) - np.interp(placements.step, steps, total)
@@ -329,7 +330,7 @@ class _Allocation:
         self.filled_ratio[bursts], self.is_attributed[bursts], self.placement.cost[runs] = 0.0, False, np.inf
 
     def reject_ambiguous(self) -> None:
-        """Withdraw ambiguous bursts, without giving their bytes to other runs."""
+        """Take the bytes of ambiguous bursts from their runs, without giving them to other runs."""
         placements = self.placements()
         is_attributed = np.zeros(len(self.is_attributed), np.bool_)
         is_unambiguous = placements.is_attributed & (self._ambiguity(placements) <= self.params.max_ambiguity)

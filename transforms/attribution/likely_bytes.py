@@ -26,7 +26,7 @@ STEP_S = 10.0
 class LikelyBytesParams:
     """Parameters of the estimation, chosen on simulated sites (seeds 1 and 2) and a real day with steps of `STEP_S`."""
 
-    #: number of iterations
+    #: number of iterations of expectation maximization
     round_count: int = 30
     #: constant part of the weight of the application's rate in the rate of a run, in steps
     shrinkage_steps: float = 6.0

@@ -300,7 +300,7 @@ def _time_of_volume(cumulative: Reals, volume: Reals, sizes: Ints) -> Reals:
 
 def _limit_rate(available: Reals, peak_bytes: Reals, params: PlacementParams) -> Reals:
     """Return the bytes that a burst takes in each step: up to its peak, which decreases with other runs' traffic."""
-    # in place, since most time is spent here
+    # computed in place, since most of the time is spent here
     limit: Reals = available / peak_bytes
     limit -= 1.0
     np.maximum(limit, 0.0, out=limit)
@@ -385,9 +385,9 @@ class _Scenarios(InPieces):
 def _estimate_lateness(runs: WindowedRuns, params: PlacementParams) -> tuple[Ints, Ints, Reals, Ints]:
     """Estimate the lateness of the bursts in each scenario.
 
-    Returns the run of each scenario (f), the bursts of the scenarios (b), the expected lateness of the bursts in steps
-    (b), and the number of bursts per scenario (f). A run has one scenario. If it is clearly shorter than its duration,
-    it has two: stopped, and continued.
+    Returns the run of each scenario (f), the bursts of the scenarios (b), their expected lateness in steps (b), and the
+    number of bursts per scenario (f). A run has one scenario. If it is clearly shorter than its duration, it has two:
+    stopped, and continued.
     """
     delay = runs.elapsed - runs.duration
     is_long = delay > params.long_ratio * runs.duration
@@ -513,7 +513,7 @@ def _best_paths(costs: Reals, offsets: Ints, last: Ints, change_cost: float) -> 
     ends = offsets[1:] - 1
     path = np.empty(len(costs), np.int64)
     path[ends] = total[ends].argmin(axis=1)
-    # predecessors are computed along the path only
+    # predecessors are computed only along the path
     for row in range(int(counts[0]) - 1, 0, -1):
         rows = (offsets[:-1] + row)[: np.count_nonzero(counts > row)]
         path[rows - 1] = _predecessor(total[rows - 1], slope, reversed_slope[: len(rows)], path[rows])

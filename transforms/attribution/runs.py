@@ -1,4 +1,8 @@
-"""Runs with the bursts that their signatures predict, and bytes by run and step."""
+"""Represent runs with the bursts that their signatures predict, and bytes by run and step.
+
+A signature is the rate at which an application moves bytes along its run. A burst is a stretch of a signature that
+rises above the background. A window is the range of traffic steps that covers a run.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ PEAK_RATIO = 1.2
 
 @dataclass(frozen=True, slots=True)
 class RunBytes:
-    """Bytes of runs as k sparse rows, sorted by run and step: run, step and bytes."""
+    """Bytes of runs as k rows (run, step, bytes), sorted by run and step; rows without bytes may be missing."""
 
     run: Ints
     step: Ints

@@ -31,7 +31,9 @@ class RoundedFormula:
     """Formulas `scale * floor(k/n) + rest` for all k from `low_k` to `high_k`.
 
     kind: floor, ceil, or mod. With ceil, the division is rounded up. With mod, the formula contains k mod n instead,
-    where k is `low_k` plus any multiple of `high_k`. is_times_n: whether the rounded part is multiplied by n.
+    and k is `low_k` plus any multiple of `high_k`.
+
+    is_times_n: whether the rounded part is multiplied by n.
     """
 
     kind: str
@@ -155,7 +157,7 @@ def _find_remainder(points: Sequence[tuple[int, int]], slope: Fraction, rest: Fr
     return RoundedFormula("mod", multiple - int(distance), multiple, int(slope))
 
 
-#: rank count and number
+#: rank count, and number at this rank count
 Point = tuple[int, Fraction]
 
 
@@ -166,7 +168,7 @@ class CountModel(Protocol):
         """Evaluate the model at a rank count."""
 
     def formula(self) -> str:
-        """Format the model in `n`."""
+        """Format the model as text, in terms of `n`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,7 @@ class Constant:
         return self.value
 
     def formula(self) -> str:
-        """Format the model in `n`."""
+        """Format the model as text, in terms of `n`."""
         return str(self.value)
 
 
@@ -209,7 +211,7 @@ class Linear:
         return self.slope * process_count + self.rest
 
     def formula(self) -> str:
-        """Format the model in `n`."""
+        """Format the model as text, in terms of `n`."""
         return _format_sum(format_product(self.slope, "n"), self.rest)
 
 
@@ -225,7 +227,7 @@ class Inverse:
         return self.share / process_count + self.rest
 
     def formula(self) -> str:
-        """Format the model in `n`."""
+        """Format the model as text, in terms of `n`."""
         return _format_sum(f"{_format_factor(self.share)}/n", self.rest)
 
 
@@ -301,7 +303,7 @@ class FittedModel:
         return value
 
     def formula(self) -> str:
-        """Format the model in `n`."""
+        """Format the model as text, in terms of `n`."""
         return self.model.formula()
 
 

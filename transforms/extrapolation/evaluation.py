@@ -191,7 +191,7 @@ def _out_of_bounds(lowest: int, highest: int, least: int) -> str:
 
 
 def _add_times(known: FittedTrace, process_count: int, bodies: Sequence[_Bodies]) -> list[tuple[Node, ...]]:
-    """Add times to the nodes of all classes; all times are extrapolated in one call."""
+    """Add times to the nodes of all classes; a single call extrapolates all times."""
     inputs: list[_Times] = []
     for class_number, (fitted_class, ranks, body) in enumerate(bodies):
         fitted_calls = list(_iterate_calls(fitted_class.body, count()))
@@ -297,7 +297,7 @@ def count_transitions(body: tuple[Node, ...], rank: int) -> Counter[tuple[int, i
 
 def _first_call(nodes: Sequence[Node], number: int) -> int:
     while not isinstance(nodes[number], Call):
-        # the body of a loop follows it
+        # the body of a loop follows the loop
         number += 1
     return number
 

@@ -92,12 +92,12 @@ def extrapolate(
 
 
 def extrapolate_to(known: FittedTrace, process_count: int) -> Extrapolated:
-    """Evaluate fitted models at a rank count.
+    """Extrapolate a trace to a rank count by evaluating fitted models.
 
     Parameters
     ----------
     known
-        Fitted models.
+        Fitted models of the trace.
     process_count
         Rank count of the result.
 
@@ -133,7 +133,7 @@ def fit_trace(traces: Iterable[CompressedTrace], params: ExtrapolationParams) ->
     Returns
     -------
     FittedTrace
-        Models, and refusals of fields without a model.
+        Models, and refusals of the fields without a model.
     """
     ordered = sorted(traces, key=lambda trace: trace.process_count)
     rank_counts = tuple(trace.process_count for trace in ordered)
@@ -206,7 +206,7 @@ class _TraceFitter:
         return self.fit_class(number, tuple(RankClass(lists, ()) for lists in ranks), "ranks without calls")
 
     def fit_class(self, number: int, classes: MatchedClasses, name: str = "") -> FittedClass:
-        """Fit the ranks and the nodes of a class."""
+        """Fit the rank lists of a class, and the numbers in its nodes."""
         self.ranks = tuple(np.sort(expand_values(rank_class.ranks)) for rank_class in classes)
         lists = fit_rank_lists(list(zip(self.rank_counts, self.ranks, strict=True)), self.families.counts)
         formula = "all others" if lists is None else "; ".join(model.formula() for model in lists)

@@ -30,9 +30,9 @@ from iosig.transforms.traces.trace import Share, Vector
 from iosig.transforms.traces.vectors import fold_numbers, fold_values
 
 _INDICES = "ijklmpqrstuvw"
-#: maximum number of iterations without a stride
+#: maximum number of iterations in a loop that has a separate model for each iteration
 _MAX_ITERATIONS = 1 << 16
-#: maximum length of an expanded row
+#: maximum length of a row that is not a progression and must be listed in full
 _MAX_ROW_LENGTH = 1 << 20
 #: maximum number of values that are evaluated rank by rank, as for models that a user adds
 _MAX_VALUES = 1 << 25
@@ -223,7 +223,7 @@ def _inner_length(length: CountModel | None, block: Block) -> int | None:
 
 
 def _linear_length(block: Ints) -> int:
-    """Count the iterations of the first loop before the step of its values first changes."""
+    """Count the iterations of the first loop until the difference between successive values first changes."""
     steps = np.diff(block, axis=1)
     if not steps.size:
         return int(block.shape[1])

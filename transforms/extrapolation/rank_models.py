@@ -54,7 +54,7 @@ class RankModel(Protocol):
         """Evaluate the model for ranks (R,); raise NotAnIntegerError if a value is invalid."""
 
     def formula(self) -> str:
-        """Format the model in `n` and `rank`."""
+        """Format the model as text, in terms of `n` and `rank`."""
 
 
 @runtime_checkable
@@ -105,7 +105,7 @@ class Affine:
         return [ranks]
 
     def formula(self) -> str:
-        """Format the model in `n` and `rank`."""
+        """Format the model as text, in terms of `n` and `rank`."""
         slope, start = self.slope.formula(), self.start.formula()
         if slope == "0":
             return start
@@ -182,7 +182,7 @@ class Rotated:
         return split_at(ranks, evaluate_integer(self.wrap, process_count, "the rank") % process_count)
 
     def formula(self) -> str:
-        """Format the model in `n` and `rank`."""
+        """Format the model as text, in terms of `n` and `rank`."""
         wrap = self.wrap.model if isinstance(self.wrap, FittedModel) else self.wrap
         shift = fit_count_model([(count, count - wrap.at(count)) for count in (1, 2, 3)])
         rotated = f"((rank + {shift.formula() if shift else f'n - ({wrap.formula()})'}) mod n)"
@@ -269,7 +269,7 @@ class Grouped:
         return pieces
 
     def formula(self) -> str:
-        """Format the model in `n` and `rank`."""
+        """Format the model as text, in terms of `n` and `rank`."""
         size = self.size.formula()
         size = size if size.isdigit() else f"({size})"
         terms = []
@@ -400,7 +400,7 @@ class PerRank:
         return np.array([evaluate_integer(model, process_count, "") for model in self.models], np.int64)
 
     def formula(self) -> str:
-        """Format the model in `n` and `rank`."""
+        """Format the model as text, in terms of `n` and `rank`."""
         shown = ", ".join(model.formula() for model in self.models)
         return shown if len(self.models) == 1 else f"by rank: {shown}"
 

@@ -1,4 +1,4 @@
-"""Hold the fitted models of a trace over the rank count n, and the result of an extrapolation.
+"""Define the fitted models of a trace over the rank count n, and the result of an extrapolation.
 
 The result is a compressed trace, or the reasons why the trace is refused.
 """

@@ -183,7 +183,7 @@ class _LoopInserter:
 
 
 def _count_executions(counts: Vector) -> _Executions:
-    """Count the executions of a loop's body by each rank."""
+    """Count how often each rank executes the body of a loop with the given iteration counts."""
     executions: list[tuple[Progression, int]] = []
     for share in counts:
         total, *steps = (int(expand_values(row).sum()) for row in (share.values, *share.shifts))
@@ -309,7 +309,7 @@ def _find_difference(first: CompressedTrace, second: CompressedTrace) -> Differe
 
 
 def _format_nodes(body: Sequence[Node]) -> list[str]:
-    """Format the nodes of a body, a loop before its body."""
+    """Format the nodes of a body as lines of text; a loop precedes its body."""
     lines: list[str] = []
     for node in body:
         if isinstance(node, Call):

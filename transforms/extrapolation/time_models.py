@@ -2,10 +2,10 @@
 
 As a function of the rank count n, a time is constant, linear, inversely proportional, or inversely proportional plus a
 constant. Each model is fitted by least squares, and the model with the smallest residual standard deviation is
-selected. Timings are noisy, and rank counts are few. With two parameters for four points, a model of the noise often
-fits better than the true model, and the error of a slope grows with the distance. A model of two parameters must
-therefore pass Student's t-test, at a level that decreases with the distance (`_FALSE_SLOPE_RATIO`). Models that predict
-a negative time are excluded.
+selected. Timings are noisy, and rank counts are few. With two parameters for four points, a wrong model often fits
+better than the true model because of noise. The error of its slope grows with the distance. A model of two parameters
+must therefore pass Student's t-test, at a level that decreases with the distance (`_FALSE_SLOPE_RATIO`). Models that
+predict a negative time are excluded.
 
 [1] X. Luo et al., HPC I/O Trace Extrapolation, ESPT 2015, DOI 10.1145/2832106.2832108
 """

@@ -360,7 +360,7 @@ def _striping_facts(records: pl.DataFrame, files: pl.DataFrame, thresholds: Thre
         .with_columns(lacking=pl.when("is_shared").then((pl.col("wanted") - pl.col("targets")).clip(0)).otherwise(0))
     )
     if placed.is_empty():
-        # files are known, but none is striped
+        # files are known, but no file is striped
         return files.select(_TRACE).unique().with_columns(striped_file_count=pl.lit(0.0))
     worst = pl.struct("bytes", "targets", "wanted").sort_by("lacking", "bytes", descending=True).first()
     is_wide = (pl.col("targets") > 1) & (pl.col("extent_bytes") <= pl.col("stripe_bytes"))

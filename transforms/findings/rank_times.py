@@ -1,6 +1,6 @@
 """Compute heat maps of traced runs: bytes by rank and time, in a limited number of cells.
 
-A heat map comes from the heat map of the tracer, if it is fine enough, or else from single requests.
+The source is single requests, unless the heat map of the tracer is fine enough or requests are missing.
 """
 
 from __future__ import annotations

@@ -367,7 +367,7 @@ def _stdio(thresholds: Thresholds) -> Rule:
 def _stragglers(thresholds: Thresholds) -> Rule:
     """Rule for stragglers (Drishti P19: (slowest - fastest) / total time of all processes above 15 %).
 
-    Drishti's ratio decreases with the number of processes: if one of a hundred processes takes ten times as long as the
+    Drishti's ratio decreases with the number of processes. If one of a hundred processes takes ten times as long as the
     others, it is 8 %. Here, DeRose's measure is used, with a minimum of one second and of 1 % of the run.
     """
     return Rule(
@@ -390,7 +390,7 @@ def _stragglers(thresholds: Thresholds) -> Rule:
 
 
 def _metadata_time(thresholds: Thresholds) -> Rule:
-    """Rule for time in opens, stats and similar operations (Drishti P17: ranks, in fact records, with over 30 s).
+    """Rule for time in opens, stats and similar operations (Drishti P17: over 30 s in a record, which it calls a rank).
 
     A record of a shared file contains the time of all its processes. Here, the time of the mean process counts.
     """

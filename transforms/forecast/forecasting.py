@@ -45,7 +45,7 @@ class ForecastParams:
     collision_interval_s: float = 3600.0
     #: minimum expected overlap of a collision within an interval [s]
     min_overlap_s: float = 30.0
-    #: random seed
+    #: seed of the random numbers
     seed: int = 0
 
 

@@ -1,10 +1,9 @@
 """Draw traffic that is still unknown: of jobs not yet submitted or without a signature, and of transfers outside jobs.
 
 The unknown traffic after an instant is the measured traffic, minus the traffic that signatures explain for jobs
-submitted by that instant. Each draw is the unknown traffic after a past instant similar to the present. A similar
-instant has a similar hour of the day, and followed an hour with a similar rate of unexplained traffic (analogues:
-Lorenz, "Atmospheric predictability as revealed by naturally occurring analogues", 1969,
-doi:10.1175/1520-0469(1969)26<636:APARBN>2.0.CO;2).
+submitted by that instant. Each draw is the unknown traffic after an analogue of the present (Lorenz, "Atmospheric
+predictability as revealed by naturally occurring analogues", 1969, doi:10.1175/1520-0469(1969)26<636:APARBN>2.0.CO;2).
+An analogue is a past instant at a similar hour of the day, after an hour with a similar rate of unexplained traffic.
 """
 
 from __future__ import annotations

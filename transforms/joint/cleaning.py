@@ -52,6 +52,7 @@ def clean_samples(shared: SharedTraffic, known: KnownSignatures, min_run_count: 
     Returns
     -------
     CleanedSamples
+        Samples of all applications, and what was subtracted.
     """
     count = len(shared.volume_bytes)
     fit = fit_traffic(shared, known, min_run_count)

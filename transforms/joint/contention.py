@@ -18,7 +18,7 @@ from iosig.transforms.joint.shared_traffic import SharedTraffic
 from iosig.transforms.signatures.robust_alignment import cumulative_sums
 from iosig.transforms.signatures.sample_sets import SampleSets
 
-#: number of iterations of the regression
+#: number of Gauss-Newton iterations of the regression
 _ROUNDS = 8
 #: fraction of a step below which a remainder is a rounding error
 _TOLERANCE = 1e-6

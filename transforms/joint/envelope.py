@@ -85,7 +85,7 @@ class Envelopes:
 
 @dataclass(frozen=True, slots=True)
 class _CommonCurve:
-    """Weighted quantile across aligned runs (steps), with its band."""
+    """Weighted quantile across aligned runs (steps), with the limits of its band; runs: the aligned runs."""
 
     runs: TimeNormalizedRuns
     middle: Reals

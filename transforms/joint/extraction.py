@@ -1,9 +1,9 @@
 """Joint extraction: extract signatures from cleaned samples, and accept those that predict held-out runs better.
 
 A signature is the rate at which an application moves bytes along its run. A plain signature comes from the samples of
-one application alone: a low quantile across its runs. A joint signature comes from cleaned samples. The curves of all
-applications are fitted to the traffic together, the samples are cleaned accordingly (`cleaning`), and signatures are
-extracted from the cleaned samples (`envelope`). A joint signature is accepted only if
+one application alone: a low quantile across its runs. A joint signature comes from cleaned samples. To clean samples,
+the curves of all applications are fitted to the traffic together, and the traffic of others is subtracted (`cleaning`).
+Signatures are then extracted from the cleaned samples (`envelope`). A joint signature is accepted only if
 
 - the traffic of other applications explains most of the interference in its samples; otherwise the plain signature is
   the better estimate;

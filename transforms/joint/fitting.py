@@ -168,7 +168,7 @@ class _Problem:
         transposed = matrix.T
         is_free = np.isfinite(penalty)
         penalty = np.where(is_free, penalty, 0.0)
-        # power method
+        # the power method estimates the Lipschitz constant of the gradient
         vector = is_free.astype(np.float64)
         lipschitz = 0.0
         for _ in range(_POWER_ROUNDS):

@@ -1,4 +1,4 @@
-"""Hold the input of joint extraction: the traffic of one file system, and the runs that used it."""
+"""Define the input of joint extraction: the traffic of one file system, and the runs that used it."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ class SharedTraffic:
         volumes : k pieces
             Volume in each step of the samples [bytes].
         interference : (values,), optional
-            Volume of other applications in the same steps [bytes]. If given, starts are corrected for truncation;
-            otherwise they are as logged, as in the single-application methods.
+            Volume of other applications in the same steps [bytes]. If given, starts are corrected for truncation.
+            Otherwise, starts are as logged, as in the methods for a single application.
         """
         runs, (first, _) = self.sample_runs, self.sample_windows()
         start = self.started if interference is None else self.start_estimate

@@ -208,7 +208,7 @@ def correct_times(at_s: Reals, rank: Ints, skew: Skew) -> Reals:
     Returns
     -------
     (n,)
-        Corrected times; unchanged where the rank's offset is unknown.
+        Corrected times; unchanged if the rank's offset is unknown.
     """
     if skew.offset_s is None:
         return at_s

@@ -172,10 +172,16 @@ def _concatenate(tables: Sequence[_Table]) -> tuple[Ints, Columns]:
 class _Aggregate:
     """Sums of transfers by edge, window and bin.
 
-    edges: numbers of the edges that occur, sorted; keys contain indices of this array. counts: tables with keys of
-    window, edge, metric and bin, and a count. totals: tables with keys of window and edge, and the columns of TOTALS.
-    Both lists are sorted by window. timeline: table with keys of layer, metric and step, and count, sum, minimum and
-    maximum.
+    Attributes
+    ----------
+    edges : (edges,)
+        Numbers of the edges that occur, among all possible edges; sorted. Keys contain indices of this array.
+    counts
+        Tables by window, with a key of window, edge, metric and bin, and the count.
+    totals
+        Tables by window, with a key of window and edge, and the columns of TOTALS.
+    timeline
+        Table with a key of layer, metric and step, and count, sum, minimum and maximum.
     """
 
     edges: Ints

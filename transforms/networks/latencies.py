@@ -46,7 +46,7 @@ _EVENTS = (
     "event_bytes",
     "direction",
 )
-#: columns of a transfer that come from the event in the inner layer
+#: columns that a transfer takes from the event in the inner layer
 _ANSWER_COLUMNS = ["request", "node", "start_s", "end_s", "event_bytes", "direction"]
 #: minimum number of pending events that triggers a matching pass
 _MIN_PASS_ROWS = 1 << 19

@@ -19,7 +19,7 @@ BINS_PER_OCTAVE = 4
 NEGATIVE = -32768
 ZERO = -32767
 UNKNOWN = -32766
-#: bins of the smallest and the largest positive float
+#: `LOWEST`, `HIGHEST`: bins of the smallest and of the largest positive float
 LOWEST = -1074 * BINS_PER_OCTAVE
 HIGHEST = 1023 * BINS_PER_OCTAVE + 3
 

@@ -225,7 +225,7 @@ class _Spans:
 
 
 def _classify_spans(cells: Cells, span_count: int, targets: Ints) -> _Spans:
-    """Classify the pattern in each span."""
+    """Classify the pattern of one metric in each span with enough nodes and transfers."""
     is_first = cells.is_first_of_node
     node_count = np.bincount(cells.span[is_first], minlength=span_count)
     transfer_count = np.bincount(cells.span, cells.count, span_count).astype(np.int64)
@@ -285,7 +285,7 @@ def _classify(nodes: Nodes) -> _Finding:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """Nodes with their bands, z-scores (n), and indices of outliers, highest first."""
+    """Nodes with their bands and z-scores (n), and the indices of outliers, highest first."""
 
     nodes: Nodes
     bands: _Bands
