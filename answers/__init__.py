@@ -6,12 +6,12 @@
 - `findings/`: Findings, layers, sizes and heat maps of traced runs.
 - `forecast/`: The expected load of the next hours.
 - `job/`: All data about one run.
-- `moment/`: The file systems now, as far as polls have landed.
+- `moment/`: Live view of the file systems, up to the last landed poll.
 - `population/`: How the runs of a site do their I/O: classes, periods, volumes.
 - `predictions` (`Session`, `find_busiest`, `export_graph`, `read_rows`, `build_view`): Predictions of inputs.
 - `report/`: A release as static pages.
 - `signatures/`: The signature of an application, and its changes between releases.
-- `single/`: One input without a warehouse, computed as in the nightly flow.
+- `single/`: Analysis of one input without a warehouse, as in the nightly flow.
 - `status/`: The condition of a warehouse, and its problems.
 - `time_shifts` (`check_landings`, `check_release`): Warnings about job logs and polls with times that differ by hours.
 - `wall/`: Overview figures of a release.

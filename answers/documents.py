@@ -57,12 +57,12 @@ class RollbackPart(Part):
 
 
 def one_of(choices: Collection[str]) -> WithJsonSchema:
-    """Return the schema annotation of a string with a closed list of values."""
+    """Return the schema annotation of a string that is one of `choices`."""
     return WithJsonSchema({"type": "string", "enum": list(choices)})
 
 
 def instant_text(at: datetime) -> str:
-    """Format an instant as UTC text with whole seconds, which sorts in order of time."""
+    """Format an instant as UTC text with whole seconds, which sorts chronologically."""
     return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -96,7 +96,7 @@ _TYPES: dict[str, dict[str, Any]] = {
 def columns_of(
     table_name: str, *names: str, but: Collection[str] = (), are_nullable: bool = False
 ) -> Callable[[dict[str, Any]], None]:
-    """Return the `json_schema_extra` of a model with extra fields from the columns of a table (default: all columns).
+    """Return the `json_schema_extra` that declares columns of a table (default: all) as extra fields of a model.
 
     A field declared in the model overrides the column of the same name. are_nullable: every column may be NULL.
     """

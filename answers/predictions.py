@@ -27,9 +27,9 @@ from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import recognize
 from iosig.warehouse.store.journal import Journal
 
-#: maximum rows per input and direction that are drawn
+#: maximum number of rows that are drawn for an input and direction
 _MAX_DRAWN = 100_000
-#: pause between scans of folders, in multiples of the scan's duration: scans take 5 % of the time
+#: pause between scans of folders, in multiples of the scan's duration, so that scans take 5 % of the time
 _FOLDER_PAUSES = 19
 #: maximum refused lines reported per input
 _MAX_REFUSED_LINES = 10
@@ -93,7 +93,7 @@ class Session:
             raise NothingToDo("All followed inputs have ended.")
 
     def finish(self) -> None:
-        """Evaluate the existing data flush by flush, as if it were written now."""
+        """Evaluate the existing data flush by flush, as if it were being written now."""
         self._follower.finish()
 
     def _add(self, inputs: Sequence[Followed]) -> None:

@@ -1,4 +1,4 @@
-"""Warnings about times of job logs and polls that differ by whole hours, usually because of a wrong time zone."""
+"""Warn of job logs and polls with times that differ by whole hours, usually because of a wrong time zone."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from iosig.warehouse.releases.releases import Release
     from iosig.warehouse.store.store import Store
 
-#: bounds the work of one call; the latest days are checked
+#: maximum number of days that one call checks, the latest ones; bounds its run time
 _MAX_DAYS = 7
-#: landings of job logs that are searched for the zone in which a day was read
+#: maximum number of job log landings that are searched for a day's time zone
 _MAX_JOB_LOGS = 50
 _DAY_MINUTES = 24 * 60
 _PARAMS = TimeShiftParams()
 _MARGIN = timedelta(hours=_PARAMS.max_shift_h + 1)
-#: examples of zones, the most likely ones of an offset first
+#: example time zones; those with the same UTC offset are in order of likelihood
 _ZONES = (
     "UTC", "Europe/Berlin", "Europe/London", "America/New_York", "America/Chicago", "America/Denver",
     "America/Los_Angeles", "Asia/Tokyo", "Asia/Shanghai", "Europe/Helsinki", "Europe/Moscow", "Australia/Sydney",

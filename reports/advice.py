@@ -39,18 +39,18 @@ if TYPE_CHECKING:
 
 
 _WIDTH_IN = 12.0
-#: Maximum and minimum row height, and the approximate height of all rows together [inches].
+#: maximum and minimum row height, and the approximate height of all rows together [inches]
 _HIGHEST_ROW_IN, _LEAST_ROW_IN, _ROWS_IN = 2.6, 0.95, 9.0
-#: Maximum number of file systems in a figure; only the best ones are drawn.
+#: maximum number of file systems in a figure; only the best ones are drawn
 MOST_ROWS = 12
-#: Colours of the applications with the most bytes; all others share one colour.
+#: colours of the applications with the most bytes; all others share one colour
 LAYER_COLOURS = (GREEN, PURPLE, ORANGE, SKY)
 _TOP_IN, _BETWEEN_IN, _BOTTOM_IN = 0.95, 0.62, 0.62
-#: Left and right edges of the two panels of a row, and of a single panel if no start is contended.
+#: left and right edges of the two panels of a row, and of a single panel if no start is contended
 _LOADS, _DELAYS, _ALONE = (0.075, 0.665), (0.745, 0.975), (0.075, 0.975)
-#: Minimum share of the application's bytes in contention for which the delay panel is drawn.
+#: minimum share of the application's bytes in contention for which the delay panel is drawn
 _LEAST_SHARE = 1e-3
-#: Characters per remark line with two panels and with one; maximum number of lines; line height in points.
+#: characters per remark line with two panels and with one; maximum number of lines; line height in points
 _REMARK_LETTERS, _MOST_REMARK_LINES, _REMARK_LINE_POINTS = {True: 105, False: 165}, 2, 11.0
 _NAME_CHARACTERS, _REMARK_CHARACTERS = 60, 2000
 

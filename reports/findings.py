@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _TOP_IN, _SUM_IN, _CELLS_IN, _GAP_IN, _BELOW_IN = 1.05, 0.75, 2.6, 0.1, 0.75
 _SIDES, _EDGE = (0.085, 0.83), (0.845, 0.985)
-#: Dynamic range of a heat map's colour scale below the strongest cell, in decades.
+#: dynamic range of a heat map's colour scale below the strongest cell, in decades
 _DECADES = 4.0
 
 
@@ -58,7 +58,7 @@ def files_text(files: Sequence[Mapping[str, Any]]) -> str:
     return f"Mostly in {'; '.join(named)}."
 
 
-#: Units for which `number_text` adds no name, because the sentence does.
+#: units for which `number_text` adds no name, because the sentence does
 _NOUNS = {"requests": " requests", "operations": " opens and stats"}
 _PATH_CHARACTERS = 60
 

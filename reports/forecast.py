@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _WIDTH_IN, _PANEL_IN = 12.0, 3.8
 _TOP_IN, _BOTTOM_IN, _NOTE_IN = 0.95, 0.62, 0.2
 _SIDES = (0.075, 0.975)
-#: The capacity is drawn unless it exceeds this multiple of the highest forecast.
+#: the capacity is drawn unless it exceeds this multiple of the highest forecast
 _MOST_ABOVE = 1.6
 
 

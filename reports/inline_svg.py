@@ -20,13 +20,13 @@ _VARIABLES = {
     colour.lower(): f"var(--iosig-{role}, {colour.lower()})"
     for role, colour in (LIGHT.shades() | LIGHT.colours()).items()
 }
-#: Digits beyond screen resolution.
+#: digits beyond screen resolution
 _LONG_NUMBER = re.compile(r"(-?\d+\.\d\d)\d+")
-#: Rectangle path as written by matplotlib.
+#: rectangle path as written by matplotlib
 _NUMBER = r"(-?[\d.]+)"
 _BOX = re.compile(rf"M {_NUMBER} {_NUMBER} L {_NUMBER} \2 L \3 {_NUMBER} L \1 \4 z ?")
 _TURNED_BY_NOTHING = re.compile(r"rotate\(-?0 [^)]*\)")
-#: Elements that carry no graphics.
+#: elements that carry no graphics
 _LEFT_OUT = ("metadata", "style")
 
 

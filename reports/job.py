@@ -28,7 +28,7 @@ _PANEL_IN, _GAP_IN = 1.5, 0.75
 _SIDES = (0.085, 0.985)
 #: panels of samples on a page, those of most bytes
 _MOST_PANELS = 6
-#: Request sizes as keys of tracer histograms, and as readable labels.
+#: request sizes as keys of tracer histograms, and as readable labels
 _SIZES = {
     "0_100": "up to 100 B", "100_1K": "to 1 KiB", "1K_10K": "to 10 KiB", "10K_100K": "to 100 KiB",
     "100K_1M": "to 1 MiB", "1M_4M": "to 4 MiB", "4M_10M": "to 10 MiB", "10M_100M": "to 100 MiB",

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Rates per step (n) by name; names may repeat.
+#: rates per step (n) by name; names may repeat
 Layers = Sequence[tuple[str, Reals]]
-#: Colours of applications without an individual colour, and of unattributed traffic.
+#: colours of applications without an individual colour, and of unattributed traffic
 OTHERS, NOBODY = GREY, PALE
 NAME_CHARACTERS = 34
 _COLUMNS, _ROW_IN, _TOP_IN = 4, 0.22, 0.83

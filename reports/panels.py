@@ -26,9 +26,9 @@ Data = ParamSpec("Data")
 #: width and height in inches
 Size = tuple[float, float]
 
-#: Approximate pixel columns of a panel, and the maximum number of values that are drawn without aggregation.
+#: approximate pixel columns of a panel, and the maximum number of values that are drawn without aggregation
 PIXEL_COLUMNS, MOST_EXACT = 1100, 4000
-#: File formats and their metadata; dates and program versions are omitted so that output is reproducible.
+#: file formats and their metadata; dates and program versions are omitted so that output is reproducible
 KINDS: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Creator": None, "Date": None}}
 
 

@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 
 _WIDTH_IN, _SIGNATURE_IN, _SUPPORT_IN = 11.0, 3.2, 0.8
-#: Total height of samples, maximum and minimum row height, and the minimum height of rows with names [inches].
+#: total height of samples, maximum and minimum row height, and the minimum height of rows with names [inches]
 _SAMPLES_IN, _HIGHEST_ROW_IN, _LEAST_ROW_IN, _NAMED_ROW_IN = 4.2, 0.4, 0.07, 0.11
-#: Maximum number of samples drawn.
+#: maximum number of samples drawn
 _MOST_ROWS = 120
-#: Share of a row's height filled by the highest sample.
+#: share of a row's height filled by the highest sample
 _ROW_FILL = 0.92
 _NUMBER_POINTS = 8.0
 #: above the panels the headings, between two panels the upper one's axis and the lower one's title, below the axis
 _TOP_IN, _BETWEEN_IN, _BOTTOM_IN = 1.15, 0.52, 0.6
 _SIDES = (0.085, 0.975)
 _OVERLAID = (ORANGE, GREEN, PURPLE, SKY)
-#: Outliers are clipped at these multiples of the range of the used samples.
+#: outliers are clipped at these multiples of the range of the used samples
 _BEYOND_TIME, _BEYOND_RATE = 1.15, 1.25
 #: characters of a job's name, and of an application's
 _JOB_CHARACTERS, _NAME_CHARACTERS = 14, 80

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 # ---- colours, by their roles
 
-#: Roles: BLUE for measured data, VERMILION for errors and findings; four more hues.
+#: roles: BLUE for measured data, VERMILION for errors and findings; four more hues
 BLUE, VERMILION, PURPLE, ORANGE, GREEN, SKY = (
     f"iosig:{role}" for role in ("blue", "vermilion", "purple", "orange", "green", "sky")
 )
-#: Background, primary and secondary text and lines.
+#: background, primary and secondary text and lines
 GROUND, INK, SOFT = (f"iosig:{role}" for role in ("ground", "ink", "soft"))
-#: Neutral colours: lines, areas and grids.
+#: neutral colours: lines, areas and grids
 GREY, PALE, FAINT = (f"iosig:{role}" for role in ("grey", "pale", "faint"))
-#: Categorical colours, in order of assignment.
+#: categorical colours, in order of assignment
 HUES = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
-#: Stops of the sequential colour map used by `shades`, from few to many.
+#: stops of the sequential colour map used by `shades`, from few to many
 SHADES = tuple(f"iosig:shade{number}" for number in range(7))
-#: Colours of directions and classes.
+#: colours of directions and classes
 DIRECTION_HUES = {"write": BLUE, "read": ORANGE}
 CLASS_HUES = {
     "START": SKY, "END": BLUE, "HILL": GREEN, "CANYON": PURPLE, "UNIFORM": ORANGE, "OTHER": GREY,
@@ -92,9 +92,9 @@ STYLES = {style.name: style for style in (LIGHT, DARK)}
 # ---- sizes
 
 DOTS_PER_INCH = 120
-#: Default figure width.
+#: default figure width
 WIDTH_IN = 11.0
-#: Font sizes [points]: finding, subject, panel title, axis label, tick label, note.
+#: font sizes [points]: finding, subject, panel title, axis label, tick label, note
 FINDING_POINTS, SUBJECT_POINTS, PANEL_POINTS, LABEL_POINTS, TICK_POINTS, NOTE_POINTS = 13.0, 10.0, 10.5, 9.0, 8.5, 8.0
 FONT = "DejaVu Sans"
 
@@ -212,7 +212,7 @@ def shades(shares: Reals, style: Style | None = None) -> Reals:
     return np.stack([np.interp(shares, places, parts[:, part]) for part in range(3)], axis=-1)
 
 
-#: Sequential colour map: darker on light and lighter on dark backgrounds, with hues that are safe for colour blindness.
+#: sequential colour map: darker on light and lighter on dark backgrounds, with hues that are safe for colour blindness
 _SHADES = {
     False: ("#EAF1F7", "#B9D3E8", "#7FB0D6", "#3F86C0", "#1F5A9E", "#14316B", "#0B1638"),
     True: ("#1E2A38", "#23486B", "#2C6F9B", "#4B9AB8", "#86C2C1", "#CBE3B8", "#FDF6C9"),

@@ -30,7 +30,7 @@ def thousands(base: str, prefixes: str, power: int = 0) -> tuple[Unit, ...]:
 
 
 RATES, VOLUMES = thousands("B/s", " kMGT"), thousands("B", " kMGTP")
-#: Minutes start at 10 min, hours and days at 5, so that shorter times keep enough digits.
+#: minutes start at 10 min, hours and days at 5, so that shorter times keep enough digits
 TIMES = (
     Unit(1e-6, 1e-6, "µs"),
     Unit(1e-3, 1e-3, "ms"),
@@ -39,7 +39,7 @@ TIMES = (
     Unit(3600.0, 18_000.0, "h"),
     Unit(86_400.0, 432_000.0, "d"),
 )
-#: Round multiples of each time unit; fewer and rounder ones where space is limited.
+#: round multiples of each time unit; fewer and rounder ones where space is limited
 _TICKS = {
     **dict.fromkeys(("µs", "ms", "d"), ((1, 2, 5, 10, 20, 50, 100, 200, 500), (1, 5, 10, 50, 100, 500), (1, 10, 100))),
     **dict.fromkeys(("s", "min"), ((1, 2, 5, 10, 20, 30), (1, 5, 10, 30), (1, 10))),

@@ -1,4 +1,4 @@
-"""Feeds for schedulers: signatures or periods of applications, with confidence and expiry.
+"""Build and write feeds for schedulers: signatures or periods of applications, with confidence and expiry.
 
 The page docs/scheduler-feed.md documents the format; `FIELDS` declares its fields.
 """
@@ -98,14 +98,14 @@ KINDS = tuple(FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Feed with a header, and one entry per application with an answer."""
+    """A feed: its header, and one entry for each subject with a signature or period."""
 
     header: Row
     entries: list[Row]
 
 
 def export_feed(store: Store, release: Release, kind: str, target: Path, valid_days: float = VALID_DAYS) -> Feed:
-    """Write the feed of a release to a file, JSON or Parquet by its ending, and return it.
+    """Write the feed of a release to a JSON or Parquet file, according to its extension, and return the feed.
 
     Raises UsageError for an unknown kind, another file name extension, or `valid_days` out of range.
     """
@@ -121,7 +121,7 @@ def export_feed(store: Store, release: Release, kind: str, target: Path, valid_d
 
 
 def build_feed(store: Store, release: Release, kind: str, valid_days: float = VALID_DAYS) -> Feed:
-    """Build the feed of a release from the default methods' answers that have a user and have not expired."""
+    """Build the feed of a release from the results of the default methods, without unnamed and expired ones."""
     if kind not in FIELDS:
         raise UsageError(f"No feed of {kind!r} exists, only of {' and '.join(KINDS)}.")
     if not 0 < valid_days <= _MAX_VALID_DAYS:
@@ -198,7 +198,7 @@ _TABLES = {
     "periods": "periods signatures trace_jobs jobs",
 }
 
-#: An application id is user/application/node_count; a slash in the user is %2F, and `*` stands for all node counts.
+#: an application id is user/application/node_count; a slash in the user is %2F, and `*` stands for all node counts
 _ID_PARTS = """
     replace(split_part(application_id, '/', 1), '%2F', '/') as user,
     regexp_extract(application_id, '^[^/]*/(.*)/[^/]*$', 1, 's') as application,
@@ -232,7 +232,7 @@ _SIGNATURES = f"""
     order by application_id, filesystem, direction
 """
 
-#: The confidence of a burst is the probability that the next run has it, by Laplace's rule of succession. Outlier runs
+#: the confidence of a burst is the probability that the next run has it, by Laplace's rule of succession; outlier runs
 #: that the signature excludes count as runs without the burst.
 _BURSTS = """
     select application_id, filesystem, direction, burst, start_s, end_s - start_s as duration_s, peak_s,
@@ -244,7 +244,7 @@ _BURSTS = """
     order by application_id, filesystem, direction, burst
 """
 
-#: Periods of single jobs are excluded: server data of a job include all other traffic on the file system.
+#: periods of single jobs are excluded: server data of a job include all other traffic on the file system
 _PERIODS = f"""
     with answers as (
         from periods
@@ -313,7 +313,7 @@ def _subject(row: Row) -> tuple[str, ...]:
 
 
 def _bursts_by_subject(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, ...], list[Row]]:
-    """Return the bursts of each subject in order of time, as feed fields."""
+    """Return each subject's bursts in chronological order, with the fields of a feed."""
     columns = [column.to_pylist() for column in connection.sql(_BURSTS).to_arrow_table().columns]
     names = [column.name for column in BURST_FIELDS]
     by_subject: dict[tuple[str, ...], list[Row]] = {}
@@ -326,7 +326,7 @@ def _bursts_by_subject(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str,
 
 
 def _instant(value: datetime) -> str:
-    """Format an instant as UTC text that sorts in order of time."""
+    """Format an instant as UTC text that sorts chronologically."""
     return f"{value.replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 

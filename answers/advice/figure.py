@@ -1,4 +1,4 @@
-"""Figure data of advice: the expected load of each file system, with the application's demand on top."""
+"""Build the figure data of advice: the expected load of each file system, with the application's demand on top."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from iosig.reports.texts import duration_text
 from iosig.transforms.advice import Choice
 from iosig.transforms.arrays import Reals
 
-#: steps of the time axis, about one per pixel, and the margin after the last end as a fraction of the axis
+#: number of steps of the time axis, about one per pixel
+#: margin after the last end, as a fraction of the axis
 _STEPS, _MARGIN_RATIO = 1200, 0.04
-#: remark for each basis of a capacity
+#: remark on the origin of a capacity, by its basis
 _BASES = {"observed": "capacity: highest observed rate", "settings": "", "mix": ""}
 
 

@@ -15,8 +15,8 @@ from iosig.warehouse.contracts.application_ids import all_node_counts
 #: origin of a signature: curve of a release, bursts of a feed, or bursts given in a mix
 SignatureBasis = Literal["curve", "bursts", "mix"]
 CapacityBasis = Literal["settings", "observed", "mix"]
-#: known: within its signature; over: it has run for longer than its signature; unknown: no signature, part of the
-#: background
+#: known: the job is within its signature; over: it has run for longer than its signature; unknown: it has no signature,
+#: so its traffic counts as background
 JobStatus = Literal["known", "over", "unknown"]
 
 
@@ -118,7 +118,7 @@ class SignatureSource(Protocol):
         """Return signatures by application and file system; applications without a signature are omitted."""
 
     def explain_missing(self, application_id: str) -> str:
-        """Explain in one or two sentences why an application has no signature, and the remedy."""
+        """Explain in one or two sentences why an application has no signature, and how to get one."""
 
 
 def choose_largest(by_filesystem: Mapping[str, KnownSignature]) -> KnownSignature:
@@ -131,7 +131,7 @@ def choose_largest(by_filesystem: Mapping[str, KnownSignature]) -> KnownSignatur
 def find_for_filesystem(
     known: Mapping[str, Mapping[str, KnownSignature]], application_id: str, filesystem: str, *, is_certain: bool
 ) -> KnownSignature | None:
-    """Find the signature of an application on a file system, falling back to the one of all node counts.
+    """Find the signature of an application on a file system, falling back to its signature for all node counts.
 
     is_certain: the application is known to run there, so its signature of another file system is used as well.
     """
@@ -164,7 +164,7 @@ class RunningJob:
 
     @property
     def status(self) -> JobStatus:
-        """Whether its signature covers the time to come."""
+        """Whether the job has a signature, and has not yet run for longer than that."""
         if self.signature is None:
             return "unknown"
         return "known" if self.elapsed_s < self.signature.rates.duration_s else "over"

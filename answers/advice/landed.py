@@ -153,7 +153,7 @@ _LATE_POLLS = """
 
 
 def _load(ticks: Sequence[Mapping[str, Any]], window_s: float, at: datetime) -> Load | None:
-    """Return the mean rate over the window that ends with the last tick; None if there are no ticks."""
+    """Return the mean rate over the window that ends with the last tick, which is a poll row; None without ticks."""
     if not ticks:
         return None
     last = max(utc(tick["polled_at"]) for tick in ticks)
@@ -165,7 +165,7 @@ def _load(ticks: Sequence[Mapping[str, Any]], window_s: float, at: datetime) -> 
 
 
 def _union_length_s(starts_s: Reals, ends_s: Reals) -> float:
-    """Return the length of the union of intervals (n): controllers may be polled at different rates."""
+    """Return the length of the union of intervals (n), which overlap if controllers are polled at different rates."""
     order = np.argsort(starts_s, kind="stable")
     starts_s, ends_s = starts_s[order], np.maximum.accumulate(ends_s[order])
     covered = ends_s - np.maximum(starts_s, np.concatenate([starts_s[:1], ends_s[:-1]]))
@@ -239,8 +239,8 @@ def jobs_near(
     return [row for row in rows if utc(row["started_at"]) <= at]
 
 
-#: all records of each job that may have run at the instant: a later record may report its end. A job that began before
-#: the maximum duration has no end record.
+#: all records of each job that may have run at the instant: a later record may report its end; a job that began before
+#: the maximum duration has no end record
 _NEAR_RECORDS = """
     with records as (
         select *, split_part(job_id, '.', 1) as whole_job_id, coalesce(cluster, 'default') as whole_cluster
@@ -286,13 +286,13 @@ def _running(
 def find_signatures(
     jobs: Iterable[Mapping[str, Any]], signatures: SignatureSource
 ) -> Mapping[str, Mapping[str, KnownSignature]]:
-    """Return the signatures of the jobs' applications, including those of all node counts."""
+    """Return the signatures of the jobs' applications, including the signatures for all node counts."""
     names = {name for name in map(identify_application, jobs) if name}
     return signatures.find(sorted(names | {all_node_counts(name) for name in names}))
 
 
 def list_filesystems(job: Mapping[str, Any], settings: Settings) -> Sequence[str]:
-    """Return the file systems of a job by the log, else by its partition; an empty list means any."""
+    """Return a job's file systems, from the job log or else from its partition; empty if it may use any."""
     return [job["filesystem"]] if job["filesystem"] else settings.partitions.get(job["partition"] or "", [])
 
 
@@ -338,7 +338,7 @@ def queue_at(
 
 
 def select_unlogged_jobs(queue: pl.DataFrame, logged: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return running jobs of a queue that the job log does not have yet, in the form of the log."""
+    """Return running jobs of a queue that the job log does not contain yet, as rows of the log."""
     known = {(job["cluster"], job["job_id"].partition(".")[0]) for job in logged}
     running = queue.filter(pl.col("queue_state").is_in(_HAS_NODES), pl.col("started_at").is_not_null())
     return [

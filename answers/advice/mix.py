@@ -1,4 +1,4 @@
-"""Reader of a mix: JSON from a scheduler with its file systems and running jobs (format in docs/advice.md)."""
+"""Read a mix: a JSON document from a scheduler that lists file systems and running jobs (see docs/advice.md)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ from iosig.warehouse.errors import InputRefused
 
 FORMAT = "iosig-mix/1"
 MAX_BYTES = 16 << 20
-#: limits on the size of a mix, far above any real site, that bound time and memory
+#: maximum numbers of file systems, of running jobs, and of bursts per job: far above any real site, they bound time and
+#: memory
 MAX_FILESYSTEMS, MAX_RUNNING, MAX_BURSTS = 64, 4096, 10_000
 _MAX_FIELDS = 64
 _MAX_DURATION_S = 31 * 86_400.0
@@ -131,7 +132,7 @@ def read_mix(
 ) -> SiteState:
     """Parse and validate a mix; raises InputRefused with the location of the error.
 
-    signatures: lookup for the application ids in the mix; None without one. now: the time of a mix that has no `at`.
+    signatures: lookup for the application ids in the mix; None if unavailable. now: the time of a mix without `at`.
     """
     mix = _parse(file.read(MAX_BYTES + 1), name)
     at = mix.at or now

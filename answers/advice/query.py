@@ -34,9 +34,11 @@ from iosig.warehouse.contracts.application_ids import user_prefix, without_node_
 from iosig.warehouse.errors import NothingToDo, UsageError
 
 DEFAULT_MAX_DELAY_S = 1800.0
-#: maximum steps of a demand, and maximum number of delays tried
+#: maximum number of steps of a demand
+#: maximum number of delays tried
 _MAX_DEMAND_STEPS, _MAX_DELAYS = 100_000, 2000
-#: maximum steps of all demands together and minimum of each: bounds memory with very many running jobs
+#: maximum number of steps of all demands together, which bounds memory with very many running jobs
+#: minimum number of steps available to each demand
 _MAX_TOTAL_STEPS, _MIN_DEMAND_STEPS = 20_000_000, 1000
 _MAX_LISTED = 5
 
@@ -46,7 +48,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A request for advice; `application` is an id, or a part of one that user and node count make unique.
+    """A request for advice; `application` is an id, or a part of an id that is unique for the user and node count.
 
     filesystems: candidates, all if empty. method: ranking criterion.
     """
@@ -78,7 +80,7 @@ class AdviceResult:
 
     @cached_property
     def choices(self) -> tuple[tuple[Choice, Choice], ...]:
-        """(Start now, start with best delay) per file system, from best to worst."""
+        """For each file system, from best to worst: the start now, and the start after the best delay."""
         now = {choice.partition: choice for choice in self.advice.without_delay}
         return tuple((now[best.partition], best) for best in self.advice.with_delay)
 
@@ -128,7 +130,7 @@ def _has_size(name: str, node_count: int | None) -> bool:
 
 
 def _of_size(names: Sequence[str], node_count: int | None) -> list[str]:
-    """Filter ids by node count; an application without that node count falls back to its id of all node counts."""
+    """Filter ids by node count; an application without that node count falls back to its id for all node counts."""
     sized = [name for name in names if _has_size(name, node_count)]
     if node_count is None:
         return sized
@@ -243,7 +245,7 @@ def _select_filesystems(state: SiteState, names: Sequence[str]) -> SiteState:
 
 # ---- as JSON
 
-#: attributes of a `Choice` that its JSON object has under the same names
+#: attributes of a `Choice` that keep their names in its JSON object
 _CHOICE_FIELDS = (
     *("contended_bytes", "low_contended_bytes", "high_contended_bytes", "own_contended_bytes"),
     *("others_contended_bytes", "stretch", "met_load_ratio"),
@@ -276,7 +278,7 @@ class AdviceDocument(Document, title="iosig advise"):
 def build_document(
     result: AdviceResult, *, signatures_from: str, release_id: str | None, state_from: str
 ) -> AdviceDocument:
-    """Build the JSON document of an advice."""
+    """Build the JSON document of advice."""
     advice = result.advice
     delays = advice.delays_s
     return AdviceDocument(

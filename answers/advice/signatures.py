@@ -23,7 +23,7 @@ from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 
 _MAX_FEED_BYTES = 1 << 30
-#: maximum duration of a run; bounds the memory for edges
+#: maximum duration of a run [s]; bounds the memory for edges
 _MAX_DURATION_S = 31 * 86_400.0
 _MAX_LISTED = 5
 
@@ -76,7 +76,7 @@ class ReleaseSignatures:
         return signatures
 
     def explain_missing(self, application_id: str) -> str:
-        """Explain why an application has no signature, with its outcomes, and the remedy."""
+        """Explain why an application has no signature, and how to get one."""
         rows = self._rows.filter(pl.col("application_id") == application_id)
         outcomes = [
             f"{row['direction']} on {row['filesystem']}: {row['outcome']}" for row in rows.iter_rows(named=True)

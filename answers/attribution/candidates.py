@@ -39,7 +39,7 @@ class TrafficContext:
 def estimate_run_bytes(
     context: TrafficContext, directions: Sequence[str], window: tuple[datetime, datetime]
 ) -> pl.DataFrame:
-    """Estimate each run's share of the unattributed bytes in a window, as column `likely_bytes`.
+    """Estimate how many of the unattributed bytes in a window each run moved, as column `likely_bytes`.
 
     A run with a signature may have moved more than is attributed to it. Runs with server counters are excluded: their
     bytes are known.

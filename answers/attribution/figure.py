@@ -1,4 +1,4 @@
-"""Figure data of an answer: traffic per direction and its owners, in steps of whole minutes."""
+"""Build the figure data of an answer: traffic by direction and application, in steps of whole minutes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iosig.estimates.columns import floats
 from iosig.reports.attribution import AttributionView, DrawnTraffic
 from iosig.transforms.arrays import Ints, Reals
 
-#: approximate steps of a panel: with more, colours cannot be distinguished
+#: approximate number of steps in a panel: with more, colours cannot be distinguished
 _MAX_STEPS = 400
 _MINUTE_S = 60
 

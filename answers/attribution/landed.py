@@ -1,7 +1,7 @@
 """The tables behind `iosig who`, read from a release or computed from landed inputs where the release ends earlier.
 
-Both ways give the same tables, `attributed_io`, `slowdowns`, `jobs` and `filesystem_rates`, so the queries are the same
-too. Landed polls and jobs are staged by the models of the night, and the signatures are those of the release.
+Both ways give the same tables, `attributed_io`, `slowdowns`, `jobs` and `filesystem_rates`, so the same queries
+work on both. The nightly flow's SQL models stage landed polls and jobs; the signatures come from the release.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from iosig.warehouse.store.store import Store
 if TYPE_CHECKING:
     import duckdb
 
-#: how long before the time range polls are read; runs that started earlier are placed from then on only
+#: polls are read from this long before the time range; the bursts of runs that started earlier are placed from there on
 _BEFORE = timedelta(hours=6)
 #: maximum time range of a query without an end: polls with a wrong clock may be years ahead
 _MAX_TIME = timedelta(days=7)
@@ -75,7 +75,7 @@ def open_tables(
 class LandedTraffic:
     """Landed poll rows of a file system, the jobs that may have used it, and their bursts placed on the traffic.
 
-    signatures: those of the release.
+    signatures: those of the release. laid: the placed bursts of each direction.
     """
 
     filesystem_rates: pl.DataFrame

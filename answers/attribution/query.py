@@ -26,7 +26,8 @@ _YEARS = range(1970, 9000)
 TABLES = "attributed_io jobs filesystem_rates"
 _RUN = ("cluster", "job_id", "started_at")
 _SUMS = ("attributed_bytes", "attributed_low_bytes", "attributed_high_bytes", "certain_bytes")
-#: minimum confidence of a good and of a fair fit
+#: minimum confidence of a good fit
+#: minimum confidence of a fair fit
 _GOOD, _FAIR = 0.7, 0.4
 
 
@@ -65,7 +66,7 @@ class Query:
 class Answer:
     """Attributed bytes of a time range; frames are sorted by decreasing bytes.
 
-    jobs: one row per run with attributed_bytes, its range, confidence, fit, and likely_bytes (estimated share of the
+    jobs: one row per run with attributed_bytes, its range, confidence, fit, and likely_bytes (estimated part of the
     unattributed bytes). users, applications: sums over their runs, with job_count. minutes: measured_bytes by direction
     and minute_at. parts: attributed_bytes by direction, minute_at and application_id. others: active runs without
     attributed bytes, by decreasing likely_bytes. is_landed: computed from landed inputs, not from a release.
@@ -131,7 +132,7 @@ def is_released(store: Store, release: Release, query: Query) -> bool:
 
 
 def find_last_day_start(store: Store, release: Release, filesystem: str, until: datetime | None = None) -> datetime:
-    """Return the minute 24 hours before the last poll of a file system, or before `until`, not before its first poll.
+    """Return the minute 24 hours before `until` (default: the file system's last poll), but not before its first poll.
 
     Raises UsageError if the release has no polls of the file system.
     """

@@ -32,7 +32,7 @@ class SlowdownAnswer:
     is_landed: bool = False
 
 
-#: the tables that `slowed` queries
+#: the tables that `find_slowdowns` queries
 TABLES = "slowdowns jobs filesystem_rates signatures"
 
 
@@ -51,7 +51,7 @@ def find_slowdowns(connection: duckdb.DuckDBPyConnection, query: Query, *, is_la
 
 
 def find_slowdowns_of_days(connection: duckdb.DuckDBPyConnection, days: pl.DataFrame) -> pl.DataFrame:
-    """Query the runs of some file systems and days, slowed or not, in the form of `SlowdownAnswer.runs`.
+    """Query the runs of some file systems and days, slowed or not, with the columns of `SlowdownAnswer.runs`.
 
     days: columns filesystem and polled_on; a burst counts on the day on which it starts.
     """

@@ -1,4 +1,4 @@
-"""Findings, layers, request sizes, access order and heat maps of traced runs, from a release or from one input."""
+"""Query findings, layers, request sizes, access order and heat maps of traced runs, in a release or a single input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_HEATMAPS, TRACE_
 if TYPE_CHECKING:
     import duckdb
 
-#: maximum number of requests that are read: more do not fit into memory
+#: maximum number of requests to read: more would not fit in memory
 MAX_REQUESTS = 20_000_000
 #: tables that `analyze_release` queries
 TABLES = "trace_jobs trace_counters trace_heatmaps trace_records trace_files trace_requests"
@@ -44,8 +44,8 @@ class TracedRun:
 
     job: its row of `trace_jobs`. findings: rows of `apply_rules` without trace_id, with the affected files (path,
     value, unit), largest first. layers: bytes, calls and times of its modules. sizes: module, size, read_count,
-    write_count of the tracer's histogram. facts: the subset that is displayed. maps: heat maps of the layer nearest to
-    the program.
+    write_count of the tracer's histogram. facts: the request counts and ratios that are displayed. maps: heat maps of
+    the layer nearest to the program.
     """
 
     job: dict[str, Any]

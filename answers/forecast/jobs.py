@@ -34,11 +34,12 @@ from iosig.warehouse.store.store import Store
 Status = Literal["known", "unknown", "held"]
 #: Slurm wait reasons of held jobs
 _HELD = ("JobHeldUser", "JobHeldAdmin", "Dependency", "DependencyNeverSatisfied", "BadConstraints")
-#: how far back runs are read for durations and waiting times [days], and maximum runs per application
+#: how far back runs are read for durations and waiting times [days]
+#: maximum number of runs per application
 _MAX_DAYS, _MAX_RUNS = 60, 200
 #: maximum tasks of a waiting job array that are treated as single jobs
 _MAX_TASKS = 64
-#: expected correlation of signatures by methods without one, as in attribution
+#: expected correlation that is assumed for methods without an estimate, as in attribution
 _DEFAULT_CORRELATION = 0.5
 
 

@@ -73,8 +73,8 @@ class ForecastResult:
     """Result of a forecast, with the running and waiting jobs that it includes.
 
     at: start of the forecast. applications: names of the rows of `Forecast.applications_bytes_per_s`. jobs: all running
-    and waiting jobs. without: the forecast without the hypothetical job, None without one. past_days: length of
-    the history. level_bytes_per_s: unattributed rate of the last hour, NaN if unknown.
+    and waiting jobs. without: the forecast without the hypothetical job, None if no job is hypothetical. past_days:
+    length of the history. level_bytes_per_s: unattributed rate of the last hour, NaN if unknown.
     """
 
     query: Query
@@ -89,7 +89,7 @@ class ForecastResult:
 
     @property
     def edges(self) -> tuple[datetime, ...]:
-        """Edges of the steps, one more than steps."""
+        """Edges of the steps (steps + 1)."""
         return tuple(
             self.at + timedelta(seconds=self.forecast.step_s * number)
             for number in range(len(self.forecast.expected_bytes_per_s) + 1)

@@ -1,4 +1,4 @@
-"""`iosig job`: bytes, samples, signatures, neighbours, slowdowns and traces of one run."""
+"""`iosig job`: query the bytes, samples, signatures, neighbours, slowdowns and traces of one run."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def query_release(
 
 
 def _io(connection: duckdb.DuckDBPyConnection, run: pl.DataFrame) -> pl.DataFrame:
-    """Query the bytes of a run with its samples; run: its row of `jobs`."""
+    """Query the bytes and samples of a run, by file system and direction; run: its row of `jobs`."""
     hour = run["started_at"].dt.truncate("1h")[0]
     every = read_runs(connection, {hour: run["ended_on"].to_list()}).io
     return every.join(run, on=_KEY, how="semi").sort("filesystem", "direction", descending=[False, True])

@@ -1,4 +1,4 @@
-"""The next bursts: of running jobs by their signatures, and of followed inputs by their predictions."""
+"""Predict the next bursts: of running jobs from their signatures, of followed inputs from their predictions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from iosig.transforms.predictions.predictor import EPOCH_S
 from iosig.warehouse.store.journal import Journal, JournalFault
 from iosig.warehouse.store.store import Store
 
-#: maximum age of predictions, and maximum journal rows that are read
+#: maximum age of predictions
+#: maximum number of journal rows to read
 _MAX_AGE = timedelta(hours=1)
 _MAX_ROWS = 2_000
 
@@ -38,7 +39,7 @@ class Burst:
 
 
 def predict_bursts(running: Iterable[RunningJob], at: datetime) -> list[Burst]:
-    """Return the next burst of each running job with a signature, in order of time."""
+    """Return the next burst of each running job with a signature, in chronological order."""
     bursts = []
     for job in running:
         if not job.is_running or job.signature is None:

@@ -1,6 +1,6 @@
 """Live view of a warehouse, for repeated calls.
 
-Results for file systems are cached until more lands; in between, only ages change.
+The data of file systems are cached until new inputs land; until then, only ages change.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import ledger
 from iosig.warehouse.store.store import Store
 
-#: length of the rate curves, and of the attribution of recent bytes [min]
+#: length of the rate curves [min]
+#: length of the attribution of recent bytes [min]
 MINUTES, RECENT_MINUTES = 60, 10
 #: horizon of the outlook [h]
 HOURS_AHEAD = 1.0
@@ -79,7 +80,7 @@ class Moment:
 
 
 class LiveView:
-    """Takes snapshots of a warehouse; caches file systems until more lands."""
+    """Takes snapshots of a warehouse, and caches the data of file systems until new inputs land."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         """Create a view with an empty cache."""
@@ -156,7 +157,7 @@ class LiveView:
 
 
 def _merge_bursts(followed: Sequence[Burst], known: Sequence[Burst]) -> list[Burst]:
-    """Merge bursts in order of time; for a job with both, the prediction takes precedence over the signature."""
+    """Merge bursts in chronological order; a job's prediction takes precedence over its signature."""
     followed_ids = {burst.job_id for burst in followed}
     both = [*followed, *(burst for burst in known if burst.job_id not in followed_ids)]
     return sorted(both, key=lambda burst: (burst.starts_at, burst.job_id))

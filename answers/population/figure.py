@@ -36,7 +36,7 @@ def build_view(population: Population, title: str) -> PopulationView:
 
 
 def _days(counts: pl.DataFrame) -> tuple[tuple[str, ...], dict[str, dict[str, Reals]]]:
-    """Return time steps as texts, and run counts per step by direction and class."""
+    """Return the labels of the time steps, and run counts per step by direction and class."""
     if counts.is_empty():
         return (), {name: {} for name in _DIRECTIONS}
     first, last = counts["ended_on"].min(), counts["ended_on"].max()

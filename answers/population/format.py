@@ -11,7 +11,7 @@ from iosig.answers.documents import Day, Document
 from iosig.answers.population.query import Population
 from iosig.warehouse.contracts.columns import LABEL
 
-#: in the order of the paper, NO_USAGE last
+#: classes in the order of the paper, NO_USAGE last
 LABELS = ("HILL", "START", "END", "UNIFORM", "OTHER", "CANYON", "NO_USAGE")
 assert set(LABELS) == set(LABEL.choices)
 _NONE = "none"
@@ -25,7 +25,10 @@ def format_labels(population: Population) -> list[tuple[str | int, ...]]:
 
 
 def format_shares(population: Population, column: str) -> list[tuple[str | float | None, ...]]:
-    """Return per direction the share of each class and of periodic runs [%] (Table 2), by `column`."""
+    """Return, for each direction, the percentage of each class and of periodic runs (Table 2).
+
+    column: the fraction to format, of runs or of bytes; only runs have a percentage of periodic ones.
+    """
     rows: list[tuple[str | float | None, ...]] = []
     for (direction,), part in population.shares().group_by("direction", maintain_order=True):
         shares: Mapping[str, float | None] = dict(part.select("label", column).iter_rows())

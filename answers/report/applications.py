@@ -1,4 +1,4 @@
-"""Queries of the report on applications: signatures, curves, bursts, runs, checks and contention."""
+"""Query the report's data on applications: signatures, curves, bursts, runs, checks and contention."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iosig.warehouse.store.store import Store
 if TYPE_CHECKING:
     import duckdb
 
-#: maximum releases in the history of signatures, newest ones
+#: maximum number of releases in the history of signatures, the newest ones
 _MAX_RELEASES = 12
 _MAX_STEPS = 240
 _RUN = ["application_id", "filesystem", "direction", "started_at", "job_id", "cluster"]
@@ -50,7 +50,7 @@ def fingerprint_applications(connection: duckdb.DuckDBPyConnection) -> dict[str,
 
 
 def read(connection: duckdb.DuckDBPyConnection, known: pl.DataFrame, chosen: Sequence[str]) -> ApplicationFrames:
-    """Read the frames of some applications; known: the result of `signatures`."""
+    """Read the frames of some applications; known: the result of `read_signatures`."""
     connection.register(_CHOSEN, pl.DataFrame({"application_id": pl.Series(chosen, dtype=pl.String)}).to_arrow())
     try:
         return ApplicationFrames(
@@ -309,7 +309,7 @@ _CHOSEN_CONTENTION = f"""
     order by application_id, role, delay_s desc, other_application_id, filesystem
 """
 
-#: runs with found bursts, and the slowed part of these
+#: number of runs with found bursts, and number of slowed runs
 _LOOKED = """
     select application_id,
         count(distinct (cluster, job_id, started_at)) as looked_run_count,

@@ -29,9 +29,9 @@ def report(
 ) -> WriteSummary:
     """Write the report of a release and point `latest/` to the newest one.
 
-    Removes pages of expired releases and, when users become hidden, all pages that name them.
+    Remove pages of expired releases and, when users become hidden, all pages that name users.
 
-    Raises UsageError if the folder is not a report, or another process writes to it.
+    Raises UsageError if the folder is not a report, or another process is writing to it.
     """
     with writing.lock(folder):
         report_input = ReportInput(

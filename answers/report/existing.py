@@ -83,7 +83,7 @@ class PageCache:
         return next(self._pages(path, fingerprint), None)
 
     def page_with_document(self, path: str, fingerprint: str, other: str) -> tuple[Page, Any] | None:
-        """Find an intact page with the same fingerprint, with a document of the same folder."""
+        """Find an intact page with the same fingerprint, and a document of the same folder."""
         for page in self._pages(path, fingerprint):
             document = self._document(page, other)
             if document is not None:

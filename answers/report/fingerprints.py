@@ -37,7 +37,7 @@ class Inputs:
     ) -> str:
         """Hash tables (default: all) on some days (None: all), and further values.
 
-        days: of tables partitioned by day; None in it stands for rows without a day.
+        days: select from tables partitioned by day; the element None stands for rows without a day.
         """
         wanted = sorted(tables) or sorted(self._parts)
         if days is None:

@@ -1,4 +1,4 @@
-"""Queries and figures of the report's first page: the last day of a release."""
+"""Query the data, and draw the figures, of the report's first page: the last day of a release."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     import duckdb
 
 _MAX_DAYS = 15
-#: steps of a day's traffic (15 min each), and maximum applications of the checkpoint clock
+#: number of steps of a day's traffic (15 min each)
+#: maximum number of applications in the checkpoint clock
 _MAX_STEPS, _MAX_RHYTHMS = 96, 200
 _MAX_SLOWED = 10
 
@@ -105,7 +106,7 @@ _LAST_DAYS = """
     where polled_on = (select max(polled_at - interval 1 microsecond)::date from filesystem_rates)
 """
 
-#: polled_on of the last poll of a day, at midnight, is the next day, which is excluded
+#: a day's last poll ends at midnight, so its polled_on is the next day, which is excluded
 _DAYS = """
     select
         polled_on,

@@ -62,10 +62,13 @@ if TYPE_CHECKING:
     import duckdb
     from _typeshed import DataclassInstance
 
-#: tables on which the pages of runs depend, by end day of the run; below, those of traces, file systems, applications
+#: tables on which the pages of runs depend, by end day of the run
 _OF_RUNS = ("jobs", "samples", "exact_samples", "job_io", "attributed_io", "classes", "periods", "slowdowns")
+#: tables on which the traces in these pages depend
 _OF_TRACES = ("trace_jobs", "trace_counters", "trace_heatmaps")
+#: tables on which the days of file systems depend
 _OF_DAYS = ("jobs", "job_io", "attributed_io", "slowdowns")
+#: tables on which the pages of applications depend
 _OF_APPLICATIONS = ("samples", "exact_samples")
 
 

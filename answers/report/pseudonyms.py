@@ -18,19 +18,19 @@ from iosig.warehouse.store.store import Store
 #: file with the key of pseudonyms in reports, if the site has no key
 _KEY_FILE = "report.key"
 _APPLICATION_IDS = ("application_id", "top_interferer_application_id", "other_application_id")
-#: free text that may contain user names
+#: columns of free text that may contain user names
 _FREE_TEXTS = ("raw", "reason", "command", "row_json")
 
 
 @dataclass(frozen=True)
 class Pseudonymizer:
-    """Replaces users, accounts, and ids, paths and texts that contain them."""
+    """Replaces users and accounts, also within ids, paths and free text."""
 
     names: Names
 
     @property
     def mark(self) -> str:
-        """Identifier of the key that does not reveal it."""
+        """Identifier that distinguishes the key from others, but does not reveal it."""
         return self.names.name("iosig")
 
     def hide(self, frame: pl.DataFrame) -> pl.DataFrame:
@@ -44,7 +44,7 @@ class Pseudonymizer:
         return frame.with_columns(changed)
 
     def application_id(self, clear: str) -> str:
-        """Replace the user in an application id, which is the part before the first slash."""
+        """Replace the user, which is the part of an application id before the first slash."""
         user, slash, rest = clear.partition("/")
         return f"{self.names.name(user.replace('%2F', '/'))}{slash}{rest}"
 

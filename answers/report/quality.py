@@ -1,4 +1,4 @@
-"""Queries of the report on data quality: gaps, failed checks, rejects and quarantine."""
+"""Query the report's data on quality: gaps, failed checks, rejects and quarantine."""
 
 from __future__ import annotations
 

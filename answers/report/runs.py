@@ -1,4 +1,4 @@
-"""Queries of the report on runs, on their statistics, and on file systems."""
+"""Query the report's data on runs, on statistics of all runs, and on file systems."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _DIRECTIONS = ("write", "read")
-#: days of the heat map
+#: maximum number of days in the heat map
 _MAX_DAYS = 62
 _MAX_STEPS = 120
 _RUN = ["started_at", "job_id", "cluster", "filesystem", "direction"]
@@ -301,7 +301,7 @@ _FILESYSTEMS = """
     order by filesystem
 """
 
-#: attributed bytes in steps of five minutes; the six largest applications of a day by name, others merged
+#: attributed bytes in steps of five minutes: a day's six largest applications separately, all others merged
 _PARTS = """
     with days as (
         select filesystem, polled_on

@@ -1,7 +1,7 @@
 """Downsampling of samples for figures of a few hundred pixels.
 
-Computed on NumPy arrays, since a DuckDB lambda copies the whole list for each element. Rows are read in batches: the
-samples of a large site do not fit into memory.
+NumPy arrays are used, since a DuckDB lambda copies the whole list for each element. Rows are read in batches, since
+the samples of a large site do not fit in memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def downsample(
 ) -> pl.DataFrame:
     """Run a query and downsample each sample to at most `max_steps`, as integer multiples of `scale_bytes_per_s`.
 
-    query: has columns `interval_s` and `rates`, a list of rates [B/s] or NULL. They are replaced by `step_s`,
+    query: must have columns `interval_s` and `rates`, a list of rates [B/s] or NULL. They are replaced by `step_s`,
     `scale_bytes_per_s` and `rates`. The order of rows is undefined.
     """
     relation = connection.sql(query, params=params)

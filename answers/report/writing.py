@@ -45,7 +45,7 @@ class WriteSummary:
 
 
 def require_own(folder: Path) -> None:
-    """Raise UsageError if a folder has other content than a report."""
+    """Raise UsageError if a folder contains anything but a report."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file: pass a folder for the report.")
     held = (_LOCK, f"{_LOCK}.json")
@@ -65,7 +65,7 @@ def lock(folder: Path) -> Iterator[None]:
 def begin(folder: Path, *, is_hiding: bool) -> tuple[str, ...]:
     """Write the marker file, and return the releases with removed pages.
 
-    All pages are removed when users become hidden, since they name them.
+    All pages are removed when users become hidden, since the pages name users.
     """
     make_folder(folder)
     mark, text = folder / MARK, _MARKS[is_hiding]
@@ -76,7 +76,7 @@ def begin(folder: Path, *, is_hiding: bool) -> tuple[str, ...]:
 
 
 def open_cache(folder: Path, release_id: str) -> PageCache:
-    """Open the page cache of a release and of the release that was written last."""
+    """Open a cache with the existing pages of a release, and of the other release that was written last."""
     make_folder(folder)
     other = _newest(folder, release_id)
     return PageCache.in_folders([folder / release_id, *([other] if other else [])])

@@ -44,7 +44,7 @@ _PAIRED = (*SUBJECT, "method", "outcome", "background_bytes_per_s", "duration_s"
 _AFTER = "_after"
 #: order of the statuses in the result; within each, largest change first
 _STATUSES = ("changed", "gone", "new")
-#: maximum length of curves in memory per chunk, per release [s]
+#: maximum total length of a chunk's curves in each release [s]; bounds memory
 _CHUNK_S = 5_000_000
 
 

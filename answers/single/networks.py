@@ -1,4 +1,7 @@
-"""The network of one input without a warehouse: reading, selection of time windows, JSON and figure data."""
+"""Read the network of one traced run without a warehouse, select time windows, and build its JSON and figure data.
+
+A network is the graph of a traced run's transfers: nodes are ranks, hosts, files and storage targets, in layers.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +93,7 @@ class NetworkInput:
 
     @property
     def network(self) -> Network:
-        """The network, which exists in this class."""
+        """The network; never None, since `read_network` refuses inputs without a network."""
         assert self.made.network is not None
         return self.made.network
 
@@ -125,7 +128,7 @@ class NetworkInput:
         )
 
     def _slowest(self, layer: str) -> SlowNodes | None:
-        """Return the slowest nodes of a layer; None with fewer than two nodes with known times."""
+        """Return the slowest nodes of a layer; None if fewer than two nodes have known times."""
         nodes = self.nodes(layer).drop_nulls("median_ratio")
         if nodes.height < 2:
             return None
@@ -134,7 +137,7 @@ class NetworkInput:
         return SlowNodes(layer, nodes.height, slow_count, tuple(first["node"]), tuple(first["median_ratio"]))
 
     def patterns(self) -> pl.DataFrame:
-        """Return the patterns with layers and times; for selected windows, recomputed over them as one."""
+        """Return the patterns with layers and times; if windows are selected, those of the merged windows."""
         if self.windows is None:
             return self._add_layers_and_times(self.made.patterns)
         first, stop = self.windows

@@ -1,4 +1,4 @@
-"""Reading of one input without a warehouse: a file or folder, staged as in the nightly flow."""
+"""Read one input, a file or folder, without a warehouse, and stage it as in the nightly flow."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ class TraceInput:
 
 @dataclass(frozen=True, slots=True)
 class SeriesInput(RowInput):
-    """Series, as rows of `series_intervals`."""
+    """Input of time series, with one row of `series_intervals` per interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class PollInput(RowInput):
-    """Polls of controllers, as rows of `polls`."""
+    """Input of controller polls, with one row of `polls` per poll."""
 
 
 OneInput = SeriesInput | PollInput | TraceInput

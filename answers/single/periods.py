@@ -49,8 +49,9 @@ if TYPE_CHECKING:
 
 #: methods that sample at instants
 _INSTANT_METHODS = ("dft", "autocorrelation", "merged")
-#: methods that detect outliers in a spectrum, and their outlier detectors by option value
+#: methods that detect outliers in a spectrum
 _OUTLIER_METHODS = ("dft", "merged")
+#: outlier detectors of these methods, by option value
 _OUTLIERS: Mapping[str, Method] = {
     "z-score": "z_score",
     "dbscan": "dbscan",
@@ -64,7 +65,7 @@ WAVELET = "ftio-wavelet"
 _FTIO_HZ = 10.0
 #: maximum samples of a signal: bounds memory to about 1 GB
 _MAX_SAMPLES = 1 << 24
-#: times of a series from here on are seconds since 1970 [s]
+#: series with times from this value on are in seconds since 1970 [s]
 _EPOCH_S = 1e9
 
 
@@ -127,7 +128,7 @@ class PeriodResult:
     segments: pl.DataFrame
 
     def segments_of(self, row: Mapping[str, Any]) -> pl.DataFrame:
-        """Select the segments of a row of `periods`, in order of time."""
+        """Select the segments of a row of `periods`, in chronological order."""
         return self.segments.filter(pl.col(name).eq_missing(pl.lit(row[name])) for name in PERIODS.key)
 
     def outliers_of(self, method: str) -> str | None:

@@ -1,6 +1,6 @@
 """Status of a warehouse: landings, releases, problems and notes.
 
-- `condition` (`Condition`, `read_condition`): The state of a warehouse and its disk.
+- `condition` (`Condition`, `read_condition`): The condition of a warehouse and its disk.
 - `document` (`StatusDocument`, `build_document`): The JSON document.
 - `problems` (`Problem`, `find_problems`, `find_notes`): Problems and notes derived from a condition.
 - `exposition` (`exposition`): A condition in the text format of Prometheus.

@@ -1,4 +1,7 @@
-"""State of a warehouse and its disk, as input of problem detection."""
+"""Read the condition of a warehouse and its disk, from which problems are detected.
+
+A landing is an input as it was read once, identified by the hash of its content.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,18 @@ from iosig.warehouse.store import ledger
 from iosig.warehouse.store.ledger import Ledger
 from iosig.warehouse.store.store import Store, holder
 
-#: maximum landings per source used as reference
+#: maximum number of reference landings of a source
 _MAX_LANDINGS = 200
-#: how long status reports refused inputs, and maximum number
+#: refused inputs are reported for this time
+#: maximum number of refused inputs reported
 REFUSED_FOR, _MAX_REFUSED = timedelta(days=7), 1000
-#: days before a file system's last day used as reference
+#: number of reference days before a file system's last day
 _REFERENCE_DAYS = 14
 
 
 @dataclass(frozen=True, slots=True)
 class SourceCondition:
-    """Landings of one table in order of time, with refused and total rows of each."""
+    """Landings of one table in chronological order, with the numbers of refused and of all rows of each."""
 
     table: str
     landed_at: tuple[datetime, ...]
@@ -61,9 +65,9 @@ class IncompleteDay:
 class FilesystemCondition:
     """A file system's last complete day of polls in a release, and the days before it.
 
-    last_day: last day that the data cover completely; without one, the last day. bytes_moved: read and written on it.
-    typical_bytes: the same of up to 14 complete days before it. incomplete_days: days among these, and after it, with
-    too many missing polls.
+    last_day: last day that the data cover completely; without one, the last day. bytes_moved: read and written on that
+    day. typical_bytes: bytes of each of up to 14 complete days before it. incomplete_days: reference days and later
+    days with too many missing polls.
     """
 
     filesystem: str
@@ -77,7 +81,7 @@ class FilesystemCondition:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """State of a warehouse at an instant.
+    """Condition of a warehouse at an instant.
 
     waiting: times of landings that are in no release. held_by: process that holds the lock. rollback: active rollback.
     refused_run: pages of the last run if it failed its checks.
@@ -101,7 +105,7 @@ class Condition:
 
 
 def read_condition(store: Store, settings: Settings, at: datetime | None = None) -> Condition:
-    """Read the state of a warehouse; at: reference time, default now."""
+    """Read the condition of a warehouse; at: reference time, default now."""
     at = at or datetime.now(UTC)
     landed, current = ledger.read(store), releases.current(store)
     space = shutil.disk_usage(store.root)
@@ -129,7 +133,7 @@ def read_condition(store: Store, settings: Settings, at: datetime | None = None)
 
 
 def _find_refusals(landed: Ledger, at: datetime) -> Iterator[RefusedInput]:
-    """Yield the inputs with refused rows within `REFUSED_FOR`, in order of time."""
+    """Yield the inputs with refused rows within `REFUSED_FOR`, in chronological order."""
     since = (at - REFUSED_FOR).isoformat()
     refused = landed.in_force.filter((pl.col("refused_count") > 0) & (pl.col("landed_at") >= since))
     for one in landed.objects(refused.tail(_MAX_REFUSED)):

@@ -1,4 +1,4 @@
-"""Detection of problems and notes in the condition of a warehouse."""
+"""Detect problems and notes in the condition of a warehouse."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from iosig.reports.texts import format_count
 from iosig.settings.model import AlertSettings
 from iosig.warehouse.contracts.releases import WITH_WARNINGS
 
-#: minimum landing times for a typical interval; landings within `_SAME_TIME` count once
+#: minimum number of landing times for a typical interval
+#: landings within this time count as one
 _MIN_TIMES, _SAME_TIME = 5, timedelta(hours=1)
-#: minimum days, or landings, for a typical value
+#: minimum number of days, or of landings, for a typical value
 _MIN_REFERENCES = 5
 #: minimum fraction of refused rows that is reported
 _MIN_REFUSED_RATIO = 0.01

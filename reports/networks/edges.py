@@ -20,13 +20,13 @@ from iosig.transforms.networks.rings import unwrap_end_angles
 Codes = npt.NDArray[np.uint16]
 Bytes = npt.NDArray[np.uint8]
 
-#: Supersampling factor: each output pixel is the mean of _FINE x _FINE fine pixels.
+#: supersampling factor: each output pixel is the mean of _FINE x _FINE fine pixels
 _FINE = 2
-#: Maximum number of curve points computed in one batch; with very many edges, each edge has fewer points.
+#: maximum number of curve points computed in one batch; with very many edges, each edge has fewer points
 _CHUNK_POINTS, _MOST_POINTS = 1 << 18, 40_000_000
-#: Points per fine pixel along an edge.
+#: points per fine pixel along an edge
 _DENSITY = 1.2
-#: Codes per hop: one for grey, the others for colours.
+#: codes per hop: one for grey, the others for colours
 _HOP_CODES = 257
 
 

@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 _TURN = 2 * np.pi
 _OUTER_POINTS = 9.0
-#: Font sizes to try in order; the large size needs a segment of _LARGE_ROOM pixels.
+#: font sizes to try in order; the large size needs a segment of _LARGE_ROOM pixels
 _INNER_POINTS, _LARGE_POINTS, _LARGE_ROOM = (7.0, 6.0), 9.0, 120
 _MOST_CHARACTERS = 18
-#: Pixels between two names, between a ring and its names, and length of a tick.
+#: pixels between two names, between a ring and its names, and length of a tick
 _SPACE, _AWAY, _TICK = 9, 11, 6
-#: Minimum circle radius [pixels], and the maximum numbers of horizontal and of radial names shown in full.
+#: minimum circle radius [pixels], and the maximum numbers of horizontal and of radial names shown in full
 _LEAST_RADIUS, _MOST_LEVEL, _MOST_ACROSS = 560.0, 48, 160
-#: Number of names (the longest ones) whose rendered width is measured.
+#: number of names (the longest ones) whose rendered width is measured
 _MOST_MEASURED = 64
-#: Radial position of a name within its sector.
+#: radial position of a name within its sector
 _SECTOR_SHARE = 0.62
 
 

@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Font sizes of headings and text [points], line height [pixels], and characters per line.
+#: font sizes of headings and text [points], line height [pixels], and characters per line
 _HEADING, _TEXT, _LINE, _LETTERS = 9.5, 8.5, 19, 50
 _BAR_HIGH, _SCALE_HIGH, _SCALE_LEFT = 15, 300, 110
-#: Line widths per hop: inner hops are drawn last and may cover outer ones.
+#: line widths per hop: inner hops are drawn last and may cover outer ones
 _LINES = (3.2, 1.3, 0.8)
 _COUNTS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-#: Share of the axis that a name occupies.
+#: share of the axis that a name occupies
 _NAME_SHARE = 0.05
-#: Maximum numbers of hops and of single requests in the legend.
+#: maximum numbers of hops and of single requests in the legend
 _MOST_HOPS, _MOST_REQUESTS = 6, 5
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Margins [pixels] above the matrix (title, column names), below it and to its left (row names); maximum cell size.
+#: margins [pixels] above the matrix (title, column names), below it and to its left (row names); maximum cell size
 _ABOVE, _BELOW, _BESIDE, _CELL_WIDE, _CELL_HIGH = 92, 24, 230, 400, 60
 _NAME_CHARACTERS = 20
 

@@ -32,13 +32,13 @@ from iosig.transforms.arrays import Ints, Reals
 from iosig.transforms.networks.network import METRICS, STEPS_PER_WINDOW, Network
 from iosig.warehouse.placing import atomic_write
 
-#: Small enough to open without delay and to send by mail.
+#: small enough to open without delay and to send by mail
 MOST_BYTES = 4_000_000
-#: Networks with at least this many edges are first encoded from a sample; the estimated size may be off by this factor.
+#: networks with at least this many edges are first encoded from a sample; the estimated size may be off by this factor
 _LEAST_GUESSED_EDGES, _GUESS_SLACK = 1024, 1.02
 _PARTS = Path(__file__).with_name("page_parts")
 _SCRIPTS = ("numbers", "data", "model", "picture", "rings", "timeline", "details", "search", "panels", "main")
-#: Maximum length of a text from a log.
+#: maximum length of a text from a log
 _MOST_CHARACTERS = 300
 
 

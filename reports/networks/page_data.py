@@ -20,11 +20,11 @@ from iosig.transforms.arrays import Bools, Ints, Reals
 from iosig.transforms.networks.network import METRICS, Network
 from iosig.transforms.networks.rings import RadialLayout
 
-#: Bits kept for rounded counts and sums of single windows; errors up to 3 % and 0.4 %.
+#: bits kept for rounded counts and sums of single windows; errors up to 3 % and 0.4 %
 _COUNT_BITS, _TOTAL_BITS = 4, 7
-#: Bits kept for rounded whole-run counts; errors up to 0.2 %.
+#: bits kept for rounded whole-run counts; errors up to 0.2 %
 _WHOLE_BITS = 8
-#: Bits kept for longest times; errors below one millionth.
+#: bits kept for longest times; errors below one millionth
 LONGEST_BITS = 20
 _NANOSECONDS = 1e9
 _MOST_INTEGER = 2.0**62

@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Pixels: total width, side of the square with the circle and its names, and left margin.
+#: pixels: total width, side of the square with the circle and its names, and left margin
 _WIDTH, _DISC, _LEFT = 1960, 1464, 30
 _TOP, _NOTE_LINE, _BELOW, _FOOT = 104, 24, 34, 66
 _TIMELINE, _BETWEEN, _TIMELINE_LEFT = 118, 34, 110
 _LEAST_HIGH = 520
 _LEGEND_LEFT, _LEGEND_WIDTH = 1530, 420
 _MOST_NOTE_LINES, _NOTE_LETTERS = 3, 215
-#: Minimum and maximum line width in pixels, and the share of a hop's area that lines may fill.
+#: minimum and maximum line width in pixels, and the share of a hop's area that lines may fill
 _LEAST_LINE, _MOST_LINE, _LINE_SHARE = 1.0, 5.0, 0.7
-#: Maximum number of slow nodes labelled on their rings, and the label's distance from the ring in layout units.
+#: maximum number of slow nodes labelled on their rings, and the label's distance from the ring in layout units
 _NAMED_SLOW, _SLOW_AWAY = 5, 0.07
 _ACTIVE, _IDLE = SOFT, PALE
-#: Maximum length of an arc that merges segments without gaps, and the angle between two of its vertices [rad].
+#: maximum length of an arc that merges segments without gaps, and the angle between two of its vertices [rad]
 _LONGEST_ARC, _CORNER = 0.2, 0.02
 
 

@@ -16,7 +16,7 @@ from iosig.transforms.arrays import Ints, Reals
 from iosig.transforms.networks.log_bins import HIGHEST, LOWEST, NEGATIVE, ZERO, lower_edges
 from iosig.transforms.networks.network import METRICS, Metric, Network
 
-#: Rows per batch, to limit memory.
+#: rows per batch, to limit memory
 _CHUNK_ROWS = 1 << 22
 _SLOTS = pl.Schema({"window": pl.Int32(), "edge": pl.Int32(), "slot": pl.Int32(), "count": pl.Int64()})
 

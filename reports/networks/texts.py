@@ -15,7 +15,7 @@ from iosig.reports.texts import RATES, VOLUMES, Unit, amount_text, format_count,
 from iosig.transforms.arrays import Reals
 from iosig.transforms.networks.network import Metric, Network
 
-#: Units of time without minutes, because single requests are short.
+#: units of time without minutes, because single requests are short
 _SECONDS = thousands("s", "nµm ", -9)
 _UNITS: dict[Metric, tuple[tuple[Unit, ...], str]] = {
     "time": (_SECONDS, "s"),

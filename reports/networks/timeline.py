@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-#: Maximum number of hops; only the outer ones are drawn.
+#: maximum number of hops; only the outer ones are drawn
 MOST_HOPS = 4
-#: Number of pixel rows of the gradient, and its opacity relative to the line.
+#: number of pixel rows of the gradient, and its opacity relative to the line
 _ROWS, _STRENGTH = 120, 0.75
-#: Index of the line colour in a hop's colour map.
+#: index of the line colour in a hop's colour map
 _COLOR = 70
-#: Margin around the values, in decades.
+#: margin around the values, in decades
 _MARGIN_DECADES = 0.12
 
 

@@ -9,9 +9,9 @@ import polars as pl
 from iosig.transforms.networks.network import METRICS, Metric, Network
 from iosig.transforms.networks.rings import RadialLayout
 
-#: Threshold for slow nodes: their time divided by the median time of their layer.
+#: threshold for slow nodes: their time divided by the median time of their layer
 SLOW_RATIO = 2.0
-#: Networks with fewer nodes than this in every layer are drawn as matrices.
+#: networks with fewer nodes than this in every layer are drawn as matrices
 FEW_NODES = 16
 
 

@@ -40,19 +40,19 @@ _SIGNAL, _FOUND, _SUM, _CANDIDATE, _WINDOW = style.BLUE, style.VERMILION, style.
 _GAP, _LINE = style.GREY, style.INK
 _FIGURE_INCHES = (11.0, 10.0)
 _SIDES = (0.085, 0.975)
-#: Height of a lane in the comparison of methods, and the maximum difference of equal periods in log units.
+#: height of a lane in the comparison of methods, and the maximum difference of equal periods in log units
 _LANE_IN, _ALIKE = 0.34, 0.05
-#: Number of cycles above which the cosine is drawn in an excerpt.
+#: number of cycles above which the cosine is drawn in an excerpt
 _MOST_CYCLES = 25
 _EXCERPT_CYCLES = 8
 _COSINE_POINTS = 2000
-#: Number of marks above which marks are small.
+#: number of marks above which marks are small
 _CROWD = 60
-#: Distance between the bars of segments, as a fraction of the panel's height.
+#: distance between the bars of segments, as a fraction of the panel's height
 _LANE = 0.1
-#: A threshold below this share of the highest line is drawn on a logarithmic axis only.
+#: A threshold below this share of the highest line is drawn on a logarithmic axis only
 _LOWEST_LINEAR = 0.02
-#: Minimum frequency with a drawable period.
+#: minimum frequency with a drawable period
 _LEAST_HZ = 1e-300
 
 

@@ -19,7 +19,7 @@ from iosig.transforms.periods.ftio_spectra import compute_spectra
 from iosig.transforms.periods.interface.detections import Detections, Segments
 from iosig.transforms.periods.interface.even_signals import EvenSignals
 
-#: Minimum number of samples for an autocorrelation.
+#: minimum number of samples for an autocorrelation
 _FEWEST_LAGS = 3
 _NO_PERIOD = {
     "aperiodic": "No period: the signal is aperiodic",

@@ -43,14 +43,14 @@ Box = tuple[float, float, float, float]
 _WIDTH_IN, _SIDE_IN, _TOP_IN, _FOOT_IN = 11.0, 0.3, 1.45, 0.65
 _STRIP_IN, _CAUSES_IN, _BETWEEN_IN = 0.34, 0.62, 0.1
 _LARGEST_IN, _LEAST_IN = 0.42, 0.13
-#: Minimum distance of states for horizontal labels; closer states have vertical labels.
+#: minimum distance of states for horizontal labels; closer states have vertical labels
 _FLAT_IN, _FLAT_LABEL_IN, _UPRIGHT_LABEL_IN = 1.05, 0.38, 1.3
 #: inches between a circle and its label, and the points of an edge
 _PAD_IN, _CURVE_POINTS = 0.12, 60
-#: Candidate label positions along an edge, the preferred one first.
+#: candidate label positions along an edge, the preferred one first
 _LABEL_PLACES = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82)
 _NAME_POINTS = 9.0
-#: Above _CROWD edges, all are drawn pale and only the most frequent ones have labels. Above _MOST_CAUSES transitions,
+#: above _CROWD edges, all are drawn pale and only the most frequent ones have labels. Above _MOST_CAUSES transitions,
 #: colours alone show the causes.
 _CROWD, _MOST_CAUSES = 60, 40
 #: of a cause its colour and, for the legend, the words of its group

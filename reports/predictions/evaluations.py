@@ -26,7 +26,7 @@ _NUMBERS = (
 )  # fmt: skip
 _TEXTS = ("outcome", "change", "phase_state", "next_burst_outcome")
 _NAMES = ("followed_id", "direction", "window_strategy", "method")
-#: Above _MOST_EXACT evaluations, phases or gaps, the data are aggregated into _COLUMNS pixel columns.
+#: above _MOST_EXACT evaluations, phases or gaps, the data are aggregated into _COLUMNS pixel columns
 MOST_EXACT, _COLUMNS = 1500, 550
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _WIDTH_IN, _LEFT, _RIGHT = 11.0, 0.095, 0.975
 _TOP_IN, _BETWEEN_IN, _FOOT_IN = 1.15, 0.46, 0.6
 _WIDE_IN = _WIDTH_IN * (_RIGHT - _LEFT)
-#: Maximum numbers of windows drawn, of changes drawn as lines, and of gaps with labels.
+#: maximum numbers of windows drawn, of changes drawn as lines, and of gaps with labels
 _MOST_WINDOWS, _MOST_CHANGES, _MOST_GAP_TEXTS = 40, 25, 60
 #: periods that span more than this factor are drawn on a logarithmic axis; a band's opacity at probability 0, and 1
 _LOG_FACTOR, _OPACITY = 4.0, (0.1, 0.6)
@@ -38,7 +38,7 @@ _RUG_COLORS = {
     "tentative": VERMILION, "aperiodic": GREY, "too_short": SKY, "no_io": BLUE, "no_data": INK, "too_many_gaps": ORANGE,
 }  # fmt: skip
 _SMALL = 8.5
-#: If windows are shorter than this share of the run, only those of the last _EXCERPT evaluations are drawn.
+#: if windows are shorter than this share of the run, only those of the last _EXCERPT evaluations are drawn
 _LEAST_WINDOW_RATIO, _EXCERPT = 0.03, 20
 _ARROW = {"arrowstyle": "<->", "lw": 0.7, "color": INK, "shrinkA": 0, "shrinkB": 0}
 _BURSTS = ("earliest", "start", "latest")

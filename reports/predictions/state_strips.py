@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-#: Mean character width relative to the font size, with a safety margin.
+#: mean character width relative to the font size, with a safety margin
 LETTER, BOLD_LETTER = 0.63, 0.72
 LABEL_POINTS, NAME_CHARACTERS = 7.5, 24
-#: Timestamps beyond _FURTHEST_S (30 million years) are treated as missing, and those within _LEAST_S of 0 as 0.
+#: timestamps beyond _FURTHEST_S (30 million years) are treated as missing, and those within _LEAST_S of 0 as 0
 _FURTHEST_S, _LEAST_S = 1e15, 1e-15
 _PERIODIC_COLORS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
 _OTHER_COLORS = {"start": FAINT, "aperiodic": GREY, "gap": GROUND, "end": INK}
-#: Label of times with a state that is no longer recorded.
+#: label of times with a state that is no longer recorded
 UNKNOWN = "not kept"
 _UNKNOWN_COLOR = FAINT
 

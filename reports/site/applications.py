@@ -11,7 +11,7 @@ import polars as pl
 from iosig.reports.site.packing import Content, columns, file_hash, lean, pack_document
 
 _SUBJECT = ("application_id", "filesystem", "direction")
-#: Number of hash digits that identify a history file.
+#: number of hash digits that identify a history file
 _HISTORY_DIGITS = 2
 #: columns of the list, in the order in which the page knows them
 _LISTED = (
@@ -53,7 +53,7 @@ def application_path(application_id: str) -> str:
     return f"data/application/{file_hash(application_id)}.js"
 
 
-#: Columns of the sparklines: the key, and the curve.
+#: columns of the sparklines: the key, and the curve
 SPARK = (*_SUBJECT, "spark")
 #: the path of the list
 LIST = "data/applications.js"

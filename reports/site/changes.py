@@ -14,7 +14,7 @@ from iosig.reports.texts import duration_text, format_count, volume_text
 _MOST_DRAWN = 40
 #: of bytes, times and counts
 _TEXTS: dict[bool | None, Callable[[float], str]] = {True: volume_text, False: duration_text, None: "{:,.0f}".format}
-#: Size of the inner part of the plots [px].
+#: size of the inner part of the plots [px]
 _WIDTH, _ROW = 560.0, 22.0
 
 

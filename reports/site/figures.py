@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _NAMES = re.compile(r"\$([a-z_]+)")
-#: Characters that a shell interprets within double quotes.
+#: characters that a shell interprets within double quotes
 _ACTIVE = frozenset('"$`\\!\n\r')
 
 

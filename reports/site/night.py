@@ -11,9 +11,9 @@ import polars as pl
 from iosig.reports.texts import format_count, ratio_text, volume_text
 
 _MOST_CHANGED, _MOST_GAPS, _MOST_FAILED = 20, 8, 10
-#: Minimum share of received polls, below which the page shows a warning.
+#: minimum share of received polls, below which the page shows a warning
 _LEAST_POLL_RATIO = 0.95
-#: Minimum factor by which a value must differ from its usual level to be mentioned.
+#: minimum factor by which a value must differ from its usual level to be mentioned
 _UNUSUAL = 1.5
 
 

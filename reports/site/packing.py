@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-#: Level 6 would take twice the time for 5 % smaller files.
+#: level 6 would take twice the time for 5 % smaller files
 _LEVEL = 4
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from iosig.reports.site.figures import Figure, Page
 
-#: Current load of the file systems, the basis of recommendations.
+#: current load of the file systems, the basis of recommendations
 _LOAD = """
     select filesystem, sum(coalesce(read_bytes, 0) + coalesce(written_bytes,
         0)) / 600 as bytes_per_s from filesystem_rates

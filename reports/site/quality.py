@@ -9,7 +9,7 @@ import polars as pl
 
 from iosig.reports.texts import ratio_text
 
-#: Lower bounds of the classes by share of missing polls.
+#: lower bounds of the classes by share of missing polls
 _CLASSES = (0.001, 0.01, 0.1, 0.5)
 
 

@@ -18,7 +18,7 @@ from iosig.reports.texts import printable
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-#: Content security policy: no external resources, no inline scripts or styles.
+#: content security policy: no external resources, no inline scripts or styles
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
@@ -82,7 +82,7 @@ def _id_hash(name: str) -> str:
     return "/".join(quote(part, safe="") for part in name.split("/"))
 
 
-#: Filters in addition to those shared by all templates.
+#: filters in addition to those shared by all templates
 _FILTERS: dict[str, Callable[[Any], object]] = {
     "command_line": lambda query: printable(command_line(query), _MOST_QUERY_CHARACTERS),
     "is_general": lambda query: "$" not in query,

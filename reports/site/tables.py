@@ -7,7 +7,7 @@ from typing import Any
 
 from iosig.warehouse.contracts import Table
 
-#: Example queries for tables with first rows that are not informative.
+#: example queries for tables with first rows that are not informative
 EXAMPLES = {
     "attributed_io": "select application_id, sum(attributed_bytes) as bytes from attributed_io group by all order by "
     "bytes desc limit 10",

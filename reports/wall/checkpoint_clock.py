@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _SIZE_IN, _TOP_IN, _PANEL_IN = (WIDTH_IN, 6.8), 1.35, 4.75
 _SIDES = (0.08, 0.975)
-#: Red is reserved for coinciding bursts.
+#: red is reserved for coinciding bursts
 _HUES = tuple(hue for hue in HUES if hue != VERMILION)
 _NAMED, _NAME_CHARACTERS = 14, 30
-#: Maximum number of pairs drawn, and of pairs listed in the panel's corner.
+#: maximum number of pairs drawn, and of pairs listed in the panel's corner
 _MOST_MEETINGS, _TOLD_MEETINGS = 30, 5
 _MARK_POINTS = 9.0
-#: Range of powers of ten for which rates are labelled.
+#: range of powers of ten for which rates are labelled
 _POWERS = (-30, 31)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: pixels between a point's rim and its name, and around a name
 _AWAY, _AROUND = 4.0, 2.0
-#: Candidate label positions: the direction from the point, and the text alignment.
+#: candidate label positions: the direction from the point, and the text alignment
 _SIDES = (
     (1, 0, "left", "center"), (-1, 0, "right", "center"), (0, 1, "center", "bottom"), (0, -1, "center", "top"),
     (1, 1, "left", "bottom"), (-1, 1, "right", "bottom"), (1, -1, "left", "top"), (-1, -1, "right", "top"),

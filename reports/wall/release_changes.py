@@ -26,7 +26,7 @@ _TOP_IN, _ROW_IN, _LEAST_ROWS, _FOOT_IN = 1.45, 0.27, 3, 0.62
 _PANELS = ((0.24, 0.475), (0.5, 0.715), (0.74, 0.975))
 #: rows that are drawn, and characters of a name
 MOST_ROWS, _NAME_CHARACTERS = 30, 34
-#: Minimum relative difference of a changed value.
+#: minimum relative difference of a changed value
 LEAST_CHANGE_RATIO = 0.05
 
 
@@ -164,7 +164,7 @@ def _row_text(one: DrawnChange) -> str:
     return plain(one.name, _NAME_CHARACTERS) + told
 
 
-#: Title, axis label and tick format of each panel.
+#: title, axis label and tick format of each panel
 _QUANTITIES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("Volume", "bytes a run", volume_tick_text),
     ("Bursts", "bursts a run", lambda value: f"{value:g}"),

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 MINUTES = 1440
 _TOP_IN, _BETWEEN_IN, _FOOT_IN, _HOURS_IN = 1.2, 0.62, 0.62, 0.7
-#: Height of a day's row [inches], and the minimum and maximum total height of all rows.
+#: height of a day's row [inches], and the minimum and maximum total height of all rows
 _ROW_IN, _LEAST_IN, _MOST_IN = 0.22, 1.1, 4.6
 _SIDES, _DAY_SIDES, _SCALE_SIDES = (0.1, 0.825), (0.84, 0.975), (0.6, 0.825)
 _DID = {"write": "written", "read": "read"}
-#: Number of decades in the colour scale; lower rates have the lowest colour.
+#: number of decades in the colour scale; lower rates have the lowest colour
 _DECADES = 4.0
 _NAME_CHARACTERS = 40
-#: Minimum ratio of an hour's rate to the mean for the hour to be highlighted.
+#: minimum ratio of an hour's rate to the mean for the hour to be highlighted
 _LEAST_RATIO = 1.3
 
 
