@@ -10,10 +10,10 @@
 - `completing` (`quietly`): Shell completion of names in a warehouse.
 - `deploy`: `iosig deploy`.
 - `expand`: `iosig expand`.
-- `documents` (`schemas`): Documents of commands without an answer, and the JSON Schema of all documents.
+- `documents` (`schemas`): JSON documents of commands outside `answers`, and the JSON Schema of all documents.
 - `export`: `iosig export`.
 - `extrapolate`: `iosig extrapolate`.
-- `fitting` (`fit_table`): Fitting a table to the terminal's width.
+- `fitting` (`fit_table`): Fits a table to the terminal's width.
 - `forecast`: `iosig forecast`.
 - `forget`: `iosig forget`.
 - `figures`: The pictures of `docs/pictures.md`, made from the demo by that page's own commands.
@@ -33,7 +33,7 @@
 - `printing` (`show`, `show_records`, `show_json`, `say`, `bytes_text`, `progress_bar`): Output and progress.
 - `query`: `iosig sql`.
 - `query_limits` (`limit_memory`, `batches`): Limits of one query: memory, bytes per row, columns.
-- `reference`: The reference pages under `docs/`, generated from what they describe.
+- `reference`: Generates the reference pages under `docs/` from the code.
 - `releases`: `iosig releases`, `iosig rollback` and `iosig diff`.
 - `replay`: `iosig replay`.
 - `report`: `iosig report`.
@@ -46,7 +46,7 @@
 - `upkeep`: `iosig verify`, `iosig repair`, `iosig maintain` and `iosig upgrade`.
 - `watching` (`watch_on_screen`, `waiting`): The refresh loop of `iosig status --watch`.
 - `who` (`report_window`): `iosig who`.
-- `windows`: Times on the command line: an instant, or a window of two numbers of seconds or two instants.
+- `windows`: Parses times on the command line: an instant, or a window of two numbers of seconds or two instants.
 """
 
 from iosig.cli.main import main, program

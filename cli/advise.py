@@ -1,4 +1,4 @@
-"""`iosig advise`."""
+"""`iosig advise`: recommend a file system and a start delay for an application."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-#: columns dropped first on a narrow terminal
+#: columns to drop first on a narrow terminal
 _LAST = ("unknown", "known", "stretch", "80 % within", "capacity", "load now")
 
 

@@ -1,4 +1,4 @@
-"""`iosig backfill`."""
+"""`iosig backfill`: recompute past days in batches."""
 
 from __future__ import annotations
 

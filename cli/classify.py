@@ -1,4 +1,4 @@
-"""`iosig classify`."""
+"""`iosig classify`: classify the I/O of one input."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def classify_command(
 
 
 def _modules(found: ClassResult) -> list[tuple[Any, ...]]:
-    """Return the rows of the module table: how each was read, whether it counts, and the basis of its signal."""
+    """Return the rows of the module table: how each module was read, whether it counts, and the basis of its signal."""
     from iosig.cli.printing import bytes_text
 
     bases: dict[str, set[str]] = {}
@@ -116,7 +116,7 @@ def _modules(found: ClassResult) -> list[tuple[Any, ...]]:
 
 
 def _write_steps(steps: pl.DataFrame, target: Path) -> None:
-    """Write signals as rows of time and rate: Parquet, or CSV where the name says so."""
+    """Write signals as rows of time and rate, to Parquet or, if the file name ends in .csv, to CSV."""
     from iosig.warehouse.errors import UsageError
     from iosig.warehouse.placing import atomic_write
 

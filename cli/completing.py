@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-#: where readers leave the list of releases
+#: folder in which readers cache the list of releases
 _INDEX = "release_index"
 #: maximum number of suggested names
 _MOST = 200
@@ -34,7 +34,7 @@ def releases(context: click.Context, _: click.Parameter, begun: str) -> list[str
 
 
 def applications(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
-    """Return application ids that contain the text, as commands accept a part of an id."""
+    """Return the application ids that contain the text, because commands accept a part of an id."""
     return _of_latest(context, "applications", "application_id", begun, is_part=True)
 
 
@@ -66,7 +66,10 @@ def quietly(completing: Completing) -> Completing:
 
 
 def _of_latest(context: click.Context, table: str, column: str, begun: str, *, is_part: bool = False) -> list[str]:
-    """Return the values of a column in the current release, for a local warehouse."""
+    """Return the values of a column in a local warehouse's current release that match the text.
+
+    is_part: the text may occur anywhere in a value, not only at its start.
+    """
     folder = _root(context) / "latest" / table
     if not folder.is_dir():
         return []

@@ -1,4 +1,4 @@
-"""`iosig compress`."""
+"""`iosig compress`: compress a traced run."""
 
 from __future__ import annotations
 

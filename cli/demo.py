@@ -1,4 +1,4 @@
-"""`iosig demo`."""
+"""`iosig demo`: simulate a site, run its nights, and compare the results with the truth."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def demo_command(seed: int, output: Path | None, is_full: bool, as_json: bool) -
 
     folder = _fresh(output)
     click.echo(f"A simulated site, seed {seed}, in {folder}", err=True)
-    # The processes that check and work import for seconds: they start before this process has imported much itself.
+    # Checking and worker processes take seconds to import: they start before this process has imported much itself.
     with scratch(), with_processes() as engine:
         engine.preload(*_WORKED_WITH)
         _demonstrate(folder, engine, seed, is_full=is_full, as_json=as_json)
@@ -144,7 +144,7 @@ def _nights(
             def begin(name: str, left_s: float | None, day: date = day, *, is_last: bool = is_last) -> None:
                 steps.begin(f"night of {day}: {name}", left_s)
                 if is_last and name == "release":
-                    # the release is published by this process alone
+                    # the workers are idle while this process publishes the release
                     engine.preload(*IMPORTED_TO_DRAW)
 
             releases.append(run_inline(store, settings, steps.done, engine=engine, begin=begin))
@@ -183,7 +183,7 @@ def _show_document(
 
 
 def _fresh(output: Path | None) -> Path:
-    """Return an empty folder; the folder of an earlier demo is emptied, any other content is left alone."""
+    """Return an empty folder; the folder of an earlier demo is emptied, any other content is kept and refused."""
     if output is None:
         return Path(tempfile.mkdtemp(prefix="iosig-demo-"))
     if output.is_dir() and any(output.iterdir()):
@@ -196,7 +196,7 @@ def _fresh(output: Path | None) -> Path:
 
 
 def compare_classes(store: Store, release: Release, truth: pl.DataFrame) -> pl.DataFrame:
-    """Compare the most common class of each application's runs with its class alone.
+    """Compare the most common class of each application's runs with its class when it runs alone.
 
     Returns application, direction, true_class, found_class, agreement_ratio (of its classified runs) and
     run_count.
@@ -234,7 +234,7 @@ def compare_classes(store: Store, release: Release, truth: pl.DataFrame) -> pl.D
 def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSignature]) -> pl.DataFrame:
     """Compare each application's default signature with the I/O that it generates alone.
 
-    Returns a row per true signature: application, direction, outcome and method (NULL if the release has no such sample
+    Returns one row per true signature: application, direction, outcome and method (NULL if the release lacks the sample
     set), expected_correlation (may be NULL), cross_correlation, correlation, volume_bytes, traced_bytes, burst_count,
     true_burst_count, missed_burst_count, false_burst_count, missing_burst_count (from the release).
     """
@@ -288,7 +288,7 @@ def _compare_signature(true: TrueSignature, published: Mapping[str, Any], found:
 def compare_volumes(store: Store, release: Release, statistics: JobStatistics) -> pl.DataFrame:
     """Compare per-job server counters with estimates cut from shared traffic, and with the bytes actually served.
 
-    Returns a row per application and direction with traffic on the site that has per-job counters: application,
+    Returns one row per application and direction with traffic on the site that has per-job counters: application,
     direction, run_count (runs measured both ways), true_run_count (runs in which counted and served bytes are equal),
     exact_bytes and cut_bytes (medians over the runs).
     """
@@ -324,7 +324,7 @@ def compare_volumes(store: Store, release: Release, statistics: JobStatistics) -
 
 
 def select_traced_runs(store: Store, release: Release) -> pl.DataFrame:
-    """Return the traced runs with the results of the night.
+    """Return the traced runs with the results of the nightly runs.
 
     Columns: application, process_count, duration_s, read_bytes, written_bytes (of the modules that count), bases
     (sources of their signals), problems (modules that are not sound).

@@ -1,4 +1,4 @@
-"""The facts planted in the demo's site, compared with its last release."""
+"""Compare the facts planted in the demo's site with its last release."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from iosig.warehouse.releases.releases import Release
 
 
-#: of a volume that was doubled
+#: minimum relative change that must be found for a volume that was doubled
 _MIN_CHANGE = 0.5
 
 

@@ -1,4 +1,4 @@
-"""What the demo prints on one screen of 80 columns: what was planted, what was found, and where to look next."""
+"""Print the demo's summary on one screen of 80 columns: planted facts, results, and commands to try next."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _say(sentences: str) -> None:
 
 
 def _show_signatures(signatures: pl.DataFrame) -> None:
-    """Print the largest signatures, found and true."""
+    """Print the largest extracted signatures next to the true ones."""
     moved = signatures.filter(signatures["true_burst_count"] > 0).sort("traced_bytes", descending=True)
     rows = [
         (
@@ -151,9 +151,9 @@ def _best(signatures: pl.DataFrame) -> tuple[str, str] | None:
     return best["application"], best["direction"]
 
 
-# ---- the pictures, drawn by processes of their own
+# ---- the pictures, drawn in separate processes
 
-#: what these import
+#: modules that these processes import
 IMPORTED_TO_DRAW = ("iosig.reports.signatures", "iosig.answers.attribution.figure", "matplotlib.backends.backend_agg")
 
 
@@ -185,7 +185,7 @@ def _who_wrote(root: Path, release: Release, filesystem: str, last_end: datetime
 
 
 def _tell_where_to_look(store: Store, story: Story, name: str, into: Path) -> None:
-    """Print where pictures are, and commands that show more."""
+    """Print the paths of the pictures, and commands that show more."""
     slowed = next((one.planted.split()[2] for one in story.planted if one.kind == "slowdown"), "JOBID")
     traced = next((one.planted.split()[1] for one in story.planted if one.kind == "trace"), "JOBID")
     pictures = [shlex.quote(str(into / name)) for name in ("signature.png", "who.png") if (into / name).exists()]

@@ -1,4 +1,4 @@
-"""`iosig deploy`."""
+"""`iosig deploy`: schedule the nightly run with Prefect, systemd or cron."""
 
 from __future__ import annotations
 
@@ -102,13 +102,13 @@ def _deploy(warehouse: Warehouse, settings: Settings, work_pool: str, name: str 
 
 def _unit(warehouse: Warehouse, settings: Settings, name: str | None) -> str:
     serve = [*_iosig(warehouse), "serve", *(["--name", name] if name else [])]
-    # systemd's own quoting: what it would expand is doubled
+    # systemd quoting: characters that systemd would expand are doubled
     command = " ".join(f'"{part}"' if set(part) & set(" '\t;") else part for part in map(_escape_unit_text, serve))
     return _UNIT.format(
         command=command,
         user=_owner(warehouse.store),
         warehouse=_escape_unit_text(warehouse.store.address),
-        # a sendmail that puts mail into a queue of its own group cannot do so without new privileges
+        # NoNewPrivileges would prevent a set-group-id sendmail from writing to the mail queue
         no_new_privileges="no" if settings.alerts.mail_to else "yes",
     )
 

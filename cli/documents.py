@@ -1,4 +1,4 @@
-"""All documents that commands print with `--json`, and those of commands without an answer."""
+"""Define the JSON documents of commands that no module of `answers` serves, and list the documents of all commands."""
 
 from __future__ import annotations
 
@@ -407,7 +407,7 @@ class ReplayDocument(Document, title="iosig replay"):
     differences: list[str] = Field(description="differences from the trace")
 
 
-# ---- where the truth is known
+# ---- comparisons with a known truth
 
 
 class DemoDocument(Document, title="iosig demo"):
@@ -431,9 +431,9 @@ class StudyDocument(Document, title="iosig study"):
     results: Any = Field(description="results, as described on the study's page")
 
 
-# ---- all of them, and their schema
+# ---- all documents, and their schema
 
-#: in the order of their commands
+#: all documents, in the order of their commands
 _MODELS = (
     "iosig.answers.advice.query:AdviceDocument",
     BackfillDocument,
@@ -475,7 +475,7 @@ _MODELS = (
 
 
 def schemas() -> dict[str, Any]:
-    """Return the JSON Schema of all documents: a document is one of them, by its format."""
+    """Return the JSON Schema of all documents, in which `format` selects the schema of a document."""
     models = [resolve_name(model) if isinstance(model, str) else model for model in _MODELS]
     found = {name: schema for schema in map(_schema, models) for name in [_name(schema)]}
     return {

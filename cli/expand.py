@@ -1,4 +1,4 @@
-"""`iosig expand`."""
+"""`iosig expand`: print the calls of a compressed trace, or their totals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from iosig.transforms.traces.trace import CompressedTrace
 
 _TICKS_PER_S = 10_000_000
-#: upper limit of times: larger ones do not fit 64 bits of ticks
+#: upper limit of times [s]: the ticks of larger ones do not fit in 64 bits
 _MOST_S = 1e11
 _LINES_AT_ONCE = 1 << 18
 
@@ -85,7 +85,7 @@ def _calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:
 
 
 def _lines(calls: pl.DataFrame) -> pl.Series:
-    """Return the calls in the format of recorder2text; line breaks within a text are escaped."""
+    """Return the calls in the format of recorder2text; line breaks within text are escaped."""
     import polars as pl
 
     from iosig.transforms.traces.checks import MODULES
@@ -119,7 +119,7 @@ def _write_lines(calls: pl.DataFrame, target: IO[bytes]) -> None:
 
 
 def _write_ranks(trace: CompressedTrace, ranks: list[int], output: Path) -> None:
-    """Write one file per rank, atomically for all ranks."""
+    """Write one file per rank: all files appear at once, or none does."""
     from iosig.warehouse.placing import atomic_write
 
     width, line_count = len(str(trace.process_count - 1)), 0
@@ -135,7 +135,7 @@ def _write_ranks(trace: CompressedTrace, ranks: list[int], output: Path) -> None
     click.echo(f"{len(ranks):,} ranks, {line_count:,} calls in {output}", err=True)
 
 
-# ---- JSON, and what all comes to
+# ---- JSON and totals
 
 
 def _print_json(trace: CompressedTrace, ranks: list[int]) -> None:
@@ -144,7 +144,7 @@ def _print_json(trace: CompressedTrace, ranks: list[int]) -> None:
     from iosig.warehouse.printable import escape_controls
 
     rows = pl.concat([_calls_of(trace, rank).select(pl.lit(rank).alias("rank"), pl.all()) for rank in ranks])
-    # a `CallsDocument`; calls may be too many to build one
+    # the text of a `CallsDocument`, which may have too many calls to build the object
     click.echo(f'{{"format": "iosig-calls/1", "calls": {escape_controls(rows.write_json())}}}')
 
 

@@ -1,4 +1,4 @@
-"""`iosig export`."""
+"""`iosig export`: write tables, a whole release, or a feed to files."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def export_command(
 
 
 def _leave_out(when: str, **given: object) -> None:
-    """Raise UsageError for options that do not apply to this kind of export."""
+    """Raise UsageError if options are given that do not apply to this kind of export; when: the reason."""
     named = [name if name.isupper() else f"--{name.replace('_', '-')}" for name, value in given.items() if value]
     if named:
         raise UsageError(f"{' and '.join(named)} cannot be used {when}.")

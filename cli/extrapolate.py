@@ -1,4 +1,4 @@
-"""`iosig extrapolate`."""
+"""`iosig extrapolate`: extrapolate traces to another rank count."""
 
 from __future__ import annotations
 

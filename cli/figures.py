@@ -1,4 +1,4 @@
-"""The figures of `docs/pictures.md`, drawn by the commands of that page on the demo.
+"""Draw the figures of `docs/pictures.md` with that page's own commands, on the output of the demo.
 
 Usage: `python -m iosig.cli.figures DEMO`.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE = DOCS / "pictures.md"
-#: what makes the demo itself: it is there
+#: start of the block that makes the demo, which already exists
 _DEMO = "iosig demo"
 
 

@@ -1,4 +1,4 @@
-"""How a table fits a width: which columns it keeps, how wide each is, and where a cell breaks."""
+"""Fit a table to a width: choose its columns and their widths, and wrap the text of its cells."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from functools import cached_property
 
 #: spaces between two columns
 GAP = 2
-#: a text breaks after these within a word, as paths and ids do; longer words than the maximum break anywhere
+#: pieces of a cell: words may break after a slash, a comma or a semicolon, as in paths and ids
 _BREAKS = re.compile(r"[^\s/,;]+[/,;]*|[/,;]+")
+#: maximum length of a piece; longer pieces break anywhere
 _MOST_UNBROKEN = 24
 #: a command in backticks, with the space before it
 _COMMAND = r"\s*[^\s`]*`[^`\n]*\biosig [^`\n]*`\S*"
@@ -23,14 +24,16 @@ _AMOUNT = re.compile(r"^([0-9]{1,3})(\.[0-9]+)?( (?:[kMGTPE]B(?:/s)?|[µm]s|s))$
 #: maximum number of decimals in seconds, if some values exceed one second
 _SECOND_DIGITS = 3
 _SECONDS = re.compile(r"([0-9,]+)(\.[0-9]+)? s")
-#: maximum number of wrapped lines before a column is dropped: for texts without spaces, and for prose
+#: maximum number of lines to which text without spaces is wrapped, before a column is dropped
+#: maximum number of lines to which prose is wrapped
 _NAME_LINES, _PROSE_LINES = 2, 5
+#: minimum width of prose
 _LEAST_PROSE = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The visible columns of a table and their widths in characters."""
+    """The visible columns of a table, as indices into all columns, and their widths in characters."""
 
     places: tuple[int, ...]
     widths: tuple[int, ...]
@@ -74,8 +77,8 @@ def fit_table(
 ) -> Fit:
     """Fit a table to a width; without a width, all of it is shown.
 
-    Texts are wrapped first, as long as they stay readable. Then columns are dropped: those named in `last`, in that
-    order, then from the right. The first column always stays.
+    Text is wrapped first, if it stays readable. Then columns are dropped: those named in `last`, in that order, then
+    the others from the right. The first column always stays.
     """
     columns = [_Column(name, [row[place] for row in cells], are_numbers[place]) for place, name in enumerate(names)]
     kept = list(range(len(names)))
@@ -93,7 +96,7 @@ def _sum_widths(widths: Sequence[int]) -> int:
 
 
 def _distribute_width(columns: Sequence[_Column], width: int) -> tuple[int, ...]:
-    """Distribute spare width over the columns, which all fit at their minimum, smallest shortfall first."""
+    """Distribute spare width over the columns, smallest shortfall first; all columns must fit at minimum width."""
     if len(columns) == 1:
         return (max(1, min(width, columns[0].natural)),)
     widths = [column.least for column in columns]
@@ -106,7 +109,8 @@ def _distribute_width(columns: Sequence[_Column], width: int) -> tuple[int, ...]
     return tuple(widths)
 
 
-#: units that stay together: words, or their parts up to a slash or a comma
+#: a word, as a unit that stays together
+#: a part of a word up to a slash or a comma, as a unit that stays together
 _WORD, _PART = r"\s*\S+", r"\s*(?:[^\s/,;]+[/,;]*|[/,;]+)"
 
 
@@ -148,7 +152,7 @@ def _count_fitting_letters(line: str, width: int) -> int:
 
 
 def width_of(text: str) -> int:
-    """Return the width of a text in terminal cells: two for East Asian letters, none for combining marks."""
+    """Return the width of text in terminal cells: two for East Asian letters, none for combining marks."""
     if text.isascii():
         return len(text)
     return sum(

@@ -1,4 +1,4 @@
-"""`iosig forecast`."""
+"""`iosig forecast`: forecast the load of a file system."""
 
 from __future__ import annotations
 
@@ -104,9 +104,10 @@ def _what_if(traces: tuple[Path, ...], rank_count: int | None) -> JobAhead | Non
     return build_what_if_job(traces, rank_count, progress_bar)
 
 
-#: maximum number of application pairs that are named
+#: maximum number of collisions in the table, each of two applications
 _MOST_COLLISIONS = 10
-#: of a name, so that a table fits a terminal of 80; jobs that are named
+#: maximum length of a name, so that a table fits a terminal of 80 columns
+#: maximum number of jobs named in a sentence
 _MOST_CHARACTERS, _MOST_JOBS = 20, 3
 
 

@@ -1,4 +1,4 @@
-"""`iosig forget`."""
+"""`iosig forget`: erase an input, or all data of a user."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Suggested commands, as the user can type them in this shell.
+"""Convert suggested commands to the form in which the user can type them in this shell.
 
-Messages of all packages name commands as `iosig run`. Where they are printed, the program becomes what starts this
-iosig (`uv run iosig` in a checkout), followed by the options that named the warehouse and the settings.
+Messages of all packages name commands as `iosig run`. When a message is printed, `iosig` is replaced by the command
+that starts this program (`uv run iosig` in a checkout), followed by the given warehouse and settings options.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import click
 from click.core import ParameterSource
 
 _COMMAND = re.compile(r"`iosig(?= [a-z])")
-#: options of the command itself that a suggested command needs, too
+#: global options of this invocation, which suggested commands need too
 _options: list[str] = []
 
 
@@ -35,7 +35,7 @@ def keep_options(context: click.Context, warehouse: str) -> None:
 
 @contextmanager
 def for_warehouse(name: str | None) -> Iterator[None]:
-    """Suggest commands for a warehouse other than that of the command line; None for the one of IOSIG_WAREHOUSE."""
+    """Suggest commands for a warehouse other than that of the command line; None: the one in IOSIG_WAREHOUSE."""
     before = _options[:]
     _options[:] = [] if name is None else [f" --warehouse {shlex.quote(name)}"]
     yield
@@ -43,7 +43,7 @@ def for_warehouse(name: str | None) -> Iterator[None]:
 
 
 def runnable(text: str) -> str:
-    """Replace the suggested commands in a text by commands that work as printed."""
+    """Replace the suggested commands in text with commands that work as printed."""
     if "`iosig " not in text:
         return text
     call = "".join([f"`{program(Path(sys.argv[0]), os.environ, Path.cwd())}", *_options])
@@ -56,7 +56,7 @@ def command(arguments: str) -> str:
 
 
 def program(started: Path, environment: Mapping[str, str], folder: Path) -> str:
-    """Return the command that starts this iosig from a folder.
+    """Return the command that starts this program from a folder.
 
     started: how this process was started. `uv run` puts the checkout's scripts on the PATH of its own processes only.
     """

@@ -1,4 +1,4 @@
-"""`iosig job`: the report of a run on one screen, findings first; as JSON, a picture or a page."""
+"""`iosig job`: report on a run, on one screen with findings first, as JSON, as a picture or as a page."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from iosig.answers.job.query import JobReport
     from iosig.reports.style import Style
 
-#: findings on a screen, neighbours, and bursts that were slowed
+#: maximum number of findings on a screen
+#: maximum number of neighbours on a screen
+#: maximum number of slowed bursts on a screen
 _MOST_FOUND, _MOST_NEIGHBOURS, _MAX_SLOWED = 4, 3, 3
-#: neighbours in JSON and on a page
+#: maximum number of neighbours in JSON and on a page
 _MOST_TOLD = 50
 _WIDTH = 80
 _COLOURS = {"critical": "red", "warning": "yellow", "note": "cyan"}
@@ -245,7 +247,7 @@ def _show_bytes(told: JobReport) -> None:
 
 
 def _range_text(row: dict[str, Any]) -> str | None:
-    """Return the range of an estimate; for counted bytes, only where it differs from the value."""
+    """Return the range of an estimate; for counted bytes, only if the range differs from the value."""
     from iosig.cli.printing import bytes_text
 
     low, high = row["estimated_low_bytes"], row["estimated_high_bytes"]
@@ -260,7 +262,7 @@ def _with_basis(answer: str | None, basis: str | None) -> str | None:
 
 
 def _show_slowed(told: JobReport) -> None:
-    """Print the bursts that took longer than alone, and the jobs with most bytes at those times."""
+    """Print the bursts that took longer than alone, and the jobs with the most bytes at those times."""
     from iosig.cli.printing import bytes_text, format_title, say, show
     from iosig.reports.slowdowns import format_slowed_bursts, most_there
     from iosig.reports.texts import duration_text, shorten

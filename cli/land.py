@@ -1,4 +1,4 @@
-"""`iosig land`."""
+"""`iosig land`: land files, and new data from servers."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def _check(paths: Sequence[str], asked: _Asked, *, follow: bool, replace: bool, 
 
 
 def _require_there(paths: Sequence[str], *, is_private: bool) -> None:
-    """Raise UsageError for a path that is not there; where names are hidden it goes by its place in the command."""
+    """Raise UsageError for a missing path; is_private: identify it by its position in the command, not by name."""
     for place, path in enumerate(paths, start=1):
         if not is_url(path) and not os.path.lexists(path):
             if is_private:
@@ -248,7 +248,7 @@ def _list_formats(as_json: bool) -> None:
 
 
 def _summarize(store: Store, settings: Settings, arrivals: Sequence[Arrival], *, as_json: bool) -> None:
-    """Print what landed, and warn of new inputs with timestamps that look wrong by whole hours."""
+    """Print the landed and refused inputs, and warn of new inputs with timestamps that look wrong by whole hours."""
     from iosig.answers.time_shifts import check_landings
     from iosig.cli.printing import say, show_json
     from iosig.reports.texts import format_count

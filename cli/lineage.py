@@ -1,4 +1,4 @@
-"""`iosig lineage`."""
+"""`iosig lineage`: print from which tables and columns each table is computed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The screen of `iosig status --watch`: current rates, the jobs behind them, upcoming bursts, and data age."""
+"""Render the screen of `iosig status --watch`: current rates, the jobs behind them, upcoming bursts, and data age."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ if TYPE_CHECKING:
     from iosig.answers.moment.query import FilesystemMoment, Moment
     from iosig.answers.status.condition import SourceCondition
 
-#: from few to many; where the terminal's encoding has no blocks, letters
+#: block characters for values from low to high
+#: ASCII characters for terminals with an encoding that lacks block characters
 _BLOCKS, _LETTERS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
 _GAP = "·"
-#: minimum width for two columns of panels; below the second width, curves have half the resolution
+#: minimum width for two columns of panels
+#: minimum width for curves at full resolution; narrower screens have half the resolution
 _WIDE, _NARROW = 110, 78
 _MOST_ROWS, _MOST_PROBLEMS, _MOST_SOURCES = 5, 4, 8
-#: maximum length of application and job names: for rows of 80 columns, and for two panels side by side
+#: maximum length of application and job names in rows of 80 columns
+#: maximum length of application and job names in two panels side by side
 _FIT_CHARACTERS, _FIT_CHARACTERS_BESIDE = (24, 12), (18, 9)
 
 

@@ -1,4 +1,4 @@
-"""The command itself: its subcommands, and the conversion of faults into messages and exit codes."""
+"""Define the command itself: load its subcommands, and convert faults into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from iosig.warehouse.errors import IosigError, MachineFault, NothingToDo, meant
 from iosig.warehouse.interrupts import exit_immediately, is_interrupt
 from iosig.warehouse.store.store import Store, default_root
 
-#: subcommand -> the module that has it, which is imported only when it is called, so that help is quick; its summary
+#: module and summary of each subcommand; a module is imported only when its command is called, so that help is fast
 SUBCOMMANDS = {
     "advise": (".advise", "Recommend a file system and a start delay for an application."),
     "backfill": (".backfill", "Recompute a range of days from landed inputs, in batches."),
@@ -71,7 +71,7 @@ _EPILOG = (
 
 
 def _end_printing() -> None:
-    """Flush stdout and report a write error as a message, which Python would print as a traceback."""
+    """Flush stdout, and report a write error as a message instead of Python's traceback."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -96,7 +96,7 @@ def _fault_of(error: Exception, root: Path) -> MachineFault | None:
 
 
 class _ReaderLeft(Exception):
-    """The reader closed the pipe: click would exit with code 1."""
+    """Raised if the reader closed the pipe, for which click would exit with code 1."""
 
 
 class _Lazy(click.Group):
@@ -120,7 +120,7 @@ class _Lazy(click.Group):
             raise click.NoSuchCommand(error.command_name, possibilities=SUBCOMMANDS, ctx=ctx) from error
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
-        """Read the command line; the help of the command itself is printed here already."""
+        """Read the command line; the help of the command itself is already printed here."""
         try:
             return super().make_context(*args, **extra)
         except BrokenPipeError as error:
@@ -232,10 +232,10 @@ def _meant(message: str) -> str:
 
 def main() -> None:
     """Run the command, and print user-correctable errors as one sentence without a traceback."""
-    # Nothing of ours multiplies large matrices, and OpenBLAS's idle threads spin: 0.2 s of processor time a call.
+    # iosig multiplies no large matrices, and OpenBLAS's idle threads spin: they cost 0.2 s of processor time per call.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):
-        # letters that the system's encoding lacks are replaced by a mark
+        # characters that the system's encoding lacks are replaced by a question mark
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:

@@ -1,4 +1,4 @@
-"""`iosig network`."""
+"""`iosig network`: show the transfers between the nodes of a traced run."""
 
 from __future__ import annotations
 
@@ -20,9 +20,13 @@ if TYPE_CHECKING:
     from iosig.reports.style import Style
     from iosig.transforms.networks.network import Layer, Metric, Network
 
-#: nodes of a layer that are listed, also where all are alike; single requests by each metric; causes of a pattern
+#: maximum number of nodes listed for a layer
+#: maximum number of nodes listed for a layer if all are similar
+#: maximum number of outlier requests listed for each metric
+#: maximum number of nodes named as causes of a pattern
 _LISTED, _LISTED_ALIKE, _LISTED_REQUESTS, _LISTED_CAUSES = 8, 3, 5, 2
-#: characters of a name from the input that are shown, and of a sentence
+#: maximum length of a name from the input
+#: maximum length of a sentence with text from the input
 _NAME_CHARACTERS, _SENTENCE_CHARACTERS = 20, 600
 #: nodes are similar if the slowest takes less than this multiple of the median time
 _ALIKE = 1.25
@@ -157,7 +161,7 @@ def _draw(
         click.echo(f"Written: {html}", err=True)
 
 
-# ---- printed texts: input text without terminal control codes, of limited length
+# ---- printing: text from the input has limited length and no terminal control codes
 
 
 def _show(found: NetworkInput) -> None:
@@ -180,7 +184,7 @@ def _show(found: NetworkInput) -> None:
 
 
 def _lead(found: NetworkInput) -> str:
-    """Return a sentence on the slow nodes, innermost layer first, as the cause is likely there."""
+    """Return a sentence on the slow nodes, innermost layer first, because the cause is likely there."""
     slow = [one for layer in reversed(found.network.layers) if (one := _slowest_of(found, layer))]
     if slow:
         return f"Slow, compared with the median of the layer: {'; '.join(slow)}."
@@ -199,7 +203,7 @@ def _slowest_of(found: NetworkInput, layer: Layer) -> str:
 
 
 def _slow(found: NetworkInput, layer_name: str) -> pl.DataFrame:
-    """Return the nodes of a layer with at least twice the median time."""
+    """Return the nodes of a layer with twice the median time or more."""
     from iosig.reports.networks.view import SLOW_RATIO
 
     nodes = found.nodes(layer_name)
@@ -207,7 +211,7 @@ def _slow(found: NetworkInput, layer_name: str) -> pl.DataFrame:
 
 
 def _node_name(layer: Layer, node: str) -> str:
-    """Return a node's name, with its layer for a bare number."""
+    """Return a node's name; a bare number is preceded by its layer."""
     name = _plain(node)
     return f"{_plain(layer.name)} {name}" if name[:1].isdecimal() else name
 
@@ -309,7 +313,7 @@ def _show_patterns(found: NetworkInput) -> None:
 
 
 def _pattern_text(row: dict[str, Any], slow: dict[str, int]) -> str:
-    """Return a pattern or the reason why none was found; for time patterns, with the number of outlier nodes."""
+    """Return a pattern, or the reason why none was found; a circular time pattern with the number of slow nodes."""
     if not row["pattern"]:
         return str(row["outcome"]).replace("_", " ")
     count = slow[row["source_layer"]] + slow[row["target_layer"]] if row["metric"] == "time" else 0
@@ -318,7 +322,7 @@ def _pattern_text(row: dict[str, Any], slow: dict[str, int]) -> str:
 
 
 def _merge_small_hops(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the patterns, those of a hop as one row where its nodes are too few for any metric."""
+    """Return the patterns; a hop that has too few nodes for any metric becomes one row."""
     outcomes: dict[int, set[str]] = {}
     for row in rows:
         outcomes.setdefault(row["hop"], set()).add(row["outcome"])
@@ -382,7 +386,7 @@ def _few(names: list[str] | None) -> str | None:
 
 
 def _plain(text: object, most: int = _NAME_CHARACTERS) -> str:
-    """Return an input text for printing, without terminal control codes and with a shortened middle."""
+    """Return text from the input for printing, without terminal control codes and shortened in the middle."""
     from iosig.reports.texts import printable
 
     return printable(text, most)

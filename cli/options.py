@@ -1,4 +1,4 @@
-"""Options that several subcommands share, and their messages about refused rows of the input."""
+"""Define the options that several subcommands share, and their messages about refused input rows."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from iosig.warehouse.releases.releases import Release
     from iosig.warehouse.store.store import Store
 
-#: where a context keeps that tables are wanted with all their columns
+#: context key: tables are printed with all their columns
 WIDE = "iosig.wide"
-#: where a context keeps that --strict was given
+#: context key: --strict was given
 STRICT = "iosig.strict"
 #: the exit code if all input was refused, and with --strict if any was
 REFUSED = 3
@@ -30,7 +30,7 @@ REFUSED = 3
 
 @dataclass(frozen=True, slots=True)
 class Warehouse:
-    """Options before the subcommand: the warehouse, and the settings file if one is named."""
+    """Options before the subcommand: the warehouse, and the settings file if given."""
 
     store: Store
     settings_path: Path | None
@@ -53,7 +53,7 @@ class _Day(click.DateTime):
 
 trace_argument = click.argument("path", metavar="TRACE", type=click.Path(path_type=Path, exists=True))
 application_argument = click.argument("application", shell_complete=quietly(applications))
-#: what a picture's name may end in
+#: permitted extensions of a picture's file name
 PICTURES = (".png", ".svg")
 #: a UTC day
 DAY = _Day(["%Y-%m-%d"])
@@ -66,7 +66,7 @@ def keep_wide(context: click.Context, _: click.Parameter, is_wide: bool) -> None
         context.meta[WIDE] = True
 
 
-#: what the option of all columns is
+#: arguments of the option `--wide`
 WIDE_OPTION: dict[str, Any] = {
     "is_flag": True,
     "expose_value": False,
@@ -76,12 +76,12 @@ WIDE_OPTION: dict[str, Any] = {
 
 
 def wide_option(command: Decorated) -> Decorated:
-    """Let a command print all columns of its tables."""
+    """Add the option to print all columns of a command's tables."""
     return click.option("--wide", **WIDE_OPTION)(command)
 
 
 def json_option(command: Decorated) -> Decorated:
-    """Let a command that prints tables print JSON instead, or all columns of them."""
+    """Add the options to print JSON instead of tables, or all columns of the tables."""
     as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, as described in docs/json.md.")
     return as_json(wide_option(command))
 
@@ -92,7 +92,7 @@ def _keep_strict(context: click.Context, _: click.Parameter, is_strict: bool) ->
 
 
 def strict_option(command: Decorated) -> Decorated:
-    """Let a command report refused rows and "nothing to do" by its exit code."""
+    """Add the option to report refused rows and "nothing to do" by the exit code."""
     return click.option(
         "--strict",
         is_flag=True,
@@ -146,14 +146,14 @@ release_option = click.option(
 
 
 def answer_options(command: Decorated) -> Decorated:
-    """Let a command that answers a question choose the release, print JSON, and draw the answer."""
+    """Add the options of commands that query a release: to select the release, print JSON, and draw the answer."""
     for option in (strict_option, style_option, plot_option, json_option, release_option):
         command = option(command)
     return command
 
 
 def window_options(command: Decorated) -> Decorated:
-    """Let a command about the minutes of a file system choose its time range, direction and number of rows."""
+    """Add the options to select the time range, direction and number of rows of a query on a file system."""
     options = (
         click.option("--at", metavar="TIME", callback=read_instant, help="The minute that contains this instant."),
         click.option(
@@ -173,7 +173,7 @@ def window_options(command: Decorated) -> Decorated:
 
 
 def draw_into(target: Path, draw: Callable[[Any], Picture], view: object, style: Style, *, what: str = "") -> None:
-    """Draw a view into a PNG or SVG, as the file's name ends, and report it on stderr."""
+    """Draw a view into a PNG or SVG file, according to its extension, and report it on stderr."""
     draw(view).write(target, style)
     click.echo(f"Drawn: {what}{target}", err=True)
 
@@ -245,7 +245,7 @@ def exit_code_of(store: Store, made: Sequence[Release]) -> int:
 
 
 def select_release(store: Store, release_id: str | None) -> Release:
-    """Return the release that an id, its prefix or a day selects, the current one for None.
+    """Return the release that an id, a prefix of an id or a day selects; None selects the current release.
 
     A release that was selected by a day, or that replaced the one of this id, is named on stderr.
     """

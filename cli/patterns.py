@@ -14,7 +14,7 @@ from iosig.cli.windows import read_instant
 if TYPE_CHECKING:
     from iosig.answers.attribution.patterns import UnattributedPatterns
 
-#: characters of an application's name, so that the table fits a terminal of 80
+#: maximum length of an application's name, so that the table fits a terminal of 80 columns
 _NAME_CHARACTERS = 16
 
 

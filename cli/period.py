@@ -1,4 +1,4 @@
-"""`iosig period`."""
+"""`iosig period`: find the periods of one input."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from iosig.reports.style import Style
 
 _METHODS = ("null_tested", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "ftio-wavelet", "all")
-#: columns that a narrow terminal lacks first
+#: columns to drop first on a narrow terminal
 _LAST = ("r_io", "error_s", "burst_s", "duty", "bytes", "per period", "confidence", "from", "to", "subject")
 _OUTLIERS = ("z-score", "dbscan", "forest", "lof", "peaks")
-#: what FTIO takes besides, without what stands between letters
+#: alternative names that FTIO accepts, reduced to letters
 _OTHER_NAMES = {
     "zscore": "z-score",
     "db": "dbscan",
@@ -46,7 +46,7 @@ class _OutlierChoice(click.Choice[str]):
         super().__init__(_OUTLIERS)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Map the option value to the internal method name."""
+        """Map FTIO's names of outlier detectors to those of this option; case and punctuation are ignored."""
         letters = "".join(filter(str.isalpha, str(value))).lower()
         return super().convert(_OTHER_NAMES.get(letters, letters), param, ctx)
 

@@ -1,4 +1,4 @@
-"""`iosig plot`."""
+"""`iosig plot`: draw the figures of a release."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def signature_command(
     return _draw(draw, view, target, style, of, view.verdict)
 
 
-# ---- figures for the wall
+# ---- overview figures
 
 
 @_figure(

@@ -1,4 +1,4 @@
-"""`iosig population`."""
+"""`iosig population`: summarize the I/O of all runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iosig predict`."""
+"""`iosig predict`: predict the period and the next burst of runs in progress."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from iosig.warehouse.store.store import Store
 
 _PICTURES = (".png", ".svg")
-#: columns that a narrow terminal lacks first
+#: columns to drop first on a narrow terminal
 _LAST = ("range_s", "window from", "moves")
 #: tolerance [s] at the ends of a range
 _CLOSE_S = 1e-6
@@ -229,7 +229,7 @@ def _print_lines(rows: list[Row]) -> None:
 
 
 def _exit_code(session: Session) -> int:
-    """Return 3 with --strict if any input was refused; inputs that are still growing report it in their rows."""
+    """Return 3 with --strict if any input was refused, else 0; rows report refused lines of inputs that still grow."""
     has_refusals = session.refused_count or (session.refused_line_counts and not session.is_followed)
     return REFUSED if has_refusals and is_strict() else 0
 
@@ -238,7 +238,7 @@ def _exit_code(session: Session) -> int:
 
 
 def _draw(session: Session, kept: Sequence[Row], options: dict[str, Any]) -> None:
-    """Draw the predictions and the automaton of the input and direction with most bytes."""
+    """Draw the predictions and the automaton of the input and direction with the most bytes."""
     from iosig.answers.predictions import export_graph, find_busiest
     from iosig.warehouse.store.store import write_json
 
@@ -285,7 +285,7 @@ def _printing() -> Iterator[None]:
         # Buffered output would fail again when the process exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
-            # without its number, by which click would make it a failure
+            # without an error number, from which click would infer a failure
             raise BrokenPipeError from None
         raise UsageError(
             f"The output cannot be written: {error.strerror}. Free disk space; --follow prints the missing lines later."
@@ -332,7 +332,7 @@ def describe_pending_burst(last: dict[str, Any]) -> str:
 def format_coverage(rows: Sequence[dict[str, Any]], onset_s: Sequence[float]) -> str:
     """Return how many predictions of the next burst contained its actual onset, among those followed by a burst.
 
-    rows: of `predictions`, of one input and direction. onset_s: when bursts began, ascending, on the run's clock.
+    rows: those of one input and direction in `predictions`. onset_s: starts of bursts, ascending, on the run's clock.
     """
     forecasts = [row for row in rows if row["next_burst_earliest_s"] is not None]
     places = [bisect_right(onset_s, row["window_end_s"]) for row in forecasts]

@@ -1,4 +1,4 @@
-"""Output of results: a table that fits the terminal, or JSON; progress goes to stderr."""
+"""Print results as tables that fit the terminal, or as JSON, and progress on stderr."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from iosig.warehouse.printable import one_line, printable as printable
 if TYPE_CHECKING:
     from iosig.answers.documents import Document
 
-#: maximum number of dropped columns that are named
+#: maximum number of dropped columns named below a table
 _MOST_NAMES = 8
 #: a number, with or without a unit or a sign
 _AMOUNT = re.compile(r"[-+x]? ?[0-9][0-9.,]*(e[-+]?[0-9]+)? ?(%|[kMGTPE]?B(/s)?|[µm]?s|min|h|d)?")
@@ -52,8 +52,9 @@ def show(
 ) -> None:
     """Print a table on stdout, with right-aligned numbers.
 
-    On a terminal, texts are wrapped, and columns that do not fit are named below the table, with the options to show
-    them. Elsewhere, and with --wide, all columns are printed, one line per row. last: columns to drop first.
+    On a terminal, text is wrapped, and columns that do not fit are named below the table, with the options to show
+    them. Elsewhere, and with --wide, all columns are printed, one line per row. last: columns to drop first. ways:
+    the options that show all columns.
     """
     width = None if _is_wide() else terminal_width()
     columns = [printable(name) for name in columns]
@@ -90,7 +91,7 @@ def show_records(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def say(text: str, *, err: bool = False, **style: Any) -> None:
-    """Print sentences on stdout, or stderr, wrapped at words where a terminal is narrower.
+    """Print sentences on stdout or stderr, wrapped at words to the width of a terminal.
 
     Control characters are replaced, so a style is an argument (of `click.style`) and not part of the text. On stderr
     paths are not broken, so that they can be copied.
@@ -117,7 +118,7 @@ def _is_wide() -> bool:
 
 
 def _cells(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[list[list[str]], list[bool]]:
-    """Return the cells of a table as texts, and which columns are numeric (right-aligned)."""
+    """Return the cells of a table as text, and for each column whether it is numeric (right-aligned)."""
     by_column: list[list[str]] = []
     are_numbers = []
     for place in range(len(columns)):

@@ -1,4 +1,4 @@
-"""`iosig sql`."""
+"""`iosig sql`: query a release in SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits of one query: memory of the process, bytes per row, columns; and a forced end."""
+"""Limit the resources of one query: memory of the process, bytes per row, and number of columns."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-#: on top of the process's memory when a query begins; DuckDB's own limit excludes strings and results
+#: limit in addition to the process's memory when a query begins; DuckDB's own limit excludes strings and results
 MAX_MEMORY_BYTES = 4 << 30
-#: each thread has a stack, which counts even if it is unused
+#: size of a thread's stack, which counts towards the limit even if it is unused
 _THREAD_BYTES = 16 << 20
 MAX_ROW_BYTES = 64 << 20
 MAX_COLUMNS = 1_000

@@ -1,4 +1,4 @@
-"""The reference pages under `docs/`, generated from the code: `python -m iosig.cli.reference`."""
+"""Generate the reference pages under `docs/` from the code: `python -m iosig.cli.reference`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from iosig.flows.lineage import ColumnLineage, TableLineage
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-#: an example of every setting: what a site says, by hand, and defaults; it stands in the page of the settings
+#: example settings file, included in the page about the settings: handwritten values of a site, completed with defaults
 EXAMPLE = DOCS / FILE_NAME
 
 _DTYPES: dict[Dtype, str] = {
@@ -57,7 +57,7 @@ def _page(*blocks: str) -> str:
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Lay out a Markdown table; whatever would end a cell is escaped."""
+    """Lay out a Markdown table; characters that would end a cell are escaped."""
     lines = [header, ["---"] * len(header), *([_cell(text) for text in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -74,7 +74,7 @@ def _code(text: str) -> str:
 
 
 def dictionary() -> str:
-    """Return the page about every published and every landed table."""
+    """Return the data dictionary: a page about all published and landed tables."""
     published = [table for table in TABLES if table.is_published]
     landed = [table for table in TABLES if table.layer == "landed" and not table.is_published]
     inner = [table for table in TABLES if table not in published and table not in landed]
@@ -202,7 +202,7 @@ def _option_cells(option: click.Option, context: click.Context) -> tuple[str, st
     return names + value, " ".join(filter(None, words))
 
 
-# ---- what it prints for programs
+# ---- JSON documents
 
 
 def documents_page() -> str:
@@ -239,7 +239,7 @@ def _describe_document(schema: dict[str, Any]) -> Iterator[str]:
 
 
 def _field_rows(above: str, schema: dict[str, Any]) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each field of an object, and then for those within the field."""
+    """Yield a row for each field of an object, followed by the rows of the fields nested in it."""
     for name, field in schema["properties"].items():
         doc, unit = re.fullmatch(r"(.*?)(?: \[([^]]+)\])?", field["description"]).groups("")  # type: ignore[union-attr]
         note = "" if name in schema["required"] else " (only if not empty)"
@@ -334,7 +334,7 @@ def _describe_table(name: str, field: FieldInfo, recomputed: dict[str, Any]) -> 
 
 
 def _type_words(kind: Any) -> str:
-    """Return a field's type in words; a default shows that it is optional."""
+    """Return a field's type in words, without None: the default shows that a field is optional."""
     if typing.get_origin(kind) in (types.UnionType, typing.Union):
         (kind,) = (part for part in typing.get_args(kind) if part is not type(None))
     if typing.get_origin(kind) is typing.Annotated:
@@ -365,7 +365,7 @@ def _default_words(field: FieldInfo) -> str:
     return _code(f"'{value}'" if isinstance(value, str) else str(value))
 
 
-# ---- writing them
+# ---- compressed traces
 
 
 def compressed_traces() -> str:
@@ -379,7 +379,7 @@ _RENAMED = "## Renamed\n"
 
 
 def upgrading() -> str:
-    """Return the page about upgrading: its own text, then the map of renamed names."""
+    """Return the page about upgrading: its handwritten text, followed by the table of renamed names."""
     text = (DOCS / "upgrading.md").read_text(encoding="utf-8").partition(_RENAMED)[0]
     blocks = [f"### {title}\n\n{_table(header, rows)}" for title, header, rows in _list_renames()]
     return text + _RENAMED + "\n" + "\n\n".join(blocks) + "\n"

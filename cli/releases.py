@@ -1,4 +1,4 @@
-"""`iosig releases`, `iosig rollback` and `iosig diff`."""
+"""`iosig releases`, `iosig rollback` and `iosig diff`: list, roll back and compare releases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _DIFFERENCES = ("table", "rows before", "added", "removed", "changed")
-#: signatures that are printed; JSON has all
+#: maximum number of signatures printed; JSON has all
 _TOP = 30
 
 
@@ -67,7 +67,7 @@ def releases_command(context: click.Context, as_json: bool) -> int:
     columns = ("release", "created (UTC)", "kind", "newest data", "on top of", "days", "new inputs", "checks", "kept")
     # the last column is empty in most warehouses
     width = len(columns) if pins or gone or any(replaced.values()) else len(columns) - 1
-    # an id names the time and the kind
+    # drop the time and the kind first, because the id contains them
     told_last = ("created (UTC)", "kind", "new inputs", "on top of", "days")
     show(f"Releases in {store.name}", columns[:width], [row[:width] for row in rows], last=told_last)
     if hold := holds.in_force(store):
@@ -216,7 +216,7 @@ def _require_method(method: str | None) -> None:
 
 
 def _show_changes(changes: pl.DataFrame) -> None:
-    """Print the changes of each signature; of many, only the largest."""
+    """Print the largest changes of signatures, up to `_TOP`."""
     from iosig.cli.printing import bytes_text, format_title, show
 
     if changes.is_empty():

@@ -1,4 +1,4 @@
-"""`iosig replay`."""
+"""`iosig replay`: execute the calls of a trace again."""
 
 from __future__ import annotations
 

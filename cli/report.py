@@ -1,4 +1,4 @@
-"""`iosig report`."""
+"""`iosig report`: write a release as static HTML pages."""
 
 from __future__ import annotations
 

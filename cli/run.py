@@ -1,4 +1,4 @@
-"""`iosig run`."""
+"""`iosig run`: process new inputs, and publish a release."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def run_command(
         from iosig.flows.notifications import telling
 
         with telling(store, settings, _warn), open_engine(settings, store.root) as engine, report_steps() as steps:
-            # checking processes import for seconds, so they start first
+            # the checking process starts first, because it takes seconds to import
             from iosig.flows.nightly import run_inline
 
             release = run_inline(
@@ -184,7 +184,7 @@ def _show_plan(
 
 
 def _days_text(days: Sequence[date | None]) -> str:
-    """Return days as a range with their number; undated rows are named."""
+    """Return days as a range with their number, and mention undated rows."""
     dated = sorted(day for day in days if day is not None)
     if not dated:
         return "undated" if days else "all"

@@ -1,4 +1,4 @@
-"""`iosig serve`."""
+"""`iosig serve`: run the nightly schedule."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def serve_command(warehouse: Warehouse, cron: str | None, name: str | None) -> i
     with stop_on_signals(stop), _server(store, settings, stop) as check:
         if stop.is_set():
             return 0
-        # Prefect reads settings from the working directory, and imports modules there: other users may be able to write
+        # Prefect reads settings and imports modules from the working directory, which other users may be able to write
         working_directory = os.getcwd()
         os.chdir("/")
         # Prefect reads its environment when it is imported

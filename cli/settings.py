@@ -1,4 +1,4 @@
-"""`iosig settings`."""
+"""`iosig settings`: show the effective settings."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def settings_command(warehouse: Warehouse, is_set: bool, as_json: bool) -> int:
 
 
 def iterate_settings(path: Path | None, warehouse: Path) -> Iterator[Setting]:
-    """Yield every effective setting of a warehouse; a path other than None is the settings file."""
+    """Yield every effective setting of a warehouse; path: settings file, or None for the default file."""
     from iosig.settings.model import Settings, load, settings_file
 
     settings, origin = load(path, warehouse), settings_file(path, warehouse)

@@ -14,7 +14,8 @@ from iosig.cli.who import report_window
 if TYPE_CHECKING:
     from iosig.answers.attribution.slowdowns import SlowdownAnswer
 
-#: characters of a name and of a job, so that the table fits a terminal of 80
+#: maximum length of a name, so that the table fits a terminal of 80 columns
+#: maximum length of a job id
 _NAME_CHARACTERS, _JOB_CHARACTERS = 13, 10
 
 
@@ -73,7 +74,7 @@ def _show(answer: SlowdownAnswer, max_count: int) -> None:
 
 
 def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
-    """Return a run's cells: the delay of its slowed bursts, and the job with most interfering bytes."""
+    """Return a run's cells: the delay of its slowed bursts, and the job with the most interfering bytes."""
     from iosig.cli.printing import bytes_text
     from iosig.reports.slowdowns import most_there
     from iosig.reports.texts import shorten

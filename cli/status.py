@@ -1,4 +1,4 @@
-"""`iosig status`."""
+"""`iosig status`: show the condition of a warehouse."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from iosig.answers.status.problems import Problem
     from iosig.settings.model import Settings
 
-#: the exit code where something is wrong, for a monitor
+#: exit code if the warehouse has problems, for a monitor
 NOT_WELL = 7
 _INTERVAL_S = 30.0
 

@@ -1,4 +1,4 @@
-"""A readable summary of a release: applications, bytes, periods, warnings, and next commands."""
+"""Print a readable summary of a release: applications, bytes, periods, warnings, and next commands."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def _show_periods(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _show_inference(connection: duckdb.DuckDBPyConnection) -> None:
-    """Print the agreement of inferred classes and periods with those of the runs' own bytes."""
+    """Print how well inferred classes and periods agree with those measured from the runs' own bytes."""
     from iosig.answers.report.quality import inference_agreement
     from iosig.reports.texts import ratio_text
 

@@ -1,4 +1,4 @@
-"""`iosig verify`, `repair`, `maintain` and `upgrade`: the upkeep of a warehouse."""
+"""`iosig verify`, `repair`, `maintain` and `upgrade`: verify, repair, maintain and upgrade a warehouse."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iosig.warehouse.store.store import Store
 if TYPE_CHECKING:
     pass
 
-#: damaged files that are printed; JSON has all
+#: maximum number of damaged files printed; JSON has all
 _MOST = 50
 
 

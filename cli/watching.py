@@ -1,4 +1,4 @@
-"""The refresh loop of `iosig status --watch`, on a screen or as JSON."""
+"""Run the refresh loop of `iosig status --watch`, on a screen or as JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from iosig.answers.moment.query import Moment
     from iosig.warehouse.interrupts import Stop
 
-#: interval at which a waiting screen checks for a stop; default width of an output that is no terminal
+#: interval at which a waiting screen checks for a stop [s]
+#: default width of output that is not a terminal
 _LOOKED_EVERY_S, _USUAL_WIDTH = 0.2, 80
 _LEAVING = ("q", "Q", "\x04")
 
@@ -35,7 +36,7 @@ def now() -> datetime:
 
 
 def watch_as_json(look: Look, tell: Callable[[Moment], None], wait: Wait, every_s: float) -> None:
-    """Report each moment, at a fixed interval, until `wait` signals the end."""
+    """Report the live view at a fixed interval, until `wait` signals the end."""
     while True:
         tell(look(now()))
         if wait(every_s):
@@ -75,7 +76,7 @@ def show_once(look: Look, console: Console, clock: Callable[[], datetime] = now)
 
 
 def console_of(width: int | None, *, is_plain: bool) -> Console:
-    """Return the console to draw on; plain: without colours or other terminal control codes."""
+    """Return the console to draw on; is_plain: without colours or other terminal control codes."""
     from rich.console import Console
 
     if is_plain:
@@ -84,7 +85,7 @@ def console_of(width: int | None, *, is_plain: bool) -> Console:
 
 
 def is_plain() -> bool:
-    """Return whether the output is no terminal, or a terminal without control codes."""
+    """Return whether the output is not a terminal, or a terminal without control codes."""
     return not sys.stdout.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown")
 
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from iosig.answers.attribution.slowdowns import SlowdownAnswer
     from iosig.reports.style import Style
 
-#: jobs that are named in sentences
+#: maximum number of jobs named in a sentence
 _MAX_NAMED = 3
-#: characters of a name, so that each table fits a terminal of 80
+#: maximum length of a name, so that each table fits a terminal of 80 columns
 _NAME_CHARACTERS = 19
 
 
@@ -120,7 +120,7 @@ def _cells(row: dict[str, Any], columns: tuple[str, str], measured: float) -> tu
 
 
 def _other_lines(answer: Answer) -> list[str]:
-    """Return the jobs that ran without known bytes, most likely first."""
+    """Return lines on the jobs that ran without known bytes, the most likely contributor first."""
     count = answer.others.height
     first = answer.others.head(_MAX_NAMED).with_columns(attributed_bytes=0.0)
     were = "job was" if count == 1 else "jobs were"
@@ -130,7 +130,7 @@ def _other_lines(answer: Answer) -> list[str]:
 
 
 def _likeliest_lines(answer: Answer) -> list[str]:
-    """Return the jobs that probably moved most, if the tables do not show them already."""
+    """Return lines on the jobs that probably moved the most bytes, if the tables do not show them already."""
     columns = ("job_id", "user", "application")
     first = answer.candidates.head(_MAX_NAMED)
     named = answer.jobs if answer.jobs.height else answer.others

@@ -1,4 +1,4 @@
-"""Times on the command line: an instant, or a window of two numbers of seconds or two instants."""
+"""Parse times on the command line: an instant, or a window of two numbers of seconds or two instants."""
 
 from __future__ import annotations
 
