@@ -39,18 +39,24 @@ if TYPE_CHECKING:
 
 
 _WIDTH_IN = 12.0
-#: maximum and minimum row height, and the approximate height of all rows together [inches]
+#: maximum height of a row [inches]
+#: minimum height of a row [inches]
+#: approximate height of all rows together [inches]
 _HIGHEST_ROW_IN, _LEAST_ROW_IN, _ROWS_IN = 2.6, 0.95, 9.0
 #: maximum number of file systems in a figure; only the best ones are drawn
 MOST_ROWS = 12
 #: colours of the applications with the most bytes; all others share one colour
 LAYER_COLOURS = (GREEN, PURPLE, ORANGE, SKY)
 _TOP_IN, _BETWEEN_IN, _BOTTOM_IN = 0.95, 0.62, 0.62
-#: left and right edges of the two panels of a row, and of a single panel if no start is contended
+#: left and right edge of the load panel, as fractions of the figure's width
+#: left and right edge of the delay panel
+#: left and right edge of the load panel if no start is contended, so that it is the only panel of its row
 _LOADS, _DELAYS, _ALONE = (0.075, 0.665), (0.745, 0.975), (0.075, 0.975)
-#: minimum share of the application's bytes in contention for which the delay panel is drawn
+#: minimum contended fraction of the application's bytes for which the delay panel is drawn
 _LEAST_SHARE = 1e-3
-#: characters per remark line with two panels and with one; maximum number of lines; line height in points
+#: characters per line of remarks, by whether the delay panel is drawn
+#: maximum number of lines of remarks
+#: line height of remarks [points]
 _REMARK_LETTERS, _MOST_REMARK_LINES, _REMARK_LINE_POINTS = {True: 105, False: 165}, 2, 11.0
 _NAME_CHARACTERS, _REMARK_CHARACTERS = 60, 2000
 
@@ -90,7 +96,7 @@ class AdviceView:
 
     @property
     def has_contention(self) -> bool:
-        """Whether a significant share of the application's bytes exceeds the capacity for at least one start time."""
+        """Whether a significant fraction of the application's bytes exceeds the capacity for some start time."""
         moved = max(float(one.demand_now.sum()) * self.step_s for one in self.filesystems)
         most = max(max(float(one.contended_bytes.max()), one.high_contended_bytes) for one in self.filesystems)
         return most > _LEAST_SHARE * moved
@@ -121,7 +127,7 @@ def _row_in(view: AdviceView) -> float:
 
 
 def _between_in(view: AdviceView) -> float:
-    """Return the space above a row in inches, for its title and the longest remark."""
+    """Return the space above each row in inches, for its title and the longest remark of any row."""
     return _BETWEEN_IN + _REMARK_LINE_POINTS / 72 * max(len(_remark_lines(view, one)) for one in _rows(view))
 
 
@@ -143,7 +149,7 @@ def _size(view: AdviceView) -> tuple[float, float]:
 
 @panels.picture(_size)
 def draw(figure: Figure, view: AdviceView) -> None:
-    """Draw a row for each file system, the best first: its expected load, and the contention by delay."""
+    """Draw a row for each file system, the best one first: its expected load, and the contended bytes by delay."""
     _headings(figure, view)
     rows, colours = _rows(view), _colours(view)
     layers.draw_legend_above(figure, _legend(view))

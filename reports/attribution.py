@@ -49,14 +49,14 @@ class AttributionView:
 
     @property
     def verdict(self) -> str:
-        """The attributed share of the measured bytes, in one line."""
+        """The attributed fraction of the measured bytes, in one line."""
         share = self.attributed_bytes / self.measured_bytes if self.measured_bytes else 0.0
         explained, measured = volume_text(self.attributed_bytes), volume_text(self.measured_bytes)
         return f"{explained} of {measured} attributed ({share:.0%})"
 
     @property
     def finding(self) -> str:
-        """The application with the most bytes and its share, in one line."""
+        """The application with the most bytes and its fraction of all bytes, in one line."""
         moved = _sum_bytes(self)
         if not moved or not self.measured_bytes:
             return f"None of {volume_text(self.measured_bytes)} is attributed"

@@ -1,4 +1,4 @@
-"""Describe the findings of a traced run in sentences, and draw its heat map of ranks over time with marginal sums."""
+"""Describe the findings of a traced run in sentences, and draw its heat maps: bytes by rank and time, with sums."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def fill_template(sentence: str, evidence: Iterable[Mapping[str, Any]]) -> str:
 
 
 def files_text(files: Sequence[Mapping[str, Any]]) -> str:
-    """List the files of a finding with their shares; names from logs are truncated."""
+    """List the files of a finding with their values; names from logs are truncated."""
     named = [
         f"{printable(one['path'], _PATH_CHARACTERS)} ({number_text(one['value'], one['unit'])}"
         f"{_NOUNS.get(one['unit'], '')})"
@@ -58,13 +58,13 @@ def files_text(files: Sequence[Mapping[str, Any]]) -> str:
     return f"Mostly in {'; '.join(named)}."
 
 
-#: units for which `number_text` adds no name, because the sentence does
+#: nouns that `files_text` appends to numbers in units for which `number_text` adds no name
 _NOUNS = {"requests": " requests", "operations": " opens and stats"}
 _PATH_CHARACTERS = 60
 
 
 def number_text(value: float | None, unit: str) -> str:
-    """Return a number of evidence with its unit."""
+    """Format a number from the evidence of a finding, with its unit."""
     if value is None:
         return "an unknown number"
     match unit:
@@ -97,7 +97,7 @@ class HeatView:
 
 
 def finding_of(maps: Sequence[RankTimes]) -> str:
-    """Summarize heat maps in one line: bytes moved and the share of active ranks."""
+    """Summarize heat maps in one line: bytes moved and the fraction of active ranks."""
     if not maps:
         return "No heat map: the trace does not record bytes by rank and time."
     parts = []
@@ -132,14 +132,14 @@ def draw(figure: Figure, view: HeatView) -> None:
         cells.set_xlabel(f"time since the run began [{unit.name}]")
         _draw_sums(above, one, unit.size)
         for axes in (above, cells):
-            # one scale of time for all directions
+            # all directions have the same time axis
             axes.set_xlim(0, until_s / unit.size)
         _draw_ranks(beside, one)
         _draw_scale(scale, high)
 
 
 def levels(cell_bytes: Reals, high: float) -> Reals:
-    """Return the level of each cell, from 1 to the number of shades, on a log scale below the highest; 0 where none."""
+    """Return the level of each cell, from 1 to the number of shades, on a log scale up to `high`; 0 for empty cells."""
     share = np.zeros_like(cell_bytes)
     some = cell_bytes > 0
     share[some] = 1 + np.log10(cell_bytes[some] / high) / _DECADES
@@ -148,7 +148,7 @@ def levels(cell_bytes: Reals, high: float) -> Reals:
 
 
 def _draw_cells(axes: Axes, one: RankTimes, high: float, unit_s: float) -> None:
-    """Draw the cells, one path for each shade: thousands of squares would make a page large."""
+    """Draw the cells as one path per shade, because thousands of separate squares would make a page large."""
     from matplotlib.patches import PathPatch
 
     level = levels(one.cell_bytes, high)
@@ -164,7 +164,7 @@ def _draw_cells(axes: Axes, one: RankTimes, high: float, unit_s: float) -> None:
 
 
 def _stretches(is_in: Bools) -> tuple[Ints, Ints, Ints]:
-    """Return runs of adjacent cells: the row, the first cell, and the last cell + 1."""
+    """Return the stretches of adjacent cells within rows: row, first cell, and last cell + 1 of each."""
     padded = np.pad(is_in, ((0, 0), (1, 1))).astype(np.int8)
     turns = np.diff(padded, axis=1)
     row, first = np.nonzero(turns == 1)
@@ -173,7 +173,7 @@ def _stretches(is_in: Bools) -> tuple[Ints, Ints, Ints]:
 
 
 def _boxes(left: Reals, top: Reals, right: Reals, bottom: Reals) -> Path:
-    """Return boxes (n) as one path."""
+    """Return rectangles (n) as one path."""
     from matplotlib.path import Path
 
     corners = np.stack([left, top, right, top, right, bottom, left, bottom, left, top], axis=1).reshape(-1, 2)
@@ -182,7 +182,7 @@ def _boxes(left: Reals, top: Reals, right: Reals, bottom: Reals) -> Path:
 
 
 def _draw_sums(axes: Axes, one: RankTimes, unit_s: float) -> None:
-    """Draw the bytes of all ranks together over time."""
+    """Draw the bytes over time, summed over all ranks."""
     rates = one.time_bytes / np.diff(one.time_edges_s)
     unit = unit_for(float(rates.max()), RATES, "B/s")
     axes.stairs(rates / unit.size, one.time_edges_s / unit_s, fill=True, color=DIRECTION_HUES[one.direction])
@@ -207,7 +207,7 @@ def _draw_ranks(axes: Axes, one: RankTimes) -> None:
 
 
 def _draw_scale(axes: Axes, high: float) -> None:
-    """Draw the colour scale of a cell's bytes."""
+    """Draw the colour scale, which maps shades to the bytes of a cell."""
     axes.set(xlim=(0, len(SHADES)), ylim=(0, 1), yticks=[], xticks=[0, len(SHADES)])
     for number, colour in enumerate(SHADES):
         axes.axvspan(number, number + 1, facecolor=colour, edgecolor=colour, linewidth=0.25)

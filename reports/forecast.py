@@ -37,7 +37,7 @@ class DrawnCollision:
 class ForecastView:
     """Forecast of one file system: rates in steps (n) from a start time, as in `Forecast`.
 
-    layers: applications' shares of the expected rate. unknown_bytes_per_s: expected load of jobs not yet known.
+    layers: the applications' parts of the expected rate. unknown_bytes_per_s: expected load of jobs not yet known.
     without_bytes_per_s: the forecast without the queried job; None without such a job.
     """
 

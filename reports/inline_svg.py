@@ -1,7 +1,7 @@
 """Convert a figure to an inline SVG element that supports light and dark themes and strict content policies.
 
 Colours are CSS variables named by role (`var(--iosig-blue, #…)`), so one element serves both themes; `style_sheet`
-defines them. Texts remain texts. The element has no style attribute and no style element, which a content security
+defines them. Text remains text. The element has no style attribute and no style element, which a content security
 policy would have to allow. Ids start with the figure's name, so that several figures can share a page.
 """
 
@@ -20,13 +20,13 @@ _VARIABLES = {
     colour.lower(): f"var(--iosig-{role}, {colour.lower()})"
     for role, colour in (LIGHT.shades() | LIGHT.colours()).items()
 }
-#: digits beyond screen resolution
+#: a number with more than two decimals, which exceed the resolution of a screen
 _LONG_NUMBER = re.compile(r"(-?\d+\.\d\d)\d+")
-#: rectangle path as written by matplotlib
+#: a coordinate in the path of a rectangle, as matplotlib writes it
 _NUMBER = r"(-?[\d.]+)"
 _BOX = re.compile(rf"M {_NUMBER} {_NUMBER} L {_NUMBER} \2 L \3 {_NUMBER} L \1 \4 z ?")
 _TURNED_BY_NOTHING = re.compile(r"rotate\(-?0 [^)]*\)")
-#: elements that carry no graphics
+#: elements without graphics, which are removed
 _LEFT_OUT = ("metadata", "style")
 
 
@@ -89,7 +89,7 @@ def _attributes(element: Element, name: str) -> list[tuple[str, str]]:
         elif key == f"{_XLINK}href":
             found.append(("href", f"#{name}-{value[1:]}" if value.startswith("#") else value.replace("\n", "")))
         elif key == "id":
-            # groups are numbered, nothing refers to them
+            # ids of groups and images are dropped, since nothing refers to them
             found.append((key, "" if element.tag in ("g", "image") else f"{name}-{value}"))
         else:
             short = _TURNED_BY_NOTHING.sub("", _LONG_NUMBER.sub(r"\1", value)).replace("\n", "").strip()

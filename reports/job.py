@@ -1,4 +1,4 @@
-"""Render the page of one run as a single file: findings, heat maps, samples over signatures, bytes and neighbours.
+"""Render the page of one run as a single file: findings, heat maps, samples with signatures, bytes and neighbours.
 
 The page contains no scripts and loads nothing; names from logs are inserted as escaped text.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _TEMPLATE = "job.html"
 _PANEL_IN, _GAP_IN = 1.5, 0.75
 _SIDES = (0.085, 0.985)
-#: panels of samples on a page, those of most bytes
+#: maximum number of sample panels on a page; those with the most bytes are kept
 _MOST_PANELS = 6
 #: request sizes as keys of tracer histograms, and as readable labels
 _SIZES = {
@@ -68,7 +68,7 @@ def kind_of(name: str, traces: Sequence[Mapping[str, Any]]) -> str:
 
 
 def sample_svg(document: Mapping[str, Any]) -> str:
-    """Return the run's samples with its application's signatures over them, a panel each."""
+    """Return the figure of a run's samples, each in a panel with its application's signature drawn over it."""
     moved = [one for one in document["samples"] if any(one["bytes_per_s"])]
     shown = sorted(moved, key=lambda one: -sum(rate or 0.0 for rate in one["bytes_per_s"]))[:_MOST_PANELS]
     curves = {(one["filesystem"], one["direction"]): one for one in document["signatures"] if one["bytes_per_s"]}

@@ -1,4 +1,4 @@
-"""What applications move, one on another: who has a colour, the areas, and the legend above the panels."""
+"""Draw the rates of applications as stacked areas, and the legend of their colours above the panels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 #: rates per step (n) by name; names may repeat
 Layers = Sequence[tuple[str, Reals]]
-#: colours of applications without an individual colour, and of unattributed traffic
+#: colour of applications without an individual colour
+#: colour of unattributed traffic
 OTHERS, NOBODY = GREY, PALE
 NAME_CHARACTERS = 34
 _COLUMNS, _ROW_IN, _TOP_IN = 4, 0.22, 0.83
@@ -42,13 +43,13 @@ def sum_by_color(layers: Layers, colours: Mapping[str, str]) -> list[tuple[str, 
 
 
 def fill_steps(axes: Axes, edges: Reals, low: Reals, high: Reals, **style: Any) -> None:
-    """Fill steps (n) between low and high, skipping NaN; a single patch would be slow for many steps."""
+    """Fill steps (n) between low and high, except NaN, as a collection; a single patch would be slow to draw."""
     places = np.repeat(edges, 2)[1:-1]
     axes.fill_between(places, np.repeat(low, 2), np.repeat(high, 2), **{"lw": 0, "edgecolor": "none", **style})
 
 
 def fill_layers(axes: Axes, edges: Reals, layers: Iterable[tuple[str, Reals]], size: float) -> None:
-    """Draw stacked rates by colour, in the given unit."""
+    """Draw rates as stacked areas, one for each colour; size: of the rates' unit."""
     below: Reals = np.zeros(len(edges) - 1)
     for colour, rates in layers:
         fill_steps(axes, edges, below / size, (below + rates) / size, facecolor=colour)

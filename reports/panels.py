@@ -1,4 +1,4 @@
-"""Pictures, and what their panels are made of: columns of pixels, headings that fit, legends."""
+"""Compose figures, and draw the elements of their panels: pixel columns, headings, axes and legends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ Data = ParamSpec("Data")
 #: width and height in inches
 Size = tuple[float, float]
 
-#: approximate pixel columns of a panel, and the maximum number of values that are drawn without aggregation
+#: approximate number of pixel columns in a panel
+#: maximum number of values that are drawn without aggregation
 PIXEL_COLUMNS, MOST_EXACT = 1100, 4000
 #: file formats and their metadata; dates and program versions are omitted so that output is reproducible
 KINDS: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Creator": None, "Date": None}}
@@ -34,7 +35,7 @@ KINDS: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Creator
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Figure that is composed on writing, so that no display is needed and no figure stays open."""
+    """Figure that is composed when it is written, so that no display is needed and no figure stays open."""
 
     size_in: Size
     compose: Callable[[Figure], None]
@@ -62,7 +63,7 @@ class Picture:
 def picture(
     size_in: Size | Callable[..., Size], *, is_constrained: bool = False, pads: dict[str, float] | None = None
 ) -> Callable[[Callable[Concatenate[Figure, Data], None]], Callable[Data, Picture]]:
-    """Turn a function that draws data on a figure into one that returns a `Picture` of the data.
+    """Decorate a function that draws data on a figure, so that it returns a `Picture` of the data.
 
     size_in: inches, or a function of the data. is_constrained: use matplotlib's constrained layout. pads: additional
     padding between panels [inches].
@@ -84,7 +85,7 @@ def picture(
 
 
 def blank(size_inches: Size) -> Figure:
-    """Return a figure on which texts can be measured."""
+    """Return a figure on which text can be measured."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -95,7 +96,7 @@ def blank(size_inches: Size) -> Figure:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Values (n) aggregated to pixel columns: column edges, minimum and maximum, and the share of missing values.
+    """Values (n) aggregated to pixel columns: column edges, minimum, maximum, and fraction of missing values.
 
     Short series are not aggregated. Columns without known values are NaN.
     """
@@ -136,7 +137,7 @@ class Columns:
 
 
 def fit(figure: Figure, shown: Text, text: str) -> None:
-    """Set a text, removing its middle if it is too wide for the figure."""
+    """Set the text of a `Text` artist, without its middle if it is too wide for the figure."""
     wide = 0.96 * figure.bbox.width
     most = len(text)
     shown.set_text(text)
@@ -161,7 +162,7 @@ def inch_axes(figure: Figure, top_in: float, height_in: float, sides: tuple[floa
 
 
 def label_values(axis: Axis, text: Callable[[float], str]) -> None:
-    """Label the major ticks of an axis, and none between them."""
+    """Label the major ticks of an axis, but not the minor ones."""
     from matplotlib.ticker import NullFormatter
 
     axis.set_major_formatter(lambda value, _: text(value))
@@ -169,7 +170,7 @@ def label_values(axis: Axis, text: Callable[[float], str]) -> None:
 
 
 def label_decades(axis: Axis, most: int, text: Callable[[float], str]) -> None:
-    """Label powers of ten of a logarithmic axis, and 2 and 5 of each where it spans few."""
+    """Label the powers of ten of a logarithmic axis, and also their multiples by 2 and 5 if it spans few decades."""
     from matplotlib.ticker import LogLocator
 
     low, high = axis.get_view_interval()
@@ -213,12 +214,12 @@ class Entry:
 
 
 def area(label: str, **style: Any) -> Entry:
-    """Return an entry with an area (`matplotlib.patches.Patch`)."""
+    """Return a legend entry with a filled area (`matplotlib.patches.Patch`)."""
     return Entry(label, True, style)
 
 
 def line(label: str, **style: Any) -> Entry:
-    """Return an entry with a line or a mark (`matplotlib.lines.Line2D`)."""
+    """Return a legend entry with a line or a marker (`matplotlib.lines.Line2D`)."""
     return Entry(label, False, style)
 
 
@@ -250,5 +251,5 @@ def say(axes: Axes, text: str) -> None:
 
 
 def in_order(frame: pl.DataFrame, column: str) -> list[str]:
-    """Return a column's values in the order in which they come."""
+    """Return the distinct values of a column in order of their first occurrence."""
     return frame[column].unique(maintain_order=True).to_list()

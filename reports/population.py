@@ -1,6 +1,6 @@
-"""The picture of a population: volumes, what moved them, periods, and classes over time.
+"""Draw a population: volumes, the groups with the most node hours, periods, and classes over time.
 
-After PEARC'18's Figures 2 to 5 (White et al., DOI 10.1145/3219104.3219121).
+Modelled on Figures 2 to 5 of PEARC'18 (White et al., DOI 10.1145/3219104.3219121).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SIZE_IN = (12.0, 9.2)
 _ROWS_IN, _HEIGHT_IN = (1.35, 4.05, 6.75), 1.75
 _LEFT, _RIGHT = (0.065, 0.475), (0.575, 0.975)
-#: the paper's figures end here
+#: longest period drawn [min], as in the paper's figures
 _LONGEST_PERIOD_MIN = 90
 _NAME_CHARACTERS = 20
 
@@ -75,7 +75,7 @@ def _legend(figure: Figure) -> None:
 
 
 def _draw_volumes(axes: Axes, view: PopulationView, *, is_hours: bool) -> None:
-    """Draw runs, or their node hours, by the power of two of the bytes that each moved (Figure 2)."""
+    """Draw the number of runs, or their node hours, in bins of moved bytes that double (Figure 2)."""
     known = [volumes[volumes >= 1.0] for volumes in view.volumes_bytes.values()]
     powers = np.log2(np.concatenate([*known, np.ones(1)]))
     low = int(np.floor(powers[powers > 0].min(initial=powers.max())))

@@ -32,20 +32,27 @@ if TYPE_CHECKING:
 
 
 _WIDTH_IN, _SIGNATURE_IN, _SUPPORT_IN = 11.0, 3.2, 0.8
-#: total height of samples, maximum and minimum row height, and the minimum height of rows with names [inches]
+#: approximate height of all samples together [inches]
+#: maximum height of a row [inches]
+#: minimum height of a row [inches]
+#: minimum height of rows with names [inches]
 _SAMPLES_IN, _HIGHEST_ROW_IN, _LEAST_ROW_IN, _NAMED_ROW_IN = 4.2, 0.4, 0.07, 0.11
 #: maximum number of samples drawn
 _MOST_ROWS = 120
-#: share of a row's height filled by the highest sample
+#: fraction of a row's height that the highest sample fills
 _ROW_FILL = 0.92
 _NUMBER_POINTS = 8.0
-#: above the panels the headings, between two panels the upper one's axis and the lower one's title, below the axis
+#: space above the panels, for the headings [inches]
+#: space between two panels, for the upper one's axis and the lower one's title [inches]
+#: space below the panels, for the axis [inches]
 _TOP_IN, _BETWEEN_IN, _BOTTOM_IN = 1.15, 0.52, 0.6
 _SIDES = (0.085, 0.975)
 _OVERLAID = (ORANGE, GREEN, PURPLE, SKY)
-#: outliers are clipped at these multiples of the range of the used samples
+#: outliers are clipped at this multiple of the time range of the used samples
+#: outliers are clipped at this multiple of the highest rate of the used samples
 _BEYOND_TIME, _BEYOND_RATE = 1.15, 1.25
-#: characters of a job's name, and of an application's
+#: maximum length of a job id
+#: maximum length of an application's name
 _JOB_CHARACTERS, _NAME_CHARACTERS = 14, 80
 _REASONS = {
     "too_few_samples": "No signature: too few samples",
@@ -81,7 +88,7 @@ class DrawnSample:
 class DrawnSignature:
     """Signature that one method extracted from a number of samples.
 
-    expected correlation: the expected correlation with the true signal; NaN where unavailable.
+    expected_correlation: with the true signature; NaN if unavailable.
     """
 
     method: str
@@ -93,7 +100,7 @@ class DrawnSignature:
 
 @dataclass(frozen=True)
 class SignatureView:
-    """Samples and signatures of one application; at least one signature, the main one first."""
+    """Samples and signatures of one application; one or more signatures, the main one first."""
 
     application_id: str
     filesystem: str
@@ -270,7 +277,7 @@ def _draw_samples(axes: Axes, view: SignatureView, clock: Unit) -> None:
 
 
 def _rows(samples: Sequence[DrawnSample]) -> list[DrawnSample]:
-    """Return the samples that are drawn, in order: of very many the last ones, but every kind."""
+    """Return the samples to draw: the last used samples, then the last outliers, at most `_MOST_ROWS` in total."""
     used = [one for one in samples if not one.is_outlier]
     outliers = [one for one in samples if one.is_outlier][-_MOST_ROWS // 4 :]
     return used[-max(_MOST_ROWS - len(outliers), 1) :] + outliers
@@ -416,7 +423,7 @@ def _number_bursts(axes: Axes, bursts: Bursts, clock: Unit) -> None:
     """Write burst numbers along the upper edge: each, or every second, fifth, tenth ..., to avoid overlap."""
     middles = (bursts.start_s + bursts.end_s) / 2 / clock.size
     inches = (_SIDES[1] - _SIDES[0]) * _WIDTH_IN / axes.get_xlim()[1]
-    # a digit is about 0.64 of the font's size wide, and 72 points are an inch
+    # the width of a digit is about 0.64 of the font size, and an inch has 72 points
     room = (len(str(len(bursts))) + 1) * 0.64 * _NUMBER_POINTS / 72
     numbers = np.arange(1, len(bursts) + 1)
     for step in (scale * most for scale in 10 ** np.arange(8) for most in (1, 2, 5)):
@@ -439,7 +446,7 @@ def _draw_support(axes: Axes, bursts: Bursts, clock: Unit) -> None:
     left, right = bursts.start_s / clock.size, bursts.end_s / clock.size
     zero = np.zeros(len(bursts))
     corners = np.stack([[left, zero], [left, top], [right, top], [right, zero]]).transpose(2, 0, 1)
-    # the edge keeps a burst visible that is narrower than a pixel
+    # the outline keeps bursts visible that are narrower than a pixel
     axes.add_collection(PolyCollection(list(corners), facecolors=GREY, edgecolors=GREY, linewidths=0.5))
     axes.set_ylim(0, 118)
     axes.set_yticks([0, 50, 100])

@@ -22,7 +22,7 @@ def format_slowed_bursts(outcomes: Sequence[str]) -> str:
 
 
 def most_there(row: Mapping[str, Any]) -> tuple[str, float]:
-    """Return the largest source of interfering bytes of a burst and their number; row: from `slowdowns`.
+    """Return the largest source of interfering bytes during a burst, and its bytes; row: from `slowdowns`.
 
     The source is the top interfering application, or unattributed traffic if that is larger.
     """

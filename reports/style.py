@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 # ---- colours, by their roles
 
-#: roles: BLUE for measured data, VERMILION for errors and findings; four more hues
+#: hues: BLUE for measured data, VERMILION for errors and findings; the other four have no fixed meaning
 BLUE, VERMILION, PURPLE, ORANGE, GREEN, SKY = (
     f"iosig:{role}" for role in ("blue", "vermilion", "purple", "orange", "green", "sky")
 )
-#: background, primary and secondary text and lines
+#: background; primary text and lines; secondary text and lines
 GROUND, INK, SOFT = (f"iosig:{role}" for role in ("ground", "ink", "soft"))
 #: neutral colours: lines, areas and grids
 GREY, PALE, FAINT = (f"iosig:{role}" for role in ("grey", "pale", "faint"))
@@ -141,7 +141,7 @@ def _settings() -> dict[Any, Any]:
 
     of_ground = ("figure.facecolor", "figure.edgecolor", "savefig.facecolor", "axes.facecolor", "legend.facecolor")
     of_ink = ("text.color", "axes.labelcolor", "axes.titlecolor", "lines.color", "patch.edgecolor")
-    # By default, boxes would be black on dark backgrounds too.
+    # By default, box plots would be black, even on dark backgrounds.
     of_boxes = [f"boxplot.{part}.color" for part in ("boxprops", "whiskerprops", "capprops", "flierprops")]
     return {
         **dict.fromkeys(of_ground, GROUND),
@@ -200,7 +200,7 @@ def _linear(part: float) -> float:
 
 
 def shades(shares: Reals, style: Style | None = None) -> Reals:
-    """Map shares (n) from 0 to 1 to RGB colours (n, 3); contrast with the background grows with the share.
+    """Map fractions (n) from 0 to 1 to RGB colours (n, 3); the contrast with the background grows with the fraction.
 
     style: the style that defines the background; the active one by default.
     """

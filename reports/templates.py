@@ -1,6 +1,6 @@
-"""The Jinja environment of all pages.
+"""Create the Jinja environment of all pages.
 
-Its filters write numbers and names as people do, and a dash where a value is not known.
+Its filters format numbers and names for readers, with a dash for an unknown value.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _UNKNOWN = "\N{EN DASH}"
-#: characters of a name from the input
+#: maximum length of a name from the input
 MAX_NAME_LENGTH = 300
 
 
 @cache
 def environment(folder: Path) -> Environment:
-    """Return the environment of a folder of templates: values are escaped, and one that is missing is an error."""
+    """Return the environment of a folder of templates: values are escaped, and a missing value is an error."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(

@@ -1,4 +1,4 @@
-"""What stands on a picture: sizes in a unit that fits them, and texts from the input as they are."""
+"""Format the text of figures: quantities in suitable units, and names from the input without control characters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
-#: characters of a name that are shown
+#: maximum length of a name
 _NAME_CHARACTERS = 300
 _UNKNOWN = "\ufffd"
 
@@ -24,7 +24,7 @@ class Unit:
 
 
 def thousands(base: str, prefixes: str, power: int = 0) -> tuple[Unit, ...]:
-    """Return a unit for each prefix, a space for none; the first one is ten to that power of the base."""
+    """Return a unit for each prefix, in steps of 1000; the first one is 10**power base units, a space is no prefix."""
     sizes = [10.0 ** (power + 3 * place) for place in range(len(prefixes))]
     return tuple(Unit(size, size, f"{prefix}{base}".strip()) for size, prefix in zip(sizes, prefixes, strict=True))
 
@@ -63,7 +63,7 @@ def duration_text(seconds: float) -> str:
 
 
 def exact_duration_text(seconds: float) -> str:
-    """Format a duration in a readable unit, followed by its seconds if the unit differs."""
+    """Format a duration in a readable unit, followed by its seconds if that unit is another one."""
     shown = duration_text(seconds)
     return shown if shown.endswith("s") else f"{shown} = {seconds:.6g} s"
 
@@ -90,7 +90,7 @@ def time_ticks(low_s: float, high_s: float, most: int = 9) -> list[tuple[float, 
 
 
 def base_name(text: str) -> str:
-    """Return the last component of an absolute path; other texts are returned unchanged."""
+    """Return the last component of an absolute path; other text is returned unchanged."""
     return text.rstrip("/").rpartition("/")[2] if text.startswith("/") else text
 
 
@@ -100,7 +100,7 @@ def volume_text(value: float) -> str:
 
 
 def volume_tick_text(value: float) -> str:
-    """Format the bytes at a tick, so that rounding errors do not turn 1 GB into 1000 MB."""
+    """Format bytes for a tick label, so that rounding errors do not turn 1 GB into 1000 MB."""
     return volume_text(value * (1 + 1e-9))
 
 
@@ -139,7 +139,7 @@ def time_axis_text(unit: Unit, origin_s: float, *, has_utc_clock: bool) -> str:
 
 
 def ratio_text(ratio: float) -> str:
-    """Return a ratio in percent, or as a power of ten where it is small."""
+    """Format a ratio in percent, or as a power of ten if it is small."""
     return f"{ratio:.1%}" if ratio == 0 or ratio >= 0.001 else f"{ratio:.1e}"
 
 
@@ -158,7 +158,7 @@ def printable(text: object, most: int) -> str:
 
 
 def shorten(text: str, most: int) -> str:
-    """Truncate a long text in the middle, because similar names differ at the ends."""
+    """Shorten long text in the middle, because similar names differ at the ends."""
     tail = most // 2
     return text if len(text) <= most else f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
 

@@ -21,7 +21,7 @@ from iosig.transforms.arrays import Reals
 Bytes = npt.NDArray[np.uint8]
 
 STEP_COUNT = 256
-#: lightness L* of few and of many, and equally spaced hue angles (degrees) and chromas of CIELAB in between
+#: lightness L* of few and of many transfers, and hue angles [degrees] and chromas at equal steps in between (CIELAB)
 _Map = tuple[tuple[float, float], tuple[tuple[float, float], ...]]
 _LIGHT: tuple[_Map, ...] = (
     # blue, green, yellow
@@ -33,7 +33,7 @@ _LIGHT: tuple[_Map, ...] = (
     # brown, rose, pink
     ((20.0, 73.0), ((42.0, 26.0), (16.0, 38.0), (0.0, 46.0), (345.0, 42.0), (335.0, 34.0))),
 )
-#: lightness added to few and to many transfers on a dark background
+#: lightness that a dark background adds to the colours of few and of many transfers
 _LIGHTER = (16.0, 6.0)
 _GREYS = {False: 216, True: 58}
 # sRGB (IEC 61966-2-1) to CIE XYZ under D65

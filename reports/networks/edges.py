@@ -22,7 +22,8 @@ Bytes = npt.NDArray[np.uint8]
 
 #: supersampling factor: each output pixel is the mean of _FINE x _FINE fine pixels
 _FINE = 2
-#: maximum number of curve points computed in one batch; with very many edges, each edge has fewer points
+#: number of curve points computed in one batch
+#: maximum number of curve points of all edges; with more edges, each edge has fewer points
 _CHUNK_POINTS, _MOST_POINTS = 1 << 18, 40_000_000
 #: points per fine pixel along an edge
 _DENSITY = 1.2
@@ -68,7 +69,7 @@ def edge_image(hops: Sequence[HopEdges], radius: int, grey: Bytes) -> Bytes:
         colors[first : first + _HOP_CODES] = np.column_stack(
             [np.concatenate([grey[None], hop.colors]), np.full(_HOP_CODES, 255)]
         )
-    # A line is at least one pixel wide and has no gaps.
+    # A line is one pixel wide or more, and has no gaps.
     wide = np.maximum(codes[1:], codes[:-1])
     return _downsample(np.maximum(wide[:, 1:], wide[:, :-1])[:side, :side], colors)
 
@@ -107,7 +108,7 @@ def _draw(codes: Codes, hop: HopEdges, radius: int, share: float, first: int) ->
     slot_count = hop.levels.shape[1]
     of_slots = (hop.levels + (1 + first)).astype(np.uint16)
     counts = np.ceil(hop.lengths * (radius * _FINE * _DENSITY * share)).astype(np.int64)
-    # Each slot has at least one point, whatever the number of edges.
+    # Each slot has a point, whatever the number of edges.
     counts = np.maximum(counts, 2 * slot_count)
     flat = codes.reshape(-1)
     for part in _chunks(counts):
@@ -133,7 +134,7 @@ def _chunks(counts: Ints) -> Iterator[slice]:
 
 
 def _places(hop: HopEdges, edge: Ints, along: Reals, radius: int, stride: int) -> Iterator[Ints]:
-    """Yield the fine pixels of points on edges, once for each parallel stroke of a line."""
+    """Yield, for each parallel stroke of the edges, the fine pixels of the points on that stroke."""
     scale = radius * _FINE
     turns = unwrap_end_angles(hop.began_angles, hop.ceased_angles) - hop.began_angles
     turn = turns[edge]
@@ -144,7 +145,7 @@ def _places(hop: HopEdges, edge: Ints, along: Reals, radius: int, stride: int) -
     across, down = scale + reach * sine, scale - reach * cosine
     lanes = _lanes(hop)
     if len(lanes) > 1:
-        # Direction of the edge, and its normal.
+        # Unit vector along the edge; its normal is (-by_y, by_x).
         by_x, by_y = inward * sine + reach * turn * cosine, reach * turn * sine - inward * cosine
         length = np.hypot(by_x, by_y)
         by_x, by_y = by_x / length, by_y / length

@@ -1,7 +1,7 @@
-"""Place node names on their rings: as many as fit, without overlap, and readable from the left.
+"""Place node names on their rings: as many as fit, without overlap, and never upside down.
 
-Names outside the outermost ring are horizontal. On inner rings they follow their segment, or cross it where the segment
-is too short. If not all names fit, every second, fifth, tenth ... node has a name.
+Names outside the outermost ring are horizontal, or radial if there are many. On inner rings they follow their segment,
+or cross it if the segment is too short. If not all names fit, only every second, fifth, tenth ... node is labelled.
 """
 
 from __future__ import annotations
@@ -27,22 +27,28 @@ if TYPE_CHECKING:
 
 _TURN = 2 * np.pi
 _OUTER_POINTS = 9.0
-#: font sizes to try in order; the large size needs a segment of _LARGE_ROOM pixels
+#: font sizes of names on inner rings [points], in the order in which they are tried
+#: font size of names on large segments [points]
+#: minimum length of a large segment [pixels]
 _INNER_POINTS, _LARGE_POINTS, _LARGE_ROOM = (7.0, 6.0), 9.0, 120
 _MOST_CHARACTERS = 18
-#: pixels between two names, between a ring and its names, and length of a tick
+#: distance between two names [pixels]
+#: distance between a ring and its names [pixels]
+#: length of a tick [pixels]
 _SPACE, _AWAY, _TICK = 9, 11, 6
-#: minimum circle radius [pixels], and the maximum numbers of horizontal and of radial names shown in full
+#: minimum radius of the circle [pixels]
+#: maximum number of horizontal names
+#: maximum number of radial names
 _LEAST_RADIUS, _MOST_LEVEL, _MOST_ACROSS = 560.0, 48, 160
-#: number of names (the longest ones) whose rendered width is measured
+#: maximum number of names of which the rendered width is measured, the longest ones
 _MOST_MEASURED = 64
-#: radial position of a name within its sector
+#: radial position of a name in the innermost disc, as a fraction of the disc's radius
 _SECTOR_SHARE = 0.62
 
 
 @dataclass(frozen=True, slots=True)
 class OuterLabels:
-    """Names around the outermost ring: the nodes, their texts, the orientation, and the space required in pixels."""
+    """Names around the outermost ring: nodes, texts, whether they are horizontal, and the required space in pixels."""
 
     nodes: Ints
     texts: Sequence[str]
@@ -121,7 +127,7 @@ def draw_inner(axes: Axes, layer: Layer, ring: Ring, radius: float, colors: Sequ
 def _along(axes: Axes, texts: Sequence[str], angles: Reals, reach: float, points: float, colors: Sequence[str]) -> None:
     for text, angle, color in zip(texts, angles.tolist(), colors, strict=True):
         degrees = -np.degrees(angle) % 360
-        # Other angles would put the text upside down.
+        # Turn text that would be upside down.
         degrees = degrees + 180 if 90 < degrees < 270 else degrees
         _draw_rotated_text(axes, _shown(text), angle, reach, points, color, degrees, "center")
 
@@ -145,7 +151,7 @@ def _draw_rotated_text(
     )  # fmt: skip
 
 
-# ---- room
+# ---- space for names
 
 
 def _shown(label: str) -> str:
@@ -153,7 +159,7 @@ def _shown(label: str) -> str:
 
 
 def _first_members(layer: Layer) -> pl.Series:
-    """Return the first member of each group: a round number, where the label has one."""
+    """Return the first member of each group, from labels such as `0-63` or `a to b`; other labels are unchanged."""
     label = pl.col("label")
     first = pl.coalesce(label.str.extract(r"^(\d+)-\d+$"), label.str.extract(r"(?s)^(.+?) to .+$"), label)
     return layer.labels.alias("label").to_frame().select(first).to_series()

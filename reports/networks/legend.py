@@ -30,15 +30,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: font sizes of headings and text [points], line height [pixels], and characters per line
+#: font size of headings [points]
+#: font size of text [points]
+#: line height [pixels]
+#: characters per line
 _HEADING, _TEXT, _LINE, _LETTERS = 9.5, 8.5, 19, 50
 _BAR_HIGH, _SCALE_HIGH, _SCALE_LEFT = 15, 300, 110
 #: line widths per hop: inner hops are drawn last and may cover outer ones
 _LINES = (3.2, 1.3, 0.8)
 _COUNTS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-#: share of the axis that a name occupies
+#: fraction of the axis that a name occupies
 _NAME_SHARE = 0.05
-#: maximum numbers of hops and of single requests in the legend
+#: maximum number of hops in the legend
+#: maximum number of single requests in the legend
 _MOST_HOPS, _MOST_REQUESTS = 6, 5
 
 
@@ -51,7 +55,7 @@ def pixel_axes(figure: Figure, left: float, top: float, width: float, height: fl
 
 
 class Legend:
-    """Legend as a column of panels and texts, filled from the top."""
+    """Legend as a column of panels and text, filled from the top."""
 
     def __init__(self, figure: Figure, left: float, top: float, width: float) -> None:
         self._figure, self._left, self._top, self._width = figure, left, top, width

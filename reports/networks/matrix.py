@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: margins [pixels] above the matrix (title, column names), below it and to its left (row names); maximum cell size
+#: margin above the matrix, for its title and column names [pixels]
+#: margin below the matrix [pixels]
+#: margin to the left of the matrix, for its row names [pixels]
+#: maximum width of a cell [pixels]
+#: maximum height of a cell [pixels]
 _ABOVE, _BELOW, _BESIDE, _CELL_WIDE, _CELL_HIGH = 92, 24, 230, 400, 60
 _NAME_CHARACTERS = 20
 

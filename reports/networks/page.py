@@ -1,9 +1,9 @@
-"""A network as one HTML file that one can ask: metric, time range, nodes and edges, near and far.
+"""Write a network as one interactive HTML file, in which a reader selects a metric, a time range, nodes and edges.
 
 After Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems" (IPDPS'13), section IV.
-The file needs nothing but a browser (Chromium 80, Firefox 113 or Safari 16.4, for `DecompressionStream`), and may
-load nothing: its policy forbids all but its own script and style. Numbers lie in it deflated, in base64; texts as JSON,
-in which nothing can end the element. What the script does is in `network_page_parts/`.
+The file needs only a browser (Chromium 80, Firefox 113 or Safari 16.4, for `DecompressionStream`). Its content security
+policy forbids everything but its own script and style, so it loads nothing. Numbers are deflated and base64-encoded;
+text is JSON, escaped so that it cannot end its element. The parts of the script are in `page_parts/`.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ from iosig.transforms.arrays import Ints, Reals
 from iosig.transforms.networks.network import METRICS, STEPS_PER_WINDOW, Network
 from iosig.warehouse.placing import atomic_write
 
-#: small enough to open without delay and to send by mail
+#: maximum size of a page [B]: small enough to open without delay and to send by mail
 MOST_BYTES = 4_000_000
-#: networks with at least this many edges are first encoded from a sample; the estimated size may be off by this factor
+#: minimum number of edges for which the size of a page is first estimated from a sample of the edges
+#: factor by which an estimated size may exceed the true size
 _LEAST_GUESSED_EDGES, _GUESS_SLACK = 1024, 1.02
 _PARTS = Path(__file__).with_name("page_parts")
 _SCRIPTS = ("numbers", "data", "model", "picture", "rings", "timeline", "details", "search", "panels", "main")
-#: maximum length of a text from a log
+#: maximum length of text from a log
 _MOST_CHARACTERS = 300
 
 
@@ -151,7 +152,7 @@ def _every_eighth(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(pl.col("edge") % 8 == 0).with_columns(pl.col("edge") // 8)
 
 
-# ---- texts and numbers in addition to the parts
+# ---- metadata
 
 
 def _window_count(network: Network, detail: Detail) -> int:
@@ -245,7 +246,7 @@ def _number(value: object) -> float | None:
 
 
 def _plain(text: object, most: int = _MOST_CHARACTERS) -> str:
-    """Remove control characters from a log's text and truncate it."""
+    """Remove control characters from text of a log, and truncate it."""
     return printable(text, most)
 
 
@@ -305,7 +306,7 @@ def _bottleneck(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _coarser(view: NetworkView, made: _Parts, detail: Detail) -> list[str]:
-    """Return a note on every reduction that keeps the page small; empty at full detail."""
+    """Return a note on each loss of detail that keeps the page small; empty at full detail."""
     network, said = view.network, []
     if detail.count_bits:
         said.append("counts of single time windows are rounded to 3 %, their sums of bytes to 0.4 %")

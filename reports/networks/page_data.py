@@ -20,7 +20,8 @@ from iosig.transforms.arrays import Bools, Ints, Reals
 from iosig.transforms.networks.network import METRICS, Network
 from iosig.transforms.networks.rings import RadialLayout
 
-#: bits kept for rounded counts and sums of single windows; errors up to 3 % and 0.4 %
+#: bits kept of counts in single windows; errors up to 3 %
+#: bits kept of sums over single windows; errors up to 0.4 %
 _COUNT_BITS, _TOTAL_BITS = 4, 7
 #: bits kept for rounded whole-run counts; errors up to 0.2 %
 _WHOLE_BITS = 8
@@ -132,7 +133,7 @@ def compress_streams(*streams: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Groups of equal numbers (n): the distinct numbers in ascending order, and aggregation of values per group."""
+    """Groups equal numbers (n), with the distinct numbers in ascending order, and aggregates values per group."""
 
     keys: Ints
     order: Ints | None
@@ -236,7 +237,7 @@ def whole_totals_part(totals: pl.DataFrame, edge_count: int) -> bytes:
 
 
 def window_totals_part(totals: pl.DataFrame, window_count: int, detail: Detail) -> bytes:
-    """Encode the same totals per window: entry counts, delta-encoded edges, and four columns."""
+    """Encode the totals of each edge per window: entry counts, delta-encoded edges, and four columns."""
     windows, edges = _numbers(totals, "window") // detail.window_factor, _numbers(totals, "edge")
     size = int(edges.max(initial=-1)) + 1
     runs = Runs.group(windows * size + edges)
@@ -282,7 +283,7 @@ def _numbers(rows: pl.DataFrame, name: str) -> Ints:
 
 
 def _by_window(keys: Ints, size: int, window_count: int) -> tuple[bytes, bytes]:
-    """Return the number of entries per window, and their delta-encoded numbers; a key is window * size + number."""
+    """Encode the number of entries per window, and their delta-encoded numbers; a key is window * size + number."""
     windows = keys // max(size, 1)
     begins = np.diff(windows, prepend=-1) != 0
     return varints(np.bincount(windows, minlength=window_count)), varints(gaps(keys - windows * size, begins))

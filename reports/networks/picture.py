@@ -1,8 +1,8 @@
-"""The picture of a network: rings of nodes, edges as heat maps between them, their legend, and the time below.
+"""Draw a network: rings of nodes, edges as heat maps between them, a legend, and the values over time below.
 
 Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems" (IPDPS'13): Figures 3 to 5 for
-the rings, edges and colours, Figure 2 for the timeline, Figure 12 for the red circles. In an SVG, edges are pixels;
-rings and texts are lines and letters.
+the rings, edges and colours, Figure 2 for the timeline, Figure 12 for the red circles. In an SVG, edges are a
+pixel image; rings and text are vector graphics.
 """
 
 from __future__ import annotations
@@ -34,19 +34,25 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: pixels: total width, side of the square with the circle and its names, and left margin
+#: total width [pixels]
+#: side of the square with the circle and its names [pixels]
+#: left margin [pixels]
 _WIDTH, _DISC, _LEFT = 1960, 1464, 30
 _TOP, _NOTE_LINE, _BELOW, _FOOT = 104, 24, 34, 66
 _TIMELINE, _BETWEEN, _TIMELINE_LEFT = 118, 34, 110
 _LEAST_HIGH = 520
 _LEGEND_LEFT, _LEGEND_WIDTH = 1530, 420
 _MOST_NOTE_LINES, _NOTE_LETTERS = 3, 215
-#: minimum and maximum line width in pixels, and the share of a hop's area that lines may fill
+#: minimum width of a line [pixels]
+#: maximum width of a line [pixels]
+#: maximum fraction of a hop's area that lines fill
 _LEAST_LINE, _MOST_LINE, _LINE_SHARE = 1.0, 5.0, 0.7
-#: maximum number of slow nodes labelled on their rings, and the label's distance from the ring in layout units
+#: maximum number of slow nodes labelled on their rings
+#: distance between a ring and these labels, in layout units
 _NAMED_SLOW, _SLOW_AWAY = 5, 0.07
 _ACTIVE, _IDLE = SOFT, PALE
-#: maximum length of an arc that merges segments without gaps, and the angle between two of its vertices [rad]
+#: maximum length of an arc that merges segments without gaps [rad]
+#: angle between two vertices of an arc [rad]
 _LONGEST_ARC, _CORNER = 0.2, 0.02
 
 
@@ -216,7 +222,7 @@ def _hop_edges(view: NetworkView, drawn: _Drawn, hop: int, radius: int) -> HopEd
 
 
 def _active(view: NetworkView, drawn: _Drawn, layer: int) -> Bools:
-    """Return a mask of a layer's nodes with at least one used edge."""
+    """Return a mask of a layer's nodes that have a used edge."""
     is_active = np.zeros(view.network.layers[layer].node_count, dtype=bool)
     for hop, end in ((layer, "source"), (layer - 1, "target")):
         if 0 <= hop < view.network.hop_count:

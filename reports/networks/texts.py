@@ -50,7 +50,7 @@ def quantity_of_hop(network: Network, metric: Metric, hop: int) -> str:
 
 
 def value_text(metric: Metric, value: float) -> str:
-    """Return a metric's value in a unit that fits."""
+    """Format a metric's value in a suitable unit."""
     # Round first, so that 999.9 µs becomes 1 ms rather than 1e+03 µs.
     return amount_text(float(f"{value:.3g}") * (1 + 1e-12), *_UNITS[metric])
 
@@ -140,7 +140,7 @@ def slowest_of(slow: Sequence[SlowNodes]) -> list[str]:
 
 
 def slow_finding(slow: Sequence[SlowNodes]) -> str:
-    """Name the slow nodes in one sentence; empty where nodes cannot be compared."""
+    """Name the slow nodes in one sentence; empty if nodes cannot be compared."""
     told = slowest_of(slow)
     if told:
         return f"Slow: {'; '.join(told)}"
@@ -205,7 +205,7 @@ def _causes(row: dict[str, Any]) -> list[str]:
 
 
 def bottleneck_texts(bottlenecks: pl.DataFrame, metric: Metric, most: int) -> list[str]:
-    """Describe the first single outlier requests, one sentence each."""
+    """Describe up to `most` outlier requests, one sentence each."""
     if not {"metric", "source_layer", "source_node", "value", "median_value"} <= set(bottlenecks.columns):
         return []
     rows = bottlenecks.filter(pl.col("metric") == metric).head(most)

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 #: maximum number of hops; only the outer ones are drawn
 MOST_HOPS = 4
-#: number of pixel rows of the gradient, and its opacity relative to the line
+#: number of pixel rows of the gradient
+#: opacity of the gradient relative to the line
 _ROWS, _STRENGTH = 120, 0.75
 #: index of the line colour in a hop's colour map
 _COLOR = 70
@@ -107,7 +108,7 @@ def _compute_log10(values: Reals, low: float) -> Reals:
 def _compute_opacity(mean: Reals, least: Reals, most: Reals, low: float, high: float) -> Reals:
     """Return the opacity of each pixel (rows, steps): 1 at the mean, falling to 0 at the minimum and maximum."""
     rows = low + (high - low) * (np.arange(_ROWS)[:, None] + 0.5) / _ROWS
-    # Keep the gradient at least half a row wide, so that a single value is visible.
+    # Keep the gradient half a row wide or more, so that a single value is visible.
     pixel = (high - low) / _ROWS
     above, below = np.maximum(most - mean, pixel), np.maximum(mean - least, pixel)
     opacity = 1 - np.where(rows >= mean, (rows - mean) / above, (mean - rows) / below)

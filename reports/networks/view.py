@@ -1,4 +1,4 @@
-"""What any picture of a network is drawn from."""
+"""Define the data behind every figure of a network."""
 
 from __future__ import annotations
 
@@ -34,9 +34,8 @@ class NetworkView:
     """A network together with its findings, ready to be drawn.
 
     title: the trace's name, unmodified. notes: sentences on what was measured and how well. patterns, bottlenecks: rows
-    of `network_patterns` and `network_bottlenecks`, if only by their columns there. metric: the metric shown first.
-    windows: the selected windows, first and last + 1; None selects all. slow: layers with at least two comparable
-    nodes, outermost first.
+    with columns of `network_patterns` and `network_bottlenecks`. metric: the metric shown first. windows: the selected
+    windows, first and last + 1; None selects all. slow: layers with two or more comparable nodes, outermost first.
     """
 
     title: str

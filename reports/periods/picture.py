@@ -1,8 +1,8 @@
-"""The picture of one signal's search for a period: time behaviour, power spectrum, autocorrelation.
+"""Draw the search for a period in one signal: the signal over time, its power spectrum and its autocorrelation.
 
-What the figures of FTIO show (Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section
-II) in one image. A signal is drawn whole, however long: where samples are closer than pixels, each column of pixels
-shows their lowest and highest, so that no burst is lost. What was not measured is grey.
+The figure combines those of FTIO (Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section
+II). A signal is drawn in full: where samples are closer than pixels, each pixel column shows their minimum and maximum,
+so that no burst is lost. Missing data are grey.
 """
 
 from __future__ import annotations
@@ -40,17 +40,18 @@ _SIGNAL, _FOUND, _SUM, _CANDIDATE, _WINDOW = style.BLUE, style.VERMILION, style.
 _GAP, _LINE = style.GREY, style.INK
 _FIGURE_INCHES = (11.0, 10.0)
 _SIDES = (0.085, 0.975)
-#: height of a lane in the comparison of methods, and the maximum difference of equal periods in log units
+#: height of a lane in the comparison of methods [inches]
+#: maximum difference between the logarithms of periods that count as equal
 _LANE_IN, _ALIKE = 0.34, 0.05
-#: number of cycles above which the cosine is drawn in an excerpt
+#: number of cycles above which the cosine is drawn only in an excerpt
 _MOST_CYCLES = 25
 _EXCERPT_CYCLES = 8
 _COSINE_POINTS = 2000
-#: number of marks above which marks are small
+#: number of marks above which they are drawn smaller
 _CROWD = 60
 #: distance between the bars of segments, as a fraction of the panel's height
 _LANE = 0.1
-#: A threshold below this share of the highest line is drawn on a logarithmic axis only
+#: a threshold below this fraction of the highest line is drawn on a logarithmic axis only
 _LOWEST_LINEAR = 0.02
 #: minimum frequency with a drawable period
 _LEAST_HZ = 1e-300
@@ -89,7 +90,7 @@ class _Clock:
 
 
 def _excerpt(view: PeriodView) -> tuple[int, int] | None:
-    """Return the range of a few cycles with the strongest period; None if the whole signal shows the cycles."""
+    """Return the range of a few cycles in which the period is strongest; None if the whole signal has few cycles."""
     count, (first, last) = view.signals.sample_count, view.window_samples
     if not view.is_periodic or last <= first:
         return None
@@ -189,7 +190,7 @@ def _draw_lanes(axes: Axes, views: Sequence[PeriodView], ends: tuple[float, floa
 
 @panels.picture(_FIGURE_INCHES)
 def draw(figure: Figure, view: PeriodView) -> None:
-    """Draw a signal over time, its spectrum and its autocorrelation, as one method sees them."""
+    """Draw a signal over time, its spectrum and its autocorrelation, with the result of one method."""
     excerpt = _excerpt(view)
     if excerpt:
         figure.set_size_inches(_FIGURE_INCHES[0], 4 / 3 * _FIGURE_INCHES[1])
@@ -260,7 +261,7 @@ def _draw_signal(axes: Axes, edges: Reals, columns: Columns, label: str) -> None
 
 
 def _draw_envelope(axes: Axes, edges: Reals, columns: Columns, label: str) -> None:
-    """Draw a line from the lowest to the highest of each column, and on to the next one's lowest."""
+    """Draw a line through the minimum and the maximum of each pixel column in turn."""
     middles = (edges[1:] + edges[:-1]) / 2
     values = np.column_stack([columns.lowest, columns.highest]).ravel()
     axes.plot(np.repeat(middles, 2), values, color=_SIGNAL, lw=0.9, label=label)
@@ -279,7 +280,7 @@ def _draw_gaps(axes: Axes, edges: Reals, missing_ratio: Reals) -> None:
         edges, [0.0, 1.0], missing_ratio[None, :], cmap=shades, vmin=0.0, vmax=1.0,
         transform=axes.get_xaxis_transform(), zorder=0, linewidth=0, rasterized=True,
     )  # fmt: skip
-    # for the legend, in which a mesh has no entry
+    # an invisible rectangle for the legend, in which a mesh has no entry
     axes.add_artist(Rectangle((0, 0), 0, 0, color=_GAP, alpha=0.75, lw=0, label="not measured"))
 
 
@@ -296,7 +297,7 @@ def _draw_window(axes: Axes, view: PeriodView, clock: _Clock, shown: tuple[int, 
 
 
 def _draw_segments(axes: Axes, view: PeriodView, clock: _Clock) -> None:
-    """Draw a bar with its period for each of several segments, one above the other where they overlap."""
+    """Draw a bar for each of several segments, labelled with its period; overlapping bars are stacked."""
     found = view.segments
     if found is None or len(found.is_main) < 2:
         return
@@ -348,7 +349,7 @@ def _drawn_cosine(cosines: Cosines, places: Reals, sampling_hz: float) -> Reals:
 
 
 def _cycle_places(best: Cosines, clock: _Clock, within: tuple[int, int]) -> Reals:
-    """Return where on the axis the cosine is highest, once a period; of very many periods some."""
+    """Return the axis positions of the cosine's maxima, or of some maxima if there are very many."""
     per_cycle = clock.sampling_hz / float(best.frequency_hz[0])
     ahead = -float(best.phase_rad[0]) / (2 * math.pi)
     first, last = math.ceil(within[0] / per_cycle - ahead), math.floor(within[1] / per_cycle - ahead)
@@ -360,7 +361,7 @@ def _cycle_places(best: Cosines, clock: _Clock, within: tuple[int, int]) -> Real
 
 
 def _draw_spectrum(axes: Axes, view: PeriodView) -> None:
-    """Draw each period's share of the power, the threshold, and the candidates, on a logarithmic axis."""
+    """Draw the fraction of the power at each period, the threshold, and the candidates, on a logarithmic axis."""
     spectrum = view.spectrum
     axes.set_title("Power spectrum" if view.is_whole else "Power spectrum of the shaded range")
     is_known = (
@@ -394,7 +395,7 @@ def _draw_spectrum(axes: Axes, view: PeriodView) -> None:
 
 
 def _draw_lines(axes: Axes, frequency: Reals, power: Reals, floor: float) -> None:
-    """Draw a line for each frequency at its period, or the highest of each column of pixels."""
+    """Draw a line for each frequency at its period, or only the highest line of each pixel column."""
     count = len(frequency)
     if count <= PIXEL_COLUMNS:
         axes.vlines(1 / frequency, floor, np.maximum(power, floor), color=_SIGNAL, lw=max(0.8, min(2.0, 200 / count)))
@@ -424,7 +425,7 @@ def _mark(axes: Axes, places: Reals, values: Reals, sign: str, name: str) -> Non
 
 
 def _nearest(ascending: Reals, wanted: Reals) -> Ints:
-    """Return the place of the value that is nearest to each wanted one (k)."""
+    """Return, for each wanted value (k), the index of the nearest ascending value."""
     after = np.clip(np.searchsorted(ascending, wanted), 1, max(len(ascending) - 1, 1))
     after = np.minimum(after, len(ascending) - 1)
     before = np.maximum(after - 1, 0)

@@ -76,9 +76,9 @@ def _angles(samples: npt.ArrayLike, frequency_hz: float, sampling_hz: float) -> 
 class Spectrum:
     """Power spectrum of one signal at each frequency (n), without the mean.
 
-    frequency_hz (n): ascending, above 0. power_ratio (n): share of the total power. threshold_ratio: the share at which
-    a line becomes a candidate (Z-score threshold_z); NaN without a threshold. candidates_hz (k): candidate frequencies,
-    the best first.
+    frequency_hz (n): ascending, above 0. power_ratio (n): fraction of the total power. threshold_ratio: the fraction at
+    which a line becomes a candidate (Z-score threshold_z); NaN without a threshold. candidates_hz (k): frequencies of
+    the candidates, the best first.
     """
 
     frequency_hz: Reals = field(default_factory=_nothing)
@@ -99,12 +99,12 @@ class Autocorrelation:
 
 @dataclass(frozen=True, slots=True)
 class PeriodView:
-    """All data in the figure of one signal.
+    """All data shown in the figure of one signal.
 
-    title, direction, method: display names, shown verbatim. signals: one signal. outcome: one of
+    title, direction, method: display names, shown verbatim. signals: the signal, as a batch of one. outcome: one of
     `iosig.transforms.periods.interface.detections.OUTCOMES`. frequency_hz, confidence, false_alarm_probability: NaN if
-    absent. window_start_s, window_end_s: the analysed time, or the time in which the signal is periodic. has_utc_clock:
-    whether timestamps are seconds since 1970-01-01 UTC rather than the run's clock. segments: all periods, where the
+    absent. window_start_s, window_end_s: as in `Detections`, the time to which the result applies. has_utc_clock:
+    whether timestamps are seconds since 1970-01-01 UTC rather than the run's clock. segments: all periods, if the
     method searches for several.
     """
 
@@ -160,7 +160,7 @@ class PeriodView:
 
     @property
     def finding(self) -> str:
-        """The period and the share of time in which it occurs, or the reason why no period was detected."""
+        """The period and the fraction of time in which it occurs, or the reason why no period was detected."""
         said = _NO_PERIOD.get(self.outcome, f"No period: {plain(self.outcome, 40)}")
         if self.is_periodic:
             said = f"Period {exact_duration_text(1.0 / self.frequency_hz)}"

@@ -1,7 +1,7 @@
-"""One run's predictions and its automaton, as pictures.
+"""Draw the predictions of one run, and its phase automaton.
 
-- `automaton` (`draw`): The picture of a phase automaton: its states, what led from one to the next.
-- `evaluations` (`PredictionView`): One run's evaluations, ready to be drawn.
-- `picture` (`draw`): The picture of one run's predictions: what was measured.
-- `state_strips`: What pictures of a run over time share: its clock, what times can be drawn.
+- `automaton` (`draw`): The figure of a phase automaton: its states, the transitions between them, and their causes.
+- `evaluations` (`PredictionView`): The evaluations of one run, prepared for drawing.
+- `picture` (`draw`): The figure of one run's predictions, next to the measured throughput and bursts.
+- `state_strips`: Common elements of figures over a run's time: its clock, strips of states and their colours.
 """

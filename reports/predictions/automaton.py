@@ -1,9 +1,9 @@
-"""The picture of a phase automaton: its states, what led from one to the next, and below their order in time.
+"""Draw a phase automaton: its states, the transitions between them, and below these the sequence of states over time.
 
-The automaton is `iosig.transforms.predictions.automaton`; the layout is ours. Periodic states stand on a line by their
-period, on a logarithmic scale and moved apart where they would touch; transitions to a longer period run above the
-line, those to a shorter one below it; `start`, `aperiodic`, `gap` and `end` stand below all. Lengths of the
-layout are in inches.
+`iosig.transforms.predictions.automaton` defines the automaton. Periodic states lie on a line by their period, on a
+logarithmic scale, and are moved apart where they would touch. Transitions to a longer period run above the line,
+transitions to a shorter one below it. The states `start`, `aperiodic`, `gap` and `end` lie at the bottom. Lengths in
+the layout are in inches.
 """
 
 from __future__ import annotations
@@ -43,17 +43,20 @@ Box = tuple[float, float, float, float]
 _WIDTH_IN, _SIDE_IN, _TOP_IN, _FOOT_IN = 11.0, 0.3, 1.45, 0.65
 _STRIP_IN, _CAUSES_IN, _BETWEEN_IN = 0.34, 0.62, 0.1
 _LARGEST_IN, _LEAST_IN = 0.42, 0.13
-#: minimum distance of states for horizontal labels; closer states have vertical labels
+#: minimum distance between states with horizontal labels; closer states have vertical labels
+#: height of a horizontal label
+#: height of a vertical label
 _FLAT_IN, _FLAT_LABEL_IN, _UPRIGHT_LABEL_IN = 1.05, 0.38, 1.3
-#: inches between a circle and its label, and the points of an edge
+#: distance between a circle and its label [inches]
+#: number of points on the curve of an edge
 _PAD_IN, _CURVE_POINTS = 0.12, 60
 #: candidate label positions along an edge, the preferred one first
 _LABEL_PLACES = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82)
 _NAME_POINTS = 9.0
-#: above _CROWD edges, all are drawn pale and only the most frequent ones have labels. Above _MOST_CAUSES transitions,
-#: colours alone show the causes.
+#: number of edges above which all are drawn pale, and only the most frequent ones have labels
+#: number of transitions above which only colours show the causes
 _CROWD, _MOST_CAUSES = 60, 40
-#: of a cause its colour and, for the legend, the words of its group
+#: colour of each cause, and the label of its group in the legend
 _CAUSES = {
     "first_found": (GREEN, "found"),
     "found_again": (GREEN, "found"),
@@ -215,7 +218,7 @@ def _order(node: Mapping[str, Any]) -> tuple[int, str]:
 
 
 def _spread(places: Reals, gap: float, low: float, high: float) -> Reals:
-    """Return ascending places (n) on a line from low to high, moved as little as keeps neighbours a gap apart."""
+    """Move ascending places (n) between low and high as little as possible, so that neighbours are a gap apart."""
     from scipy.optimize import isotonic_regression
 
     count = len(places)
@@ -233,7 +236,7 @@ def _spread(places: Reals, gap: float, low: float, high: float) -> Reals:
 
 
 def _depths(edges: Iterable[Mapping[str, Any]], x: Mapping[str, float]) -> float:
-    """Return the depth below the labels of the arcs that lead to shorter periods."""
+    """Return how far below the labels the arcs to shorter periods reach."""
     pairs = [(x[edge["source"]], x[edge["target"]]) for edge in edges if edge["source"] in x and edge["target"] in x]
     return max((_height(source - target, 0) for source, target in pairs if target < source), default=0.0)
 
@@ -381,11 +384,11 @@ def _groups(graph: Mapping[str, Any]) -> set[str]:
     return {_CAUSES[edge["cause"]][1] for edge in graph["edges"] if edge["cause"] in _CAUSES}
 
 
-# ---- order in time
+# ---- sequence of states
 
 
 def _draw_sequence(axes: Axes, graph: Mapping[str, Any]) -> None:
-    """Draw the states' strip over time, and above it why each one ended."""
+    """Draw a strip of the states over time, and above it the cause of each transition."""
     sequence = sequence_of(graph)
     edges = np.array(sequence.edges_s)
     if edges[-1] <= edges[0]:

@@ -1,4 +1,4 @@
-"""One run's evaluations, ready to be drawn: by their time, with the phases that came, in columns of pixels."""
+"""Prepare the evaluations of one run for drawing: ordered by time, with the observed phases, in pixel columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iosig.transforms.arrays import Bools, Ints, Reals
 
 Texts = npt.NDArray[np.str_]
 
-#: columns of `predictions` that are drawn: numbers, and texts
+#: numeric columns of `predictions` that are drawn; text columns follow
 _NUMBERS = (
     "run_number", "evaluation", "window_start_s", "window_end_s", "period_s", "shortest_period_s", "longest_period_s",
     "probability", "phase_count", "last_phase_start_s", "next_burst_earliest_s", "next_burst_start_s",
@@ -26,7 +26,8 @@ _NUMBERS = (
 )  # fmt: skip
 _TEXTS = ("outcome", "change", "phase_state", "next_burst_outcome")
 _NAMES = ("followed_id", "direction", "window_strategy", "method")
-#: above _MOST_EXACT evaluations, phases or gaps, the data are aggregated into _COLUMNS pixel columns
+#: number of evaluations, phases or gaps above which the data are aggregated into pixel columns
+#: number of these pixel columns
 MOST_EXACT, _COLUMNS = 1500, 550
 
 
@@ -34,7 +35,7 @@ MOST_EXACT, _COLUMNS = 1500, 550
 class PredictionView:
     """Predictions of one followed input and direction, with the measurements to compare them to.
 
-    predictions: rows of `predictions`, at least one; only the last run is drawn, and the figure states the number of
+    predictions: one or more rows of `predictions`; only the last run is drawn, and the figure states the number of
     runs. The remaining fields belong to that run and use its clock, as far as available. time_s, bytes_per_s (n): mean
     throughput from each time to the next, the last one for as long as the one before; NaN where not measured. onset_s,
     end_s (p): phases by ascending onset; without them, onsets are taken from the predictions. graph: the run's phase
@@ -65,7 +66,7 @@ class PredictionView:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """The last run's evaluations (n), ordered by time at_s, and its phases; numbers and texts by column name.
+    """The last run's evaluations (n), ordered by time at_s, and its phases; numbers and text by column name.
 
     onset_s (p): starts of phases; follows (p - 1): whether the next onset certainly belongs to the next phase.
     """
@@ -102,7 +103,7 @@ class Run:
 
     @property
     def has_period(self) -> Bools:
-        """Which evaluations (n) have a period."""
+        """Mask of the evaluations (n) with a period."""
         return np.isfinite(self.numbers["period_s"])
 
     @property

@@ -30,15 +30,19 @@ if TYPE_CHECKING:
 _WIDTH_IN, _LEFT, _RIGHT = 11.0, 0.095, 0.975
 _TOP_IN, _BETWEEN_IN, _FOOT_IN = 1.15, 0.46, 0.6
 _WIDE_IN = _WIDTH_IN * (_RIGHT - _LEFT)
-#: maximum numbers of windows drawn, of changes drawn as lines, and of gaps with labels
+#: maximum number of windows drawn
+#: maximum number of changes drawn as lines
+#: maximum number of gaps with labels
 _MOST_WINDOWS, _MOST_CHANGES, _MOST_GAP_TEXTS = 40, 25, 60
-#: periods that span more than this factor are drawn on a logarithmic axis; a band's opacity at probability 0, and 1
+#: periods that span more than this factor are drawn on a logarithmic axis
+#: opacity of a band at probabilities 0 and 1
 _LOG_FACTOR, _OPACITY = 4.0, (0.1, 0.6)
 _RUG_COLORS = {
     "tentative": VERMILION, "aperiodic": GREY, "too_short": SKY, "no_io": BLUE, "no_data": INK, "too_many_gaps": ORANGE,
 }  # fmt: skip
 _SMALL = 8.5
-#: if windows are shorter than this share of the run, only those of the last _EXCERPT evaluations are drawn
+#: if windows are shorter than this fraction of the run, only the windows of the last evaluations are drawn
+#: number of these evaluations
 _LEAST_WINDOW_RATIO, _EXCERPT = 0.03, 20
 _ARROW = {"arrowstyle": "<->", "lw": 0.7, "color": INK, "shrinkA": 0, "shrinkB": 0}
 _BURSTS = ("earliest", "start", "latest")
@@ -180,7 +184,7 @@ def _draw_rate(view: PredictionView, run: Run, axes: Axes) -> None:
 
 def _draw_phases(view: PredictionView, run: Run, axes: Axes, level: float, high: float) -> None:
     """Draw phases as bars, merging those closer than a pixel."""
-    # where only onsets are known, bars are as wide as their edges
+    # if only onsets are known, bars are as wide as their outlines
     onset = run.onset_s
     end = np.fmax(mask_implausible_times(view.end_s), onset) if len(view.end_s) else onset
     pixel = (run.ends_s[1] - run.ends_s[0]) / panels.PIXEL_COLUMNS
@@ -330,7 +334,7 @@ def _draw_changes(run: Run, axes: Axes) -> None:
 
 
 def _rug_rows(run: Run) -> list[str]:
-    """Return the outcomes with a row of ticks: those without a period, and those lost in a thinned curve."""
+    """Return the outcomes drawn as rows of ticks: those without a period, and `tentative` if the curve is thinned."""
     shown = {"periodic"} if len(run.at_s) > MOST_EXACT else {"periodic", "tentative"}
     found = set(run.texts["outcome"].tolist()) - shown
     return [name for name in _RUG_COLORS if name in found] + sorted(found - set(_RUG_COLORS))[:3]
@@ -350,7 +354,7 @@ def _draw_rug(run: Run, rows: list[str], axes: Axes) -> None:
 
 
 def _draw_states(run: Run, axes: Axes) -> None:
-    """Draw the automaton's states, each from when it was first seen until the next one, as the automaton's picture."""
+    """Draw the automaton's states as a strip, each from its first observation to that of the next state."""
     draw_strip(axes, run.states.names, np.array(run.states.edges_s), run.clock, run.states.texts)
     axes.set_yticks([0.5], ["state"])
     _hide_axes(axes)

@@ -1,4 +1,4 @@
-"""What pictures of a run over time share: its clock, what times can be drawn, strips of states and their colours."""
+"""Draw common elements of figures over a run's time: its clock, drawable times, strips of states and their colours."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-#: mean character width relative to the font size, with a safety margin
+#: mean width of a character relative to the font size, with a safety margin
+#: the same of a bold character
 LETTER, BOLD_LETTER = 0.63, 0.72
 LABEL_POINTS, NAME_CHARACTERS = 7.5, 24
-#: timestamps beyond _FURTHEST_S (30 million years) are treated as missing, and those within _LEAST_S of 0 as 0
+#: timestamps beyond this (30 million years) are treated as missing [s]
+#: timestamps closer to 0 than this are treated as 0 [s]
 _FURTHEST_S, _LEAST_S = 1e15, 1e-15
 _PERIODIC_COLORS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
 _OTHER_COLORS = {"start": FAINT, "aperiodic": GREY, "gap": GROUND, "end": INK}
@@ -43,7 +45,7 @@ class RunClock:
     def for_span(cls, first_s: float, last_s: float, *, has_utc_clock: bool = False) -> RunClock:
         """Choose unit and origin of an axis between two times."""
         span = last_s - first_s or 1.0
-        # a round number that is not far from it; one that can be divided by, however short the span
+        # the origin is a multiple of a power of ten, which is positive even for the shortest span
         step = max(10.0 ** math.floor(math.log10(span)) / 10, 1e-300)
         origin = 0.0 if abs(first_s) <= 10 * span else math.floor(first_s / step) * step
         return cls(unit_for(span + abs(first_s - origin), TIMES, "s"), origin, has_utc_clock)
@@ -192,6 +194,6 @@ def text_inches(text: str, points: float, *, is_bold: bool = False) -> float:
 
 
 def state_number(name: str) -> str:
-    """Return the number of a periodic state; nothing for the others."""
+    """Return the number of a periodic state; empty for other states."""
     head, _, tail = name.partition("_")
     return tail if head == "period" and tail.isascii() and tail.isdigit() and len(tail) < 19 else ""

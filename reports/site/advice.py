@@ -1,4 +1,4 @@
-"""Where and when applications should start, as data: of those that move most, as things were at the last poll."""
+"""Encode the recommended starts of the applications that move the most bytes, as of the last poll."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AdviceFrames:
 
 
 def contents(frames: AdviceFrames) -> Content:
-    """Return the file that pages of applications and file systems load."""
+    """Encode the recommendations as a file that the pages of applications and file systems load."""
     at_s = None if frames.at is None else frames.at.timestamp()
     return pack_document("advice", {"at": at_s, "lacking": frames.lacking, "rows": columns(frames.rows)})
 

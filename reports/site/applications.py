@@ -1,4 +1,4 @@
-"""Applications as data: the list of all, and a file for each, so that only those that changed are written."""
+"""Encode applications as data files: a list of all, and a file each, so that only changed applications are written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iosig.reports.site.packing import Content, columns, file_hash, lean, pack_d
 _SUBJECT = ("application_id", "filesystem", "direction")
 #: number of hash digits that identify a history file
 _HISTORY_DIGITS = 2
-#: columns of the list, in the order in which the page knows them
+#: columns of the list, in the order that the page expects
 _LISTED = (
     *_SUBJECT, "user", "application", "node_count", "outcome", "method", "sample_count", "month_run_count",
     "volume_bytes", "peak_bytes_per_s", "duration_s", "burst_count", "period_s", "label", "expected_correlation",

@@ -12,9 +12,10 @@ import polars as pl
 from iosig.reports.texts import duration_text, format_count, volume_text
 
 _MOST_DRAWN = 40
-#: of bytes, times and counts
+#: formats of bytes, times and counts, by `is_volume` of `dumbbells`
 _TEXTS: dict[bool | None, Callable[[float], str]] = {True: volume_text, False: duration_text, None: "{:,.0f}".format}
-#: size of the inner part of the plots [px]
+#: width of the inner part of a plot [px]
+#: height of a row in a plot [px]
 _WIDTH, _ROW = 560.0, 22.0
 
 
@@ -47,7 +48,7 @@ def make_variables(frames: ChangeFrames) -> dict[str, Any]:
 def dumbbells(rows: pl.DataFrame, column: str, *, is_volume: bool | None) -> dict[str, Any]:
     """Build a dumbbell plot of old and new values on a log scale, the largest changes first.
 
-    is_volume: whether values are bytes, times, or (None) counts. A missing value has no end in the plot.
+    is_volume: whether values are bytes, times, or (None) counts. A missing value has no mark in the plot.
     """
     before, after = pl.col(f"{column}_before").cast(pl.Float64), pl.col(column).cast(pl.Float64)
     differing = (

@@ -1,4 +1,4 @@
-"""What a page of the report declares: its figures, and for each the query that gives its numbers."""
+"""Define how a page of the report is declared: its figures, and for each figure the query behind its numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""File systems as data: a heat map of minutes and days for each, and a file a day with who was on it."""
+"""Encode file systems as data files: a heat map by day and minute for each, and one file per day with its runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from iosig.reports.wall.storage_calendar import CalendarView
 from iosig.transforms.arrays import Reals
 
 _STEPS = 288
-#: codes of rates: nothing is known, nothing was moved, then eight to an octave from this rate on
+#: code of an unknown rate
+#: code of a zero rate
+#: code of the lowest positive rate; each octave above has `CODES_PER_OCTAVE` codes
 GAP, NOTHING, FIRST = 0, 1, 2
 LEAST_BYTES_PER_S = 1e5
 CODES_PER_OCTAVE = 8
@@ -101,7 +103,7 @@ def _texts(told: CalendarView, rows: slice) -> dict[str, str]:
 
 
 def encode_rates(rates: Reals) -> Codes:
-    """Return rates [B/s] as codes: `GAP` for NaN, `NOTHING` for none, else by octaves, to 5 %."""
+    """Encode rates [B/s]: `GAP` for NaN, `NOTHING` for 0, else a logarithmic code with errors up to 5 %."""
     with np.errstate(divide="ignore", invalid="ignore"):
         octaves = np.log2(rates / LEAST_BYTES_PER_S)
     codes = np.clip(FIRST + np.rint(CODES_PER_OCTAVE * octaves), FIRST, 255)
@@ -113,7 +115,7 @@ def _text(codes: Codes) -> str:
 
 
 def _parts(parts: pl.DataFrame | None) -> list[dict[str, Any]]:
-    """Return each application's attributed GB per step of a day, the largest first, all others last."""
+    """Return the attributed GB of each application per step of a day, the largest first, all others merged last."""
     if parts is None:
         return []
     found = []

@@ -15,7 +15,7 @@ from iosig.reports.site.packing import Content
 _DOCS = re.compile(rb"^[ \t]*/\*\*\n(?:[ \t]*\*[^\n]*\n)+", re.M)
 _HERE = Path(__file__).parent
 VENDORED, PARTS = _HERE / "vendored", _HERE / "parts"
-#: our own scripts in the order in which they are joined: each uses those before it
+#: own scripts in the order in which they are joined: each uses the preceding ones
 _SCRIPTS = (
     *("texts", "loading", "frame", "tables", "drawing", "search"),
     *("pages", "pages_of_days", "pages_of_all", "lineage", "main"),

@@ -1,4 +1,4 @@
-"""The page of lineage, as data: the graph of steps, and from which tables and columns each table is computed."""
+"""Encode the lineage page: the graph of steps, and the tables and columns from which each table is computed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from iosig.reports.site.packing import Content, pack_document
 
-#: the file that the page loads
+#: name of the data file that the page loads
 LINEAGE = "lineage"
 
 
@@ -70,7 +70,7 @@ def _arrows(rows: Sequence[TableRow], names: Sequence[str]) -> list[tuple[int, i
 
 
 def _levels(count: int, arrows: Sequence[tuple[int, int]]) -> list[int]:
-    """Return each step's level in the drawing: one more than the maximum level of its input steps."""
+    """Return each step's level in the drawing: one more than the maximum level of the steps that it reads from."""
     levels = [0] * count
     for first, then in sorted(arrows, key=lambda arrow: arrow[1]):
         levels[then] = max(levels[then], levels[first] + 1)

@@ -11,7 +11,7 @@ import polars as pl
 from iosig.reports.texts import format_count, ratio_text, volume_text
 
 _MOST_CHANGED, _MOST_GAPS, _MOST_FAILED = 20, 8, 10
-#: minimum share of received polls, below which the page shows a warning
+#: minimum fraction of received polls, below which the page shows a warning
 _LEAST_POLL_RATIO = 0.95
 #: minimum factor by which a value must differ from its usual level to be mentioned
 _UNUSUAL = 1.5
@@ -116,7 +116,7 @@ def _number(name: str, value: str | None, beside: str) -> dict[str, str]:
 
 
 def _usual(frames: NightFrames) -> str:
-    """Compare the last day's bytes with the preceding days; a day with missing polls is not compared."""
+    """Compare the last day's bytes with the median of the preceding days, unless the last day has missing polls."""
     if frames.days.height and (frames.days["poll_ratio"][0] or 0.0) < _LEAST_POLL_RATIO:
         return "incomplete polls"
     before = frames.days["measured_bytes"][1:].median()

@@ -1,4 +1,4 @@
-"""Encode numbers and texts as files that a page can load without a server: base64 gzip in a classic script.
+"""Encode numbers and text as files that a page can load without a server: base64 gzip in a classic script.
 
 Browsers do not let a page opened from a file fetch data, but they do load scripts next to it. The page decompresses
 them with `DecompressionStream`.
@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-#: level 6 would take twice the time for 5 % smaller files
+#: compression level; level 6 would take twice the time for 5 % smaller files
 _LEVEL = 4
 
 
@@ -34,19 +34,19 @@ def pack_document(name: str, document: Any) -> Content:
 
 
 def unpack_document(data: bytes) -> Any:
-    """Return the document of a file that `pack_document` made."""
+    """Decode the document of a file from `pack_document`."""
     _, _, call = data.decode().partition("(")
     _, body = json.loads(f"[{call.rstrip().removesuffix(');')}]")
     return json.loads(gzip.decompress(base64.b64decode(body)))
 
 
 def columns(frame: pl.DataFrame) -> dict[str, list[Any]]:
-    """Return a frame as lists by column, as a page takes it."""
+    """Return a frame as one list per column, the form that pages read."""
     return lean(frame).to_dict(as_series=False)
 
 
 def lean(frame: pl.DataFrame) -> pl.DataFrame:
-    """Prepare a frame for a page: timestamps as seconds since 1970, days as texts, reals with five digits."""
+    """Prepare a frame for a page: timestamps as seconds since 1970, days as text, reals with five digits."""
     instants = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.Datetime)]
     days = [name for name, dtype in frame.schema.items() if dtype == pl.Date]
     reals = [name for name, dtype in frame.schema.items() if dtype.is_float()]

@@ -1,7 +1,7 @@
-"""Every page of the report, declared once: what it shows, what that means, and the query that gives the same numbers.
+"""Declare every page of the report: what its figures show, what that means, and the query that gives the same numbers.
 
-A page's shell, the sentence under each figure, the navigation and the tests all come from here. A query may hold
-`$names`; on the page they stand filled in, as SQL writes texts, in a line that a shell takes as it is.
+The shell of a page, the sentence under each figure, the navigation and the tests all use these declarations. A query
+may contain `$names`. The page replaces them by SQL literals, and shows the query as a shell command.
 """
 
 from __future__ import annotations
@@ -576,7 +576,7 @@ LINEAGE = Page(
     ),
 )
 
-#: in the order in which they are offered
+#: all pages, in the order of the navigation
 PAGES: tuple[Page, ...] = (
     NIGHT,
     APPLICATIONS,

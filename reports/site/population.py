@@ -1,4 +1,4 @@
-"""The page of a site's whole population, as data: classes over time, shares, periods, and groups."""
+"""Encode the population page: the classes of all runs over time and as fractions, their periods, and groups of runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import polars as pl
 from iosig.reports.site.packing import Content, columns, pack_document
 
 _MOST_GROUPS = 50
-#: bars of periods: four to an octave, from a second to a day
+#: bin edges of periods: four per octave, from a second to a day
 _PERIOD_EDGES_S = np.exp2(np.arange(0, 16.75, 0.25))
 _VOLUME_EDGES_BYTES = np.exp2(np.arange(10, 61))
 

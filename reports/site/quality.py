@@ -1,4 +1,4 @@
-"""The page of quality: how whole each day of each file system is, what failed, and what was refused."""
+"""Build the data quality page: completeness of each file system's days, failed checks, and rejected rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 
 from iosig.reports.texts import ratio_text
 
-#: lower bounds of the classes by share of missing polls
+#: lower limits of the classes of days, as fractions of missing polls
 _CLASSES = (0.001, 0.01, 0.1, 0.5)
 
 
@@ -18,8 +18,9 @@ class QualityFrames:
     """Input of the quality page: coverage, failed checks and rejected rows.
 
     days: filesystem, polled_on, missing_ratio and poll counts. failed: checks that failed, and the reason. rejects: the
-    first of reject_count rejected input rows. quarantined: number of rows that violate each rule. inference: agreement
-    of inferred classes and periods with measured ones, by basis and for held-out or training runs.
+    first rejected input rows. reject_count: number of all rejected rows. quarantined: number of rows that violate each
+    rule. inference: agreement of inferred classes and periods with measured ones, by basis and for held-out or training
+    runs.
     """
 
     days: pl.DataFrame

@@ -1,4 +1,4 @@
-"""Runs as data: a file for each hour in which runs started, so that a night adds files and changes few."""
+"""Encode runs as one data file per hour in which runs started, so that a night adds files and changes few."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class RunFrames:
 
 
 def contents(frames: RunFrames) -> Iterator[Content]:
-    """Yield the ids of jobs, to be searched, and a file for each hour."""
+    """Yield the search index of job ids, and a file for each hour."""
     yield jobs(frames.runs)
     yield from hours(frames)
 
 
 def hour_path(hour: datetime) -> str:
-    """Return the path of the file of an hour."""
+    """Return the path of the data file for an hour."""
     return f"data/run/{hour:%Y-%m-%dT%H}.js"
 
 
@@ -85,9 +85,9 @@ def hours(frames: RunFrames) -> Iterator[Content]:
 
 
 def jobs(runs: pl.DataFrame) -> Content:
-    """Return the jobs' ids in order, each with where its run's page finds it."""
+    """Encode the search index of runs, sorted by job id, with start and cluster, from which a page finds the run."""
     ordered = runs.select("job_id", "cluster", "started_at").sort("job_id", "started_at", "cluster")
-    # seldom more than one: said once
+    # clusters are numbered, because most sites have only one
     clusters = ordered["cluster"].unique().sort()
     places = ordered["cluster"].replace_strict(clusters, range(len(clusters)), return_dtype=pl.Int32)
     told = {"clusters": clusters.to_list(), **columns(ordered.drop("cluster")), "cluster": places.to_list()}

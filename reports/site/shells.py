@@ -1,4 +1,4 @@
-"""The pages themselves, as HTML: what stands on them without a script, and the places that scripts fill."""
+"""Render the HTML of the pages: the static content, and the elements that scripts fill."""
 
 from __future__ import annotations
 

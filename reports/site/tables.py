@@ -1,4 +1,4 @@
-"""The page of every table: what a row is, its columns with their units, and the SQL to start with."""
+"""Build the page that describes all tables: the meaning of a row, the columns with their units, and example SQL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from iosig.warehouse.contracts import Table
 
-#: example queries for tables with first rows that are not informative
+#: example queries for tables of which the first rows are not informative
 EXAMPLES = {
     "attributed_io": "select application_id, sum(attributed_bytes) as bytes from attributed_io group by all order by "
     "bytes desc limit 10",

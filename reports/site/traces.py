@@ -1,4 +1,4 @@
-"""Convert the findings, layers and heat maps of traced runs to data of their runs' pages."""
+"""Encode the findings, layers and heat maps of traced runs as data for the pages of these runs."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def build_trace_findings(
 ) -> pl.DataFrame:
     """Return runs (cluster, job_id, started_at) with the findings of their traces as one JSON list each.
 
-    jobs: one row per trace, with its run, tracer, process_count and duration_s. findings: in the format of `of_facts`.
-    layers: the traces' relevant modules, with trace_id. maps: keyed by trace.
+    jobs: one row per trace, with its run, tracer, process_count and duration_s. findings: rows of `apply_rules`.
+    layers: modules with calls or bytes, with trace_id. maps: heat maps (rank by time), keyed by trace_id.
     """
     findings_by_trace = _by_trace(findings.filter(outcome="found"))
     modules = _by_trace(layers)

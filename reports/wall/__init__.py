@@ -4,7 +4,7 @@
 
 - `storage_calendar` (`CalendarView`, `draw`): Traffic of a file system by day and minute of the day.
 - `population_map` (`MapView`, `DrawnApplication`, `draw`): Volume and burstiness of applications.
-- `checkpoint_clock` (`ClockView`, `DrawnRhythm`, `Meeting`, `draw`): Checkpoint intervals and sizes of applications.
+- `checkpoint_clock` (`ClockView`, `DrawnRhythm`, `Meeting`, `draw`): Checkpoint intervals and sizes.
 - `release_changes` (`ChangesView`, `DrawnChange`, `draw`): Changed signatures and periods.
 - `names` (`name_points`): Point labels without overlap.
 """

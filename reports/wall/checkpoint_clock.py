@@ -1,8 +1,8 @@
-"""The checkpoint clock: how often applications write how much, and which of them meet.
+"""Draw the checkpoint clock: the period and volume of applications' bursts, and the pairs with coinciding bursts.
 
-Both axes are logarithmic, so that a mean rate is a line that rises: what lies on one line asks as much of the file
-system in the long run, further to the right in rarer and larger bursts. A curve between two applications says that
-their runs were there together, the thicker the more of their bursts are expected to meet.
+Both axes are logarithmic, so a constant mean rate is a rising line. Applications on one line load the file system
+equally in the long run; those further to the right do so in rarer and larger bursts. A curve connects two applications
+with concurrent runs, and is thicker the more of their bursts are expected to coincide.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _SIDES = (0.08, 0.975)
 #: red is reserved for coinciding bursts
 _HUES = tuple(hue for hue in HUES if hue != VERMILION)
 _NAMED, _NAME_CHARACTERS = 14, 30
-#: maximum number of pairs drawn, and of pairs listed in the panel's corner
+#: maximum number of pairs drawn
+#: maximum number of pairs listed in the panel's corner
 _MOST_MEETINGS, _TOLD_MEETINGS = 30, 5
 _MARK_POINTS = 9.0
 #: range of powers of ten for which rates are labelled
@@ -66,7 +67,7 @@ class ClockView:
 
     @property
     def finding(self) -> str:
-        """Headline with the pair of most coinciding bursts, if any."""
+        """Headline with the pair that has the most coinciding bursts, if any."""
         if not self.rhythms:
             return "No application has a period"
         beat = format_count(len(self.rhythms), "application")
@@ -117,7 +118,7 @@ def _label_axes(axes: Axes, x: Reals, y: Reals) -> None:
 
 
 def _draw_rates(axes: Axes) -> None:
-    """Draw lines of one mean rate each, a decade apart, with their rates at the panel's edge."""
+    """Draw lines of constant mean rate, a decade apart, labelled at the panel's edge."""
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     first, last = (int(np.floor(np.log10(up) - np.log10(across))) for up, across in ((low, right), (high, left)))
     for power in range(max(first, _POWERS[0]), min(last + 2, _POWERS[1]), max(1, (last - first) // 12)):

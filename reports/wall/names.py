@@ -13,7 +13,8 @@ from iosig.transforms.arrays import Reals
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: pixels between a point's rim and its name, and around a name
+#: distance between a point's rim and its name [pixels]
+#: padding around a name [pixels]
 _AWAY, _AROUND = 4.0, 2.0
 #: candidate label positions: the direction from the point, and the text alignment
 _SIDES = (
@@ -23,15 +24,15 @@ _SIDES = (
 
 
 def name_points(axes: Axes, x: Reals, y: Reals, radii: Reals, names: Sequence[str]) -> list[str]:
-    """Label the first points (k of n), the most important first, where they fit; return the names written.
+    """Label the first k of n points, in order of importance, if there is space; return the names written.
 
-    x, y (n): in data coordinates. radii (n): of the points [pixels], which no name may cover.
+    x, y (n): in data coordinates. radii (n): radius of each point [pixels]; names must not cover points. names (k).
     """
     written: list[str] = []
     places = axes.transData.transform(np.column_stack([x, y]))
     taken = np.column_stack([places - radii[:, None], places + radii[:, None]])
     room = axes.get_window_extent()
-    # SVG pixels differ from those of the figure used for measuring texts.
+    # Use figure fractions, since the pixels of an SVG differ from those used for measuring text.
     shares = axes.figure.transFigure.inverted()
     for (across, up), radius, name in zip(places[: len(names)], radii, names, strict=False):
         for right, above, side, line in _SIDES:

@@ -25,9 +25,13 @@ if TYPE_CHECKING:
 
 _SIZE_IN, _TOP_IN, _PANEL_IN = (WIDTH_IN, 7.0), 1.35, 4.95
 _SIDES = (0.08, 0.975)
-#: points of the smallest and the largest mark (diameters), and runs from which on a mark is the largest
+#: diameter of the smallest mark [points]
+#: diameter of the largest mark [points]
+#: number of runs from which on a mark has the largest diameter
 _SMALLEST, _LARGEST, _MANY_RUNS = 5.0, 24.0, 1000.0
-#: applications with names, and characters of a name
+#: number of applications that are named for their volume
+#: number of applications that are named for their burstiness
+#: maximum length of a name
 _NAMED, _NAMED_BURSTY, _NAME_CHARACTERS = 10, 3, 30
 
 
@@ -68,14 +72,14 @@ class MapView:
 
     @property
     def _drawn(self) -> list[DrawnApplication]:
-        """The applications that have a place, those that move most first."""
+        """The applications that have a place on the map, in order of decreasing bytes."""
         known = [one for one in self.applications if one.month_bytes > 0 and np.isfinite(one.burstiness)]
         return sorted(known, key=lambda one: (-one.month_bytes, one.name))
 
 
 @panels.picture(_SIZE_IN)
 def draw(figure: Figure, view: MapView) -> None:
-    """Draw a mark for each application, with the names of those that move most or are most bursty."""
+    """Draw a mark for each application, and name those that move the most bytes or are the most bursty."""
     without = f"{format_count(view.unknown_count, 'application')} without a signature not shown" * (
         view.unknown_count > 0
     )
@@ -106,7 +110,7 @@ def _draw_points(axes: Axes, found: Sequence[DrawnApplication]) -> None:
         zorder=3,
     )  # fmt: skip
     dots = axes.get_figure().dpi / 72  # type: ignore[union-attr]
-    # those that move most, and then the most bursty ones
+    # name the applications with the most bytes first, then the most bursty ones
     first = np.concatenate([np.arange(len(x))[:_NAMED], np.argsort(-y, kind="stable")[:_NAMED_BURSTY]])
     kept = np.sort(np.unique(first, return_index=True)[1])
     told = np.concatenate([first[kept], np.setdiff1d(np.arange(len(x)), first)])
@@ -115,7 +119,7 @@ def _draw_points(axes: Axes, found: Sequence[DrawnApplication]) -> None:
 
 
 def _diameters(run_counts: Reals) -> Reals:
-    """Return marker diameters [points]; areas follow the square root of run counts, which span orders of magnitude."""
+    """Return marker diameters [points]; areas grow with the square root of the run counts, which vary widely."""
     share = np.clip(np.maximum(run_counts, 1.0) / _MANY_RUNS, 0.0, 1.0) ** 0.25
     return np.maximum(_SMALLEST, _LARGEST * share)
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _TOP_IN, _ROW_IN, _LEAST_ROWS, _FOOT_IN = 1.45, 0.27, 3, 0.62
 _PANELS = ((0.24, 0.475), (0.5, 0.715), (0.74, 0.975))
-#: rows that are drawn, and characters of a name
+#: maximum number of rows drawn
+#: maximum length of a name
 MOST_ROWS, _NAME_CHARACTERS = 30, 34
 #: minimum relative difference of a changed value
 LEAST_CHANGE_RATIO = 0.05
@@ -141,7 +142,7 @@ def _size_in(view: ChangesView) -> tuple[float, float]:
 
 @panels.picture(_size_in)
 def draw(figure: Figure, view: ChangesView) -> None:
-    """Draw a row for each change, in panels of volumes, bursts and periods."""
+    """Draw a row for each changed signature, in panels for volume, bursts and period."""
     rows = _rows(view)
     more = f"the {len(rows)} largest of {len(view.shown)}" * (len(view.shown) > len(rows))
     between = f"{plain(view.before, 40)} (rings) to {plain(view.after, 40)} (disks)"

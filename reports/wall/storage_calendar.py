@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 MINUTES = 1440
 _TOP_IN, _BETWEEN_IN, _FOOT_IN, _HOURS_IN = 1.2, 0.62, 0.62, 0.7
-#: height of a day's row [inches], and the minimum and maximum total height of all rows
+#: height of a day's row [inches]
+#: minimum height of all rows together [inches]
+#: maximum height of all rows together [inches]
 _ROW_IN, _LEAST_IN, _MOST_IN = 0.22, 1.1, 4.6
 _SIDES, _DAY_SIDES, _SCALE_SIDES = (0.1, 0.825), (0.84, 0.975), (0.6, 0.825)
 _DID = {"write": "written", "read": "read"}
@@ -40,8 +42,8 @@ _LEAST_RATIO = 1.3
 class DayRates:
     """Mean rates of one direction per minute (days, 1440) [B/s], NaN where not polled.
 
-    polled_bytes (days): bytes covered by the polls of each day. A half-polled minute has the rate of that half and its
-    bytes only. None where each minute was polled completely or not at all.
+    polled_bytes (days): bytes that the polls of each day cover; None if each minute was polled completely or not at
+    all. In a half-polled minute, both the rate and the bytes are those of the polled half.
     """
 
     direction: str
@@ -50,12 +52,12 @@ class DayRates:
 
     @property
     def day_bytes(self) -> Reals:
-        """Bytes of each day (n), counting polled minutes only."""
+        """Bytes of each day (n), counting polled time only."""
         return 60.0 * np.nansum(self.bytes_per_s, axis=1) if self.polled_bytes is None else self.polled_bytes
 
     @property
     def hour_bytes_per_s(self) -> Reals:
-        """The mean rate of each hour of the day (24); NaN where it was never polled."""
+        """The mean rate in each hour of the day (24); NaN if that hour was never polled."""
         hours = self.bytes_per_s.reshape(-1, 24, 60).transpose(1, 0, 2).reshape(24, -1)
         known = np.isfinite(hours)
         counts = known.sum(axis=1)
@@ -79,7 +81,7 @@ class CalendarView:
 
     @property
     def missing_ratio(self) -> float:
-        """The share of all minutes that was not polled."""
+        """The fraction of all minutes that were not polled."""
         missing = [np.isnan(one.bytes_per_s).mean() for one in self.rates]
         return float(np.mean(missing)) if missing else 1.0
 
@@ -177,7 +179,7 @@ def _draw_day_sums(axes: Axes, one: DayRates) -> None:
 
 
 def _draw_hours(axes: Axes, one: DayRates, *, is_last: bool) -> None:
-    """Draw the mean rate of each hour of the day below its column."""
+    """Draw the mean rate in each hour of the day below that hour's columns."""
     means = one.hour_bytes_per_s
     unit = unit_for(float(np.nanmax(means, initial=0.0)), RATES, "B/s")
     axes.stairs(np.nan_to_num(means) / unit.size, np.arange(25), fill=True, color=BLUE, alpha=0.3)
