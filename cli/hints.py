@@ -1,7 +1,7 @@
 """Convert suggested commands to the form in which the user can type them in this shell.
 
-Messages of all packages name commands as `iosig run`. When a message is printed, `iosig` is replaced by the command
-that starts this program (`uv run iosig` in a checkout), followed by the given warehouse and settings options.
+Messages of all packages name commands as `iosig run`. When a message is printed, the command that starts this program
+replaces `iosig` (`uv run iosig` in a checkout). The given warehouse and settings options follow.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def _code(text: str) -> str:
 
 
 def dictionary() -> str:
-    """Return the data dictionary: a page about all published and landed tables."""
+    """Return the page that documents each column of all published and landed tables."""
     published = [table for table in TABLES if table.is_published]
     landed = [table for table in TABLES if table.layer == "landed" and not table.is_published]
     inner = [table for table in TABLES if table not in published and table not in landed]
@@ -349,7 +349,7 @@ def _type_words(kind: Any) -> str:
 
 
 def _bound_words(field: FieldInfo) -> str:
-    """Return a field's bounds, as `, ≥ 0, ≤ 1`."""
+    """Format a field's bounds as text that follows its type, such as `, ≥ 0, ≤ 1`."""
     found = ((sign, getattr(limit, name, None)) for limit in field.metadata for name, sign in _SIGNS.items())
     return "".join(f", {sign} {bound:g}" for sign, bound in found if bound is not None)
 

@@ -74,7 +74,7 @@ def _show(answer: SlowdownAnswer, max_count: int) -> None:
 
 
 def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
-    """Return a run's cells: the delay of its slowed bursts, and the job with the most interfering bytes."""
+    """Return a run's table cells, with the delay of its slowed bursts and the job with the most interfering bytes."""
     from iosig.cli.printing import bytes_text
     from iosig.reports.slowdowns import most_there
     from iosig.reports.texts import shorten

@@ -1,9 +1,9 @@
 """Define one look for all figures: colours for light and dark backgrounds, font sizes, and their activation.
 
 A colour is named by its role (`BLUE`, `INK`) and resolved by the active style, so figures are independent of their
-background. The six hues start from those of Okabe and Ito ("Color Universal Design", 2008), where orange and light blue
-have a contrast of only 2.3 on white. They were shifted until each has a contrast of at least 3 with its background
-(WCAG 2.2, 1.4.11), and of 4.5 for the two that are used for text (1.4.3). Subject to that, the smallest distance in
+background. The six hues start from those of Okabe and Ito ("Color Universal Design", 2008). In that palette, orange and
+light blue have a contrast of only 2.3 on white. The hues were shifted until each has a contrast of 3 or more with its
+background (WCAG 2.2, 1.4.11); the two hues of text have 4.5 or more (1.4.3). Subject to that, the smallest distance in
 Oklab between any two hues is maximal for trichromats, protanopes, deuteranopes and tritanopes, simulated as by Machado
 et al. (DOI 10.1109/TVCG.2009.113).
 """

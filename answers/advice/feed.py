@@ -98,7 +98,7 @@ KINDS = tuple(FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A feed: its header, and one entry for each subject with a signature or period."""
+    """A feed: facts about the release in a header, and an entry for each subject with a signature or period."""
 
     header: Row
     entries: list[Row]

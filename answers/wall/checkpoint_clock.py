@@ -1,7 +1,7 @@
 """Periods and volumes of applications' writes, and expected collisions of their bursts.
 
-Bursts of two applications with independent phases, durations w and v, and periods p and q collide at a rate of
-(w + v) / (p q): a burst of the first collides with bursts of the second that start up to v before or w after it.
+Let the bursts of two applications have independent phases, durations w and v, and periods p and q. They collide at the
+rate (w + v) / (p q): a burst of the first collides with bursts of the second that start up to v before or w after it.
 """
 
 from __future__ import annotations

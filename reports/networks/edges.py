@@ -1,9 +1,9 @@
 """Rasterize the edges between rings: each edge is a one-dimensional heat map along its length.
 
-A position on an edge encodes a value, and all edges of a hop have the same value at the same radius (Sigovan et al.,
-IPDPS'13, sections IV.A and IV.B: position and radius both vary linearly from one end to the other). Where edges
-overlap, their colours therefore refer to the same value. Colour wins over grey, and more transfers win over fewer. An
-outlier at the circle's rim has a radius that few edges share, so it is never hidden.
+A position on an edge encodes a value (Sigovan et al., IPDPS'13, sections IV.A and IV.B). Position and radius both vary
+linearly from one end to the other, so all edges of a hop have the same value at the same radius. Where edges overlap,
+their colours therefore refer to the same value. Colour wins over grey, and more transfers win over fewer. An outlier at
+the circle's rim has a radius that few edges share, so it is never hidden.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ _SPACE, _AWAY, _TICK = 9, 11, 6
 #: maximum number of horizontal names
 #: maximum number of radial names
 _LEAST_RADIUS, _MOST_LEVEL, _MOST_ACROSS = 560.0, 48, 160
-#: maximum number of names of which the rendered width is measured, the longest ones
+#: only this number of names, the longest ones, are rendered to measure their width
 _MOST_MEASURED = 64
 #: radial position of a name in the innermost disc, as a fraction of the disc's radius
 _SECTOR_SHARE = 0.62

@@ -160,7 +160,7 @@ def _window_count(network: Network, detail: Detail) -> int:
 
 
 def _about(view: NetworkView, made: _Parts, detail: Detail) -> dict[str, Any]:
-    """Return the page's metadata: titles, units, scales, notes and the layout of the encoded parts."""
+    """Collect the page's metadata: titles, units, scales, notes, and the layout of the encoded parts."""
     network = view.network
     first, last = view.window_range
     kept = made.whole(detail).kept

@@ -1,6 +1,6 @@
 """Encode a network's numbers for the interactive page: compact integers, deflated, at reduced detail if necessary.
 
-Integers are LEB128-encoded (seven bits per byte, least significant first), and increasing sequences are delta-encoded.
+Integers are LEB128-encoded (seven bits per byte, low-order bits first), and increasing sequences are delta-encoded.
 If the page would be too large, the data of single time windows lose resolution step by step (`Detail`).
 """
 

@@ -103,9 +103,9 @@ class PeriodView:
 
     title, direction, method: display names, shown verbatim. signals: the signal, as a batch of one. outcome: one of
     `iosig.transforms.periods.interface.detections.OUTCOMES`. frequency_hz, confidence, false_alarm_probability: NaN if
-    absent. window_start_s, window_end_s: as in `Detections`, the time to which the result applies. has_utc_clock:
-    whether timestamps are seconds since 1970-01-01 UTC rather than the run's clock. segments: all periods, if the
-    method searches for several.
+    absent. window_start_s, window_end_s: the time with the period if the method locates it, else the analysed
+    time. has_utc_clock: whether timestamps are seconds since 1970-01-01 UTC rather than the run's clock. segments: all
+    periods, if the method searches for several.
     """
 
     title: str

@@ -18,8 +18,9 @@ class AdviceFrames:
     """Input of the advice page: start recommendations for each application.
 
     at: reference time, None without polls. rows: for each application, its file systems from the best to the worst
-    (place): the best delay, the bytes expected to exceed the capacity now and after the delay, the latter's range, and
-    the factor by which a run takes longer (stretch). lacking: applications without advice, and the reason.
+    (place). Columns: the best delay, the bytes expected to exceed the capacity now and after the delay, the range of
+    the latter, and the factor by which a run takes longer (stretch). lacking: why advice on all or some file systems is
+    missing, else None.
     """
 
     at: datetime | None

@@ -7,7 +7,7 @@ from typing import Any
 
 from iosig.warehouse.contracts import Table
 
-#: example queries for tables of which the first rows are not informative
+#: example queries for tables in which the first rows are not informative
 EXAMPLES = {
     "attributed_io": "select application_id, sum(attributed_bytes) as bytes from attributed_io group by all order by "
     "bytes desc limit 10",

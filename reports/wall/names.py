@@ -24,7 +24,7 @@ _SIDES = (
 
 
 def name_points(axes: Axes, x: Reals, y: Reals, radii: Reals, names: Sequence[str]) -> list[str]:
-    """Label the first k of n points, in order of importance, if there is space; return the names written.
+    """Label the first k of n points, in order of importance, where space allows; return the names written.
 
     x, y (n): in data coordinates. radii (n): radius of each point [pixels]; names must not cover points. names (k).
     """
