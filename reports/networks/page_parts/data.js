@@ -1,4 +1,4 @@
-// The page's numbers, out of the base64 of deflated bytes that they come as; see network_page_data.py.
+// Decodes the page's numbers from base64 and deflate; see page_data.py.
 async function inflated(name) {
   const element = document.getElementById(`part-${name}`);
   if (!element) return null;
@@ -19,7 +19,7 @@ class Reader {
     return found;
   }
 
-  // LEB128 into a typed array.
+  // Decodes LEB128 into a typed array.
   whole(into) {
     const bytes = this.bytes;
     let at = this.at;
@@ -32,7 +32,7 @@ class Reader {
     return into;
   }
 
-  // Differences of either sign, as the numbers that they add up to.
+  // Decodes signed differences, and returns their cumulative sums.
   summed(count) {
     const found = this.whole(new Float64Array(count));
     let sum = 0;
@@ -44,7 +44,7 @@ class Reader {
     return Int32Array.from(found);
   }
 
-  // Rounded values by their numbers; `bits` as in `codes` of network_page_data.py.
+  // Decodes rounded values from their codes; `bits` as in `codes` of page_data.py.
   codes(count, bits) {
     const found = this.whole(new Float64Array(count));
     if (!bits) return found;
@@ -57,7 +57,7 @@ class Reader {
     return found;
   }
 
-  // Where each window's entries begin, and the rising numbers in each window.
+  // Decodes the start of each window's entries, and the ascending numbers in each window.
   byWindow(windowCount) {
     const lengths = this.whole(new Uint32Array(windowCount));
     const begins = new Uint32Array(windowCount + 1);

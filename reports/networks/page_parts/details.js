@@ -1,4 +1,4 @@
-// The numbers of a node, an edge or several, as elements; texts from logs are only ever texts.
+// Elements with the numbers of nodes and edges; text from logs is only inserted as text, never as HTML.
 function element(name, options = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(options)) {
@@ -18,7 +18,7 @@ function drawn(name, attributes, text) {
   return made;
 }
 
-// A histogram as bars of log height, lowest value at the left, with its axis.
+// Draws a histogram as bars of log-scaled height, lowest value at the left, with its axis.
 function bars(model, histogram, hop, isDark, height = 64) {
   const metric = model.now, width = 260, foot = 17, high = height - foot - 2;
   const most = Math.max(0, ...histogram), wide = width / Math.max(1, histogram.length);
@@ -52,13 +52,13 @@ function histogramText(model, histogram) {
 
 function markedValue(model, value) { return value === -Infinity ? "below zero" : valueText(model.now.name, value); }
 
-// Facts as pairs of a name and a text, of the edges of one hop.
+// Returns facts about edges of one hop, as pairs of a name and a text.
 function facts(model, edges, hop) {
   const sums = model.total(edges), histogram = model.histogram(edges), about = model.areTotalsRounded ? "≈ " : "";
   const name = metricName(model.about, model.metric, hop), known = histogram.reduce((sum, one) => sum + one, 0);
   const found = [["transfers", about + countText(sums.transfers)], ["read", about + sizeText(sums.read)], ["written", about + sizeText(sums.written)]];
   if (known) {
-    // of a slot the middle is told, which may lie above the longest time
+    // the median is interpolated within a slot, so it may exceed the longest time
     const median = model.median(histogram), most = model.now.name === "time" && sums.longest > 0 ? sums.longest : Infinity;
     found.push([`median ${name}`, `≈ ${markedValue(model, Math.min(median, most))}`]);
     if (model.now.name === "time") found.push([`longest ${name}`, about + timeText(sums.longest)]);
@@ -88,7 +88,7 @@ function edgeFacts(model, edge, isDark) {
   return element("div", { class: "facts" }, element("h3", { text: model.edgeText(edge) }), factList(found), bars(model, histogram, hop, isDark));
 }
 
-// How slow a node is beside its layer, where it is among the slowest.
+// Compares a node with the median of its layer, if the node is one of the slowest.
 function slowText(model, layer, node) {
   const found = model.about.slow.find((one) => one.layer === layer), place = found ? found.nodes.indexOf(node) : -1;
   if (place < 0) return "";
@@ -122,7 +122,7 @@ function isolatedFacts(model, isDark) {
   return made;
 }
 
-// One sentence on a node, for screen readers.
+// Describes a node in one sentence, for screen readers.
 function nodeSentence(model, layer, node) {
   const text = (edges, hop) => facts(model, edges, hop).found.map(([name, value]) => `${name} ${value}`).join(", ");
   const ins = model.inEdgesOf(layer, node), outs = model.outEdges(layer, node), parts = [];

@@ -1,4 +1,4 @@
-// The page: what happens when, and what is drawn anew then.
+// The page: handles events, and redraws the affected elements.
 const byId = (id) => document.getElementById(id);
 
 function complain(text) {
@@ -32,7 +32,7 @@ class App {
     return found;
   }
 
-  // ---- what is drawn
+  // ---- drawing
 
   setTheme() {
     document.documentElement.dataset.theme = this.isDark ? "dark" : "light";
@@ -56,7 +56,7 @@ class App {
     this.drawNumbers();
   }
 
-  // What follows from the selected time, metric and isolation.
+  // Draws everything that depends on the selected time, metric and isolation.
   drawNumbers() {
     const { model } = this;
     byId("range-text").textContent = `${timeText(model.began)} to ${timeText(model.ceased)}${model.isWhole ? " (whole run)" : ""}, ${plural(this.transferCount, "transfer")} over all hops`;
@@ -69,7 +69,7 @@ class App {
     this.tell();
   }
 
-  // Lists are made anew only where they change: a button that was pressed keeps the focus.
+  // Rebuilds lists only if they change, so that a pressed button keeps the focus.
   drawLists() {
     const { model } = this;
     if (this.listed !== model.metric) {
@@ -90,7 +90,7 @@ class App {
 
   get transferCount() { return this.model.sums.transfers.reduce((sum, one) => sum + one, 0); }
 
-  // What is shown, for tests and for who reads the page by a program: attributes of the root element.
+  // Publishes the state as attributes of the root element, for tests and other programs.
   tell() {
     const { model } = this, data = document.documentElement.dataset;
     data.metric = model.now.name;
@@ -100,7 +100,7 @@ class App {
     this.link();
   }
 
-  // What is shown, in the address: who is sent it sees the same.
+  // Writes the state into the address, so that a copied link shows the same.
   link() {
     const { model } = this, parts = [];
     if (model.metric !== model.about.metric) parts.push(`metric=${model.now.name}`);
@@ -108,11 +108,11 @@ class App {
     const nodes = model.isolated && !model.isolated.edges && model.isolated.nodes;
     if (nodes && nodes.length === 1) parts.push(`node=${nodes[0][0]}/${encodeURIComponent(model.about.layers[nodes[0][0]].labels[nodes[0][1]])}`);
     const hash = parts.length ? `#${parts.join("&")}` : "";
-    // where a page may not say where it is, or not so often, it shows the same
+    // browsers may forbid or rate-limit changes of the address
     try { if (hash !== location.hash) history.replaceState(null, "", hash || location.pathname); } catch { /* no link then */ }
   }
 
-  // Shows what the address says, as far as it is of this network.
+  // Restores the state from the address, if it fits this network.
   async follow(hash) {
     const { model } = this, said = new URLSearchParams(hash.slice(1));
     const metric = model.about.metrics.findIndex((one) => one.name === said.get("metric"));
@@ -124,10 +124,10 @@ class App {
     if (node >= 0) this.found(Number(layer), node);
   }
 
-  // What is said now goes before what waits to be said of an earlier move.
+  // Announces a text to screen readers, and cancels a delayed announcement.
   say(text) { clearTimeout(this.telling); byId("live").textContent = text; }
 
-  // After a move: the old picture at once, stretched; the new one when it rests.
+  // After a move, shows the old picture stretched, and repaints when the view is at rest.
   moved() {
     this.stage.classList.toggle("zoomed", this.camera.zoom > 1);
     byId("tooltip").hidden = true;
@@ -136,7 +136,7 @@ class App {
     this.settling = setTimeout(() => { this.picture.paint(this.isDark); this.tell(); }, 110);
   }
 
-  // Paints what was chosen: at once, and finely when it rests where that takes longer.
+  // Repaints after a selection, at once; if there are many edges, first quickly and then at high resolution.
   repaint() {
     this.picture.paint(this.isDark, true);
     this.rings.draw(this.colors);
@@ -145,11 +145,11 @@ class App {
     this.settling = setTimeout(() => this.picture.paint(this.isDark), 250);
   }
 
-  // ---- what is chosen
+  // ---- selection
 
   select(from, until) {
     if (!this.model.select(from, until)) return;
-    // one redraw a frame, however fast the brush moves
+    // redraws once per frame, however fast the brush moves
     this.timeline.place();
     if (!this.pending) this.pending = requestAnimationFrame(() => { this.pending = 0; this.repaint(); this.drawNumbers(); });
     clearTimeout(this.telling);
@@ -194,7 +194,7 @@ class App {
     });
   }
 
-  // ---- what people do
+  // ---- events
 
   bind() {
     const { stage } = this;
@@ -270,7 +270,7 @@ class App {
     else if (this.model.isolated) this.isolate(null);
   }
 
-  // Shows the numbers of what lies under the pointer.
+  // Shows the numbers of the node or edge under the pointer.
   point(place) {
     const node = place && this.rings.nodeAt(...place), edge = place && !node ? this.picture.edgeAt(...place) : -1;
     const pointed = node ? { layer: node[0], node: node[1], edge: -1 } : edge >= 0 ? { edge } : null;
@@ -326,7 +326,7 @@ class App {
     rings.draw(this.colors);
   }
 
-  // Moves the focus by rings or by nodes; from ring to ring to the node at the nearest angle.
+  // Moves the focus by rings or by nodes; on another ring, to the node at the nearest angle.
   step(byRings, byNodes) {
     const { rings, model } = this;
     let [layer, node] = rings.focus;
@@ -346,7 +346,7 @@ class App {
   }
 }
 
-// What the page shows, to be read, not changed: places are those of the window.
+// A read-only view of the page's state; positions are relative to the window.
 function published(app) {
   const { model, picture, rings } = app;
   const onStage = (x, y) => { const box = app.stage.getBoundingClientRect(); return [x - box.left, y - box.top]; };

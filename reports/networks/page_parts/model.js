@@ -1,4 +1,4 @@
-// What is selected, and the sums that follow from it.
+// The selection of time, metric and isolated nodes, and the sums over the selection.
 class Model {
   constructor(about, edges, totals, timeline) {
     Object.assign(this, { about, totals, timeline }, edges);
@@ -15,7 +15,7 @@ class Model {
   }
 
   get isWhole() { return this.from === 0 && this.until === this.windowCount; }
-  // Whether counts of the selected range are rounded or shared out among slots.
+  // Whether counts of the selected range are rounded, or distributed over merged slots.
   get isRounded() {
     const detail = this.about.detail;
     return detail.wholeBits > 0 || (!this.isWhole && (detail.countBits > 0 || this.now.said.slotFactor > 1));
@@ -25,7 +25,7 @@ class Model {
   get began() { return this.about.windowEdges[this.from]; }
   get ceased() { return this.about.windowEdges[this.until]; }
 
-  // The nodes that single requests came from which stand out by the metric, each once: layer and number.
+  // The nodes that issued outlier requests of the metric, each once: layer and number.
   requestNodes() {
     const found = new Map();
     for (const row of this.about.bottlenecks) {
@@ -36,7 +36,7 @@ class Model {
     return [...found.values()];
   }
 
-  // Edges by target; by source they stand in a row as they are.
+  // Indexes the edges by target; the edges are already sorted by source.
   findInEdges() {
     this.outBegins = []; this.inBegins = []; this.inEdges = [];
     this.about.hops.forEach((_, hop) => {
@@ -93,7 +93,7 @@ class Model {
     this.sums = sums;
   }
 
-  // Counts by cell, that is by edge and slot, of the selected windows.
+  // Sums the counts of each cell (edge and slot) over the selected windows.
   sumCounts() {
     const metric = this.now, size = this.edgeCount * metric.slots;
     const counts = (this.counts = this.counts && this.counts.length === size ? this.counts.fill(0) : new Float64Array(size));
@@ -109,7 +109,7 @@ class Model {
     return into;
   }
 
-  // Counts of several slots together are shared out as these slots' counts in the whole run are.
+  // Distributes the counts of merged slots over the single slots, in proportion to their counts in the whole run.
   shareOut(counts) {
     const metric = this.now;
     metric.shares ||= this.sharesOf(metric);
@@ -118,7 +118,8 @@ class Model {
     for (let i = 0; i < places.length; i++) counts[metric.cells[i]] = sums[places[i]] * ratios[i];
   }
 
-  // Of each cell the slots that it is told with in single windows, and its share of their counts in the whole run.
+  // For each cell, the merged slot that contains it in single windows, and its fraction of the merged slot's counts in
+  // the whole run.
   sharesOf(metric) {
     const { slotFactor, coarseSlots } = metric.said, count = metric.cells.length;
     const places = new Uint32Array(count), ratios = new Float64Array(count), wholes = new Float64Array(this.edgeCount * coarseSlots);
@@ -132,7 +133,7 @@ class Model {
     return { places, ratios };
   }
 
-  // From 0 (nothing) through 1 to 253, on a log scale from one transfer to the most of the hop's cells.
+  // Levels of cells: 0 for none, else 1 to 253 on a log scale from one transfer to the hop's maximum.
   levelsOf(counts, slots) {
     const levels = new Uint8Array(counts.length);
     this.most = this.about.hops.map((_, hop) => {
@@ -149,7 +150,7 @@ class Model {
     return levels;
   }
 
-  // The page's windows that a stretch of time lies in.
+  // The range of windows that contains a time span.
   windowsOf(beganS, ceasedS) {
     const edges = this.about.windowEdges, slack = 1e-9 * (edges[this.windowCount] - edges[0]);
     let from = 0;
@@ -172,7 +173,7 @@ class Model {
     return sums;
   }
 
-  // The median, between a slot's ends on a log scale; below the values for zero and negative ones.
+  // The median, interpolated within a slot on a log scale; 0 or -Infinity in the slots of zero and negative values.
   median(histogram) {
     const { lowest, highest } = this.now.said;
     const half = histogram.reduce((sum, one) => sum + one, 0) / 2;
@@ -186,7 +187,7 @@ class Model {
     return NaN;
   }
 
-  // Where the highest slot with any transfers ends.
+  // The upper edge of the highest slot with transfers.
   highest(histogram) {
     for (let slot = histogram.length - 1; slot >= 0; slot--)
       if (histogram[slot] > 0) return slot < this.now.special ? (slot === 0 && this.now.said.hasNegative ? -Infinity : 0) : this.now.said.highest[slot];

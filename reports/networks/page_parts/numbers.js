@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Formats numbers for readers.
 const SIZE_UNITS = [[1, "B"], [1e3, "kB"], [1e6, "MB"], [1e9, "GB"], [1e12, "TB"], [1e15, "PB"]];
 const TIME_UNITS = [[1e-9, "ns"], [1e-6, "µs"], [1e-3, "ms"], [1, "s"], [600, "min", 60], [18000, "h", 3600]];
 const METRIC_NAMES = { size: "size", bandwidth: "bandwidth", service_time: "service time", latency: "latency", write_time: "write time" };
@@ -33,13 +33,13 @@ function metricName(about, metric, hop) {
   return METRIC_NAMES[name === "time" ? about.hops[hop].timeKind : name];
 }
 
-// What the metric is called where several hops are meant.
+// The display name of a metric for all hops together.
 function metricTitle(about, metric) {
   const names = [...new Set(about.hops.map((_, hop) => metricName(about, metric, hop)))];
   return names.join(" / ");
 }
 
-// Values at which an axis from `low` to `high` is marked, both above zero: powers of ten, and of time also minutes.
+// Ticks of a log axis from `low` to `high`, both above zero: powers of ten.
 function decades(low, high, most) {
   const first = Math.ceil(Math.log10(low) - 1e-9), last = Math.floor(Math.log10(high) + 1e-9);
   const step = Math.max(1, Math.ceil((last - first + 1) / most));
@@ -48,7 +48,7 @@ function decades(low, high, most) {
   return found;
 }
 
-// Round numbers on a linear axis.
+// Ticks of a linear axis, at round numbers.
 function linearTicks(low, high, most) {
   const raw = (high - low) / Math.max(1, most) || 1;
   const power = 10 ** Math.floor(Math.log10(raw));

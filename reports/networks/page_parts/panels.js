@@ -1,4 +1,4 @@
-// The column of numbers: legend, patterns, single requests, notes, tables.
+// The side panel: legend, patterns, single requests, notes and tables.
 const MOST_ROWS = 50, MOST_PATTERNS = 200;
 
 function drawLegend(into, model, isDark) {
@@ -44,7 +44,7 @@ const NO_PATTERN_TEXTS = {
   no_match: "no pattern fits",
 };
 
-// Patterns of the metric: those of the whole run, then those of time windows, neighbours that are alike taken together.
+// Patterns of the metric: first those of the whole run, then those of time windows, with equal neighbours merged.
 function shownPatterns(model) {
   const rows = model.about.patterns.filter((row) => row.metric === model.metric);
   const wholes = rows.filter((row) => row.isWhole), parts = [];

@@ -1,8 +1,9 @@
-// The edges as pixels: each is walked along its way, and paints the slots' colours; where several cross, the highest
-// count is seen. Beside the colours, each pixel knows its edge: what lies under the pointer is one look-up.
+// Rasterizes the edges: the points along each edge take the colours of its slots, and where edges cross, the highest
+// count wins. Each pixel also stores its edge, so that the edge under the pointer is found by one look-up.
 const GHOST = 1, UNUSED = 2;
 const MOST_ZOOM = 60, MOST_PIXELS = 5e6;
-// Up to so many edges are always painted finely; more are, while something moves, painted quickly first.
+// Above QUICK_EDGES, edges are first painted at low resolution while something moves. Up to SMOOTH_EDGES, they are
+// supersampled.
 const QUICK_EDGES = 3000, SMOOTH_EDGES = 20000;
 const TURN = 2 * Math.PI;
 
@@ -19,7 +20,7 @@ class Camera {
     const angle = Math.atan2(x - cx, cy - y);
     return [Math.hypot(x - cx, y - cy) / this.radius, angle < 0 ? angle + TURN : angle];
   }
-  // Zooms so that what is at (x, y) stays there.
+  // Zooms around the fixed point (x, y).
   zoomAt(factor, x, y) {
     const before = this.zoom;
     this.zoom = Math.max(1, Math.min(MOST_ZOOM, before * factor));
@@ -45,13 +46,13 @@ class Picture {
     this.ends = this.waysOfEdges();
   }
 
-  // Angles and radii at both ends of each edge, the shortest way round (Sigovan et al., section IV.B).
+  // The start angle of each edge, and its turn to the target by the shortest way round (Sigovan et al., section IV.B).
   waysOfEdges() {
     const { model } = this, count = model.edgeCount;
     const from = new Float32Array(count), turned = new Float32Array(count);
     for (let edge = 0; edge < count; edge++) {
       const hop = model.hops[edge];
-      // a node that is its ring alone is met straight ahead
+      // edges to a node that forms a whole ring are radial
       const outer = model.rings[hop], inner = model.rings[hop + 1], target = inner.middles[model.targets[edge]];
       from[edge] = outer.order.length === 1 ? target : outer.middles[model.sources[edge]];
       const difference = inner.order.length === 1 ? 0 : target - from[edge];
@@ -87,7 +88,7 @@ class Picture {
     return found;
   }
 
-  // Widths of edges in pixels: as much as there is room for between neighbours, within limits.
+  // Widths of edges in pixels, limited by the distance between neighbours.
   widths(radius, scale) {
     const { model } = this;
     return model.about.hops.map((hop, number) => {
@@ -105,7 +106,7 @@ class Picture {
 
   get hasQuick() { return this.model.edgeCount > QUICK_EDGES; }
 
-  // Paints all edges anew; finely, that is with more pixels than the screen has, or quickly.
+  // Repaints all edges, either at high resolution (supersampled if they are few) or quickly.
   paint(isDark, isQuick = false) {
     const began = performance.now(), { model, camera } = this;
     let scale = this.ratio;
@@ -123,7 +124,7 @@ class Picture {
     this.show();
   }
 
-  // Makes a surface of pixels the one that is painted on, empty and of this size.
+  // Selects the surface to paint on, and clears or resizes it.
   take(surface, width, height) {
     if (!surface.bitmap || surface.bitmap.width !== width || surface.bitmap.height !== height) {
       const bitmap = document.createElement("canvas");
@@ -158,7 +159,7 @@ class Picture {
         if (Math.min(y0, y1) > height + reserve || Math.max(y0, y1) < -reserve) continue;
         const steps = Math.max(1, Math.ceil(Math.hypot(farther, (far + farther / 2) * turn) / 0.75));
         const sineStep = Math.sin(turn / steps), cosineStep = Math.cos(turn / steps), farStep = farther / steps;
-        // the innermost slot is the lowest: values rise outward
+        // values increase outwards: the innermost slot is the lowest
         let place = slots * (1 - chunk * part);
         const placeStep = (slots * part) / steps;
         for (let step = 0; step < steps; step++) {
@@ -193,7 +194,7 @@ class Picture {
     }
   }
 
-  // Shows what was painted; where the picture has moved since, stretched, until it is painted anew.
+  // Shows the painted edges, stretched if the view has moved since, until the next repaint.
   show() {
     const { context, canvas, camera, drawn, ratio } = this;
     context.clearRect(0, 0, canvas.width, canvas.height);
@@ -208,7 +209,7 @@ class Picture {
     return this.drawn && JSON.stringify({ ...this.camera.state, scale: this.drawn.scale }) === JSON.stringify(this.drawn);
   }
 
-  // The edge at a place of the stage, or near it; -1 if there is none.
+  // The edge at or near a position on the stage; -1 without one.
   edgeAt(x, y) {
     if (!this.drawn || !this.isCurrent) return -1;
     const { bitmap, values, owners, drawn } = this;

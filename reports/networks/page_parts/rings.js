@@ -1,4 +1,4 @@
-// Over the edges: rings, labels, the axis of values, and what is focused, pointed at or isolated; all of it as lines.
+// Draws vector graphics over the edges: rings, labels, the value axis, and marks for focused and isolated elements.
 class Rings {
   constructor(canvas, model, camera, picture) {
     Object.assign(this, { canvas, model, camera, picture });
@@ -11,7 +11,7 @@ class Rings {
     this.canvas.width = Math.round(width * ratio); this.canvas.height = Math.round(height * ratio);
   }
 
-  // Room outside the picture for the outermost labels.
+  // The space around the picture for the outermost labels.
   static margin(model, width, height, context) {
     const size = Math.min(width, height) / 2, { labels, groupSize } = model.about.layers[0];
     context.font = "11px system-ui, sans-serif";
@@ -83,14 +83,14 @@ class Rings {
     }
   }
 
-  // Circles at powers of ten, and their values along the line to the top.
+  // Draws circles at the ticks, labelled along the line to the top.
   drawAxes() {
     const { context, camera, colors, model } = this, [x, y] = camera.centre;
     const metric = model.now;
     if (!metric.slots) return;
     context.font = "10.5px system-ui, sans-serif";
     context.textAlign = "center"; context.textBaseline = "middle";
-    // near, the line to the top may be out of sight: then it goes through the middle of what is seen
+    // if zoomed in, the labels lie along the line through the middle of the view, since the top may be out of sight
     const angle = camera.zoom > 1.3 ? camera.polar(camera.width / 2, camera.height / 2)[1] : 0;
     model.about.hops.forEach((_, hop) => {
       const low = model.rings[hop + 1].outer, high = model.rings[hop].inner;
@@ -121,7 +121,7 @@ class Rings {
     const thick = (ring.outer - ring.inner) * camera.radius, middle = isInnermost && ring.inner === 0 ? ring.outer * 0.72 : (ring.outer + ring.inner) / 2;
     const arc = (TURN * camera.radius * (isInnermost ? middle : ring.outer)) / ring.order.length;
     const fewMarked = model.isolated ? model.isolated.marked[layer].reduce((sum, one) => sum + (one > 0), 0) : 0;
-    // around few isolated nodes only these are named
+    // if few nodes are isolated, only these and their neighbours are named
     const step = arc < 9 && isOutermost && (!model.isolated || fewMarked > 12) ? labelStep(ring.order.length, arc) : 1;
     const size = Math.max(9, Math.min(12, arc * step * 0.9, isOutermost ? 12 : thick - 4));
     if (arc < 9 && step === 1 && !model.isolated) return;
@@ -131,21 +131,21 @@ class Rings {
     const most = isOutermost ? 14 : 22;
     const isolatedLayer = model.isolated && model.isolated.nodes ? model.isolated.nodes[0][0] : layer;
     ring.order.forEach((node, place) => {
-      // the last one would stand too near to the first one
+      // skip the last label if it is too close to the first one
       if (step > 1 && (place % step || ring.order.length - place < step)) return;
       if (!this.isSeen(ring, node)) return;
       const isMarked = model.isolated && model.isolated.marked[layer][node];
       if (arc < 9 && step === 1 && (!isMarked || (isMarked === 1 && fewMarked > 12))) return;
       const text = cut(step > 1 ? firstMember(labels[node], groupSize) : labels[node], most), width = context.measureText(text).width;
-      // on a ring, what is too long for the arc or its bend loses its middle, if enough is left to tell it from others
+      // a label that is too long for the arc or its curvature is shortened in the middle, or dropped if little remains
       const kept = Math.floor((text.length * along) / width), short = width < along ? text : kept < LEAST_SHORT ? "" : cut(text, kept);
       const color = isMarked === 2 ? colors.strong : colors.ink;
       if (isInnermost && ring.inner === 0 && ring.order.length === 1) this.middle(text, width < 2 * thick - 6, color);
       else if (isOutermost) this.radial(text, ring.outer * camera.radius + 5, ring.middles[node], color, true);
       else if (size < thick && short) this.tangential(short, middle * camera.radius, ring.middles[node], colors.ground);
       else if (isInnermost && width + 8 < thick) this.radial(text, ring.outer * camera.radius - 5, ring.middles[node], colors.ground, false);
-      // beside the ring it would hide edges: only where these are few
-      // where its edges go outward, the label is inside
+      // labels next to an inner ring hide edges, so only few are drawn
+      // a label is inside the ring if the node's edges lead outwards
       else if (isMarked === 1 && fewMarked <= 12 && isolatedLayer < layer && !isInnermost) this.radial(text, ring.inner * camera.radius - 4, ring.middles[node], color, false);
       else if (isMarked === 2 || (isMarked && fewMarked <= 12)) this.radial(text, ring.outer * camera.radius + 4, ring.middles[node], color, true);
     });
@@ -182,7 +182,7 @@ class Rings {
     context.restore();
   }
 
-  // Circles where single requests that stand out came from, and how slow the slowest nodes are.
+  // Draws circles at nodes that issued outlier requests, and labels the slowest nodes with their slowdown.
   drawFindings() {
     const { context, colors, camera, model } = this;
     if (model.isolated) return;
@@ -219,7 +219,7 @@ class Rings {
 
   outline(layer, node, color) {
     const { context, camera } = this, ring = this.model.rings[layer];
-    // a segment narrower than some pixels is shown wider, so that it is found
+    // narrow segments are drawn wider, so that they are visible
     const least = 5 / (camera.radius * ring.outer), lacking = Math.max(0, least - (ring.ends[node] - ring.begins[node])) / 2;
     context.beginPath();
     this.segment(ring, ring.begins[node] - lacking, ring.ends[node] + lacking);
@@ -227,7 +227,7 @@ class Rings {
     context.strokeStyle = color; context.lineWidth = 2.5; context.stroke();
   }
 
-  // The node at a place of the stage, as layer and number.
+  // The node at a position on the stage, as layer and number.
   nodeAt(x, y) {
     const [radius, angle] = this.camera.polar(x, y), reach = 3 / this.camera.radius;
     const layer = this.model.rings.findIndex((ring) => radius <= ring.outer + reach && radius >= ring.inner - reach);
@@ -238,7 +238,7 @@ class Rings {
       const middle = (low + high + 1) >> 1;
       if (ring.begins[ring.order[middle]] <= angle) low = middle; else high = middle - 1;
     }
-    // the last segment may reach beyond the top
+    // the last segment may extend beyond a full turn
     for (const place of [low, ring.order.length - 1]) {
       const node = ring.order[place], gap = 2 / (this.camera.radius * ring.outer);
       for (const turned of [angle, angle + TURN])
@@ -248,13 +248,13 @@ class Rings {
   }
 }
 
-// Characters that a shortened name must keep; pixels from one name to the next around the outermost ring.
+// Minimum length of a shortened name; minimum distance between names on the outermost ring [pixels].
 const LEAST_SHORT = 8, LABEL_PIXELS = 40;
 
-// A node is slow that takes so many times as long as the median of its layer.
+// Threshold for slow nodes: their time divided by the median time of their layer.
 const SLOW = 2;
 
-// Of how many nodes one is named where there are too many: powers of two where nodes are, else 2, 5, 10 and so on.
+// The stride between named nodes: a power of two for multiples of 64 nodes, else 2, 5, 10 and so on.
 function labelStep(count, arc) {
   const isBinary = count >= 64 && count % 64 === 0;
   for (let power = 0; ; power++)
@@ -262,7 +262,7 @@ function labelStep(count, arc) {
       if (step > 1 && (step >= count || step * arc >= LABEL_PIXELS)) return step;
 }
 
-// The first member of a group, by the group's label: a round number.
+// The first member of a group, from the group's label.
 function firstMember(label, groupSize) {
   if (groupSize === 1) return label;
   const found = /^(\d+)-\d+$/.exec(label) || /^([^]+?) to [^]+$/.exec(label);
@@ -271,7 +271,7 @@ function firstMember(label, groupSize) {
 
 const cut = (text, most) => (text.length > most ? `${text.slice(0, Math.ceil(most / 2))}…${text.slice(-Math.floor(most / 2) + 1)}` : text);
 
-// Ticks of a metric's slots: where they stand, from 0 (lowest) to 1, and what they say.
+// Ticks of a metric's axis: their places, from 0 (lowest) to 1, and their labels.
 function axisTicks(metric, most) {
   const { said, slots, special } = metric, ticks = [];
   if (said.hasNegative) ticks.push({ place: 0.5 / slots, text: "< 0" });

@@ -1,4 +1,4 @@
-// A box that finds nodes by their labels, and members of grouped nodes by their numbers.
+// A search box that finds nodes by label, and members of grouped nodes by number.
 class Search {
   constructor(input, list, model, chosen) {
     Object.assign(this, { input, list, model, chosen });
@@ -8,7 +8,7 @@ class Search {
     input.addEventListener("input", () => this.suggest());
     input.addEventListener("keydown", (event) => this.press(event));
     input.addEventListener("blur", () => this.close());
-    // before the box loses the focus
+    // `pointerdown` occurs before the box loses the focus
     list.addEventListener("pointerdown", (event) => {
       const item = event.target.closest("li");
       event.preventDefault();
@@ -16,7 +16,8 @@ class Search {
     });
   }
 
-  // Nodes that fit, best first: the label itself, a group that holds the number, then what begins with it, contains it.
+  // Matching nodes, best first: an equal label, a group that contains the number, a label that begins with the text, a
+  // label that contains it.
   matches(text) {
     const query = text.trim().toLowerCase(), found = [];
     if (!query) return found;

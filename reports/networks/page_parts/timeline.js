@@ -1,5 +1,5 @@
-// Values over time, a strip for each pair of layers: the mean as a line that fades to the least and the most (Sigovan
-// et al., Figure 2); the selected range of time windows is a rectangle over it.
+// Values over time, in a strip for each pair of layers: a line at the mean that fades towards the minimum and maximum
+// (Sigovan et al., Figure 2). A rectangle marks the selected range of time windows.
 class Timeline {
   constructor(elements, model, changed) {
     Object.assign(this, elements, { model, changed });
@@ -99,7 +99,7 @@ class Timeline {
     }
   }
 
-  // Puts the rectangle and its handles where the selected range is.
+  // Moves the rectangle and its handles to the selected range.
   place() {
     const { model } = this, [left, right] = [this.x(model.began), this.x(model.ceased)], height = this.height - this.below;
     Object.assign(this.brush.style, { left: `${left}px`, width: `${Math.max(2, right - left)}px`, height: `${height}px` });
@@ -160,7 +160,7 @@ function describe(handle, low, high, now, text) {
 
 const HEADROOM = 0.92;
 
-// A log scale where the values span a wide range above zero, else a linear one. What is not above zero is at the foot.
+// A log scale if the positive values span a wide range, else a linear one; other values are at the bottom.
 function verticalScale(part) {
   let low = Infinity, high = -Infinity;
   for (let i = 0; i < part.steps.length; i++) {
@@ -169,7 +169,7 @@ function verticalScale(part) {
     high = Math.max(high, part.most[i]);
   }
   if (!(high > 0)) return part.steps.length ? { part: () => 0, ticks: [0] } : null;
-  // the highest values would lie on the frame
+  // headroom keeps the highest values off the frame
   if (high / low < 30) return { part: (value) => (HEADROOM * Math.max(0, value)) / high, ticks: linearTicks(0, high, 2) };
   return {
     part: (value) => (value > low ? (HEADROOM * Math.log(value / low)) / Math.log(high / low) : 0),
@@ -177,7 +177,7 @@ function verticalScale(part) {
   };
 }
 
-// The colour of a hop's lines: the middle of its map, darker where the ground is light.
+// The colour of a hop's lines: from the middle of its map, darker on a light background.
 function hopColor(about, hop, isDark) {
   const colors = hopColors(about, hop, isDark), at = 3 * (isDark ? 150 : 70);
   return [colors[at], colors[at + 1], colors[at + 2]];

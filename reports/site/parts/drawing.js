@@ -1,4 +1,4 @@
-// Pictures on canvases of our own; all sizes are CSS pixels.
+// Figures drawn on canvases; all sizes are in CSS pixels.
 const CLASSES = { START: "sky", END: "blue", HILL: "green", CANYON: "purple", UNIFORM: "orange", OTHER: "grey", NO_USAGE: "pale" };
 const classColour = (label) => colour(label in CLASSES ? `iosig-${CLASSES[label]}` : "soft");
 const HUES = ["blue", "orange", "green", "vermilion", "purple", "sky"];
@@ -10,7 +10,7 @@ function swatch(role) {
   return made;
 }
 
-// Have a canvas drawn, and drawn again where its width or the theme changes.
+// Draws a canvas, and redraws it if its width or the theme changes.
 function drawnCanvas(into, heightOf, paint, label) {
   const canvas = make("canvas", { class: "picture", role: "img", "aria-label": label });
   into.append(canvas);
@@ -40,7 +40,7 @@ function roundTicks(low, high, most) {
   return found;
 }
 
-// Ticks of a time that starts at 0, in steps that people count in.
+// Ticks of a time axis from 0, in familiar steps.
 function timeTicks(longest, most) {
   const steps = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
   const step = steps.find((one) => longest / one <= most) || 86400 * Math.ceil(longest / 86400 / most);
@@ -52,7 +52,7 @@ function timeTicks(longest, most) {
 const clockText = (seconds) =>
   seconds >= 3600 ? `${Math.floor(seconds / 3600)}:${String(Math.round((seconds % 3600) / 60)).padStart(2, "0")} h` : seconds >= 60 ? `${+(seconds / 60).toFixed(1)} min` : `${seconds} s`;
 
-// The population map: every application by what it moves in a month and how bursty it is, both on log scales.
+// The population map: the burstiness of each application over its monthly bytes, both on log scales.
 function drawMap(into, points, open) {
   const margin = { left: 62, right: 14, top: 10, bottom: 40 };
   const bounds = (values) => {
@@ -68,7 +68,7 @@ function drawMap(into, points, open) {
     context.strokeStyle = colour("line");
     context.fillStyle = colour("soft");
     context.textAlign = "center";
-    // where few powers of ten lie between the edges, twos and fives too
+    // multiples of 2 and 5 are labelled too if the axis spans few powers of ten
     const decades = Math.log10(right / left), steps = decades < 3 ? [1, 2, 5] : [1];
     for (let power = Math.floor(Math.log10(left)); power <= Math.log10(right); power++) for (const step of steps) {
       const value = step * 10 ** power, x = across(value);
@@ -114,7 +114,7 @@ function drawMap(into, points, open) {
   canvas.addEventListener("click", (event) => { const point = nearest(event); if (point) open(point); });
 }
 
-// The names of those that move most, as far as these do not lie upon each other.
+// Names the applications that move the most bytes, without overlap.
 function nameLargest(context, places, right) {
   const taken = [];
   context.textAlign = "left";
@@ -137,7 +137,7 @@ function legend(names) {
     make("span", {}, swatch(name in CLASSES ? `iosig-${CLASSES[name]}` : "soft"), name)));
 }
 
-// Runs in rows above, each by its own darkness; the rates that they share are the same at a glance.
+// Draws runs as rows, each shaded relative to its own maximum, so that common patterns are visible at a glance.
 function drawRuns(into, runs, longest, leftOut, choose) {
   const row = 20, left = innerWidth < 600 ? 62 : 92, right = 12;
   const { canvas } = drawnCanvas(into, () => row * runs.length + 6, (context, width) => {
@@ -169,7 +169,7 @@ function drawRuns(into, runs, longest, leftOut, choose) {
   });
 }
 
-// A curve with its band, by uPlot.
+// Draws a curve with its band, by uPlot.
 function drawCurve(into, curve, bursts) {
   const times = curve.rates.map((_, step) => step * curve.step_s), scaled = (values) => values.map((value) => (isKnown(value) ? value * curve.scale_bytes_per_s : null));
   const hasBand = curve.lows.some(isKnown);

@@ -1,4 +1,4 @@
-// What every page has: elements made of texts alone, the theme, the release, messages.
+// Elements of every page: the theme, the release, messages. Elements are made from text only, never from HTML.
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -23,7 +23,7 @@ function nothing(into, text) {
   into.replaceChildren(make("p", { class: "nothing" }, text));
 }
 
-// The line under a figure that gives the same numbers.
+// Fills the command under a figure, which prints the same numbers.
 function tellQuery(name, values) {
   const figure = byId(name);
   figure.querySelector(".query code").textContent = commandLine(figure.dataset.query, values);
@@ -59,7 +59,7 @@ function beginTheme() {
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-// Other releases of this report, if they lie beside this one.
+// Offers the other releases of this report, if their folders are next to this one.
 function beginReleases() {
   const own = document.documentElement.dataset.release, select = byId("release");
   globalThis.iosigReleases = (releases) => {
@@ -77,7 +77,7 @@ function facts(pairs) {
     make("dt", {}, name), make("dd", {}, value ?? UNKNOWN)]));
 }
 
-// A small table that needs no library; cells are texts or elements.
+// A small table that needs no library; cells are text or elements.
 function plainTable(heads, rows) {
   const head = make("tr", {}, ...heads.map((name) => make("th", { scope: "col" }, name)));
   const body = rows.map((cells) => make("tr", {}, ...cells.map((cell) => make("td", {}, cell ?? UNKNOWN))));

@@ -1,4 +1,4 @@
-// The lineage: the graph of steps as SVG, and below it the tables, each with what it is computed from.
+// The lineage page: the graph of steps as SVG, and below it the tables with their sources.
 const SVG = "http://www.w3.org/2000/svg";
 const NODE = { width: 132, height: 26, across: 146, down: 58 };
 
@@ -20,7 +20,7 @@ drawers.lineage = async () => {
   drawnIn("lineage").append(make("p", {}, make("label", {}, "Show tables with ", sought)), list);
   const graph = drawSteps(drawnIn("steps"), told);
 
-  // What stands after the #: a table, or a step.
+  // The fragment of the address, which selects a table or a step.
   const wanted = () => new URLSearchParams(location.hash.slice(1));
   function show() {
     const text = sought.value.toLowerCase(), step = wanted().get("step"), name = wanted().get("table");
@@ -51,7 +51,7 @@ function tableOf(table, readers, known, isOpen) {
   return make("details", { open: isOpen }, title, ...parts);
 }
 
-// The steps in levels, from top to bottom; the chosen one stands out, with all that it depends on and that depends on it.
+// Draws the steps in levels, from top to bottom, and highlights the chosen step with its upstream and downstream steps.
 function drawSteps(into, told) {
   const widest = Math.max(...told.order.map((level) => level.length)), width = widest * NODE.across, height = told.order.length * NODE.down;
   const place = new Map();

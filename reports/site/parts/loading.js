@@ -1,4 +1,4 @@
-// Data comes as scripts beside the page: from a file, a browser lets a page load nothing else.
+// Loads data as scripts next to the page, since browsers let a page opened from a file load nothing else.
 const waiting = new Map();
 
 globalThis.iosigData = (name, body) => {
@@ -38,7 +38,7 @@ function script(path) {
   return scripts.get(path);
 }
 
-// Rows of a frame that came by columns.
+// Converts a frame from columns to rows.
 function rowsOf(columns) {
   const names = Object.keys(columns);
   if (!names.length) return [];

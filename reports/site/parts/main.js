@@ -1,4 +1,4 @@
-// Begin: the frame, then what the page draws.
+// Starts the page: first its frame, then its figures.
 async function begin() {
   beginTheme();
   beginReleases();

@@ -1,4 +1,4 @@
-// What each page draws into its figures.
+// Draws the figures of each page.
 const drawers = {};
 
 const applicationLink = (row) => make("a", { href: `application.html#${applicationHash(row.application_id, row.filesystem, row.direction)}` }, make("bdi", {}, nameText(row.application_id, 60)));
@@ -37,7 +37,7 @@ drawers.applications = async () => {
   follow();
 };
 
-// What a permalink of the page of an application means: an id, and what of it.
+// Parses a permalink to an application: its id, and optionally the file system and direction.
 function askedApplication() {
   const parts = location.hash.slice(1).split("/").map(decodeURIComponent), last = parts.at(-1);
   if (parts.length >= 5 && (last === "read" || last === "write")) return [parts.slice(0, -2).join("/"), parts.at(-2), last];
@@ -95,7 +95,7 @@ function showSignature(chosen, runs, leftOut) {
   if (curve) {
     const below = make("div", { class: "curve" });
     into.append(below);
-    // the same scale of time as the runs above
+    // same time axis as the runs above
     const steps = Math.ceil(longest / curve.step_s), padded = (values) => values.concat(Array(Math.max(0, steps - values.length)).fill(null));
     drawCurve(below, { ...curve, rates: padded(curve.rates), lows: padded(curve.lows), highs: padded(curve.highs) }, chosen.bursts || []);
   } else into.append(make("p", { class: "nothing" }, OUTCOMES[chosen.facts.outcome] || "There is no signature."));
@@ -123,7 +123,7 @@ function showTrust({ facts: known, checks }) {
     nameText(one.trace_id), numberText(one.correlation), numberText(one.cross_correlation), volumeText(one.volume_bytes), volumeText(one.traced_bytes), countText(one.missed_burst_count), countText(one.false_burst_count)])));
 }
 
-// How many of the runs were slowed of which that could be told.
+// Formats the number of slowed runs, relative to the runs that could be analysed.
 const slowedText = (slowed, looked) => (looked ? `${countText(slowed || 0)} of ${countText(looked)} runs with detected bursts ${slowed === 1 ? "was" : "were"} slowed.` : "No bursts of runs were detected in the traffic, so slowdowns are unknown.");
 const otherLink = (id) => (id === null ? "unattributed" : make("a", { href: `application.html#${applicationHash(id)}` }, make("bdi", {}, nameText(id, 60))));
 
@@ -134,7 +134,7 @@ function showContention({ contention, looked_run_count: looked, slowed_run_count
     row.role === "slows" ? "it slows" : "slowed by", otherLink(row.other_application_id), nameText(row.filesystem, 40), durationText(row.delay_s), countText(row.run_count), countText(row.burst_count)])));
 }
 
-// Where and when to start, at the last poll: of an application, or on a file system.
+// Shows the recommended starts at the last poll, of one application or on one file system.
 async function showAdvice(isMeant, first, command) {
   const told = await loaded("advice"), rows = rowsOf(told.rows).filter(isMeant).sort(first === "filesystem" ? (a, b) => a.place - b.place : (a, b) => b.now_bytes - a.now_bytes), into = drawnIn("advice");
   into.replaceChildren();

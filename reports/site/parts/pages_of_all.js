@@ -1,4 +1,4 @@
-// The population: bars of classes, volumes and periods.
+// The population page: bar charts of classes, volumes and periods.
 const WAYS = { write: "iosig-blue", read: "iosig-orange" };
 
 drawers.population = async () => {

@@ -1,10 +1,10 @@
-// File systems and runs: what was there, day by day.
+// Pages of file systems and runs, by day.
 const decoded = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 const rateOf = (code, told) => (code === 0 ? null : code === 1 ? 0 : told.least_bytes_per_s * 2 ** ((code - 2) / told.codes_per_octave));
 
 const inferredText = (basis) => (basis === "inferred" ? " (inferred)" : "");
 
-// Light to dark in the light theme, dark to light in the dark one: the more, the further from the ground.
+// Colours of a heat map: higher values have more contrast with the background of the theme.
 function heatColours() {
   const isDark = document.documentElement.dataset.theme === "dark";
   const stops = isDark ? [[24, 30, 38], [38, 74, 120], [52, 140, 190], [120, 210, 190], [250, 240, 160]] : [[246, 248, 250], [186, 214, 235], [84, 150, 205], [20, 84, 156], [8, 32, 84]];
@@ -106,7 +106,7 @@ function ramp(low, high) {
   return line;
 }
 
-// Whose bytes stood there most: of a run or a burst that was slowed.
+// Whether the largest source of interfering bytes during a slowed run or burst is a known application.
 const isKnownOther = (row) => row.top_interferer_application_id !== null && (row.top_interferer_bytes || 0) >= (row.unattributed_bytes || 0);
 const otherCells = (row) => (isKnownOther(row) ? [otherLink(row.top_interferer_application_id), volumeText(row.top_interferer_bytes)] : [otherLink(null), volumeText(row.unattributed_bytes)]);
 const longerCells = (row) => [durationText(row.delay_s), durationRangeText(row.delay_low_s, row.delay_high_s)];
@@ -148,7 +148,7 @@ async function showDay([name, place], day) {
   ], [{ column: "estimated_bytes", dir: "desc" }]);
 }
 
-// Five-minute steps: what was measured in grey, what is explained in colours upon each other.
+// Draws a day in five-minute steps: measured rates in grey, attributed rates stacked in colours.
 function drawDay(into, measured, parts) {
   const left = 76, top = 8, bottom = 24;
   const most = Math.max(...measured.map((rate) => rate || 0), ...measured.map((_, step) => parts.reduce((sum, part) => sum + part.bytes[step], 0) / 300), 1);
@@ -250,7 +250,7 @@ function showTraces(traces) {
   for (const one of mapped) drawRanks(drawnIn("ranks"), one, until);
 }
 
-// Cells by rank and time; above them all ranks together, beside them what a rank moved.
+// Draws the heat map of a trace by rank and time, with sums over ranks above and the bytes of each rank to the right.
 function drawRanks(into, one, until) {
   const left = 64, right = 92, gap = 6, top = 60, bottom = 24, levels = decoded(one.shades);
   const times = one.time_bytes.length, ranks = one.rank_bytes.length, edges = one.rank_edges, last = edges.at(-1);

@@ -1,4 +1,4 @@
-// Search over applications, users and jobs: `/` begins it anywhere.
+// Searches applications, users and jobs; the key `/` starts a search on any page.
 let sought = null;
 
 function readied() {
@@ -17,7 +17,7 @@ function readied() {
   return sought;
 }
 
-// The jobs whose ids begin so: they come in order.
+// The jobs with ids that begin with the text, by binary search in the sorted ids.
 function jobsThatBegin(jobs, text, most) {
   const ids = jobs.job_id;
   let low = 0, high = ids.length;

@@ -1,4 +1,4 @@
-// Long tables, by Tabulator: its cells are made of texts here, never of HTML.
+// Long tables, by Tabulator; cells are made from text, never from HTML.
 const asText = (text, isNumber) => (cell) => make("span", { class: isNumber ? "number" : "text" }, text(cell.getValue(), cell.getData()));
 
 function sparkline(points) {
@@ -48,7 +48,7 @@ function longTable(into, rows, columns, initialSort) {
 const SCROLLBAR = 17;
 const leastWidth = (column) => column.width || (column.isNumber ? 84 : 100);
 
-// Those without which a row says nothing, and of the others the first ones, as many as there is room for.
+// The essential columns of a table, and the first others for which space remains.
 function columnsWithRoom(columns, width) {
   let room = width - SCROLLBAR - columns.filter((column) => column.isFirst).reduce((sum, column) => sum + leastWidth(column), 0);
   return columns.filter((column) => {

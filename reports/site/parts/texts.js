@@ -1,4 +1,4 @@
-// Numbers as people read them; the units are those of reports/texts.py.
+// Formats numbers for readers, with the units of reports/texts.py.
 const SIZES = [[1, "B"], [1e3, "kB"], [1e6, "MB"], [1e9, "GB"], [1e12, "TB"], [1e15, "PB"]];
 const TIMES = [[1e-6, "µs"], [1e-3, "ms"], [1, "s"], [600, "min", 60], [18000, "h", 3600], [432000, "d", 86400]];
 const UNKNOWN = "–";
@@ -25,7 +25,7 @@ function inUnits(value, units) {
   return `${digits(value / unit.size)} ${unit.name}`;
 }
 
-// A range of times, both in the unit that fits the longer one.
+// Formats a range of durations in the unit of the longer one.
 function durationRangeText(low, high) {
   if (!isKnown(low) || !isKnown(high)) return UNKNOWN;
   const unit = unitFor(high, TIMES);
@@ -42,24 +42,24 @@ const ratioText = (value) => (isKnown(value) ? `${(100 * value).toFixed(value > 
 const instantText = (seconds) =>
   isKnown(seconds) ? new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ") : UNKNOWN;
 
-// A name from a log as it can be shown: nothing that steers, not too long.
+// Formats a name from a log for display: without control characters, and shortened.
 function nameText(name, most = 300) {
   if (!isKnown(name)) return UNKNOWN;
   const text = String(name).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "\ufffd");
   return text.length <= most ? text : `${text.slice(0, most / 2)}…${text.slice(-most / 2)}`;
 }
 
-// A word as a shell takes it.
+// Quotes a word for a shell, if necessary.
 const shellWord = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`);
 
-// A query with its names filled in as SQL writes texts, in a line that a shell takes as it is.
+// The shell command that runs a query, with its parameters replaced by SQL literals.
 function commandLine(query, values = {}) {
   const filled = query.replace(/\$([a-z_]+)/g, (_, name) => `'${String(values[name]).replaceAll("'", "''")}'`);
   const quoted = /["$`\\!\n\r]/.test(filled) ? `'${filled.replaceAll("'", `'"'"'`)}'` : `"${filled}"`;
   return nameText(`iosig sql ${quoted}`, 4000);
 }
 
-// The name of the file of data that is about something: as reports/site/packing.py reckons it.
+// The name of the data file about a subject, as in `file_hash` of reports/site/packing.py.
 function fileHash(name) {
   let found = 0xcbf29ce484222325n;
   for (const byte of new TextEncoder().encode(name)) found = BigInt.asUintN(64, (found ^ BigInt(byte)) * 0x100000001b3n);
