@@ -1,4 +1,4 @@
-"""Queries of a release, of landed data or of one input, with typed results.
+"""Query a release, landed data or one input, with typed results.
 
 - `advice/`: Where and when to start an application, and the feed for a scheduler.
 - `attribution/`: Who moved the bytes of a file system, who was slowed down, and the unattributed rest.

@@ -1,4 +1,4 @@
-"""Pydantic models of the `--json` output, from which the JSON Schemas are generated.
+"""Define the pydantic models of the `--json` output, from which the JSON Schemas are generated.
 
 A document begins with its `format`, a name and a version. Within a version no field is removed or changes its type,
 unit or meaning. A description ends with the unit in brackets. Fields with a default are optional and printed only if

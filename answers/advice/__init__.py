@@ -1,4 +1,4 @@
-"""Advice on where and when to start an application, and the feed for schedulers.
+"""Advise on where and when to start an application, and export feeds for schedulers.
 
 - `query` (`Query`, `AdviceResult`, `advise_on`): `iosig advise`: on which file system an application should run.
 - `feed` (`export_feed`): Signatures or periods of applications, exported for schedulers.

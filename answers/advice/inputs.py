@@ -1,4 +1,4 @@
-"""Inputs of advice: signatures, and file systems with their load and running jobs."""
+"""Define the inputs of advice: signatures, and file systems with their load and running jobs."""
 
 from __future__ import annotations
 

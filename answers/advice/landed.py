@@ -1,4 +1,4 @@
-"""State of the file systems at an instant: load, capacity and running jobs, from the warehouse.
+"""Read the state of the file systems at an instant from the warehouse: load, capacity and running jobs.
 
 Load and jobs come from landed inputs, released or not: advice is about now, a release about last night.
 """

@@ -1,4 +1,4 @@
-"""`iosig advise`: on which file system an application should run, and how long it should wait (IOSI, section 6.4).
+"""`iosig advise`: choose a file system for an application, and the delay of its start (IOSI, section 6.4).
 
 The page docs/advice.md documents the fields of the JSON document.
 """

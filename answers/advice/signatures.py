@@ -1,4 +1,4 @@
-"""Signature lookups for advice: in a release, or in an exported feed on hosts without the warehouse."""
+"""Look up signatures for advice in a release or, on hosts without the warehouse, in an exported feed."""
 
 from __future__ import annotations
 

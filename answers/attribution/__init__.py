@@ -1,4 +1,4 @@
-"""Attribution of a file system's traffic, from a release or from inputs that landed after it.
+"""Attribute a file system's traffic, from a release or from inputs that landed after it.
 
 - `query` (`Query`, `Answer`, `who`, `build_document`): `iosig who`: jobs, users and applications by bytes, and the
   unattributed rest.

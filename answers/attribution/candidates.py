@@ -1,4 +1,4 @@
-"""Runs that are likely to have moved unattributed bytes, inferred from traffic that coincides with their run times."""
+"""Infer which runs are likely to have moved unattributed bytes, from traffic that coincides with their run times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iosig who`: jobs, users and applications by the bytes that they moved in a time range, and the unattributed rest."""
+"""`iosig who`: rank jobs, users and applications by the bytes that they moved, and sum the unattributed rest."""
 
 from __future__ import annotations
 

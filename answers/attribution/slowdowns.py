@@ -1,4 +1,4 @@
-"""`iosig slowdowns`: runs with bursts delayed by interference, by how much, and who interfered."""
+"""`iosig slowdowns`: query the runs with bursts delayed by interference, their delays, and who interfered."""
 
 from __future__ import annotations
 

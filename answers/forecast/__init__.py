@@ -1,4 +1,4 @@
-"""Load forecast: running and waiting jobs from their signatures, all other traffic from its history.
+"""Forecast load: running and waiting jobs from their signatures, all other traffic from its history.
 
 - `query` (`Query`, `ForecastResult`, `forecast_load`, `build_document`, `build_view`): `iosig forecast`: the expected
   rate and its range.

@@ -1,4 +1,4 @@
-"""Jobs that run and wait on a file system at an instant, with durations and waiting times of similar jobs."""
+"""Find the jobs that run and wait on a file system, and the durations and waiting times of similar jobs."""
 
 from __future__ import annotations
 
