@@ -1,4 +1,4 @@
-"""`iosig predict`: predictions for inputs that are followed live or replayed flush by flush, and their figure."""
+"""`iosig predict`: follow inputs live or replay them flush by flush, predict their bursts, and build figure data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `iosig` command: prints results on stdout and progress on stderr, and ends with a documented exit code.
+"""Provide the `iosig` command: results on stdout, progress on stderr, and documented exit codes.
 
 - `advise`: `iosig advise`.
 - `backfill`: `iosig backfill`.

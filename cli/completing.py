@@ -1,4 +1,4 @@
-"""Shell completion: names from a warehouse, read directly from its files.
+"""Complete names of a warehouse in the shell, read directly from the warehouse's files.
 
 Completion runs at every key press, so it opens no catalogue, writes nothing and ignores files that it cannot read.
 """

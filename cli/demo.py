@@ -183,7 +183,7 @@ def _show_document(
 
 
 def _fresh(output: Path | None) -> Path:
-    """Return an empty folder; the folder of an earlier demo is emptied, any other content is kept and refused."""
+    """Return an empty folder; the folder of an earlier demo is emptied, a folder with other content is refused."""
     if output is None:
         return Path(tempfile.mkdtemp(prefix="iosig-demo-"))
     if output.is_dir() and any(output.iterdir()):

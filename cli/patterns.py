@@ -1,4 +1,4 @@
-"""`iosig patterns`: recurring patterns in the traffic that no logged job explains."""
+"""`iosig patterns`: list recurring patterns in the traffic that no logged job explains."""
 
 from __future__ import annotations
 

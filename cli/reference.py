@@ -451,7 +451,7 @@ def _link_source(lineage: TableLineage) -> str:
 
 
 def _diagram(found: Sequence[TableLineage]) -> str:
-    """Return the steps as a Mermaid diagram: an arrow leads from a step to those that read its tables."""
+    """Return the steps as a Mermaid diagram, with an arrow from each step to the steps that read its tables."""
     step_of = {each.name: each.step for each in found}
     numbers = {step: number for number, step in enumerate(dict.fromkeys(step_of.values()))}
     arrows = {

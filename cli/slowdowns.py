@@ -1,4 +1,4 @@
-"""`iosig slowdowns`: runs with bursts that took longer than alone, and the interfering jobs."""
+"""`iosig slowdowns`: list runs with bursts that took longer than alone, and the interfering jobs."""
 
 from __future__ import annotations
 

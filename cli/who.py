@@ -1,4 +1,4 @@
-"""`iosig who`: which jobs, users and applications moved the bytes."""
+"""`iosig who`: show which jobs, users and applications moved the bytes."""
 
 from __future__ import annotations
 

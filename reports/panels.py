@@ -41,7 +41,7 @@ class Picture:
     compose: Callable[[Figure], None]
 
     def figure(self) -> Figure:
-        """Return the composed figure, in the style in force."""
+        """Return the composed figure, in the active style."""
         figure = blank(self.size_in)
         self.compose(figure)
         return figure

@@ -61,8 +61,8 @@ def site_state(
 ) -> SiteState:
     """Return the state of all file systems with landed polls at an instant; None: at the newest poll.
 
-    release: its polls give the capacity of a file system that has none in the settings. only: restriction to these
-    file systems. Raises NothingToDo if no polls have landed.
+    release: its polls give the capacity of a file system that has none in the settings. only: restricts the result
+    to these file systems. Raises NothingToDo if no polls have landed.
     """
     landings = ledger.read(store)
     with engine(settings) as connection:
@@ -317,7 +317,7 @@ def build_running_job(
 
 
 def identify_application(job: Mapping[str, Any]) -> str | None:
-    """Return the application id of a job record; None if a part of it is missing."""
+    """Return the application id of a job record; None if a part of the id is missing."""
     return application_id_of(job["user"], job["application"], job["node_count"])
 
 

@@ -1,4 +1,4 @@
-"""Open the tables behind `iosig who`: those of a release or, after its last poll, tables computed from landed inputs.
+"""Open the tables behind `iosig who`: those of a release or, after its last poll, computed from landed inputs.
 
 Both ways give the same tables, `attributed_io`, `slowdowns`, `jobs` and `filesystem_rates`, so the same queries
 work on both. The nightly flow's SQL models stage landed polls and jobs; the signatures come from the release.

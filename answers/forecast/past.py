@@ -1,4 +1,4 @@
-"""Traffic of the preceding days, measured and attributed, from a release and from inputs that landed after it."""
+"""Read measured and attributed traffic of the preceding days, from a release and inputs that landed after it."""
 
 from __future__ import annotations
 

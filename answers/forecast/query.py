@@ -1,4 +1,4 @@
-"""`iosig forecast`: the expected rate of a file system with its range, and collisions of bursts.
+"""`iosig forecast`: forecast the rate of a file system with its range, and collisions of bursts.
 
 The page docs/forecast.md documents the fields of the JSON document.
 """

@@ -1,4 +1,4 @@
-"""Hypothetical jobs: the demand of a traced run, or of one extrapolated to another rank count, starting now."""
+"""Build hypothetical jobs that start now, with the demand of a traced or extrapolated run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON document of `iosig job`, and the HTML page built from it."""
+"""Build the JSON document of `iosig job`, and from it the HTML page."""
 
 from __future__ import annotations
 

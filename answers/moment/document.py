@@ -1,4 +1,4 @@
-"""The JSON document of `iosig status --watch`."""
+"""Build the JSON document of `iosig status --watch`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from iosig.answers.status.condition import SourceCondition
 from iosig.answers.status.document import ProblemPart
 from iosig.answers.status.problems import typical_interval
 
-#: maximum jobs and bursts per file system
+#: maximum number of jobs per file system
+#: maximum number of bursts per file system
 _MAX_JOBS, _MAX_BURSTS = 10, 10
 _OF_JOBS = ("cluster", "job_id", "started_at", "user", "application_id", "attributed_bytes", "confidence", "fit")
 _RATES = "mean rate of each of the last 60 minutes, null if not polled [B/s]"

@@ -1,4 +1,4 @@
-"""Live view of a warehouse, for repeated calls.
+"""Take snapshots of a warehouse for a live view.
 
 The data of file systems are cached until new inputs land; until then, only ages change.
 """
@@ -106,7 +106,7 @@ class LiveView:
 
     def _read_filesystems(self, release: Release | None, at: datetime) -> tuple[FilesystemMoment, ...]:
         try:
-            # at the newest poll: the job log may be ahead of it, and a poll with a wrong clock ahead of `at`
+            # the state is that of the newest poll, since the job log may be newer, and poll clocks may be ahead of `at`
             state = site_state(self._store, release, self._settings, ReleaseSignatures(self._store, release), None)
         except NothingToDo:
             return ()

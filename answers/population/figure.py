@@ -1,4 +1,4 @@
-"""Figure data of a population."""
+"""Build the figure data of a population."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iosig.transforms.arrays import Reals
 
 _DIRECTIONS = ("write", "read")
 _MAX_GROUPS = 10
-#: maximum bars of the panel over time: longer ranges are drawn by week, then by month
+#: maximum number of bars in the panel over time: longer ranges are drawn by week, then by month
 _MAX_STEPS = 62
 
 

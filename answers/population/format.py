@@ -1,4 +1,4 @@
-"""A population as rows of the printed tables, and as a JSON document."""
+"""Format a population as rows of printed tables, and as a JSON document."""
 
 from __future__ import annotations
 

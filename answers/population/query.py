@@ -1,4 +1,4 @@
-"""Statistics of all runs of a release, after White et al., PEARC'18, section 6, Tables 1 and 2, Figures 2 to 5.
+"""Compute statistics of all runs of a release, after White et al., PEARC'18, section 6, Tables 1-2, Figures 2-5.
 
 The runs are application runs, and series without a job log; a run counts once per file system. The paper excludes jobs
 shorter than ten minutes; this module excludes runs without a class. DOI 10.1145/3219104.3219121.

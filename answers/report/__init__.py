@@ -1,4 +1,4 @@
-"""The HTML report of a release: queries, incremental page builds, and atomic writes.
+"""Build the HTML report of a release: query the data, build changed pages, and write them atomically.
 
 - `advice` (`read`, `list_inputs`): Advice for the largest applications.
 - `applications` (`read`, `fingerprint_applications`, `read_history`): Signatures, curves, bursts and runs of

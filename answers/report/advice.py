@@ -1,4 +1,4 @@
-"""Advice for the report: the result of `iosig advise` at the last poll of a release, for the largest applications."""
+"""Compute the report's advice: that of `iosig advise` at the last poll, for the largest applications."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from iosig.warehouse.store.store import Store
 if TYPE_CHECKING:
     import duckdb
 
-#: maximum applications with advice, those with the largest monthly volume
+#: maximum number of applications with advice, those with the largest monthly volume
 MAX_APPLICATIONS = 20
 _SCHEMA = {
     "application_id": pl.String,

@@ -1,4 +1,4 @@
-"""Entry point of the report: builds the static pages of a release and writes those that changed."""
+"""Build the static pages of a release, and write those that changed: the entry point of the report."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Cache of report pages, which reuses pages with unchanged inputs.
+"""Cache report pages, and reuse pages with unchanged inputs.
 
 A manifest in each release folder has the fingerprint of each page's inputs. A page with the same fingerprint is not
-built again: it stays, or is linked from the folder of another release.
+rebuilt: it stays, or is linked from the folder of another release.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fingerprints of the inputs of report pages: a page is rebuilt when its fingerprint changes."""
+"""Compute fingerprints of the inputs of report pages: a page is rebuilt when its fingerprint changes."""
 
 from __future__ import annotations
 

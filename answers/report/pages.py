@@ -1,4 +1,4 @@
-"""The pages of a release: each is built, or reused if its inputs are unchanged."""
+"""Build the pages of a release, or reuse them if their inputs are unchanged."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ _Frames = TypeVar("_Frames", bound="DataclassInstance")
 
 
 def _pseudonymize(report: ReportInput, frames: _Frames) -> _Frames:
-    """Replace user names in frames by pseudonyms if users are hidden."""
+    """Replace user names in frames with pseudonyms if users are hidden."""
     hider = report.hider
     if hider is None:
         return frames

@@ -1,7 +1,7 @@
-"""Pseudonyms instead of user names in reports.
+"""Replace user names in reports with pseudonyms.
 
-They come from `iosig.warehouse.store.pseudonyms`, with the site's key or else a key stored in the warehouse, so they
-are the same in every report.
+The pseudonyms are those of `iosig.warehouse.store.pseudonyms`, with the site's key or, without one, a key stored in the
+warehouse. They are therefore the same in every report.
 """
 
 from __future__ import annotations

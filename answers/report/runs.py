@@ -29,7 +29,8 @@ _MAX_STEPS = 120
 _RUN = ["started_at", "job_id", "cluster", "filesystem", "direction"]
 
 
-#: names of the temporary relations with the selected hours, and days of file systems
+#: name of the temporary relation with the selected hours
+#: name of the temporary relation with the selected days of file systems
 _CHOSEN_HOURS, _CHOSEN_DAYS = "chosen_hours", "chosen_days"
 
 

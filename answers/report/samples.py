@@ -1,4 +1,4 @@
-"""Downsampling of samples for figures of a few hundred pixels.
+"""Downsample samples for figures of a few hundred pixels.
 
 NumPy arrays are used, since a DuckDB lambda copies the whole list for each element. Rows are read in batches, since
 the samples of a large site do not fit in memory.

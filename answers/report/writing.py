@@ -1,4 +1,4 @@
-"""Report folders: one per release, updated in place; unchanged files are not written.
+"""Write report folders: one per release, updated in place, without rewriting unchanged files.
 
 A release folder is self-contained and can be copied to a web server. Files that are equal in another release's report
 are hard links to it and take no space.

@@ -1,4 +1,4 @@
-"""The signature of an application, and its changes between releases.
+"""Show the signature of an application, and its changes between releases.
 
 - `changes` (`signature_changes`): How much each application's signature differs between two releases.
 - `view` (`choose_application`, `Query`, `build_view`): Figure data of a signature in a release.

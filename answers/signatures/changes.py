@@ -1,4 +1,4 @@
-"""Changes of the applications' signatures between two releases."""
+"""Compare the applications' signatures in two releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selection of a signature in a release, and its figure data."""
+"""Select a signature in a release, and build its figure data."""
 
 from __future__ import annotations
 
@@ -57,9 +57,10 @@ def build_view(store: Store, release: Release, selection: Query) -> SignatureVie
 
 
 def choose_application(known: Sequence[str], text: str) -> str:
-    """Resolve an application by its full id, by whole path components, by those ignoring case, or by any substring.
+    """Resolve an application by its full id, or by a part of the id.
 
-    An id is user/application/node_count. The first rule with a match must match exactly one id, else UsageError.
+    An id is user/application/node_count. Rules in this order: equal ids, equal components of ids, equal components
+    without regard to case, and substrings. The first rule with a match must match exactly one id, else UsageError.
     """
     folded = text.casefold()
     rules = (

@@ -1,4 +1,4 @@
-"""Classes of one input, as computed in the nightly flow."""
+"""Classify one input, as in the nightly flow."""
 
 from __future__ import annotations
 

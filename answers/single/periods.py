@@ -1,4 +1,4 @@
-"""Periods of one input: as in the nightly flow, or for a time window and sampling frequency.
+"""Find the periods of one input: as in the nightly flow, or for a time window and sampling frequency.
 
 Without a window, a sampling frequency or a first phase to skip, the rows equal those of the nightly flow. Otherwise a
 traced run's throughput is clipped and resampled: FTIO's methods get values at instants, as in their paper, the

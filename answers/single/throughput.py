@@ -1,4 +1,4 @@
-"""Throughput of a traced run by rank, host, file or storage target, computed from its requests."""
+"""Compute the throughput of a traced run by rank, host, file or storage target, from its requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Status of a warehouse: landings, releases, problems and notes.
+"""Report the status of a warehouse: landings, releases, problems and notes.
 
 - `condition` (`Condition`, `read_condition`): The condition of a warehouse and its disk.
 - `document` (`StatusDocument`, `build_document`): The JSON document.

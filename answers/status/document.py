@@ -1,4 +1,4 @@
-"""The JSON document of `iosig status`."""
+"""Build the JSON document of `iosig status`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A condition in the text format of Prometheus, for the node exporter's textfile collector."""
+"""Format a condition in the text format of Prometheus, for the node exporter's textfile collector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure data of the overview figures of a release.
+"""Build the data of the overview figures of a release.
 
 - `storage_calendar` (`build_view`): Rate of a file system in each minute of each day.
 - `population_map` (`build_view`): Volume and burstiness of applications.

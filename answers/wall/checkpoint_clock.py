@@ -1,4 +1,4 @@
-"""Periods and volumes of applications' writes, and expected collisions of their bursts.
+"""Query periods and volumes of applications' writes, and compute expected collisions of their bursts.
 
 Let the bursts of two applications have independent phases, durations w and v, and periods p and q. They collide at the
 rate (w + v) / (p q): a burst of the first collides with bursts of the second that start up to v before or w after it.

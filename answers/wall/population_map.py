@@ -1,4 +1,4 @@
-"""Monthly volume and burstiness of applications, from their signatures and run counts."""
+"""Compute the monthly volume and burstiness of applications, from their signatures and run counts."""
 
 from __future__ import annotations
 

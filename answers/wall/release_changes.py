@@ -1,4 +1,4 @@
-"""Volume, burst count and period of signatures in two releases."""
+"""Compare volume, burst count and period of signatures in two releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rate of a file system in each minute of each day, from its poll rows."""
+"""Query the rate of a file system in each minute of each day, from its poll rows."""
 
 from __future__ import annotations
 

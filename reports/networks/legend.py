@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 #: characters per line
 _HEADING, _TEXT, _LINE, _LETTERS = 9.5, 8.5, 19, 50
 _BAR_HIGH, _SCALE_HIGH, _SCALE_LEFT = 15, 300, 110
-#: line widths per hop: inner hops are drawn last and may cover outer ones
+#: line width of each hop; inner hops are drawn last and thinner, so that they do not hide outer ones
 _LINES = (3.2, 1.3, 0.8)
 _COUNTS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 #: fraction of the axis that a name occupies

@@ -23,9 +23,9 @@ from iosig.transforms.networks.rings import RadialLayout
 #: bits kept of counts in single windows; errors up to 3 %
 #: bits kept of sums over single windows; errors up to 0.4 %
 _COUNT_BITS, _TOTAL_BITS = 4, 7
-#: bits kept for rounded whole-run counts; errors up to 0.2 %
+#: bits kept of whole-run counts; errors up to 0.2 %
 _WHOLE_BITS = 8
-#: bits kept for longest times; errors below one millionth
+#: bits kept of longest times; errors below one millionth
 LONGEST_BITS = 20
 _NANOSECONDS = 1e9
 _MOST_INTEGER = 2.0**62

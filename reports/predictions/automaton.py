@@ -47,7 +47,7 @@ _LARGEST_IN, _LEAST_IN = 0.42, 0.13
 #: height of a horizontal label
 #: height of a vertical label
 _FLAT_IN, _FLAT_LABEL_IN, _UPRIGHT_LABEL_IN = 1.05, 0.38, 1.3
-#: distance between a circle and its label [inches]
+#: distance between a circle and its label
 #: number of points on the curve of an edge
 _PAD_IN, _CURVE_POINTS = 0.12, 60
 #: candidate label positions along an edge, the preferred one first
