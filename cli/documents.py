@@ -46,7 +46,7 @@ class _ListedRelease(_ReleaseInputs):
 
 
 class ReleasesDocument(Document, title="iosig releases"):
-    """History of published releases, newest first."""
+    """History of published releases, newest last."""
 
     format: Literal["iosig-releases/1"] = "iosig-releases/1"
     releases: list[_ListedRelease] = Field(description="the releases, newest last")

@@ -112,8 +112,8 @@ def find_rivals(
     """
     rivals: list[RoundedFormula | None] = []
     unit = rest if by_inverse else first
-    for format_product in range(1, _MAX_ROUNDED_FACTOR + 1):
-        scale = abs(unit) * format_product
+    for factor in range(1, _MAX_ROUNDED_FACTOR + 1):
+        scale = abs(unit) * factor
         if scale.denominator == 1:
             rivals += [_find_formulas(points, kind, int(scale), 0, not by_inverse) for kind in ("floor", "ceil")]
     if by_inverse and rest.denominator == 1:

@@ -170,14 +170,16 @@ def estimate_skew_by_run(opens: pl.DataFrame, process_counts: Sequence[int]) -> 
 def _keep_whole_files(collective: pl.DataFrame) -> pl.DataFrame:
     """Keep the files with exactly one row per rank and the same number of opens in each row."""
     count, process_count = pl.col("collective_open_count"), pl.col("process_count").first()
-    is_whole_run = (
+    is_opened_by_all = (
         (pl.len() == process_count)
         & (pl.col("rank").n_unique() == process_count)
         & (pl.col("rank").min() == 0)
         & (pl.col("rank").max() == process_count - 1)
         & (count.min() == count.max())
     )
-    whole = collective.group_by("run", "file").agg(is_whole_run.alias("is_whole_run")).filter("is_whole_run")
+    whole = (
+        collective.group_by("run", "file").agg(is_opened_by_all.alias("is_opened_by_all")).filter("is_opened_by_all")
+    )
     return collective.join(whole.select("run", "file"), on=["run", "file"], how="semi")
 
 

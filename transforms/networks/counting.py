@@ -423,10 +423,10 @@ def _count_bins(keys: Ints, span: Ints, metrics: Sequence[Reals]) -> _Table:
     for metric, values in enumerate(metrics):
         numbers = bin_numbers(values)
         is_known = numbers != UNKNOWN
-        is_whole_run = is_known.all()
-        numbers = (numbers if is_whole_run else numbers[is_known]).astype(np.int32)
+        is_all_known = is_known.all()
+        numbers = (numbers if is_all_known else numbers[is_known]).astype(np.int32)
         bins.append(numbers + ((metric << _BIN_BITS) - _LOWEST_BIN))
-        spans.append(span if is_whole_run else span[is_known])
+        spans.append(span if is_all_known else span[is_known])
     slots, slot = _unique_inverse(np.concatenate(bins), len(METRICS) << _BIN_BITS)
     dtype: Any = np.uint32 if len(keys) * len(slots) < 1 << 32 else np.int64
     cells = np.concatenate(spans).astype(dtype)
