@@ -3,7 +3,8 @@
 IOSI (Liu et al., FAST'14, section 6.4) proposes to correlate an application's signature with the load of each storage
 partition to find the one with least interference, and to stagger starts.
 
-* `correlation` implements that as an inner product: the mean load that the application's bytes encounter, as a share of
+* `correlation` implements that as an inner product: the mean load that the application's bytes encounter, as a fraction
+of
   the capacity. It ignores whether the load fits.
 * `contention` is the expected excess of total demand over the capacity, integrated over time, in bytes. It chose better
   in `iosig study advice`, and is the default.
@@ -34,7 +35,7 @@ Method = Literal["correlation", "contention"]
 MAX_STEPS = 1 << 16
 #: minimum pace of a run, as in `iosig.transforms.synthetic.workload`
 _MIN_PACE = 0.5
-#: costs that differ by less than this share of the application's bytes count as equal, because of rounding
+#: costs that differ by less than this fraction of the application's bytes count as equal, because of rounding
 _EQUAL_RATIO = 1e-6
 #: quantiles of the sampled phases at the limits of a choice's range
 _RANGE = (0.1, 0.9)
@@ -113,7 +114,7 @@ class AdviceParams:
     delay_step_s: float = 10.0
     #: cost of a second of delay, in contended bytes; with 0, a delay only breaks ties
     delay_cost_bytes_per_s: float = 0.0
-    #: the shortest delay with at least this share of the maximum saving is offered
+    #: the shortest delay with at least this fraction of the maximum saving is offered
     min_saving_ratio: float = 0.95
     #: standard deviation of the pace of runs of one application
     drift_ratio: float = 0.02
@@ -149,7 +150,7 @@ class Choice:
     low_contended_bytes, high_contended_bytes : float
         Range of `contended_bytes` in 80 % of the sampled phases.
     met_load_ratio : float
-        Mean load that the application's bytes encounter, as a share of the capacity (criterion of `correlation`).
+        Mean load that the application's bytes encounter, as a fraction of the capacity (criterion of `correlation`).
 
     """
 
@@ -280,7 +281,7 @@ def _scores(expected: _Expected, demand: Demand, grid: _Grid, params: AdvicePara
 
 
 def _shortest_good_delay(score: Reals, tolerance: float, min_saving_ratio: float) -> int:
-    """Index of the first delay with a minimum share of the maximum saving; 0 if nothing is saved."""
+    """Index of the first delay with a minimum fraction of the maximum saving; 0 if nothing is saved."""
     saving = float(score[0] - score.min())
     if saving <= tolerance:
         return 0

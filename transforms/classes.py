@@ -41,7 +41,7 @@ class ClassParams:
     predominance: float = 2.0
     #: shorter runs are not classified [s] (section 6: ten minutes)
     min_duration_s: float = 600.0
-    #: maximum share of any section without data; the paper has no rule, but a missing section would look idle
+    #: maximum fraction of any section without data; the paper has no rule, but a missing section would look idle
     max_missing_ratio: float = 0.5
 
 
@@ -66,12 +66,12 @@ class Sections:
 
     @property
     def missing_ratios(self) -> Reals:
-        """Share of each run without data (n); NaN without duration."""
+        """Fraction of each run without data (n); NaN without duration."""
         return _missing(self.covered_s.sum(axis=1), self.duration_s)
 
     @property
     def section_missing_ratios(self) -> Reals:
-        """Share of each section without data (n, sections); NaN without duration."""
+        """Fraction of each section without data (n, sections); NaN without duration."""
         return _missing(self.covered_s, self.duration_s[:, None] / self.covered_s.shape[1])
 
 
@@ -223,7 +223,7 @@ class _NormalizedIntervals:
 
     @property
     def length(self) -> Reals:
-        """Length of each interval as a share of the run."""
+        """Length of each interval as a fraction of the run."""
         return self.right - self.left
 
     @property

@@ -16,8 +16,8 @@ from iosig.transforms import classes
 from iosig.transforms.arrays import Ints, Reals, offsets_of
 from iosig.transforms.classes import ClassParams
 
-#: a run is idle if a smaller share of its signature is found in the traffic, and at least `_MIN_VISIBLE_RATIO` of the
-#: application's runs are found; otherwise its bursts are too small to be visible
+#: a run is idle if a smaller fraction of its signature is found in the traffic, and at least `_MIN_VISIBLE_RATIO` of
+#: the application's runs are found; otherwise its bursts are too small to be visible
 _MIN_FOUND_RATIO, _MIN_VISIBLE_RATIO = 0.1, 0.5
 _SUBJECT = ["application_id", "filesystem", "direction"]
 #: maximum slowdown; a longer run did more work at the usual period. On 54 simulated sites, all 8 periods above it were
@@ -53,7 +53,7 @@ def infer_classes(runs: pl.DataFrame, bursts: pl.DataFrame, params: ClassParams 
         Columns application_id, filesystem, direction, duration_s, node_count, alone_s (duration of the signature),
         signature_bytes, and attributed_bytes (the part found in the traffic; NULL if not analyzed).
     bursts : pl.DataFrame
-        Bursts of the signatures in order of time: application_id, filesystem, direction, start_s, end_s,
+        Bursts of the signatures in chronological order: application_id, filesystem, direction, start_s, end_s,
         volume_bytes.
     params : ClassParams, optional
         Thresholds of the classifier.

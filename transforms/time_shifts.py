@@ -37,8 +37,8 @@ class TimeShiftParams:
     min_z
         Minimum standardized log-likelihood gain at a whole-hour shift.
     max_rival_ratio
-        Every other whole-hour shift must stay below this share of the best one. Jobs that start every hour on the hour
-        make many shifts look alike.
+        Every other whole-hour shift must stay below this fraction of the best one. Jobs that start every hour on the
+        hour make many shifts look alike.
     neighborhood_min
         The best shift must also beat all shifts from the first to the second number of minutes away from it, so that
         slow trends over the day do not count.
@@ -46,13 +46,13 @@ class TimeShiftParams:
         A job log that spans fewer minutes is extended to both sides by minutes without jobs, so that a short log is
         compared with the traffic around it.
     min_overlap_ratio
-        Less common time, as a share of the shorter span, counts as no overlap.
+        Less common time, as a fraction of the shorter span, counts as no overlap.
     min_fitted_overlap_ratio
         Common time that a whole-hour shift has to reach for ``no_overlap``; else the inputs are of other days.
     min_bin_count
         Shifts at which fewer polled minutes lie within the job log are not considered.
     floor_ratio
-        Rates below this share of the median count as that share, so that idle minutes do not dominate the logarithm.
+        Rates below this fraction of the median count as that share, so that idle minutes do not dominate the logarithm.
     """
 
     max_shift_h: int = 14
@@ -82,7 +82,7 @@ class TimeShift:
     job_count
         Jobs that overlap the polls at some shift.
     overlap_ratio
-        Common time of jobs and polls, as a share of the shorter span.
+        Common time of jobs and polls, as a fraction of the shorter span.
     """
 
     outcome: Outcome
@@ -138,7 +138,7 @@ def find_time_shift(
 
 
 def _overlap_ratios(first_bin: Ints, last_bin: Ints, is_polled: Bools, params: TimeShiftParams) -> Reals:
-    """Compute the common time of jobs and polls as a share of the shorter span, for every whole-hour shift."""
+    """Compute the common time of jobs and polls as a fraction of the shorter span, for every whole-hour shift."""
     polled = np.flatnonzero(is_polled)
     shifts = np.arange(-params.max_shift_h, params.max_shift_h + 1) * _HOUR_BINS
     begin, end = first_bin.min() + shifts, last_bin.max() + shifts

@@ -11,11 +11,11 @@
 - `ftio` (`detect`, `DftParams`): FTIO's first method: dominant frequencies of the discrete Fourier transform.
 - `ftio_0_0_9` (`detect`, `detect_in_samples`, `CompatibleParams`): A reproduction of FTIO 0.0.9, with its faults.
 - `ftio_outliers` (`OutlierParams`, `find_outliers`): Outliers of a spectrum.
-- `ftio_spectra` (`compute_spectra`): Discrete Fourier transforms of many signals: power and cosines.
+- `ftio_spectra` (`compute_spectra`): Discrete Fourier transforms of many signals: power and cosine components.
 - `ftio_wavelet` (`detect`, `detect_in_samples`): A reproduction of FTIO 0.0.9's wavelet mode.
 - `node_phases` (`estimate_node_phases`): Delays of a run's nodes within its cycles.
 - `periodicity` (`characterize_steps`, `characterize_samples`): How periodic a signal is at a given period.
 - `phases` (`PhaseTracker`, `find_window_phases`): I/O phases in recent samples.
 - `search` (`PeriodParams`, `find_periods`, `Periods`): Periods of many signals by every method.
-- `windows` (`clip_steps`, `find_first_phases`): Parts of signals: a window, or all but the first phase.
+- `windows` (`clip_steps`, `find_first_phases`): Cut signals to a window, or drop the first phase.
 """

@@ -1,8 +1,9 @@
 """Autocorrelation functions of signals, and the periods of their peaks: FTIO's second method.
 
-Peaks of the autocorrelation, the distances between consecutive peaks without outliers, and their mean (section II-C,
-"Autocorrelation"). By the Wiener-Khinchin theorem the function is the inverse transform of the power spectrum, so it
-takes O(N log N). AUTOPERIOD uses the circular function (section 3.2).
+FTIO finds the peaks of the autocorrelation, measures the distances between consecutive peaks, drops outliers, and takes
+the mean as the period (section II-C, "Autocorrelation"). By the Wiener-Khinchin theorem, the autocorrelation is the
+inverse transform of the power spectrum, so it takes O(N log N). AUTOPERIOD uses the circular autocorrelation (section
+3.2).
 
 References
 ----------
@@ -25,13 +26,13 @@ from iosig.transforms.periods.interface.even_signals import EvenSignals
 
 Texts = npt.NDArray[np.str_]
 
-#: samples per chunk: they and their padded spectrum fit the CPU cache
+#: samples per chunk; a chunk and its padded spectrum fit into the CPU cache
 _CHUNK_SAMPLES = 1 << 16
-#: minimum number of samples that leaves room for two peaks
+#: minimum number of samples in which two peaks are possible
 _MIN_SAMPLES = 5
-#: signals that vary by less than this share of their maximum do so by rounding
+#: variation below this fraction of a signal's maximum is treated as rounding error
 _FLAT_RATIO = 1e-12
-#: range of values with squares that floats can hold
+#: range of values that can be squared without overflow or underflow
 _MIN_VALUE, _MAX_VALUE = 1e-100, 1e100
 #: relative tolerance of comparisons of Z-scores
 _Z_TOLERANCE = 1e-9
@@ -39,7 +40,7 @@ _Z_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class AutocorrelationParams:
-    """When peaks of the autocorrelation make a period.
+    """Conditions under which peaks of the autocorrelation yield a period.
 
     Attributes
     ----------
@@ -47,12 +48,12 @@ class AutocorrelationParams:
         Minimum height of a peak (section II-C: 0.15). Lag 0 is no peak, as in `scipy.signal.find_peaks`, which the
         paper names.
     max_z : float
-        Distances with a larger Z-score are outliers. The paper names no bound; FTIO 0.0.9 has 1, and at 3 the paper's
+        Distances with a larger Z-score are outliers. The paper names no bound; FTIO 0.0.9 uses 1. With 3, the paper's
         example could not lose 12 of 17 distances.
     max_missing_ratio : float
-        Maximum share of missing samples (ours: the paper has no gaps).
+        Maximum fraction of missing samples (ours: the paper has no gaps).
     min_pair_ratio : float
-        Lags with a smaller share of known pairs of samples are interpolated (ours).
+        Lags with a smaller fraction of known pairs of samples are interpolated (ours).
     """
 
     min_height: float = 0.15
@@ -65,7 +66,7 @@ class AutocorrelationParams:
 
 
 def correlate_linear(values: Reals) -> Reals:
-    """Autocorrelation of signals less their means, as FTIO computes it by `numpy.correlate`.
+    """Compute the autocorrelation of signals minus their means, as FTIO does with `numpy.correlate`.
 
     Parameters
     ----------
@@ -74,14 +75,14 @@ def correlate_linear(values: Reals) -> Reals:
     Returns
     -------
     (n, samples)
-        At the lags 0 to samples - 1: sums of products over samples and variance. NaN for signals that are incomplete or
-        constant.
+        One value per lag, from 0 to samples - 1: the sum of products, divided by the number of samples and the
+        variance. NaN for incomplete or constant signals.
     """
     return _correlate_chunks(values, _choose_length(values.shape[1]))
 
 
 def correlate_circular(values: Reals) -> Reals:
-    """Circular autocorrelation of signals less their means.
+    """Compute the circular autocorrelation of signals minus their means.
 
     Parameters
     ----------
@@ -90,13 +91,13 @@ def correlate_circular(values: Reals) -> Reals:
     Returns
     -------
     (n, samples)
-        As of `correlate_linear`, of signals that repeat after their end.
+        As for `correlate_linear`, but signals repeat after their end.
     """
     return _correlate_chunks(values, values.shape[1])
 
 
 def correlate_with_gaps(values: Reals, *, is_circular: bool = False, min_pair_ratio: float = 0.1) -> Reals:
-    """Autocorrelation of signals with missing samples, over pairs of known samples.
+    """Compute the autocorrelation of signals with missing samples from the pairs of known samples.
 
     Parameters
     ----------
@@ -105,14 +106,14 @@ def correlate_with_gaps(values: Reals, *, is_circular: bool = False, min_pair_ra
     is_circular : bool
         Whether signals repeat after their end.
     min_pair_ratio : float
-        Lags with a smaller share of known pairs are interpolated linearly.
+        Lags with a smaller fraction of known pairs are interpolated linearly.
 
     Returns
     -------
     (n, samples)
-        Mean product of the known pairs over the variance of the known samples; NaN after the last lag with enough
-        pairs. The linear function is weighted with ``(samples - lag) / samples``: without gaps it equals
-        `correlate_linear`, and far lags, which have few pairs, do not stand out.
+        Mean product of the known pairs, divided by the variance of the known samples; NaN after the last lag with
+        enough pairs. The linear autocorrelation is weighted with ``(samples - lag) / samples``. So it equals
+        `correlate_linear` if there are no gaps, and long lags, which have few pairs, do not stand out.
     """
     correlation = np.empty(values.shape)
     for place in _chunk_rows(values):
@@ -135,7 +136,7 @@ def _correlate_chunks(values: Reals, length: int) -> Reals:
 
 
 def _choose_length(sample_count: int) -> int:
-    """Even, fast transform length that keeps the two ends of a signal apart."""
+    """Choose an even, fast transform length that is long enough to keep the two ends of a signal apart."""
     length = int(next_fast_len(max(2 * sample_count - 1, 2), real=True))
     while length % 2:
         length = int(next_fast_len(length + 1, real=True))
@@ -143,7 +144,7 @@ def _choose_length(sample_count: int) -> int:
 
 
 def _sum_products(padded: Reals, count: int) -> Reals:
-    """Sum the products of samples that are a lag apart, at the lags 0 to count - 1 (n, count)."""
+    """Sum the products of samples that are one lag apart, for the lags 0 to count - 1 (n, count)."""
     length = padded.shape[1]
     parts: Reals = rfft(padded, axis=1).view(np.float64)
     np.multiply(parts, parts, out=parts)
@@ -160,7 +161,7 @@ def _sum_products(padded: Reals, count: int) -> Reals:
 
 
 def _correlate(values: Reals, length: int) -> Reals:
-    """Autocorrelations (n, samples) by transforms of `length`: the number of samples, or one with room for the lags."""
+    """Correlate (n, samples) by transforms of `length`: the number of samples (circular), or more (linear)."""
     work = np.zeros((len(values), length))
     is_varying = _centre(values, work[:, : values.shape[1]])
     correlation = _sum_products(work, values.shape[1])
@@ -234,7 +235,7 @@ def _interpolate_gaps(values: Reals) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
-    """Peaks of many rows (peaks): row, column and height, in order of rows, then columns."""
+    """Peaks of many rows (peaks): row, column and height, sorted by row, then column."""
 
     row: Ints
     place: Ints
@@ -253,9 +254,10 @@ def find_row_peaks(values: Reals, min_height: float) -> Peaks:
     Returns
     -------
     Peaks
-        Of a plateau, the middle; the left one of two.
+        A plateau has its peak in the middle, or left of the middle if its length is even.
     """
-    # SciPy's takes one row at a time, and a second to import. The infinite wall between rows suppresses peaks at edges.
+    # SciPy's function takes one row at a time, and a second to import. The infinite wall between rows suppresses peaks
+    # at edges.
     walled = np.full((len(values), values.shape[1] + 1), np.inf)
     walled[:, 1:] = values
     line = np.append(walled.ravel(), np.inf)
@@ -264,7 +266,7 @@ def find_row_peaks(values: Reals, min_height: float) -> Peaks:
     inner = level[1:-1]
     is_peak = (inner > level[:-2]) & (inner > level[2:]) & (inner >= min_height) & (inner < np.inf)
     peak_runs = np.flatnonzero(is_peak) + 1
-    # the middle of a plateau, the left one of two
+    # middle of a plateau, rounded to the left
     row, column = np.divmod((starts[peak_runs] + starts[peak_runs + 1] - 1) // 2, walled.shape[1])
     return Peaks(row, column - 1, level[peak_runs])
 
@@ -274,7 +276,7 @@ def find_row_peaks(values: Reals, min_height: float) -> Peaks:
 
 @dataclass(frozen=True, slots=True)
 class Distances:
-    """Distances between consecutive peaks: row, samples, weight, and whether each is no outlier (distances)."""
+    """Distances between consecutive peaks (distances): row, samples, weight, and whether each is kept (no outlier)."""
 
     row: Ints
     samples: Reals
@@ -282,7 +284,7 @@ class Distances:
     is_kept: Bools
 
     def drop_outliers(self) -> Distances:
-        """Return the distances without the outliers among the row's distances."""
+        """Return the distances that are not outliers within their row."""
         return rows_of(self, np.flatnonzero(self.is_kept))
 
 
@@ -302,7 +304,7 @@ def measure_distances(peaks: Peaks, row_count: int, max_z: float = 1.0) -> Dista
 
     Notes
     -----
-    The weight of a distance is the height of the lower one of its two peaks. (FTIO 0.0.9 takes the difference of the
+    The weight of a distance is the height of the lower of its two peaks. (FTIO 0.0.9 takes the difference of the
     heights, which may be negative.) The Z-score refers to the weighted mean and standard deviation of the row (section
     II-C).
     """
@@ -320,7 +322,7 @@ def measure_distances(peaks: Peaks, row_count: int, max_z: float = 1.0) -> Dista
 
 
 def _compute_moments(row: Ints, values: Reals, weight: Reals, row_count: int) -> tuple[Reals, Reals]:
-    """Weighted mean and standard deviation of each row's values (rows); NaN where it has none."""
+    """Weighted mean and standard deviation of each row's values (rows); NaN for rows without values."""
     total = np.bincount(row, weight, row_count)
     with np.errstate(invalid="ignore"):
         mean = np.bincount(row, weight * values, row_count) / total
@@ -340,9 +342,10 @@ def detect(signals: EvenSignals, params: AutocorrelationParams | None = None) ->
     Returns
     -------
     Detections
-        The confidence is 1 - sigma / mean of the distances (section II-C). The distances are the candidates, as
-        frequencies, by weight. The outcome is the first that applies of `no_data`, `too_many_gaps`, `too_short`,
-        `no_io` (all known samples are 0), `aperiodic` (fewer than two peaks, or a confidence of 0) and `periodic`.
+        The confidence is 1 - sigma / mean of the distances (section II-C). The candidates are the distances, converted
+        to frequencies and sorted by weight. The outcome is the first that applies of `no_data`, `too_many_gaps`,
+        `too_short`, `no_io` (all known samples are 0), `aperiodic` (fewer than two peaks, or a confidence of 0) and
+        `periodic`.
     """
     params = params or AutocorrelationParams()
     rows, parts = [], []
@@ -371,7 +374,7 @@ def _detect(signals: EvenSignals, params: AutocorrelationParams) -> Detections:
 
 
 def _find_signal_peaks(signals: EvenSignals, params: AutocorrelationParams) -> tuple[Peaks, Texts]:
-    """Peaks of the autocorrelations, and the outcome of signals that cannot be tested (n), else empty."""
+    """Peaks of the autocorrelations, and the outcomes (n): empty if the signal can be tested."""
     values = signals.bytes_per_s
     outcome, is_whole = _classify_untestable(values, params)
     is_fit = outcome == ""
@@ -385,7 +388,7 @@ def _find_signal_peaks(signals: EvenSignals, params: AutocorrelationParams) -> t
 
 
 def _classify_untestable(values: Reals, params: AutocorrelationParams) -> tuple[Texts, Bools]:
-    """Outcome of signals that cannot be tested (n), else empty, and whether each signal is complete (n)."""
+    """Outcomes (n), empty if the signal can be tested, and whether each signal is complete (n)."""
     count = values.shape[1]
     known_counts = np.full(len(values), count)
     low, high = values.min(axis=1, initial=0.0), values.max(axis=1, initial=0.0)

@@ -1,12 +1,12 @@
 """AUTOPERIOD: periods that stand out in the Lomb-Scargle periodogram and lie on a hill of the autocorrelation.
 
-The periodogram gives hints: periods with a power that white noise rarely reaches. A periodogram leaks power, and
-resolves long periods badly. So each hint is verified on the circular autocorrelation, where a true period is a hill. By
-descending power, the first hint on a hill is the period; the others on hills of their own are further periods.
+The periodogram gives hints: periods with a power that white noise rarely reaches. But a periodogram leaks power, and
+resolves long periods badly. So each hint is verified on the circular autocorrelation, where a true period is a hill.
+The strongest hint on a hill is the period; weaker hints on hills of their own are further periods.
 
-A multiple of a period has no power of its own, and a fraction has no hill, so candidates are not thinned by their
-ratios. But a strong peak leaks power to nearby frequencies, which may lie on other hills: hints that a stronger one
-explains by leakage are dropped.
+A multiple of a period has no power of its own, and a fraction of a period has no hill. So multiples and fractions need
+no rule. But a strong peak leaks power to nearby frequencies, which may lie on other hills; hints that are explained by
+leakage of a stronger hint are dropped.
 
 References
 ----------
@@ -45,9 +45,9 @@ from iosig.transforms.periods.interface.even_signals import CHUNK_SAMPLES, EvenS
 
 Texts = npt.NDArray[np.str_]
 
-#: points of the transforms per group of signals
+#: total transform length of a group of signals [points]
 _GROUP_POINTS = 1 << 18
-#: from this normalized square difference on, a signal repeats exactly, except for rounding
+#: above this normalized square difference, a signal repeats exactly, except for rounding
 _EXACT = 1.0 - 1e-9
 #: samples per batch of cosine fits
 _FIT_SAMPLES = 1 << 18
@@ -60,7 +60,7 @@ _MIN_SAMPLE_COUNT = 20
 
 @dataclass(frozen=True, slots=True)
 class Periods:
-    """Periods of signals (periods): row, seconds and false-alarm probability, by row, then by descending power."""
+    """Periods (periods): row of the signal, period and false-alarm probability; sorted by row and descending power."""
 
     row: Ints
     period_s: Reals
@@ -79,11 +79,11 @@ def _find_hints(analysis: Analysis, params: AutoperiodParams) -> tuple[Ints, Int
 
 
 def _hill_windows(analysis: Analysis, row: Ints, number: Ints, params: AutoperiodParams) -> autoperiod_hills.Windows:
-    """Ranges of lags around hints in which their hills are sought.
+    """Choose the range of lags around each hint in which its hill is sought.
 
-    As in SDM'05: from halfway to the next shorter period of the discrete Fourier transform to halfway to the next
-    longer one, and one lag more on both sides. They are widened to the minimum number of lags, but not by more than
-    half a period on either side, where other hills begin, nor beyond half of all lags, where the function mirrors.
+    As in SDM'05, a range extends halfway to the next shorter and the next longer period of the discrete Fourier
+    transform, plus one lag on both sides. It is widened to the minimum number of lags, but by half a period at most on
+    either side, where other hills begin. It ends at half of all lags, beyond which the function is mirrored.
     """
     steps = analysis.step_counts[row]
     cycles = number / params.samples_per_peak
@@ -97,10 +97,10 @@ def _hill_windows(analysis: Analysis, row: Ints, number: Ints, params: Autoperio
 
 
 def _find_hills(analysis: Analysis, windows: autoperiod_hills.Windows, params: AutoperiodParams) -> tuple[Ints, Ints]:
-    """Which hints lie on a hill, one per hill, and the tops of the hills (lags).
+    """Return the hints that lie on a hill, one per hill, and the lags of the hills' tops.
 
-    A hill rises, then falls, and has its top inside the window. Signs of slopes are independent of units. A significant
-    top exceeds 0 and the valleys on both sides by `hill_standard_errors`.
+    A hill rises, then falls, and has its top inside the window. Only the signs of the slopes count, so the unit is
+    irrelevant. A significant top exceeds 0 and the valleys on both sides by `hill_standard_errors`.
     """
     keys = np.stack([windows.row, windows.first, windows.last])
     _, unique, inverse = np.unique(keys, axis=1, return_index=True, return_inverse=True)
@@ -110,7 +110,7 @@ def _find_hills(analysis: Analysis, windows: autoperiod_hills.Windows, params: A
     is_hill = (rising > 0) & (falling < 0) & (top > windows.first) & (top < windows.last)
     min_height = params.hill_standard_errors * analysis.errors[windows.row]
     is_hill &= analysis.correlation[windows.row, top] > min_height
-    # the limits of hints apply to periods, too: above two steps, and enough cycles
+    # the limits of hints apply to periods, too: more than two steps, and enough cycles
     is_hill &= (top > 2) & (params.min_cycle_count * top < analysis.step_counts[windows.row])
     hints = np.flatnonzero(is_hill)
     # hints are sorted by descending power: keep the first one on each hill
@@ -124,12 +124,12 @@ def _find_hills(analysis: Analysis, windows: autoperiod_hills.Windows, params: A
 
 
 def _refine_lags(analysis: Analysis, windows: autoperiod_hills.Windows, top: Ints, shoulder: float) -> Reals:
-    """Refine tops of hills to fractions of a lag, by a parabola through three lags.
+    """Refine the tops of hills to fractions of a lag, with a parabola through three lags.
 
-    Where the end of a signal does not fit its beginning, the circular autocorrelation shifts its tops, by a tenth of
-    the period at 2.7 cycles. So the normalized square difference is used, from its highest lag in the window on. It is
-    interpolated only where the neighbours belong to the hill, since narrower hills are not resolved, and not where the
-    signal repeats exactly.
+    If the end of a signal does not match its beginning, the tops of the circular autocorrelation are shifted, by a
+    tenth of the period at 2.7 cycles. So the parabola is fitted to the normalized square difference, around its highest
+    lag in the window. There is no interpolation where the neighbours do not belong to the hill, since narrower hills
+    are not resolved, nor where the signal repeats exactly.
     """
     rows, local = np.unique(windows.row, return_inverse=True)
     similarity = compute_square_difference(analysis.bytes_per_s[rows])
@@ -144,7 +144,7 @@ def _refine_lags(analysis: Analysis, windows: autoperiod_hills.Windows, top: Int
 
 
 def _drop_leakage(row: Ints, cycles: Reals, power: Reals, hints: Ints) -> Bools:
-    """Which hints are not explained by leakage of stronger ones; the first of each row is never.
+    """Return which hints are not explained by leakage of stronger ones; the first hint of each row is always kept.
 
     Of a power P, at most ``P / (pi d)**2`` leaks to a frequency d cycles away, and two such waves may add up to four
     times as much.
@@ -225,7 +225,7 @@ def detect_even(signals: EvenSignals, params: AutoperiodParams | None = None) ->
     Returns
     -------
     Detections
-        As of `detect`; without gaps, times are exact and each sum is one real transform.
+        As for `detect`. In signals without gaps, times are exact, and each sum is one real transform.
     """
     params = params or AutoperiodParams()
     outcome = _classify_untestable_even(signals, params)
@@ -240,7 +240,7 @@ def detect_even(signals: EvenSignals, params: AutoperiodParams | None = None) ->
 
 
 def _group_signals(samples: UnevenSignals, rows: Ints, params: AutoperiodParams) -> Iterator[Ints]:
-    """Yield rows in groups of similar numbers of frequencies, at most a factor of two apart."""
+    """Yield groups of rows with numbers of frequencies that differ by a factor of two at most."""
     span_s, step_s = samples.span_s, estimate_steps_s(samples)
     grid = FrequencyGrid.from_spans(span_s[rows], step_s[rows], params.samples_per_peak)
     sizes: Ints = 4 << np.frexp(grid.counts + params.samples_per_peak)[1].astype(np.int64)
@@ -252,7 +252,7 @@ def _group_signals(samples: UnevenSignals, rows: Ints, params: AutoperiodParams)
 
 
 def _classify_untestable(samples: UnevenSignals, params: AutoperiodParams) -> Texts:
-    """Outcome of signals that cannot be tested (n), else empty."""
+    """Outcomes (n): empty if the signal can be tested."""
     step_s, span_s = estimate_steps_s(samples), samples.span_s
     missing, step_counts = np.zeros(samples.signal_count), np.zeros(samples.signal_count, dtype=np.int64)
     is_usable = (span_s > 0) & np.isfinite(span_s) & (samples.counts >= _MIN_SAMPLE_COUNT)
@@ -289,7 +289,7 @@ class _FittedPeriods:
 
     @classmethod
     def from_periods(cls, periods: Periods, samples: UnevenSignals, rows: Ints) -> _FittedPeriods:
-        """Fit cosines to the samples; `rows` are the numbers of these signals among all."""
+        """Fit cosines to the samples; `rows` are the numbers of these signals in the whole batch."""
         frequency = 1.0 / periods.period_s
         return cls(rows[periods.row], frequency, periods.probability, *_fit_cosines(samples, periods.row, frequency))
 

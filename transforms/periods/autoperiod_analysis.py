@@ -1,6 +1,6 @@
-"""AUTOPERIOD's view of signals: Lomb-Scargle periodograms with significant powers, and circular autocorrelations.
+"""Compute the input of AUTOPERIOD: Lomb-Scargle periodograms with significant powers, and circular autocorrelations.
 
-References and the method itself are in `iosig.transforms.periods.autoperiod`.
+The method itself and the references are in `iosig.transforms.periods.autoperiod`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from iosig.transforms.periods.autoperiod_periodogram import (
 )
 from iosig.transforms.periods.interface.even_signals import EvenSignals
 
-#: consecutive uneven samples this many steps apart have a gap between them (ours: one lost poll is 1.5, since the next
-#: one counts its bytes; a missing sample is 2)
+#: minimum distance of consecutive uneven samples that counts as a gap [steps] (ours: a lost poll gives a distance of
+#: 1.5, since the next poll counts its bytes; a missing sample gives 2)
 _MAX_GAP_STEPS = 1.75
 
 
 @dataclass(frozen=True, slots=True)
 class AutoperiodParams:
-    """Significance of hints, size of hills, and limits of the search.
+    """Parameters of AUTOPERIOD: significance of hints, size of hills, and limits of the search.
 
     Attributes
     ----------
@@ -36,11 +36,12 @@ class AutoperiodParams:
         How the significant power is determined. `exponential`: as if all frequencies were independent (PEARC'18 section
         4.2, after Horne & Baliunas). `monte_carlo`: from random permutations of the samples (SDM'05).
     confidence : float
-        Probability that white noise has no power above it (0.9, as in SUPReMM, the code of PEARC'18).
+        Probability that white noise has no power above the significant power (0.9, as in SUPReMM, the code of
+        PEARC'18).
     permutation_count : int
         Permutations per signal (SDM'05: the second largest of 100 at 99 %; 99 make the ranks exact).
     seed : int
-        Of the permutations; the generator restarts with each signal, so that signals are independent.
+        Seed of the permutations; the generator restarts with each signal, so that signals are independent.
     samples_per_peak : int
         Frequencies within the width of a spectral peak (5, as in astropy and so in SUPReMM).
     min_cycle_count : float
@@ -49,13 +50,13 @@ class AutoperiodParams:
         Minimum number of lags in which a hill is sought (6, as in SUPReMM).
     hill_standard_errors : float
         Minimum height of a hill above 0, and above the valleys half a period to either side, in standard errors of the
-        autocorrelation of white noise (ours: 1.96, the 95 % band of Box & Jenkins. SUPReMM has an angle of 0.9 degrees,
-        which depends on the unit of time).
+        autocorrelation of white noise (ours: 1.96, the 95 % band of Box & Jenkins. SUPReMM requires an angle of 0.9
+        degrees, which depends on the unit of time).
     refined_shoulder : float
-        Tops are interpolated between lags where both neighbours have at least this share of their height (ours: half; a
-        narrower hill does not show its shape). 0 interpolates all tops, a value above 1 none.
+        Tops are interpolated between lags where both neighbours have at least this fraction of their height (ours:
+        half; a narrower hill does not show its shape). 0 interpolates all tops, a value above 1 none.
     max_missing_ratio : float
-        Maximum share of missing samples (ours: above 2/3, at random, a lag has less than a tenth of its pairs).
+        Maximum fraction of missing samples (ours: above 2/3, at random, a lag has less than a tenth of its pairs).
 
     Raises
     ------
@@ -90,7 +91,7 @@ class AutoperiodParams:
 
     @property
     def rank(self) -> int:
-        """Which of the permutations' maximum powers, in ascending order, is the threshold."""
+        """Rank, in ascending order, of the permutation maximum that is the threshold."""
         return int(np.ceil(self.confidence * (self.permutation_count + 1) - 1e-9))
 
 
@@ -101,7 +102,7 @@ class Analysis:
     Attributes
     ----------
     powers : (n, frequencies)
-        NaN beyond a signal's own; frequency j is ``(samples_per_peak + j) / (samples_per_peak * span)``.
+        NaN beyond the signal's last frequency; frequency j is ``(samples_per_peak + j) / (samples_per_peak * span)``.
     counts : (n,)
         Number of frequencies.
     thresholds : (n,)
@@ -109,9 +110,9 @@ class Analysis:
     maxima : (n, permutations)
         Maximum power of each permutation, ascending; no columns without permutations.
     bytes_per_s, correlation : (n, lags)
-        Evenly sampled values, NaN in gaps, and their autocorrelation; NaN beyond a signal's own.
+        Evenly sampled values, NaN in gaps, and their autocorrelation; NaN beyond the signal's last lag.
     step_counts, step_s : (n,)
-        Lags to the end of the span, and their length.
+        Number of lags in the span, and the step between lags.
     errors : (n,)
         Standard error of the autocorrelation under white noise.
     """
@@ -217,13 +218,13 @@ def resample(samples: UnevenSignals, step_s: Reals) -> tuple[Reals, Ints]:
     samples : UnevenSignals
         n signals.
     step_s : (n,)
-        Approximate step of the grid.
+        Approximate step of each signal's grid.
 
     Returns
     -------
     values : (n, points)
-        From the first to the last sample. NaN beyond a signal's own grid and in gaps, except within half a step of a
-        sample.
+        Values from the first to the last sample; NaN after the last point of a signal's grid, and in gaps, except
+        within half a step of a sample.
     counts : (n,)
         Number of steps.
     """
@@ -270,7 +271,7 @@ def _correlate(values: Reals, step_counts: Ints) -> Reals:
 
 
 def compute_square_difference(values: Reals) -> Reals:
-    """Similarity of signals to themselves a lag later.
+    """Measure the similarity of signals to themselves one lag later.
 
     Parameters
     ----------
@@ -280,8 +281,8 @@ def compute_square_difference(values: Reals) -> Reals:
     Returns
     -------
     (n, samples)
-        By lag; 1 where the signal repeats exactly. Unlike an autocorrelation it is 1 at a period, however many cycles
-        the signal holds. NaN where no pair is known or varies.
+        Similarity by lag; 1 where the signal repeats exactly. Unlike an autocorrelation, it is 1 at a period for any
+        number of cycles. NaN where no pair is known, or none varies.
 
     References
     ----------
@@ -301,7 +302,7 @@ def compute_square_difference(values: Reals) -> Reals:
 
 
 def _standard_errors(known_counts: Ints, counts: Ints) -> Reals:
-    """One over the square root of a lag's pairs of known samples, if samples are missing at random (n)."""
+    """One over the square root of the expected number of known pairs per lag, if samples are missing at random (n)."""
     errors: Reals = np.sqrt(counts) / np.maximum(known_counts, 1)
     return errors
 

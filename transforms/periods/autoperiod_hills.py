@@ -1,7 +1,7 @@
-"""Hills of a function: windows in which the best fit of two straight lines rises, then falls.
+"""Find hills of a function: windows in which the best fit of two straight lines rises, then falls.
 
 AUTOPERIOD verifies a period on the autocorrelation: a window around the period is split in two where the total error of
-two straight lines is smallest. All windows and all splits are tried at once, with errors from running sums.
+two straight lines is smallest. All windows and all splits are tried at once; the errors are computed from running sums.
 
 References
 ----------
@@ -19,11 +19,11 @@ import numpy as np
 
 from iosig.transforms.arrays import Ints, Reals, rows_of
 
-#: minimum number of points of a line: any line fits two
+#: minimum number of points of a line, since a line fits any two points exactly
 _MIN_POINTS = 3
-#: minimum length of a window: two lines share a point
+#: minimum length of a window; the two lines have one point in common
 MIN_WINDOW = 2 * _MIN_POINTS - 1
-#: values per batch: bounds the memory
+#: values per batch: bounds memory use
 _CHUNK_VALUES = 1 << 18
 
 
@@ -103,7 +103,7 @@ def _fit_batch(table: Reals, windows: Windows, width: int) -> TwoLineFits:
     is_whole = np.isfinite(values).all(axis=1)
     values = np.where(is_whole[:, None], values, 0.0)
     top = np.where(is_inside, values, -np.inf).argmax(axis=1)
-    # Running sums of values near 0 lose the least precision.
+    # Running sums lose little precision if the values are near 0.
     mean = np.where(is_inside, values, 0.0).sum(axis=1, keepdims=True) / length
     values = np.where(is_inside, values - mean, 0.0)
     backward = np.take_along_axis(values, length - 1 - position, axis=1)
@@ -140,7 +140,7 @@ def _fit_prefixes(values: Reals) -> tuple[Reals, Reals]:
 
 
 def compute_prominence(table: Reals, row: Ints, top: Ints, reach: Ints) -> Reals:
-    """Height of tops above the lowest values within reach, the higher one of both sides.
+    """Compute the height of tops above the valleys: the lowest values within reach, on the side where they are higher.
 
     Parameters
     ----------
@@ -148,12 +148,12 @@ def compute_prominence(table: Reals, row: Ints, top: Ints, reach: Ints) -> Reals
     row, top : (n,)
         Row and column of each top.
     reach : (n,)
-        Columns to either side, clipped at the edges of the table.
+        Number of columns to search on either side, clipped at the edges of the table.
 
     Returns
     -------
     (n,)
-        NaN values are ignored. A side without columns leaves a prominence of 0 or less.
+        NaN values are ignored. If a side has no columns, the prominence is 0 or less.
     """
     columns = table.shape[1]
     low = np.maximum(top - reach, 0)

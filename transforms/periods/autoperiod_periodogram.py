@@ -37,11 +37,11 @@ Complexes = npt.NDArray[np.complex128]
 SAMPLES_PER_PEAK = 5
 #: precision requested from FINUFFT
 _PRECISION = 1e-12
-#: a grid is at most this many times finer than the mean distance of samples: bounds the memory
+#: maximum ratio of the mean distance of samples to the step of the grid: bounds memory use
 _MAX_REFINEMENT = 4
-#: a standard deviation below this share of the maximum is rounding
+#: a standard deviation below this fraction of the maximum is rounding error
 _FLAT_RATIO = 1e-13
-#: a sum of squared sines below this share of n is rounding
+#: a sum of squared sines below this fraction of n is rounding error
 _ZERO_RATIO = 1e-9
 
 
@@ -52,7 +52,7 @@ class FrequencyGrid:
     Attributes
     ----------
     span_s : (n,)
-        From the first sample to the last.
+        Time from the first sample to the last.
     counts : (n,)
         Number of frequencies, possibly 0. The first one is 1 / span_s, the last at most half of the sampling
         frequency.
@@ -66,10 +66,10 @@ class FrequencyGrid:
 
     @classmethod
     def from_spans(cls, span_s: Reals, step_s: Reals, samples_per_peak: int = SAMPLES_PER_PEAK) -> FrequencyGrid:
-        """Create the grids of signals of a duration (n), sampled about every `step_s` (n)."""
+        """Create the grids of signals from their durations (n) and approximate sampling steps (n)."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             steps = np.where(step_s > 0, span_s / step_s, 0.0)
-        # rounding must not drop the last of a whole number of steps
+        # rounding must not drop the last step of a whole number
         last = np.floor(samples_per_peak * np.nan_to_num(steps, posinf=0.0) / 2.0 + 1e-6).astype(np.int64)
         return cls(span_s, np.maximum(last - samples_per_peak + 1, 0), samples_per_peak)
 
@@ -91,7 +91,7 @@ class FrequencyGrid:
 
     @property
     def frequency_hz(self) -> Reals:
-        """Frequencies (n, max_count); NaN beyond a signal's own."""
+        """Frequencies (n, max_count); NaN beyond a signal's last frequency."""
         with np.errstate(divide="ignore", invalid="ignore"):
             result = self.numbers / (self.samples_per_peak * self.span_s[:, None])
         return np.where(self.has_frequency, result, np.nan)
@@ -99,10 +99,10 @@ class FrequencyGrid:
 
 @dataclass(frozen=True, slots=True)
 class SamplingTerms:
-    """Coefficients of the power as a quadratic form, which depend on the sample times only.
+    """Coefficients of the power as a quadratic form; they depend on the sample times only.
 
-    With a sum of real part a and imaginary part b, the power is ``real * a**2 + imaginary * b**2 + cross * a * b`` over
-    the variance.
+    For a sum with real part a and imaginary part b, the power is ``real * a**2 + imaginary * b**2 + cross * a * b``
+    over the variance.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class SamplingTerms:
         return cls(cosines + sines + along, cosines + sines - along, -2.0 * difference * rotation.imag)
 
     def select_row(self, row: int, count: int | None = None) -> SamplingTerms:
-        """Select one signal, and its first `count` frequencies."""
+        """Select one signal, and optionally its first `count` frequencies."""
         at = slice(row, row + 1) if len(self.real) > 1 else slice(0, 1)
         return SamplingTerms(self.real[at, :count], self.imaginary[at, :count], self.cross[at, :count])
 
@@ -140,7 +140,7 @@ class SamplingTerms:
         sums : (n, frequencies)
             sum(x exp(-i w t)). Several signals at the same times may share one row of coefficients.
         variances : (n,)
-            Of the values, population form.
+            Population variances of the values.
 
         Returns
         -------
@@ -219,7 +219,7 @@ def make_even_grid(sample_count: int, samples_per_peak: int = SAMPLES_PER_PEAK) 
     Returns
     -------
     FrequencyGrid
-        Of one signal.
+        The grid of one signal.
     """
     return FrequencyGrid.from_spans(np.array([float(max(sample_count - 1, 0))]), np.ones(1), samples_per_peak)
 
@@ -252,16 +252,16 @@ def _find_even_variances(standard: Reals) -> Reals:
 
 @dataclass(frozen=True, slots=True)
 class UnevenSignals(InPieces):
-    """n unevenly sampled signals; the samples of signal i are ``offsets[i]`` to ``offsets[i + 1]``.
+    """Unevenly sampled signals (n); the samples of signal i are ``offsets[i]`` to ``offsets[i + 1]``.
 
     Attributes
     ----------
     time_s, bytes_per_s : (samples,)
-        Ascending times of each signal, and finite values.
+        Times, ascending within each signal, and finite values.
     offsets : (n + 1,)
-        Where each signal's samples begin.
+        Number of each signal's first sample, then the number of all samples.
     start_s, end_s : (n,)
-        Time range that is searched; NaN where nothing is known.
+        Time range to search; NaN if no sample is known.
     """
 
     time_s: Reals
@@ -277,7 +277,7 @@ class UnevenSignals(InPieces):
         Parameters
         ----------
         right_s, interval_s : (samples,)
-            Right edges and lengths, in any order; an interval of length 0 is an instant.
+            Right edges and lengths of the intervals, in any order; an interval of length 0 is an instant.
         values : Ragged
             Rates; those that are not finite are dropped.
 
@@ -288,7 +288,7 @@ class UnevenSignals(InPieces):
         Notes
         -----
         A rate that changes linearly equals its mean at the middle of an interval. SUPReMM takes the left edge, which
-        only shifts signals with equal intervals.
+        merely shifts signals with equal intervals.
         """
         right, length = np.asarray(right_s, dtype=np.float64), np.asarray(interval_s, dtype=np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
@@ -336,7 +336,7 @@ def _first_and_last(values: Reals, offsets: Ints) -> tuple[Reals, Reals]:
 
 
 def estimate_steps_s(samples: UnevenSignals) -> Reals:
-    """Estimate the sampling step of each signal: the median distance, bounded below by a share of the mean.
+    """Estimate the sampling step of each signal: the median distance, limited below to a fraction of the mean.
 
     Parameters
     ----------
@@ -364,7 +364,7 @@ def estimate_steps_s(samples: UnevenSignals) -> Reals:
 
 
 def compute_sums(turns: Reals, values: Reals, numbers: Ints) -> Complexes:
-    """Compute sum(x exp(-2 pi i k turns)) of one or several sets of values at the same times.
+    """Compute sum(x exp(-2 pi i k turns)) for one or several sets of values at the same times.
 
     Parameters
     ----------
@@ -393,13 +393,13 @@ def compute_sums(turns: Reals, values: Reals, numbers: Ints) -> Complexes:
 
 
 def compute_uneven_sums(turns: Reals, values: Reals, offsets: Ints, grid: FrequencyGrid) -> Complexes:
-    """Compute the sums of each signal at its own frequencies; 0 beyond them.
+    """Compute the sums of each signal at its own frequencies; 0 after its last frequency.
 
     Parameters
     ----------
     turns, values : (points,)
     offsets : (n + 1,)
-        Where each signal's points begin.
+        Number of each signal's first point, then the number of all points.
     grid : FrequencyGrid
 
     Returns
@@ -421,7 +421,7 @@ def compute_uneven_terms(turns: Reals, offsets: Ints, grid: FrequencyGrid) -> Sa
     turns : (points,)
         Times in cycles of the wave of number 1.
     offsets : (n + 1,)
-        Where each signal's points begin.
+        Number of each signal's first point, then the number of all points.
     grid : FrequencyGrid
 
     Returns
@@ -451,7 +451,7 @@ def compute_variances(standard: Reals, samples: UnevenSignals) -> Reals:
 
 
 def count_turns(samples: UnevenSignals, grid: FrequencyGrid) -> Reals:
-    """Convert times since each signal's first sample to cycles of the grid's wave of number 1.
+    """Convert times to cycles of the grid's wave of number 1 since each signal's first sample.
 
     Parameters
     ----------
@@ -499,7 +499,7 @@ def standardize_uneven(samples: UnevenSignals) -> Reals:
 
 
 def compute_exponential_threshold(confidence: float, counts: npt.ArrayLike) -> Reals:
-    """Power that white noise exceeds at any of its frequencies with probability 1 - confidence.
+    """Compute the power that white noise exceeds, at any of its frequencies, with probability 1 - confidence.
 
     Parameters
     ----------
@@ -518,7 +518,7 @@ def compute_exponential_threshold(confidence: float, counts: npt.ArrayLike) -> R
 
 
 def compute_exponential_probability(powers: Reals, counts: npt.ArrayLike) -> Reals:
-    """Probability that white noise exceeds a power at any of its frequencies.
+    """Compute the probability that white noise exceeds a power at any of its frequencies.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Dominant frequencies of signals by the discrete Fourier transform, as FTIO defines them (sections II-B and II-C).
+"""Find dominant frequencies by the discrete Fourier transform, as FTIO defines them (sections II-B and II-C).
 
 Differences from the paper, or details that it leaves open: a period has at least two cycles in the window, all integer
-multiples are harmonics, and a signal that varies by rounding only has no spectrum.
+multiples are harmonics, and a signal that varies only by rounding errors has no spectrum.
 `iosig.transforms.periods.ftio_0_0_9` reproduces the paper's tool.
 
 References
@@ -30,7 +30,7 @@ _OUTCOME = np.dtype("<U13")
 
 @dataclass(frozen=True, slots=True)
 class DftParams:
-    """When a frequency is the dominant frequency of a signal.
+    """Conditions under which a frequency is the dominant frequency of a signal.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class DftParams:
     min_cycle_count : int
         Minimum number of periods in the window (ours: the paper accepts one, which is the window itself).
     max_missing_ratio : float
-        Maximum share of unmeasured samples (ours, as for classes).
+        Maximum fraction of unmeasured samples (ours, as for classes).
     """
 
     method: Method = "z_score"
@@ -65,8 +65,8 @@ def detect(signals: EvenSignals, params: DftParams | None = None) -> Detections:
     Returns
     -------
     Detections
-        Candidates are sorted by power, without harmonics and frequencies of too few cycles. Their confidence is NaN
-        where there are more than a dominant frequency may have.
+        Candidates are sorted by power, without harmonics and frequencies of too few cycles. Their confidence is NaN if
+        there are more than `max_candidates`.
     """
     params = params or DftParams()
     rows, parts = [], []
@@ -93,7 +93,7 @@ def _detect(signals: EvenSignals, params: DftParams) -> Detections:
     confidence[counts[outliers.signal] > params.max_candidates] = np.nan
     ranked = _sort_by_power(outliers, is_candidate, spectra)
     signal, first = np.unique(outliers.signal[ranked], return_index=True)
-    # frequencies of too few cycles count as candidates; where the strongest is one, the signal is aperiodic
+    # frequencies of too few cycles count as candidates; if the strongest candidate is one, the signal is aperiodic
     is_answer = (outliers.bin[ranked[first]] >= params.min_cycle_count) & (counts[signal] <= params.max_candidates)
     signal, top = signal[is_answer], ranked[first[is_answer]]
     outcome[is_testable] = "aperiodic"
@@ -108,7 +108,7 @@ def _detect(signals: EvenSignals, params: DftParams) -> Detections:
 
 
 def _classify_untestable(spectra: Spectra, params: DftParams) -> Texts:
-    """Outcome of signals that cannot be tested (n), else empty."""
+    """Outcomes (n): empty if the signal can be tested."""
     outcome = np.zeros(spectra.signal_count, dtype=_OUTCOME)
     outcome[spectra.is_constant] = "aperiodic"
     outcome[(spectra.total_power == 0) & (spectra.mean_bytes_per_s == 0)] = "no_io"
@@ -128,7 +128,7 @@ def find_harmonics(outliers: Outliers, signal_count: int, bin_count: int, min_cy
         m bins.
     signal_count, bin_count : int
     min_cycle_count : int
-        Frequencies with fewer cycles have no harmonics, since every frequency is a multiple of the window's own.
+        Frequencies with fewer cycles have no harmonics: every frequency is a multiple of that of the window itself.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def find_harmonics(outliers: Outliers, signal_count: int, bin_count: int, min_cy
 
     Notes
     -----
-    Multiples are of integer bins; a division of frequencies as floats misses half of them.
+    Multiples are determined from integer bins; dividing frequencies as floats misses half of the multiples.
     """
     is_candidate = outliers.is_candidate
     counts = np.bincount(outliers.signal[is_candidate], minlength=signal_count)
@@ -145,8 +145,8 @@ def find_harmonics(outliers: Outliers, signal_count: int, bin_count: int, min_cy
         return np.zeros(len(outliers.bin), dtype=np.bool_)
     base_rows = base_rows[outliers.bin[base_rows] <= bin_count // 2]
     cells, base = outliers.signal * (bin_count + 1), outliers.bin[base_rows]
-    # All multiples of each base, from twice it to the highest bin, as one cumulative sum: the first step of each base
-    # leads on from the last multiple of the previous one.
+    # All multiples of each base, from its double to the highest bin, are one cumulative sum: the first step of each
+    # base leads on from the last multiple of the previous one.
     lengths = bin_count // base - 1
     starts = np.cumsum(lengths) - lengths
     first = cells[base_rows] + 2 * base
@@ -160,10 +160,10 @@ def find_harmonics(outliers: Outliers, signal_count: int, bin_count: int, min_cy
 
 
 def _compute_confidence(outliers: Outliers, is_harmonic: Bools, signal_count: int, method: Method) -> Reals:
-    """Confidence c_k of section II-C (m); for other methods than the Z-score, their own score.
+    """Confidence c_k of section II-C (m); for methods other than the Z-score, their own score.
 
-    Harmonic candidates are excluded from both sums. So the paper's example gains from 60.5 % to 62.5 % when a lower
-    tolerance makes a harmonic a candidate.
+    Harmonic candidates are excluded from both sums. So the confidence in the paper's example rises from 60.5 % to 62.5
+    % when a lower tolerance makes a harmonic a candidate.
     """
     if method != "z_score":
         return outliers.score.copy()
@@ -176,7 +176,7 @@ def _compute_confidence(outliers: Outliers, is_harmonic: Bools, signal_count: in
 
 
 def _sort_by_power(outliers: Outliers, rows: Bools, spectra: Spectra) -> Ints:
-    """Sort selected rows by signal, then by descending power; of ties, the lower frequency first."""
+    """Sort selected rows by signal, then by descending power; equal powers are sorted by ascending frequency."""
     selected = np.flatnonzero(rows)
     power = spectra.power[outliers.signal[selected], outliers.bin[selected] - 1]
     return selected[np.lexsort((outliers.bin[selected], -power, outliers.signal[selected]))]

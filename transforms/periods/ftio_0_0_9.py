@@ -1,9 +1,9 @@
 """Reproduce FTIO 0.0.9 with its faults, to compare with its published numbers.
 
-ftio-hpc 0.0.9 (PyPI), `ftio TRACE -f HZ [-ts S] [-te S]`, with its Z-score. Differences from the paper (Tarraf et al.,
-IPDPS'24, doi:10.1109/IPDPS57955.2024.00048): inequalities are strict, the absolute Z-score counts, and the window
-itself is a period. Harmonics are found by dividing floats: about half of them are missed, and below 1e-5 Hz every
-frequency is a harmonic.
+The reproduced command is `ftio TRACE -f HZ [-ts S] [-te S]` of ftio-hpc 0.0.9 (PyPI), with its Z-score. Differences
+from the paper (Tarraf et al., IPDPS'24, doi:10.1109/IPDPS57955.2024.00048): inequalities are strict, the absolute
+Z-score counts, and the window itself is a period. Harmonics are found by dividing floats: about half of them are
+missed, and below 1e-5 Hz every frequency is a harmonic.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from iosig.transforms.periods.interface.detections import Candidates, Detections
 from iosig.transforms.periods.interface.even_signals import EvenSignals
 from iosig.transforms.throughput.requests import Requests, Steps, sum_rates
 
-#: fixed in `analysis/anomaly_detection.py`; the tolerance is the default of `-t`
+#: constants of `analysis/anomaly_detection.py`; the tolerance is the default of `-t`
 _HARMONIC_HZ, _Z_THRESHOLD, _TOLERANCE, _MAX_CANDIDATES = 1e-5, 3.0, 0.8, 2
 
 
@@ -50,8 +50,8 @@ def sum_bandwidth(requests: Requests) -> Steps:
     Returns
     -------
     Steps
-        Unlike `step_function`, requests without bytes have edges, since FTIO's window begins and ends with them. Rates
-        are summed exactly, where FTIO leaves a rounding error after the last end.
+        Unlike in `step_function`, requests without bytes have edges, since FTIO's window may begin or end with such a
+        request. Rates are summed exactly, whereas FTIO leaves a rounding error after the last end.
     """
     duration_s = requests.durations_s
     usable = np.flatnonzero((duration_s >= 0) & (duration_s < np.inf) & (requests.subject >= 0))
@@ -66,7 +66,7 @@ def sum_bandwidth(requests: Requests) -> Steps:
 
 
 def detect(steps: Steps, params: CompatibleParams | None = None) -> Detections:
-    """Reproduce FTIO 0.0.9 for step functions: cut, sampled at instants, tested by the Z-score.
+    """Reproduce FTIO 0.0.9 for step functions: cut them to the window, sample them at instants, and test the Z-score.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ def detect(steps: Steps, params: CompatibleParams | None = None) -> Detections:
     Returns
     -------
     Detections
-        FTIO's dominant frequencies are the candidates; the amplitude is that of the paper's equation 1 (FTIO's is
-        ``abs(X_k)``).
+        The candidates are FTIO's dominant frequencies. The amplitude is that of the paper's equation 1, whereas FTIO's
+        is ``abs(X_k)``.
     """
     params = params or CompatibleParams()
     return combine_results(
@@ -121,7 +121,7 @@ def iter_windows(steps: Steps, params: CompatibleParams) -> Iterator[tuple[Reals
     Yields
     ------
     times, rates : (edges,)
-        As in FTIO, the rate that holds at the start of the window is lost.
+        As in FTIO, the rate at the start of the window is lost, unless it starts there.
     """
     for first, last in zip(steps.offsets[:-1].tolist(), steps.offsets[1:].tolist(), strict=True):
         times, rates = steps.edges_s[first:last], steps.bytes_per_s[first:last]
@@ -181,12 +181,12 @@ class SignalResult:
 
     @property
     def order(self) -> Ints:
-        """Positions of the dominant frequencies by descending magnitude; the first one is the result."""
+        """Positions of the dominant frequencies, by descending magnitude; the first is the result."""
         return np.argsort(-self.magnitudes, kind="stable")
 
     @property
     def amplitudes(self) -> Reals:
-        """Amplitudes of the cosines; unlike in the magnitudes, the highest bin counts once."""
+        """Amplitudes of the cosines; the highest bin counts once, whereas FTIO's magnitudes count it twice."""
         return self.magnitudes * np.where(2 * self.bins == self.sample_count, 1.0, 2.0) / max(self.sample_count, 1)
 
 
@@ -243,7 +243,7 @@ def _compute_scores(shares: Reals) -> Reals:
 
 
 def _drop_multiples(candidates: Ints, frequencies: Reals) -> tuple[Ints, Ints]:
-    """Bins that are kept, and those dropped as multiples; frequencies are divided as floats."""
+    """Split bins into kept ones and dropped multiples, by dividing frequencies as floats."""
     kept: list[int] = []
     dropped: list[int] = []
     kept_frequencies = np.zeros(len(candidates))

@@ -1,9 +1,9 @@
-"""Outliers of a spectrum, by the methods that FTIO names (section II-B2).
+"""Find outliers of a spectrum by the methods that FTIO names (section II-B2).
 
-Z-score, DBSCAN, isolation forest, local outlier factor and SciPy's `find_peaks`. For each method, equation 3 defines a
-candidate as an outlier near the maximum: its distance from the mean is at least `tolerance` times the greatest one. The
-paper gives no parameters for the other methods. Isolation forest and local outlier factor take points (frequency over
-the highest frequency, share of power), as FTIO 0.0.9 does.
+The methods are the Z-score, DBSCAN, isolation forest, local outlier factor and SciPy's `find_peaks`. For each method,
+equation 3 defines a candidate as an outlier near the maximum: its distance from the mean is `tolerance` times the
+greatest distance or more. The paper gives parameters for the Z-score only. Isolation forest and local outlier factor
+take points (frequency over the highest frequency, share of power), as FTIO 0.0.9 does.
 
 References
 ----------
@@ -42,9 +42,10 @@ class OutlierParams:
     z_threshold : float
         Minimum Z-score of an outlier (equation 3: 3).
     tolerance : float
-        Minimum share of the greatest Z-score that a candidate has (equation 3: 0.8).
+        Minimum Z-score of a candidate, as a fraction of the greatest Z-score (equation 3: 0.8).
     forest_tree_count, seed : int
-        Of the isolation forest (scikit-learn's default: 100; its threshold is that of the method's own paper).
+        Number of trees and seed of the isolation forest (scikit-learn's default: 100 trees; the threshold is that of
+        the method's own paper).
     """
 
     z_threshold: float = 3.0
@@ -62,11 +63,11 @@ class Outliers:
     signal, bin : (m,)
         Number of the signal, and k from 1.
     score : (m,)
-        The Z-score; for the other methods from 0 to 1, where 1 is the strongest outlier.
+        The Z-score; for the other methods a score from 0 to 1, where 1 is the strongest outlier.
     is_outlier : (m,)
-        Whether the method calls the bin an outlier.
+        Whether the bin is an outlier according to the method.
     is_near : (m,)
-        Whether the bin is near the maximum power. Bins that are neither are omitted.
+        Whether the bin is near the maximum power. Bins that are neither outliers nor near the maximum are omitted.
     """
 
     signal: Ints
@@ -93,7 +94,7 @@ def count_min_bins(method: Method, params: OutlierParams) -> int:
     Returns
     -------
     int
-        For the Z-score, whose maximum among b bins is sqrt(b - 1), at least ``z_threshold**2 + 1``.
+        For the Z-score, ``z_threshold**2 + 1`` or more, because the maximum Z-score of b bins is sqrt(b - 1).
     """
     return max(_MIN_BINS, math.ceil(params.z_threshold**2 + 1.0)) if method == "z_score" else _MIN_BINS
 
@@ -117,10 +118,10 @@ def find_outliers(power: Reals, method: Method = "z_score", params: OutlierParam
 
 
 def find_z_score_outliers(power: Reals, params: OutlierParams) -> Outliers:
-    """Find bins with a Z-score at the threshold, or near the greatest (sets I1 and I2 of section II-C).
+    """Find bins with a Z-score of the threshold or more, or near the greatest one (sets I1 and I2 of section II-C).
 
-    Parameters and result as of `find_outliers`. Signals without a bin at the threshold, or with equal powers, have no
-    outliers.
+    Parameters and result are those of `find_outliers`. A signal has no outliers if no bin reaches the threshold, or all
+    powers are equal.
     """
     if power.shape[1] < _MIN_BINS:
         return _empty_outliers()
@@ -140,16 +141,16 @@ def find_z_score_outliers(power: Reals, params: OutlierParams) -> Outliers:
 
 
 def find_dbscan_outliers(power: Reals, params: OutlierParams) -> Outliers:
-    """Find bins above the mean power that belong to no cluster; the score is the share of the maximum power.
+    """Find bins above the mean power that belong to no cluster; the score is the fraction of the maximum power.
 
-    Parameters and result as of `find_outliers`.
+    Parameters and result are those of `find_outliers`.
 
     Notes
     -----
-    Distances are in units of the frequency step, and of the remainder of the tolerance in the range of powers. The
-    radius is the length of one of each, the square root of 2, so only adjacent bins of similar power are neighbours.
-    The paper derives the radius from the frequency step without a formula. FTIO 0.0.9 combines the same two lengths,
-    but as shares: there distant frequencies become neighbours, the more so the higher the sampling frequency.
+    Frequencies are measured in units of the frequency step; powers in units of ``1 - tolerance`` times their range. The
+    radius is sqrt(2), the diagonal of one unit of each, so only adjacent bins of similar power are neighbours. The
+    paper derives the radius from the frequency step, but gives no formula. FTIO 0.0.9 combines the same two lengths as
+    fractions. There, distant frequencies become neighbours; the higher the sampling frequency, the more distant.
     """
     shares, mean, max_deviation = _normalize(power)
     if not shares.size:
@@ -164,7 +165,7 @@ def find_dbscan_outliers(power: Reals, params: OutlierParams) -> Outliers:
 
 
 def is_dbscan_noise(heights: Reals) -> Bools:
-    """Points (bin, height) that DBSCAN calls noise, with a radius of square root of 2 and 2 points.
+    """Return which points (bin, height) DBSCAN (eps = sqrt(2), min_samples = 2) labels as noise.
 
     Parameters
     ----------
@@ -173,8 +174,8 @@ def is_dbscan_noise(heights: Reals) -> Bools:
     Returns
     -------
     (n, bins)
-        With FTIO 0.0.9's 2 points, including the point itself, noise has no other point within the radius. As bins are
-        whole numbers apart, only adjacent ones can be, so no search tree is needed.
+        FTIO 0.0.9 requires 2 points including the point itself, so a point is noise if no other point lies within the
+        radius. Since bins are integers, only adjacent bins can, and no search tree is needed.
     """
     is_linked = np.abs(np.diff(heights, axis=1)) * _ROUNDING_FACTOR <= 1.0
     is_noise = np.ones(heights.shape, dtype=np.bool_)
@@ -186,7 +187,7 @@ def is_dbscan_noise(heights: Reals) -> Bools:
 def find_isolation_forest_outliers(power: Reals, params: OutlierParams) -> Outliers:
     """Find bins above the mean power that random trees isolate early.
 
-    Parameters and result as of `find_outliers`.
+    Parameters and result are those of `find_outliers`.
 
     References
     ----------
@@ -203,9 +204,9 @@ def find_isolation_forest_outliers(power: Reals, params: OutlierParams) -> Outli
 
 
 def find_local_outlier_factors(power: Reals, params: OutlierParams) -> Outliers:
-    """Find bins above the mean power with a local density below that of their neighbours.
+    """Find bins above the mean power with a lower local density than their neighbours.
 
-    Parameters and result as of `find_outliers`.
+    Parameters and result are those of `find_outliers`.
 
     References
     ----------
@@ -224,7 +225,7 @@ def find_local_outlier_factors(power: Reals, params: OutlierParams) -> Outliers:
 def find_peak_outliers(power: Reals, params: OutlierParams) -> Outliers:
     """Find bins higher than both neighbours and than the mean; the score is 1.
 
-    Parameters and result as of `find_outliers`. The lowest and the highest bin are never outliers.
+    Parameters and result are those of `find_outliers`. The lowest and the highest bin are never outliers.
     """
     shares, mean, max_deviation = _normalize(power)
     if not shares.size:
@@ -250,7 +251,7 @@ def _empty_outliers() -> Outliers:
 
 
 def _normalize(power: Reals) -> tuple[Reals, Reals, Reals]:
-    """Shares of power (n, bins), their means (n), and the maximum deviation from the mean (n).
+    """Fractions of power (n, bins), their means (n), and the maximum deviation from the mean (n).
 
     Without enough bins there are no columns. The deviation is 0 where all powers are equal.
     """
@@ -265,7 +266,7 @@ def _normalize(power: Reals) -> tuple[Reals, Reals, Reals]:
 def _select_outliers(
     is_outlier: Bools, score: Reals, shares: Reals, mean: Reals, max_deviation: Reals, params: OutlierParams
 ) -> Outliers:
-    """Convert a mask of outliers (n, bins) to rows, and mark those near the maximum."""
+    """Convert a mask of outliers (n, bins) to rows, and mark the bins near the maximum."""
     is_outlier &= (max_deviation > 0)[:, None]
     signal, column = np.nonzero(is_outlier)
     height = shares[signal, column] - mean[signal]
@@ -274,7 +275,7 @@ def _select_outliers(
 
 
 def _apply_model(power: Reals, params: OutlierParams, classify: Callable[[Reals], tuple[Bools, Reals]]) -> Outliers:
-    """Fit a model to the points of each signal; the score is 1 for the lowest decision value, 0 for the highest."""
+    """Fit a model to each signal's points, and scale decision values to scores: 1 for the lowest, 0 for the highest."""
     shares, mean, max_deviation = _normalize(power)
     is_outlier, score = np.zeros(shares.shape, dtype=np.bool_), np.zeros(shares.shape)
     frequency = np.arange(1, shares.shape[1] + 1) / max(shares.shape[1], 1)

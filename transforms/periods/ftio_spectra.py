@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms of many signals: power and cosines (FTIO, section II-B1).
+"""Compute discrete Fourier transforms of many signals: power and cosine components (FTIO, section II-B1).
 
 N samples have the bins k = 1 .. floor(N / 2), at frequencies k over the signal's duration; bin 0 is the mean.
 
@@ -20,12 +20,13 @@ from iosig.transforms.periods.interface.even_signals import EvenSignals
 
 Complexes = npt.NDArray[np.complex128]
 
-#: a standard deviation below this share of the mean is rounding (ours: FTIO 0.0.9 finds periods in the rounding errors
-#: of a constant)
+#: a standard deviation below this fraction of the mean is treated as rounding error (ours: FTIO 0.0.9 finds periods in
+#: the rounding errors of a constant)
 MIN_VARIATION = 1e-12
-#: variances above this share of the squared mean are right to 14 digits as a difference of sums
+#: below this ratio of variance to squared mean, the difference of sums is too inaccurate, and the mean is subtracted
+#: first (above it, 14 digits are correct)
 _SMALL_VARIANCE = 0.01
-#: floats cannot hold fourth powers of rates above 2**200 or below 2**-200
+#: exponent of two beyond which fourth powers of rates overflow or underflow
 _RANGE_BITS = 200
 
 
@@ -44,11 +45,11 @@ class Spectra:
     mean_bytes_per_s : (n,)
         Mean of the measured samples; 0 without any.
     unit_bytes_per_s : (n,)
-        1, or a power of two for rates with powers beyond the range of a float.
+        1, or a power of two if the power of the rates is beyond the range of a float.
     missing_ratio : (n,)
-        Share of unmeasured samples.
+        Fraction of unmeasured samples.
     sampling_hz, start_s : (n,)
-        As of the signals.
+        Sampling frequency and start of each signal.
     sample_count : int
         N.
     """
@@ -70,7 +71,7 @@ class Spectra:
 
     @property
     def bin_count(self) -> int:
-        """Number of bins of each signal, without the mean's."""
+        """Number of bins of each signal, without the bin of the mean."""
         return int(self.power.shape[1])
 
     @property
@@ -81,7 +82,7 @@ class Spectra:
 
     @property
     def shares(self) -> Reals:
-        """Share of each bin in the signal's power without the mean's (n, bins); 0 without power."""
+        """Power of each bin as a fraction of the signal's total power, without the mean (n, bins); 0 without power."""
         total = np.where(self.total_power > 0, self.total_power, 1.0)
         result: Reals = self.power / total[:, None]
         return result
@@ -97,17 +98,17 @@ class Spectra:
 
     @property
     def is_constant(self) -> Bools:
-        """Whether each signal varies by rounding only (n)."""
+        """Whether each signal varies only by rounding errors (n)."""
         result: Bools = self.deviation_bytes_per_s <= MIN_VARIATION * np.abs(self.mean_bytes_per_s)
         return result
 
     def get_frequencies(self, signal: Ints, bins: Ints) -> Reals:
-        """Frequencies in Hz of bins k, from 1, of signals by number (m)."""
+        """Frequencies of bins [Hz], by number of the signal and bin k from 1 (m)."""
         result: Reals = self.sampling_hz[signal] * bins / max(self.sample_count, 1)
         return result
 
     def get_cosines(self, signal: Ints, bins: Ints) -> tuple[Reals, Reals, Reals]:
-        """Cosines of bins (equation 1).
+        """Return the cosine components of bins (equation 1).
 
         Parameters
         ----------
@@ -137,8 +138,8 @@ def compute_spectra(signals: EvenSignals) -> Spectra:
     Returns
     -------
     Spectra
-        Takes 1.5 times the memory of the signals. An unmeasured sample is replaced by the mean of the measured ones, so
-        that it adds nothing to any frequency.
+        The spectra need 1.5 times the memory of the signals. An unmeasured sample is replaced by the mean of the
+        measured ones, so that it adds nothing to any frequency.
     """
     count, rows = signals.sample_count, signals.signal_count
     unit, missing = np.ones(rows), np.zeros(rows)
@@ -158,7 +159,7 @@ def compute_spectra(signals: EvenSignals) -> Spectra:
 
 
 def _transform(values: Reals) -> tuple[Complexes, Reals, Reals, Reals]:
-    """Coefficients and power (n, bins) without the mean's, total power and means (n)."""
+    """Coefficients and power (n, bins) without the bin of the mean, total power and means (n)."""
     whole = scipy.fft.rfft(values, axis=1)
     coefficients = whole[:, 1:]
     with np.errstate(all="ignore"):
@@ -169,7 +170,7 @@ def _transform(values: Reals) -> tuple[Complexes, Reals, Reals, Reals]:
 
 
 def _is_in_range(energy: Reals, values: Reals) -> Bools:
-    """Whether floats hold the fourth powers of signals (n), from the sums of their squares (n)."""
+    """Whether the fourth powers of signals are in the range of floats (n), from the sums of their squares (n)."""
     is_in_range: Bools = (energy > 2.0 ** (-2 * _RANGE_BITS)) & (energy < 2.0 ** (2 * _RANGE_BITS))
     zero = np.flatnonzero(energy == 0)
     is_in_range[zero] = ~values[zero].any(axis=1)
@@ -177,7 +178,7 @@ def _is_in_range(energy: Reals, values: Reals) -> Bools:
 
 
 def _normalize(values: Reals) -> tuple[Reals, Reals, Reals]:
-    """Fill gaps with the mean, scale to units (n) in which powers are floats, and return the share of gaps (n)."""
+    """Fill gaps with the mean, scale to units (n) in which powers are finite, and return the fraction of gaps (n)."""
     is_known = np.isfinite(values)
     known = np.where(is_known, values, 0.0)
     exponent = np.frexp(np.abs(known).max(axis=1))[1] - 1
@@ -190,7 +191,7 @@ def _normalize(values: Reals) -> tuple[Reals, Reals, Reals]:
 
 
 def compute_moments(power: Reals) -> tuple[Reals, Reals]:
-    """Mean and standard deviation of power.
+    """Compute the mean and the standard deviation of power.
 
     Parameters
     ----------
@@ -199,7 +200,7 @@ def compute_moments(power: Reals) -> tuple[Reals, Reals]:
     Returns
     -------
     mean, deviation : (n,)
-        The deviation is 0 where it is rounding.
+        The deviation is 0 where it is a rounding error.
     """
     bins = power.shape[1]
     mean = power.sum(axis=1) / bins

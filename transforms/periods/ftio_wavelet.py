@@ -1,11 +1,11 @@
 """Reproduce FTIO 0.0.9 with `-tr wave_disc`: time ranges in which a period holds, by a discrete wavelet transform.
 
-The dominant period sets the level of the transform: its number of seconds over five, used as a level. The dominant
-cosine of the approximation at that level is correlated with it over one period at a time; ranges with a correlation of
-0.12 or more are reported (`freq/_wavelet_disc_workflow.py`, `analysis/_correlation.py`).
+The level of the transform is the dominant period in seconds, divided by five. The approximation at that level is
+correlated with its own dominant cosine, in sliding windows of one period. Ranges with a correlation of 0.12 or more are
+reported (`freq/_wavelet_disc_workflow.py`, `analysis/_correlation.py`).
 
-For comparison only: periods below 5 s give level 0, at which FTIO fails, and long ones a level at which nothing is
-left.
+Use it for comparison only: periods below 5 s give level 0, at which FTIO fails, and long periods give a level at which
+no signal remains.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from iosig.transforms.periods.interface.detections import Detections, Segments
 from iosig.transforms.periods.interface.even_signals import EvenSignals
 from iosig.transforms.throughput.requests import Steps
 
-#: fixed in `analysis/_correlation.py` and in `freq/_wavelet_disc_workflow.py`
+#: constants of `analysis/_correlation.py` and `freq/_wavelet_disc_workflow.py`
 _MIN_CORRELATION, _SECONDS_PER_LEVEL, _WAVELET = 0.12, 5.0, "db1"
-#: samples of sliding windows per batch: bounds the memory
+#: samples of sliding windows per batch: bounds memory use
 _BATCH_SAMPLES = 1 << 20
-#: at higher levels FTIO needs more samples than fit into any memory
+#: maximum level; above it, FTIO needs more samples than fit into memory
 _MAX_LEVEL = 30
 
 
@@ -88,7 +88,7 @@ def _detect_ranges(values: Reals, hz: float, window: tuple[float, float]) -> _Si
     empty = np.zeros((0, 2), dtype=np.int64)
     level = _choose_level(analyze_signal(values, hz, window), len(values))
     if not 1 <= level <= _MAX_LEVEL:
-        # FTIO fails at such levels
+        # FTIO fails at level 0 and at levels above the maximum
         return _SignalRanges(analyze_signal(values[:0], hz, window), empty, window[0], values)
     approximation = approximate(values, level)
     times = window[0] + np.arange(len(values)) / hz
@@ -105,14 +105,14 @@ def _detect_ranges(values: Reals, hz: float, window: tuple[float, float]) -> _Si
 
 
 def _choose_level(first: SignalResult, sample_count: int) -> int:
-    """Level of the transform, from the dominant period or else the highest possible one."""
+    """Choose the level from the dominant period; without one, the highest possible level."""
     if len(first.bins):
         return int(1.0 / (_SECONDS_PER_LEVEL * float(first.frequencies_hz[first.order[0]])))
     return int(pywt.dwt_max_level(sample_count, _WAVELET)) if sample_count else 0
 
 
 def approximate(values: Reals, level: int) -> Reals:
-    """Approximation of samples at a level of the Haar wavelet transform, with one value per sample.
+    """Approximate samples at a level of the Haar wavelet transform, with one value per sample.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def approximate(values: Reals, level: int) -> Reals:
 
 
 def correlate_sliding(first: Reals, second: Reals, size: int) -> Reals:
-    """Pearson correlation of two signals over sliding windows.
+    """Compute the Pearson correlation of two signals in sliding windows.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def find_ranges(times: Reals, correlation: Reals, min_duration_s: float) -> Ints
     Parameters
     ----------
     times : (n,)
-        In seconds.
+        Times of the samples [s].
     correlation : (n,)
     min_duration_s : float
         Minimum duration of a range, and of a pause.
@@ -189,7 +189,7 @@ def find_ranges(times: Reals, correlation: Reals, min_duration_s: float) -> Ints
 
 
 def _combine(parts: list[_SignalRanges]) -> tuple[Detections, Segments]:
-    """Combine the results of signals; the volume of a range is that of the samples in it."""
+    """Combine the results of signals; the volume of a range is the volume of its samples."""
     rows, is_main = [], []
     for part in parts:
         hz, ranges = part.result.sampling_hz, part.ranges.tolist()

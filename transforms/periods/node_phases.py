@@ -1,7 +1,8 @@
-"""When in the cycles of a run each of its nodes moves its bytes: the delay, and how constant it is.
+"""Estimate when in the cycles of a run each of its nodes moves its bytes: the delay, and how constant it is.
 
-Each node's bytes are turned into a mean resultant vector at the run's frequency. Its direction is the time within the
-cycle, its length the concentration. A node's delay is its direction relative to that of all nodes of the run.
+The bytes of each node are averaged to a mean resultant vector at the run's frequency. The direction of the vector is
+the time within the cycle, and its length is the concentration. A node's delay is its direction relative to that of all
+nodes of the run.
 
 References
 ----------
@@ -24,8 +25,8 @@ class NodePhases:
     Attributes
     ----------
     lag_s : (n,)
-        How much later than the run's bursts the node's bursts come, between minus and plus half a period. NaN where the
-        run has no period or the node no bytes.
+        Delay of the node's bursts relative to the run's bursts, between minus and plus half a period. NaN if the run
+        has no period or the node no bytes.
     concentration : (n,)
         Mean resultant length, from 0 (bytes at any time of the cycle) to 1 (all at one time); NaN as above.
     """
@@ -42,7 +43,7 @@ def estimate_node_phases(
     Parameters
     ----------
     samples : Ragged
-        Of n nodes, in bytes per second, from the start of the run.
+        Samples of n nodes, in bytes per second, from the start of the run.
     sampling_hz : (n,)
     run : (n,)
         Number of each node's run, from 0.

@@ -43,7 +43,7 @@ _CHUNK_SAMPLES = 1 << 15
 _MIN_PERIOD_COUNT = 2
 #: minimum measured share of a period that counts
 _MIN_KNOWN_RATIO = 0.5
-#: maximum number of periods, beyond what any spectrum resolves: bounds the memory
+#: maximum number of periods, beyond what any spectrum resolves: bounds memory use
 _MAX_PERIOD_COUNT = 1 << 22
 
 

@@ -25,13 +25,13 @@ import numpy.typing as npt
 from iosig.transforms.arrays import Bools, InPieces, Ints, Reals
 from iosig.transforms.periods.interface.even_signals import EvenSignals
 
-#: a rate that exceeds the mean by a smaller share does so by rounding
+#: a rate that exceeds the mean by a smaller fraction does so by rounding
 ROUNDING = 1e-9
 #: maximum number of phases that a tracker keeps
 _MAX_KEPT_PHASES = 64
 #: an open phase is compared with the median volume of this many previous phases
 _COMPARED_PHASES = 8
-#: an open phase is confirmed once it has moved this share of that median
+#: an open phase is confirmed once it has moved this fraction of that median
 _CONFIRMED_RATIO = 0.5
 
 
@@ -94,11 +94,11 @@ def find_substantial_io(signals: EvenSignals) -> tuple[SubstantialIo, Reals]:
 
 # What separates two phases: ours, chosen by the number of wrong and missed intervals in simulated runs.
 
-#: a gap moves less than this share of the window's mean rate; otherwise the phase only slows down
+#: a gap moves less than this fraction of the window's mean rate; otherwise the phase only slows down
 _MAX_GAP_RATE_RATIO = 0.5
-#: with a known period, a gap is longer than this share of it
+#: with a known period, a gap is longer than this fraction of it
 _CYCLE_RATIO = 1 / 16
-#: otherwise it is longer than this share of the time-weighted median gap
+#: otherwise it is longer than this fraction of the time-weighted median gap
 _MEDIAN_GAP_RATIO = 1 / 12
 #: minimum idle share of the window; with less, all I/O is one phase
 _MIN_IDLE_RATIO = 0.1

@@ -42,7 +42,7 @@ class PeriodParams:
     methods : tuple of str
         Any of `METHODS`.
     max_missing_ratio : float
-        Maximum share of unmeasured samples (ours: the papers have no gaps).
+        Maximum fraction of unmeasured samples (ours: the papers have no gaps).
     null_tested, dft, autocorrelation, autoperiod : optional
         Parameters of each method; its defaults if None.
     """

@@ -22,7 +22,7 @@ from iosig.transforms.periods.phases import ROUNDING as ROUNDING, compute_median
 from iosig.transforms.throughput.request_phases import RequestPhases, request_phases
 from iosig.transforms.throughput.requests import Requests, Steps
 
-#: edges closer to a sample's edge than this share of a sample are equal to it
+#: edges closer to a sample's edge than this fraction of a sample are equal to it
 _EDGE_SLACK = 1e-6
 
 

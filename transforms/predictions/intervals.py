@@ -112,7 +112,7 @@ class IntervalParams:
     history_count: int = 256
     #: evaluations of a core point; the paper gives none, and one frequency alone is no interval
     min_samples: int = 2
-    #: eps as a share of the resolution of the windows
+    #: eps as a fraction of the resolution of the windows
     resolution_ratio: float = 1.0
 
 

@@ -65,7 +65,7 @@ _JITTER_LIMITS = (0.55, 1.8)
 _FAR_DEVIATIONS, _MIN_FAR_DEVIATION = 4.5, 0.3
 #: number of phases without a period from which the behaviour counts as aperiodic; the default method needs no more
 _MIN_PHASES = 5
-#: lengths of shorter windows tried if the whole one has no period, as shares of it
+#: lengths of shorter windows tried if the whole one has no period, as fractions of it
 _SHORTER_RATIOS = (1 / 8, 1 / 64)
 #: maximum length of a window of `adaptive`, in periods; keeps samples shorter than a period in long runs
 _MAX_CYCLES = 32.0

@@ -45,7 +45,7 @@ class BurstEvidenceParams:
     smoothing_s
         Width of the moving average over the log-likelihood ratios [s].
     min_height_ratio
-        Smallest burst rate, as a share of the curve's height.
+        Smallest burst rate, as a fraction of the curve's height.
     min_log_ratio
         Smallest log-likelihood ratio of a step in a burst.
     max_dip_s
@@ -58,11 +58,11 @@ class BurstEvidenceParams:
     margin_s
         Time before and after a burst that belongs to it [s].
     busy_height_ratio
-        Rate above which a run's background is busy, as a share of the height.
+        Rate above which a run's background is busy, as a fraction of the height.
     max_quiet_busy_ratio
-        Share of busy time below which traffic beyond the curve is a fair sample of the background.
+        Fraction of busy time below which traffic beyond the curve is a fair sample of the background.
     min_dense_burst_ratio
-        Share of time in bursts above which it is one, too: little else is left.
+        Fraction of time in bursts above which it is one, too: little else is left.
     """
 
     miss_probability: float = 0.05

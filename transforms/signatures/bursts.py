@@ -23,11 +23,11 @@ class BurstDetectionParams:
     Attributes
     ----------
     min_height_ratio
-        Share of the curve's height (see `burst_height`) that every second of a burst exceeds, apart from dips.
+        Fraction of the curve's height (see `burst_height`) that every second of a burst exceeds, apart from dips.
     max_dip_s
         Longest interruption within a burst [s]: two polls of 2 s do not resolve less.
     min_volume_ratio
-        Smallest volume of a burst, as a share of the typical burst's.
+        Smallest volume of a burst, as a fraction of the typical burst's.
     """
 
     min_height_ratio: float = 0.25
@@ -49,7 +49,7 @@ class Bursts:
     volume_bytes : (n,)
         Volume of the signature within each burst.
     support_ratio : (n,)
-        Share of the used runs that contain the burst; NaN where the method does not determine it.
+        Fraction of the used runs that contain the burst; NaN where the method does not determine it.
     """
 
     start_s: Reals

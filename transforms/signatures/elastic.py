@@ -72,7 +72,7 @@ class ElasticParams:
     change_cost
         Cost of changing the shift by one step, in steps at the highest rate.
     min_shift_s, max_shift_ratio
-        Largest shift: a constant [s], plus a share of the duration.
+        Largest shift: a constant [s], plus a fraction of the duration.
     """
 
     min_ratio_drop: float = 0.02
@@ -129,7 +129,7 @@ def run_in_batches(
     respond
         Computes the responses to a batch of requests.
     max_tasks
-        Number of tasks that are active at a time, which bounds the memory.
+        Number of tasks that are active at a time, which bounds memory use.
 
     Returns
     -------
@@ -219,7 +219,7 @@ def _shift_rates(rates: Reals, left: Reals) -> Reals:
 
 
 def _share_inside(left: Reals) -> Reals:
-    """Share of each shifted step (runs, steps) within the run: `_read_with_shift` of all ones, but faster."""
+    """Fraction of each shifted step (runs, steps) within the run: `_read_with_shift` of all ones, but faster."""
     count = left.shape[1]
     places = np.clip(left, -1.0, count) + 1.0
     share: Reals = np.minimum(np.minimum(places, 1.0), 1.0 - (places - count))

@@ -183,7 +183,7 @@ class RunSummary:
         return float(pearson_correlation(*(uniform_filter1d(curve, PARAMS.near_steps + 1) for curve in curves)))
 
     def mean_coverage(self, curve: Reals) -> float:
-        """Share of a curve (STEPS) that the runs contain, averaged over runs."""
+        """Fraction of a curve (STEPS) that the runs contain, averaged over runs."""
         return float((np.minimum(self.rates, curve).sum(axis=1) / max(float(curve.sum()), 1e-300)).mean())
 
     def mean_run_correlation(self, curve: Reals, height: float) -> float:

@@ -113,9 +113,9 @@ def find_common_bursts(planes: BurstPlanes, width_s: Reals, height: Reals, gamma
     width_s, height : (s, g)
         Size of the units of each grid, in seconds and in correlation; positive.
     gamma
-        Share of the samples with a point in a dense unit (section 5.3: 0.5).
+        Fraction of the samples with a point in a dense unit (section 5.3: 0.5).
     kappa
-        Share of the samples with a point in its neighbourhood, including the unit (section 5.3: 0.9).
+        Fraction of the samples with a point in its neighbourhood, including the unit (section 5.3: 0.9).
 
     Returns
     -------

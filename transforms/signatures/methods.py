@@ -32,7 +32,7 @@ METHODS = ("elastic", "robust", "time_normalized", "iosi", "iosi_raw", "dtw", "m
 DEFAULT_METHODS = ("elastic", "iosi")
 #: methods that receive all runs of typical duration, whatever their volume
 _ANY_VOLUME_METHODS = ("elastic", "robust", "time_normalized")
-#: number of sets that are summarized together, which bounds the memory
+#: number of sets that are summarized together, which bounds memory use
 _SUMMARY_BATCH_SETS = 16
 
 

@@ -371,7 +371,7 @@ def _resample_to_seconds(sample_set: SampleSet) -> SampleSet:
 
 
 def _scale_duration(sample_set: SampleSet, ratio: float) -> SampleSet:
-    """Keep a share of the steps of each sample, at regular intervals."""
+    """Keep a fraction of the steps of each sample, at regular intervals."""
     counts = sample_set.samples.counts
     left = np.ceil(counts * ratio - 1e-9).astype(np.int64)
     offsets = offsets_of(left)

@@ -73,19 +73,19 @@ class RobustParams:
     max_clean_ratio, min_clean_count
         Runs of up to this multiple of the cleanest run's volume determine the common bursts; at least this many do.
     min_volume_ratio
-        Runs of less than this share of the median volume have no weight.
+        Runs of less than this fraction of the median volume have no weight.
     band_deviations
         Half the width of the band in standard deviations of the quantile's rank: an 80 % interval.
     delay_ratio
         Delay of a burst by interference, relative to the burst's duration.
     unseen_ratio
-        Share of time with interference that the runs do not show.
+        Fraction of time with interference that the runs do not show.
     drift_ratio, edge_error_s
         Standard deviation of spans without interference: relative to their duration, and of burst starts [s].
     max_span_level, span_level_drop
         Quantile of spans without contention, and how much lower it is if contention is the only cause of variation.
     support_ratio
-        A run contains a burst if it moves this share of its volume there, with rates clipped to the burst's height.
+        A run contains a burst if it moves this fraction of its volume there, with rates clipped to the burst's height.
     min_support_ratio, min_low_ratio
         Smallest support of all bursts, weighted by volume, and smallest share of the volume within the band's lower
         edge. Runs below either have nothing in common.
@@ -357,7 +357,7 @@ def _exclude_common(aligned: _Aligned, runs: _Runs) -> _Aligned:
 
 
 def _interference_ratio(rates: Reals, is_interference: Bools, runs: _Runs) -> float:
-    """Share of the time outside of bursts in which the clean runs are busy."""
+    """Fraction of the time outside of bursts in which the clean runs are busy."""
     if not is_interference.any():
         return 0.0
     is_busy = rates[runs.is_clean] > 0.15 * runs.peak
@@ -477,7 +477,7 @@ def _mark_outside(at: Reals, begin: Reals, end: Reals) -> Bools:
 
 
 def _span_levels(begun_s: Reals, template: Template, interference_ratio: float, step_s: float) -> Reals:
-    """Compute the quantile level of each span: the larger the share of contention in its variation, the lower.
+    """Compute the quantile level of each span: the larger the fraction of contention in its variation, the lower.
 
     Contention delays the bursts of a span. Otherwise spans vary by the drift of the runs and the error of burst starts.
     """
@@ -567,7 +567,7 @@ def _resample_to_seconds(curves: Reals, step_s: float) -> Reals:
 
 
 def _compute_support(aligned: _Aligned, template: Template) -> Reals:
-    """Share of the runs that contain each burst (n), among those measured in at least half of it."""
+    """Fraction of the runs that contain each burst (n), among those measured in at least half of it."""
     volume = template.height * template.length
     ratios = []
     for first, last, height, full in zip(template.first, template.last, template.height, volume, strict=True):

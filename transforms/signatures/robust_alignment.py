@@ -34,10 +34,10 @@ class AlignmentParams:
     later_cost, earlier_cost
         Cost of falling behind or catching up by one standard deviation.
     min_deviation_s, drift_ratio, stretch_ratio
-        Standard deviation between two bursts: a constant [s], plus a share of the time between them, plus, for delays,
-        a share of the previous burst's duration.
+        Standard deviation between two bursts: a constant [s], plus a fraction of the time between them, plus, for
+        delays, a fraction of the previous burst's duration.
     min_window_s, window_ratio
-        Search range around the template: a constant [s], plus a share of the run's duration.
+        Search range around the template: a constant [s], plus a fraction of the run's duration.
     """
 
     excess_weight: float = 0.2

@@ -33,7 +33,7 @@ class TemplateParams:
     level_exponent
         The level falls with this power of the duration: longer signatures have more times for coincidences.
     edge_ratio
-        A burst extends as far as the curve exceeds this share of its upper quartile.
+        A burst extends as far as the curve exceeds this fraction of its upper quartile.
     max_dip_s
         Longest interruption within a burst [s].
     min_duration_s
@@ -199,7 +199,7 @@ def drop_small_bursts(curve: Reals, first: Ints, last: Ints, step_s: float) -> t
 
 
 def extend_to_edges(curve: Reals, first: Ints, last: Ints) -> tuple[Ints, Ints]:
-    """Extend or trim intervals to where a curve exceeds a share of their height.
+    """Extend or trim intervals to where a curve exceeds a fraction of their height.
 
     Parameters
     ----------

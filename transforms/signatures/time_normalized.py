@@ -54,9 +54,9 @@ class TimeNormalizedParams:
     initial_level
         Quantile across runs of the curve from which the interference ratio is estimated.
     quiet_ratio
-        The application is quiet below this share of the curve's height.
+        The application is quiet below this fraction of the curve's height.
     busy_ratio
-        A run shows interference above this share of the height, plus the run's own baseline.
+        A run shows interference above this fraction of the height, plus the run's own baseline.
     baseline_level
         Quantile of each run's own rates that is its baseline.
     prior_delay, prior_delay_deviation
@@ -65,7 +65,7 @@ class TimeNormalizedParams:
     max_met_ratio
         Largest interference in a second, relative to the burst height.
     min_deviation_s, min_deviation_ratio
-        Smallest standard deviation of durations: a constant [s], and a share of the median.
+        Smallest standard deviation of durations: a constant [s], and a fraction of the median.
     met_deviation_ratio
         Standard deviation of a run's delay, relative to the interference that it met.
     half_weight_deviations
@@ -83,11 +83,11 @@ class TimeNormalizedParams:
     fill_level_ratio
         Quantile of the volume relative to that of rates: a sum contains fewer zeros.
     burst_ratio
-        Times above this share of the curve's height are in a burst.
+        Times above this fraction of the curve's height are in a burst.
     band_deviations
         Half the width of the band in standard deviations of the quantile's rank: an 80 % interval.
     support_ratio
-        A run contains a burst if it moves this share of the curve's volume there.
+        A run contains a burst if it moves this fraction of the curve's volume there.
     """
 
     min_run_count: int = 3
@@ -129,7 +129,7 @@ class TimeNormalizedRuns:
     step_s
         Length of a step [s].
     interference_ratio
-        Share of time outside of bursts in which the runs show interference.
+        Fraction of time outside of bursts in which the runs show interference.
     shift : (runs, steps)
         Elastic shift of each run, in steps; 0 where it is late evenly.
     interference : (runs, steps) or None
@@ -279,7 +279,7 @@ def _sum_steps(values: Reals | Bools, offsets: Ints, at: Reals) -> Reals:
 
 
 def estimate_interference_ratio(rates: Reals) -> float:
-    """Estimate the share of time with interference from a low quantile across runs and each run's own baseline.
+    """Estimate the fraction of time with interference from a low quantile across runs and each run's own baseline.
 
     rates (runs, steps), NaN where not measured. Bursts that are not aligned across the runs count as interference.
     """
@@ -288,7 +288,7 @@ def estimate_interference_ratio(rates: Reals) -> float:
 
 
 def interference_ratio(rates: Reals, curve: Reals, baseline: Reals) -> float:
-    """Share of the time outside of bursts in which runs show interference.
+    """Fraction of the time outside of bursts in which runs show interference.
 
     Parameters
     ----------
@@ -531,7 +531,7 @@ def resample_to_seconds(curves: Reals, step_s: float) -> Reals:
 
 
 def _add_support(bursts: Bursts, runs: TimeNormalizedRuns, curve: Reals, step_s: float) -> Bursts:
-    """Add the share of the runs that contain each burst, i.e. most of the curve's volume there."""
+    """Add the fraction of the runs that contain each burst, i.e. most of the curve's volume there."""
     if not len(bursts):
         return bursts
     first = np.floor(bursts.start_s / step_s).astype(np.int64)

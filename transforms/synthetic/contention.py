@@ -36,7 +36,7 @@ class Chains:
     peak_bytes_per_s : (steps,)
         Rate without contention.
     weight : (steps,)
-        Share of limited bandwidth, and strength of the disturbance of other transfers.
+        Fraction of limited bandwidth, and strength of the disturbance of other transfers.
     channel : (steps,)
         Index of the total that the transfer counts in.
     """
@@ -109,7 +109,7 @@ def fair_rates(peaks: list[float], weights: list[float], bandwidth: SharedBandwi
     Returns
     -------
     list[float]
-        The reduced peak, or the share of the capacity by weight if that is less [bytes/s].
+        The reduced peak, or the fraction of the capacity by weight if that is less [bytes/s].
     """
     total_weight = sum(weights)
     loss = bandwidth.seek_loss_ratio

@@ -49,7 +49,7 @@ class JobStatisticsParams:
     restarts_per_day
         Restarts of each server.
     lost_ratio
-        Share of a server's scrapes that are lost.
+        Fraction of a server's scrapes that are lost.
     outages_per_day, outage_s
         Number of periods without scrapes of a server, and their minimum and maximum duration [s].
     """

@@ -17,11 +17,11 @@ class Faults:
     Attributes
     ----------
     lost_ratio
-        Share of polls that never arrive.
+        Fraction of polls that never arrive.
     late_ratio, late_s
-        Share of polls that arrive late, and the maximum delay [s].
+        Fraction of polls that arrive late, and the maximum delay [s].
     repeated_ratio
-        Share of polls that arrive twice.
+        Fraction of polls that arrive twice.
     block_s
         Once per day, polls of one controller over this period arrive together at its end [s].
     controller_outage_s

@@ -210,7 +210,7 @@ class Workload:
         Standard deviation of the computing time between bursts, relative to its mean, and half of that of the bursts'
         speed.
     stop_ratio
-        Share of runs that stop early.
+        Fraction of runs that stop early.
     storm_bytes_per_s
         Rate of a storm without contention.
     """

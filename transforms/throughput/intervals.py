@@ -14,7 +14,7 @@ from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, owners
 from iosig.transforms.throughput.even_values import Grid, bin_requests, is_resolved
 from iosig.transforms.throughput.requests import Requests
 
-#: tolerance of jitter at the end of a range, as a share of a step; a smaller excess does not add a step
+#: tolerance of jitter at the end of a range, as a fraction of a step; a smaller excess does not add a step
 _JITTER_STEPS = 0.01
 
 
@@ -29,7 +29,7 @@ class StepParams:
     max_step_count
         Maximum number of steps; longer series have longer steps.
     min_covered_ratio
-        Minimum share of a step that intervals must cover; otherwise its rate is NaN.
+        Minimum fraction of a step that intervals must cover; otherwise its rate is NaN.
     """
 
     interval_s: float | None = None

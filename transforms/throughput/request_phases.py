@@ -14,7 +14,7 @@ from iosig.transforms.throughput.requests import Requests, is_run_end
 
 @dataclass(frozen=True, slots=True)
 class RequestPhases(InPieces):
-    """Phases of I/O of many subjects: subject i has the phases offsets[i] to offsets[i + 1], in order of time.
+    """Phases of I/O of many subjects: subject i has the phases offsets[i] to offsets[i + 1], in chronological order.
 
     Attributes
     ----------

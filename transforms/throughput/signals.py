@@ -32,7 +32,7 @@ class SignalParams:
     max_step_count
         Maximum number of steps; otherwise steps are lengthened by powers of ten.
     min_covered_ratio
-        Minimum share of the counted bytes that requests or heat maps must contain.
+        Minimum fraction of the counted bytes that requests or heat maps must contain.
     """
 
     interval_s: float = 1.0

@@ -52,8 +52,8 @@ SCHEMA = {
 class Timeline:
     """Reads and writes of all ranks, without nested ones, and the end of the last call of any rank [s].
 
-    intervals: in order of time, with the columns of `SCHEMA`; each has the bytes of all ranks that make the request,
-    NULL if unknown, and the number of these ranks as `request_count`.
+    intervals: in chronological order, with the columns of `SCHEMA`; each has the bytes of all ranks that make the
+    request, NULL if unknown, and the number of these ranks as `request_count`.
     """
 
     intervals: pl.DataFrame

@@ -19,15 +19,15 @@ from iosig.transforms.arrays import Bools, Ints, Reals
 class AmbiguityParams:
     """Thresholds of ambiguity, chosen on simulated sites (seeds 60 to 71 and 160 to 164, 14 days each)."""
 
-    #: a pattern with fewer appearances than this share of a train's may consist of the train's strays
+    #: a pattern with fewer appearances than this fraction of a train's may consist of the train's strays
     stray_ratio: float = 0.1
     #: maximum difference of log volumes between a pattern and its strays
     stray_reach: float = 0.05
-    #: minimum share of appearances outside the runs of named applications with that volume
+    #: minimum fraction of appearances outside the runs of named applications with that volume
     min_unexplained_ratio: float = 0.7
     #: maximum interquartile range of the log volumes of one application
     max_spread: float = 0.03
-    #: maximum measurement error of a volume, as a share of it
+    #: maximum measurement error of a volume, as a fraction of it
     max_error_ratio: float = 0.05
 
 
@@ -45,7 +45,7 @@ def find_ambiguous(
     volumes : sequence of Reals
         Bytes of each appearance, for each of n patterns.
     error_ratio : Reals, shape (n,)
-        Measurement error of the volumes, as a share of them. Above a fluctuating background, chance peaks have all
+        Measurement error of the volumes, as a fraction of them. Above a fluctuating background, chance peaks have all
         volumes, and many of them are equal within the measurement error.
     burst_count : Ints, shape (n,)
         Bursts per appearance. With several bursts, others' may fall between them, and volumes carry no information.

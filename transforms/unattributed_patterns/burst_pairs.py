@@ -33,7 +33,7 @@ class BurstPairParams:
     #: range of lags between the two bursts [s]
     min_lag_s: float = 30.0
     max_lag_s: float = 1200.0
-    #: tolerance of a lag: this share of it plus `tolerance_s` [s]
+    #: tolerance of a lag: this fraction of it plus `tolerance_s` [s]
     tolerance_ratio: float = 0.02
     tolerance_s: float = 6.0
     #: maximum differences of the first and the second log volume; all are tried
@@ -50,16 +50,16 @@ class BurstPairParams:
     clean_reach: float = 0.05
     #: maximum increase of the log volume by another application's bytes
     contaminated_reach: float = 1.1
-    #: minimum share of the added appearances in excess of chance
+    #: minimum fraction of the added appearances in excess of chance
     min_purity: float = 0.75
-    #: maximum share of second bursts that are first bursts too, and of appearances within `max_lag_s` of the previous
-    #: one; above it the pattern is periodic
+    #: maximum fraction of second bursts that are first bursts too, and of appearances within `max_lag_s` of the
+    #: previous one; above it the pattern is periodic
     max_chained_ratio: float = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class BurstPairs:
-    """Indices of the bursts of all appearances of one pair pattern, in order of time, and the pair's lag in steps."""
+    """Bursts of one pair pattern: their indices in chronological order, and the lag of the pair in steps."""
 
     members: Ints
     lag: float

@@ -40,7 +40,7 @@ class ClusterParams:
     #: expected number of false clusters at which the scan stops; clusters above `false_alarm_probability` are hints
     #: that need independent support
     max_expected_hints: float = 10.0
-    #: minimum share of a cluster's bursts in excess of the background
+    #: minimum fraction of a cluster's bursts in excess of the background
     min_purity: float = 0.75
     #: maximum Chebyshev distance between burst profiles (cumulative byte shares) of one shape
     max_shape_distance: float = 0.25
@@ -50,7 +50,7 @@ class ClusterParams:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Indices of similar bursts in order of time, and whether the cluster is significant (else it is a hint)."""
+    """Indices of similar bursts in chronological order, and whether the cluster is significant (else it is a hint)."""
 
     members: Ints
     is_significant: bool

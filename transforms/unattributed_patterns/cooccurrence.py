@@ -1,10 +1,10 @@
 """Co-occurrence of a pattern with the runs of logged applications, with a p-value under random rotation.
 
 Null hypothesis: the appearances are rotated against the job log by a random time. Rotation gives the exposure of an
-application (the share of time covered by its runs) and the variance of the covered share of appearances. The variance
-gives the effective number of independent appearances (design effect: Kish, Survey Sampling, 1965, section 8.2), since
-the appearances of one train are covered together or not at all. The p-value is a binomial tail with that number,
-times the number of applications tested.
+application (the fraction of time covered by its runs) and the variance of the covered share of appearances. The
+variance gives the effective number of independent appearances (design effect: Kish, Survey Sampling, 1965, section
+8.2), since the appearances of one train are covered together or not at all. The p-value is a binomial tail with that
+number, times the number of applications tested.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class CooccurrenceParams:
 
     #: tolerance of a run's start and end [s]: job logs are inexact, and caches flush after a run
     slack_s: float = 60.0
-    #: minimum share of appearances within an application's runs for it to be a candidate
+    #: minimum fraction of appearances within an application's runs for it to be a candidate
     min_coverage_ratio: float = 0.2
     #: coverage from which an application may be the owner if its own p-value is below `max_single_p`
     high_coverage_ratio: float = 0.75
@@ -37,7 +37,7 @@ class CooccurrenceParams:
     joint_count: int = 3
     #: coverage from which `joint_count` applications together may be the owners
     joint_coverage_ratio: float = 0.9
-    #: applications that run for a larger share of the time cover every pattern and are no joint owners
+    #: applications that run for a larger fraction of the time cover every pattern and are no joint owners
     max_joint_exposure: float = 0.75
 
 
@@ -254,7 +254,7 @@ def _delay_p_value(delay: Reals, run: Ints, run_duration: Reals, window: float) 
 
 
 def _joint_coverage(is_covered: Bools, application_count: int) -> float:
-    """Share of appearances covered by a greedy choice of applications (rows of `is_covered`)."""
+    """Fraction of appearances covered by a greedy choice of applications (rows of `is_covered`)."""
     is_uncovered = np.ones(is_covered.shape[1], np.bool_)
     for _ in range(min(application_count, len(is_covered))):
         is_uncovered &= ~is_covered[int((is_covered & is_uncovered).sum(axis=1).argmax())]

@@ -25,7 +25,7 @@ class LagParams:
 
     #: maximum distance between bursts of one appearance [s]
     max_lag_s: float = 3600.0
-    #: tolerance of a lag: this share of it plus `tolerance_s` [s]
+    #: tolerance of a lag: this fraction of it plus `tolerance_s` [s]
     tolerance_ratio: float = 0.03
     tolerance_s: float = 15.0
     #: minimum number of a cluster's bursts with a lagged burst

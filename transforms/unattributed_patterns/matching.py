@@ -23,7 +23,7 @@ class PatternSummary:
 _TOLERANCE_S = 60.0
 #: maximum difference of log volume and log duration of one pattern
 _MAX_LOG_DIFFERENCES = (0.2, 0.7)
-#: minimum share of common appearances within the common time
+#: minimum fraction of common appearances within the common time
 _MIN_COMMON_RATIO = 0.5
 
 
@@ -42,7 +42,7 @@ def match_patterns(current: Sequence[PatternSummary], previous: Sequence[Pattern
 
     Notes
     -----
-    Where times overlap, the share of common appearances decides; otherwise similarity of volume and duration does.
+    Where times overlap, the fraction of common appearances decides; otherwise similarity of volume and duration does.
 
     """
     similarity = np.array([[_similarity(new, old) for old in previous] for new in current])

@@ -32,7 +32,7 @@ class PatternParams:
     ambiguity: AmbiguityParams = field(default_factory=AmbiguityParams)
     #: how often rhythms of logged applications are searched for and subtracted
     rhythm_rounds: int = 2
-    #: maximum bytes subtracted from a burst, as a share of its volume; above it the burst is a subtraction artifact
+    #: maximum bytes subtracted from a burst, as a fraction of its volume; above it the burst is a subtraction artifact
     max_subtracted_ratio: float = 0.1
     #: the same for bursts of a train, whose beat is independent evidence
     max_train_subtracted_ratio: float = 1.0
@@ -40,7 +40,7 @@ class PatternParams:
     contamination_reach: tuple[float, float] = (0.7, 1.0)
     #: range of the log volume ratio of a burst that replaces a train's missing appearance (seeds 60 to 65)
     replacement_range: tuple[float, float] = (-0.25, 0.7)
-    #: minimum share of two clusters' bursts at one lag for the clusters to be one pattern
+    #: minimum fraction of two clusters' bursts at one lag for the clusters to be one pattern
     min_joint_ratio: float = 0.6
     #: a gap of more than this many typical gaps ends a train
     max_gap_ratio: float = 3.5
@@ -54,7 +54,7 @@ class PatternParams:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """k appearances of recurring bursts, in order of time.
+    """k appearances of recurring bursts, in chronological order.
 
     Attributes
     ----------

@@ -24,9 +24,9 @@ class ResidualBurstParams:
     background_quantile: float = 0.25
     #: minimum peak of a burst, in multiples of the background level
     min_peak_ratio: float = 12.0
-    #: a burst lasts while the rate is above this share of the minimum peak ...
+    #: a burst lasts while the rate is above this fraction of the minimum peak ...
     edge_ratio: float = 0.25
-    #: ... and above this share of the highest rate within `near_s` [s], which excludes slow transfers next to it
+    #: ... and above this fraction of the highest rate within `near_s` [s], which excludes slow transfers next to it
     peak_share: float = 0.2
     near_s: float = 60.0
     #: maximum gap within a burst [s]
@@ -40,7 +40,7 @@ class ResidualBurstParams:
 
 @dataclass(frozen=True, slots=True)
 class ResidualBursts:
-    """n bursts in order of time.
+    """n bursts in chronological order.
 
     Attributes
     ----------

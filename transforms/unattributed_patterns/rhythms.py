@@ -24,7 +24,7 @@ class RhythmParams:
     #: range of periods [s]
     min_period_s: float = 25.0
     max_period_s: float = 4000.0
-    #: tolerance of a lag: this share of the period, times the square root of the cycles, plus `tolerance_s` [s]
+    #: tolerance of a lag: this fraction of the period, times the square root of the cycles, plus `tolerance_s` [s]
     jitter_ratio: float = 0.018
     tolerance_s: float = 7.0
     #: maximum number of periods between two bursts whose lag is evaluated
@@ -38,12 +38,12 @@ class RhythmParams:
     #: limits of the standard deviation of a tracked period, in periods
     min_spread: float = 0.004
     max_spread: float = 0.02
-    #: cost of a squared deviation in units of the spread, and its maximum, as shares of a burst
+    #: cost of a squared deviation in units of the spread, and its maximum, as fractions of a burst
     deviation_cost: float = 0.0625
     max_deviation_cost: float = 0.5
     #: maximum number of simultaneous runs; above it bursts cannot be assigned to runs, and nothing is subtracted
     max_concurrent_runs: int = 12
-    #: minimum share of a burst's bytes in the traffic for the burst to be subtracted
+    #: minimum fraction of a burst's bytes in the traffic for the burst to be subtracted
     min_present_ratio: float = 0.6
 
 
@@ -294,7 +294,7 @@ def _batch_by_length(started: Reals, ended: Reals) -> list[Ints]:
 
 
 def _present_ratio(residual_bytes: Reals, burst_bytes: Reals) -> Reals:
-    """Share of a burst that the traffic has room for at each step; NaN if a third of it was not measured."""
+    """Fraction of a burst that the traffic has room for at each step; NaN if a third of it was not measured."""
     count, length = len(residual_bytes), len(burst_bytes)
     known = np.concatenate([np.nan_to_num(residual_bytes), np.zeros(length)])
     present = np.zeros(count)

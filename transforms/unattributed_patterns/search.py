@@ -161,7 +161,7 @@ class PatternSearch:
         return replace(owner, covered_count=covered_count, covering_run_count=len(np.unique(run[run >= 0]))), members
 
     def compute_subtraction_ratio(self) -> Reals:
-        """Bytes subtracted within each burst, as a share of its volume."""
+        """Bytes subtracted within each burst, as a fraction of its volume."""
         subtracted = np.nan_to_num(self.original_bytes) - np.nan_to_num(self.residual_bytes)
         total = np.concatenate([[0.0], np.cumsum(subtracted)])
         # the partial steps at both ends count towards a burst

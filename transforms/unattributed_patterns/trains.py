@@ -46,7 +46,7 @@ class TrainParams:
     density_window_s: float = 12 * 3600.0
     #: minimum number of bursts of a train
     min_count: int = 6
-    #: minimum share of due times at which the train, or at least `min_volume_ratio` of its volume, is present
+    #: minimum fraction of due times at which the train, or at least `min_volume_ratio` of its volume, is present
     min_present_ratio: float = 0.5
     min_volume_ratio: float = 0.7
     #: tolerance of a run's start and end [s]
@@ -164,7 +164,7 @@ def _score_chains(gains: Reals, periods: Reals) -> tuple[Reals, Ints]:
 
 
 def _backtrack(previous: Ints, last: int) -> Ints:
-    """Bursts of the chain that ends with `last`, in order of time."""
+    """Bursts of the chain that ends with `last`, in chronological order."""
     members = [last]
     while (burst := int(previous[members[-1]])) >= 0:
         members.append(burst)
@@ -191,7 +191,7 @@ def _evidence_in_runs(link_gains: Reals, chain: ResidualBursts, runs: Runs, slac
 def _present_ratio(
     chain: ResidualBursts, period: float, residual_bytes: Reals, interval_s: float, params: TrainParams
 ) -> float:
-    """Share of the due times at which a burst of the chain, or similar traffic, is present.
+    """Fraction of the due times at which a burst of the chain, or similar traffic, is present.
 
     Contamination takes no bytes from a burst: where nothing flows, there was none. Times without measurements are left
     out.

@@ -1,4 +1,4 @@
-"""Results of a period search for many signals: one form for all methods."""
+"""Define the results of a period search for many signals, in one form for all methods."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Candidates(InPieces):
     frequency_hz, confidence : (candidates,)
         The confidence is NaN where the method has none.
     amplitude_bytes_per_s, phase_rad : (candidates,)
-        Of the cosine ``amplitude * cos(2 pi frequency (t - start_s) + phase)``, where `start_s` is the start of the
-        signal; NaN where the method has none.
+        Amplitude and phase of the cosine ``amplitude * cos(2 pi frequency (t - start_s) + phase)``, where `start_s` is
+        the start of the signal; NaN where the method has none.
     offsets : (n + 1,)
-        Where each signal's candidates begin.
+        Number of each signal's first candidate, then the number of all candidates.
     """
 
     frequency_hz: Reals
@@ -62,7 +62,7 @@ class PeriodDetails:
     period_error_s : (n,)
         Standard error of the period.
     window_bytes_ratio : (n,)
-        Share of the signal's bytes inside the window of the period.
+        Bytes inside the window of the period, as a fraction of the signal's bytes.
     """
 
     period_error_s: Reals
@@ -83,15 +83,15 @@ class Segments(InPieces):
     start_s, end_s : (segments,)
         Segments overlap where several periods hold at once.
     frequency_hz, period_error_s, confidence, false_alarm_probability : (segments,)
-        As of `Detections`.
+        As in `Detections`.
     volume_bytes : (segments,)
-        Volume inside the segment, without the bursts of rhythms that were found there before.
+        Volume inside the segment, without bursts of periods that were found there before and removed.
     burst_width_s : (segments,)
         Width of a burst.
     is_main : (segments,)
-        Whether the signal's detection is that of this segment, the one with the largest volume.
+        Whether this segment, the one with the largest volume, determines the signal's detection.
     offsets : (n + 1,)
-        Where each signal's segments begin.
+        Number of each signal's first segment, then the number of all segments.
     """
 
     start_s: Reals
@@ -122,9 +122,9 @@ class Detections:
     frequency_hz, confidence : (n,)
         NaN unless periodic.
     window_start_s, window_end_s : (n,)
-        Where the period holds if the method locates it, else the time that was searched.
+        Time in which the period holds, if the method locates it; otherwise the time that was searched.
     false_alarm_probability : (n,)
-        Probability that noise looks as periodic; NaN where the method has none.
+        Probability that noise looks at least as periodic; NaN if the method does not compute it.
     candidates : Candidates
         Candidate frequencies.
     details : PeriodDetails or None
@@ -142,7 +142,7 @@ class Detections:
 
     @property
     def details_or_nan(self) -> PeriodDetails:
-        """The additional results, NaN where the method has none."""
+        """Return the additional results; NaN if the method has none."""
         return PeriodDetails.all_nan(self.signal_count) if self.details is None else self.details
 
     @property
@@ -169,7 +169,7 @@ class Detections:
         return Detections(**columns, candidates=pieces_of(self.candidates, signals), details=details)
 
     def reject(self, is_rejected: Bools, outcome: str) -> Detections:
-        """Set the outcome of the masked signals (n), and remove their periods."""
+        """Set the outcome of the signals in the mask (n), and remove their periods."""
         mask = np.where(is_rejected, np.nan, 1.0)
         return replace(
             self,

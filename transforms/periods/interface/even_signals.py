@@ -1,4 +1,4 @@
-"""Evenly sampled signals of one length, the input of every period search.
+"""Define evenly sampled signals of one length, the input of every period search.
 
 Signals of different lengths are grouped by length (`group_by_length`), because padding would change the frequencies of
 a discrete Fourier transform.
@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from iosig.transforms.arrays import Bools, Ints, Ragged, Reals
 
-#: samples per chunk: bounds the memory and fits the CPU cache
+#: samples per chunk, which bounds memory use and fits into the CPU cache
 CHUNK_SAMPLES = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
 class EvenSignals:
-    """n evenly sampled signals of equal length.
+    """Evenly sampled signals of equal length (n).
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class EvenSignals:
 
     @property
     def missing_ratio(self) -> Reals:
-        """Share of each signal's samples that were not measured (n); 1 for empty signals."""
+        """Fraction of each signal's samples that were not measured (n); 1 for empty signals."""
         if not self.sample_count:
             return np.ones(self.signal_count)
         result: Reals = 1.0 - self.is_known.mean(axis=1)
@@ -106,7 +106,7 @@ class EvenSignals:
         return EvenSignals(self.bytes_per_s[:, first:last], self.sampling_hz, self.start_s + first / self.sampling_hz)
 
     def iter_chunks(self, samples: int = CHUNK_SAMPLES) -> Iterator[tuple[slice, EvenSignals]]:
-        """Yield chunks of about `samples` samples, at least one signal each: the rows, and the signals."""
+        """Yield rows and signals of chunks of about `samples` samples each; a chunk has one signal or more."""
         rows = max(1, samples // max(1, self.sample_count))
         for start in range(0, self.signal_count, rows):
             place = slice(start, min(start + rows, self.signal_count))
@@ -125,10 +125,10 @@ def group_by_length(
     sampling_hz, start_s : (n,)
         Sampling frequency, and time of the first sample.
     padding_ratio : float
-        Signals that are shorter by at most this ratio join a group of longer ones, padded with NaN at the end. Fewer
-        groups, for methods that ignore missing samples at the end.
+        Signals that are shorter by at most this ratio join a group of longer ones, padded with NaN at the end. This
+        reduces the number of groups, for methods that ignore missing samples at the end.
     short_samples : int
-        Signals of at most this many samples form one group.
+        Signals with this number of samples or fewer form one group.
 
     Yields
     ------
@@ -152,7 +152,7 @@ def group_by_length(
 
 
 def _assign_groups(lengths: Ints, padding_ratio: float, short_samples: int) -> Ints:
-    """Group number of each of the ascending lengths (n)."""
+    """Assign a group number to each of the ascending lengths (n)."""
     if not padding_ratio:
         return lengths
     with np.errstate(divide="ignore"):

@@ -24,11 +24,11 @@ class BurstParams:
     Attributes
     ----------
     max_gap_ratio : float
-        Gaps up to this share of a cycle are bridged.
+        Gaps up to this fraction of a cycle are bridged.
     min_phases_per_cycle, max_phases_per_cycle : float
         Phases are the bursts if their number per cycle is in this range.
     parts, min_agreement : int, float
-        A signal keeps its phase if the resultant of this many parts is this share of the sum of their lengths.
+        A signal keeps its phase if the resultant of this many parts is this fraction of the sum of their lengths.
     negligible_ratio : float
         Volume outside phases up to this share is ignored.
     max_profile_bins : int

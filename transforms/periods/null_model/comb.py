@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.floating[Any]]
 _SIZES_PER_OCTAVE = 8
 #: mean of the logarithm of an exponential variable with mean 1
 _MEAN_LOG = -float(np.euler_gamma)
-#: powers below this share of the maximum are rounding errors
+#: powers below this fraction of the maximum are rounding errors
 _ROUNDING = 1e-12
 #: floor of log p-values
 _MIN_LOG_P = -300.0 * float(np.log(10.0))
@@ -62,7 +62,7 @@ class CombParams:
     few_cycles : float
         Combs with at most this many cycles are a class of their own, with its own share of the significance level.
     few_share, many_share : float
-        Shares of the level for few and for more cycles; the rest is for the joint test (`few_cycles`).
+        Fractions of the level for few and for more cycles; the rest is for the joint test (`few_cycles`).
     floor_count : float
         The floor is as uncertain as the mean of this many exponential values, or phases of one size.
     max_effective_count : float

@@ -547,7 +547,7 @@ def _locate_comb_claims(signals: ScaledSignals, findings: _Findings, size: int) 
 
 
 def _compute_volume_ratio(signals: ScaledSignals, row: Ints, located: Extents) -> Reals:
-    """Share of each signal's volume within the extent of its period (k)."""
+    """Fraction of each signal's volume within the extent of its period (k)."""
     edges = [np.clip(np.round(edge), 0, signals.sample_count) for edge in (located.first, located.last)]
     first, last = (np.nan_to_num(edge).astype(np.int64) for edge in edges)
     inside = signals.sum_volumes(Intervals(row, first, np.maximum(first, last)))

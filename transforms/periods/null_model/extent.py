@@ -30,11 +30,11 @@ class ExtentParams:
     profile_bins : int
         Bins of the mean cycle.
     dominant_tolerance : float
-        Onset intervals are equal up to this share of the median, plus one sample.
+        Onset intervals are equal up to this fraction of the median, plus one sample.
     min_dominant_ratio : float
-        Share of the intervals that must equal the median.
+        Fraction of the intervals that must equal the median.
     min_other_distance, max_other_ratio : float
-        Other intervals must differ from the median by at least this share of it, but for this many per equal one.
+        Other intervals must differ from the median by at least this fraction of it, but for this many per equal one.
     min_cycles : int
         Minimum number of cycles of a period.
     tolerance_sigmas : float
@@ -222,7 +222,7 @@ def locate_by_cycles(
 
     Notes
     -----
-    The score of a cycle is its projection on the mean cycle, as a share of the mean cycle's energy, less a half.
+    The score of a cycle is its projection on the mean cycle, as a fraction of the mean cycle's energy, less a half.
     """
     first_cycle, cycle_count, cell = _assign_cells(rates.shape[1], frequency, reference.first)
     shape = (len(rates), cycle_count, _PARAMS.profile_bins)

@@ -36,7 +36,7 @@ class FundamentalParams:
     min_line_ratio, min_contrast : float
         A lower fundamental needs lines this high over the noise floor, and over the bins halfway between multiples.
     min_weak_ratio, min_weak_share : float
-        With few cycles, its first three new lines need only this mean height, and this share of the comb's own.
+        With few cycles, its first three new lines need only this mean height, and this fraction of the comb's own.
     max_missing_factor : int
         Highest factor by which a comb is raised because only each n-th of its lines is present.
     new_line_count : int

@@ -5,8 +5,8 @@ regular. The test needs no fixed frequency: a computation of varying length shif
 spectral line, but leaves the gaps regular.
 
 The statistic is the squared coefficient of variation of the gaps (ddof 0), ``c = m G - 1`` for m gaps, where G is
-Greenwood's statistic. Exponential gaps divided by their sum are uniform on a simplex; the p-value of c is the share of
-the simplex within a ball around its centre (`compute_gap_log_p`).
+Greenwood's statistic. Exponential gaps divided by their sum are uniform on a simplex; the p-value of c is the fraction
+of the simplex within a ball around its centre (`compute_gap_log_p`).
 
 A phase may be split by short gaps. So phases are also merged across all gaps up to the k-th shortest, for every k. The
 remaining gaps, less that shortest one, are exponential again, because the exponential distribution has no memory.
@@ -48,7 +48,7 @@ class GapTestParams:
     Attributes
     ----------
     min_phase_ratio : float
-        Phases that move less than this share of a typical phase's volume (the volume-weighted mean) are ignored.
+        Phases that move less than this fraction of a typical phase's volume (the volume-weighted mean) are ignored.
     max_phases_per_sample : float
         With more phases per sample, phases are not resolved and are not tested.
     max_phases : int
@@ -59,9 +59,9 @@ class GapTestParams:
     min_period_samples : float
         Minimum period, in samples, since onsets are known to one sample.
     unmerged_weight : float
-        Share of the significance level that is spent on unmerged phases; the rest is for all merges.
+        Fraction of the significance level that is spent on unmerged phases; the rest is for all merges.
     max_censored_ratio : float
-        Maximum share of phases with an onset inside a measurement gap before gaps are compared with measured runs.
+        Maximum fraction of phases with an onset inside a measurement gap before gaps are compared with measured runs.
     min_gap_in_runs : float
         Above that share, mean gaps must be at least this many times as long as the measured runs.
     interval_log_p_slack : float

@@ -16,7 +16,7 @@ from iosig.transforms.periods.null_model.comb import choose_fft_sizes
 
 Floats = npt.NDArray[np.float32]
 
-#: samples per batch: bounds the memory and keeps a batch in the CPU cache
+#: samples per batch: bounds memory use and keeps a batch in the CPU cache
 _CHUNK_SAMPLES = 1 << 18
 #: minimum number of columns of a batch
 _MIN_WIDTH = 16

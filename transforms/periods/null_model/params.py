@@ -22,26 +22,26 @@ class SearchParams:
     max_short_phase_samples : float
         Phases of at most this length may be noise.
     max_gap_ratio : float
-        Gaps up to this share of a cycle are inside a phase.
+        Gaps up to this fraction of a cycle are inside a phase.
     max_comb_cv : float
         Coefficient of variation of onset intervals up to which a comb is visible.
     max_drift_cycles : float
         Phases and comb are in step if they drift apart by at most this many cycles.
     min_cycle_ratio : float
-        Phases produce the comb if their number is at least this share of the comb's cycles.
+        Phases produce the comb if their number is at least this fraction of the comb's cycles.
     min_samples : int
         Minimum number of measured samples.
     max_missing_ratio : float
-        Maximum share of unmeasured samples between the first and the last activity.
+        Maximum fraction of unmeasured samples between the first and the last activity.
     min_window_samples : int
         Minimum length of a window.
     whole_weight : float
-        Share of the significance level for whole signals if windows are searched.
+        Fraction of the significance level for whole signals if windows are searched.
     settled_probability, settled_volume_ratio : float
-        Windows are not searched further once a result is this significant and covers this share of the volume. Of
-        several significant windows, those with less than this share of the largest volume are dropped.
+        Windows are not searched further once a result is this significant and covers this fraction of the volume. Of
+        several significant windows, those with less than this fraction of the largest volume are dropped.
     min_cycle_volume_ratio, max_counted_cycles : float
-        A cycle moves at least this share of the whole volume, counted up to this many cycles.
+        A cycle moves at least this fraction of the whole volume, counted up to this many cycles.
     min_regularity : float
         Minimum correlation of the signal with its mean cycle; below it a rhythm may exist, but moves next to nothing.
     """

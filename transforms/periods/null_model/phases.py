@@ -14,7 +14,7 @@ from iosig.transforms.arrays import Bools, InPieces, Ints, Reals, offsets_of, ow
 
 Floats = npt.NDArray[np.floating[Any]]
 
-#: a rate that exceeds the mean by a smaller share does so by single-precision rounding
+#: a rate that exceeds the mean by a smaller fraction does so by single-precision rounding
 _ROUNDING = 1e-6
 
 

@@ -57,7 +57,7 @@ class RefinementParams:
     peak_reach, peak_steps : float, int
         Search range around a candidate, in widths of a line (1 / length), and number of grid points.
     max_reach_ratio : float
-        Peaks beyond this share of the reach belong to another period.
+        Peaks beyond this fraction of the reach belong to another period.
     min_overtone_ratio, few_cycles, min_overtone_ratio_few : float
         Harmonics decide where their power is this multiple of the first one's; with few cycles the latter.
     max_line_distance : float

@@ -38,13 +38,13 @@ class SegmentParams:
     max_rounds : int
         Maximum number of times that claims are split.
     min_volume_ratio, min_cycles : float
-        A segment has at least this share of the signal's volume, and this many cycles: 2, less rounding.
+        A segment has at least this fraction of the signal's volume, and this many cycles: 2, less rounding.
     max_residual_ratio : float
         A period in the residual that is up to this many times the removed one, or its inverse, is a remainder of it.
     max_period_error : float
         Relative difference up to which two periods are equal.
     max_duty : float
-        Bursts can be removed if they take at most this share of a cycle.
+        Bursts can be removed if they take at most this fraction of a cycle.
     """
 
     min_samples: int = 32

@@ -41,8 +41,8 @@ class SmoothingParams:
         Minimum number of steps in an interval.
     trials : float
         Effective number of independent tests over all step sizes and thresholds, as measured on memoryless signals
-        (`iosig study periods --part memoryless`): 8 combinations, the remaining memory of the means, and the share of
-        the level that combs of few cycles use.
+        (`iosig study periods --part memoryless`): 8 combinations, the remaining memory of the means, and the fraction
+        of the level that combs of few cycles use.
     """
 
     step_sizes: tuple[int, ...] = (1, 2, 4, 8)
