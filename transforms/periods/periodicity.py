@@ -1,8 +1,8 @@
-"""How periodic a signal is at a given period: deviations of volume and time per period, and substantial I/O.
+"""Measure how periodic a signal is at a given period: deviations of volume and time per period, and substantial I/O.
 
-FTIO's further metrics, computed exactly on step functions that are cut at the edges of periods; nothing is sampled. The
-paper does not define what happens to an incomplete last period: here it is excluded from both deviations, while V(T),
-L(T), S and R_IO cover the whole trace.
+These are FTIO's further metrics. They are computed exactly, without sampling, on step functions that are cut at the
+edges of periods. The paper does not define the treatment of an incomplete last period. Here it is excluded from both
+deviations, while V(T), L(T), S and R_IO cover the whole trace.
 
 References
 ----------
@@ -33,17 +33,17 @@ from iosig.transforms.arrays import (
 from iosig.transforms.periods.windows import ROUNDING, clip_steps
 from iosig.transforms.throughput.requests import Steps
 
-#: samples per chunk: a dozen arrays of that size fit the CPU cache
+#: samples per chunk: a dozen arrays of that size fit into the CPU cache
 _CHUNK_SAMPLES = 1 << 15
 
 
-# Which periods count: ours, as the paper has neither gaps nor traces of a single period.
+# Our rules for which periods count; the paper has neither gaps nor traces of a single period.
 
 #: minimum number of whole periods for a deviation
 _MIN_PERIOD_COUNT = 2
-#: minimum measured share of a period that counts
+#: minimum measured fraction of a period that counts
 _MIN_KNOWN_RATIO = 0.5
-#: maximum number of periods, beyond what any spectrum resolves: bounds memory use
+#: maximum number of periods, more than any spectrum resolves: bounds memory use
 _MAX_PERIOD_COUNT = 1 << 22
 
 
@@ -58,17 +58,17 @@ class Periodicity:
     threshold_bytes_per_s : (n,)
         V(T) / L(T).
     substantial_s, substantial_bytes : (n,)
-        L(S) and V(S), where the rate exceeds the threshold.
+        L(S) and V(S): duration and volume of the time in which the rate exceeds the threshold.
     r_io, b_io_bytes_per_s : (n,)
-        L(S) / L(T), and V(S) / L(S), which is NaN where no substantial I/O takes time.
+        L(S) / L(T), and V(S) / L(S), which is NaN if L(S) is 0.
     period_count : (n,)
         Number of whole periods that count.
     sigma_vol : (n,)
-        Standard deviation of the periods' volumes over the largest one.
+        Standard deviation of the volumes of periods, divided by the largest one.
     sigma_time : (n,)
         Equation 4.
     periodicity_score : (n,)
-        ``1 - sigma_vol - sigma_time``, at least 0.
+        ``1 - sigma_vol - sigma_time``, or 0 if that is negative.
     bytes_per_period : (n,)
         V(S) / (L(T) f).
 
@@ -97,7 +97,7 @@ def characterize_steps(
     end_s: npt.ArrayLike,
     frequency_hz: npt.ArrayLike,
 ) -> Periodicity:
-    """Compute the metrics of step functions.
+    """Compute periodicity metrics of step functions.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ def characterize_steps(
     Notes
     -----
     An impulse moves bytes in no time, so its rate exceeds any threshold: it adds to V(T), V(S) and the volume of its
-    period, but to no time. An impulse at the edge of two periods belongs to the later one, at the end of the window to
-    the last one.
+    period, but to no duration. An impulse at the edge of two periods belongs to the later one. An impulse at the end of
+    the window belongs to the last period.
     """
     count = steps.subject_count
     started, ended, frequency = (
@@ -128,7 +128,7 @@ def characterize_steps(
 
 
 def characterize_samples(samples: Ragged, sampling_hz: Reals, frequency_hz: Reals) -> Periodicity:
-    """Compute the metrics of evenly sampled signals, where each sample holds until the next one.
+    """Compute periodicity metrics of evenly sampled signals; each sample holds until the next one.
 
     Parameters
     ----------
@@ -143,8 +143,8 @@ def characterize_samples(samples: Ragged, sampling_hz: Reals, frequency_hz: Real
 
     Notes
     -----
-    Unmeasured time belongs to no volume and no length. The volume of a partly measured period is extrapolated from its
-    measured part, and its time is relative to that part.
+    Unmeasured time counts towards neither volume nor length. The volume of a partly measured period is extrapolated
+    from its measured part, and its substantial time is relative to that part.
     """
     parts = [
         _compute_metrics(_to_steps(samples, sampling_hz, rows), frequency_hz[rows])
@@ -154,7 +154,7 @@ def characterize_samples(samples: Ragged, sampling_hz: Reals, frequency_hz: Real
 
 
 def _iter_chunks(counts: Ints) -> Iterator[slice]:
-    """Yield slices of about `_CHUNK_SAMPLES` samples in total, at least one signal each."""
+    """Yield slices of about `_CHUNK_SAMPLES` samples in total; a slice has one signal or more."""
     chunk = np.cumsum(counts + 1) // _CHUNK_SAMPLES
     bounds = np.flatnonzero(np.diff(chunk, prepend=-1, append=-1)) if len(counts) else np.zeros(2, dtype=np.int64)
     yield from (slice(first, last) for first, last in pairwise(bounds.tolist()))
@@ -165,7 +165,7 @@ def _iter_chunks(counts: Ints) -> Iterator[slice]:
 
 @dataclass(frozen=True, slots=True)
 class _Signals(InPieces):
-    """Step functions of many subjects: the rate from each edge on, NaN where unknown; edges may repeat.
+    """Step functions of many subjects: the rate after each edge, NaN if unknown; edges may repeat.
 
     The first edge of each subject is the start of its window; the last one is its end, with a rate of 0.
     """
@@ -261,7 +261,7 @@ def _segment_sums(values: Reals, offsets: Ints) -> Reals:
 class _Periods(InPieces):
     """Whole periods of many subjects; those of subject i are ``offsets[i]`` to ``offsets[i + 1]``.
 
-    `edges_s`, `edge_offsets`: one edge more than periods for each subject that has any.
+    `edges_s`, `edge_offsets`: the edges of periods; a subject with periods has one edge more than periods.
     """
 
     offsets: Ints
@@ -277,7 +277,7 @@ class _Periods(InPieces):
 
 def _lay_out_periods(signals: _Signals, frequency: Reals) -> _Periods:
     started, ended = signals.start_s, signals.end_s
-    # rounding must not drop the last of a whole number of periods
+    # rounding must not drop the last period of a whole number
     period_counts = np.floor((ended - started) * frequency * (1.0 + ROUNDING))
     is_countable = np.isfinite(frequency) & (frequency > 0) & (period_counts <= _MAX_PERIOD_COUNT)
     counts = np.where(is_countable, period_counts, 0.0).astype(np.int64)
@@ -290,7 +290,7 @@ def _lay_out_periods(signals: _Signals, frequency: Reals) -> _Periods:
 
 
 def _find_steps(signals: _Signals, periods: _Periods) -> Ints:
-    """Last step of the same subject that begins at or before each edge, by a binary search in all segments at once."""
+    """Find the subject's last step that begins at or before each edge, by a binary search in all segments at once."""
     owner = owners(periods.edge_offsets)
     low, high = signals.offsets[owner], signals.offsets[owner + 1]
     for _ in range(int(signals.counts.max(initial=1)).bit_length()):
@@ -303,10 +303,10 @@ def _find_steps(signals: _Signals, periods: _Periods) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class _PeriodCuts:
-    """Which steps make up each period (periods).
+    """Steps of each period (periods).
 
-    `first`, `last`: the steps in which it begins and ends. `first_share`, `last_share`: the period's share of these
-    steps; the latter is 0 where both are the same. Steps in between are whole.
+    `first`, `last`: the steps in which the period begins and ends. `first_share`, `last_share`: the fractions of these
+    steps inside the period; `last_share` is 0 if both steps are the same. Steps in between are completely inside.
     """
 
     first: Ints
@@ -344,7 +344,7 @@ def _sum_impulses(signals: _Signals, periods: _Periods) -> Reals:
     candidates = np.flatnonzero(np.isfinite(number) & (counts > 0) & (number <= counts))
     owner, instant, counts = owner[candidates], signals.impulses_s[candidates], counts[candidates]
     position = number[candidates].astype(np.int64)
-    # corrects the period number where rounding is off by one
+    # correct the period number if rounding is off by one
     edge = periods.edge_offsets[owner]
     position -= (position > 0) & (periods.edges_s[edge + np.minimum(position, counts)] > instant)
     position += (position < counts) & (periods.edges_s[edge + np.minimum(position + 1, counts)] <= instant)

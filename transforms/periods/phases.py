@@ -1,8 +1,9 @@
-"""Phases of I/O in a window of samples, and the intervals between their onsets while a run goes on.
+"""Find the phases of I/O in a window of samples, and track the intervals between their onsets during a run.
 
-Substantial I/O is above the mean rate of the window (FTIO, section II-C); intervals between onsets are the ground truth
-of FTIO's Figure 15. The paper has no rule for what separates two phases, and argues in section I that no fixed gap fits
-all systems and applications. The rule here is ours; it has no length in seconds, so it is independent of scale.
+Substantial I/O is I/O above the mean rate of the window (FTIO, section II-C). The intervals between onsets of its
+phases are the ground truth of FTIO's Figure 15. The paper has no rule for separating two phases, and argues in section
+I that no fixed gap fits all systems and applications. The rule here is ours; it contains no duration in seconds, so it
+is independent of scale.
 
 References
 ----------
@@ -25,13 +26,13 @@ import numpy.typing as npt
 from iosig.transforms.arrays import Bools, InPieces, Ints, Reals
 from iosig.transforms.periods.interface.even_signals import EvenSignals
 
-#: a rate that exceeds the mean by a smaller fraction does so by rounding
+#: an excess over the mean below this fraction is treated as rounding error
 ROUNDING = 1e-9
 #: maximum number of phases that a tracker keeps
 _MAX_KEPT_PHASES = 64
-#: an open phase is compared with the median volume of this many previous phases
+#: number of previous phases with which an open phase is compared, by their median volume
 _COMPARED_PHASES = 8
-#: an open phase is confirmed once it has moved this fraction of that median
+#: fraction of that median volume at which an open phase is confirmed
 _CONFIRMED_RATIO = 0.5
 
 
@@ -40,7 +41,7 @@ _CONFIRMED_RATIO = 0.5
 
 @dataclass(frozen=True, slots=True)
 class SubstantialIo:
-    """Stretches of samples above their signal's mean (k), by signal (`row`), then by time.
+    """Stretches of samples above the mean of their signal (k), sorted by signal (`row`), then by time.
 
     Attributes
     ----------
@@ -62,7 +63,7 @@ class SubstantialIo:
 
     @property
     def gaps(self) -> Ints:
-        """Positions of the stretches that a gap follows: all but the last of each signal."""
+        """Positions of the stretches before a gap: all but the last of each signal."""
         return np.flatnonzero(self.row[1:] == self.row[:-1])
 
 
@@ -92,34 +93,34 @@ def find_substantial_io(signals: EvenSignals) -> tuple[SubstantialIo, Reals]:
 # ---- phases of a window
 
 
-# What separates two phases: ours, chosen by the number of wrong and missed intervals in simulated runs.
+# Our rules for separating two phases, chosen by the number of wrong and missed intervals in simulated runs.
 
-#: a gap moves less than this fraction of the window's mean rate; otherwise the phase only slows down
+#: maximum rate in a gap, as a fraction of the window's mean rate; above it, the phase only slows down
 _MAX_GAP_RATE_RATIO = 0.5
-#: with a known period, a gap is longer than this fraction of it
+#: minimum length of a gap as a fraction of the period, if that is known
 _CYCLE_RATIO = 1 / 16
-#: otherwise it is longer than this fraction of the time-weighted median gap
+#: minimum length of a gap as a fraction of the time-weighted median gap, if the period is unknown
 _MEDIAN_GAP_RATIO = 1 / 12
-#: minimum idle share of the window; with less, all I/O is one phase
+#: minimum idle fraction of the window; below it, all I/O is one phase
 _MIN_IDLE_RATIO = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class WindowPhases(InPieces):
-    """Phases of I/O of n signals, by time; those of signal i are ``offsets[i]`` to ``offsets[i + 1]``.
+    """Phases of I/O of n signals, in chronological order; those of signal i are ``offsets[i]`` to ``offsets[i + 1]``.
 
     Attributes
     ----------
     onset_s, end_s : (phases,)
         Start of the first substantial sample, and end of the last.
     volume_bytes : (phases,)
-        All bytes in between; bytes between phases belong to none.
+        All bytes from onset to end; bytes between phases belong to no phase.
     is_open : (phases,)
         Whether the phase may continue after the window: it is the last one, and no separating gap has passed since.
     is_cut : (phases,)
         Whether the phase may have begun before the window: nothing was measured before it.
     offsets : (n + 1,)
-        Where each signal's phases begin.
+        Number of each signal's first phase, then the number of all phases.
     window_start_s, window_end_s, spacing_s : (n,)
         Bounds and spacing of each signal's samples.
     """
@@ -197,7 +198,7 @@ def _find_phases(signals: EvenSignals, cycle_s: Reals) -> WindowPhases:
     hz, row = signals.sampling_hz[stretches.row], stretches.row
     is_last = np.ones(len(row), dtype=np.bool_)
     is_last[stretches.gaps] = False
-    # where all I/O is one phase, it ends after the idle time that would allow two
+    # if all I/O is one phase, it ends after an idle time that would suffice for two phases
     min_idle = np.where(np.isinf(max_gap), _MIN_IDLE_RATIO * signals.sample_count, max_gap)
     unknown_before = (np.cumsum(signals.is_known, axis=1) == 0).sum(axis=1)
     return WindowPhases(
@@ -217,14 +218,14 @@ def _sum_stretches(values: Reals, row: Ints, first: Ints, last: Ints) -> Reals:
         return np.zeros(0)
     base = row * values.shape[1]
     bounds = np.stack([base + first, base + last], axis=1).ravel()
-    # reduceat refuses an edge at the end of the table
+    # reduceat does not accept an edge at the end of the table
     flat = np.append(values.ravel(), 0.0)
     result: Reals = np.add.reduceat(flat, bounds)[::2]
     return result
 
 
 def _compute_max_gaps(signals: EvenSignals, stretches: SubstantialIo, cycle_s: Reals) -> Reals:
-    """Maximum gap within a phase (n), in samples; infinite where too little time is idle."""
+    """Maximum gap within a phase (n), in samples; infinite if too little time is idle."""
     before_gap = stretches.gaps
     row, length = (
         stretches.row[before_gap],
@@ -238,7 +239,7 @@ def _compute_max_gaps(signals: EvenSignals, stretches: SubstantialIo, cycle_s: R
 
 
 def compute_median_gaps(owner: Ints, length: Reals, count: int) -> Reals:
-    """Median gap, weighted by length: half of the idle time is in shorter gaps.
+    """Compute the median gap, weighted by length: half of the idle time is in shorter gaps.
 
     Parameters
     ----------
@@ -250,7 +251,7 @@ def compute_median_gaps(owner: Ints, length: Reals, count: int) -> Reals:
     Returns
     -------
     (count,)
-        In the unit of `length`; 0 without gaps.
+        Median gaps, in the unit of `length`; 0 without gaps.
     """
     order = np.lexsort((length, owner))
     length, owner = length[order], owner[order]
@@ -297,12 +298,12 @@ class PhaseTracker:
 
     @property
     def end_s(self) -> Reals:
-        """Ends of the last phases (up to 64); that of the last phase as far as it was observed."""
+        """Ends of the last phases (up to 64); the last end as observed so far."""
         return np.array([phase.end_s for phase in self._kept], dtype=np.float64)
 
     @property
     def volume_bytes(self) -> Reals:
-        """Volumes of the last phases (up to 64); that of the last phase as far as it was observed."""
+        """Volumes of the last phases (up to 64); the last volume as observed so far."""
         return np.array([phase.volume_bytes for phase in self._kept], dtype=np.float64)
 
     def update(self, phases: WindowPhases, signal: int = 0, first_io_s: float = math.nan) -> list[tuple[float, float]]:
@@ -314,14 +315,14 @@ class PhaseTracker:
         signal : int
             Number of the run's signal.
         first_io_s : float
-            Time of the run's first I/O. A phase at the start of the window is complete if that is not earlier; else its
-            onset is unknown.
+            Time of the run's first I/O. A phase at the start of the window is complete if the first I/O is not earlier;
+            otherwise its onset is unknown.
 
         Returns
         -------
         list of (float, float)
-            In chronological order. An onset is confirmed once its phase is over, or has moved half of the median
-            volume of the last ones.
+            Intervals in chronological order. An onset is confirmed once its phase is over, or has moved half of the
+            median volume of the last phases.
         """
         window_start_s = float(phases.window_start_s[signal])
         is_whole = window_start_s - float(phases.spacing_s[signal]) < first_io_s
@@ -346,7 +347,7 @@ class PhaseTracker:
         return not volumes or phase.volume_bytes >= _CONFIRMED_RATIO * median(volumes)
 
     def _extend_last(self, phase: _Phase) -> None:
-        """Extend the last phase to its newly observed end; older phases stay."""
+        """Extend the last phase to its newly observed end; older phases do not change."""
         last = self._kept[-1]
         if phase.end_s > last.end_s:
             self._kept[-1] = _Phase(last.onset_s, phase.end_s, max(last.volume_bytes, phase.volume_bytes))

@@ -1,4 +1,4 @@
-"""Search many signals for periods with every method, and measure how periodic they are."""
+"""Search many signals for periods with several methods, and measure how periodic the signals are."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 METHODS = ("null_tested", "dft", "autocorrelation", "merged", "autoperiod")
 #: by method: the detections of n signals, and FTIO's refined confidence (n)
 Results = dict[str, tuple[Detections, Reals]]
-#: signals that differ in length by at most this ratio are padded to one group
+#: maximum relative difference in length of signals that are padded to form one group
 _PADDING_RATIO = 0.25
-#: minimum number of cycles within the window: 2, less rounding
+#: minimum number of cycles within the window: 2, with a margin for rounding
 _MIN_CYCLES = 2 - 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodParams:
-    """Which methods search for periods, and their parameters.
+    """Methods of the search for periods, and their parameters.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class PeriodParams:
     max_missing_ratio : float
         Maximum fraction of unmeasured samples (ours: the papers have no gaps).
     null_tested, dft, autocorrelation, autoperiod : optional
-        Parameters of each method; its defaults if None.
+        Parameters of each method; None for its defaults.
     """
 
     methods: tuple[str, ...] = METHODS
@@ -68,9 +68,9 @@ class Periods:
     refined_confidence : (n,)
         FTIO's refined confidence; NaN where missing.
     periodicity : Periodicity
-        How much the periods resemble each other, over the window of each detection.
+        Similarity of the periods to each other within the window of each detection.
     segments : Segments or None
-        All periods of each signal, if the method finds more than one.
+        All periods of each signal, if the method can find several.
     """
 
     method: str
@@ -106,8 +106,8 @@ def find_periods(
         Sampling frequency, and time of the first sample.
     params : PeriodParams, optional
     steps : Steps, optional
-        The signals as exact step functions, from which periodicity is then measured. By default it is measured from the
-        samples, where each one holds until the next.
+        The signals as exact step functions, from which to measure the periodicity. By default it is measured from the
+        samples; each one holds until the next.
 
     Returns
     -------
@@ -129,12 +129,12 @@ def find_periods(
 
 
 def detect_periods(samples: Ragged, sampling_hz: Reals, start_s: Reals, params: PeriodParams | None = None) -> Results:
-    """Detect one period per signal and method, that of the first segment found.
+    """Detect one period per signal and method: that of the first segment found.
 
     Parameters
     ----------
     samples, sampling_hz, start_s, params
-        As of `find_periods`.
+        As for `find_periods`.
 
     Returns
     -------
@@ -224,7 +224,7 @@ def _count_measurements(samples: Ragged) -> Ints:
 def _reject_unsound(
     detections: Detections, end_s: Reals, known_counts: Ints, counts: Ints, params: PeriodParams
 ) -> Detections:
-    """Reject detections in signals that are mostly missing, or with too few cycles."""
+    """Reject detections in mostly unmeasured signals, or with too few cycles."""
     bounded = replace(detections, window_end_s=np.minimum(detections.window_end_s, end_s))
     is_gappy = (known_counts > 0) & (counts - known_counts > params.max_missing_ratio * counts)
     with np.errstate(invalid="ignore"):
@@ -241,9 +241,9 @@ def measure_periodicity(
     Parameters
     ----------
     detections : Detections
-        Of n signals.
+        Detections in n signals.
     samples, sampling_hz, start_s, steps
-        As of `find_periods`.
+        As for `find_periods`.
 
     Returns
     -------
@@ -261,12 +261,12 @@ def measure_periodicity(
 
 
 def refine_confidence(transform: Detections, autocorrelation: Detections) -> Reals:
-    """Refine the confidence of the transform's periods by the autocorrelation.
+    """Refine the confidence in the periods of the transform by means of the autocorrelation.
 
     Parameters
     ----------
     transform, autocorrelation : Detections
-        Of the same n signals.
+        Detections of both methods in the same n signals.
 
     Returns
     -------
@@ -277,7 +277,7 @@ def refine_confidence(transform: Detections, autocorrelation: Detections) -> Rea
     Notes
     -----
     The paper trusts the transform more: the autocorrelation is "used to adjust the confidence". So period, outcome and
-    candidates stay. Where the autocorrelation finds no period, c_a and c_s count as 0.
+    candidates do not change. If the autocorrelation finds no period, c_a and c_s count as 0.
 
     References
     ----------
@@ -297,7 +297,7 @@ def refine_confidence(transform: Detections, autocorrelation: Detections) -> Rea
 
 
 def compute_similarity(period_s: Reals, candidates: Candidates) -> Reals:
-    """Similarity of each period to its signal's candidates, 1 less their common coefficient of variation.
+    """Compute the similarity of each period to its signal's candidates: 1 minus their joint coefficient of variation.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Restrict signals to a window of time, or to what follows their first phase of I/O.
+"""Restrict signals to a time window, or to the time after their first phase of I/O.
 
 FTIO "provides an option to skip" the first phase, which is "often prolonged due to initialization overheads". Phases
 are found in substantial I/O (section II-C), where the rate exceeds the mean rate of the whole window.
@@ -22,7 +22,7 @@ from iosig.transforms.periods.phases import ROUNDING as ROUNDING, compute_median
 from iosig.transforms.throughput.request_phases import RequestPhases, request_phases
 from iosig.transforms.throughput.requests import Requests, Steps
 
-#: edges closer to a sample's edge than this fraction of a sample are equal to it
+#: maximum distance at which an edge counts as equal to a sample's edge, as a fraction of a sample
 _EDGE_SLACK = 1e-6
 
 
@@ -37,13 +37,13 @@ def clip_steps(steps: Steps, start_s: npt.ArrayLike, end_s: npt.ArrayLike) -> St
     steps : Steps
         n step functions.
     start_s, end_s : scalar or (n,)
-        Windows. Empty and reversed windows hold no rate.
+        Start and end of the windows. Empty and reversed windows contain no rate.
 
     Returns
     -------
     Steps
-        A rate at the start of a window holds from there on, a rate at its end until there. Impulses on either bound
-        belong to the window.
+        A rate that holds at the start or the end of a window is cut there. Impulses on either bound belong to the
+        window.
     """
     count = steps.subject_count
     started, ended = (np.broadcast_to(np.asarray(bound, dtype=np.float64), (count,)) for bound in (start_s, end_s))
@@ -77,7 +77,7 @@ def _clip_edges(steps: Steps, started: Reals, ended: Reals) -> tuple[Reals, Real
 
 
 def _rates_at(steps: Steps, is_reached: Bools) -> Reals:
-    """Rate of each subject (subjects) after the last reached edge; 0 if none is reached."""
+    """Rate of each subject after its last reached edge (subjects); 0 if it has reached none."""
     counts = np.diff(offsets_of(is_reached)[steps.offsets])
     rates = np.zeros(steps.subject_count)
     rows = np.flatnonzero(counts)
@@ -126,13 +126,13 @@ def _position(offset_s: Reals, sampling_hz: Reals) -> Reals:
 
 @dataclass(frozen=True, slots=True)
 class PhaseParams:
-    """What separates two phases of I/O.
+    """Parameters for separating two phases of I/O.
 
     Attributes
     ----------
     gap_s : float or None
-        Longer gaps in substantial I/O separate phases. None: half of the median gap, weighted by length (ours). The
-        paper has no rule, and argues in section I that no fixed gap fits all systems and applications.
+        Gap in substantial I/O above which phases are separate. None: half of the median gap, weighted by length (ours).
+        The paper has no rule, and argues in section I that no fixed gap fits all systems and applications.
     """
 
     gap_s: float | None = None
@@ -140,7 +140,7 @@ class PhaseParams:
 
 @dataclass(frozen=True, slots=True)
 class FirstPhases:
-    """Each subject's first phase of I/O.
+    """First phases of I/O of n subjects.
 
     Attributes
     ----------
@@ -227,7 +227,7 @@ def _select_first_phases(stretches: Requests, params: PhaseParams) -> FirstPhase
 
 
 def _default_gaps(stretches: RequestPhases) -> Reals:
-    """Half of the median gap of each subject, weighted by length (subjects)."""
+    """Return half of the median gap of each subject, weighted by length (subjects)."""
     owner = stretches.owner
     is_pause = owner[1:] == owner[:-1]
     length = (stretches.onset_s[1:] - stretches.end_s[:-1])[is_pause]

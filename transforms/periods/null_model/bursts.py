@@ -1,8 +1,8 @@
 """Locate the bursts of a periodic signal within its cycles, and measure their width.
 
-With about one phase per cycle above half of the burst height, the width is that of the phases. Otherwise the
-signal is folded at its period, and a burst is where the profile exceeds half of its height, so that noise or another
-rhythm does not split it.
+If about one phase per cycle exceeds half of the burst height, the width of a burst is that of the phases. Otherwise the
+signal is folded at its period, and a burst is the part of the profile above half of its height. So neither noise nor
+another rhythm splits it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from iosig.transforms.periods.null_model.phases import Phases, find_phases, merg
 
 @dataclass(frozen=True, slots=True)
 class BurstParams:
-    """Constants of the location of bursts (ours), set on simulated trains of bursts.
+    """Our parameters for locating bursts, tuned on simulated burst trains.
 
     Attributes
     ----------
     max_gap_ratio : float
         Gaps up to this fraction of a cycle are bridged.
     min_phases_per_cycle, max_phases_per_cycle : float
-        Phases are the bursts if their number per cycle is in this range.
+        The phases are taken as bursts if their number per cycle is in this range.
     parts, min_agreement : int, float
-        A signal keeps its phase if the resultant of this many parts is this fraction of the sum of their lengths.
+        A signal is divided into `parts` parts, each with a phasor. It keeps its phase if the length of their sum is
+        `min_agreement` times the sum of their lengths or more.
     negligible_ratio : float
         Volume outside phases up to this share is ignored.
     max_profile_bins : int
@@ -48,7 +49,7 @@ class BurstParams:
 
 
 _PARAMS = BurstParams()
-#: blocks per signal; the samples of a block share a phase rotation
+#: blocks per signal; all samples of a block are rotated by one phasor
 _BLOCKS = 128
 
 
@@ -76,7 +77,7 @@ def find_bursts(signals: EvenSignals, cycles_per_sample: Reals) -> Bursts:
     signals : EvenSignals
         n signals.
     cycles_per_sample : (n,)
-        Their frequencies.
+        Frequency of each signal.
 
     Returns
     -------
@@ -84,12 +85,12 @@ def find_bursts(signals: EvenSignals, cycles_per_sample: Reals) -> Bursts:
 
     Notes
     -----
-    The width is the median length of phases, or the part of the profile above half of its height. In signals that keep
-    their phase, bursts are where the profile is high; other traffic is excluded, however high it is.
+    The width is the median length of phases, or that of the profile above half of its height. In signals that keep
+    their phase, bursts are the high parts of the profile; all other traffic is excluded, even if it is high.
     """
     is_known = signals.is_known
     rates = np.where(is_known, np.maximum(signals.bytes_per_s, 0.0), 0.0)
-    # makes the result independent of the unit
+    # make the result independent of the unit
     rates /= np.maximum(rates.max(axis=1, initial=0.0, keepdims=True), np.finfo(np.float64).tiny)
     mean = rates.sum(axis=1) / np.maximum(is_known.sum(axis=1), 1)
     lengths = signals.sample_count - is_known[:, ::-1].argmax(axis=1)
@@ -128,7 +129,7 @@ def _estimate_heights(rates: Reals) -> Reals:
 
 
 def _keeps_phase(rates: Reals, is_known: Bools, cycles_per_sample: Reals, lengths: Ints) -> Bools:
-    """Whether signals have about the same phase in all of their parts, independent of the batch (n)."""
+    """Whether signals have about the same phase in all their parts (n); independent of the batch."""
     mean = rates.sum(axis=1, keepdims=True) / np.maximum(is_known.sum(axis=1, keepdims=True), 1)
     centred = np.zeros_like(rates)
     np.subtract(rates, mean, out=centred, where=is_known)
@@ -145,7 +146,7 @@ def _phases_agree(centred: Reals, block_width: int, cycles_per_sample: Reals, le
     blocks = -(-int(lengths.max()) // block_width)
     blocked = np.zeros((len(centred), blocks * block_width))
     blocked[:, : centred.shape[1]] = centred[:, : blocks * block_width]
-    # a phasor within a block is the block's first one, rotated: few exponentials are needed
+    # each phasor in a block is the block's first phasor, rotated, so few exponentials are needed
     inner_phasors = np.exp(-2j * np.pi * np.arange(block_width) * cycles_per_sample[:, None])
     starts = np.arange(blocks) * block_width
     turns = starts * cycles_per_sample[:, None]
@@ -180,7 +181,7 @@ def _mark_phases(phases: Phases, shape: tuple[int, ...]) -> Bools:
 
 
 def _fold(rates: Reals, is_known: Bools, cycles_per_sample: Reals) -> tuple[Reals, Bools]:
-    """Fold signals: the width of the profile above half of its height (n), and the samples there (n, samples)."""
+    """Fold signals; return the width of the profile above half its height (n), and the samples there (n, samples)."""
     count = len(rates)
     bins = np.clip(np.floor(1.0 / np.maximum(cycles_per_sample, 1e-12)), 2, _PARAMS.max_profile_bins).astype(np.int64)
     offsets = offsets_of(bins)
@@ -211,7 +212,7 @@ def _sum_with_neighbours(values: Bools, bins: Ints, offsets: Ints) -> Reals:
 
 
 def _dilate(is_burst: Bools) -> Bools:
-    """Extend bursts by the partial samples at both ends."""
+    """Extend bursts by one sample at both ends, which a burst may cover partly."""
     dilated = is_burst.copy()
     dilated[:, 1:] |= is_burst[:, :-1]
     dilated[:, :-1] |= is_burst[:, 1:]

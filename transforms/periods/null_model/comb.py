@@ -1,14 +1,14 @@
-"""Test for combs: spectral lines at multiples of one frequency that stand out of the noise floor.
+"""Test for combs: spectral lines at multiples of one frequency that stand out from the noise floor.
 
-A periodic signal has a comb for a spectrum: lines at its frequency and at the multiples. The spectrum of I/O is not
-flat, so lines are compared with their surroundings: the signal is prewhitened by a first-order predictor, and the
-remaining noise floor is the higher one of a level per block of bins and of the mean of each bin's neighbours. The sum
-of several lines over the floor then follows an F distribution. Its second number of degrees of freedom stands for the
-uncertainty of the floor.
+The spectrum of a periodic signal is a comb: lines at its frequency and at the multiples. The spectrum of I/O is not
+flat, so lines are compared with their surroundings. First, the signal is prewhitened by a first-order predictor. The
+remaining noise floor is the higher of two levels: that of a block of bins, and the mean of each bin's neighbours. The
+sum of several lines, divided by the floor, then follows an F distribution. Its second number of degrees of freedom
+expresses the uncertainty of the floor.
 
-Not every signal can be tested. The spectrum of a few long phases has broad maxima of its own; lines are distinguished
-from them only if each is many bins wide. Where few phases carry the bytes, chance sums are larger; this counts as a
-more uncertain floor.
+Not every signal can be tested. The spectrum of a few long phases has broad maxima of its own; lines can be
+distinguished from a maximum only if it is many bins wide. If few phases carry the bytes, chance sums are larger, so the
+floor counts as more uncertain.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from scipy import fft
 
 from iosig.transforms.arrays import Bools, Ints, Reals
 
-#: single precision is enough for a search, and half as large
+#: single precision is enough for a search, and takes half the memory
 Floats = npt.NDArray[np.floating[Any]]
 
-#: FFT sizes per doubling
+#: number of FFT sizes per doubling
 _SIZES_PER_OCTAVE = 8
 #: mean of the logarithm of an exponential variable with mean 1
 _MEAN_LOG = -float(np.euler_gamma)
@@ -41,11 +41,11 @@ _HARMONIC_COUNTS = (1, 2, 3, 4, 8)
 
 @dataclass(frozen=True, slots=True)
 class CombParams:
-    """Constants of the comb test (ours), set on simulated noise: white, red, and phases at random times.
+    """Our parameters of the comb test, tuned on simulated noise: white, red, and phases at random times.
 
-    The clipping of neighbours and the share for few cycles were set on 89 memoryless generators (5 lengths, 400 draws,
-    seed 3): false alarms of 0.27 % on average, and detection of 8 cycles in noise as high as the bursts at 65 instead
-    of 51 to 57 %.
+    `max_neighbour_ratio` and `few_share` were tuned on 89 memoryless generators (5 lengths, 400 draws, seed 3). The
+    false-alarm rate is 0.27 % on average. Of signals with 8 cycles in noise as high as the bursts, 65 % are detected,
+    compared with 51 to 57 % before.
 
     Attributes
     ----------
@@ -56,20 +56,20 @@ class CombParams:
     block_bins : int
         Bins per block of the noise floor.
     max_neighbour_bins, min_neighbour_bins : int
-        Distance of the neighbours; their mean is the local noise floor.
+        Distance of the farthest and the nearest neighbours; the mean of the neighbours is the local noise floor.
     max_neighbour_ratio : float
         Neighbours are clipped at this multiple of the floor, since with few cycles a comb's own lines are neighbours.
     few_cycles : float
-        Combs with at most this many cycles are a class of their own, with its own share of the significance level.
+        Maximum number of cycles of a comb with few cycles; such combs have their own part of the significance level.
     few_share, many_share : float
-        Fractions of the level for few and for more cycles; the rest is for the joint test (`few_cycles`).
+        Fractions of the significance level for few and for more cycles; the rest is for the joint test (`few_cycles`).
     floor_count : float
-        The floor is as uncertain as the mean of this many exponential values, or phases of one size.
+        Number of exponential values, or phases of one size, with a mean as uncertain as the floor.
     max_effective_count : float
-        More effective phases do not reduce the uncertainty of the floor.
+        Number of effective phases above which the uncertainty of the floor does not decrease.
     min_samples_per_phase_sample : float
-        Minimum length of a signal over that of its typical phase. Without it, bursts of one length give up to 90 %
-        false alarms; at 34, 2 %.
+        Minimum ratio of the length of a signal to that of its typical phase. Without it, bursts of equal length give up
+        to 90 % false alarms; at a ratio of 34, they give 2 %.
     """
 
     min_cycles: float = 5.0
@@ -99,7 +99,7 @@ class WhitenedSignals:
     lengths : (n,)
         Number of samples without the padding.
     typical_length, effective_counts : (n,)
-        Of the signal's phases, as in `gaps.Phases`.
+        Typical length and effective number of the signal's phases, as in `phases.Phases`.
     """
 
     values: Floats
@@ -133,7 +133,7 @@ class Combs:
 
 
 def estimate_effective_counts(values: Floats, lengths: Ints, effective_counts: Reals) -> Reals:
-    """Estimate how many equal phases would make the noise floor as uncertain as it is.
+    """Estimate the number of equal phases that would make the noise floor equally uncertain.
 
     Parameters
     ----------
@@ -147,12 +147,12 @@ def estimate_effective_counts(values: Floats, lengths: Ints, effective_counts: R
     Returns
     -------
     (n,)
-        No less than `effective_counts`.
+        Each is `effective_counts` or more.
 
     Notes
     -----
-    The power of nearly normal samples is exponential, however few of them are large; its variance grows by their excess
-    kurtosis over the number of samples.
+    The power of nearly normal samples is exponential, even if few samples are large. Its variance grows by the excess
+    kurtosis of the samples, divided by their number.
 
     References
     ----------
@@ -167,12 +167,12 @@ def estimate_effective_counts(values: Floats, lengths: Ints, effective_counts: R
 
 
 def is_resolvable(lengths: Ints, typical_length: Reals, effective_counts: Reals) -> Bools:
-    """Whether enough bins distinguish lines from broad maxima.
+    """Return whether there are enough bins to distinguish lines from broad maxima.
 
     Parameters
     ----------
     lengths, typical_length, effective_counts : (n,)
-        Samples of the signal, and typical length and effective number of its phases.
+        Length of the signal, and typical length and effective number of its phases; lengths are in samples.
 
     Returns
     -------
@@ -188,12 +188,12 @@ def choose_fft_sizes(lengths: Ints) -> Ints:
     Parameters
     ----------
     lengths : (n,)
-        In samples.
+        Lengths of signals, in samples.
 
     Returns
     -------
     (n,)
-        The smallest sizes that hold the lengths, 16 or more.
+        The smallest such sizes that are not less than the lengths; 16 or more.
     """
     min_sizes = np.maximum(np.asarray(lengths, dtype=np.int64), 2 * _SIZES_PER_OCTAVE)
     unit = 2 ** (np.floor(np.log2(min_sizes)).astype(np.int64) - 3)
@@ -214,7 +214,7 @@ def prewhiten(values: Floats, is_known: Bools | None = None) -> Floats:
     Returns
     -------
     (n, samples)
-        Residuals. An unmeasured sample is not interpolated: it and the next one are 0.
+        Residuals. An unmeasured sample is not interpolated; its residual and the next one are 0.
     """
     if is_known is None:
         centred = values - values.mean(axis=1, keepdims=True)
@@ -227,7 +227,7 @@ def prewhiten(values: Floats, is_known: Bools | None = None) -> Floats:
     power = np.einsum("ij,ij->i", centred, centred)
     product = np.einsum("ij,ij->i", centred[:, 1:], centred[:, :-1])
     correlation = np.divide(product, power, out=np.zeros_like(power), where=power > 0)
-    # gives the first residual the variance of the others
+    # give the first residual the variance of the others
     first = centred[:, 0] * np.sqrt(np.maximum(1.0 - correlation**2, 0.0))
     prediction = centred * -correlation[:, None]
     # one flat row, as rows may be short; the first residual of each row is replaced below
@@ -241,7 +241,7 @@ def prewhiten(values: Floats, is_known: Bools | None = None) -> Floats:
 
 
 def compute_power(signals: Floats, size: int) -> Floats:
-    """Squared magnitudes of the zero-padded FFT.
+    """Compute the squared magnitudes of the zero-padded FFT.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def compute_power(signals: Floats, size: int) -> Floats:
     Returns
     -------
     (size // 2 + 1, n)
-        Bins are rows, so that an operation on bins applies to all signals at once.
+        Bins are rows, so that one operation on a bin applies to all signals.
     """
     transformed = fft.rfft(signals, n=size, axis=1).T
     power: Floats = np.empty(transformed.shape, dtype=transformed.real.dtype)
@@ -309,7 +309,7 @@ def _estimate_block_levels(lines: Floats, block_bins: int) -> Floats:
 
 
 def _divide_by_blocks(lines: Floats, level: Floats) -> None:
-    """Divide each bin by the noise level, interpolated linearly between the middles of blocks."""
+    """Divide each bin by the noise level, interpolated linearly between the centres of blocks."""
     block, weight = _interpolation_knots(len(lines), len(level))
     floor = np.take(level, block, axis=0)
     change = np.diff(level, axis=0, append=level[-1:])
@@ -326,7 +326,7 @@ def _block_edges(bins: int, count: int) -> Ints:
 
 @lru_cache(maxsize=64)
 def _interpolation_knots(bins: int, count: int) -> tuple[Ints, Reals]:
-    """For each bin, the last block with its middle before it, and the linear weight of the next block."""
+    """For each bin, the last block with its centre before the bin, and the interpolation weight of the next block."""
     edges = _block_edges(bins, count)
     middle = 0.5 * (edges[:-1] + edges[1:] - 1)
     place = np.arange(bins)
@@ -336,14 +336,14 @@ def _interpolation_knots(bins: int, count: int) -> tuple[Ints, Reals]:
 
 
 def _divide_by_neighbours(power: Floats, max_ratio: float) -> None:
-    """Divide each bin by the mean of its neighbours, where that exceeds 1."""
+    """Divide each bin by the mean of its neighbours if the mean exceeds 1."""
     bins, count = power.shape
     near, apart = COMB.max_neighbour_bins, COMB.min_neighbour_bins
     if bins <= near + 1:
         return
     padded = np.zeros((bins + 2 * near, count), dtype=power.dtype)
     np.minimum(power, max_ratio, out=padded[near : near + bins])
-    # keeps the mean of clipped exponential values at 1
+    # keep the mean of clipped exponential values at 1
     padded /= padded.dtype.type(1.0 - np.exp(-max_ratio))
     sums = _sum_neighbours(padded, near - apart + 1)
     around = sums[near + apart : near + apart + bins]
@@ -355,7 +355,7 @@ def _divide_by_neighbours(power: Floats, max_ratio: float) -> None:
 
 
 def _sum_neighbours(values: Floats, length: int) -> Floats:
-    """Sum `length` consecutive rows, by the first row, in O(log length) additions of doubled sums."""
+    """Sum `length` consecutive rows from each row on, in O(log length) additions of doubled sums."""
     total, start, sums, size = None, 0, values, 1
     while size <= length:
         if length & size:
@@ -370,7 +370,7 @@ def _sum_neighbours(values: Floats, length: int) -> Floats:
 
 @lru_cache(maxsize=64)
 def _count_neighbours(bins: int, near: int, apart: int) -> Reals:
-    """Count the neighbours of each bin, without the first bin, plus 1."""
+    """Count the neighbours of each bin, except the first bin, and add 1."""
     place = np.arange(bins)
     after = np.minimum(place + near, bins - 1) - np.minimum(place + apart - 1, bins - 1)
     before = np.maximum(place - apart, 0) - np.maximum(place - near - 1, 0)
@@ -384,8 +384,8 @@ def _count_neighbours(bins: int, near: int, apart: int) -> Reals:
 def find_best_combs(signals: WhitenedSignals, ratios: Floats, max_log_p: float = 0.0) -> Combs:
     """Find each signal's most significant comb.
 
-    Harmonics are summed for each bin of the highest line, so that all lines stay aligned. The period is at least the
-    length of a typical phase.
+    Harmonics are summed by the bin of the highest line, so that all lines stay aligned. The period is no shorter than a
+    typical phase.
 
     Parameters
     ----------
@@ -420,14 +420,14 @@ def find_best_combs(signals: WhitenedSignals, ratios: Floats, max_log_p: float =
 
 
 def _bin_range(signals: WhitenedSignals, harmonic_count: int, bins: int) -> tuple[Ints, Ints]:
-    """Lowest and highest bin that the highest of `harmonic_count` lines may have (n)."""
+    """Lowest and highest possible bin of the highest of `harmonic_count` lines (n)."""
     first = np.ceil(COMB.min_cycles * harmonic_count * signals.size / signals.lengths).astype(np.int64)
     upper = harmonic_count * signals.size / np.maximum(signals.typical_length, COMB.min_period_samples)
     return first, np.minimum(bins - 1, np.floor(upper)).astype(np.int64)
 
 
 def _iter_bands(signals: WhitenedSignals, harmonic_count: int, bins: int) -> Iterator[tuple[Ints, Ints, Reals]]:
-    """Yield the bins of the highest line for few and for more cycles (n), and each band's share of the level."""
+    """Yield the bins of the highest line for few and for more cycles (n), and the fraction of the level of each band."""
     first, last = _bin_range(signals, harmonic_count, bins)
     few = np.floor(COMB.few_cycles * harmonic_count * signals.size / signals.lengths).astype(np.int64)
     yield first, np.minimum(few, last), np.full(len(few), COMB.few_share)
@@ -444,14 +444,14 @@ def _compute_log_p(signals: WhitenedSignals, harmonic_count: int, height: Floats
 
 
 def compute_log_tail(harmonic_count: int, floor_count: Reals, total: Floats) -> Reals:
-    """Log probability that the sum of several lines exceeds a total by chance.
+    """Compute the log probability that the sum of several lines exceeds a total by chance.
 
     Parameters
     ----------
     harmonic_count : int
         Number of summed lines.
     floor_count : (n,)
-        The noise floor is as uncertain as the mean of this many exponential values.
+        Number of exponential values with a mean as uncertain as the noise floor.
     total : (n,)
         Sum of the lines over the floor.
 
@@ -475,7 +475,7 @@ def compute_log_tail(harmonic_count: int, floor_count: Reals, total: Floats) -> 
 
 
 def _sum_harmonics(ratios: Floats, previous: Floats, previous_count: int, harmonic_count: int) -> Floats:
-    """Sum harmonics by the bin of the highest; `previous` holds the sums of `previous_count` harmonics."""
+    """Sum harmonics by the bin of the highest one; `previous` contains the sums of `previous_count` harmonics."""
     if harmonic_count == 1:
         return ratios
     bins = len(ratios)
@@ -498,13 +498,13 @@ def _harmonic_bins(bins: int, harmonic: int, harmonic_count: int) -> Ints:
 
 
 def _mask_bins(total: Floats, first: Ints, last: Ints) -> tuple[Floats, int]:
-    """Bins from `first` to `last` of each signal, both included and 0 outside, and the lowest bin of the part."""
+    """Cut out bins `first` to `last` (included) of each signal, 0 outside; also return the lowest bin of the cut."""
     low, high = int(first.min(initial=len(total))), int(last.max(initial=-1))
     part = total[low : high + 1]
     start, stop = int(first.max(initial=low)), int(last.min(initial=high)) + 1
     if len(part) and (start > low or stop <= high):
         part = part.copy()
-        # mask only the bins that are not inside all ranges
+        # mask only bins that are outside some ranges
         place = np.arange(low, high + 1)[:, None]
         begun, ended = slice(0, start - low), slice(max(stop - low, 0), None)
         part[begun] *= place[begun] >= first

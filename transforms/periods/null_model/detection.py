@@ -1,14 +1,16 @@
 """Detect periods that a memoryless null model rarely produces: the default method (`null_tested`).
 
-A signal is called periodic where noise of the kinds that I/O has (white, red, phases at random times:
-`iosig.studies.periods.noise`) would look as periodic with at most a given probability. Three tests share that
-probability: gaps between phases (`gaps`), which needs no fixed rhythm; gaps between phases of running means
-(`smoothed`), for few cycles in noise; and lines of the spectrum (`comb`), which needs no distinct phases. For few
-cycles the last two are also combined (`few_cycles`). Only the time from the first to the last activity is tested, so
-silence around it has no effect. Then ever shorter windows are tested, with a correction for their number. Where a
-period is found, its extent is located (`extent`).
+A signal is called periodic if noise of the kinds found in I/O rarely looks as periodic: white noise, red noise, and
+phases at random times (`iosig.studies.periods.noise`). Three tests share the permitted false-alarm probability. The
+test of gaps between phases (`gaps`) needs no fixed rhythm. The test of gaps between phases of running means
+(`smoothed`) is for few cycles in noise. The test of lines in the spectrum (`comb`) needs no distinct phases. For few
+cycles the last two are also combined (`few_cycles`).
 
-All quantities are in samples and in multiples of the signal's maximum rate, so units have no effect.
+Only the time from the first to the last activity is tested, so silence around it has no effect. Then ever shorter
+windows are tested, with a correction for their number. A significant result is a claim: a period, and the interval in
+which it was found. Finally, the extent of each claimed period is located (`extent`).
+
+All quantities are in samples or in multiples of the signal's maximum rate, so units have no effect.
 """
 
 from __future__ import annotations
@@ -42,9 +44,9 @@ from iosig.transforms.periods.null_model.refinement import RefinedPeriods
 Floats = npt.NDArray[np.float32]
 
 
-#: samples per block that share a phase rotation
+#: samples per block; all samples of a block are rotated by one phasor
 _BLOCK_SAMPLES = 64
-#: samples of whole signals per chunk: large enough for batches of equal length
+#: samples of whole signals per chunk: large enough to form batches of equal length
 _CHUNK_SAMPLES = 1 << 21
 
 
@@ -58,21 +60,21 @@ class _Findings:
     Attributes
     ----------
     row, first, last : (k,)
-        The interval.
+        Tested interval: signal, first sample, and the sample after the last.
     log_p : (k,)
         Log p-value, corrected for all tests.
     is_comb : (k,)
         Whether the comb test decided.
     max_merged_gap, period, cv : (k,)
-        Of phases, as in `gaps.GapRegularity`.
+        Result of the gap test, as in `gaps.GapRegularity`.
     step_samples, threshold_sigmas : (k,)
-        Of running means, as in `smoothed.SmoothedFindings`; 0 and NaN for phases of samples.
+        Step size and threshold of running means, as in `smoothed.SmoothedFindings`; 0 and NaN for phases of samples.
     cycles_per_sample, harmonic_count : (k,)
-        Of the comb, before refinement.
+        Frequency and number of lines of the comb, before refinement.
     comb_log_p : (k,)
-        Log p-value of the comb alone; 0 where it was not tested.
+        Log p-value of the comb alone; 0 if it was not tested.
     typical_length, effective_counts : (k,)
-        Of phases, as in `gaps.Phases`.
+        Typical length and effective number of phases, as in `phases.Phases`.
     """
 
     row: Ints
@@ -178,9 +180,9 @@ def detect(signals: EvenSignals, params: NullModelParams = _DEFAULT_PARAMS) -> D
     -------
     Detections
         `false_alarm_probability` is given for all tested signals. `confidence` is the regularity of the signal, from 0
-        to 1: 1 less the coefficient of variation of the onset intervals, or the correlation with the mean cycle where
-        the comb test decided. The window is the extent of the period, the time from the first to the last activity of
-        an aperiodic signal, or the whole of any other.
+        to 1: 1 minus the coefficient of variation of the onset intervals, or, if the comb test decided, the correlation
+        with the mean cycle. The window is the extent of the period. In an aperiodic signal, it is the time from the
+        first to the last activity; in an untested one, the whole signal.
     """
     results = _Results.empty(signals)
     for chunk, part in signals.iter_chunks(_CHUNK_SAMPLES):
@@ -189,7 +191,7 @@ def detect(signals: EvenSignals, params: NullModelParams = _DEFAULT_PARAMS) -> D
 
 
 def _detect_chunk(part: EvenSignals, params: NullModelParams, results: _Results, offset: int) -> None:
-    """Detect the periods of some signals, and store the results from `offset` on."""
+    """Detect the periods of a chunk of signals, and store the results from row `offset` on."""
     signals = ScaledSignals.from_signals(part)
     outcome = _classify_untestable(signals)
     testable = np.flatnonzero(outcome == "aperiodic")
@@ -222,7 +224,7 @@ def _detect_chunk(part: EvenSignals, params: NullModelParams, results: _Results,
 
 
 def _group_claims(claims: _Findings) -> Iterator[tuple[_Findings, int]]:
-    """Yield claims of one test that share an FFT size, and the size."""
+    """Yield groups of claims with the same test and FFT size, and the size."""
     group = np.where(claims.is_comb, -1, claims.step_samples)
     for number in np.unique(group):
         members = rows_of(claims, group == number)
@@ -231,7 +233,7 @@ def _group_claims(claims: _Findings) -> Iterator[tuple[_Findings, int]]:
 
 
 def _classify_untestable(signals: ScaledSignals) -> npt.NDArray[np.str_]:
-    """Outcome of signals that cannot be tested (n); `aperiodic` for the others."""
+    """Outcomes (n): the reason if a signal cannot be tested, otherwise `aperiodic`."""
     rows = signals.spans.row
     known_counts = signals.count_measurements(
         Intervals(rows, np.zeros_like(rows), np.full_like(rows, signals.sample_count))
@@ -250,7 +252,7 @@ def _classify_untestable(signals: ScaledSignals) -> npt.NDArray[np.str_]:
 
 
 def _find_best(signals: ScaledSignals, spans: Intervals, params: NullModelParams) -> _Findings:
-    """Find the best result for each span: of the whole, or of its best window."""
+    """Find the best result for each span: that of the whole span, or of its best window."""
     best = _test_intervals(signals, spans, np.zeros(len(spans.row)), params)
     if params.window_levels:
         for log_p in (best.log_p, best.comb_log_p):
@@ -271,7 +273,7 @@ def _find_best(signals: ScaledSignals, spans: Intervals, params: NullModelParams
 
 
 def _correct_few_cycles(findings: _Findings) -> None:
-    """Apply the measured correction to combs of few cycles in whole signals; regular phases keep precedence."""
+    """Correct the p-values of combs with few cycles in whole signals; regular phases keep precedence."""
     findings.comb_log_p[(findings.comb_log_p < 0.0) & findings.has_few_cycles] += (
         few_cycles.JOINT_TEST.comb_log_p_correction
     )
@@ -284,10 +286,11 @@ def _correct_few_cycles(findings: _Findings) -> None:
 def _add_running_means(
     signals: ScaledSignals, spans: Intervals, whole: _Findings, params: NullModelParams, best: _Findings
 ) -> None:
-    """Add results of running means where nothing is claimed yet, or where a comb of few cycles is.
+    """Add results of running means for spans without a claim so far, or with only a comb of few cycles.
 
-    Running means show less detail than samples do, but for few cycles they have more power than combs. Where neither is
-    significant, both together may be; then the comb gives the period, unless the two are commensurate.
+    Running means show less detail than samples, but for few cycles their test has more power than that of combs. If
+    neither test is significant, both together may be; then the comb determines the period, unless the two are
+    commensurate.
     """
     max_log_p = float(np.log(params.false_alarm_probability))
     is_claimed = best.log_p <= max_log_p
@@ -298,7 +301,7 @@ def _add_running_means(
     comb_log_p = np.where(candidates.has_few_cycles, candidates.comb_log_p, 0.0)
     joint = few_cycles.combine_evidence(comb_log_p, smoothed_findings.log_p, cycle_ratio)
     is_significant = smoothed_findings.log_p <= max_log_p
-    # the frequency of a claimed comb may be a multiple
+    # the frequency of a claimed comb may be a multiple of the true one
     use_smoothed_period = is_significant | np.where(is_claimed, joint.is_multiple, joint.is_commensurate)
     log_p = np.minimum(joint.log_p, smoothed_findings.log_p)
     log_p = np.where(is_claimed & ~is_significant, candidates.log_p, log_p)
@@ -315,7 +318,7 @@ def _test_running_means(
 ) -> tuple[_Findings, Reals]:
     """Test running means of spans (k); also return their period in cycles of the comb.
 
-    Where a joint test is possible, results up to its limit are reported.
+    If a joint test is possible, results up to its limit are reported.
     """
     findings = _Findings.empty(spans)
     is_joint = candidates.has_few_cycles & (candidates.comb_log_p <= few_cycles.JOINT_TEST.max_log_p)
@@ -330,7 +333,7 @@ def _test_running_means(
 def _search_windows(
     signals: ScaledSignals, spans: Intervals, level: int, selected: Ints, params: NullModelParams, best: _Findings
 ) -> None:
-    """Test all windows of one level, and update the best results where a window is preferred."""
+    """Test all windows of one level, and update the best results of spans with a better window."""
     windows, owner = spans.split_windows(level, selected)
     trials = params.window_levels * len(owner) / len(selected) / (1.0 - SEARCH.whole_weight)
     windows = signals.trim_idle(windows)
@@ -359,15 +362,16 @@ def _search_windows(
 
 
 def _select_best_windows(log_p: Reals, volume: Reals, owner: Ints, params: NullModelParams) -> Ints:
-    """Position of each owner's best window, in order of owners.
+    """Select the best window of each owner; return positions, sorted by owner.
 
-    Of significant windows, the most significant one that covers nearly the largest volume; else the smallest p-value.
+    Among significant windows, it is the most significant one with a volume close to the largest. Otherwise it is the
+    window with the smallest p-value.
     """
     is_significant = log_p <= np.log(params.false_alarm_probability)
     largest = np.zeros(int(owner.max(initial=-1)) + 1)
     np.maximum.at(largest, owner[is_significant], volume[is_significant])
     is_large = is_significant & (volume >= SEARCH.settled_volume_ratio * largest[owner])
-    # beyond the settled probability only the volume decides
+    # below the settled probability, only the volume decides
     capped_log_p = np.maximum(log_p, np.log(SEARCH.settled_probability))
     order = np.lexsort((log_p, -volume, capped_log_p, ~is_large, owner))
     return order[np.flatnonzero(np.diff(owner[order], prepend=-1))]
@@ -395,7 +399,7 @@ def _test_intervals(
 
 
 def _test_gaps(signals: ScaledSignals, intervals: Intervals, width: int, max_log_p: Reals) -> _Findings:
-    """Apply the gap test to intervals of at most `width` samples."""
+    """Apply the gap test to intervals with up to `width` samples."""
     findings = _Findings.empty(intervals)
     packed = signals.packed
     packed_intervals = packed.to_packed(intervals)
@@ -403,10 +407,10 @@ def _test_gaps(signals: ScaledSignals, intervals: Intervals, width: int, max_log
     active = find_activity(rates, rates.sum(axis=1) / np.maximum(packed_intervals.lengths, 1))
     is_crowded = gaps.has_too_many_phases(active, packed_intervals.lengths)
     phases = _find_phases(packed, packed_intervals, active.select(~is_crowded))
-    # rounded, since limits are cached by value; the comb test is compared with results up to `max_gap_p`
+    # rounded, since limits are cached by value; the comb test needs gap results up to `max_gap_p` for comparison
     limit = float(max(np.ceil(max_log_p.max()), np.log(SEARCH.max_gap_p / SEARCH.test_count)))
     regularity = gaps.assess_regularity(phases, limit, run_lengths=packed.run_lengths(intervals))
-    # converts packed to original samples
+    # convert packed to original samples
     stretch = intervals.lengths / np.maximum(packed_intervals.lengths, 1)
     findings.log_p[:] = regularity.log_p
     findings.max_merged_gap[:] = np.rint(regularity.max_merged_gap * stretch)
@@ -431,11 +435,11 @@ def _test_comb(signals: ScaledSignals, findings: _Findings, rows: Ints, size: in
 
 
 def _prewhiten(signals: ScaledSignals, findings: _Findings, size: int) -> WhitenedSignals:
-    """Prewhiten the samples of intervals that share an FFT size."""
+    """Prewhiten the samples of intervals with the same FFT size."""
     rates, is_known = signals.extract(findings.intervals, size)
     values, lengths = comb.prewhiten(rates, is_known), findings.intervals.lengths
     counts = comb.estimate_effective_counts(values, lengths, findings.effective_counts)
-    # samples of longer phases are correlated; regular phases are no noise, nor is a part of a signal
+    # noise requires uncorrelated samples, i.e. short phases, no regular phases, and a whole signal
     is_noise = (findings.typical_length <= SEARCH.max_short_phase_samples) & ~_has_regular_phases(findings)
     is_noise &= lengths == signals.spans.lengths[findings.row]
     return WhitenedSignals(
@@ -444,16 +448,16 @@ def _prewhiten(signals: ScaledSignals, findings: _Findings, size: int) -> Whiten
 
 
 def _has_regular_phases(findings: _Findings) -> Bools:
-    """Whether phases are significantly regular by themselves (k)."""
+    """Whether phases alone are significantly regular (k)."""
     is_regular: Bools = findings.log_p + np.log(SEARCH.test_count) <= np.log(SEARCH.max_gap_p)
     return is_regular
 
 
 def _stems_from_phases(findings: _Findings, cycles_per_sample: Reals) -> Bools:
-    """Whether a comb comes from phases that are regular, but not to a sample (k).
+    """Whether a comb comes from phases that are regular, but not exactly to a sample (k).
 
-    The comb of phases with jitter shows the most frequent interval, not the mean; it may also come from the structure
-    within a phase. Where phases are missing, onset intervals say less than the comb.
+    The comb of phases with jitter shows the most frequent interval rather than the mean; it may also come from the
+    structure within a phase. But if phases are missing, the comb is more reliable than onset intervals.
     """
     cycles = findings.period * cycles_per_sample
     multiple = np.maximum(np.round(cycles), 1.0)
@@ -476,14 +480,14 @@ def _find_phases(packed: PackedSignals, intervals: Intervals, active: Activity) 
 
 
 def _measure_phases(rates: Floats, active: Activity, phases: Phases, is_crowded: Bools) -> tuple[Reals, Reals]:
-    """Typical length and effective number of phases (k); of unresolved phases, from the samples."""
+    """Typical length and effective number of phases (k); estimated from the samples if phases are not resolved."""
     typical, effective = phases.typical_length, phases.effective_counts
     rows = np.flatnonzero(is_crowded)
     if len(rows):
         flickering = rates if len(rows) == len(rates) else rates[rows]
         total, squares = flickering.sum(axis=1, dtype=np.float64), np.einsum("ij,ij->i", flickering, flickering)
         typical[rows] = 1.0
-        # at most every other sample is above the mean
+        # no more than every other sample is above the mean
         effective[rows] = np.minimum(total**2 / squares / 2.0, active.counts[rows])
     return typical, effective
 
@@ -492,14 +496,14 @@ def _measure_phases(rates: Floats, active: Activity, phases: Phases, is_crowded:
 
 
 def _locate_gap_claims(signals: ScaledSignals, findings: _Findings) -> tuple[Reals, Extents]:
-    """Frequency and extent of claims of the gap test."""
+    """Determine frequency and extent of claims of the gap test."""
     phases = _find_similar_phases(signals, findings, GAP_TEST.min_phase_ratio)
     located = extent.locate_by_phases(phases, findings.max_merged_gap, findings.period, findings.cv)
     return 1.0 / located.period, located
 
 
 def _locate_running_mean_claims(signals: ScaledSignals, findings: _Findings) -> tuple[Reals, Extents]:
-    """Frequency and extent of claims of running means that share a step size."""
+    """Determine frequency and extent of claims of running means with the same step size."""
     regularity = (findings.max_merged_gap, findings.period, findings.cv)
     located = smoothed.locate_extents(
         signals, findings.intervals, int(findings.step_samples[0]), findings.threshold_sigmas, regularity
@@ -508,7 +512,7 @@ def _locate_running_mean_claims(signals: ScaledSignals, findings: _Findings) -> 
 
 
 def _find_similar_phases(signals: ScaledSignals, findings: _Findings, ratio: float) -> Phases:
-    """Find phases of whole signals above the interval's mean rate that are as large as those inside the interval."""
+    """Find the phases of whole signals, above the interval's mean rate, that are as large as those in the interval."""
     threshold = signals.sum_volumes(findings.intervals) / np.maximum(signals.count_measurements(findings.intervals), 1)
     is_known = None if signals.is_known is None else signals.is_known[findings.row]
     phases = find_phases(signals.rates[findings.row], threshold, is_known)
@@ -523,10 +527,10 @@ def _find_similar_phases(signals: ScaledSignals, findings: _Findings, ratio: flo
 
 
 def _locate_comb_claims(signals: ScaledSignals, findings: _Findings, size: int) -> tuple[Reals, Extents]:
-    """Frequency and extent of claims of the comb test.
+    """Determine frequency and extent of claims of the comb test.
 
-    If phases are about as frequent but drift out of step, the comb belongs to a part of them; then the onset intervals
-    give frequency and extent.
+    If phases are about as frequent as the comb's cycles, but drift out of step, the comb belongs to only some of the
+    phases. Then the onset intervals determine frequency and extent.
     """
     combs = comb.Combs(findings.log_p, findings.cycles_per_sample, findings.harmonic_count)
     frequency = fundamental.refine_fundamental(_prewhiten(signals, findings, size), combs)
@@ -547,7 +551,7 @@ def _locate_comb_claims(signals: ScaledSignals, findings: _Findings, size: int) 
 
 
 def _compute_volume_ratio(signals: ScaledSignals, row: Ints, located: Extents) -> Reals:
-    """Fraction of each signal's volume within the extent of its period (k)."""
+    """Volume within the extent of the period, as a fraction of the signal's volume (k)."""
     edges = [np.clip(np.round(edge), 0, signals.sample_count) for edge in (located.first, located.last)]
     first, last = (np.nan_to_num(edge).astype(np.int64) for edge in edges)
     inside = signals.sum_volumes(Intervals(row, first, np.maximum(first, last)))
@@ -575,7 +579,7 @@ def _fit_cosine(part: EvenSignals, frequency: Reals, located: Extents) -> tuple[
     rates = np.zeros((part.signal_count, -(-part.sample_count // _BLOCK_SAMPLES), _BLOCK_SAMPLES))
     samples = rates.reshape(part.signal_count, rates.shape[1] * _BLOCK_SAMPLES)[:, : part.sample_count]
     np.copyto(samples, part.bytes_per_s, where=is_inside)
-    # a phasor within a block is the block's first one, rotated: few exponentials are needed
+    # each phasor in a block is the block's first phasor, rotated, so few exponentials are needed
     block_phasors = _phasors((_BLOCK_SAMPLES * np.arange(rates.shape[1]) + 0.5) * frequency[:, None])
     inner_phasors = _phasors(np.arange(_BLOCK_SAMPLES) * frequency[:, None])
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,8 +1,8 @@
 """Locate where a known period begins and ends: the interval in which most cycles conform to it.
 
-Each cycle, or each interval between two phase onsets, has a score: positive if it conforms to the period, negative if
-not. The extent is the run of consecutive scores with the maximum sum, so a single odd cycle does not end it, but many
-do.
+Each cycle, or each interval between two phase onsets, has a score: positive if it conforms to the period, otherwise
+negative. The extent is the run of consecutive scores with the maximum sum. So a single odd cycle does not end it, but
+many odd cycles do.
 """
 
 from __future__ import annotations
@@ -23,26 +23,28 @@ Floats = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, slots=True)
 class ExtentParams:
-    """Constants of the location of periods (ours), set on simulated trains of bursts.
+    """Our parameters for locating periods, tuned on simulated burst trains.
 
     Attributes
     ----------
     profile_bins : int
-        Bins of the mean cycle.
+        Number of bins of the mean cycle.
     dominant_tolerance : float
-        Onset intervals are equal up to this fraction of the median, plus one sample.
+        Onset intervals are equal if they differ by up to this fraction of the median, plus one sample.
     min_dominant_ratio : float
-        Fraction of the intervals that must equal the median.
+        Minimum fraction of intervals that equal the median.
     min_other_distance, max_other_ratio : float
-        Other intervals must differ from the median by at least this fraction of it, but for this many per equal one.
+        Minimum distance of all other intervals from the median, as a fraction of the median; maximum number of
+        exceptions per equal interval.
     min_cycles : int
         Minimum number of cycles of a period.
     tolerance_sigmas : float
-        An interval conforms if it is within this many standard deviations of the period ...
+        Maximum deviation of a conforming interval from the period, in standard deviations.
     min_tolerance, max_tolerance : float
-        ... bounded by these shares of the period.
+        Bounds of that deviation, as fractions of the period.
     late_tolerance : float
-        The tolerance with a dominant interval; the others are phases that came late or took longer.
+        Maximum deviation if there is a dominant interval, as a fraction of the period; deviating intervals then come
+        from phases that were late or longer.
     """
 
     profile_bins: int = 16
@@ -62,16 +64,16 @@ _PARAMS = ExtentParams()
 
 @dataclass(frozen=True, slots=True)
 class Extents:
-    """Where the period of each signal holds.
+    """Intervals in which the periods of n signals hold.
 
     Attributes
     ----------
     first, last : (n,)
         First sample, and the position after the last.
     period : (n,)
-        Mean period within, in samples.
+        Mean period within the extent, in samples.
     regularity : (n,)
-        How much the cycles resemble each other, from 0 to 1.
+        Similarity of the cycles to each other, from 0 to 1.
     cycles : (n,)
         Number of cycles.
     """
@@ -83,7 +85,7 @@ class Extents:
     cycles: Reals
 
     def replace_where(self, rows: Bools, other: Extents) -> Extents:
-        """Return these extents with those of `other` in the masked rows."""
+        """Return a copy with the masked rows replaced by those of `other`."""
         return Extents(*(np.where(rows, getattr(other, name), getattr(self, name)) for name in self.__slots__))
 
 
@@ -122,16 +124,16 @@ def locate_by_phases(
     phases : Phases
         Of n signals.
     max_merged_gap : (n,)
-        Phases at most this many samples apart are merged first.
+        Maximum distance of phases that are merged first, in samples.
     period, cv : (n,)
         Mean onset interval in samples, and its coefficient of variation.
     is_mean : bool
-        Whether the period is the mean of these intervals, which then may include missed and split phases.
+        Whether the period is the mean of the onset intervals; missed and split phases may then bias it.
 
     Returns
     -------
     Extents
-        The regularity is 1 less the coefficient of variation of the conforming intervals.
+        The regularity is 1 minus the coefficient of variation of the conforming intervals.
     """
     merged = merge_phases(phases, max_merged_gap)
     owner = merged.owner
@@ -143,7 +145,7 @@ def locate_by_phases(
         has_dominant = np.zeros(len(period), dtype=np.bool_)
     spread = np.where(has_dominant, _PARAMS.late_tolerance, _PARAMS.tolerance_sigmas * cv)
     tolerance = np.clip(spread, _PARAMS.min_tolerance, _PARAMS.max_tolerance)
-    # onsets are known to one sample; where phases are missing, an interval is a multiple of the period
+    # onsets are accurate to one sample; if phases are missing, an interval is a multiple of the period
     multiple = np.maximum(np.round(interval / period[pair_owner]), 1.0)
     is_multiple = np.abs(interval - multiple * period[pair_owner]) <= tolerance[pair_owner] * period[pair_owner] + 1.0
     conforms = is_multiple & (multiple == 1.0)
@@ -155,7 +157,7 @@ def locate_by_phases(
     )
     first, last = find_max_sum_runs(scores)
     position = np.arange(len(pair_owner)) - starts[pair_owner]
-    # the onset of a phase with which the signal begins is unknown
+    # if a signal begins within a phase, the onset of that phase is unknown
     is_censored = (merged.first[pairs] == 0) & has_dominant[pair_owner]
     is_counted = conforms & (position >= first[pair_owner]) & (position < last[pair_owner]) & ~is_censored
     mean, deviation = _compute_moments(interval[is_counted], pair_owner[is_counted], len(period))
@@ -171,8 +173,8 @@ def locate_by_phases(
 def _find_dominant_interval(interval: Reals, owner: Ints, period: Reals) -> tuple[Reals, Bools]:
     """Find the dominant onset interval of each signal, and whether it exists (n).
 
-    It exists if most intervals equal the median, and nearly all others differ from it strongly: those come from split
-    and missed phases, which would bias the mean.
+    It exists if most intervals equal the median, and nearly all others differ strongly from the median. The latter come
+    from split and missed phases, which would bias the mean.
     """
     counts = np.bincount(owner, minlength=len(period))
     middle = (np.cumsum(counts) - counts + counts // 2)[owner]
@@ -187,7 +189,7 @@ def _find_dominant_interval(interval: Reals, owner: Ints, period: Reals) -> tupl
 
 
 def _compute_moments(values: Reals, owner: Ints, count: int) -> tuple[Reals, Reals]:
-    """Mean and standard deviation of each owner's values (n); NaN where it has none."""
+    """Mean and standard deviation of each owner's values (n); NaN for owners without values."""
     sizes = np.bincount(owner, minlength=count)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.bincount(owner, values, count) / sizes
@@ -209,7 +211,7 @@ def locate_by_cycles(
     is_known : (n, samples) or None
         Whether each sample was measured; None if all were.
     frequency : (n,)
-        In cycles per sample.
+        Frequency of each signal, in cycles per sample.
     spans : Intervals
         The part of each signal in which the period may hold.
     reference : Intervals
@@ -222,7 +224,7 @@ def locate_by_cycles(
 
     Notes
     -----
-    The score of a cycle is its projection on the mean cycle, as a fraction of the mean cycle's energy, less a half.
+    The score of a cycle is its projection on the mean cycle, as a fraction of the mean cycle's energy, minus 0.5.
     """
     first_cycle, cycle_count, cell = _assign_cells(rates.shape[1], frequency, reference.first)
     shape = (len(rates), cycle_count, _PARAMS.profile_bins)
@@ -259,7 +261,7 @@ def locate_by_cycles(
 def _find_conforming_cycles(projection: Reals, energy: Reals, is_reference: Bools) -> tuple[Ints, Ints]:
     """Find the first conforming cycle, and the cycle after the last (n).
 
-    The score of a cycle is limited to the weight of two others. Where too few consecutive cycles conform, the whole
+    The score of a cycle is limited to the weight of two cycles. If too few consecutive cycles conform, the whole
     reference part is returned.
     """
     share = projection / np.maximum(energy.max(axis=1, keepdims=True), 1e-300)
@@ -270,7 +272,7 @@ def _find_conforming_cycles(projection: Reals, energy: Reals, is_reference: Bool
 
 
 def _assign_cells(width: int, frequency: Reals, origin: Ints) -> tuple[Ints, int, Ints]:
-    """Assign each sample to a bin of the flat table (n, cycles, bins).
+    """Assign each sample to a bin of the flattened table (n, cycles, bins).
 
     `origin` (n): sample at which cycle 0 begins. Also returns each signal's first cycle number and the cycle count.
     """
@@ -285,7 +287,7 @@ def _assign_cells(width: int, frequency: Reals, origin: Ints) -> tuple[Ints, int
 
 
 def _average_cycles(sums: Reals, sizes: Reals, is_reference: Bools) -> tuple[Reals, Reals]:
-    """Mean cycle less the overall mean (n, bins), and the overall mean (n)."""
+    """Compute the mean cycle minus the overall mean (n, bins), and the overall mean (n)."""
     total, count = (np.einsum("ijk,ij->ik", values, is_reference) for values in (sums, sizes))
     mean = total.sum(axis=1) / np.maximum(count.sum(axis=1), 1.0)
     return np.where(count > 0, total / np.maximum(count, 1.0) - mean[:, None], 0.0), mean

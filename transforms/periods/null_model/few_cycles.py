@@ -1,9 +1,11 @@
-"""Combine the evidence of a comb and of smoothed phases for signals with few cycles.
+"""Combine the p-values of the comb test and of the test of smoothed phases, for signals with few cycles.
 
-The comb test ignores phases, and the test of smoothed phases ignores a fixed rhythm. Noise rarely makes both nearly
-significant at once; a rhythm does. So where neither is significant alone, their combined p-value may be, provided that
-one period is a whole multiple of the other: a comb may be a multiple of the true frequency, and smoothing may merge
-several bursts into one.
+A comb consists of spectral lines at the multiples of one frequency (`comb`). Smoothed phases are phases of running
+means (`smoothed`). The comb test requires no phases, and the test of smoothed phases requires no fixed rhythm.
+
+Noise rarely makes both tests nearly significant at once, but a rhythm does. So the combined p-value may be significant
+although neither test is significant alone. One period must be a whole multiple of the other, because a comb may be a
+multiple of the true frequency, and smoothing may merge several bursts.
 """
 
 from __future__ import annotations
@@ -17,19 +19,19 @@ from iosig.transforms.arrays import Bools, Reals
 
 @dataclass(frozen=True, slots=True)
 class JointTestParams:
-    """Constants of the joint test (ours).
+    """Parameters of the joint test (ours, not from a paper).
 
-    Set on 89 memoryless generators (4 lengths, 300 draws, seeds 31 and 32; `iosig study periods --part memoryless`) and
-    on simulated rhythms (seeds 101 to 104). On an unused seed (777), false alarms are 0.28 % on average, and 8 cycles
-    in noise are found in 79 instead of 67 % of cases.
+    They were tuned on 89 memoryless generators (4 lengths, 300 draws, seeds 31 and 32; `iosig study periods --part
+    memoryless`) and on simulated rhythms (seeds 101 to 104). On an unused seed (777), the false-alarm rate is 0.28 % on
+    average, and 8 cycles in noise are found in 79 % of cases rather than in 67 %.
 
     Attributes
     ----------
     comb_log_p_correction : float
-        Added to the log p-value of combs of few cycles in whole signals, which the comb test overstates 4.5 times:
-        its sums share a few bins, and its bound allows for broad maxima.
+        Term added to the log p-value of combs with few cycles in whole signals. The comb test's p-value is 4.5 times
+        too large there: the tried sums have bins in common, and the bound allows for broad maxima.
     max_log_p : float
-        Combs and smoothed phases are combined where both log p-values are at most this.
+        Maximum of both log p-values for combs and smoothed phases to be combined.
     trials : float
         Effective number of tests.
     max_ratio_error : float
@@ -53,8 +55,8 @@ class JointEvidence:
     Attributes
     ----------
     log_p : (k,)
-        Combined log p-value. 0 where one of the two is not nearly significant, or where the periods are not
-        commensurate and the comb is the less significant one.
+        Combined log p-value. 0 if one of the two is not nearly significant, or if the periods are incommensurate and
+        the comb is less significant than the smoothed phases.
     is_commensurate : (k,)
         Whether one period is a whole multiple of the other.
     is_multiple : (k,)
@@ -94,7 +96,7 @@ def combine_evidence(comb_log_p: Reals, smoothed_log_p: Reals, cycle_ratio: Real
 
 
 def compute_log_p_of_product(log_product: Reals) -> Reals:
-    """Log p-value of the product of two independent p-values (Fisher's method for two tests).
+    """Compute the log p-value of the product of two independent p-values (Fisher's method for two tests).
 
     Parameters
     ----------

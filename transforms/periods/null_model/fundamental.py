@@ -1,4 +1,4 @@
-"""Refine the fundamental frequency of a comb, and lower it where the comb consists of its multiples."""
+"""Refine the fundamental frequency of a comb, and lower it if the comb consists of multiples of a lower frequency."""
 
 from __future__ import annotations
 
@@ -22,23 +22,25 @@ Floats = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, slots=True)
 class FundamentalParams:
-    """Constants of the search for the fundamental (ours), set on simulated trains of bursts in noise.
+    """Our parameters of the search for the fundamental, tuned on simulated burst trains in noise.
 
-    With `min_weak_ratio` at 1.25, 70 % of the combs of 6 cycles that were found as 12 are lowered, and 1 % of those of
-    8 cycles are lowered wrongly.
+    With `min_weak_ratio` at 1.25, 70 % of the combs with 6 cycles that were found as 12 cycles are lowered. Of the
+    combs with 8 cycles, 1 % are lowered wrongly.
 
     Attributes
     ----------
     min_cycles : float
         Minimum number of cycles of the fundamental in the signal.
     max_divisor : int
-        A comb is lowered at most by this factor.
+        Maximum factor by which a comb is lowered.
     min_line_ratio, min_contrast : float
-        A lower fundamental needs lines this high over the noise floor, and over the bins halfway between multiples.
+        Minimum height of the lines of a lower fundamental, relative to the noise floor, and to the bins halfway between
+        multiples.
     min_weak_ratio, min_weak_share : float
-        With few cycles, its first three new lines need only this mean height, and this fraction of the comb's own.
+        With few cycles: minimum mean height of the first three new lines, relative to the noise floor, and to the
+        comb's first three lines.
     max_missing_factor : int
-        Highest factor by which a comb is raised because only each n-th of its lines is present.
+        Maximum factor by which a comb is raised because only every n-th line is present.
     new_line_count : int
         Number of new lines that are examined.
     """
@@ -59,14 +61,14 @@ _OVERSAMPLING = 4
 
 
 def refine_fundamental(signals: WhitenedSignals, combs: Combs) -> Reals:
-    """Refine each comb's frequency, and lower it where the comb consists of multiples of a lower one.
+    """Refine the frequency of each comb, and lower it if the comb consists of multiples of a lower frequency.
 
     Parameters
     ----------
     signals : WhitenedSignals
         n signals of one size.
     combs : Combs
-        Their combs.
+        One comb per signal.
 
     Returns
     -------
@@ -74,7 +76,7 @@ def refine_fundamental(signals: WhitenedSignals, combs: Combs) -> Reals:
         Frequency of the first line, in cycles per sample.
     """
     power = compute_power(signals.values, signals.size)
-    # whether a line exists is decided against unclipped neighbours
+    # the existence of a line is decided relative to unclipped neighbours
     ratios = normalize_by_noise_floor(power.copy(), np.inf)
     floor = np.divide(power, ratios, out=np.ones_like(power), where=ratios > 0)
     fine = compute_power(signals.values, signals.size * _OVERSAMPLING)
@@ -127,9 +129,9 @@ def _interpolate_power(fine: Floats, rows: Ints, position: Reals) -> Reals:
 
 
 def _raise_sparse_combs(fine: Floats, frequency: Reals) -> Reals:
-    """Raise frequencies (n) with only each second, third, ... line present.
+    """Raise frequencies (n) if only every second, third, ... line is present.
 
-    Such combs arise by chance where their sum of lines contains enough lines of another comb.
+    Such combs arise by chance if their sum of lines contains enough lines of another comb.
     """
     raised, rows = frequency.copy(), np.arange(len(frequency))
     for factor in range(_PARAMS.max_missing_factor, 1, -1):
@@ -144,10 +146,10 @@ def _raise_sparse_combs(fine: Floats, frequency: Reals) -> Reals:
 
 
 def _has_lower_fundamental(fine: Floats, frequency: Reals, divisor: int, min_frequency: Reals) -> Bools:
-    """Whether the frequency over `divisor` has lines where the frequency itself has none (n).
+    """Whether the frequency divided by `divisor` has lines at which the frequency itself has none (n).
 
-    More than half of the examined lines must be present, since half may belong to twice the frequency. They must also
-    exceed the bins halfway to the next multiple, since the lowest bins may be a broad maximum.
+    More than half of the examined lines must be present, since half may belong to twice the lower frequency. They must
+    also exceed the bins halfway to the next multiple, since the lowest bins may be a broad maximum.
     """
     lower, rows = frequency / divisor, np.arange(len(frequency))
     multiples = np.array(
@@ -165,9 +167,10 @@ def _has_lower_fundamental(fine: Floats, frequency: Reals, divisor: int, min_fre
 
 
 def _has_weak_lower_fundamental(fine: Floats, frequency: Reals, divisor: int, min_frequency: Reals) -> Bools:
-    """Whether a frequency of few cycles has weak lines at the multiples of frequency over `divisor` (n).
+    """Whether a frequency with few cycles has weak lines at the multiples of frequency / `divisor` (n).
 
-    With few cycles in noise lines are weak, and a single line weakened by chance would hide the fundamental.
+    With few cycles in noise, lines are weak. If each line were tested alone, one that is weakened by chance would hide
+    the fundamental.
     """
     lower, rows = frequency / divisor, np.arange(len(frequency))
     multiples = [harmonic for harmonic in range(1, 2 * divisor + 2) if harmonic % divisor][:3]

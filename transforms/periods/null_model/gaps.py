@@ -1,7 +1,7 @@
 """Test whether the idle gaps between I/O phases are more regular than those of a memoryless process.
 
-Null hypothesis: phases start at random times, so idle gaps are exponential, whatever the rate. Gaps that vary less are
-regular. The test needs no fixed frequency: a computation of varying length shifts all later phases and smears every
+The null hypothesis is that phases start at random times, so idle gaps are exponential at any rate. Gaps that vary less
+are regular. The test needs no fixed frequency: a computation of varying length shifts all later phases and smears every
 spectral line, but leaves the gaps regular.
 
 The statistic is the squared coefficient of variation of the gaps (ddof 0), ``c = m G - 1`` for m gaps, where G is
@@ -9,7 +9,8 @@ Greenwood's statistic. Exponential gaps divided by their sum are uniform on a si
 of the simplex within a ball around its centre (`compute_gap_log_p`).
 
 A phase may be split by short gaps. So phases are also merged across all gaps up to the k-th shortest, for every k. The
-remaining gaps, less that shortest one, are exponential again, because the exponential distribution has no memory.
+remaining gaps, minus the length of the k-th shortest, are exponential again, because the exponential distribution has
+no memory.
 
 References
 ----------
@@ -32,40 +33,40 @@ from iosig.transforms.periods.null_model.phases import Activity, Phases, merge_p
 
 Floats = npt.NDArray[np.floating[Any]]
 
-#: variance of a gap with both ends known to one sample, in squared samples
+#: variance of a gap if both ends are accurate to one sample, in squared samples
 _SAMPLING_VARIANCE = 1.0 / 6.0
-#: the tests of onset intervals and of midpoint intervals count as two, on top of the test of gaps
+#: the tests of onset intervals and of midpoint intervals count as two additional tests
 _LOG_INTERVAL_TESTS = math.log(2.0)
 
 
 @dataclass(frozen=True, slots=True)
 class GapTestParams:
-    """Constants of the gap test (ours).
+    """Parameters of the gap test (ours).
 
-    They were set on simulated memoryless signals (`iosig study periods --part memoryless`), so that the false-alarm
+    They were tuned on simulated memoryless signals (`iosig study periods --part memoryless`), so that the false-alarm
     rate stays below the significance level.
 
     Attributes
     ----------
     min_phase_ratio : float
-        Phases that move less than this fraction of a typical phase's volume (the volume-weighted mean) are ignored.
+        Phases with a smaller fraction of the volume of a typical phase (the volume-weighted mean) are ignored.
     max_phases_per_sample : float
-        With more phases per sample, phases are not resolved and are not tested.
+        Maximum number of phases per sample; denser phases are not resolved and not tested.
     max_phases : int
-        Signals with at most this many phases are tested at any density.
+        Number of phases up to which signals are tested at any density.
     max_cv : float
-        Onset intervals with a larger coefficient of variation are no period, however significant. At 0.5, 1 cycle in
-        20 is shorter than 0 or longer than twice the mean if intervals are normal.
+        Maximum coefficient of variation of onset intervals; if they vary more, they are no period at any significance.
+        At 0.5, 1 of 20 normally distributed intervals is shorter than 0 or longer than twice the mean.
     min_period_samples : float
-        Minimum period, in samples, since onsets are known to one sample.
+        Minimum period in samples, since onsets are accurate to one sample.
     unmerged_weight : float
-        Fraction of the significance level that is spent on unmerged phases; the rest is for all merges.
+        Fraction of the significance level for unmerged phases; the rest is for all merges.
     max_censored_ratio : float
-        Maximum fraction of phases with an onset inside a measurement gap before gaps are compared with measured runs.
+        Fraction of phases with an onset inside a measurement gap above which `min_gap_in_runs` applies.
     min_gap_in_runs : float
-        Above that share, mean gaps must be at least this many times as long as the measured runs.
+        Minimum ratio of the mean gap to the mean run of measured samples.
     interval_log_p_slack : float
-        Onset and midpoint intervals are tested where the gaps' log p-value misses its limit by at most this.
+        Onset and midpoint intervals are tested if the log p-value of the gaps exceeds its limit by no more than this.
     """
 
     min_phase_ratio: float = 0.1
@@ -83,14 +84,12 @@ GAP_TEST = GapTestParams()
 
 
 def has_too_many_phases(active: Activity, lengths: Ints) -> Bools:
-    """Whether a signal has more phases than can be resolved.
+    """Return whether signals have more phases than can be resolved.
 
     Parameters
     ----------
     active : Activity
-        Of n signals.
-    lengths : (n,)
-        In samples.
+        Activity of n signals.
 
     Returns
     -------
@@ -104,7 +103,7 @@ def has_too_many_phases(active: Activity, lengths: Ints) -> Bools:
 
 
 def compute_gap_log_p(gap_count: npt.ArrayLike, squared_cv: npt.ArrayLike) -> Reals:
-    """Log p-value of the squared coefficient of variation of exponential gaps, or slightly more.
+    """Compute the log p-value of the squared coefficient of variation of exponential gaps, or slightly more.
 
     Parameters
     ----------
@@ -120,9 +119,10 @@ def compute_gap_log_p(gap_count: npt.ArrayLike, squared_cv: npt.ArrayLike) -> Re
 
     Notes
     -----
-    The ball of squared radius c / m has the share ``pi^((m-1)/2) / Gamma((m+1)/2) (c/m)^((m-1)/2) Gamma(m) / sqrt(m)``
-    of the simplex. That is exact for c <= 1 / (m - 1), and too large where the ball exceeds the simplex. There the
-    excess large-deviation rate is subtracted, from a number of gaps at which the result is still an upper bound.
+    The ball of squared radius c / m fills the fraction ``pi^((m-1)/2) / Gamma((m+1)/2) (c/m)^((m-1)/2) Gamma(m) /
+    sqrt(m)`` of the simplex. This is exact for c <= 1 / (m - 1), and too large if the ball exceeds the simplex. In that
+    case, the excess of the large-deviation rate is subtracted, provided that there are enough gaps for the result to
+    remain an upper bound.
     """
     count, c = np.asarray(gap_count, dtype=np.float64), np.asarray(squared_cv, dtype=np.float64)
     with np.errstate(divide="ignore"):
@@ -142,7 +142,7 @@ def _log_ball_factor(count: Reals) -> Reals:
 
 
 def _tabulate_excess_rate() -> tuple[Reals, Reals]:
-    """Tabulate squared variations c from 0.01 to 1, and the excess of the large-deviation rate over the ball's.
+    """Tabulate squared variations c from 0.01 to 1, and the excess of the large-deviation rate over the ball's rate.
 
     By Sanov's theorem the rate is the relative entropy of the distribution nearest to the exponential: on the positive
     half-line with mean 1 and variance c, the normal distribution truncated at 0. The ball's rate is that of the whole
@@ -167,7 +167,7 @@ def _interpolate_excess_rate(squared_cv: Reals) -> Reals:
 
 @lru_cache(maxsize=64)
 def _tabulate_max_squared_cv(max_log_p: float) -> Reals:
-    """Largest squared coefficient of variation with a log p-value of at most `max_log_p`, by number of gaps.
+    """Largest squared coefficient of variation with a log p-value up to `max_log_p`, by number of gaps.
 
     The last entry stands for all larger numbers and allows any variation.
     """
@@ -182,7 +182,7 @@ def _tabulate_max_squared_cv(max_log_p: float) -> Reals:
 
 
 def count_merge_trials(gap_count: npt.ArrayLike) -> Reals:
-    """Effective number of independent tests when all merges of phases are tried.
+    """Compute the effective number of independent tests if all merges of phases are tried.
 
     Parameters
     ----------
@@ -195,8 +195,8 @@ def count_merge_trials(gap_count: npt.ArrayLike) -> Reals:
 
     Notes
     -----
-    m gaps allow k = m - 2 merges, and neighbouring merges hardly differ. On random gaps (simulated, 3 to 1,000 gaps)
-    the best merge is at most as significant as the best of ``k / (1 + k / 80)`` independent tests.
+    m gaps allow k = m - 2 merges, and neighbouring merges hardly differ. In simulations of 3 to 1,000 random gaps, the
+    best merge was no more significant than the best of ``k / (1 + k / 80)`` independent tests.
     """
     merge_count = np.maximum(np.asarray(gap_count, dtype=np.float64) - 2.0, 0.0)
     trials: Reals = merge_count / (1.0 + merge_count / 80.0)
@@ -213,9 +213,9 @@ class GapRegularity:
     Attributes
     ----------
     log_p : (n,)
-        Log p-value, corrected for all merges. 0 without a result, or where onset intervals vary too much.
+        Log p-value, corrected for all merges. 0 without a result, or if onset intervals vary too much.
     max_merged_gap : (n,)
-        Phases at most this many samples apart are merged.
+        Maximum distance of merged phases, in samples.
     period : (n,)
         Mean onset interval in samples; NaN with fewer than 2 phases.
     cv : (n,)
@@ -232,7 +232,7 @@ class GapRegularity:
     last: Ints
 
     def scatter(self, rows: Ints, count: int) -> GapRegularity:
-        """Scatter the results to `rows` of `count` signals; the other signals have no result."""
+        """Distribute the results to `rows` of `count` signals; the other signals have no result."""
         ints, reals = np.zeros((3, count), dtype=np.int64), np.full((3, count), np.nan)
         reals[0] = 0.0
         reals[:, rows] = self.log_p, self.period, self.cv
@@ -252,11 +252,11 @@ def assess_regularity(
     max_log_p : float
         Results with a larger log p-value are not reported.
     min_gap : int
-        Phases at most this many samples apart are always merged, as in running means over that many samples; longer
-        gaps are memoryless again. If set, onset and midpoint intervals are tested, too.
+        Distance up to which phases are always merged, in samples: the window of running means, since longer gaps are
+        memoryless again. If set, onset and midpoint intervals are tested, too.
     run_lengths : (n,), optional
-        Mean length of the runs of measured samples. Where many onsets fall into measurement gaps, only much longer
-        gaps between phases are reported.
+        Mean length of the runs of measured samples. If many onsets fall into measurement gaps, only gaps between phases
+        that are much longer than these runs are reported.
 
     Returns
     -------
@@ -282,7 +282,7 @@ def assess_regularity(
 
 
 def _is_measurement_artifact(phases: Phases, merged_gap: Ints, run_lengths: Reals) -> Bools:
-    """Whether measurement gaps may have set the length of the gaps between phases (n).
+    """Whether measurement gaps may have determined the length of the gaps between phases (n).
 
     A gap ends at a measurement gap if the next phase is censored. If that is rare, or if measured runs are far shorter
     than gaps between phases, gaps remain exponential under the null hypothesis.
@@ -306,9 +306,9 @@ def _is_measurement_artifact(phases: Phases, merged_gap: Ints, run_lengths: Real
 def _test_intervals(phases: Phases, log_p: Reals, merged_gap: Ints, gap_counts: Ints, min_gap: int) -> Reals:
     """Improve log p-values (n) where onset or midpoint intervals are more regular than gaps.
 
-    If gaps are exponential and independent of the phases, onset and midpoint intervals vary at least as much, because
-    the variance of the phases adds to that of the gaps. Under a rhythm, noise moves a midpoint less than an edge, and
-    onsets stay regular where phases last longer or shorter.
+    If gaps are exponential and independent of the phases, onset and midpoint intervals vary no less, because the
+    variance of the phases adds to that of the gaps. In a rhythm, however, noise shifts a midpoint less than an edge,
+    and onsets remain regular even if the length of phases varies.
     """
     owner = phases.owner
     is_pair = owner[1:] == owner[:-1]
@@ -337,7 +337,7 @@ def _test_intervals(phases: Phases, log_p: Reals, merged_gap: Ints, gap_counts: 
 
 
 def _log_merge_trials(merged_gap: Ints, gap_counts: Ints, min_gap: int) -> Reals:
-    """Log of the effective number of tests for a merge (n): a merge beyond `min_gap` counts all merges."""
+    """Log of the effective number of tests (n): that of all merges if the best merge exceeds `min_gap`."""
     trials = np.maximum(count_merge_trials(gap_counts) / (1.0 - GAP_TEST.unmerged_weight), 1.0)
     log_trials: Reals = np.log(np.where(merged_gap <= min_gap, 1.0 / GAP_TEST.unmerged_weight, trials))
     return log_trials
@@ -348,7 +348,7 @@ class _GapTable:
     """Histogram of the gaps between phases: the k distinct lengths of each signal, in ascending order.
 
     `owner`, `length`, `count` (k): signal, samples, and number of gaps. `totals` (n): gaps of each signal. `ends` (n):
-    position after each signal's last length.
+    position after the last length of each signal.
     """
 
     owner: Ints
@@ -376,7 +376,7 @@ class _GapTable:
         return cls(gap_owner, key & ((1 << 32) - 1), count, np.maximum(phases.counts - 1, 0), ends)
 
     def summarize_above(self, min_gap: int = 0) -> tuple[Ints, Ints, Reals]:
-        """Summarize the gaps that remain when all gaps shorter than each length are merged (k).
+        """Summarize, for each length, the gaps that remain if all shorter gaps are merged (k).
 
         Returns
         -------
@@ -385,7 +385,8 @@ class _GapTable:
         remaining : (k,)
             Number of remaining gaps.
         squared_cv : (k,)
-            Their variance over that of geometric gaps above the floor, mu (mu - 1) for a mean of mu samples.
+            Variance of the remaining gaps, divided by that of geometric gaps above the floor, mu (mu - 1) for a mean of
+            mu samples.
         """
         is_first = np.ones(len(self.length), dtype=np.bool_)
         is_first[1:] = self.owner[1:] != self.owner[:-1]
@@ -424,7 +425,7 @@ def _find_best_merges(phases: Phases, max_log_p: float, min_gap: int = 0) -> tup
     counts = np.diff(gaps.ends[rows], prepend=0)
     best = np.minimum.reduceat(score, gaps.ends[rows] - counts)
     log_p[rows] = np.minimum(best, 0.0)
-    # of ties the first, which merges the fewest gaps
+    # among equal scores, take the first, which merges the fewest gaps
     at = np.flatnonzero(score == np.repeat(best, counts))[::-1]
     merged_gap[gaps.owner[at]] = floor[at]
     return log_p, merged_gap

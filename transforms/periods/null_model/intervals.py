@@ -1,4 +1,4 @@
-"""Intervals of many scaled signals: grouping, windows, sample sums, and samples with gaps removed."""
+"""Handle intervals of many scaled signals: group and split them, sum samples, and remove measurement gaps."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Intervals:
         return self.last - self.first
 
     def group_by_fft_size(self) -> Iterator[tuple[Ints, int]]:
-        """Yield batches of intervals that share an FFT size: their positions, and the size."""
+        """Yield positions and size of batches of intervals with the same FFT size."""
         yield from _batch_by_size(choose_fft_sizes(self.lengths))
 
     def group_by_width(self) -> Iterator[tuple[Ints, int]]:
-        """Yield batches of intervals of similar length: their positions, and the width that holds all of them."""
+        """Yield positions and width of batches of intervals of similar length; the width is sufficient for all."""
         exponent = np.ceil(np.log2(np.maximum(self.lengths, _MIN_WIDTH))).astype(np.int64)
         widths = 2**exponent
         yield from _batch_by_size(
@@ -61,7 +61,7 @@ class Intervals:
         Parameters
         ----------
         level : int
-            Number of halvings; each interval gets ``2**(level + 1) - 1`` windows.
+            Number of halvings; each interval yields ``2**(level + 1) - 1`` windows.
         selected : (m,)
             Intervals to split.
 
@@ -69,7 +69,7 @@ class Intervals:
         -------
         windows : Intervals
         owner : (windows,)
-            Interval from which each window was split.
+            Interval to which each window belongs.
         """
         count = 2 ** (level + 1) - 1
         owner = np.repeat(selected, count)
@@ -86,7 +86,8 @@ class ScaledSignals:
     Attributes
     ----------
     padded : (n, samples + padding)
-        Rates; 0 where not measured. The zeros after the samples let an FFT extend beyond the end of an interval.
+        Rates; 0 where not measured. Thanks to the zeros after the samples, an FFT may extend beyond the end of an
+        interval.
     sample_count : int
         Number of samples without the padding.
     is_known : (n, samples) or None
@@ -135,7 +136,7 @@ class ScaledSignals:
 
     @cached_property
     def packed(self) -> PackedSignals:
-        """The signals with unmeasured samples removed."""
+        """The signals without their unmeasured samples."""
         is_whole = self.is_known is None or bool((self.count_measurements(self.spans) == self.spans.lengths).all())
         if is_whole or self.is_known is None:
             return PackedSignals(self, None, None)
@@ -161,7 +162,7 @@ class ScaledSignals:
         return result
 
     def flat_positions(self, row: Ints, sample: Ints) -> Ints:
-        """Convert (row, sample) to positions in the flat table of cumulative sums, which has one column more (k)."""
+        """Convert (row, sample) to positions in the flat table of cumulative sums, which has one extra column (k)."""
         return row * (self.sample_count + 1) + sample
 
     def sum_between_edges(self, edges: Ints) -> Reals:
@@ -233,11 +234,11 @@ class ScaledSignals:
 
 @dataclass(frozen=True)
 class PackedSignals:
-    """Signals with unmeasured samples removed, so that time stands still in a gap.
+    """Signals without their unmeasured samples, so that time stands still in a gap.
 
     A memoryless process stays memoryless when unmeasured time is removed: the rest of an idle gap does not depend on
-    how long it already lasted. So no pattern of measurement gaps can produce a rhythm, except through phases with
-    an onset inside a gap (`is_after_gap`).
+    its length so far. So no pattern of measurement gaps can produce a rhythm, except through phases with an onset
+    inside a gap (`is_after_gap`).
 
     Attributes
     ----------
@@ -258,7 +259,7 @@ class PackedSignals:
         return to_packed if self.known_sums is None else _pack_intervals(self.known_sums, to_packed)
 
     def run_lengths(self, intervals: Intervals) -> Reals:
-        """Mean length of the uninterrupted runs of measured samples, per sample, in each interval's signal (k)."""
+        """Mean length of uninterrupted runs of measured samples, averaged over samples, for each interval's signal (k)."""
         if self.known_sums is None:
             return np.zeros(len(intervals.row))
         return self._run_lengths[intervals.row]
@@ -308,7 +309,7 @@ def _pack_intervals(known_sums: Ints, intervals: Intervals) -> Intervals:
 
 
 def _batch_by_size(sizes: Ints) -> Iterator[tuple[Ints, int]]:
-    """Yield batches of intervals of one size: their positions, and the size."""
+    """Yield positions and size of batches of intervals of equal size."""
     for size in np.unique(sizes).tolist():
         positions = np.flatnonzero(sizes == size)
         step = max(1, _CHUNK_SAMPLES // size)

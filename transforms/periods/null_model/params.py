@@ -1,4 +1,4 @@
-"""Parameters of the null-model method: the user's settings, and the constants of the search."""
+"""Define the parameters of the null-model method: the user's settings, and the constants of the search."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SearchParams:
-    """Constants of the search (ours), set on simulated signals (`iosig study periods`).
+    """Constants of the search (ours), tuned on simulated signals (`iosig study periods`).
 
     Attributes
     ----------
     test_count : int
-        Gap and comb test share the significance level equally.
+        Number of tests (gap and comb) that share the significance level equally.
     max_gap_p : float
-        P-value up to which phases are regular by themselves.
+        P-value up to which phases alone count as regular.
     log_p_margin : float
         Tolerance of log p-values that are compared with a limit.
     max_period_error : float
         Relative error up to which one period counts as a multiple of another.
     max_short_phase_samples : float
-        Phases of at most this length may be noise.
+        Maximum length of phases that may be noise.
     max_gap_ratio : float
-        Gaps up to this fraction of a cycle are inside a phase.
+        Maximum gap inside a phase, as a fraction of a cycle.
     max_comb_cv : float
         Coefficient of variation of onset intervals up to which a comb is visible.
     max_drift_cycles : float
-        Phases and comb are in step if they drift apart by at most this many cycles.
+        Maximum drift between phases and comb that are in step, in cycles.
     min_cycle_ratio : float
-        Phases produce the comb if their number is at least this fraction of the comb's cycles.
+        Minimum number of phases per cycle of the comb for the phases to be its cause.
     min_samples : int
         Minimum number of measured samples.
     max_missing_ratio : float
@@ -38,12 +38,12 @@ class SearchParams:
     whole_weight : float
         Fraction of the significance level for whole signals if windows are searched.
     settled_probability, settled_volume_ratio : float
-        Windows are not searched further once a result is this significant and covers this fraction of the volume. Of
-        several significant windows, those with less than this fraction of the largest volume are dropped.
+        Maximum p-value, and minimum fraction of the volume, of a result that ends the search of windows. Significant
+        windows with a smaller fraction of the largest window's volume are dropped.
     min_cycle_volume_ratio, max_counted_cycles : float
-        A cycle moves at least this fraction of the whole volume, counted up to this many cycles.
+        Minimum fraction of the whole volume per cycle, and maximum number of cycles to count for that.
     min_regularity : float
-        Minimum correlation of the signal with its mean cycle; below it a rhythm may exist, but moves next to nothing.
+        Minimum correlation of the signal with its mean cycle; below it, a rhythm may exist, but moves hardly any bytes.
     """
 
     test_count: int = 2
@@ -77,9 +77,9 @@ class NullModelParams:
     ----------
     false_alarm_probability : float
         Significance level: probability that a memoryless signal is called periodic. At 0.01, 0.28 % of the signals of
-        89 memoryless generators are (5 lengths, 400 draws, seed 777).
+        89 memoryless generators are called periodic (5 lengths, 400 draws, seed 777).
     window_levels : int
-        Number of times that windows are halved in the search for a temporary period; 0 tests whole signals only.
+        Number of halvings of windows in the search for a temporary period; with 0, only whole signals are tested.
     """
 
     false_alarm_probability: float = 0.01

@@ -1,4 +1,4 @@
-"""I/O phases of many signals: runs of samples above a threshold, with volumes, edges and merging."""
+"""Find and merge the I/O phases of many signals: runs of samples above a threshold."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from iosig.transforms.arrays import Bools, InPieces, Ints, Reals, offsets_of, ow
 
 Floats = npt.NDArray[np.floating[Any]]
 
-#: a rate that exceeds the mean by a smaller fraction does so by single-precision rounding
+#: an excess over the mean below this fraction is treated as single-precision rounding error
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
 class Phases(InPieces):
-    """I/O phases of n signals, ordered by time; those of signal i are ``offsets[i]`` to ``offsets[i + 1]``.
+    """I/O phases of n signals, in chronological order; those of signal i are ``offsets[i]`` to ``offsets[i + 1]``.
 
     Attributes
     ----------
@@ -29,11 +29,11 @@ class Phases(InPieces):
     volume : (phases,)
         Sum of the phase's samples.
     offsets : (n + 1,)
-        Where each signal's phases begin.
+        Number of each signal's first phase, then the number of all phases.
     is_onset_censored : (phases,) or None
-        Whether a measurement gap directly precedes the phase, so that its onset is unknown; None if never.
+        Whether a measurement gap directly precedes the phase, so that its onset is unknown; None if no onset is.
     onset : (phases,) or None
-        Onset in samples of the original clock, which runs on in measurement gaps; None if equal to `first`.
+        Onset in samples of the original clock, which keeps running through measurement gaps; None if equal to `first`.
     """
 
     first: Ints
@@ -131,7 +131,7 @@ class Activity:
     ----------
     changes : (n, samples + 1)
         Whether the signal crosses its threshold at this sample. Edges come in pairs: the first sample of a phase, and
-        the sample after its last.
+        the sample after its last sample.
     counts : (n,)
         Number of phases.
     """
@@ -140,7 +140,7 @@ class Activity:
     counts: Ints
 
     def select(self, is_selected: Bools) -> Activity:
-        """Return the activity of the selected signals; the others keep no phase."""
+        """Return the activity of the selected signals, and no phases for the others."""
         if is_selected.all():
             return self
         changes = self.changes & is_selected[:, None] if is_selected.any() else np.zeros((0, 1), dtype=np.bool_)
@@ -149,7 +149,7 @@ class Activity:
     def to_phases(self, rates: Floats) -> Phases:
         """Return the phases, with volumes summed from the rates."""
         cells = self.edge_positions(np.arange(len(rates)) * rates.shape[1])
-        # reduceat refuses an edge at the end of the table
+        # reduceat does not accept an edge at the end of the table
         cells = cells[:-1] if len(cells) and cells[-1] == rates.size else cells
         volume = np.add.reduceat(rates.ravel(), cells)[::2] if len(cells) else np.zeros(0)
         return self.with_volumes(volume.astype(np.float64))
@@ -178,7 +178,7 @@ def find_activity(rates: Floats, threshold: Reals, is_known: Bools | None = None
     rates : (n, samples)
         Non-negative; 0 where not measured.
     threshold : (n,)
-        In the unit of the rates. FTIO uses V(S) / L, the mean rate (IPDPS'24, section II-C).
+        Threshold of each signal, in the unit of the rates. FTIO uses V(S) / L, the mean rate (IPDPS'24, section II-C).
     is_known : (n, samples), optional
         Whether each sample was measured. Unmeasured samples belong to a phase if the samples on both sides do.
     """
@@ -197,7 +197,7 @@ def find_phases(rates: Floats, threshold: Reals, is_known: Bools | None = None) 
     Parameters
     ----------
     rates, threshold, is_known
-        As of `find_activity`.
+        As for `find_activity`.
 
     Returns
     -------
@@ -219,14 +219,14 @@ def _bridge_measurement_gaps(is_high: Bools, is_known: Bools) -> None:
 
 
 def merge_phases(phases: Phases, max_merged_gap: Ints) -> Phases:
-    """Merge phases that a short gap separates.
+    """Merge phases that are separated by a short gap.
 
     Parameters
     ----------
     phases : Phases
-        Of n signals.
+        Phases of n signals.
     max_merged_gap : (n,)
-        Phases at most this many samples apart are merged.
+        Maximum length of a gap between merged phases, in samples.
 
     Returns
     -------

@@ -1,12 +1,12 @@
-"""Refine claimed periods by the sharpest folded profile, and estimate their standard errors.
+"""Refine claimed periods to the sharpest folded profile, and estimate their standard errors.
 
-The gap test and the comb test give an approximate period. Folded at the right period, all cycles coincide, and the
-profile is sharpest. Maximized is Z² over four harmonics, the sum of the powers at a frequency and its multiples, of the
-clipped signal, so that no single burst dominates. Bursts with jitter have only a first harmonic, which then decides
-alone. Where the phase drifts, no such period exists, and the mean onset interval is kept.
+The gap test and the comb test give an approximate period. If a signal is folded at the right period, all cycles
+coincide, and the profile is sharpest. The measure of sharpness is Z² over four harmonics, i.e. the sum of the powers at
+a frequency and its multiples. The signal is clipped, so that no single burst dominates. Bursts with jitter have only a
+first harmonic, which then decides alone. If the phase drifts, no such period exists, and the mean onset interval is
+kept.
 
-The standard error is the larger one of two: that of the noise, and the jackknife error over cycles, which covers
-jitter.
+The standard error is the larger of two: that of the noise, and the jackknife error over cycles, which includes jitter.
 
 References
 ----------
@@ -32,53 +32,56 @@ Floats = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, slots=True)
 class RefinementParams:
-    """Constants of the refinement (ours), set on simulated rhythms with noise, jitter and drift.
+    """Our parameters of the refinement, tuned on simulated rhythms with noise, jitter and drift.
 
-    Sensitivity: with `min_agreement` at 0.9 instead of 0.8, 93 instead of 95 % of periods with 15 % jitter are within
-    3 % of the truth. In 57 settings (4 to 30 cycles, 300 draws, seeds 77 and 1234), 51 to 53 have 59 to 100 % of true
-    periods within one standard error.
+    Sensitivity: with `min_agreement` at 0.9, 93 % of periods with 15 % jitter are within 3 % of the truth, compared
+    with 95 % at 0.8. In 51 to 53 of 57 settings (4 to 30 cycles, 300 draws, seeds 77 and 1234), 59 to 100 % of the true
+    periods are within one standard error.
 
     Attributes
     ----------
     harmonics : int
         Number of harmonics in the sum of powers.
     reach : float
-        Relative distance from the claim within which the period is sought.
+        Maximum relative distance of the period from the claim.
     max_candidates : int
         Maximum number of candidate frequencies; with many cycles the reach shrinks accordingly.
     clip_ratio : float
         Rates are clipped at this multiple of the mean.
     parts, min_agreement : int, float
-        A period must keep its phase: the resultant of this many parts of the signal, over the sum of their lengths.
+        A period must keep its phase: the signal is divided into `parts` parts, each with a phasor. `min_agreement` is
+        the minimum length of the sum of phasors, divided by the sum of their lengths.
     min_agreement_alone : float
-        The same for a single harmonic with many cycles, and for a frequency far above the claim.
+        Minimum agreement of a single harmonic with many cycles, and of a frequency far above the claim.
     many_cycles : int
-        From this number of cycles on, the number of parts doubles.
+        Number of cycles from which on the number of parts doubles.
     peak_reach, peak_steps : float, int
         Search range around a candidate, in widths of a line (1 / length), and number of grid points.
     max_reach_ratio : float
-        Peaks beyond this fraction of the reach belong to another period.
+        Fraction of the reach beyond which a peak belongs to another period.
     min_overtone_ratio, few_cycles, min_overtone_ratio_few : float
-        Harmonics decide where their power is this multiple of the first one's; with few cycles the latter.
+        Minimum power of the overtones, as a multiple of that of the first harmonic, for all harmonics to decide; number
+        of cycles below which the last value applies instead.
     max_line_distance : float
-        ... and where their peak is this close to that of the first harmonic, in widths of a line.
+        Maximum distance of their peak from that of the first harmonic for all harmonics to decide, in widths of a line.
     max_comb_distance : float
-        With few cycles, a comb is kept if the peak is farther away than this, in widths of a line.
+        With few cycles: distance of the peak beyond which the claimed comb is kept, in widths of a line.
     onset_variance : float
-        Variance of the position of a burst that is known to one sample on either side, in squared samples.
+        Variance of the position of a burst that is accurate to one sample on either side, in squared samples.
     min_cycles : float
-        Minimum number of cycles in the error of the sampling.
+        Minimum number of cycles in the formula of the sampling error.
     max_leverage : float
         Upper limit of a cycle's leverage in the jackknife.
     one_sigma : float
         Normal probability of a value less than one standard error above the truth.
     max_partial_regularity, max_partial_cycles, max_frequency_ratio : float
-        A claim may cover only some of the bursts if it is less regular and has at most this many cycles. Then
-        frequencies up to this multiple of the claim are tried.
+        Regularity below which a claim may cover only some of the bursts, and maximum number of cycles of such a claim.
+        Frequencies up to the last value, as a multiple of the claim, are then tried.
     min_level_ratio, min_claim_ratio : float
-        A higher frequency replaces the claim if its power is this multiple of the median, and of the claim's.
+        Minimum power of a higher frequency that replaces the claim, as multiples of the median power and of the
+        claim's.
     min_higher_ratio, claim_width : float
-        It must be this much higher; relative width of the claim's own peak.
+        Minimum ratio of that frequency to the claim; relative width of the claim's own peak.
     """
 
     harmonics: int = 4
@@ -113,7 +116,7 @@ class RefinementParams:
 _PARAMS = RefinementParams()
 #: oversampling of the spectrum
 _OVERSAMPLING = 4
-#: blocks per signal; the samples of a block share a phase rotation
+#: blocks per signal; all samples of a block are rotated by one phasor
 _BLOCKS = 128
 
 
@@ -128,25 +131,25 @@ class RefinedPeriods:
 def refine_periods(
     signals: ScaledSignals, row: Ints, frequency: Reals, extent: Extents, is_comb: bool = False
 ) -> RefinedPeriods:
-    """Refine frequencies to the sharpest profile where the signal keeps its phase.
+    """Refine frequencies to the sharpest profile, if the signal keeps its phase.
 
     Parameters
     ----------
     signals : ScaledSignals
     row : (k,)
-        Signals.
+        Signal of each claim.
     frequency : (k,)
         Claimed frequencies, in cycles per sample.
     extent : Extents
-        Where the claimed periods hold.
+        Intervals in which the claimed periods hold.
     is_comb : bool
         Whether the claims come from the comb test.
 
     Returns
     -------
     RefinedPeriods
-        Where the phase drifts, the claim with the standard error of its mean onset interval. Errors of few cycles are
-        widened by Student's t, so that one standard error covers the truth in about 68 of 100 cases.
+        If the phase drifts, the claim with the standard error of its mean onset interval. Errors of few cycles are
+        widened by Student's t, so that the truth is within one standard error in about 68 of 100 cases.
     """
     degrees_of_freedom = np.maximum(extent.cycles - 1.0, 1.0)
     interval_error = np.divide(1.0 - extent.regularity, frequency * np.sqrt(degrees_of_freedom)) * stdtrit(
@@ -178,9 +181,9 @@ def refine_periods(
 
 @dataclass(frozen=True, slots=True)
 class _Peaks:
-    """Peaks near the claims (k): frequency, standard error of the period, and whether it is a period.
+    """Peaks near the claims (k): frequency, standard error of the period, and whether the peak is a period.
 
-    `overtones`: power of the higher harmonics over that of the first.
+    `overtones`: power of the higher harmonics, divided by that of the first.
     """
 
     frequency: Reals
@@ -256,12 +259,12 @@ class _Spectra:
 
 
 def _select_peaks(is_first: Bools, first: _Peaks, second: _Peaks) -> _Peaks:
-    """Select peaks of `first` where the mask is set, else of `second`."""
+    """Select peaks of `first` where the mask is set, otherwise of `second`."""
     return _Peaks(*(np.where(is_first, getattr(first, name), getattr(second, name)) for name in _Peaks.__slots__))
 
 
 def _clip(signals: ScaledSignals, intervals: Intervals, size: int) -> Floats:
-    """Clipped samples of intervals less their means, zero-padded (k, size)."""
+    """Clip the samples of intervals, subtract their means, and pad with zeros (k, size)."""
     rates, known = signals.extract(intervals, size)
     is_known = np.arange(size) < intervals.lengths[:, None] if known is None else known
     count = np.maximum(is_known.sum(axis=1, keepdims=True), 1)
@@ -272,7 +275,7 @@ def _clip(signals: ScaledSignals, intervals: Intervals, size: int) -> Floats:
 
 
 def _find_grid_peak(power: Floats, size: int, lengths: Ints, frequency: Reals, harmonics: int) -> Reals:
-    """Frequency on a grid around the claim with the maximum sum of powers (k); `size`: FFT size of `power`."""
+    """Find the frequency with the maximum sum of powers near each claim, on a grid (k); `size`: FFT size of `power`."""
     cycles = np.maximum(frequency * lengths, 1.0)
     reach = np.minimum(_PARAMS.reach, 0.125 * _PARAMS.max_candidates / (_PARAMS.harmonics * _OVERSAMPLING * cycles))
     # a grid per signal keeps the result independent of the batch
@@ -300,10 +303,10 @@ def _sum_line_powers(power: Floats, size: int, grid: Reals, harmonics: int) -> R
 
 @dataclass(frozen=True, slots=True)
 class _HarmonicSums:
-    """Block sums of signals (k) times the phasors of each harmonic.
+    """Sums of the samples of each block, multiplied by the phasors of each harmonic, for signals (k).
 
-    `parts` (k, harmonics, blocks). `middle` (blocks): middle of each block, in samples. `frequency` (k). `power` (k):
-    energy of the signals.
+    `parts` (k, harmonics, blocks). `middle` (blocks): centre of each block, in samples. `frequency` (k): frequency of
+    the first harmonic. `power` (k): energy of the signals.
     """
 
     parts: npt.NDArray[np.complexfloating[Any, Any]]
@@ -321,7 +324,7 @@ class _HarmonicSums:
         padded[:, :size] = values
         blocked = padded.reshape(count, blocks, width)
         starts = np.arange(blocks) * width
-        # a phasor within a block is the block's first one, rotated: few exponentials are needed
+        # each phasor in a block is the block's first phasor, rotated, so few exponentials are needed
         starts_phasor, inner_phasor = (
             _phasors(starts * frequency[:, None]),
             _phasors(np.arange(width) * frequency[:, None]),
@@ -338,7 +341,7 @@ class _HarmonicSums:
         return cls(parts, middle, frequency, np.einsum("ij,ij->i", values, values).astype(np.float64))
 
     def locate_peak(self, lengths: Ints) -> tuple[Reals, Reals]:
-        """Locate the nearby maximum of the summed powers, NaN at an edge, and the period's standard error (k)."""
+        """Locate the nearby maximum of the summed powers (NaN at an edge), and the standard error of the period (k)."""
         offsets = np.linspace(-_PARAMS.peak_reach, _PARAMS.peak_reach, _PARAMS.peak_steps) / lengths[:, None]
         sums = self._scan_powers(offsets)
         at = sums.argmax(axis=1)
@@ -362,8 +365,8 @@ class _HarmonicSums:
     def _jackknife_slope_error(self, frequency: Reals) -> Reals:
         """Jackknife standard error over cycles of the slope of the summed powers (k).
 
-        A cycle pulls the frequency towards its own phase, the more the farther it is from the middle. Leaving it out
-        shifts the estimate by its influence over 1 - leverage, as in linear regression.
+        A cycle pulls the frequency towards its own phase, and more strongly if it is farther from the middle. Without
+        that cycle, the estimate shifts by the cycle's influence, divided by 1 - leverage, as in linear regression.
 
         References
         ----------
@@ -419,7 +422,7 @@ class _HarmonicSums:
         return parts
 
     def measure_agreement(self, frequency: Reals, lengths: Ints) -> Reals:
-        """Resultant length of the first harmonic over the parts of the signal (k); 1 if all phases agree."""
+        """Measure how well the parts of the signal agree in the phase of the first harmonic (k); 1 if they are equal."""
         rotated = self.parts[:, 0] * np.exp(-2j * np.pi * (frequency - self.frequency)[:, None] * self.middle)
         parts = np.where(frequency * lengths >= _PARAMS.many_cycles, 2 * _PARAMS.parts, _PARAMS.parts)[:, None]
         part = np.minimum(self.middle * parts / np.maximum(lengths, 1)[:, None], parts - 1).astype(np.int64)
@@ -431,10 +434,10 @@ class _HarmonicSums:
 
 @dataclass(frozen=True, slots=True)
 class _CycleIndex:
-    """Cycle to which each block belongs.
+    """Assignment of blocks to cycles.
 
-    `cell` (k, blocks): cycles, numbered over all signals. `first` (k): first cycle of each signal. `owner` (cycles):
-    its signal.
+    `cell` (k, blocks): cycle of each block, numbered across all signals. `first` (k): first cycle of each signal.
+    `owner` (cycles): signal of each cycle.
     """
 
     cell: Ints
@@ -443,7 +446,7 @@ class _CycleIndex:
 
     @classmethod
     def from_cycles(cls, cycle: Ints) -> _CycleIndex:
-        """Assign numbers to the cycles of all signals, given cycle numbers by block (k, blocks)."""
+        """Index the cycles across all signals, given the cycle number of each block within its signal (k, blocks)."""
         local = cycle - cycle[:, :1]
         count = local[:, -1] + 1
         first = np.cumsum(count) - count
@@ -454,7 +457,7 @@ class _CycleIndex:
         return np.bincount(self.cell.ravel(), values.ravel(), len(self.owner)).astype(np.float64, copy=False)
 
     def sum_by_signal(self, values: Reals) -> Reals:
-        """Sum values of cycles by signal (k), never 0."""
+        """Sum values of cycles by signal (k); the result is never 0."""
         totals: Reals = np.add.reduceat(values, self.first)
         return np.where(totals == 0.0, np.finfo(totals.dtype).tiny, totals)
 

@@ -1,13 +1,14 @@
 """Find several periods in one signal: consecutive ones, or a fast rhythm on top of a slow one.
 
-A claim splits its signal into the part before, the part after, and the residual without the bursts of its rhythm. If
-the signal is memoryless there, every part of it is, because nothing is remembered across removed samples
-(`intervals.PackedSignals`). So each part is tested as a signal of its own, and a claim there splits it again.
+A claim is a period that a test found, with its extent. It splits its signal into the part before, the part after, and
+the residual: the extent without the bursts of the claimed rhythm. A part of a memoryless signal is memoryless, too,
+because nothing is remembered across removed samples (`intervals.PackedSignals`). So each part is tested as a signal of
+its own, and a claim in a part splits it again.
 
-The family-wise error rate stays at the significance level: a claim hands its level on to its parts, in equal shares of
-those that are tested, and only claims have parts. However many segments there are, the probability of any claim on a
-memoryless part is at most `NullModelParams.false_alarm_probability`. Reported probabilities are adjusted for the share
-and compare with the same level.
+The family-wise error rate stays at the significance level: the level of a claim is divided equally among its tested
+parts, and only claims have parts. For any number of segments, the probability of a claim on a memoryless part does not
+exceed `NullModelParams.false_alarm_probability`. Reported probabilities are divided by the fraction of the level, so
+that all can be compared with the same level.
 """
 
 from __future__ import annotations
@@ -26,25 +27,26 @@ from iosig.transforms.periods.null_model.params import NullModelParams
 
 @dataclass(frozen=True, slots=True)
 class SegmentParams:
-    """Constants of the search for segments (ours).
+    """Parameters of the search for segments (ours).
 
-    On rhythms that precede or contain memoryless signals (89 generators, 200 and 1,500 samples, 100 draws, seed 5),
-    0.18 % have a claim on the memoryless part.
+    Of signals with a rhythm before or around a memoryless part (89 generators, 200 and 1,500 samples, 100 draws, seed
+    5), 0.18 % have a claim on the memoryless part.
 
     Attributes
     ----------
     min_samples : int
         Minimum number of measured samples in a part.
     max_rounds : int
-        Maximum number of times that claims are split.
+        Maximum number of rounds in which claims are split.
     min_volume_ratio, min_cycles : float
-        A segment has at least this fraction of the signal's volume, and this many cycles: 2, less rounding.
+        Minimum volume of a segment, as a fraction of the signal's volume, and minimum number of cycles: 2, with a
+        margin for rounding.
     max_residual_ratio : float
-        A period in the residual that is up to this many times the removed one, or its inverse, is a remainder of it.
+        Ratio up to which a multiple or fraction of the removed period counts as its remainder in the residual.
     max_period_error : float
         Relative difference up to which two periods are equal.
     max_duty : float
-        Bursts can be removed if they take at most this fraction of a cycle.
+        Maximum width of removable bursts, as a fraction of a cycle.
     """
 
     min_samples: int = 32
@@ -57,9 +59,9 @@ class SegmentParams:
 
 
 _PARAMS = SegmentParams()
-#: parts that differ in length by at most this ratio are padded and tested together
+#: maximum relative difference in length of parts that are padded and tested together
 _PADDING_RATIO = 0.25
-#: parts of at most this many samples are one group, since a group costs as much as a dozen parts
+#: maximum number of samples of parts that form one group, since a group costs as much as a dozen parts
 _SHORT_SAMPLES = 1024
 
 
@@ -88,7 +90,7 @@ class _Parts:
 
 @dataclass(frozen=True, slots=True)
 class _Claims:
-    """Periodic parts (k): detections, samples within their windows, burst widths, and burst samples."""
+    """Periodic parts (k) with detections, samples within their windows, burst widths, and a mask of burst samples."""
 
     parts: _Parts
     detections: Detections
@@ -129,7 +131,7 @@ def find_segments(
     detections : Detections
         Result of `detection.detect` with the same parameters, for n signals.
     samples : Ragged
-        In bytes per second, NaN where not measured.
+        Samples of n signals, in bytes per second; NaN where not measured.
     sampling_hz, start_s : (n,)
         Sampling frequency, and time of the first sample.
     params : NullModelParams
@@ -158,7 +160,7 @@ def find_segments(
 
 
 def _split(claims: _Claims, values: Ragged, total: Reals) -> tuple[_Parts, Ragged]:
-    """Split claims into the testable parts before, after and within them.
+    """Split signals into the testable parts before, after and within claims.
 
     `total` (n): sum of the samples of each whole signal.
     """
@@ -188,7 +190,7 @@ def _split(claims: _Claims, values: Ragged, total: Reals) -> tuple[_Parts, Ragge
 
 
 def _subtract_bursts(claims: _Claims) -> Ragged:
-    """Remove the bursts from the samples of claims; no samples stay where bursts take much of the cycle."""
+    """Remove the bursts from the samples of claims; if bursts take much of the cycle, no samples remain."""
     windows, duty = claims.windows, claims.width_s * claims.detections.frequency_hz
     is_kept = (duty <= _PARAMS.max_duty)[windows.owner] & ~claims.is_burst
     return Ragged(np.where(is_kept, windows.values, np.nan), windows.offsets)
@@ -199,7 +201,7 @@ def _test_parts(
 ) -> tuple[_Parts, Ragged, Detections]:
     """Test parts; return those that are periodic, their samples, and the detections."""
     results, positions = [], []
-    # a residual is tested as a whole, without windows: its extent is known
+    # a residual is tested as a whole, without windows, since its extent is known
     is_residual = np.isfinite(parts.outer_hz)
     for level, residual in np.unique(np.stack([parts.level, is_residual], axis=1), axis=0).tolist():
         rows = np.flatnonzero((parts.level == level) & (is_residual == residual))
@@ -239,7 +241,7 @@ def _sum_samples(parts: Ragged) -> Reals:
 
 @dataclass(frozen=True, slots=True)
 class _SegmentTable:
-    """Segments (k) in the order of detection: their signal, and when the tested part begins."""
+    """Segments (k) in the order of detection, with their signal, and the start of the tested part."""
 
     claims: Detections
     signal: Ints
@@ -250,7 +252,7 @@ class _SegmentTable:
 
     @classmethod
     def from_rounds(cls, rounds: list[_Claims], params: NullModelParams) -> _SegmentTable:
-        """Collect the claims of all rounds, with probabilities adjusted for their share of the level."""
+        """Collect the claims of all rounds, with probabilities adjusted for their fraction of the level."""
         counts = [len(claims_of_round.width_s) for claims_of_round in rounds]
         claims = gather(
             [claims_of_round.detections for claims_of_round in rounds],
@@ -270,7 +272,7 @@ class _SegmentTable:
 
     @property
     def main(self) -> Ints:
-        """Position of each signal's segment with the largest volume; of ties, the first that was found."""
+        """Position of each signal's segment with the largest volume; the first one found if volumes are equal."""
         order = np.lexsort((~self.is_first, -self.volume_bytes, self.signal))
         return order[np.flatnonzero(np.diff(self.signal[order], prepend=-1))]
 
@@ -298,7 +300,7 @@ class _SegmentTable:
         if not len(later):
             return detections
         signals, selected = self.signal[later], self.claims.select(later)
-        # phases refer to the start of the signal
+        # phases are relative to the start of the signal
         candidates = selected.candidates
         turns = (self.part_start_s[later] - start_s[signals])[candidates.owner] * candidates.frequency_hz
         phase = np.angle(np.exp(1j * (candidates.phase_rad - 2.0 * np.pi * turns)))

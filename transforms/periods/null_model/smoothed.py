@@ -1,9 +1,10 @@
-"""Gap test on running means, for phases that noise hides or splits.
+"""Apply the gap test to running means, for phases that noise hides or splits.
 
-A burst as high as the surrounding noise is no run of samples above the mean; a running mean over as many samples as it
-lasts is. Neighbouring means share samples, so gaps up to the length of the window are merged. Whether a longer gap goes
-on is independent of its length so far if samples are independent, so the gap test applies to the rest of each gap.
-Thresholds above the mean separate bursts from noise. The p-value is corrected for all tried windows and thresholds.
+If a burst is as high as the surrounding noise, its samples are not all above the mean. But running means over the
+length of the burst are. Neighbouring means have samples in common, so gaps up to the length of the window are merged.
+If samples are independent, a longer gap continues with a probability that does not depend on its length so far. So the
+gap test applies to the rest of each gap. Thresholds above the mean separate bursts from noise. The p-value is corrected
+for all tried windows and thresholds.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Floats = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, slots=True)
 class SmoothingParams:
-    """Constants of the smoothing (ours).
+    """Parameters of the smoothing (ours).
 
     Attributes
     ----------
@@ -41,8 +42,8 @@ class SmoothingParams:
         Minimum number of steps in an interval.
     trials : float
         Effective number of independent tests over all step sizes and thresholds, as measured on memoryless signals
-        (`iosig study periods --part memoryless`): 8 combinations, the remaining memory of the means, and the fraction
-        of the level that combs of few cycles use.
+        (`iosig study periods --part memoryless`). It accounts for 8 combinations, the remaining memory of the means,
+        and the fraction of the level that combs of few cycles use.
     """
 
     step_sizes: tuple[int, ...] = (1, 2, 4, 8)
@@ -70,7 +71,7 @@ class SmoothedFindings:
     threshold_sigmas : (k,)
         Threshold above the mean, in standard deviations.
     max_merged_gap, period, cv : (k,)
-        As of `gaps.GapRegularity`, in steps.
+        As in `gaps.GapRegularity`, but in steps.
     """
 
     log_p: Reals
@@ -122,7 +123,7 @@ def assess_running_means(signals: ScaledSignals, intervals: Intervals, max_log_p
 class _Trial:
     """Phases of k intervals for one step size and one threshold.
 
-    `at` (k): positions of the intervals. `run_lengths` (k): mean run of measured steps.
+    `at` (k): positions of the intervals. `run_lengths` (k): mean length of runs of measured steps.
     """
 
     at: Ints
@@ -183,7 +184,7 @@ def _iter_phases(
 
 
 def _keep_better(best: SmoothedFindings, regularity: GapRegularity, trial: _Trial) -> None:
-    """Keep a trial's results where they are more significant than the best so far."""
+    """Replace the best results by those of a trial where the latter are more significant."""
     better = np.flatnonzero(regularity.log_p < best.log_p[trial.at])
     rows = trial.at[better]
     best.log_p[rows], best.max_merged_gap[rows] = regularity.log_p[better], regularity.max_merged_gap[better]
@@ -198,7 +199,7 @@ def locate_extents(
     threshold_sigmas: Reals,
     regularity: tuple[Ints, Reals, Reals],
 ) -> extent.Extents:
-    """Locate the periods of intervals that share a step size.
+    """Locate the periods of intervals with the same step size.
 
     Parameters
     ----------
@@ -210,12 +211,12 @@ def locate_extents(
     threshold_sigmas : (k,)
         Threshold above the mean, in standard deviations.
     regularity : tuple of (k,)
-        `max_merged_gap`, `period` and `cv`, as of `SmoothedFindings`.
+        `max_merged_gap`, `period` and `cv`, as in `SmoothedFindings`.
 
     Returns
     -------
     Extents
-        In samples of the signals.
+        Extents in samples of the signals.
     """
     packed = signals.packed
     packed_intervals = packed.to_packed(intervals)
@@ -228,7 +229,7 @@ def locate_extents(
     phases = find_phases(rates, mean + threshold_sigmas * spread)
     merged = merge_phases(phases, regularity[0]).drop_small(GAP_TEST.min_phase_ratio)
     located = extent.locate_by_phases(merged, *regularity)
-    # a running mean that starts at an edge is centred half a window later
+    # the running mean that starts at an edge has its centre half a window later
     edges = [
         (step_intervals.first + edge + SMOOTHING.window_steps / 2) * step_samples
         for edge in (located.first, located.last - 1)
