@@ -1,19 +1,19 @@
-"""Advice on where and when to start an application, with least contention with running applications.
+"""Advise where and when to start an application, for minimum contention with running applications.
 
 IOSI (Liu et al., FAST'14, section 6.4) proposes to correlate an application's signature with the load of each storage
-partition to find the one with least interference, and to stagger starts.
+partition, in order to find the partition with the lowest interference, and to stagger starts.
 
 * `correlation` implements that as an inner product: the mean load that the application's bytes encounter, as a fraction
 of
-  the capacity. It ignores whether the load fits.
-* `contention` is the expected excess of total demand over the capacity, integrated over time, in bytes. It chose better
-  in `iosig study advice`, and is the default.
+  the capacity. It ignores whether the load exceeds the capacity.
+* `contention` is the expected excess of total demand over the capacity, integrated over time, in bytes. Its choices
+were better in `iosig study advice`, so it is the default.
 
 The progress of a run is uncertain: runs of one application drift apart over time, and the present position may be
 wrong. Expectations are means over sampled phases, with the same samples for each partition. Mutual delays of running
-applications are simulated; those through the new application are only counted, since simulating them hardly improved
-the prediction. All delays are evaluated at once: the demand is divided into levels, whose cost at a time depends on the
-other load only, so that the cost by delay is a sum of correlations, computed by FFT.
+applications are simulated; delays caused by the new application are only counted, since simulating them hardly improved
+the prediction. All delays are evaluated at once: the demand is divided into levels. The cost of a level at a time
+depends on the other load only. So the cost of each delay is a sum of correlations, computed by FFT.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from iosig.transforms.demands import Demand, Demands, draw_standard_normal
 
 #: criterion by which choices are ranked
 Method = Literal["correlation", "contention"]
-#: maximum number of steps of the time grid; longer times use a coarser grid
+#: maximum number of steps of the time grid; longer time ranges use a coarser grid
 MAX_STEPS = 1 << 16
 #: minimum pace of a run, as in `iosig.transforms.synthetic.workload`
 _MIN_PACE = 0.5
 #: costs that differ by less than this fraction of the application's bytes count as equal, because of rounding
 _EQUAL_RATIO = 1e-6
-#: quantiles of the sampled phases at the limits of a choice's range
+#: quantiles of the sampled phases that limit the range of a choice
 _RANGE = (0.1, 0.9)
 #: index of a single demand
 _FIRST: Ints = np.zeros(1, np.int64)
@@ -52,9 +52,9 @@ class Running:
     name : str
         Name of the application.
     demand : Demand
-        Its signature.
+        Signature of the application.
     elapsed_s : float
-        Position in its signature [s].
+        Position of the run in its signature [s].
     position_error_s : float or None
         Standard deviation of the position [s], if it was derived from observed bursts. None: `elapsed_s` is the time
         since the job's start, with the error of `AdviceParams`.
@@ -84,8 +84,8 @@ class Partition:
     capacity_bytes_per_s : float
         Maximum rate [B/s].
     background_bytes_per_s : Reals or float
-        Unexplained load from now on [B/s]: constant, or one value per step of `AdviceParams.step_s`, followed by their
-        mean.
+        Unexplained load from now on [B/s]: constant, or one value per step of `AdviceParams.step_s`; their mean applies
+        after the last one.
     running : tuple of Running
         Running applications.
 
@@ -102,7 +102,7 @@ class AdviceParams:
     """Time grid, offered delays, cost of a delay, and sampled uncertainty of advice.
 
     Defaults from `drift_ratio` on were chosen on application mixes of `iosig study advice` that its page does not show.
-    Runs there varied by 1.5 %, and were about 15 s from the position that their last burst implied.
+    In these, runs varied by 1.5 %, and were about 15 s away from the position that their last burst implied.
     """
 
     #: criterion by which choices are ranked
@@ -114,7 +114,7 @@ class AdviceParams:
     delay_step_s: float = 10.0
     #: cost of a second of delay, in contended bytes; with 0, a delay only breaks ties
     delay_cost_bytes_per_s: float = 0.0
-    #: the shortest delay with at least this fraction of the maximum saving is offered
+    #: minimum saving of an offered delay, as a fraction of the maximum saving; the shortest such delay is offered
     min_saving_ratio: float = 0.95
     #: standard deviation of the pace of runs of one application
     drift_ratio: float = 0.02
@@ -122,10 +122,10 @@ class AdviceParams:
     start_error_s: float = 10.0
     #: number of sampled phases; more did not improve the choice
     sample_count: int = 16
-    #: number of levels of a demand; fewer choose equally well, but overestimate the cost just above the capacity, which
-    #: is convex and interpolated linearly between levels
+    #: number of levels of a demand; with fewer levels, choices are equally good, but the cost just above the capacity
+    #: is overestimated, since it is convex and interpolated linearly between levels
     level_count: int = 32
-    #: iterations of the mutual delays of running applications; none chose worse
+    #: number of iterations of the mutual delays of running applications; without them, choices were worse
     lag_rounds: int = 1
     #: random seed of the phases
     seed: int = 0
@@ -142,9 +142,10 @@ class Choice:
     delay_s : float
         Delay of the start [s].
     contended_bytes : float
-        Bytes in excess of the capacity, of all applications, less those without the new application.
+        Bytes of all applications in excess of the capacity, minus the excess without the new application.
     own_contended_bytes, others_contended_bytes : float
-        Its parts, if the capacity is shared in proportion to demand.
+        Parts of `contended_bytes` of the new and of all other applications, if the capacity is divided in proportion to
+        demand.
     stretch : float
         Run time with delayed I/O divided by the run time without contention.
     low_contended_bytes, high_contended_bytes : float
@@ -172,9 +173,10 @@ class Advice:
     Attributes
     ----------
     without_delay, with_delay : tuple of Choice
-        All partitions, best first: with an immediate start, and with the best delay of each (0 if it saves nothing).
+        All partitions, best first, with an immediate start, and with the best delay of each partition (0 if a delay
+        saves nothing).
     partitions : tuple of str
-        Names in the order given.
+        Names of the partitions, in the given order.
     delays_s : Reals, shape (k,)
         Offered delays [s].
     contended_bytes, met_load_ratios : Reals, shape (p, k)
@@ -218,7 +220,7 @@ def advise(demand: Demand, partitions: Sequence[Partition], params: AdviceParams
     Raises
     ------
     ValueError
-        If there is no partition, or a number is out of range.
+        If no partition is given, or a number is out of range.
 
     """
     _check(demand, partitions, params)
@@ -334,8 +336,8 @@ def _draw_paces(errors: Reals, drift_ratio: float) -> Reals:
 class _Grid:
     """Time grid from now on.
 
-    `own_count` steps cover the application's run, `count` steps also the run with the maximum delay. Offered delays are
-    `delay_steps` and `delays_s` (k).
+    `own_count` steps cover the application's run; `count` steps also cover the run with the maximum delay. Offered
+    delays are `delay_steps` and `delays_s` (k).
     """
 
     step_s: float
@@ -373,7 +375,7 @@ def _sample_demand(demand: Demand, grid: _Grid, params: AdviceParams) -> Reals:
 def _sample_load(partition: Partition, grid: _Grid, params: AdviceParams) -> Reals:
     """Sample the load of all others on a partition from now on (samples, count).
 
-    Above the capacity, all applications slow down in proportion, and are late from then on. Each iteration starts from
+    Above the capacity, all applications slow down in proportion, and remain late afterwards. Each iteration starts from
     the demand of the previous one.
     """
     background = _background(partition, grid.edges_s(grid.count), params.step_s)
@@ -402,7 +404,7 @@ def _running_rates(partition: Partition, positions_s: Reals, grid: _Grid) -> Rea
 def _sample_positions(partition: Partition, grid: _Grid, params: AdviceParams) -> Reals:
     """Sample the positions of the running applications without contention (running, samples, count + 1)."""
     edges = grid.edges_s(grid.count)
-    # a separate seed: their drift is independent of the new application's
+    # a separate seed, since their drift is independent of that of the new application
     errors = draw_standard_normal(params.sample_count, 2 * len(partition.running), params.seed + 1)
     positions = np.empty((len(partition.running), params.sample_count, len(edges)))
     for number, running in enumerate(partition.running):
@@ -448,8 +450,8 @@ class _Expected:
         """Compute expectations over all pairs of an own phase and a phase of the others.
 
         The cost at a time is convex in the demand and nearly linear between two levels, so the demand is divided
-        between the adjacent levels. Both kinds of phases are independent: the mean of the product of a level's share
-        and its cost is the product of the means.
+        between the adjacent levels. Both kinds of phases are independent. So the mean of the product of a level's
+        weight and its cost is the product of the means.
         """
         others = _sample_load(partition, grid, params)
         capacity = partition.capacity_bytes_per_s
@@ -464,10 +466,10 @@ class _Expected:
 
 
 def _level_shares(own: Reals, levels: Reals) -> Reals:
-    """Mean share of each level (levels, steps) in a sampled demand (samples, steps)."""
+    """Mean weight of each level (levels, steps) in a sampled demand (samples, steps)."""
     if levels[-1] <= 0.0:
         return np.zeros((len(levels), own.shape[1]))
-    # scale by the highest level: the lowest one underflows for extremely small rates
+    # scale by the highest level, since the lowest one underflows for extremely small rates
     position = own / levels[-1] * len(levels)
     numbers = np.arange(1, len(levels) + 1)
     return np.stack([np.clip(1.0 - np.abs(position - number), 0.0, None).mean(axis=0) for number in numbers])
@@ -476,8 +478,8 @@ def _level_shares(own: Reals, levels: Reals) -> Reals:
 def _level_costs(level: float, others: Reals, capacity: float) -> Reals:
     """Mean costs of a demand of one level at each step (3, steps).
 
-    They are the added rate above the capacity; the part of it that is its own, with proportional sharing; and the time
-    lost per second: at 1 / x of its demand, it takes x times as long.
+    The costs are the added rate above the capacity; the part of that rate that hits the demand itself, in proportion;
+    and the time lost per second (at 1 / x of its demand, a transfer takes x times as long).
     """
     total = others + level
     over = np.maximum(total - capacity, 0.0)

@@ -1,4 +1,4 @@
-"""Ragged arrays: many pieces of different lengths in one flat array with an offsets array, as in Arrow lists."""
+"""Define ragged arrays: many pieces of different lengths in one flat array with offsets, as in Arrow lists."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def offsets_of(counts: Ints | Bools | Sequence[int]) -> Ints:
 
 
 def chunks_of(sizes: Ints | Sequence[int], max_size: int, max_count: int | None = None) -> list[slice]:
-    """Divide consecutive things of these sizes into slices of a bounded total size and number.
+    """Divide consecutive items of given sizes into slices with a bounded total size and number of items.
 
-    A thing that exceeds the bound is a slice of its own. An empty sequence gives no slices.
+    An item that exceeds the bound forms a slice of its own. An empty sequence yields no slices.
     """
     totals, count, first = offsets_of(sizes), len(sizes), 0
     chunks = []
@@ -44,7 +44,7 @@ def chunks_of(sizes: Ints | Sequence[int], max_size: int, max_count: int | None 
 
 
 def owners(offsets: Ints) -> Ints:
-    """Index of the piece that each value belongs to, shape (`offsets[-1]`,)."""
+    """Index of the piece to which each value belongs, shape (`offsets[-1]`,)."""
     # faster than `numpy.diff` on short arrays, and this runs very often
     return np.arange(len(offsets) - 1).repeat(offsets[1:] - offsets[:-1])
 
@@ -68,7 +68,7 @@ def clip(values: Reals, low: Any, high: Any) -> Reals:
 
 
 class InPieces:
-    """Mixin of column tables whose rows are grouped in pieces: piece i is rows offsets[i] to offsets[i + 1]."""
+    """Mixin for column tables with rows that are grouped in pieces: piece i has rows offsets[i] to offsets[i + 1]."""
 
     __slots__ = ()
     offsets: Ints
@@ -80,7 +80,7 @@ class InPieces:
 
     @property
     def owner(self) -> Ints:
-        """Index of the piece that each row belongs to: shape (`offsets[-1]`,)."""
+        """Index of the piece to which each row belongs, shape (`offsets[-1]`,)."""
         return owners(self.offsets)
 
     def places_in(self, pieces: Ints | Bools) -> Ints:
@@ -89,7 +89,7 @@ class InPieces:
 
 
 def rows_of(table: Table, at: Ints | Bools | slice) -> Table:
-    """Select rows of a dataclass whose fields are arrays of equal length."""
+    """Select rows of a dataclass that has arrays of equal length as fields."""
     return type(table)(*(getattr(table, name)[at] for name in _names(table)))
 
 
@@ -134,7 +134,7 @@ def cut(series: Reals, first: Ints, last: Ints) -> Ragged:
     series : Reals, shape (n,)
         Values in any unit.
     first, last : Ints, shape (m,)
-        Inclusive bounds of each piece; a last before its first gives an empty piece. Pieces may overlap.
+        Inclusive bounds of each piece; if the last is before the first, the piece is empty. Pieces may overlap.
 
     Returns
     -------

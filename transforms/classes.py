@@ -1,4 +1,4 @@
-"""Job classifier by the time of I/O within a run (PEARC'18).
+"""Classify jobs by the time of I/O within a run (PEARC'18).
 
 White et al., "Automatic Characterization of HPC Job Parallel Filesystem I/O Patterns", PEARC'18,
 DOI 10.1145/3219104.3219121, section 4.1 and Algorithm 1. Reads and writes are classified separately: a subject is one
@@ -25,7 +25,7 @@ Texts = npt.NDArray[np.str_]
 
 #: number of sections of Algorithm 1 (section 4.1)
 SECTION_COUNT = 4
-#: points per batch; limits memory and fits the CPU cache
+#: points per batch; bounds memory use and fits into the CPU cache
 _BATCH_POINTS = 1 << 17
 
 
@@ -37,9 +37,9 @@ class ClassParams:
     no_usage_bytes: float = 1e6
     #: coefficient of variation below which a subject is UNIFORM (section 4.1: 0.25)
     uniform_cv: float = 0.25
-    #: factor by which edges or middle must exceed the other in the tests for CANYON and HILL (Algorithm 1: 2)
+    #: factor by which the edges must exceed the middle (CANYON), or the middle the edges (HILL; Algorithm 1: 2)
     predominance: float = 2.0
-    #: shorter runs are not classified [s] (section 6: ten minutes)
+    #: minimum duration of a classified run [s] (section 6: ten minutes)
     min_duration_s: float = 600.0
     #: maximum fraction of any section without data; the paper has no rule, but a missing section would look idle
     max_missing_ratio: float = 0.5
@@ -133,7 +133,7 @@ def interval_sections(
     return Sections(volume, covered * np.where(duration > 0, duration, 0.0)[:, None], duration)
 
 
-#: a run that is shorter than its signature by more than this share was stopped (as in `iosig.transforms.attribution`)
+#: fraction of its signature's length by which a stopped run is shorter (as in `iosig.transforms.attribution`)
 _SHORT_RATIO = 0.08
 
 
@@ -154,7 +154,7 @@ def burst_sections(
     Returns
     -------
     Sections
-        Without bursts after the end of a stopped run.
+        Sections without the bursts after the end of a stopped run.
 
     """
     slowdown = np.repeat(compute_slowdowns(alone_s, duration_s), np.diff(offsets))
@@ -173,7 +173,7 @@ def compute_slowdowns(alone_s: Reals, duration_s: Reals) -> Reals:
     Returns
     -------
     Reals, shape (n,)
-        1 for a run that is clearly shorter, which was stopped.
+        Slowdowns; 1 for a run that is clearly shorter, i.e. was stopped.
 
     """
     ratio: Reals = np.where(duration_s < (1.0 - _SHORT_RATIO) * alone_s, 1.0, duration_s / alone_s)
@@ -209,7 +209,7 @@ class _NormalizedIntervals:
     def create(
         cls, left_s: Reals, right_s: Reals, volume_bytes: Reals, start_s: Reals, end_s: Reals, counts: Ints
     ) -> _NormalizedIntervals:
-        """Normalize `counts` consecutive intervals of each owner; invalid ones get no length."""
+        """Normalize `counts` consecutive intervals of each owner; invalid intervals get a length of 0."""
         owner = np.repeat(np.arange(len(counts)), counts)
         started, duration = np.repeat(start_s, counts), np.repeat(end_s - start_s, counts)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -234,8 +234,8 @@ class _NormalizedIntervals:
         return bool(((left[1:] >= right[:-1]) | (owner[1:] != owner[:-1])).all())
 
     def remove_overlap(self) -> _NormalizedIntervals:
-        """Sort the intervals, and remove from each what earlier ones cover."""
-        # owner i occupies 2i to 2i + 1 on a common axis, so that a running maximum does not cross owners
+        """Sort the intervals, and remove from each the time that earlier intervals cover."""
+        # owner i occupies 2i to 2i + 1 on a common axis, so a running maximum does not cross owners
         base = 2.0 * self.owner
         left, right = np.clip(self.left, 0.0, 1.0), np.clip(self.right, 0.0, 1.0)
         order = np.argsort(base + left, kind="stable")
@@ -294,7 +294,7 @@ def grid_sections(
     Returns
     -------
     Sections
-        Equal to that of `interval_sections` for the same steps, in a single pass.
+        Equal to the result of `interval_sections` for the same steps, but computed in a single pass.
 
     """
     is_known = np.zeros(len(bytes_per_s) + 1, dtype=np.bool_)
@@ -309,7 +309,7 @@ def grid_sections(
     positions = np.where(is_run[:, None], np.nan_to_num(positions), 0.0)
     positions = np.clip(positions, 0.0, np.diff(offsets)[:, None])
     volume = _step_sums(values, offsets, positions) * interval_s[:, None]
-    # reuse the large array: NumPy would cast the mask to a second one
+    # reuse the large array, since NumPy would cast the mask to a second one
     values[:] = is_known
     covered = _step_sums(values, offsets, positions) * interval_s[:, None]
     return Sections(np.where(is_run[:, None], volume, 0.0), np.where(is_run[:, None], covered, 0.0), duration)
@@ -351,7 +351,7 @@ def coefficients_of_variation(section_bytes: Reals) -> Reals:
 
     Notes
     -----
-    The four sections are the whole population, so that the denominator of the variance is 4.
+    The four sections are the whole population, so the denominator of the variance is 4.
 
     """
     mean = section_bytes.mean(axis=1)

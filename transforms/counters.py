@@ -1,4 +1,4 @@
-"""Counter deltas: differences between scrapes of monotonic counters that may reset to 0.
+"""Compute counter deltas: differences between scrapes of monotonic counters that may reset to 0.
 
 A server keeps an entry per job. It drops an entry that was not used for a while, creates it at 0 when the job returns,
 and loses all entries at a restart. A scrape reads all entries of a target, and unchanged entries have no row. A row
@@ -29,14 +29,15 @@ FIRST_SEEN, RESTARTED, LOST_SCRAPES, UNCLEAR, DECREASE = (
 _MAX_IDLE_INTERVALS = 1.5
 #: idle time up to which an entry certainly exists, in cleanup intervals; leaves a margin for clock differences
 _MIN_KEPT_INTERVALS = 0.75
-#: longer than two days [us]; separates targets on a common time axis
+#: time longer than two days [us]; separates targets on a common time axis
 _SPAN_US = 1 << 40
 #: prefix of monotonic counters
 _TOTAL = "total_"
 #: counters of bytes
 _BYTES = ("total_read_bytes", "total_written_bytes")
-#: finds implausible readings of counters that only a restart resets, as numbers other than 0; arguments are the values
-#: of all counters, one after the other, and marks of the first value of each
+#: function that finds implausible readings of counters that only a restart resets; arguments are the concatenated
+#: values of all counters, and marks of the first value of each counter; returns numbers other than 0 for implausible
+#: readings
 FallDetector = Callable[[Ints, Bools], NDArray[np.int8]]
 
 
@@ -54,7 +55,7 @@ class CounterParams:
 
 @dataclass(frozen=True, slots=True)
 class CounterDeltas:
-    """Deltas of entries, with gaps and statistics of targets.
+    """Deltas of entries, gaps in which counts may be lost, and statistics of targets.
 
     Attributes
     ----------
@@ -65,8 +66,8 @@ class CounterDeltas:
         Intervals in which counts may be lost: columns of SCRAPED, interval_started_at, interval_ended_at, flag.
     targets : pl.DataFrame
         Columns of TARGET, sample_count, redundant_sample_count, duplicate_sample_count, conflicting_sample_count,
-        is_silent (counts nothing), is_overcounted (jobs moved more than the target), and whether totals have bytes:
-        has_reads, has_writes.
+        is_silent (counts nothing), is_overcounted (jobs moved more than the target), and has_reads and has_writes
+        (totals have bytes).
 
     """
 
@@ -86,7 +87,7 @@ def order_scrapes(scrapes: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     pl.DataFrame
-        Scrapes of the collector with most of them (ties are broken by name), with `previous_at`, the time of the
+        Scrapes of the collector with the most scrapes (ties are broken by name), with `previous_at`, the time of the
         previous scrape, or NULL.
 
     """
@@ -130,7 +131,7 @@ def select_last_values(samples: pl.DataFrame, scrapes: pl.DataFrame) -> pl.DataF
 
 
 def _mark_selected(samples: pl.DataFrame, scrapes: pl.DataFrame) -> pl.DataFrame:
-    """Add `previous_at`, and `is_known`: whether the reading is of a selected scrape."""
+    """Add `previous_at`, and `is_known`: whether the reading belongs to a selected scrape."""
     known = scrapes.with_columns(is_known=pl.lit(True))
     return (
         samples.with_columns(is_job_scrape=pl.col("job_key").is_not_null())
@@ -186,9 +187,9 @@ def _values(samples: pl.DataFrame) -> list[str]:
 
 
 def _order_readings(readings: pl.DataFrame, last_values: pl.DataFrame) -> pl.DataFrame:
-    """Sort the readings of each entry by time, after its last one of the previous day.
+    """Sort the readings of each entry by time, after the last reading of the previous day.
 
-    Adds is_carried (of the previous day), is_first (of its entry), is_repeated and is_conflicting (equal times).
+    Adds is_carried (from the previous day), is_first (in its entry), is_repeated and is_conflicting (equal times).
     """
     names = [*ENTRY, "scraped_at", "sampled_at", "counter_started_at", "previous_at", *_values(readings)]
     carried = last_values.select(pl.col(name) if name != "previous_at" else pl.lit(None, readings.schema[name]).alias(name) for name in names)  # fmt: skip  # noqa: E501
@@ -205,7 +206,7 @@ def _order_readings(readings: pl.DataFrame, last_values: pl.DataFrame) -> pl.Dat
 
 
 def _classify_readings(ordered: pl.DataFrame, params: CounterParams, find_falls: FallDetector) -> pl.DataFrame:
-    """Add the deltas of distinct readings, and marks of resets and doubtful ones."""
+    """Add the deltas of distinct readings, and mark resets and doubtful deltas."""
     values = _values(ordered)
     rows = ordered.filter(~pl.col("is_repeated"))
     rows = rows.with_columns(is_implausible=pl.Series(_find_implausible(rows, find_falls)))
@@ -223,7 +224,7 @@ def _classify_readings(ordered: pl.DataFrame, params: CounterParams, find_falls:
     marks = {
         "is_new": ~has_before & pl.col("previous_at").is_not_null(),
         "is_reset": has_before & ~is_total & (says_so | (~is_sure & (fell | is_idle.fill_null(False)))),
-        # without a decrease, it may have been dropped just before its next use
+        # without a decrease, the entry may have been dropped just before its next use
         "is_unclear": has_before & ~is_total & ~is_sure & (pl.col("sampled_at") - known_at >= params.cleanup),
         "is_contradicted": has_before & fell & (is_total | is_sure),
         "is_sure": is_sure,
@@ -246,7 +247,7 @@ def _find_implausible(rows: pl.DataFrame, find_falls: FallDetector) -> Bools:
 
 
 def _find_restarts(ordered: pl.DataFrame, scrapes: pl.DataFrame, params: CounterParams) -> pl.DataFrame:
-    """Find scrapes without entries that were in use just before, after a restart of the server.
+    """Find scrapes after a restart of the server, which lack entries that were in use just before.
 
     Only entries with a start time and a time of last use count. A missing entry counts until it would have been
     dropped.
@@ -265,7 +266,7 @@ def _find_restarts(ordered: pl.DataFrame, scrapes: pl.DataFrame, params: Counter
         entries.select(column).to_series().to_numpy()
         for column in (pl.col("number"), at - origin, pl.min_horizontal(until, following) - origin)
     )
-    # equal times: the collector does not know the last use; LDMS does, and omits unchanged entries
+    # if times are equal, the collector does not know the last use; LDMS does, and omits unchanged entries
     has_times = (pl.col("sampled_at") < pl.col("scraped_at")) & pl.col("counter_started_at").is_not_null()
     is_usable = entries.select(has_times).to_series().to_numpy()
     codes = numbers * _SPAN_US + timed.select(at - origin).to_series().to_numpy()
@@ -281,9 +282,9 @@ def _find_restarts(ordered: pl.DataFrame, scrapes: pl.DataFrame, params: Counter
 
 
 def _add_target_numbers(ordered: pl.DataFrame, targets: pl.DataFrame) -> pl.DataFrame:
-    """Select readings of job entries, with the `number` of their target."""
+    """Keep readings of job entries, and add the `number` of their target."""
     known = ordered.filter(pl.col("job_key").is_not_null(), ~pl.col("is_repeated"))
-    # readings are sorted by target: look up the first one of each only
+    # readings are sorted by target, so look up only the first one of each
     is_other = pl.any_horizontal(pl.col(name) != pl.col(name).shift() for name in TARGET).fill_null(True)
     run = known.select(is_other.cum_sum().cast(pl.Int64) - 1).to_series()
     firsts = known.filter(is_other).select(TARGET).join(targets, on=TARGET, how="left", maintain_order="left")
@@ -298,7 +299,8 @@ def _delta_rows(classified: pl.DataFrame, vanished: pl.DataFrame) -> pl.DataFram
         pl.col("is_vanished").fill_null(False)
     )
     is_whole = pl.col("is_new") | pl.col("is_reset")
-    # the reset of an entry in use is a restart of the server: all its entries lost their counts since the last scrape
+    # the reset of an entry in use means a restart of the server: all its entries lost their counts since the last
+    # scrape
     restarts = (pl.col("is_reset") & pl.col("was_in_use")).any().over(*TARGET, "scraped_at") | pl.col("is_vanished")
     is_unknown = (pl.col("is_first") & ~pl.col("is_new")) | pl.col("is_contradicted") | pl.col("is_implausible")
     flag = (
@@ -346,7 +348,7 @@ def find_edge_gaps(scrapes: pl.DataFrame, params: CounterParams | None = None) -
     Parameters
     ----------
     scrapes : pl.DataFrame
-        All scrapes of a day, as of `order_scrapes`.
+        All scrapes of a day, from `order_scrapes`.
     params : CounterParams, optional
         Cleanup interval of the servers; shorter gaps are left out.
 
@@ -372,7 +374,7 @@ def find_edge_gaps(scrapes: pl.DataFrame, params: CounterParams | None = None) -
 
 
 def _target_statistics(readings: pl.DataFrame, ordered: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Count the readings of each target, and test whether it counts anything, and no less than its jobs."""
+    """Count the readings of each target, and test whether it counts anything, and less than its jobs."""
     is_zero = pl.all_horizontal(pl.col(name).fill_null(0) == 0 for name in _values(readings))
     read = readings.group_by(TARGET).agg(
         redundant_sample_count=(~pl.col("is_known")).sum().cast(pl.Int64),
@@ -401,9 +403,9 @@ def _target_statistics(readings: pl.DataFrame, ordered: pl.DataFrame, rows: pl.D
 
 
 def _is_exceeded(name: str) -> pl.Expr:
-    """Whether the jobs of a target moved over 1 % more than the target, plus its largest delta between two scrapes.
+    """Whether the jobs of a target moved over 1 % more than the target plus the target's largest delta between scrapes.
 
-    The tolerance is due to jobs and totals being read at different times.
+    The tolerance is necessary because jobs and totals are read at different times.
     """
     is_total = pl.col("job_key").is_null()
     total, jobs = pl.col(name).filter(is_total), pl.col(name).filter(~is_total).sum()

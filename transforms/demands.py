@@ -1,4 +1,4 @@
-"""I/O demands of runs, and the bytes that a run has moved at a position in its signature."""
+"""Represent the I/O demands of runs, and compute the bytes that a run has moved at a position in its signature."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Demands(InPieces):
 
     @classmethod
     def from_list(cls, demands: Sequence[Demand]) -> Demands:
-        """Combine one or more demands, each with at least one step."""
+        """Combine one or more demands, each with one step or more."""
         rates = np.concatenate([demand.bytes_per_s for demand in demands])
         offsets = offsets_of([len(demand.bytes_per_s) for demand in demands])
         return cls(rates, offsets, np.array([demand.step_s for demand in demands], np.float64))
@@ -91,7 +91,7 @@ class Demands(InPieces):
         positions_s : Reals, shape (n, ..., steps + 1)
             Positions in the signature [s] at the edges of the steps.
         step_s : float
-            Length of a step in real time [s].
+            Length of a step in elapsed time [s].
 
         Returns
         -------

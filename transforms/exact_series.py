@@ -1,4 +1,4 @@
-"""Distribution of counter deltas over the steps of a run's grid, in whole bytes."""
+"""Distribute counter deltas over the steps of a run's grid, in whole bytes."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def distribute_to_grids(intervals: Intervals, volume_bytes: Ints, grids: Grids) 
     Returns
     -------
     Ragged
-        Whole bytes of each step, n pieces. Bytes outside of a run's grid are dropped.
+        Whole bytes of each step, n pieces. Bytes outside a run's grid are dropped.
 
     Notes
     -----
-    Steps get differences of the rounded cumulative bytes, so that no byte is lost between steps. An interval without
-    length belongs to one step.
+    Steps get differences of the rounded cumulative bytes, so no byte is lost between steps. An interval without length
+    belongs to one step.
 
     """
     offsets = offsets_of(grids.counts)

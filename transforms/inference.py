@@ -1,10 +1,10 @@
-"""Classes and periods of runs, inferred from the signatures of their applications.
+"""Infer classes and periods of runs from the signatures of their applications.
 
-Where only the traffic of all jobs was measured, it does not show when a run moved its own bytes. Its application's
-signature does: a class inferred from it is right three times as often as that of the traffic (`iosig study
-population`). A run that took longer than its signature is assumed to be slowed evenly, so its period scales with
-its duration. A run that took much less was stopped, and one that took much longer did more work: both have the period
-of the signature.
+If only the traffic of all jobs was measured, it does not show when a run moved its own bytes. The signature of its
+application does: a class inferred from the signature is right three times as often as the class of the traffic (`iosig
+study population`). A run that took longer than its signature is assumed to be slowed evenly, so its period scales with
+its duration. A run that took much less time was stopped, and a run that took much more did more work; both have the
+period of the signature.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from iosig.transforms import classes
 from iosig.transforms.arrays import Ints, Reals, offsets_of
 from iosig.transforms.classes import ClassParams
 
-#: a run is idle if a smaller fraction of its signature is found in the traffic, and at least `_MIN_VISIBLE_RATIO` of
-#: the application's runs are found; otherwise its bursts are too small to be visible
+#: minimum fraction of its signature that is found in the traffic for a run that is not idle; minimum fraction of the
+#: application's runs that are found (below it, bursts are too small to be visible, and no run counts as idle)
 _MIN_FOUND_RATIO, _MIN_VISIBLE_RATIO = 0.1, 0.5
 _SUBJECT = ["application_id", "filesystem", "direction"]
-#: maximum slowdown; a longer run did more work at the usual period. On 54 simulated sites, all 8 periods above it were
-#: those of the signature; of 290 periods below it, 92 % scaled with the duration
+#: maximum slowdown; a longer run did more work at the usual period (on 54 simulated sites, all 8 periods above it were
+#: those of the signature; of 290 periods below it, 92 % scaled with the duration)
 _MAX_SLOWDOWN = 1.3
 
 
 def find_idle_runs(runs: pl.DataFrame) -> pl.Series:
-    """Mark runs whose signature is absent from the traffic, if it is present for most runs of the application.
+    """Mark runs without their signature in the traffic, if the signature is present for most runs of the application.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def infer_classes(runs: pl.DataFrame, bursts: pl.DataFrame, params: ClassParams 
 
 
 def infer_periods(runs: pl.DataFrame) -> pl.DataFrame:
-    """Infer the period of each run from that of its application's signature.
+    """Infer the period of each run from the period of its application's signature.
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ def infer_periods(runs: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     pl.DataFrame
-        The runs with these columns on their own clock. The outcome of a stopped run with fewer than two cycles is
-        `too_short`, that of an idle run `no_io`.
+        The runs with these columns on their own clock. The outcome is `too_short` for a stopped run with fewer than two
+        cycles, and `no_io` for an idle run.
 
     """
     slowdowns = classes.compute_slowdowns(_reals(runs["alone_s"]), _reals(runs["duration_s"]))

@@ -1,4 +1,4 @@
-"""Job keys of Lustre servers: extraction of the scheduler's job id."""
+"""Extract the scheduler's job id from the job keys of Lustre servers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CODES = {
     "u": r"\d+",
     "%": "%",
 }
-#: named patterns; PBS ids end with the server's name, and array jobs have an index in brackets
+#: patterns with names; PBS ids end with the server's name, and array jobs have an index in brackets
 PRESETS = {
     "slurm": "%j",
     "pbs": r"^(\d+(?:\[\d*\])?)\.[A-Za-z][\w.-]*$",
@@ -39,7 +39,7 @@ def to_regex(pattern: str) -> str:
     Returns
     -------
     str
-        A regular expression with at most one group, the job id.
+        A regular expression with the job id as its only group, if any.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def parse_keys(keys: pl.Series, patterns: Sequence[str]) -> pl.DataFrame:
     keys : pl.Series
         Job keys as text.
     patterns : sequence of str
-        Patterns as of `to_regex`; the first match counts.
+        Patterns as for `to_regex`; the first match counts.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def parse_keys(keys: pl.Series, patterns: Sequence[str]) -> pl.DataFrame:
     for regex in regexes:
         is_job = bool(re.compile(regex).groups)
         kinds.append(pl.when(key.str.contains(regex)).then(pl.lit(JOB if is_job else PROCESS)))
-        # a match without id excludes the later patterns
+        # a match without an id excludes the later patterns
         ids.append(pl.when(key.str.contains(regex)).then(key.str.extract(regex, 1) if is_job else pl.lit("")))
     return (
         keys.rename("job_key")

@@ -1,4 +1,4 @@
-"""Comparison of two samples of the same runs on different steps."""
+"""Compare two samples of the same runs with different steps."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class RunSamples:
     interval_s: Reals
 
     def select_runs(self, runs: Ints) -> RunSamples:
-        """Return the samples of the runs with these indices."""
+        """Copy the samples of the runs with these indices, in the given order."""
         return RunSamples(pieces_of(self.rates, runs), self.start_s[runs], self.interval_s[runs])
 
 
 def correlate_samples(one: RunSamples, other: RunSamples) -> Reals:
-    """Pearson's correlation of the two samples of each run, on the coarser of both steps.
+    """Compute Pearson's correlation of the two samples of each run, on the coarser of both steps.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def correlate_samples(one: RunSamples, other: RunSamples) -> Reals:
     Returns
     -------
     (n,)
-        Steps with any unmeasured part are excluded; NaN where a sample is constant in the rest.
+        Steps with any unmeasured part are excluded; NaN if a sample is constant in all other steps.
     """
     correlation = np.full(len(one.start_s), np.nan)
     is_finer = one.interval_s <= other.interval_s
@@ -54,7 +54,7 @@ def correlate_samples(one: RunSamples, other: RunSamples) -> Reals:
 
 
 def estimate_interference(own: RunSamples, total: RunSamples) -> Reals:
-    """Rates of other jobs during the steps of runs' own samples.
+    """Estimate the rates of other jobs during the steps of runs' own samples.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def estimate_interference(own: RunSamples, total: RunSamples) -> Reals:
     Returns
     -------
     (values,)
-        For each value of `own.rates`; at least 0, NaN where part of the step was not measured.
+        One rate for each value of `own.rates`; never negative, NaN where part of the step was not measured.
     """
     run = own.rates.owner
     left = own.start_s[run] + (np.arange(len(run)) - own.rates.offsets[run]) * own.interval_s[run]
@@ -81,7 +81,7 @@ def _mean_rates(fine: RunSamples, run: Ints, left: Reals, right: Reals) -> Reals
     missing = np.isnan(fine.rates.values)
     volume = _integrate(fine, np.where(missing, 0.0, fine.rates.values), run, end, begin)
     missing_length = _integrate(fine, missing.astype(np.float64), run, end, begin)
-    # before and after the finer sample nothing is measured either
+    # before and after the finer sample, nothing is measured either
     is_complete = (begin >= 0) & (end <= fine.rates.counts[run]) & (missing_length == 0)
     mean: Reals = np.where(is_complete, volume / np.maximum(end - begin, 1e-300), np.nan)
     return mean
@@ -96,7 +96,7 @@ def _correlate_on_coarser(coarse: RunSamples, fine: RunSamples) -> Reals:
 
 
 def _to_steps(fine: RunSamples, run: Ints, at_s: Reals) -> Reals:
-    """Convert instants to fractional steps; rounding errors at edges are removed."""
+    """Convert instants to fractional steps, without rounding errors at edges."""
     return np.round((at_s - fine.start_s[run]) / fine.interval_s[run], 6)
 
 

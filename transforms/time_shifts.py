@@ -1,4 +1,4 @@
-"""Detection of job logs and polls whose clocks differ by whole hours, as after a wrong time zone."""
+"""Detect whole-hour differences between the clocks of job logs and polls, e.g. due to a wrong time zone."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 
 from iosig.transforms.arrays import Bools, Ints, Reals
 
-#: aligned: the traffic fits the job times best as they are. shifted: it fits them clearly better at another whole hour.
-#: no_overlap: jobs and polls hardly overlap, and would at another whole hour. unclear: no whole hour stands out.
+#: `aligned`: the traffic fits the job times best without a shift; `shifted`: it fits clearly better at another whole
+#: hour; `no_overlap`: jobs and polls hardly overlap, but would at another whole hour; `unclear`: no whole hour stands
+#: out
 Outcome = Literal["aligned", "shifted", "no_overlap", "unclear", "too_few_jobs"]
 
 _HOUR_BINS = 60
@@ -31,28 +32,28 @@ class TimeShiftParams:
     Parameters
     ----------
     max_shift_h
-        Largest shift that is considered; the offsets of time zones reach from UTC-12 to UTC+14.
+        Maximum shift; the offsets of time zones range from UTC-12 to UTC+14.
     min_job_count
-        Fewer jobs that overlap the polls at some shift give ``too_few_jobs``.
+        Minimum number of jobs that overlap the polls at some shift; with fewer, the outcome is ``too_few_jobs``.
     min_z
         Minimum standardized log-likelihood gain at a whole-hour shift.
     max_rival_ratio
-        Every other whole-hour shift must stay below this fraction of the best one. Jobs that start every hour on the
+        Maximum gain of any other whole-hour shift, as a fraction of the best one. Jobs that start every hour on the
         hour make many shifts look alike.
     neighborhood_min
-        The best shift must also beat all shifts from the first to the second number of minutes away from it, so that
-        slow trends over the day do not count.
+        Range of distances from the best shift [min] in which it must exceed all other shifts, so that slow trends over
+        the day do not count.
     min_log_min
-        A job log that spans fewer minutes is extended to both sides by minutes without jobs, so that a short log is
-        compared with the traffic around it.
+        Minimum length of the job log [min]. A shorter log is extended on both sides by minutes without jobs, so that it
+        is compared with the traffic around it.
     min_overlap_ratio
-        Less common time, as a fraction of the shorter span, counts as no overlap.
+        Common time, as a fraction of the shorter span, below which jobs and polls do not overlap.
     min_fitted_overlap_ratio
-        Common time that a whole-hour shift has to reach for ``no_overlap``; else the inputs are of other days.
+        Common time that a whole-hour shift must reach for ``no_overlap``; otherwise the inputs are from different days.
     min_bin_count
-        Shifts at which fewer polled minutes lie within the job log are not considered.
+        Minimum number of polled minutes within the job log for a shift to be considered.
     floor_ratio
-        Rates below this fraction of the median count as that share, so that idle minutes do not dominate the logarithm.
+        Lower limit of rates, as a fraction of the median, so that idle minutes do not dominate the logarithm.
     """
 
     max_shift_h: int = 14
@@ -80,7 +81,7 @@ class TimeShift:
     z
         Standardized log-likelihood gain at the best whole-hour shift; ``None`` if it was not computed.
     job_count
-        Jobs that overlap the polls at some shift.
+        Number of jobs that overlap the polls at some shift.
     overlap_ratio
         Common time of jobs and polls, as a fraction of the shorter span.
     """
@@ -99,7 +100,7 @@ def find_time_shift(
 
     The logarithm of the traffic is regressed on the number of running jobs and on their starts and ends, for every
     shift by whole minutes. The statistic is the log-likelihood gain over a constant rate. It is standardized by the
-    median and the spread of the gains at shifts that are not whole hours, which serve as null distribution.
+    median and the spread of the gains at all other shifts, which serve as the null distribution.
 
     Parameters
     ----------
@@ -151,7 +152,7 @@ def _overlap_ratios(first_bin: Ints, last_bin: Ints, is_polled: Bools, params: T
 def _best_shift(
     first_bin: Ints, last_bin: Ints, volumes: Reals, is_polled: Bools, margin: int, params: TimeShiftParams
 ) -> tuple[int, float] | None:
-    """Find the whole-hour shift that stands out, and its z-score; None if there is none."""
+    """Find the whole-hour shift that stands out, and its z-score; None if no shift does."""
     shifts = np.arange(-margin, margin + 1)
     regressors, is_logged = _regressors(first_bin, last_bin, len(volumes) + 2 * margin, margin, params.min_log_min)
     gains, counts = _gains(regressors, is_logged, _log_rates(volumes, is_polled, params), is_polled, 2 * margin + 1)
@@ -185,7 +186,7 @@ def _log_rates(volumes: Reals, is_polled: Bools, params: TimeShiftParams) -> Rea
 
 
 def _regressors(first_bin: Ints, last_bin: Ints, length: int, margin: int, min_log_min: int) -> tuple[Reals, Reals]:
-    """Count running jobs, recent starts and coming ends of each minute, and mark minutes that the job log covers."""
+    """Count running jobs, recent starts and upcoming ends in each minute, and mark minutes that the job log covers."""
     first, last = first_bin + margin, last_bin + margin
     starts, ends = (np.bincount(edge[(edge >= 0) & (edge < length)], minlength=length) for edge in (first, last))
     edges = np.bincount(np.clip(first, 0, length), minlength=length + 1)
@@ -208,7 +209,7 @@ def _window_sums(events: Ints, low: int, high: int) -> Ints:
 
 
 def _gains(regressors: Reals, is_logged: Reals, logs: Reals, is_polled: Bools, shift_count: int) -> tuple[Reals, Reals]:
-    """Compute twice the log-likelihood gain of the regression at every shift, and the number of minutes it uses.
+    """Compute twice the log-likelihood gain of the regression, and the number of minutes used, at every shift.
 
     Each sum of the normal equations is a cross-correlation over all shifts, computed by FFT. A shift uses only the
     polled minutes that the shifted job log covers.
@@ -225,7 +226,7 @@ def _gains(regressors: Reals, is_logged: Reals, logs: Reals, is_polled: Bools, s
 
     def correlate(first: Reals, second: Reals) -> Reals:
         spectrum = np.fft.rfft(first, size) * np.conj(np.fft.rfft(second, size))
-        # the first offset moves the job log ahead by the whole margin
+        # the first offset shifts the job log ahead by the whole margin
         correlation: Reals = np.fft.irfft(spectrum, size)[..., :shift_count][..., ::-1]
         return correlation
 

@@ -1,4 +1,4 @@
-"""Online prediction: the period of a running application, its changes, and the next burst.
+"""Predict online the period of a running application, its changes, and the next burst.
 
 - `automaton` (`PhaseAutomaton`): State machine of an application's I/O behaviour.
 - `change_points` (`Detector`, `create_detector`): Online change-point detection in a sequence of periods.

@@ -1,9 +1,9 @@
-"""State machine of an application's I/O behaviour, updated with each evaluation of a running application.
+"""Track the I/O behaviour of a running application as a state machine, which each evaluation updates.
 
-FTIO (Tarraf et al., DOI 10.1109/IPDPS57955.2024.00048, section II-D) adapts the time window when behaviour changes; the
-paper keeps no record of the behaviours. This automaton does. A period that persists is a state, and the same period
-later is the same state. Further states are `start` (nothing has persisted), `aperiodic` (no period, persistently),
-`gap` (nothing was measured) and `end`. Each transition has a cause and a time.
+FTIO (Tarraf et al., DOI 10.1109/IPDPS57955.2024.00048, section II-D) adapts the time window when behaviour changes, but
+keeps no record of the behaviours. This automaton does. A period that persists is a state; if the same period occurs
+again later, it is the same state. Further states are `start` (nothing has persisted), `aperiodic` (no period,
+persistently), `gap` (nothing was measured) and `end`. Each transition has a cause and a time.
 
 The automaton is scale-free: periods are compared by ratio, and persistence is counted in evaluations and cycles.
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 #: causes that an evaluation may carry: a change-point detector fired, nothing was measured, or the run has ended
 EVENT_CAUSES = ("change_point", "gap", "end")
-#: causes of a transition; up: to a longer period; change_point: a detector fired; shift: by evaluations alone
+#: causes of a transition; `up`: to a longer period; `change_point`: a detector fired; `shift`: only evaluations differ
 CAUSES = (
     "first_found",
     "found_again",
@@ -42,9 +42,9 @@ class AutomatonParams:
 
     #: consecutive evaluations that must agree (section II-D: a dominant frequency found k times; Figure 15: k = 3)
     hold_count: int = 3
-    #: periods that these evaluations must span, since evaluations may be more frequent than periods
+    #: number of periods that these evaluations must span, since evaluations may be more frequent than periods
     hold_cycles: float = 1.0
-    #: maximum number of periodic states; the least recently left one is removed
+    #: maximum number of periodic states; the one left longest ago is removed
     most_states: int = 32
     #: maximum number of times kept per kind of transition
     most_times: int = 64
@@ -61,13 +61,13 @@ class PhaseState:
     period_s : float or None
         Geometric mean of the periods that established the state [s]; None unless periodic.
     shortest_period_s, longest_period_s : float or None
-        Range of all its periods [s].
+        Range of all periods in the state [s].
     evaluation_count, visit_count : int
-        Evaluations that agreed with it, and entries into it.
+        Number of evaluations that agreed with the state, and of entries into it.
     duration_s : float
-        Total time in it [s].
+        Total time in the state [s].
     first_s, entered_s, last_s : float
-        First entry, last entry, and last time in it [s].
+        First entry, last entry, and last time in the state [s].
 
     """
 
@@ -85,7 +85,7 @@ class PhaseState:
 
 @dataclass(frozen=True, slots=True)
 class PhaseTransition:
-    """A confirmed change of state: at_s, first evaluation of the new behaviour; known_s, its confirmation [s]."""
+    """A confirmed change of state: `at_s`, first evaluation of the new behaviour; `known_s`, its confirmation [s]."""
 
     source: str
     target: str
@@ -158,7 +158,7 @@ class PhaseAutomaton:
         at_s : float
             Time of the evaluation [s]; not before the previous one.
         period_s : float or None
-            Its period [s]; None if there is none.
+            Period of the evaluation [s]; None if it found no period.
         cause : str or None
             One of `EVENT_CAUSES`. `gap` and `end` take effect at once.
 
@@ -170,7 +170,7 @@ class PhaseAutomaton:
         Raises
         ------
         ValueError
-            If an argument is invalid, or after `end`. The automaton is unchanged then.
+            If an argument is invalid, or after `end`. The automaton does not change in that case.
 
         """
         self._check(at_s, period_s, cause)
@@ -213,7 +213,7 @@ class PhaseAutomaton:
         if candidate and not is_change_point and self._is_same_period(period_s, candidate.first_period_s):
             self._candidate = _extend_candidate(candidate, period_s)
         else:
-            # after a detected change, evaluations may disagree for a while: keep the mark
+            # after a detected change, evaluations may disagree for a while, so keep the mark of the change
             self._candidate = _start_candidate(at_s, period_s, is_change_point=has_fired)
         return self._confirm_candidate(at_s)
 
@@ -259,7 +259,7 @@ class PhaseAutomaton:
         return self._is_same_period(period_s, state.period_s)
 
     def _find_state(self, period_s: float) -> str | None:
-        """Name of the state with the nearest period within the tolerance; the older one of equals."""
+        """Find the state with the nearest period within the tolerance, or the older of two; return its name."""
         periodic = [(state.period_s, state.name) for state in self._states.values() if state.period_s is not None]
         near = [
             (abs(math.log(period / period_s)), name)
@@ -269,7 +269,7 @@ class PhaseAutomaton:
         return min(near, key=lambda pair: pair[0])[1] if near else None
 
     def _new_name(self) -> str:
-        """Name for a new periodic state; removes the least recently left state if the limit is reached."""
+        """Create a name for a new periodic state; if the limit is reached, remove the state left longest ago."""
         periodic = [state for state in self._states.values() if state.period_s is not None]
         if len(periodic) >= self.params.most_states:
             others = [state for state in periodic if state.name != self._current]
@@ -283,7 +283,7 @@ class PhaseAutomaton:
         self._removed_count += 1
 
     def _extend_current(self, at_s: float) -> None:
-        """Extend the current state until now."""
+        """Extend the current state to a time [s]."""
         state = self._states[self._current]
         self._states[self._current] = replace(state, duration_s=state.duration_s + at_s - state.last_s, last_s=at_s)
 
@@ -300,7 +300,7 @@ class PhaseAutomaton:
         )
 
     def _drop_candidate(self) -> None:
-        """Drop the candidate, and count a detected change that was not confirmed."""
+        """Drop the candidate; count it as an unconfirmed change if a change was detected."""
         if self._candidate is not None and self._candidate.is_change_point:
             self._unconfirmed_count += 1
         self._candidate = None
@@ -406,5 +406,5 @@ def _mean_period(candidate: _Candidate) -> float | None:
         return None
     lowest, highest = math.log(candidate.shortest_s), math.log(candidate.longest_s)
     mean = math.exp(min(max(candidate.log_sum / candidate.count, lowest), highest))
-    # rounding must not move the mean out of the range
+    # rounding must not move the mean out of the range of the periods
     return min(max(mean, candidate.shortest_s), candidate.longest_s)

@@ -1,17 +1,17 @@
-"""Online change-point detection in a sequence of predicted periods, independent of scale.
+"""Detect change points online in a sequence of predicted periods, independently of scale.
 
 Both detectors work on x = log2(period_s), in octaves: a doubling is +1 and a halving is -1 at any frequency. Neither
 has a threshold in hertz or seconds.
 
 - `ClippedCusum`: clips deviations, so that no single value is a change, and estimates the change point by maximum
-  likelihood. The default, best for changes by half or more.
+  likelihood. It is the default, and best for changes by half or more.
 - `Cusum`: the published two-sided cumulative sum, on the log scale (Page, Biometrika 1954, DOI
   10.1093/biomet/41.1-2.100). It accumulates smaller deviations: best for changes of 10 to 30 %.
 
-With up to 10 % noise, both find 99 % of doublings and halvings within three predictions after 20 steady ones, and a
-change in less than 5 % of runs of 40 without any (docs/predictions-study.md).
+With up to 10 % noise, both find 99 % of doublings and halvings within three predictions after 20 steady ones. They
+raise false alarms in less than 5 % of sequences of 40 predictions without a change (docs/predictions-study.md).
 
-Level and noise are estimated from the values since the last change; autocorrelated errors cause more false alarms.
+Level and noise are estimated from the values since the last change. Autocorrelated errors cause more false alarms.
 After a change, the state restarts with the values since the change point.
 """
 
@@ -27,15 +27,16 @@ from typing import Any, ClassVar
 
 #: standard deviation of a normal distribution divided by its median absolute deviation (MAD)
 _SIGMA_PER_MAD = 1.4826
-#: bias correction of the MAD of 2 to 9 values; n / (n - 0.8) for more (Croux and Rousseeuw, COMPSTAT 1992)
+#: bias correction of the MAD of 2 to 9 values; for n values or more, n / (n - 0.8) (Croux and Rousseeuw, COMPSTAT 1992)
 _SMALL_SAMPLE = (1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.129, 1.107)
 #: variance of a median divided by that of a mean
 _MEDIAN_VARIANCE = math.pi / 2
 #: minimum noise [octaves], 7 %: a few values may agree by chance, and smaller changes are irrelevant to a scheduler
 _MIN_NOISE_OCTAVES = 0.1
-#: values since the last change before the first test; two outliers spoil the median of fewer
+#: number of values since the last change before the first test; two outliers would spoil the median of fewer values
 _MIN_COUNT = 5
-#: number of values since the last change that determine level and noise; limits memory, and makes a drift a change
+#: number of values since the last change that determine level and noise; bounds memory, and lets a drift count as a
+#: change
 _MAX_COUNT = 32
 #: weight of the minimum noise in the noise estimate, in values; chosen by the false-alarm rates of
 #: docs/predictions-study.md, since the MAD of five values is inaccurate
@@ -77,7 +78,7 @@ class Change:
 
 
 class _Reference:
-    """Level (median) and noise (MAD, shrunk toward a minimum) of the first values since the last change."""
+    """Level (median) and noise (MAD, shrunk towards a minimum) of the first values since the last change."""
 
     def __init__(self, values: Sequence[float] = ()) -> None:
         self.values = list(values[:_MAX_COUNT])
@@ -95,7 +96,7 @@ class _Reference:
 
     @property
     def deviation_ratio(self) -> float:
-        """Standard deviation of a new value minus the level, in units of the noise."""
+        """Standard deviation of the difference between a new value and the level, in units of the noise."""
         return math.sqrt(1.0 + _MEDIAN_VARIANCE / len(self.values))
 
     def _estimate(self) -> None:
@@ -111,7 +112,7 @@ class _Reference:
 
 
 class Detector(ABC):
-    """Base class of detectors: validation and counting of predictions, and serialization."""
+    """Base class of detectors, which validates and counts predictions, and serializes the state."""
 
     name: ClassVar[str]
 
@@ -125,7 +126,7 @@ class Detector(ABC):
         Parameters
         ----------
         period_s : float or None
-            Period [s]; None and NaN are missing predictions, which only count.
+            Period [s]; None and NaN are missing predictions, which only advance the prediction count.
 
         Returns
         -------
@@ -195,8 +196,8 @@ class Cusum(Detector):
 
     Notes
     -----
-    Published for known level and noise. Here z_n = (x_n - m) / (s sqrt(1 + pi / 2c)), where m and s are median and
-    noise of the c previous values since the last change; the root includes the error of m.
+    The method was published for known level and noise. Here z_n = (x_n - m) / (s sqrt(1 + pi / 2c)), where m and s are
+    median and noise of the c previous values since the last change; the root includes the error of m.
 
     """
 
@@ -264,14 +265,14 @@ class Cusum(Detector):
 class ClippedCusum(Cusum):
     """Page's cumulative sum of clipped deviations, robust against a single outlier.
 
-    As `Cusum`, but z_n is clipped to [-c, c] with c - k < h, so that one outlier, such as a missed phase, is no change.
-    The change point t is the maximum likelihood estimate among the values in the sum: it maximizes
-    (sum of x_i - m over i >= t)^2 / count with a count of at least two (Hinkley, Biometrika 57, 1970,
-    DOI 10.1093/biomet/57.1.1, for a known level before the change).
+    Works like `Cusum`, but z_n is clipped to [-c, c] with c - k < h, so that one outlier, such as a missed phase, is no
+    change. The change point t is the maximum likelihood estimate among the values in the sum: it maximizes (sum of x_i
+    - m over i >= t)^2 / count with a count of two or more (Hinkley, Biometrika 57, 1970, DOI 10.1093/biomet/57.1.1, for
+    a known level before the change).
     """
 
     name = "clipped_cusum"
-    #: for shifts of at least two noise units
+    #: k for shifts of two noise units or more
     allowance = 1.0
     threshold = 6.0
     #: c: with the allowance, one value adds at most 3, so that a change needs two values

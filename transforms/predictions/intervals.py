@@ -1,8 +1,8 @@
-"""Frequency intervals of successive evaluations, and prediction of the next burst of a running application.
+"""Merge the frequencies of successive evaluations to intervals, and predict the next burst of a running application.
 
 Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques" (FTIO), DOI 10.1109/IPDPS57955.2024.00048, section
-II-D: the dominant frequencies of successive evaluations are merged by DBSCAN; each cluster is an interval from its
-lowest to its highest frequency, and its share of the evaluations is its probability.
+II-D: the dominant frequencies of successive evaluations are merged by DBSCAN. Each cluster is an interval from its
+lowest to its highest frequency; its probability is its fraction of the evaluations.
 
 The paper sets DBSCAN's eps "to the difference between the time windows", which is in seconds, whereas frequencies are
 in hertz. This implementation follows the reason given there, the resolution of the windows: a frequency f from a window
@@ -29,13 +29,13 @@ from iosig.transforms.arrays import Ints, Reals
 
 #: outcomes of `NextBurst`
 OUTCOMES = ("expected", "due", "overdue", "no_period", "no_bursts", "ended")
-#: number of gaps from which their quantiles alone give the range
+#: minimum number of gaps for a range from their quantiles alone
 _FULL_COUNT = 9
 #: minimum number of gaps for a trend, and its minimum slope in standard errors
 _MIN_TREND_COUNT, _MIN_TREND_ERRORS = 5, 2.5
 #: relative tolerance of eps: adjacent frequencies of one window are exactly one resolution apart
 _ROUNDING = 1e-9
-#: decay of a hit's weight per gap
+#: factor by which the weight of a hit decays per gap
 _DECAY = 0.95
 #: pseudo-counts of hits and misses among the last gaps
 _PRIOR_HITS, _PRIOR_MISSES = 0.3, 2.5
@@ -44,7 +44,7 @@ _PRIOR_WEIGHT = 3.0
 #: coefficients of the calibration of a hit ratio, which is biased since intervals derive from the same gaps; fitted on
 #: simulated runs with jitter, changes and drift
 _CALIBRATION = (0.08, 0.6)
-#: maximum number of periods ahead: largest float below which all integers are exact
+#: maximum number of periods ahead: all integers up to this float are exact
 _MAX_PERIODS = 2.0**53
 
 
@@ -57,9 +57,10 @@ def cluster_dbscan(position: Reals, eps: Reals, min_samples: int) -> Ints:
     Parameters
     ----------
     position, eps : Reals, shape (n,)
-        Points are neighbours if their distance is at most the mean of their eps.
+        Positions, and eps of each point: two points are neighbours if their distance does not exceed the mean of their
+        eps.
     min_samples : int
-        Number of neighbours, including itself, of a core point.
+        Minimum number of neighbours of a core point, including itself.
 
     Returns
     -------
@@ -69,7 +70,7 @@ def cluster_dbscan(position: Reals, eps: Reals, min_samples: int) -> Ints:
 
     Notes
     -----
-    Each point is the interval position ± eps / 2; intervals that touch are label by sorting.
+    Each point is treated as the interval position ± eps / 2. Touching intervals are found by sorting.
 
     References
     ----------
@@ -110,7 +111,8 @@ class IntervalParams:
     #: evaluations kept (section II-D: "it makes sense to discard the old data at some point"); with 256, one
     #: evaluation changes a probability by less than 0.5 %
     history_count: int = 256
-    #: evaluations of a core point; the paper gives none, and one frequency alone is no interval
+    #: minimum number of evaluations around a core point; the paper gives no number, and one frequency alone is no
+    #: interval
     min_samples: int = 2
     #: eps as a fraction of the resolution of the windows
     resolution_ratio: float = 1.0
@@ -118,14 +120,14 @@ class IntervalParams:
 
 @dataclass(frozen=True, slots=True)
 class PeriodRange:
-    """A typical period with shortest and longest period: shortest <= typical <= longest [s]."""
+    """A typical period with its range: shortest <= typical <= longest [s]."""
 
     shortest_s: float
     typical_s: float
     longest_s: float
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless the periods are positive, finite and in order."""
+        """Raise ValueError unless the periods are positive, finite and in ascending order."""
         if not 0 < self.shortest_s <= self.typical_s <= self.longest_s < math.inf:
             raise ValueError("a range of periods requires 0 < shortest <= typical <= longest, all finite")
 
@@ -139,9 +141,9 @@ class FrequencyIntervals:
     low_hz, median_hz, high_hz : Reals, shape (k,)
         Range and median of the frequencies in each interval.
     evaluation_count : Ints, shape (k,)
-        Evaluations with a frequency in it.
+        Number of evaluations with a frequency in the interval.
     probability : Reals, shape (k,)
-        Their share of all n evaluations, including those without frequency.
+        Fraction of all n evaluations that have a frequency in the interval.
     label : Ints, shape (n,)
         Interval of each evaluation, oldest first; -1 for none.
 
@@ -156,7 +158,7 @@ class FrequencyIntervals:
 
     @property
     def current(self) -> int | None:
-        """Interval of the last evaluation, if any."""
+        """Number of the interval of the last evaluation, if any."""
         return int(self.label[-1]) if len(self.label) and self.label[-1] >= 0 else None
 
     def periods(self, interval: int) -> PeriodRange:
@@ -269,7 +271,8 @@ class NextBurstParams:
 
     #: number of recent bursts used
     burst_count: int = 10
-    #: probability that the next burst lies below its range, and above; the extremes of nine gaps leave 0.1 on each side
+    #: probability that the next burst lies before its range, and after it; the extremes of nine gaps leave 0.1 on each
+    #: side
     tail_ratio: float = 0.1
 
 
@@ -288,7 +291,7 @@ class NextBurst:
     overdue_s : float
         Time since the range has passed [s]; 0 unless overdue.
     missed_count : int
-        Periods that passed without a burst.
+        Number of periods that passed without a burst.
     low_volume_bytes, volume_bytes, high_volume_bytes : float
         Volume and its range; NaN if unknown.
 
@@ -327,7 +330,7 @@ def predict_next_burst(
     periods : PeriodRange or None
         Periods of the current interval (`FrequencyIntervals.periods`).
     now_s : float
-        Present time [s].
+        Current time [s].
     params : NextBurstParams, optional
         Parameters.
 
@@ -344,9 +347,9 @@ def predict_next_burst(
     -----
     The next burst follows the previous one after a period plus the median phase shift between bursts, extrapolated if
     the shifts have a trend. A delay therefore shifts all later bursts, as in a program with constant computation
-    between writes. The range adds the tails of the shifts to the typical period if `burst_count` bursts are known (78 %
-    of bursts were within the range; with the period's range, 89 %), otherwise to the shortest and longest one, and is
-    widened by Student's t for fewer gaps. Volumes are quantiles of the last bursts.
+    between writes. If `burst_count` bursts are known, the range adds the tails of the shifts to the typical period; 78
+    % of bursts were within such a range. Otherwise it adds them to the shortest and the longest period (89 %), and is
+    widened by Student's t. Volumes are quantiles of the last bursts.
 
     """
     params = params or NextBurstParams()
@@ -390,8 +393,8 @@ def predict_next_burst(
 def _predictive_quantiles(values: Reals, ranks: list[float]) -> list[float]:
     """Quantiles of the predictive distribution of the next value (exchangeable values).
 
-    The k-th of n values has the probability k / (n + 1) below it (Weibull's plotting positions); NumPy's default
-    quantiles of a few values are too narrow.
+    The next value lies below the k-th of n values with a probability of k / (n + 1) (Weibull's plotting positions).
+    NumPy's default quantiles of a few values are too narrow.
     """
     quantiles: list[float] = np.quantile(values, ranks, method="weibull").tolist()
     return quantiles
@@ -416,7 +419,7 @@ def _phase_shifts(start_s: Reals, period_s: float, ranks: list[float]) -> tuple[
 
 
 def _fit_trend(shifts: Reals) -> Reals:
-    """Linear fit to the shifts; 0 if the slope is not significant."""
+    """Fit a line to the shifts; return 0 if the slope is not significant."""
     count = len(shifts)
     if count < _MIN_TREND_COUNT:
         return np.zeros(count)
@@ -446,14 +449,14 @@ def _is_invertible(value: float) -> bool:
 
 @dataclass(slots=True)
 class HitRecord:
-    """Record of how often predicted intervals contained the next gap, with exponentially decaying weights.
+    """Record of how often predicted intervals contained the next gap; weights decay exponentially.
 
     Attributes
     ----------
     hits, count : float
         Weighted number of hits, and of all gaps.
     pending : (float, float) or None
-        Interval that awaits its gap [s].
+        Predicted interval for the next gap [s].
 
     """
 
@@ -471,14 +474,14 @@ class HitRecord:
         self.pending = None
 
     def probability(self, periods: PeriodRange, gaps_s: Sequence[float]) -> float:
-        """Estimate the probability that the next gap lies in an interval, which becomes the pending one.
+        """Estimate the probability that the next gap lies in an interval, and make it the pending interval.
 
         Parameters
         ----------
         periods : PeriodRange
             The interval.
         gaps_s : sequence of float
-            Last gaps of the current behaviour [s]; their hit ratio is the prior of the recorded one.
+            Last gaps of the current behaviour [s]; their hit ratio is the prior of the recorded hit ratio.
 
         Returns
         -------

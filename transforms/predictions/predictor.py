@@ -1,4 +1,4 @@
-"""Online prediction of the period of a running application, with one evaluation per batch of new requests.
+"""Predict the period of a running application online, with one evaluation per batch of new requests.
 
 Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques" (FTIO), DOI 10.1109/IPDPS57955.2024.00048, section
 II-D, and section III-B for HACC-IO. The paper's window strategies are `all` (everything so far), `fixed` (a fixed
@@ -45,27 +45,27 @@ OBSERVED = ("gaps", "predictions")
 INSTANT_METHODS = ("dft", "autocorrelation", "merged")
 #: times after this [s] are counted from 1970, earlier ones from the start of the run
 EPOCH_S = 1e9
-#: number of cycles of the last period in which phases are tracked
+#: length of the window in which phases are tracked, in cycles of the last period
 _RECENT_CYCLES = 8.0
 #: outcomes of the method that a tentative period of agreeing gaps may replace
 _REPLACEABLE_OUTCOMES = ("aperiodic", "too_short")
-#: maximum number of gaps kept; as many as the tracker keeps phases
+#: maximum number of gaps kept; equal to the number of phases that the tracker keeps
 _MAX_GAPS = 64
-#: a period is rejected if, of the last four gaps, at least two outliers (a far outlier counts twice) are off it
+#: a period is rejected if two or more of the last four gaps deviate from it (a far outlier counts twice)
 _LAST_GAPS, _MIN_OUTLIERS = 4, 2
-#: minimum number of earlier gaps that kept the period (and at least a third of them); otherwise gaps are no evidence
+#: minimum number of earlier gaps that kept the period (and a third or more of all); otherwise gaps are no evidence
 _MIN_KEPT_GAPS = 3
 #: a gap is an outlier beyond this number of standard deviations, limited to this range [cycles]
 _MAX_DEVIATIONS, _TOLERANCE_LIMITS = 3.0, (0.15, 0.45)
-#: number of earlier gaps from which their MAD replaces the spread of the method
+#: minimum number of earlier gaps for their MAD to replace the spread of the method
 _MIN_MAD_GAPS = 8
 #: range of the last gap [cycles] outside of which it is a far outlier
 _JITTER_LIMITS = (0.55, 1.8)
-#: it also is a far outlier beyond this number of standard deviations and this deviation [cycles]
+#: the last gap is also a far outlier beyond this number of standard deviations and this deviation [cycles]
 _FAR_DEVIATIONS, _MIN_FAR_DEVIATION = 4.5, 0.3
-#: number of phases without a period from which the behaviour counts as aperiodic; the default method needs no more
+#: minimum number of phases without a period for the behaviour to count as aperiodic; the default method needs no more
 _MIN_PHASES = 5
-#: lengths of shorter windows tried if the whole one has no period, as fractions of it
+#: lengths of the shorter windows to try if the whole window has no period, as fractions of the latter
 _SHORTER_RATIOS = (1 / 8, 1 / 64)
 #: maximum length of a window of `adaptive`, in periods; keeps samples shorter than a period in long runs
 _MAX_CYCLES = 32.0
@@ -81,20 +81,21 @@ class OnlineParams:
     strategy: str = "adaptive"
     #: length of the window of `fixed` [s]
     window_s: float | None = None
-    #: the paper's two k of `periods`: hits before the window shrinks, and its length in periods (Figure 15: 3 and 3)
+    #: the paper's two values k of `periods`: hits before the window shrinks, and its length in periods (Figure 15: 3
+    #: and 3)
     hit_count: int = 3
     window_periods: float = 3.0
     #: name of the change-point detector
     detector: str = "clipped_cusum"
-    #: one of `OBSERVED`; gaps reveal a change within two periods, but need separable phases, which server data of
-    #: several jobs do not have
+    #: one of `OBSERVED`; gaps reveal a change within two periods, but need separable phases; server data of several
+    #: jobs do not have them
     observed: str = "gaps"
     #: maximum number of samples of a window; with more, pauses within phases count as gaps between them, and no further
     #: period was found in the traces of docs/predictions-study.md
     most_samples: int = 1024
-    #: length of the finest samples [s]; for polls their interval
+    #: length of the finest samples [s]; for polls, the polling interval
     finest_s: float = 2.0**-10
-    #: number of agreeing last gaps that make a tentative period if the method has none (0: never)
+    #: number of agreeing last gaps that make a tentative period if the method finds none (0: never)
     agreeing_gap_count: int = 2
     burst: NextBurstParams = field(default_factory=NextBurstParams)
 
@@ -144,12 +145,12 @@ class Answer:
 
     @property
     def window_s(self) -> float:
-        """Length of the window [s], at least one sample."""
+        """Length of the window [s]; one sample or more."""
         return max(self.window_end_s - self.window_start_s, 1.0 / self.sampling_hz)
 
     @property
     def period_range(self) -> PeriodRange | None:
-        """Range that consists of the period only."""
+        """Range that consists of the period alone."""
         return None if self.period_s is None else PeriodRange(self.period_s, self.period_s, self.period_s)
 
 
@@ -219,18 +220,18 @@ class Predictor:
         self.automaton = PhaseAutomaton()
 
     def start_window(self, at_s: float | None) -> None:
-        """Discard the behaviour before a time [s], as after a gap or a change of clock; byte totals are kept."""
+        """Discard the behaviour before a time [s], e.g. after a gap or a change of clock; keep byte totals."""
         self.start_s = at_s
         #: start of the current behaviour [s], if a change was detected
         self.change_s: float | None = None
         self.hit_count = 0
         self.tracker = PhaseTracker()
         self.detector: Detector = create_detector(self.params.detector)
-        #: gaps between phases as (onset, next onset), or twice the time of a predicted period [s]
+        #: gaps between phases as (onset, next onset), or predicted periods as their time, twice [s]
         self.observed: list[tuple[float, float]] = []
 
     def add(self, requests: Requests, measured: Reals | None = None) -> None:
-        """Add new requests. measured (k, 2): measured intervals, if the requests are polls [s]."""
+        """Add new requests; `measured` (k, 2): measured intervals, if the requests are polls [s]."""
         self.pyramid.add(requests, measured)
 
     # ---- windows
@@ -268,7 +269,7 @@ class Predictor:
         ]
 
     def recent_window(self, now_s: float) -> Window:
-        """Sample the last cycles of the last period, in which phases are tracked."""
+        """Sample the window of the last few cycles, in which phases are tracked."""
         start_s = self.window_start_s(now_s)
         if self.period_s is not None:
             start_s = max(start_s, now_s - _RECENT_CYCLES * self.period_s)
@@ -284,7 +285,7 @@ class Predictor:
         return event
 
     def observe_period(self, period_s: float | None, now_s: float) -> tuple[Change, float] | None:
-        """Add a predicted period, at most one per period, to the detector; return the change and its time [s]."""
+        """Add a predicted period to the detector, once per period; return the change, if any, and its time [s]."""
         if period_s is None or (self.observed and now_s - self.observed[-1][0] < period_s):
             return None
         return self._observe(now_s, now_s, period_s)
@@ -304,7 +305,7 @@ class Predictor:
     # ---- conclusions
 
     def apply_tentative_period(self, answer: Answer) -> Answer:
-        """Replace a missing period by that of the last gaps between phases, if these agree."""
+        """Replace a missing period by the mean of the last gaps between phases, if these agree."""
         min_count = self.params.agreeing_gap_count
         if not min_count or self.params.observed != "gaps" or answer.outcome not in _REPLACEABLE_OUTCOMES:
             return answer
@@ -318,7 +319,7 @@ class Predictor:
     def reject_unsupported_period(self, answer: Answer) -> Answer:
         """Change the outcome to `aperiodic` if the last gaps between phases contradict the period.
 
-        The window still contains the phases before the periodicity ended; the gaps since then reveal that end.
+        After the end of the periodicity, the window still contains earlier phases; the gaps since then reveal the end.
         """
         if answer.period_s is None or answer.method != METHODS[0] or self.params.observed != "gaps":
             return answer
@@ -342,7 +343,7 @@ class Predictor:
         return replace(answer, outcome="aperiodic", frequency_hz=None, confidence=None)
 
     def _last_gaps(self) -> list[float]:
-        """Last gaps since the last change, as many as the prediction uses [s]."""
+        """Last gaps since the last change that the prediction uses [s]."""
         return self._present_gaps()[-self.params.burst.burst_count :]
 
     def _present_gaps(self) -> list[float]:
@@ -351,9 +352,9 @@ class Predictor:
         return [next_s - onset_s for onset_s, next_s in self.observed if onset_s >= since_s]
 
     def _agreeing_gaps(self, since_s: float) -> list[float]:
-        """Last consecutive gaps of equal length since a time, last first [s].
+        """Last consecutive gaps of equal length since a time, newest first [s].
 
-        Empty if they are a minority: two equal gaps in a row also occur by chance.
+        There are none if equal gaps are a minority, since two equal gaps in a row also occur by chance.
         """
         gaps = [pair for pair in self.observed if pair[0] >= since_s]
         agreeing: list[float] = []
@@ -478,7 +479,7 @@ def finite_or_none(value: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A predictor due for evaluation at a time of its clock [s].
+    """A predictor that is due for evaluation, at a time on its clock [s].
 
     cause: `gap` (nothing was measured for a while), `end` (the run has ended), or None.
     """
@@ -499,7 +500,7 @@ def evaluate(due: Sequence[Due]) -> list[Evaluation]:
     Returns
     -------
     list of Evaluation
-        In the same order; equal to separate evaluations.
+        Evaluations in the order of `due`; equal to separate evaluations.
 
     """
     if not due:
@@ -526,7 +527,7 @@ def evaluate(due: Sequence[Due]) -> list[Evaluation]:
 
 
 def _search_shorter_windows(due: Sequence[Due], answers: list[Answer]) -> list[Answer]:
-    """Replace aperiodic answers by that of the longest shorter window with a period."""
+    """Replace aperiodic answers by the answer of the longest shorter window with a period."""
     candidates = [
         (place, window)
         for place, (item, answer) in enumerate(zip(due, answers, strict=True))
@@ -544,7 +545,7 @@ def _search_shorter_windows(due: Sequence[Due], answers: list[Answer]) -> list[A
 def _recompute_changed(
     due: Sequence[Due], answers: list[Answer], changed: Sequence[tuple[Change, float] | None]
 ) -> list[Answer]:
-    """Recompute the answers of predictors whose window starts later after a detected change."""
+    """Recompute the answers of predictors with a later start of the window after a detected change."""
     places = [place for place, change in enumerate(changed) if change is not None]
     windows = [due[place].predictor.window(due[place].now_s) for place in places]
     updated = list(answers)

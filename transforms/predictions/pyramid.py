@@ -1,7 +1,7 @@
-"""Multi-resolution throughput of a growing run: fine cells for recent times, coarse cells for old ones.
+"""Store the throughput of a growing run at several resolutions: fine cells for recent times, coarse cells for old ones.
 
 Online prediction (Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section II-D) needs the
-samples of another window after every flush. The published tool reads the whole trace each time; here each request is
+samples of a new window after every flush. The published tool reads the whole trace each time; here each request is
 processed once. Level l has cells of `finest_s * 4**l` seconds and keeps the last `cell_count` of them in a ring buffer.
 Memory and the cost of a flush grow with the logarithm of the run's length.
 """
@@ -34,7 +34,7 @@ _MAX_BYTES = 2.0**100
 #: exponent and width of the limbs of `exact_sums.limbs` [bits]
 _UNIT_BITS = 992
 _LIMB_BITS = 32
-#: minimum measured share of a known cell, with a tolerance for rounding
+#: minimum measured fraction of a known cell, with a tolerance for rounding
 _MIN_MEASURED_RATIO = 0.5 - 1e-9
 
 
@@ -58,9 +58,9 @@ class Window:
 class Pyramid:
     """Throughput of one subject, in bounded memory.
 
-    Cell i of a level covers [i * width, (i + 1) * width) on the subject's clock. The coarsest level holds everything
+    Cell i of a level covers [i * width, (i + 1) * width) on the subject's clock. The coarsest level contains everything
     since `first_s`; coarser levels are added as the run grows. Late requests count in every level that still covers
-    them.
+    their time.
     """
 
     def __init__(self, finest_s: float = 2.0**-10, cell_count: int = 4096, kind: str = KINDS[0]) -> None:
@@ -92,9 +92,9 @@ class Pyramid:
         #: whether only explicitly measured intervals are known
         self.is_measured = False
         self._levels: list[_Level] = []
-        #: start of the first request with bytes or measured interval [s]; NaN if there is none
+        #: start of the first request with bytes, or of the first measured interval [s]; NaN if none exists
         self.first_s = math.nan
-        #: end of the last request or measured interval, or the time of `advance` [s]; NaN if there is none
+        #: end of the last request or measured interval, or the time of `advance` [s]; NaN if none exists
         self.until_s = math.nan
         #: exact sum in units of 2**-992 bytes
         self._volume = 0
@@ -122,9 +122,9 @@ class Pyramid:
         requests : Requests
             New requests.
         measured_s : Reals, shape (k, 2), optional
-            Measured intervals [s], for polls; empty ones are ignored, and repeated ones count twice. Once there are
-            any, cells with less than half of their time measured are unknown. Without, all cells until `until_s` are
-            known.
+            Measured intervals [s], for polls; empty ones are ignored, and repeated ones count twice. Once an interval
+            was given, cells with less than half of their time measured are unknown. Without intervals, all cells until
+            `until_s` are known.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class Pyramid:
         self.unusable_count += len(size) - usable - unknown
 
     def advance(self, until_s: float) -> None:
-        """Declare everything until a time [s] as complete; a time before `until_s` has no effect."""
+        """Declare everything until a time [s] complete; a time before `until_s` has no effect."""
         self._extend(math.nan, float(until_s))
 
     # ---- sampling
@@ -169,7 +169,8 @@ class Pyramid:
 
         Notes
         -----
-        Equal to `even_values.bin_requests` (`sample_at` of the step function) of all requests on the same cells.
+        The samples equal those of `even_values.bin_requests` (for instants: `sample_at`) for all requests and the same
+        cells.
 
         """
         max_count = self.cell_count if most_samples is None else most_samples
@@ -233,7 +234,7 @@ class Pyramid:
         return math.ldexp(self.finest_s, _shift(number))
 
     def _all_levels(self) -> Iterator[tuple[int, _Level]]:
-        """Yield all levels from the finest on, then temporary coarser ones without end."""
+        """Yield all levels, finest first, then an endless series of temporary coarser ones."""
         level = self._empty()
         for number, level in enumerate(self._levels):
             yield number, level
@@ -267,7 +268,7 @@ class Pyramid:
 
     @property
     def _is_summed(self) -> tuple[bool, ...]:
-        """Whether a cell of each plane is the sum of four finer ones; otherwise it is the first of them."""
+        """Whether a cell of each plane is the sum of four finer cells; otherwise it is the first of the four."""
         return (self.kind == KINDS[0], True)
 
     def _extend(self, first_s: float, until_s: float) -> None:
@@ -287,7 +288,7 @@ class Pyramid:
             level.advance(until_cell >> _shift(number))
 
     def _add_to_plane(self, plane: int, requests: Requests) -> None:
-        """Add requests to a plane: bin them once at a fine level, coarsen upwards, and bin finer levels separately."""
+        """Add requests to a plane: bin them at a fine level, derive coarser levels, and bin finer levels separately."""
         is_summed = self._is_summed[plane]
         first, last = self._cell(float(requests.start_s.min())), self._cell(float(requests.end_s.max()))
         max_count = _MAX_BINNED_RINGS * self.cell_count
@@ -371,7 +372,7 @@ class _Level:
         return level
 
     def pack(self) -> bytes:
-        """Serialize the cells: a bit mask of nonzero cells, and their values."""
+        """Serialize the cells as a bit mask of nonzero cells, and their values."""
         is_used = self.cells != 0
         values: Reals = self.cells[is_used].astype("<f8")
         return np.packbits(is_used).tobytes() + values.tobytes()
@@ -396,7 +397,7 @@ class _Level:
 
 
 def _shift(number: int) -> int:
-    """Compute the number of bits by which cell numbers of a level are shifted against the finest ones."""
+    """Compute the number of bits by which cell numbers of a level are shifted relative to the finest level."""
     return _FACTOR_BITS * number
 
 

@@ -1,6 +1,6 @@
-"""The mean, the median and low quantiles of preprocessed samples: baselines that a signature method has to beat.
+"""Extract the mean, the median or a low quantile of preprocessed samples: baselines for signature methods.
 
-They combine the samples second by second. Apart from the durations (`preprocessing`), nothing is aligned.
+The samples are combined second by second. They have equal durations (`preprocessing`), but are not aligned otherwise.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from iosig.transforms.signatures.preprocessing import PreprocessedSamples, prepr
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
 
-#: Level of the `quantile` method: the best of 0.2 to 0.5 on simulated sites. Interference is additive, so the median is
-#: biased upward; bursts drift, so lower quantiles miss them.
+#: level of the `quantile` method: the best of 0.2 to 0.5 on simulated sites; interference is additive, so the median is
+#: biased upward; bursts drift, so lower quantiles miss them
 DEFAULT_LEVEL = 0.35
-#: columns of this many values or more are partitioned, shorter ones sorted: whichever is faster
+#: minimum length of columns that are partitioned; shorter columns are sorted, which is faster for them
 _MIN_PARTITION_SIZE = 100
 
 
@@ -40,12 +40,12 @@ def extract_quantile(sample_set: SampleSet, level: float = DEFAULT_LEVEL) -> Sig
 
 
 def nan_mean(values: Reals) -> Reals:
-    """Mean over the runs at each point, ignoring NaN and safe from overflow.
+    """Compute the mean over the runs at each point, ignoring NaN, without overflow.
 
     Parameters
     ----------
     values : (runs, points)
-        Any unit; NaN where not measured.
+        Values in any unit; NaN where not measured.
 
     Returns
     -------
@@ -64,12 +64,12 @@ def nan_mean(values: Reals) -> Reals:
 
 
 def nan_quantile(values: Reals, level: float) -> Reals:
-    """Quantile over the runs at each point, ignoring NaN.
+    """Compute a quantile over the runs at each point, ignoring NaN.
 
     Parameters
     ----------
     values : (runs, points)
-        Any unit; NaN where not measured.
+        Values in any unit; NaN where not measured.
     level
         From 0 to 1.
 
@@ -81,23 +81,23 @@ def nan_quantile(values: Reals, level: float) -> Reals:
     Raises
     ------
     ValueError
-        If the level is outside of 0 to 1.
+        If the level is not in the range from 0 to 1.
 
     Notes
     -----
-    Linear between ranks, as `numpy.quantile` does: type 7 of Hyndman and Fan, 1996, DOI 10.2307/2684934.
+    Interpolates linearly between ranks, as `numpy.quantile` does: type 7 of Hyndman and Fan, 1996, DOI 10.2307/2684934.
     """
     quantile: Reals = nan_quantiles(values, (level,))[0]
     return quantile
 
 
 def nan_quantiles(values: Reals, levels: Sequence[float]) -> Reals:
-    """Several quantiles over the runs at each point, ignoring NaN; see `nan_quantile`.
+    """Compute several quantiles over the runs at each point, ignoring NaN; see `nan_quantile`.
 
     Parameters
     ----------
     values : (runs, points)
-        Any unit; NaN where not measured.
+        Values in any unit; NaN where not measured.
     levels : k
         From 0 to 1.
 
@@ -109,7 +109,7 @@ def nan_quantiles(values: Reals, levels: Sequence[float]) -> Reals:
     Raises
     ------
     ValueError
-        If a level is outside of 0 to 1.
+        If a level is not in the range from 0 to 1.
     """
     if not all(0 <= level <= 1 for level in levels):
         raise ValueError("level must be between 0 and 1")
@@ -135,7 +135,7 @@ def nan_quantiles(values: Reals, levels: Sequence[float]) -> Reals:
 
 
 def _order_columns(values: Reals, levels: Sequence[float]) -> Reals:
-    """Sort columns (runs, points); long ones only as far as quantiles of these levels need."""
+    """Sort columns (runs, points); long columns are sorted only as far as the quantiles of these levels require."""
     last = len(values) - 1
     if last < _MIN_PARTITION_SIZE:
         return np.sort(values, axis=0)
@@ -144,12 +144,12 @@ def _order_columns(values: Reals, levels: Sequence[float]) -> Reals:
 
 
 def quantile_of_sorted(ordered: Reals, level: float) -> Reals:
-    """Quantile over the runs of values that are sorted along them; see `nan_quantile`.
+    """Compute a quantile over the runs, from values that are sorted along the runs; see `nan_quantile`.
 
     Parameters
     ----------
     ordered : (..., runs, points)
-        Ascending along the second-last axis, without NaN.
+        Values, ascending along the second-last axis, without NaN.
     level
         From 0 to 1.
 
@@ -166,19 +166,19 @@ def quantile_of_sorted(ordered: Reals, level: float) -> Reals:
 
 
 def row_medians(values: Reals) -> Reals:
-    """Median of each row (..., 1) of values (..., n) without NaN; faster than NumPy for short rows."""
+    """Compute the median of each row (..., 1) of values (..., n) without NaN; faster than NumPy for short rows."""
     ordered, lower, upper = np.sort(values, axis=-1), (values.shape[-1] - 1) // 2, values.shape[-1] // 2
     medians: Reals = (ordered[..., lower : lower + 1] + ordered[..., upper : upper + 1]) * 0.5
     return medians
 
 
 def median_1d(values: Reals) -> float:
-    """Median of one or more numbers without NaN."""
+    """Compute the median of one or more numbers without NaN."""
     return float(row_medians(values[None])[0, 0])
 
 
 def quantile_1d(values: Reals, level: float) -> float:
-    """Quantile of one or more numbers without NaN: `numpy.quantile`, bit for bit, but faster for few.
+    """Compute a quantile of one or more numbers without NaN: equal to `numpy.quantile`, but faster for few numbers.
 
     Like NumPy, it interpolates from the nearer of the two neighbours.
     """
@@ -191,7 +191,7 @@ def quantile_1d(values: Reals, level: float) -> float:
 
 
 def replace_nan(values: Reals) -> Reals:
-    """Replace NaN by 0, and nothing else; `numpy.nan_to_num` replaces infinities, too."""
+    """Replace NaN by 0; unlike with `numpy.nan_to_num`, infinities remain."""
     filled: Reals = np.where(np.isnan(values), 0.0, values)
     return filled
 

@@ -1,7 +1,7 @@
-"""Bursts that the runs of an application support: likelihood-ratio tests against each run's background traffic.
+"""Find bursts that the runs of an application support, by likelihood-ratio tests against each run's background traffic.
 
-A low quantile of few runs among heavy interference contains coincidences: bursts of other jobs that several runs
-happen to share. The test compares two hypotheses at each step: the rates are a burst plus background traffic, or
+A low quantile of few runs with heavy interference contains coincidences: bursts of other jobs that happen to occur in
+several runs. The test compares two hypotheses at each step: the rates are a burst plus background traffic, or
 background traffic alone. The background distribution of each run comes from the rest of its time. Steps where no burst
 rate has a sufficient log-likelihood ratio contain no burst. The model allows for runs that miss a burst and for bursts
 that contention slows down.
@@ -17,9 +17,9 @@ import numpy as np
 from iosig.transforms.arrays import Bools, Ints, Reals
 from iosig.transforms.signatures.bursts import burst_height, find_true_intervals, merge_intervals
 
-#: number of bins per height of the curve, of burst rates, and of run rates
+#: number of bins per height of the curve, number of bins of burst rates, and of run rates
 BINS_PER_HEIGHT, BURST_BINS, RUN_BINS = 10, 15, 40
-#: maximum number of passes that estimate the background without the bursts found before
+#: maximum number of passes; each estimates the background without the bursts of the previous pass
 _MAX_ROUNDS = 3
 
 
@@ -35,13 +35,13 @@ class BurstEvidenceParams:
     miss_probability
         Probability that a run misses a burst of the application.
     max_slowdown_ratio
-        Largest share of its rate that a burst loses to contention.
+        Maximum fraction of its rate that a burst loses to contention.
     slowdown_decay
-        Ratio of the probabilities of one bin more and one bin less of slowdown.
+        Ratio of the probabilities of two slowdowns that differ by one bin.
     prior_weight
         Weight of the pooled background distribution in that of each run, relative to the run's own steps.
     probability_floor
-        Total probability spread evenly over all bins.
+        Total probability that is spread evenly over all bins.
     smoothing_s
         Width of the moving average over the log-likelihood ratios [s].
     min_height_ratio
@@ -51,10 +51,10 @@ class BurstEvidenceParams:
     max_dip_s
         Longest interruption within a burst [s].
     correlation_time_s
-        Correlation time of background traffic [s]: steps within it are one piece of evidence.
+        Correlation time of background traffic [s]; steps within that time count as one piece of evidence.
     reference_duration_s
-        Run length at which a burst needs no more than `min_log_ratio`; the required sum grows with the logarithm of
-        the length, since longer runs have more coincidences [s].
+        Run length [s] at which a burst needs no more than `min_log_ratio`. The required sum grows with the logarithm of
+        the length, since longer runs have more coincidences.
     margin_s
         Time before and after a burst that belongs to it [s].
     busy_height_ratio
@@ -62,7 +62,7 @@ class BurstEvidenceParams:
     max_quiet_busy_ratio
         Fraction of busy time below which traffic beyond the curve is a fair sample of the background.
     min_dense_burst_ratio
-        Fraction of time in bursts above which it is one, too: little else is left.
+        Fraction of time in bursts above which such traffic is also a fair sample, since little other time is left.
     """
 
     miss_probability: float = 0.05
@@ -88,15 +88,15 @@ PARAMS = BurstEvidenceParams()
 def find_supported_bursts(rates: Reals, curve: Reals, step_s: float) -> Bools:
     """Mark the steps of a common curve where the runs support a burst.
 
-    Alternates between detecting bursts and estimating each run's background outside of them, until nothing changes or
-    for three rounds.
+    Alternates between detecting bursts and estimating each run's background outside the bursts, until nothing changes,
+    but for three rounds at most.
 
     Parameters
     ----------
     rates : (runs, steps)
         Rates of the aligned runs, in any unit; NaN where not measured.
     curve : (steps,)
-        Low quantile of the runs in the same unit, positive somewhere.
+        Low quantile of the runs in the same unit; positive in one step or more.
     step_s
         Length of a step [s].
 
@@ -125,8 +125,8 @@ def find_supported_bursts(rates: Reals, curve: Reals, step_s: float) -> Bools:
 def _is_excess_background(rates: Reals, curve: Reals, highest: float) -> bool:
     """Whether traffic beyond the curve is a fair first sample of the background.
 
-    It is where the background is rarely busy, or the curve is high most of the time. Otherwise all traffic of the runs
-    serves as background: subtracting the curve would remove the coincidences that the test must reject.
+    It is if the background is rarely busy, or the curve is high most of the time. Otherwise all traffic of the runs
+    serves as background, because subtracting the curve would remove the coincidences that the test must reject.
     """
     is_high = curve > PARAMS.min_height_ratio * highest
     quiet_count = len(rates) * np.count_nonzero(~is_high)
@@ -145,7 +145,7 @@ def _bin_rates(rates: Reals, highest: float) -> Ints:
 
 
 def rate_histogram(rate_bins: Ints) -> Ints:
-    """Histogram of each run's rates.
+    """Compute a histogram of each run's rates.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def rate_histogram(rate_bins: Ints) -> Ints:
 
 
 def burst_log_likelihood_ratio(rate_bins: Ints, background_counts: Ints) -> Reals:
-    """Log-likelihood ratio of "burst of rate r at this step" against "no burst".
+    """Compute the log-likelihood ratio of "burst of rate r at this step" to "no burst".
 
     Each run's background rate distribution is a histogram shrunk toward the pooled one and mixed with a uniform floor.
     A burst convolves it with the slowdown kernel; a run misses a burst with `PARAMS.miss_probability`.
@@ -173,7 +173,7 @@ def burst_log_likelihood_ratio(rate_bins: Ints, background_counts: Ints) -> Real
     rate_bins : (runs, steps)
         Histogram bin of each run's rate; `RUN_BINS` where not measured.
     background_counts : (runs, RUN_BINS + 1)
-        How often each run's background falls into each bin, see `rate_histogram`.
+        Number of steps of each run's background in each bin, see `rate_histogram`.
 
     Returns
     -------
@@ -201,7 +201,7 @@ def burst_log_likelihood_ratio(rate_bins: Ints, background_counts: Ints) -> Real
 def _slowdown_kernel() -> Reals:
     """Transition probabilities (background bins, run bins * burst bins) of adding a burst to background traffic.
 
-    The burst adds its rate, or less where contention slows it down.
+    The burst adds its rate, or less if contention slows it down.
     """
     kernel = np.zeros((RUN_BINS, RUN_BINS, BURST_BINS))
     background_bin = np.arange(RUN_BINS)

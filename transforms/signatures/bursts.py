@@ -1,7 +1,8 @@
-"""Bursts of signatures: intervals of traffic above their surroundings, and one rule that detects them in any curve.
+"""Define the bursts of signatures, i.e. intervals of traffic above their surroundings, and detect them in any curve.
 
 IOSI (`iosi_crests`) and `robust` detect bursts as part of their algorithms. Means, quantiles, warped averages and the
-ground truth have none of their own: `detect_bursts` applies the same rule to all of them, so that counts compare.
+ground truth do not come with bursts. `detect_bursts` applies the same rule to all these curves, so that burst counts
+are comparable.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, owners, plac
 class BurstDetectionParams:
     """Thresholds of `detect_bursts`, chosen on means, medians and quantiles of simulated samples.
 
-    Lower values add many false bursts for few true ones. True bursts of half the height and an eighth of the volume of
-    the others are still detected.
+    Lower values would add many false bursts for few true ones. True bursts of half the height and an eighth of the
+    volume of the others are still detected.
 
     Attributes
     ----------
     min_height_ratio
-        Fraction of the curve's height (see `burst_height`) that every second of a burst exceeds, apart from dips.
+        Minimum rate of every second of a burst, apart from dips, as a fraction of the curve's height (`burst_height`).
     max_dip_s
-        Longest interruption within a burst [s]: two polls of 2 s do not resolve less.
+        Longest interruption within a burst [s]; two polls of 2 s do not resolve shorter ones.
     min_volume_ratio
-        Smallest volume of a burst, as a fraction of the typical burst's.
+        Minimum volume of a burst, as a fraction of that of a typical burst.
     """
 
     min_height_ratio: float = 0.25
@@ -40,16 +41,16 @@ PARAMS = BurstDetectionParams()
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """The n bursts of a signature, ordered by time, without overlap.
+    """The n bursts of a signature, in chronological order, without overlap.
 
     Attributes
     ----------
     start_s, peak_s, end_s : (n,)
-        Since the start of the run [s]; a burst is the half-open interval from `start_s` to `end_s`.
+        Times since the start of the run [s]; a burst is the half-open interval from `start_s` to `end_s`.
     volume_bytes : (n,)
         Volume of the signature within each burst.
     support_ratio : (n,)
-        Fraction of the used runs that contain the burst; NaN where the method does not determine it.
+        Fraction of the used runs that contain the burst; NaN if the method does not determine it.
     """
 
     start_s: Reals
@@ -72,7 +73,7 @@ class Bursts:
     def from_intervals(cls, curve: Reals, first: Ints, end: Ints, volume: Reals, support_ratio: Reals) -> Bursts:
         """Create bursts from half-open intervals of a curve (seconds).
 
-        The peak is the middle of the highest second, the earliest of equal ones.
+        The peak is the middle of the highest second; the earliest one if several are equal.
         """
         peak_s = find_peaks(curve, first, end) + 0.5
         return cls(first.astype(np.float64), peak_s, end.astype(np.float64), volume, support_ratio)
@@ -84,10 +85,10 @@ class Bursts:
 
 
 def burst_height(bytes_per_s: Reals) -> float:
-    """Typical rate of a curve's bursts: the median rate, weighted by the squared rate.
+    """Compute the typical rate of a curve's bursts: the median rate, weighted by the squared rate.
 
-    Squared weights find bursts that last one second in a hundred and hold less volume than the residual noise. A
-    median, unlike a maximum, ignores a single peak.
+    Thanks to squared weights, it also applies to bursts that last one second in a hundred and move less volume than the
+    residual noise. A median, unlike a maximum, ignores a single peak.
 
     Parameters
     ----------
@@ -141,7 +142,7 @@ def find_true_intervals(mask: Bools) -> tuple[Ints, Ints]:
     Returns
     -------
     first, end : (intervals,)
-        First index of each interval, and the one after its last.
+        First index of each interval, and the index after its last.
     """
     padded = np.zeros(len(mask) + 2, dtype=np.bool_)
     padded[1:-1] = mask
@@ -194,7 +195,7 @@ def _interval_sums(rates: Reals, first: Ints, end: Ints) -> Reals:
 
 
 def find_peaks(rates: Reals, first: Ints, end: Ints) -> Reals:
-    """Find the highest second of each interval, the earliest of equal ones.
+    """Find the highest second of each interval; the earliest one if several are equal.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""The `elastic` estimator: runs of normalized duration are shifted elastically to where they overlap most.
+"""Extract signatures by the `elastic` method, which shifts runs of normalized duration elastically for maximum overlap.
 
 After normalization (`time_normalized`), each run is shifted against the common curve by an amount that varies along the
 run. Dynamic programming finds the shifts of the highest overlap. A byte of the common curve that a run lacks costs
 most. A byte that only the run has costs little, since it may be interference. Changes of the shift have a cost, so that
-runs do not follow noise. Time is that of the median shift.
+runs do not follow noise. The time axis of the result is that of the median shift.
 """
 
 from __future__ import annotations
@@ -47,22 +47,23 @@ _MAX_BATCH_SETS = 12
 class ElasticParams:
     """Constants of the alignment, chosen on the simulated families of sites (seeds other than the study's).
 
-    Of seven settings (steps, blocks, smoothing, costs), the best on eleven families is the same whichever family is
-    left out (4 seeds, 720 sets).
+    Of seven settings (steps, blocks, smoothing, costs), the same one is best on any eleven of the twelve families (4
+    seeds, 720 sets).
 
     Attributes
     ----------
     min_ratio_drop
-        Runs are aligned again if alignment lowers their interference ratio by at least this much.
+        Minimum decrease of the interference ratio by alignment for the runs to be aligned again.
     max_calm_ratio
         Interference ratio below which single runs are tried as the initial curve.
     max_trial_runs
-        Number of such runs, those of the smallest volume.
+        Number of runs that are tried; they have the smallest volumes.
     min_common_share, max_common_share
-        They are tried if the common volume, relative to that of a clean run, lies between these: above, the common
-        curve is good; below, most of the traffic must be interference.
+        Range of the common volume, relative to that of a clean run, in which single runs are tried. Above it, the
+        common curve is good; below it, most of the traffic must be interference.
     max_trial_shift_ratio
-        Largest mean shift with such a start, relative to the largest possible shift. Interference would lie anywhere.
+        Largest mean shift for a single run as the initial curve, relative to the largest possible shift. Interference
+        would be anywhere, and so cause large shifts.
     smoothing_s
         Width of the moving average for the initial curve, while shifts are unknown [s].
     max_height_ratio
@@ -103,7 +104,7 @@ def extract_elastic(sets: Iterable[SampleSet]) -> list[Signature]:
     Returns
     -------
     list of Signature
-        In the order of the sets. The paths of several sets of similar length are computed in one batch.
+        Signatures in the order of the sets. The paths of several sets of similar length are computed in one batch.
     """
     sample_sets = list(sets)
     lengths = [len(one.samples.values) / max(1, one.run_count) for one in sample_sets]
@@ -117,7 +118,7 @@ def run_in_batches(
     respond: Callable[[Sequence[Request]], Sequence[Response]],
     max_tasks: int,
 ) -> list[Result]:
-    """Run generators side by side and answer their requests in batches.
+    """Run generators concurrently, and answer their requests in batches.
 
     Each task yields requests and receives the responses, any number of times. A batch saves the overhead of many calls
     on small arrays.
@@ -125,11 +126,11 @@ def run_in_batches(
     Parameters
     ----------
     tasks
-        Started only when there is room.
+        Generators; each is started once fewer than `max_tasks` are active.
     respond
         Computes the responses to a batch of requests.
     max_tasks
-        Number of tasks that are active at a time, which bounds memory use.
+        Maximum number of simultaneously active tasks, which bounds memory use.
 
     Returns
     -------
@@ -159,7 +160,7 @@ def _extract(sample_set: SampleSet) -> Generator[AnyReals, Reals, Signature]:
 
 
 def align_elastically(runs: TimeNormalizedRuns) -> TimeNormalizedRuns:
-    """Align runs elastically, as `extract_elastic` does.
+    """Align runs with a common curve by shifts that vary along each run.
 
     Parameters
     ----------
@@ -169,7 +170,7 @@ def align_elastically(runs: TimeNormalizedRuns) -> TimeNormalizedRuns:
     Returns
     -------
     TimeNormalizedRuns
-        With `shift`, in steps, and the interference ratio of the aligned runs if that is clearly lower.
+        The runs with `shift`, in steps, and with the interference ratio of the aligned runs if it is clearly lower.
     """
     return run_in_batches([_align(runs)], find_best_paths, 1)[0]
 
@@ -177,8 +178,8 @@ def align_elastically(runs: TimeNormalizedRuns) -> TimeNormalizedRuns:
 def _align(runs: TimeNormalizedRuns) -> Generator[AnyReals, Reals, TimeNormalizedRuns]:
     """Align runs elastically; align them again if most of the interference was their own misaligned bursts.
 
-    Before alignment, bursts of the application that drift between runs look like interference. The more runs there are,
-    the less of these bursts the common curve holds, so the interference ratio rises and the quantile level falls: each
+    Before alignment, bursts of the application that drift between runs look like interference. With more runs, the
+    common curve contains less of these bursts, so the interference ratio rises and the quantile level falls: each
     further run would lower the volume. The ratio of aligned runs does not have that bias.
     """
     aligned = yield from _align_once(runs)
@@ -189,7 +190,7 @@ def _align(runs: TimeNormalizedRuns) -> Generator[AnyReals, Reals, TimeNormalize
 
 
 def _align_once(runs: TimeNormalizedRuns) -> Generator[AnyReals, Reals, TimeNormalizedRuns]:
-    """Shift each run to where it overlaps most with the common curve."""
+    """Shift each run for maximum overlap with the common curve."""
     known = replace_nan(runs.rates)
     highest = PARAMS.max_height_ratio * burst_height(runs.curve[0])
     if not highest > 0:
@@ -288,10 +289,10 @@ def _max_shift(step_count: int, step_s: float) -> int:
 def _shift_to_common(
     rates: Reals, overlap: _BlockOverlap, level: float, step_s: float, start: Reals | None = None
 ) -> Generator[AnyReals, Reals, tuple[Reals, float]]:
-    """Find by how many steps each run is later than the median, and the volume of the common curve then.
+    """Find the delay of each run relative to the median run [steps], and the resulting volume of the common curve.
 
-    rates (runs, steps): clipped at 1. level: of the quantile across runs. overlap: of the same rates. start (steps):
-    initial common curve, by default that of the unshifted runs, smoothed.
+    rates (runs, steps): clipped at 1. level: level of the quantile across runs. overlap: overlap of the same rates.
+    start (steps): initial common curve, by default that of the unshifted runs, smoothed.
     """
     from scipy.ndimage import uniform_filter1d
 
@@ -314,7 +315,7 @@ def _shift_to_common(
 
 
 def _subtract_median_shift(shifts: Reals) -> Reals:
-    """Express shifts relative to the median time of the runs."""
+    """Subtract the median shift of the runs."""
     steps = np.arange(shifts.shape[1], dtype=np.float64)
     median_time = np.maximum.accumulate(steps + nan_quantile(shifts, 0.5))
     return _interpolate_rows(steps, median_time, steps + shifts) - steps
@@ -339,8 +340,8 @@ def _interpolate_rows(at: Reals, places: Reals, rows: Reals) -> Reals:
 class _BlockOverlap:
     """Overlap of blocks of runs with a common curve, at each shift.
 
-    rates (steps, runs): zero-padded by the largest shift. Runs are adjacent in memory, so that the shifts of all runs
-    are contiguous. excess_scores (blocks, shifts, runs): score against a common curve of zero.
+    rates (steps, runs): rates, zero-padded by the largest shift. Runs are adjacent in memory, so that the shifts of all
+    runs are contiguous. excess_scores (blocks, shifts, runs): score against a common curve of zero.
     """
 
     rates: AnyReals
@@ -348,7 +349,7 @@ class _BlockOverlap:
 
     @classmethod
     def from_rates(cls, rates: AnyReals, max_shift: int) -> _BlockOverlap:
-        """Prepare rates (runs, steps), in single precision: relevant differences are larger."""
+        """Prepare rates (runs, steps), in single precision, since relevant differences exceed its error."""
         run_count, count = rates.shape
         block_count, width = -(-count // BLOCK_STEPS), 2 * max_shift + 1
         padded = np.zeros((run_count, block_count * BLOCK_STEPS + 2 * max_shift), dtype=np.float32)
@@ -371,8 +372,8 @@ class _BlockOverlap:
         """Score the overlap of each run with a common curve (steps) at each shift (blocks, shifts, runs); 0 is best.
 
         The score is minus the missing bytes, minus `excess_cost` times the excess bytes. Equivalently, all bytes of a
-        run count as excess, and the shared bytes correct that: only blocks where the common curve is positive need the
-        second term.
+        run count as excess, with a correction for the common bytes. Only blocks with a positive common curve need the
+        correction.
         """
         block_count, width, run_count = self.excess_scores.shape
         levels = np.zeros(block_count * BLOCK_STEPS, dtype=self.rates.dtype)
@@ -398,7 +399,7 @@ class _BlockOverlap:
 
 
 def _view_windows(columns: AnyReals, block_count: int, width: int) -> AnyReals:
-    """View the `width` rows from each block's first step on (blocks, width, runs) of columns (steps, runs)."""
+    """View `width` rows of columns (steps, runs) from each block's first step on (blocks, width, runs)."""
     step, run = columns.strides
     return np.lib.stride_tricks.as_strided(
         columns, (block_count, width, columns.shape[1]), (BLOCK_STEPS * step, step, run), writeable=False
@@ -409,7 +410,7 @@ def _view_windows(columns: AnyReals, block_count: int, width: int) -> AnyReals:
 
 
 def find_best_paths(scores: Sequence[AnyReals]) -> list[Reals]:
-    """Find the shifts of the highest total score less the cost of changes, by the Viterbi algorithm.
+    """Find the shifts with the highest total score minus the cost of changes, by the Viterbi algorithm.
 
     Parameters
     ----------
@@ -423,8 +424,8 @@ def find_best_paths(scores: Sequence[AnyReals]) -> list[Reals]:
 
     Notes
     -----
-    Sets are combined in one table, those with most blocks first, so that the runs that reach a block are the first
-    columns.
+    Sets are combined in one table, those with the most blocks first, so that the runs that reach a block are in the
+    first columns.
     """
     order = sorted(range(len(scores)), key=lambda index: -len(scores[index]))
     ordered = [scores[index] for index in order]
@@ -445,7 +446,7 @@ def find_best_paths(scores: Sequence[AnyReals]) -> list[Reals]:
 
 
 def _change_costs(width: int) -> Reals:
-    """Cost of changing from each shift to each other one (shifts, shifts)."""
+    """Compute the cost of a change from each shift to each other shift (shifts, shifts)."""
     place = np.arange(width)
     costs: Reals = PARAMS.change_cost * np.abs(place[:, None] - place)
     return costs
@@ -454,7 +455,7 @@ def _change_costs(width: int) -> Reals:
 def _combine_scores(scores: Sequence[AnyReals]) -> tuple[AnyReals, Ints]:
     """Combine scores in one table (blocks, shifts, runs), with the number of runs that reach each block (blocks).
 
-    The sets with most blocks come first. Shifts that a set does not have score minus infinity.
+    The sets with the most blocks come first. Shifts that a set does not have get a score of minus infinity.
     """
     block_count, width = len(scores[0]), max(part.shape[1] for part in scores)
     table = np.full((block_count, width, sum(part.shape[2] for part in scores)), -np.inf, dtype=scores[0].dtype)
@@ -470,8 +471,8 @@ def _combine_scores(scores: Sequence[AnyReals]) -> tuple[AnyReals, Ints]:
 def _accumulate_scores(sums: AnyReals, run_counts: Ints) -> None:
     """Add to each shift's score the best score of a path to it (blocks, shifts, runs), in place.
 
-    The cost of a change is linear, so that a running maximum finds the best predecessor on one side, by windows of
-    doubling width. Both sides share one buffer: this is the hot loop.
+    The cost of a change is linear, so a running maximum with windows of doubling width finds the best predecessor on
+    one side. Both sides are in one buffer, since this loop dominates the run time.
     """
     width = sums.shape[1]
     slope = (PARAMS.change_cost * np.arange(width)).astype(sums.dtype)[:, None]

@@ -1,16 +1,17 @@
-"""Expected correlation of a signature with the unknown truth: a calibrated confidence from how well it fits the runs.
+"""Estimate the correlation of a signature with the unknown truth: a calibrated confidence from its fit to the runs.
 
-No sample contains the truth, but the runs of a set can be compared with each other and with a signature. Features of
-that comparison include leave-one-out prediction (how much of the low quantile of the other runs each run contains),
-agreement between halves of the runs, and how a method's signature relates to the runs: the share that the runs contain,
-recurring traffic that it lacks, and the width of its bursts relative to the uncertainty of durations. Interference is
-additive, so only traffic that a run lacks counts against a prediction.
+No sample contains the truth, but the runs of a set can be compared with each other and with a signature. One group of
+features does not depend on the signature: leave-one-out prediction, i.e. the fraction of the other runs' low quantile
+that each run contains, and the agreement between two halves of the runs. The other group compares the signature with
+the runs: the fraction that the runs contain, recurring traffic that the signature lacks, and the width of its bursts
+relative to the uncertainty of durations. Interference is additive, so only traffic that a run lacks counts against a
+prediction.
 
 A linear model maps the features to the expected correlation. It was fitted to true correlations on the simulated
-families of sites (`iosig.studies.signatures.calibration`). Published as `expected_correlation`. The signature of the
-highest expected correlation becomes the default; `elastic` has a small bonus.
+families of sites (`iosig.studies.signatures.calibration`). The result is published as `expected_correlation`. The
+signature with the highest expected correlation becomes the default; `elastic` has a small bonus.
 
-Leave-one-out quantiles are read from one sorted table, so that all of them cost less than one signature.
+All leave-one-out quantiles are read from one sorted table, which takes less time than one signature.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from iosig.transforms.signatures.time_normalized import (
 STEPS = 512
 #: number of rates in a batch of sets, which fits the processor's cache
 _BATCH_VALUES = 1 << 16
-#: outcomes of a method that had enough runs and bytes: its signature can be compared with the runs
+#: outcomes of a method with enough runs and bytes for its signature to be compared with the runs
 COMPARABLE_OUTCOMES = ("extracted", "no_common_bursts")
 
 FEATURES = (
@@ -51,8 +52,8 @@ FEATURES = (
     "leave_one_out_correlation", "split_half_correlation", "interference_ratio", "is_evidence_tested", "is_robust",
     "robust_interference_ratio", "robust_duration_excess", "robust_agreement",
 )  # fmt: skip
-#: Coefficients of the linear model. Fitted to the families of sites and to our own simulated site (seeds other than the
-#: study's), and to the truth itself under interference that hides it, where no more than 0.75 is to be expected.
+#: coefficients of the linear model; fitted to the families of sites and to our own simulated site (seeds other than the
+#: study's), and to the truth itself under interference that hides it, with an expected correlation of 0.75 at most
 _COEFFICIENTS: dict[str, float] = {
     "intercept": -0.3181,
     "agreement": 0.6704,
@@ -76,14 +77,14 @@ _COEFFICIENTS: dict[str, float] = {
 }
 #: features with a coefficient of 0 are not computed
 _USED_FEATURES = tuple(name for name in FEATURES if _COEFFICIENTS[name])
-#: methods whose bursts passed the test of `burst_evidence`, which counts beyond the other features
+#: methods with bursts that passed the test of `burst_evidence`, which is a feature of its own
 _EVIDENCE_TESTED = ("elastic", "time_normalized")
-#: methods among which the expected correlation decides; others only where neither has a signature
+#: methods between which the expected correlation decides; others are used only if neither has a signature
 PREFERRED_METHODS = ("elastic", "robust")
-#: bonus of the first of them; a third method among them made the selection worse by 0.003 to 0.004
+#: bonus of the first preferred method; a third preferred method made the selection worse by 0.003 to 0.004
 _FIRST_METHOD_BONUS = 0.03
-#: Signatures below this expected correlation are rejected. Together with `min_run_correlation`, that rejects 70 of
-#: 1,500 sets of the study's families; in none of them, the 35 % quantile has a correlation of 0.7.
+#: minimum expected correlation of a signature; together with `min_run_correlation`, it rejects 70 of 1,500 sets of the
+#: study's families, and the correlation of the 35 % quantile is below 0.7 in all of these sets
 MIN_EXPECTED_CORRELATION = 0.3
 
 
@@ -94,26 +95,26 @@ class ComparisonParams:
     Attributes
     ----------
     max_run_count
-        Only this many runs are used, those of the smallest volume.
+        Maximum number of runs used; they have the smallest volumes.
     near_steps
-        Distance in time that still is the same burst, in steps.
+        Maximum distance in time within the same burst, in steps.
     baseline_level
         Quantile of each run's own rates that is subtracted.
     recurring_level
-        Level across runs of recurring traffic.
+        Level of the quantile across runs that represents recurring traffic.
     visible_level
-        Level across runs of a burst that most runs have.
+        Level of the quantile across runs that represents bursts in most runs.
     visible_height_ratio
         Smallest height of such a burst, relative to the signature's bursts.
     covered_height_ratio
-        Height of a signature that covers a burst, relative to its own bursts.
+        Minimum height of a signature that covers a burst, relative to the signature's own bursts.
     max_expected_by_chance
-        Largest expected number of equally high places in a run by chance.
+        Maximum expected number of places in a run that are equally high by chance.
     max_height_ratio
-        Rates above this multiple of a signature's height are interference, and clipped.
+        Multiple of a signature's height above which rates are interference, and clipped.
     min_run_correlation
-        Smallest mean leave-one-out correlation of runs with something in common. For pure noise the mean is 0.04, and
-        hardly ever more than this.
+        Minimum mean leave-one-out correlation of runs with something in common. For pure noise, it is 0.04 on average,
+        and hardly ever exceeds this value.
     """
 
     max_run_count: int = 20
@@ -133,16 +134,16 @@ PARAMS = ComparisonParams()
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """Summary of the runs of a set, with which signatures are compared.
+    """Summary of the runs of a set for the comparison with signatures.
 
     Attributes
     ----------
     rates : (runs, STEPS)
-        Resampled rates, each run less its baseline, in units of 2 ** exponent bytes per second.
+        Resampled rates, minus the baseline of each run, in units of 2 ** exponent bytes per second.
     near : (runs, STEPS)
-        Maximum rate nearby, sorted across runs at each step.
+        Maximum rate near each step, sorted across runs.
     common : (STEPS,)
-        Low quantile across runs, less its baseline.
+        Low quantile across runs, minus its baseline.
     duration_s
         Median duration of the runs [s].
     duration_uncertainty
@@ -192,7 +193,7 @@ class RunSummary:
         return float(pearson_correlation(clipped_rates, curve[None]).mean())
 
     def predict_correlation(self, signature: Signature, method: str) -> float:
-        """Predict the correlation with the truth, 0 to 1; NaN where there is no signature."""
+        """Predict the correlation with the truth, 0 to 1; NaN without a signature."""
         return float(predict_correlations([self], [signature], method)[0])
 
     def find_missing_bursts(self, signature: Signature) -> Reals:
@@ -205,14 +206,15 @@ class RunSummary:
 
         Notes
         -----
-        A place counts if all runs but a few (`visible_level`) have a burst nearby, above what they have everywhere, and
-        at least half as high as the signature's bursts (without a signature: as the recurring traffic). Given how often
-        runs are that high elsewhere, so many of them must be improbable by chance.
+        A place counts if all runs but a few (`visible_level`) have a burst nearby that exceeds their usual traffic. The
+        burst must have half the height of the signature's bursts (without a signature: of the recurring traffic) or
+        more. The number of runs with such a burst must be improbable by chance, given how often runs are that high
+        elsewhere.
         """
         return find_missing_bursts([self], [signature])[0]
 
     def count_missing_bursts(self, signature: Signature) -> float:
-        """Count the bursts that most runs contain and a signature lacks; NaN where it is not comparable."""
+        """Count the bursts that most runs contain and a signature lacks; NaN if it is not comparable."""
         return float(count_missing_bursts([self], [signature])[0])
 
     def resample(self, signature: Signature) -> Reals:
@@ -221,7 +223,7 @@ class RunSummary:
         total = cumulative_sums(seconds[None])
         at = np.arange(STEPS + 1, dtype=np.float64)[None] * (len(seconds) / STEPS)
         rates = np.diff(interpolate_sums(total, at)[0]) * (STEPS / len(seconds))
-        # squares of rates far beyond all measured ones stay in range
+        # so that squares of rates far beyond all measured ones remain in range
         return clip(rates, 0.0, 1e100)
 
 
@@ -234,13 +236,13 @@ def summarize_runs(sets: Iterable[SampleSet]) -> Iterator[tuple[int, RunSummary]
     Parameters
     ----------
     sets
-        Those with too few measured runs are skipped.
+        Sample sets; those with too few measured runs are skipped.
 
     Yields
     ------
     index, summary
-        In any order. Sets of equally many runs form a batch: for single sets, half of the time would go to call
-        overhead.
+        Number of each set and its summary, in any order. Sets with the same number of runs form a batch, since half of
+        the time for single sets would be call overhead.
     """
     usable = [select_measured_runs(one) for one in sets]
     counts = np.array([min(one.run_count, PARAMS.max_run_count) for one in usable], dtype=np.int64)
@@ -276,13 +278,13 @@ def _summarize_batch(sets: Sequence[SampleSet]) -> list[RunSummary]:
 
 
 def _select_cleanest(sample_set: SampleSet, exponent: int) -> Reals:
-    """Rates of the runs of the smallest volume (runs, STEPS), the smallest first."""
+    """Select the runs with the smallest volumes; return their rates (runs, STEPS), smallest volume first."""
     rates = replace_nan(resample(sample_set, STEPS, exponent))
     return rates[np.argsort(rates.sum(axis=1), kind="stable")[: PARAMS.max_run_count]]
 
 
 def _median_duration(duration_s: Reals, run_count: int) -> tuple[float, float]:
-    """Median duration [s], and its relative standard error for this many runs."""
+    """Compute the median duration [s], and its relative standard error for a number of runs."""
     median_s = median_1d(duration_s)
     deviation = SIGMAS_PER_MAD * median_1d(np.abs(duration_s - median_s)) / median_s
     return median_s, deviation / np.sqrt(run_count)
@@ -295,10 +297,10 @@ def _subtract_baselines(curves: Reals) -> Reals:
 
 
 def _predict_leave_one_out(rates: Reals, ordered: Reals, levels: Reals) -> tuple[Reals, Reals]:
-    """Predict each run by the quantile of the others: mean coverage and mean correlation of each set (sets).
+    """Predict each run by the quantile of the other runs; return mean coverage and mean correlation of each set (sets).
 
-    rates, and sorted across runs (sets, runs, STEPS). levels (sets). One sorted table serves all runs of a set: without
-    a run, the values after its rank move up by one.
+    rates (sets, runs, STEPS). ordered: rates, sorted across runs. levels (sets): level of each set's quantile. One
+    sorted table serves all runs of a set: if a run is left out, the values after its rank move up by one.
     """
     rows, run_count = np.arange(len(rates)), rates.shape[1]
     rank = levels * (run_count - 2)
@@ -306,7 +308,7 @@ def _predict_leave_one_out(rates: Reals, ordered: Reals, levels: Reals) -> tuple
     fraction = (rank - lower)[:, None, None]
     low, next_, last = (ordered[rows, np.minimum(lower + step, run_count - 1)][:, None] for step in range(3))
     predicted, above = np.where(rates <= low, next_, low), np.where(rates <= next_, last, next_)
-    # in place: one array per operation would not fit the processor's cache
+    # in place, since one array per operation would not fit into the processor's cache
     predicted *= 1.0 - fraction
     above *= fraction
     predicted += above
@@ -329,14 +331,14 @@ def predict_correlations(summaries: Sequence[RunSummary], signatures: Sequence[S
     Parameters
     ----------
     summaries, signatures : n
-        Of the same sets.
+        Summaries and signatures of the same sets.
     method
         Name of the method that extracted the signatures.
 
     Returns
     -------
     (n,)
-        From 0 to 1; 0 where the runs have nothing in common, NaN where there is no signature.
+        From 0 to 1; 0 if the runs have nothing in common, NaN without a signature.
     """
     correlation = np.array([summary.set_features["leave_one_out_correlation"] for summary in summaries])
     is_extracted = np.array([one.outcome == "extracted" for one in signatures])
@@ -353,16 +355,16 @@ def predict_correlations(summaries: Sequence[RunSummary], signatures: Sequence[S
 def compute_features(
     summaries: Sequence[RunSummary], signatures: Sequence[Signature], method: str, names: Sequence[str] = FEATURES
 ) -> Reals:
-    """Compute the features of signatures of one method.
+    """Compute the features of the linear model for signatures of one method.
 
     Parameters
     ----------
     summaries, signatures : n
-        Of the same sets; all signatures are extracted.
+        Summaries and signatures of the same sets; every signature must be present.
     method
         Name of the method that extracted the signatures.
     names
-        Names of `FEATURES`.
+        Subset of `FEATURES`.
 
     Returns
     -------
@@ -424,12 +426,12 @@ def select_method(expected: Mapping[str, float]) -> str:
     Parameters
     ----------
     expected
-        Expected correlation of each method; NaN where it has no signature.
+        Expected correlation of each method; NaN if it has no signature.
 
     Returns
     -------
     str
-        The best preferred method with a sufficient expected correlation, or else the best of all. Where none is
+        The best preferred method with a sufficient expected correlation, otherwise the best of all. If none is
         sufficient, the first preferred method present, or the first of all.
     """
     sufficient = {method: value for method, value in expected.items() if value >= MIN_EXPECTED_CORRELATION}
@@ -452,12 +454,12 @@ def count_missing_bursts(summaries: Sequence[RunSummary], signatures: Sequence[S
     Parameters
     ----------
     summaries, signatures : n
-        Of the same sets.
+        Summaries and signatures of the same sets.
 
     Returns
     -------
     (n,)
-        NaN where a signature is not comparable, see `COMPARABLE_OUTCOMES`.
+        NaN if a signature is not comparable, see `COMPARABLE_OUTCOMES`.
     """
     counts = np.full(len(summaries), np.nan)
     usable = [index for index, one in enumerate(signatures) if one.outcome in COMPARABLE_OUTCOMES]
@@ -473,7 +475,7 @@ def find_missing_bursts(summaries: Sequence[RunSummary], signatures: Sequence[Si
     Parameters
     ----------
     summaries, signatures : n
-        Of the same sets.
+        Summaries and signatures of the same sets.
 
     Returns
     -------
@@ -505,7 +507,7 @@ def find_missing_bursts_in_set(sample_set: SampleSet, signature: Signature) -> R
 def _find_wide_intervals(mask: Bools) -> Ints:
     """Find intervals of true steps (n, 2) that are wider than the reach of the moving maximum.
 
-    Narrower ones are the remainder next to a covered burst.
+    Narrower intervals are remainders next to a covered burst.
     """
     first, end = find_true_intervals(mask)
     is_wide = end - first > PARAMS.near_steps
@@ -515,8 +517,8 @@ def _find_wide_intervals(mask: Bools) -> Ints:
 def _are_improbable(is_high: Bools, is_elsewhere: Bools) -> Bools:
     """Mark the steps at which improbably many runs are high, given how often they are high elsewhere.
 
-    is_high (runs, steps). The binomial tail probability, times the number of independent places, is the expected number
-    of such places by chance.
+    is_high (runs, steps): whether a run is high. The binomial tail probability, multiplied by the number of independent
+    places, is the expected number of such places by chance.
     """
     from scipy.special import bdtrc
 
@@ -533,7 +535,7 @@ def _are_improbable(is_high: Bools, is_elsewhere: Bools) -> Bools:
 
 
 def moving_maximum(values: Reals, reach: int) -> Reals:
-    """Maximum within a distance of each step.
+    """Compute the maximum within a distance of each step.
 
     Parameters
     ----------
@@ -553,7 +555,7 @@ def moving_maximum(values: Reals, reach: int) -> Reals:
     width = 2 * reach + 1
     maximum = np.zeros((*values.shape[:-1], values.shape[-1] + 2 * reach))
     maximum[..., reach : reach + values.shape[-1]] = values
-    # windows of doubling width, and finally two that overlap
+    # windows of doubling width, and finally two overlapping windows
     size = 1
     while size < width:
         step = min(size, width - size)
@@ -563,7 +565,7 @@ def moving_maximum(values: Reals, reach: int) -> Reals:
 
 
 def pearson_correlation(first: Reals, second: Reals) -> Reals:
-    """Pearson's correlation of curves along the last axis.
+    """Compute Pearson's correlation of curves along the last axis.
 
     Parameters
     ----------
@@ -573,7 +575,7 @@ def pearson_correlation(first: Reals, second: Reals) -> Reals:
     Returns
     -------
     (...,)
-        0 where a curve is constant.
+        0 if a curve is constant.
     """
     one, other = _center(first), _center(second)
     covariance = (one * other).sum(axis=-1)

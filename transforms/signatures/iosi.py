@@ -1,4 +1,4 @@
-"""IOSI: a signature from the bursts that the samples of an application's runs have in common.
+"""Extract signatures by IOSI, from the bursts that the samples of an application's runs have in common.
 
 Liu et al., "Automatic Identification of Application I/O Signatures from Noisy Server-Side Traces", FAST'14,
 https://www.usenix.org/conference/fast14/technical-sessions/presentation/liu, sections 5.1 to 5.4. After outlier
@@ -7,11 +7,11 @@ elimination (5.1, `outliers`), samples are preprocessed (5.1, `preprocessing`), 
 `iosi_clique`) and averaged (5.4).
 
 Where the paper allows several interpretations, the one that reaches its reported accuracy was chosen;
-docs/decisions/0026-iosi-reading.md has the results of the others. A burst is correlated with the average burst over the
-full length of the latter, with zeros beyond the burst's own ends. Each point of the average burst is the mean of the
-bursts that extend that far from their crest. The distance between bursts, the largest width of a unit (5.3: "the
-average time distance between bursts"), is measured from the end of one to the start of the next. The average of common
-bursts (5.4) covers the seconds that at least half of them cover.
+docs/decisions/0026-iosi-reading.md has the results of the other interpretations. A burst is correlated with the average
+burst over the full length of the latter; beyond its ends, the burst counts as zero. Each point of the average burst is
+the mean of the bursts that extend that far from their crest. The distance between bursts, the largest width of a unit
+(5.3: "the average time distance between bursts"), is measured from the end of one to the start of the next. The average
+of common bursts (5.4) covers the seconds that half of the bursts or more cover.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from iosig.transforms.signatures.preprocessing import fill_gaps, preprocess, ref
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
 
-#: number of widths of a unit that are tried (section 5.3: 3 to 5 for each side)
+#: number of widths of a unit to try (section 5.3: 3 to 5 for each side)
 WIDTH_COUNT = 4
-#: heights of a unit that are tried (section 5.3: 3 to 5, from 0.05 to 0.25)
+#: heights of a unit to try (section 5.3: 3 to 5, from 0.05 to 0.25)
 HEIGHTS = np.linspace(0.05, 0.25, 5)
-#: number of bursts of a batch of sets that are clustered together, which fits the processor's cache
+#: number of bursts that are clustered in one batch, which fits into the processor's cache
 _BATCH_BURSTS = 2000
 
 
@@ -69,12 +69,12 @@ def extract_iosi(sets: Iterable[SampleSet], params: IosiParams | None = None) ->
     sets
         Runs without outliers. Common bursts of several sets are found in one batch.
     params
-        Defaults if None.
+        Parameters of IOSI; None for the defaults.
 
     Returns
     -------
     list of Signature
-        In the order of the sets.
+        Signatures in the order of the sets.
     """
     preprocessed = ((samples.filled, samples.background_bytes_per_s) for samples in map(preprocess, sets))
     return _extract(preprocessed, params or IosiParams())
@@ -88,12 +88,12 @@ def extract_iosi_raw(sets: Iterable[SampleSet], params: IosiParams | None = None
     sets
         Runs with outliers. Samples are truncated or padded with zeros to the median length.
     params
-        Defaults if None.
+        Parameters of IOSI; None for the defaults.
 
     Returns
     -------
     list of Signature
-        In the order of the sets.
+        Signatures in the order of the sets.
     """
     return _extract(((_resize_to_median(one), float("nan")) for one in sets), params or IosiParams())
 
@@ -116,9 +116,9 @@ def _resize_to_median(sample_set: SampleSet) -> Reals:
 
 @dataclass(frozen=True, slots=True)
 class _SegmentedSet:
-    """The samples of one set, segmented into bursts (b) with points (p), one burst after the other.
+    """Samples of one set, segmented into bursts (b); their points (p) are concatenated.
 
-    value (p): before smoothing, relative to the maximum of the set.
+    value (p): value before smoothing, relative to the maximum of the set.
     """
 
     bursts: RowBursts
@@ -139,7 +139,7 @@ class _SegmentedSet:
 
 
 def _segment(values: Reals, background_bytes_per_s: float, params: IosiParams) -> _SegmentedSet | Signature:
-    """Segment samples of one length (runs, points) into bursts; a missing signature if there are none."""
+    """Segment samples of one length (runs, points) into bursts; return a missing signature if they have none."""
     if not values.shape[0]:
         return Signature.missing("too_few_samples", background_bytes_per_s)
     maximum = float(values.max(initial=0.0))
@@ -156,7 +156,7 @@ def _segment(values: Reals, background_bytes_per_s: float, params: IosiParams) -
 
 
 def low_frequency_component(rows: Reals, level: int = 2) -> Reals:
-    """Low-frequency component of each row by the discrete Meyer wavelet (IOSI, section 5.2).
+    """Compute the low-frequency component of each row by the discrete Meyer wavelet (IOSI, section 5.2).
 
     Parameters
     ----------
@@ -184,8 +184,8 @@ def low_frequency_component(rows: Reals, level: int = 2) -> Reals:
 def _extract(samples: Iterable[tuple[Reals, float]], params: IosiParams) -> list[Signature]:
     """Extract the signatures of samples of one length (runs, points) with their background.
 
-    Points are processed set by set, since those of several sets do not fit the processor's cache; bursts are few, so
-    that those of several sets are clustered together.
+    Points are processed set by set, since the points of several sets do not fit into the processor's cache. Bursts are
+    few, so the bursts of several sets are clustered together.
     """
     signatures: dict[int, Signature] = {}
     waiting: dict[int, _SegmentedSet] = {}
@@ -208,7 +208,7 @@ def _extract(samples: Iterable[tuple[Reals, float]], params: IosiParams) -> list
 
 @dataclass(frozen=True, slots=True)
 class _BurstTable:
-    """The bursts (b) of several sets (s) and their points (p), one set after the other; no set is empty.
+    """The bursts (b) of several sets (s) and their points (p), concatenated by set; no set is empty.
 
     offsets (s + 1): first burst of each set. owner (b): set of each burst. start, length (b): first point of a burst,
     and number of its points. value (p): as in `_SegmentedSet`.
@@ -235,7 +235,8 @@ class _BurstTable:
     def correlate_with_average(self) -> Reals:
         """Correlation of each burst (b) with the average burst of its set, 0 to 1 (section 5.3).
 
-        Negative correlations become 0, the edge of the paper's plane, as do bursts or averages without variation.
+        Negative correlations become 0, the edge of the paper's plane. So do the correlations of bursts or averages
+        without variation.
         """
         bursts, edges = self.bursts, self.offsets[:-1]
         lead = np.maximum.reduceat(bursts.peak - bursts.first, edges)
@@ -259,10 +260,10 @@ class _BurstTable:
         is_next = (bursts.run[1:] == bursts.run[:-1]) & (self.owner[1:] == self.owner[:-1])
         owner, gap = self.owner[1:][is_next], (bursts.first[1:] - bursts.last[:-1])[is_next]
         pairs = np.bincount(owner, minlength=set_count)
-        # if no run has two bursts, all units are as wide as a burst
+        # if no run has two bursts, all units have the width of a burst
         distance = np.bincount(owner, gap, set_count) / np.maximum(pairs, 1)
         distance = np.where(pairs > 0, np.maximum(1.0, distance), duration)
-        # dense bursts may be closer than they are long
+        # the distance between dense bursts may be smaller than their duration
         low, high = np.minimum(duration, distance), np.maximum(duration, distance)
         widths = low[:, None] + np.arange(WIDTH_COUNT) * ((high - low) / (WIDTH_COUNT - 1))[:, None]
         widths[:, -1] = high
@@ -272,7 +273,7 @@ class _BurstTable:
 def _correlations_from_sums(x: Reals, xx: Reals, xy: Reals, y: Reals, yy: Reals, n: Reals) -> Reals:
     """Pearson's correlations from sums over n points; negative ones become 0."""
     x_var, y_var = xx - x * x / n, yy - y * y / n
-    # a variance within the rounding error of the sums is none
+    # a variance within the rounding error of the sums counts as 0
     is_varied = (x_var > 1e-12 * xx) & (y_var > 1e-12 * yy)
     with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
         correlation = (xy - x * y / n) / (np.sqrt(x_var) * np.sqrt(y_var))
@@ -298,10 +299,11 @@ def _extract_batch(sets: Sequence[_SegmentedSet], params: IosiParams) -> list[Si
 
 @dataclass(frozen=True, slots=True)
 class _CommonBursts:
-    """The common bursts (c) of several sets (s) as curves, one set after the other, relative to each set's maximum.
+    """The common bursts (c) of several sets (s) as curves, concatenated by set, relative to each set's maximum.
 
-    curve: the points of all sets; bursts: in places of the curve. begins (s + 1): first point of each set. counts (s):
-    number of common bursts. offsets (s + 1): first burst of each set, of those with points left.
+    curve: the points of all sets; bursts: common bursts, with positions in the curve. begins (s + 1): first point of
+    each set. counts (s): number of common bursts. offsets (s + 1): first burst of each set, counting only bursts that
+    still have points.
     """
 
     curve: Reals
@@ -344,7 +346,7 @@ class _CommonBursts:
 
 
 def _build_signature(segmented: _SegmentedSet, common: _CommonBursts, number: int) -> Signature:
-    """Build the signature of the set of this number."""
+    """Build the signature of set `number`."""
     if not common.counts[number]:
         return Signature.missing("no_common_bursts", segmented.background_bytes_per_s)
     begin, end = common.begins[number], common.begins[number + 1]
@@ -360,8 +362,8 @@ def _build_signature(segmented: _SegmentedSet, common: _CommonBursts, number: in
 def _separate_overlaps(first: Ints, crest: Ints, last: Ints, point_count: int) -> tuple[Ints, Ints]:
     """Trim half-open intervals of bursts (c) so that none overlaps the next.
 
-    Two overlapping bursts are divided in the middle of the overlap, but each keeps its crest; of two with the same
-    crest the later one may become empty.
+    Two overlapping bursts are divided in the middle of the overlap, but each keeps its crest. If two bursts have the
+    same crest, the later one may become empty.
     """
     first, last = np.maximum(first, 0), np.minimum(last, point_count)
     middle = (last[:-1] + first[1:]) // 2

@@ -1,18 +1,18 @@
-"""Common bursts by grid-based clustering: CLIQUE as adapted by IOSI.
+"""Find common bursts by grid-based clustering: CLIQUE as adapted by IOSI.
 
-CLIQUE: Agrawal et al., SIGMOD'98, DOI 10.1145/276304.276314. The adaption: Liu et al., "Automatic Identification of
+CLIQUE: Agrawal et al., SIGMOD'98, DOI 10.1145/276304.276314. The adaptation: Liu et al., "Automatic Identification of
 Application I/O Signatures from Noisy Server-Side Traces", FAST'14, section 5.3. Each burst is a point in a plane of
-time and correlation with the average burst. Where most samples have nearby points, they have a burst in common.
+time and correlation with the average burst. If most samples have points near each other, they have a burst in common.
 
 Where the paper is not specific, these rules apply:
 
 - Units with overlapping neighbourhoods are processed in order: the densest first, then the one with the denser
   neighbourhood, then the earlier, then the one of lower correlation. Points that are already taken do not count. A
   dense unit next to a denser one thus belongs to the latter's cluster, and no point counts twice.
-- A cluster takes all points of its neighbourhood: those not elected are interference, as in the paper.
-- A point's peers in the election are the points of other samples; of equal candidates the earlier wins.
-- Of grids that explain equally many points, the first wins.
-- The last column and the last row are cut off at the edge of the plane; points on the edge are in them.
+- A cluster takes all points of its neighbourhood; points that are not elected are interference, as in the paper.
+- A point's peers in the election are the points of other samples; if candidates are equal, the earlier wins.
+- If grids explain the same number of points, the first wins.
+- The last column and the last row are cut off at the edge of the plane, and include the points on the edge.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, owners, places_of, places_within
 
-#: numbers of samples or units that exceed an integer by less are rounded down to it
+#: numbers of samples or units that exceed an integer by less are rounded down
 _TOLERANCE = 1e-9
 
 
@@ -38,9 +38,9 @@ class BurstPlanes:
     Attributes
     ----------
     time_s : (n,)
-        From 0 to `span_s` [s], not NaN. Points beyond a plane count as on its edge.
+        Time from 0 to `span_s` [s], not NaN. Points outside a plane count as on its edge.
     correlation : (n,)
-        With the average burst, from 0 to 1.
+        Correlation with the average burst, from 0 to 1.
     sample : (n,)
         Sample of the burst, from 0 to `sample_count` - 1.
     offsets : (s + 1,)
@@ -82,7 +82,7 @@ class Clusters:
     Attributes
     ----------
     owner : (n,)
-        Cluster of each point, -1 for none; at most one point of each sample is in a cluster. The clusters of a plane
+        Cluster of each point, -1 for none; a cluster has no more than one point of each sample. The clusters of a plane
         are numbered from 0 by their mean time.
     count : (s,)
         Number of clusters.
@@ -99,12 +99,12 @@ class Clusters:
 
 
 def min_sample_count(ratio: float, sample_count: int) -> int:
-    """Smallest number of samples that is at least a ratio of all, and at least one (IOSI, section 5.3)."""
+    """Round up a fraction of the number of samples; the result is 1 or more (IOSI, section 5.3)."""
     return max(1, math.ceil(ratio * sample_count - _TOLERANCE))
 
 
 def find_common_bursts(planes: BurstPlanes, width_s: Reals, height: Reals, gamma: float, kappa: float) -> Clusters:
-    """Cluster the bursts of each plane with the grid that explains most points (IOSI, section 5.3).
+    """Cluster the bursts of each plane with the grid that explains the most points (IOSI, section 5.3).
 
     Parameters
     ----------
@@ -113,9 +113,10 @@ def find_common_bursts(planes: BurstPlanes, width_s: Reals, height: Reals, gamma
     width_s, height : (s, g)
         Size of the units of each grid, in seconds and in correlation; positive.
     gamma
-        Fraction of the samples with a point in a dense unit (section 5.3: 0.5).
+        Minimum fraction of the samples with a point in a dense unit (section 5.3: 0.5).
     kappa
-        Fraction of the samples with a point in its neighbourhood, including the unit (section 5.3: 0.9).
+        Minimum fraction of the samples with a point in the neighbourhood of a dense unit, including the unit (section
+        5.3: 0.9).
 
     Returns
     -------
@@ -124,7 +125,7 @@ def find_common_bursts(planes: BurstPlanes, width_s: Reals, height: Reals, gamma
     Notes
     -----
     All planes are processed together, since they have only a few hundred points each. The cost is that of sorting
-    points x grids numbers, plus the pairs of dense units and points in their neighbourhood.
+    points x grids numbers, plus that of the pairs of dense units and points in their neighbourhood.
     """
     planes, order = planes.sort_by_time()
     layers = _Layers.from_planes(planes, width_s, height)
@@ -141,7 +142,7 @@ def find_common_bursts(planes: BurstPlanes, width_s: Reals, height: Reals, gamma
 
 @dataclass(frozen=True, slots=True)
 class _Layers:
-    """Each plane on each of its grids (l), and the unit of each point there (p); points are ordered by time.
+    """Combinations of a plane and a grid (l), with the unit of each point (p); points are in chronological order.
 
     plane (l). offsets (l + 1): first point of each layer. columns, rows (l): number of units. point, sample, column,
     row (p).
@@ -171,8 +172,8 @@ class _Layers:
         return self.offsets[1:] - self.offsets[:-1]
 
     def find_dense_units(self, planes: BurstPlanes, min_samples: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-        """Find the dense units (d): layer, column, row and density, in this order; min_samples (l)."""
-        # layer, column, row and sample as one number, of the smallest type that holds it: smaller types sort faster
+        """Return layer, column, row and density of the dense units (d); min_samples (l): minimum density by layer."""
+        # layer, column, row and sample as one number of the smallest sufficient type, since smaller types sort faster
         firsts, max_samples = offsets_of(self.columns * self.rows), int(planes.sample_count.max())
         dtype = np.int32 if firsts[-1] * max_samples < 2**31 else np.int64
         unit: npt.NDArray[Any] = self.rows.astype(dtype).repeat(self.counts)
@@ -181,8 +182,8 @@ class _Layers:
         unit += firsts[:-1].astype(dtype).repeat(self.counts)
         unit *= max_samples
         unit += self.sample.astype(dtype)
-        # layers are ordered, and those of a plane have equally many points: sorting short rows is faster than all as
-        # one
+        # layers are ordered, and those of a plane have the same number of points; sorting short rows is faster than
+        # sorting all
         edges = self.offsets[:: len(self.plane) // len(planes.counts)]
         for (first, last), count in zip(pairwise(edges.tolist()), planes.counts.tolist(), strict=True):
             unit[first:last].reshape(-1, count).sort(axis=1)
@@ -198,7 +199,7 @@ class _Layers:
 
 
 def _assign_units(values: Reals, spans: Reals, sizes: Reals, counts: Ints) -> tuple[Ints, Ints]:
-    """Divide the span of each layer (l) into units of its size: their number (l), and the unit of each value (p).
+    """Divide the span of each layer (l) into units; return their number (l), and the unit of each value (p).
 
     counts (l): number of values of each layer.
     """
@@ -221,9 +222,10 @@ def _find_group_starts(ordered: npt.NDArray[np.integer]) -> Ints:
 class _Pairs:
     """Pairs (p) of each candidate unit (u) and each point in its neighbourhood.
 
-    rank (u): position in the order of processing. layer (u). min_samples (u): required in the neighbourhood. unit (p),
-    in order; place (p): of the point in all layers. sample (p): of the point. is_inside (p): the point is in the unit
-    itself. max_samples: largest number of samples of any plane.
+    rank (u): position in the order of processing. layer (u): layer of the unit. min_samples (u): required number of
+    samples in the neighbourhood. unit (p): the unit, ascending. place (p): position of the point in all layers. sample
+    (p): sample of the point. is_inside (p): whether the point is in the unit itself. max_samples: largest number of
+    samples of any plane.
     """
 
     rank: Ints
@@ -237,7 +239,7 @@ class _Pairs:
 
     @classmethod
     def from_layers(cls, layers: _Layers, planes: BurstPlanes, gamma: float, kappa: float) -> _Pairs:
-        """Find the dense units whose neighbourhood is dense if no point is taken."""
+        """Find the dense units with a neighbourhood that is dense as long as no point is taken."""
         layer, column, row, density = layers.find_dense_units(planes, planes.min_sample_count(gamma)[layers.plane])
         min_samples, max_samples = planes.min_sample_count(kappa)[layers.plane[layer]], int(planes.sample_count.max())
         unit, place = _pair_neighbours(layers, layer, column)
@@ -260,7 +262,7 @@ class _Pairs:
     def assign_points(self, place_count: int, layer_count: int) -> tuple[Ints, Ints]:
         """Assign points to units: the unit of each point, -1 for none, and the number of points each layer explains.
 
-        In each round, all units that share no point with a unit of higher rank are processed.
+        Each round processes all units that have no point in common with a unit of higher rank.
         """
         units = len(self.rank)
         taker = np.full(place_count, -1)
@@ -299,7 +301,7 @@ def _pair_neighbours(layers: _Layers, layer: Ints, column: Ints) -> tuple[Ints, 
 
 def _count_distinct(unit: Ints, sample: Ints, unit_count: int, sample_count: int) -> Ints:
     """Count the distinct samples of each unit."""
-    # one row per sample, in the type of the sums: sums of long rows are faster, without a cast
+    # one row per sample, in the type of the sums, since sums of long rows without a cast are faster
     has = np.zeros((sample_count, unit_count), dtype=np.int32)
     has.ravel()[sample * unit_count + unit] = 1
     counts: Ints = np.add.reduce(has, axis=0).astype(np.int64)
@@ -307,9 +309,9 @@ def _count_distinct(unit: Ints, sample: Ints, unit_count: int, sample_count: int
 
 
 def _elect_points(planes: BurstPlanes, cluster: Ints, width_s: Reals, height: Reals) -> Bools:
-    """Elect one point of each sample in each cluster: the one of the smallest total distance to other samples' points.
+    """Elect one point of each sample in each cluster: that with the smallest total distance to other samples' points.
 
-    width_s, height (s): of the units of each plane's grid, as units of distance.
+    width_s, height (s): size of the units of each plane's grid; they are the units of distance.
     """
     elected = np.zeros(len(cluster), dtype=np.bool_)
     members = (cluster >= 0).nonzero()[0]
@@ -328,7 +330,7 @@ def _elect_points(planes: BurstPlanes, cluster: Ints, width_s: Reals, height: Re
     across = (correlation.take(one) - correlation.take(other)) / height.take(plane)
     distance = np.where(sample.take(one) != sample.take(other), np.sqrt(along * along + across * across), 0.0)
     total[rival] = np.bincount(one, distance, len(members))[rival]
-    # of equal totals the earlier wins: members are ordered by time, and the sort is stable
+    # if totals are equal, the earlier point wins, since members are in chronological order and the sort is stable
     ranked = np.lexsort((total, ballot))
     elected[members[ranked[_find_group_starts(ballot[ranked])]]] = True
     return elected
@@ -343,13 +345,13 @@ def _pair_members(cluster: Ints, selected: Ints) -> tuple[Ints, Ints]:
 
 
 def _number_clusters(cluster: Ints, planes: BurstPlanes) -> tuple[Ints, Ints]:
-    """Assign numbers to the clusters of each plane by mean time, and count them."""
+    """Assign numbers to the clusters of each plane by mean time, and count the clusters."""
     members = (cluster >= 0).nonzero()[0]
     number = cluster[members]
     sizes = np.bincount(number)
     present = sizes.nonzero()[0]
     mean_s = np.bincount(number, planes.time_s[members])[present] / sizes[present]
-    # the number of a cluster gives its plane, not its time: units are ordered by plane
+    # clusters are numbered by plane but not by time so far, since units are ordered by plane
     plane_of = np.zeros(len(sizes), dtype=np.int64)
     plane_of[number] = planes.offsets.searchsorted(members, side="right") - 1
     counts = np.bincount(plane_of[present], minlength=len(planes.counts))

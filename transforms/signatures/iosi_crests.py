@@ -1,4 +1,4 @@
-"""Segmentation of smoothed samples into bursts at low troughs (IOSI).
+"""Segment smoothed samples into bursts at low troughs (IOSI).
 
 IOSI (Liu et al., FAST'14, https://www.usenix.org/conference/fast14/technical-sessions/presentation/liu), section 5.2:
 "we use the mean height of all wave crests for filtering - only the troughs lower than this threshold are used for
@@ -27,13 +27,13 @@ import numpy.typing as npt
 
 from iosig.transforms.arrays import Bools, Ints, Reals
 
-#: relative tolerance: the mean of equal heights may exceed them by a rounding error
+#: relative tolerance, since the mean of equal heights may exceed them by a rounding error
 _TOLERANCE = 1e-9
 
 
-#: A trough separates if it is below the row's mean crest height (IOSI, section 5.2) by more than this ratio (ours). The
-#: transform of a constant ripples by 0.3 % at level 2 and 0.6 % at level 4: without it, every second point of a steady
-#: writer would be a burst. It makes no difference elsewhere.
+#: minimum relative depth of a separating trough below the row's mean crest height (IOSI, section 5.2, has no minimum);
+#: the transform of a constant ripples by 0.3 % at level 2 and 0.6 % at level 4, so without the minimum, every second
+#: point of a steady writer would be a burst; it makes no difference elsewhere
 _RIPPLE_RATIO = 0.01
 
 
@@ -46,10 +46,10 @@ class RowBursts:
     run : (n,)
         Row of each burst.
     first, last : (n,)
-        Points of the enclosing troughs, or the ends of the row; of a flat trough, the point nearest to the burst.
-        Neighbouring bursts share a trough.
+        Points of the enclosing troughs, or the ends of the row. In a flat trough, it is the point nearest to the burst.
+        Neighbouring bursts have a trough in common.
     peak : (n,)
-        Point of the highest crest: the earliest of equal ones, the middle of a flat one.
+        Point of the highest crest: the earliest one if several are equal, and the middle of a flat crest.
     """
 
     run: Ints
@@ -63,7 +63,7 @@ class RowBursts:
 
 
 def segment_bursts(smoothed: npt.ArrayLike) -> RowBursts:
-    """Segment smoothed rows, as of `iosi.low_frequency_component`, into bursts (IOSI, section 5.2).
+    """Segment smoothed rows, e.g. by `iosi.low_frequency_component`, into bursts (IOSI, section 5.2).
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def segment_bursts(smoothed: npt.ArrayLike) -> RowBursts:
     Returns
     -------
     RowBursts
-        A constant row has none.
+        Bursts by row and time; a constant row has none.
 
     Raises
     ------
@@ -123,11 +123,12 @@ class _Plateaus:
 
 @dataclass(frozen=True, slots=True)
 class _Crests:
-    """All crests of several rows (n), ordered by row and time, and the trough after each.
+    """All crests of several rows (n), sorted by row and time, and the trough after each crest.
 
-    height, place: of the crest and of its first point. A row may start or end with a crest: nothing outside is higher.
-    A constant row has none. is_last: of its row. trough_height, trough_place: of the trough before the next crest and
-    of its last point; undefined for the last crest of a row.
+    height, place: height of the crest, and place of its first point. A row may start or end with a crest, since values
+    outside count as lower. A constant row has no crest. is_last: whether the crest is the last of its row.
+    trough_height, trough_place: height of the trough before the next crest, and place of its last point; undefined for
+    the last crest of a row.
     """
 
     row: Ints
@@ -141,9 +142,9 @@ class _Crests:
 def _find_crests(rows: Reals, plateaus: _Plateaus) -> _Crests:
     """Find all crests of rows (runs, points).
 
-    Rows rise from nothing at their start and fall to nothing at their end, so that crests and troughs alternate, across
-    rows, too. Equal neighbours count as a fall: a flat crest is found at its start, a flat trough at its end, and a
-    plateau on the way up appears as a crest and a trough of the same height, which is removed.
+    Rows rise from zero at their start and fall to zero at their end, so that crests and troughs alternate even across
+    rows. Equal neighbours count as a fall. So a flat crest is found at its start, and a flat trough at its end. A
+    plateau on the way up appears as a crest and a trough of the same height, which are removed.
     """
     width = plateaus.width
     is_rise = np.zeros((len(rows), width), dtype=np.bool_)
@@ -176,7 +177,7 @@ def _split_at_troughs(crests: _Crests, plateaus: _Plateaus, row_count: int) -> R
     first, peak, last = first[is_burst], peak[is_burst], last[is_burst]
     row = crests.row[peak]
     start = row * plateaus.width
-    # the outermost bound is the end of the row or, if that is flat, its point nearest to the crest
+    # the outermost bound is the end of the row or, if the end is flat, its point nearest to the crest
     is_opening = (first == 0) | crests.is_last[first - 1]
     opening = np.minimum(plateaus.last_place(start), crests.place[first])
     stop = start + plateaus.width - 2
@@ -192,7 +193,7 @@ def _split_at_troughs(crests: _Crests, plateaus: _Plateaus, row_count: int) -> R
 
 
 def _mean_heights(crests: _Crests, row_count: int) -> Reals:
-    """Mean height of all crests of each row (runs); 0 without crests."""
+    """Compute the mean height of all crests of each row (runs); 0 without crests."""
     count = np.maximum(np.bincount(crests.row, minlength=row_count), 1)
     # scaling by a power of 2 is exact, and keeps sums of huge heights in range
     exponent = int(np.frexp(np.abs(crests.height).max())[1])

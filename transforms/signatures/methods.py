@@ -1,4 +1,4 @@
-"""Extraction of signatures by every method: one result for each sample set and method.
+"""Extract signatures by every method, with one result for each sample set and method.
 
 IOSI: Liu et al., FAST'14, https://www.usenix.org/conference/fast14/technical-sessions/presentation/liu.
 """
@@ -28,11 +28,12 @@ from iosig.transforms.signatures.signature import Signature
 
 #: names of methods, as in settings and tables
 METHODS = ("elastic", "robust", "time_normalized", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile")
-#: others that are selected by the expected correlation improve the means little, and double the time
+#: methods that run by default; others among which the expected correlation selects improve the means little, and double
+#: the time
 DEFAULT_METHODS = ("elastic", "iosi")
-#: methods that receive all runs of typical duration, whatever their volume
+#: methods that receive all runs of typical duration, regardless of volume
 _ANY_VOLUME_METHODS = ("elastic", "robust", "time_normalized")
-#: number of sets that are summarized together, which bounds memory use
+#: number of sets that are summarized in one batch, which bounds memory use
 _SUMMARY_BATCH_SETS = 16
 
 
@@ -43,7 +44,7 @@ class SignatureParams:
     Attributes
     ----------
     min_run_count
-        Sets of fewer runs have no signature. IOSI, section 2.3: generally 5 to 10 samples are required.
+        Minimum number of runs in a set with a signature. IOSI, section 2.3: generally 5 to 10 samples are required.
     iosi
         See `IosiParams`.
     """
@@ -60,12 +61,12 @@ class MethodSignatures:
     ----------
     signatures : m
     is_outlier : (n,)
-        Runs that were excluded for their duration or volume.
+        Whether a run was excluded because of its duration or volume.
     expected_correlation : (m,)
-        With the truth, see `expected_correlation`; NaN where there is no signature. Published as
+        Expected correlation with the truth, see module `expected_correlation`; NaN without a signature. Published as
         `expected_correlation`.
     missing_burst_count : (m,)
-        Bursts that most runs contain and the signature lacks; NaN where it is not comparable. Published as
+        Number of bursts that most runs contain and the signature lacks; NaN if it is not comparable. Published as
         `missing_burst_count`.
     """
 
@@ -93,14 +94,14 @@ def extract_signatures(
     sets
         The m sample sets with n runs in all.
     params
-        Defaults if None.
+        Parameters of the methods; None for the defaults.
     methods
-        Names of `METHODS`.
+        Subset of `METHODS`.
 
     Returns
     -------
     list of MethodSignatures
-        In the order of `methods`.
+        Results in the order of `methods`.
 
     Raises
     ------
@@ -111,7 +112,7 @@ def extract_signatures(
     -----
     Outlier elimination (IOSI, section 5.1) precedes all methods except `iosi_raw`, which is IOSI without preprocessing:
     the paper's by duration and volume, and ours by typical duration. `elastic`, `robust` and `time_normalized` take low
-    quantiles, so that they, and the expected correlation, use the runs of typical duration whatever their volume.
+    quantiles. So they, and the expected correlation, use all runs of typical duration, regardless of volume.
     """
     min_run_count = (params or SignatureParams()).min_run_count
     is_atypical = ~outliers.select_typical_runs(sets.duration_s, sets.offsets)
@@ -137,8 +138,8 @@ def _assess(
 ) -> dict[str, tuple[list[Signature], Reals, Reals]]:
     """Compute each method's accepted signatures, their expected correlations, and their missing bursts.
 
-    Our own methods' signatures of insufficient expected correlation are rejected. One summary of the runs serves all
-    methods.
+    Signatures of our own methods with an insufficient expected correlation are rejected. One summary of the runs serves
+    all methods.
     """
     assessed = {
         method: (list(results), np.full(len(results), np.nan), np.full(len(results), np.nan))
@@ -157,7 +158,7 @@ def _assess(
             batch_signatures = [accepted[index] for index in indices]
             expected[indices] = predict_correlations(batch_summaries, batch_signatures, method)
             for index in indices:
-                # methods of others are published as their papers define them
+                # results of others' methods are published as defined in their papers
                 if method in _ANY_VOLUME_METHODS and expected[index] < MIN_EXPECTED_CORRELATION:
                     background = accepted[index].background_bytes_per_s
                     accepted[index] = Signature.missing("no_common_bursts", background)
@@ -190,7 +191,7 @@ def _extract_sets(
     extractor: Callable[[Iterable[SampleSet]], Iterable[Signature]],
     min_run_count: int,
 ) -> list[Signature]:
-    """Extract the signatures of sets from the runs that are not excluded; sets of too few runs in all have none."""
+    """Extract the signatures of sets from the runs that are not excluded; a set with too few runs in total has none."""
     is_enough = (np.diff(sets.offsets) >= min_run_count).tolist()
     included = (_exclude_runs(sets, index, is_excluded) for index, has_enough in enumerate(is_enough) if has_enough)
     signatures = iter(extractor(included))

@@ -1,15 +1,15 @@
-"""Selection of the runs of a set: runs of atypical duration and outliers by duration and volume are excluded.
+"""Select the runs of a set: exclude runs of atypical duration, and outliers by duration and volume.
 
 *Typical duration.* A run that stopped early or resumed from a checkpoint is not a sample of the whole application
-(IOSI, FAST'14, section 5.1 and its note 1). Local outlier factors miss such runs where several are similar or almost
-complete, and a single short run would set the length of the whole set: IOSI's duration correction trims all samples to
-the shortest.
+(IOSI, FAST'14, section 5.1 and its note 1). Local outlier factors miss such runs if several are similar or almost
+complete. A single short run would determine the length of the whole set, because IOSI's duration correction trims all
+samples to the shortest.
 
 *Outliers.* IOSI (Liu et al., FAST'14), section 5.1, compares runs by (duration, volume): stopped and resumed runs are
-shorter and move less, runs during heavy interference take longer, with more traffic on the servers. The local outlier
-factor (Breunig et al., "LOF: identifying density-based local outliers", SIGMOD'00, DOI 10.1145/342009.335388) is the
-ratio of the density around a run's neighbours to that around the run, about 1 within a cluster. IOSI's threshold, the
-mean factor of the set, excludes a third of the runs of a clean set; ours has a minimum.
+shorter and move less, while runs during heavy interference take longer, with more traffic on the servers. The local
+outlier factor (Breunig et al., "LOF: identifying density-based local outliers", SIGMOD'00, DOI 10.1145/342009.335388)
+is the ratio of the density around a run's neighbours to that around the run, about 1 within a cluster. IOSI's
+threshold, the mean factor of the set, excludes a third of the runs of a clean set; ours has a minimum.
 """
 
 from __future__ import annotations
@@ -24,43 +24,47 @@ from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, owners
 from iosig.transforms.signatures.averages import median_1d, row_medians
 from iosig.transforms.signatures.sample_sets import SampleSets
 
-#: number of distances computed at a time: limits the memory and fits the cache
+#: number of distances per chunk: bounds memory use and fits into the cache
 _CHUNK_DISTANCES = 1 << 15
-#: sets of more runs use a k-d tree
+#: maximum number of runs in a set without a k-d tree
 _MAX_TABLE_RUNS = 1024
-#: keeps the density of coincident runs finite, as in scikit-learn
+#: minimum reachability distance, which keeps the density of coincident runs finite, as in scikit-learn
 _MIN_REACHABILITY = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
 class OutlierParams:
-    """Thresholds of both selections; ours unless a source is given.
+    """Thresholds of both selections; they are ours unless a source is given.
 
     Attributes
     ----------
     max_shorter_ratio
-        Largest relative difference of a typical run below the typical duration. Interference never shortens a run.
+        Maximum relative difference by which a typical run is shorter than the typical duration. Interference never
+        shortens a run.
     max_longer_ratio
-        Largest relative difference above it. IOSI, section 5.1: less than 10 % after outlier elimination.
+        Maximum relative difference by which a typical run is longer. IOSI, section 5.1: less than 10 % after outlier
+        elimination.
     min_typical_count
-        Smallest number of typical runs; with fewer, all runs of the set are typical.
+        Minimum number of typical runs; with fewer, all runs of the set count as typical.
     min_group_ratio
-        Size of the group that defines the typical duration, relative to the largest group: the longest such group is
-        taken. Runs may stop anywhere and be similar to others, but no partial run is longer than a complete one.
+        Minimum size of the group that defines the typical duration, relative to the largest group. The group with the
+        longest duration is taken: stopped runs may be similar to others, but no partial run is longer than a complete
+        one.
     min_factor
-        Smallest local outlier factor of an outlier, if it also exceeds the mean factor of the set.
+        Minimum local outlier factor of an outlier, which must also exceed the mean factor of the set.
     max_outlier_ratio
         Largest share of outliers in a set. IOSI, section 5.1, assumes that most runs of a set are similar.
     neighbour_ratio
-        Number of neighbours per run of the set. Half, so that a smaller group of outliers is not its own neighbourhood.
+        Number of neighbours, relative to the number of runs in the set. With half, a smaller group of outliers is not
+        its own neighbourhood.
     min_neighbours, max_neighbours
-        Its limits. Breunig et al., section 6.2: 10 to 20; scikit-learn: 20.
+        Limits of the number of neighbours. Breunig et al., section 6.2: 10 to 20; scikit-learn: 20.
     min_run_count
-        Smaller sets have no outliers. IOSI, section 2.3, requires 5 to 10 samples.
+        Minimum number of runs in a set with outliers. IOSI, section 2.3, requires 5 to 10 samples.
     min_relative_deviation
-        Smallest unit of durations and volumes, relative to the median of the set.
+        Minimum unit of durations and volumes, relative to the median of the set.
     max_deviations
-        Largest distance from the median in such units.
+        Limit of the distance from the median, in such units.
     """
 
     max_shorter_ratio: float = 0.05
@@ -109,10 +113,10 @@ def select_typical_runs(duration_s: Reals, offsets: Ints) -> Bools:
 
 
 def typical_duration_s(duration_s: Reals) -> float:
-    """Duration of the complete runs of a set: the median of the longest large group of similar durations [s].
+    """Estimate the duration of a set's complete runs: the median of the longest large group of similar durations [s].
 
-    The median or the mode of all durations would fail, since half of a set or more may be stopped or resumed runs.
-    NaN where no duration (n) is known.
+    The median or the mode of all durations would fail, since half of a set or more may be stopped or resumed runs. The
+    result is NaN if no duration (n) is known.
     """
     known = np.sort(duration_s[np.isfinite(duration_s) & (duration_s > 0)])
     if not len(known):
@@ -128,7 +132,7 @@ def typical_duration_s(duration_s: Reals) -> float:
 
 
 def run_volumes(sets: SampleSets) -> Reals:
-    """Volume on the servers during each run.
+    """Compute the bytes that the servers transferred during each run.
 
     Parameters
     ----------
@@ -138,8 +142,8 @@ def run_volumes(sets: SampleSets) -> Reals:
     Returns
     -------
     (n,)
-        In bytes. The mean of the measured steps is extrapolated to the whole sample, since a gap in the polls is not a
-        lack of I/O; NaN where no step was measured.
+        Volumes [bytes]. The mean of the measured steps is extrapolated to the whole sample, since a gap in the polls is
+        not a lack of I/O; NaN if no step was measured.
     """
     counts, owner, values = sets.samples.counts, sets.samples.owner, sets.samples.values
     is_known = np.isfinite(values)
@@ -154,12 +158,12 @@ def run_volumes(sets: SampleSets) -> Reals:
 
 
 def local_outlier_factors(duration_s: Reals, volume_bytes: Reals, offsets: Ints) -> Reals:
-    """Local outlier factor of each run by duration and volume, each scaled by `scale_by_mad`.
+    """Compute the local outlier factor of each run from its duration and volume, both scaled by `scale_by_mad`.
 
     Parameters
     ----------
     duration_s, volume_bytes : (n,)
-        Of each run [s], [bytes].
+        Duration [s] and volume [bytes] of each run.
     offsets : (m + 1,)
         Set i has the runs offsets[i] to offsets[i + 1].
 
@@ -194,7 +198,8 @@ def detect_outliers(duration_s: Reals, volume_bytes: Reals, offsets: Ints) -> Bo
     Returns
     -------
     (n,)
-        Includes runs with unknown values, if their set has enough others. At least one run of each set remains.
+        Whether each run is an outlier. Runs with unknown values are, if their set has enough other runs. No set loses
+        all its runs.
     """
     factors = local_outlier_factors(duration_s, volume_bytes, offsets)
     owner = owners(offsets)
@@ -211,7 +216,7 @@ def detect_outliers(duration_s: Reals, volume_bytes: Reals, offsets: Ints) -> Bo
 
 
 def neighbour_count(run_count: int) -> int:
-    """Count the neighbours to use in a set of this many runs; at most all others."""
+    """Choose the number of neighbours in a set of `run_count` runs; it is limited to all other runs."""
     target_count = max(PARAMS.min_neighbours, int(PARAMS.neighbour_ratio * run_count))
     return max(1, min(target_count, PARAMS.max_neighbours, run_count - 1))
 
@@ -232,8 +237,9 @@ def compute_lof(points: Reals, neighbour_count: int) -> Reals:
 
     Notes
     -----
-    Each point has exactly `neighbour_count` neighbours; among equally distant ones, the first count. Breunig et al.
-    include all of them; scikit-learn takes as many as here, in an order that its search determines.
+    Each point has exactly `neighbour_count` neighbours; if several are equally distant, the first ones count. Breunig
+    et al. include all equally distant points; scikit-learn takes the same number as here, in an order that depends on
+    its search.
     """
     if points.shape[1] > _MAX_TABLE_RUNS:
         nearest = [_find_neighbours_by_tree(set_points, neighbour_count) for set_points in points]
@@ -268,14 +274,14 @@ def scale_by_mad(values: Reals) -> Reals:
     Returns
     -------
     (sets, runs)
-        Signed distance from the median; constant rows become 0.
+        Signed distances from the median; constant rows become 0.
 
     Notes
     -----
-    The unit is no smaller than a thousandth of the median (of the maximum, where the median is 0). Job logs have whole
-    seconds: among runs of equal duration, one more second would otherwise be infinitely far.
+    The unit is no smaller than a thousandth of the median (of the maximum, if the median is 0). Job logs have whole
+    seconds; among runs of equal duration, a difference of one second would otherwise be infinitely large.
     """
-    # relative to the maximum first: differences of huge and of denormal numbers leave the range
+    # divide by the maximum first, since differences of huge or denormal numbers leave the range
     highest = values.max(axis=1, keepdims=True)
     shares = values / np.where(highest > 0, highest, 1.0)
     median = row_medians(shares)
@@ -304,7 +310,7 @@ def _find_neighbours_by_tree(points: Reals, neighbour_count: int) -> tuple[Reals
 
     distance, index = cKDTree(points).query(points, neighbour_count + 1)
     is_self = index == np.arange(len(points))[:, None]
-    # among more coincident points than requested, a point may not be in its own result
+    # if there are more coincident points than requested, a point may be missing from its own result
     is_self[~is_self.any(axis=1), -1] = True
     shape = (len(points), neighbour_count)
     return distance[~is_self].reshape(shape), index[~is_self].reshape(shape).astype(np.int64)

@@ -1,11 +1,11 @@
-"""Preprocessing of the samples of one application: points of 1 s, equal durations, background subtracted.
+"""Preprocess the samples of one application: resample to points of 1 s, equalize durations, subtract the background.
 
-IOSI (Liu et al., FAST'14), section 5.1, after outlier elimination (`outliers`): granularity refinement, duration
-correction, noise reduction. Also partial samples of very long runs (section 2.3), and runs on several node counts as
-one set (section 6.4).
+These are the steps of IOSI (Liu et al., FAST'14), section 5.1, after outlier elimination (`outliers`): granularity
+refinement, duration correction and noise reduction. The module also truncates very long runs to partial samples
+(section 2.3), and combines runs on several node counts into one set (section 6.4).
 
-Unmeasured values are NaN and never count as zero. Short gaps are interpolated; the rest of long ones is excluded from
-means. `PreprocessedSamples.filled` is for methods that need every point. Samples with too many gaps are dropped.
+Unmeasured values are NaN and never count as zero. Short gaps are interpolated; long gaps are excluded from means.
+`PreprocessedSamples.filled` is for methods that need every point. Samples with too many gaps are dropped.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy as np
 from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of, owners, places_within
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 
-#: Longest gap that is interpolated [s] (ours): five polls of 2 s. A longer gap could hide a short burst.
+#: maximum length of an interpolated gap [s] (ours): five polls of 2 s; a longer gap could hide a short burst
 MAX_GAP_S = 10.0
-#: Largest share of missing steps in a sample, after interpolation (ours).
+#: maximum fraction of missing steps in a sample after interpolation (ours)
 MAX_MISSING_RATIO = 0.25
-#: Samples are trimmed as published if they are longer than the shortest by at most this ratio, and over their whole
-#: length otherwise (IOSI 5.1: "typically less than 10%"); see `correct_durations`.
+#: maximum ratio by which a sample that is trimmed as published exceeds the shortest one (IOSI 5.1: "typically less than
+#: 10%"); longer samples are trimmed over their whole length, see `correct_durations`
 MAX_PUBLISHED_EXCESS_RATIO = 0.1
 
 
@@ -70,7 +70,7 @@ def preprocess(sample_set: SampleSet) -> PreprocessedSamples:
     Returns
     -------
     PreprocessedSamples
-        Without samples that have too many gaps.
+        All samples except those with too many gaps.
     """
     samples = fill_gaps(sample_set.samples, sample_set.interval_s)
     counts = samples.counts
@@ -126,14 +126,14 @@ def fill_gaps(samples: Ragged, interval_s: float, max_gap_s: float = MAX_GAP_S) 
     gap = np.flatnonzero(is_short)
     left = np.where(has_before, before, after)[gap]
     right = np.where(has_after, after, before)[gap]
-    # at an end, both neighbours are the same value
+    # at an end, the only neighbour is used twice
     fraction = np.clip((gap - left) / np.maximum(right - left, 1), 0.0, 1.0)
     values[gap] = values[left] * (1.0 - fraction) + values[right] * fraction
     return Ragged(values, samples.offsets)
 
 
 def refine_granularity(samples: Ragged, interval_s: float) -> Ragged:
-    """Resample to points of 1 s by linear interpolation (IOSI, section 5.1).
+    """Resample samples to points of 1 s by linear interpolation (IOSI, section 5.1).
 
     Parameters
     ----------
@@ -154,16 +154,16 @@ def refine_granularity(samples: Ragged, interval_s: float) -> Ragged:
 
     Notes
     -----
-    A step represents its middle. Points start at the middle of the first step and do not pass that of the last one: n
-    steps of 2 s become 2 n - 1 points, each new one the mean of its neighbours. Steps shorter than 1 s are averaged
-    over whole seconds.
+    The value of a step applies to its middle. Points start at the middle of the first step and do not pass the middle
+    of the last one. So n steps of 2 s become 2 n - 1 points; each new point is the mean of its neighbours. Steps
+    shorter than 1 s are averaged over whole seconds.
     """
     if not (np.isfinite(interval_s) and interval_s > 0):
         raise ValueError("interval_s must be a positive number")
     if interval_s < 1.0:
         return _average_seconds(samples, interval_s)
     counts = samples.counts
-    # a last point on the last middle must not be lost to rounding
+    # rounding must not drop a last point at the last middle
     points = np.where(counts > 0, np.floor((counts - 1) * interval_s + 1e-9) + 1, 0).astype(np.int64)
     offsets = offsets_of(points)
     if interval_s == 2.0:
@@ -174,12 +174,12 @@ def refine_granularity(samples: Ragged, interval_s: float) -> Ragged:
     fraction = np.clip(position - step, 0.0, 1.0)
     left = samples.values[samples.offsets[owner] + step]
     right = samples.values[samples.offsets[owner] + np.minimum(step + 1, counts[owner] - 1)]
-    # exactly on the left step, the right one has no weight: it may be NaN
+    # for a point exactly on the left step, the right one has no weight, and may be NaN
     return Ragged(np.where(fraction <= 1e-12, left, left * (1.0 - fraction) + right * fraction), offsets)
 
 
 def _insert_means(samples: Ragged) -> Reals:
-    """Insert the mean of its neighbours between every two steps."""
+    """Insert the mean of two neighbouring steps between them."""
     values = samples.values
     both = np.empty(2 * len(values))
     both[::2] = values
@@ -194,7 +194,7 @@ def _insert_means(samples: Ragged) -> Reals:
 def _average_seconds(samples: Ragged, interval_s: float) -> Ragged:
     """Average steps shorter than 1 s over the measured part of each second; the last second may be incomplete."""
     counts, owner = samples.counts, owners(samples.offsets)
-    # a step across the edge of a second counts for both, by time
+    # a step across the edge of a second is divided between both seconds by time
     start_s = places_within(counts) * interval_s
     second = np.floor(start_s + 1e-9).astype(np.int64)
     excess_s = np.clip(start_s + interval_s - (second + 1), 0.0, None)
@@ -216,7 +216,7 @@ def _average_seconds(samples: Ragged, interval_s: float) -> Ragged:
 
 
 def correct_durations(samples: Ragged) -> Reals:
-    """Remove points of each sample at regular intervals until all are as long as the shortest.
+    """Remove points of each sample at regular intervals until all samples have the length of the shortest.
 
     Parameters
     ----------
@@ -230,10 +230,10 @@ def correct_durations(samples: Ragged) -> Reals:
     Notes
     -----
     IOSI, section 5.1: noise only prolongs a run. "If a sample is 4% longer than the shortest one, then we remove from
-    it the 1st, 26th, 51st, ..., data points": with N points in the shortest sample and r to remove, the points
-    floor(i N / r), i = 0 ... r - 1, counted from 0. The last r points or so are never removed, which shifts them by
-    r^2 / (N + r) points: little as long as r is small. Samples that are longer by more than
-    `MAX_PUBLISHED_EXCESS_RATIO` lose the points floor(i (N + r) / r) instead: the same interval up to the end.
+    it the 1st, 26th, 51st, ..., data points": with N points in the shortest sample and r to remove, the points floor(i
+    N / r), i = 0 ... r - 1, counted from 0. The last r points or so are never removed, which shifts them by r^2 / (N +
+    r) points; this is little if r is small. Samples that are longer by more than `MAX_PUBLISHED_EXCESS_RATIO` lose the
+    points floor(i (N + r) / r) instead: the same interval up to the end.
     """
     counts = samples.counts
     if not len(counts):
@@ -268,7 +268,7 @@ def reduce_noise(values: Reals) -> tuple[Reals, float]:
     values : (runs, points)
         NaN where not measured.
     background
-        In the same unit; 0 if all points are equal, NaN if none is measured.
+        Background in the same unit; 0 if all points are equal, NaN if none is measured.
 
     Notes
     -----
@@ -289,7 +289,7 @@ def reduce_noise(values: Reals) -> tuple[Reals, float]:
 
 
 def _mean_below_mean(values: Reals) -> float:
-    """Mean of the values below the mean of all; 0 if there are none."""
+    """Compute the mean of the values below the mean of all values; 0 without such values."""
     is_low = values < values.mean()
     count = int(np.count_nonzero(is_low))
     # equal values can all be below their mean, by rounding
@@ -297,7 +297,7 @@ def _mean_below_mean(values: Reals) -> float:
 
 
 def nan_median_or_zero(values: Reals) -> Reals:
-    """Median of the measured values of each column (rows, points); 0 where there are none."""
+    """Compute the median of the measured values of each column (rows, points); 0 without measured values."""
     ordered = np.sort(values, axis=0)  # NaN last
     count = np.isfinite(values).sum(axis=0)
     points = np.arange(values.shape[1])
@@ -313,7 +313,7 @@ def truncate_runs(sample_set: SampleSet, max_duration_s: float) -> SampleSet:
     """Keep the first seconds of each run: partial samples of very long runs (IOSI, section 2.3).
 
     All runs have their start in common, whereas interference shifts later bursts further and further. The last step
-    reaches the end of the part or beyond it; shorter runs stay complete.
+    reaches the time limit or extends beyond it; shorter runs remain complete.
 
     Raises
     ------
@@ -371,7 +371,7 @@ def _resample_to_seconds(sample_set: SampleSet) -> SampleSet:
 
 
 def _scale_duration(sample_set: SampleSet, ratio: float) -> SampleSet:
-    """Keep a fraction of the steps of each sample, at regular intervals."""
+    """Keep a fraction of the steps of each sample, chosen at regular intervals."""
     counts = sample_set.samples.counts
     left = np.ceil(counts * ratio - 1e-9).astype(np.int64)
     offsets = offsets_of(left)

@@ -1,16 +1,15 @@
-"""The `robust` estimator: align the runs at each burst, then take a low envelope across them.
+"""Extract signatures by the `robust` method: align the runs at each burst, and take a low envelope across the runs.
 
-It follows from the nature of interference (IOSI, FAST'14, section 4). Interference is additive, so a low quantile
-across runs estimates the application's own rate, and of two runs the one with fewer bytes is cleaner. Contention only
-delays and stretches, so the runs are aligned again at each burst, and a low quantile over the runs estimates the
-duration of each span between bursts. The steps:
+The method follows from the nature of interference (IOSI, FAST'14, section 4). Interference is additive, so a low
+quantile across runs estimates the application's own rate, and a run with fewer bytes is cleaner. Contention only delays
+and stretches, so the runs are aligned again at each burst, and a low quantile over the runs estimates the duration of
+each span between bursts. The steps:
 
-1. Select runs of typical duration (`outliers`), resample each to steps since its start, and subtract its background.
-2. Weight the runs: the fewer bytes, the higher the weight.
-3. Repeat until nothing changes: find the common bursts of the aligned runs (`robust_template`), find when each run
-   starts each of them (`robust_alignment`), estimate when a run without interference would (`robust_timeline`), and
-   shift the runs there.
-4. The signature is a low weighted quantile across the aligned runs in each second of a common burst, and zero
+1. Select runs of typical duration (`outliers`), resample each to steps since its start, and subtract its background. 2.
+Weight the runs; runs with fewer bytes have a higher weight. 3. Repeat until nothing changes: find the common bursts of
+the aligned runs (`robust_template`), find when each run starts each burst (`robust_alignment`), estimate when a run
+without interference would start it (`robust_timeline`), and shift the runs accordingly. 4. The signature is a low
+weighted quantile across the aligned runs in each second of a common burst, and zero
    elsewhere. The alignment shifts whole intervals of a run, so that no byte moves from one burst to another.
 """
 
@@ -47,10 +46,10 @@ from iosig.transforms.signatures.signature import Signature
 
 #: maximum number of rounds of alignment
 _MAX_ROUNDS = 6
-#: the common curve is computed this many steps around common times first, and this many times further where a burst
-#: extends beyond
+#: number of steps around common times in which the common curve is computed first, and factor by which this range grows
+#: if a burst extends beyond it
 _FIRST_REACH, _REACH_FACTOR = 16, 4
-#: largest volume relative to the cleanest run's that weights distinguish
+#: maximum ratio to the volume of the cleanest run that weights distinguish
 _MAX_VOLUME_RATIO = 1e6
 
 
@@ -61,19 +60,20 @@ class RobustParams:
     Attributes
     ----------
     min_run_count
-        Fewer usable runs have no signature.
+        Minimum number of usable runs for a signature.
     envelope_level
         Quantile across runs without interference; it decreases in proportion to the interference ratio.
     background_level
-        Quantile of each run's own rates that is its background.
+        Quantile of each run's own rates that is taken as its background.
     min_height_ratio
         Smallest height of a burst relative to the background.
     half_weight_excess
-        Volume beyond the cleanest run's, relative to it, that halves the weight of a run.
+        Excess over the volume of the cleanest run, relative to that volume, that halves the weight of a run.
     max_clean_ratio, min_clean_count
-        Runs of up to this multiple of the cleanest run's volume determine the common bursts; at least this many do.
+        The common bursts are determined by the runs with up to `max_clean_ratio` times the volume of the cleanest run,
+        but by `min_clean_count` runs or more.
     min_volume_ratio
-        Runs of less than this fraction of the median volume have no weight.
+        Runs with less than this fraction of the median volume have no weight.
     band_deviations
         Half the width of the band in standard deviations of the quantile's rank: an 80 % interval.
     delay_ratio
@@ -85,15 +85,16 @@ class RobustParams:
     max_span_level, span_level_drop
         Quantile of spans without contention, and how much lower it is if contention is the only cause of variation.
     support_ratio
-        A run contains a burst if it moves this fraction of its volume there, with rates clipped to the burst's height.
+        Minimum fraction of a burst's volume that a run containing the burst moves there, with rates clipped to the
+        burst's height.
     min_support_ratio, min_low_ratio
-        Smallest support of all bursts, weighted by volume, and smallest share of the volume within the band's lower
-        edge. Runs below either have nothing in common.
+        Minimum support of all bursts, weighted by volume, and minimum fraction of the volume within the band's lower
+        edge. Below either, the runs have nothing in common.
     min_burst_low_ratio, plain_burst_low_ratio, common_support_ratio
-        A burst needs the first share of its volume within the lower edge, and the second one unless the third share of
-        runs supports it.
+        Minimum fraction of a burst's volume within the lower edge; the same unless enough runs support the burst; and
+        the fraction of runs that is enough.
     min_kept_ratio
-        Smallest share of the volume in bursts that pass.
+        Minimum fraction of the volume in bursts that pass.
     min_step_s
         Shortest step of runs and of the curve [s].
     max_refinement
@@ -131,11 +132,11 @@ PARAMS = RobustParams()
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """Runs on steps since their own start, less their background.
+    """Runs in steps since their own start, minus their background.
 
-    total_bytes (runs, steps + 1): cumulative, in units of 2 ** exponent, so that neither huge nor tiny values leave the
-    range. is_known (runs, steps). background: constant rate of other traffic. peak: a rate that few steps of the clean
-    runs exceed.
+    total_bytes (runs, steps + 1): cumulative bytes, in units of 2 ** exponent, so that neither huge nor tiny values
+    leave the range. is_known (runs, steps): whether each step was measured. background: constant rate of other traffic.
+    peak: a rate that few steps of the clean runs exceed.
     """
 
     exponent: int
@@ -158,9 +159,9 @@ class _Runs:
 class _Aligned:
     """Runs after alignment at their bursts: rates and is_known (runs, steps).
 
-    is_interference (steps): outside of the bursts of the previous round. interference_ratio: share of that time in
-    which runs are busy. begun_s (runs, bursts), alone_s (bursts + 1): when each run starts each burst, and when a run
-    without interference does, and ends.
+    is_interference (steps): whether a step is outside the bursts of the previous round. interference_ratio: fraction of
+    that time in which runs are busy. begun_s (runs, bursts): when each run starts each burst. alone_s (bursts + 1):
+    when a run without interference starts each burst, and when it ends.
     """
 
     rates: Reals
@@ -191,14 +192,14 @@ def extract_robust(sample_set: SampleSet) -> Signature:
     Returns
     -------
     Signature
-        With a band and the support of each burst.
+        A signature with a band and the support of each burst.
     """
     runs = _prepare_runs(sample_set)
     if runs is None:
         return Signature.missing("too_few_samples")
     background = float(np.ldexp(runs.background, runs.exponent))
     if not runs.total_bytes[:, -1].any():
-        # a steady rate, of the application or of others: I/O without distinguishable bursts
+        # a steady rate of the application or of other traffic, i.e. I/O without distinguishable bursts
         return Signature.missing("no_common_bursts" if background > 0 else "no_io", background)
     aligned = _align_runs(runs)
     if aligned is None:
@@ -225,7 +226,7 @@ def _prepare_runs(sample_set: SampleSet) -> _Runs | None:
 def _find_usable_runs(samples: Ragged, sample_set: SampleSet, step_s: float) -> Ints:
     """Find the runs of two steps or more that were measured most of the time.
 
-    They are sorted by content, so that neither sums nor ties depend on the order of the set.
+    The runs are sorted by content, so that neither sums nor ties depend on their order in the set.
     """
     edges = samples.offsets
     is_long = sample_set.duration_s >= 2 * step_s * (1 - 1e-9)
@@ -260,12 +261,12 @@ def _resample_runs(samples: Ragged, sample_set: SampleSet, usable: Ints, step_s:
     levels = np.array([PARAMS.background_level])
     background = np.nan_to_num(weighted_quantiles(step_rates.T, is_known.T, levels)[0])
     background = np.maximum(background, 0.0)
-    # differences of cumulative sums are not exact: the tolerance keeps a steady rate steady
+    # differences of cumulative sums are inexact; the tolerance keeps a steady rate steady
     is_above = is_known & (step_rates > background[:, None] * (1 + 1e-9))
     above = np.where(is_above, step_rates - background[:, None], 0.0)
     known_ratio = np.maximum(is_known.sum(axis=1), 1) / step_counts
     weights, is_clean = _compute_weights(above.sum(axis=1) / known_ratio)
-    # the cleanest run last: among ties, mostly zeros, the quantile then starts to rise from it
+    # sort the cleanest run last, so that in case of ties (mostly zeros) the quantile starts to rise from that run
     order = np.argsort(weights, kind="stable")
     return _Runs(
         exponent=exponent,
@@ -291,7 +292,7 @@ def _to_rows(samples: Ragged, runs: Ints) -> Reals:
 def _compute_weights(volume: Reals) -> tuple[Reals, Bools]:
     """Compute the weight of each run from its volume, and mark the clean runs; fewer bytes mean less interference.
 
-    A run that moves next to nothing, where most move much, did not do the same work: its weight is 0.
+    If most runs move much, a run that moves hardly any bytes did not do the same work, so its weight is 0.
     """
     is_complete = volume >= PARAMS.min_volume_ratio * median_1d(volume)
     ordered = np.sort(volume[is_complete])
@@ -309,7 +310,7 @@ def _compute_weights(volume: Reals) -> tuple[Reals, Bools]:
 
 
 def _align_runs(runs: _Runs) -> tuple[_Aligned, Template] | None:
-    """Align the runs iteratively, with the common bursts that they have then; None if they have none."""
+    """Align the runs iteratively; return them with their common bursts, or None without common bursts."""
     aligned = _start_without_alignment(runs)
     template = _find_template(aligned, runs) or _find_template(_exclude_common(aligned, runs), runs)
     max_delay = int((runs.duration_s.max() - quantile_1d(runs.duration_s, 0.2)) / runs.step_s)
@@ -350,14 +351,14 @@ def _start_without_alignment(runs: _Runs) -> _Aligned:
 def _exclude_common(aligned: _Aligned, runs: _Runs) -> _Aligned:
     """Exclude the common curve of unaligned runs from the interference.
 
-    Where bursts take much of the time, they would hide themselves: they are improbable only compared with the rest.
+    Bursts that take much of the time would hide themselves, since they are improbable only in comparison with the rest.
     """
     curve = _common_curve(aligned, runs, [_envelope_level(aligned)])[0]
     return replace(aligned, is_interference=curve <= TEMPLATE_PARAMS.edge_ratio * curve.max())
 
 
 def _interference_ratio(rates: Reals, is_interference: Bools, runs: _Runs) -> float:
-    """Fraction of the time outside of bursts in which the clean runs are busy."""
+    """Fraction of the time outside bursts in which the clean runs are busy."""
     if not is_interference.any():
         return 0.0
     is_busy = rates[runs.is_clean] > 0.15 * runs.peak
@@ -386,10 +387,10 @@ def _find_template(aligned: _Aligned, runs: _Runs) -> Template | None:
 
 
 def _extend_along_curve(aligned: _Aligned, runs: _Runs, first: Ints, last: Ints) -> tuple[Reals, Ints, Ints]:
-    """Extend intervals (n) to the edges of the common curve; return it, too, 0 elsewhere.
+    """Extend intervals (n) to the edges of the common curve; also return the curve, 0 elsewhere.
 
-    The curve is computed only as far as the intervals extend: sorting the rates of the runs is most of the cost of a
-    template.
+    The curve is computed only as far as the intervals extend, since a template spends most of its time on sorting the
+    rates of the runs.
     """
     curve, is_done = np.zeros(len(aligned.is_interference)), np.zeros(len(aligned.is_interference), dtype=np.bool_)
     reach = _FIRST_REACH
@@ -398,14 +399,14 @@ def _extend_along_curve(aligned: _Aligned, runs: _Runs, first: Ints, last: Ints)
         curve[is_new] = _common_curve(aligned.select_steps(is_new), runs, [_envelope_level(aligned)])[0]
         is_done |= is_new
         begin, end = extend_to_edges(curve, first, last)
-        # the steps just outside of each interval must be computed, too
+        # the steps just outside each interval must be computed, too
         if is_done[np.maximum(begin - 1, 0)].all() and is_done[np.minimum(end, len(curve) - 1)].all():
             return curve, begin, end
         reach *= _REACH_FACTOR
 
 
 def _mark_intervals(first: Ints, last: Ints, count: int) -> Bools:
-    """Mark which of `count` places lie in half-open intervals, which may reach beyond them."""
+    """Mark which of `count` places lie in half-open intervals, which may extend beyond these places."""
     change = np.bincount(np.maximum(first, 0), minlength=count + 1)
     change -= np.bincount(np.minimum(last, count), minlength=count + 1)
     is_inside: Bools = change.cumsum()[:-1] > 0
@@ -413,7 +414,7 @@ def _mark_intervals(first: Ints, last: Ints, count: int) -> Bools:
 
 
 def _make_spans(runs: _Runs, begun_s: Reals, template: Template, interference_ratio: float) -> Spans:
-    """Create the spans between bursts, and to the ends of the runs, for the timeline."""
+    """Create the spans between bursts, and from the last one to the end of the run, for the timeline."""
     reached_s = np.concatenate([begun_s, np.maximum(runs.duration_s[:, None], begun_s[:, -1:])], axis=1)
     return Spans.from_runs(reached_s, runs.weights, _span_levels(begun_s, template, interference_ratio, runs.step_s))
 
@@ -434,7 +435,7 @@ def _resample_to_timeline(
 ) -> tuple[Reals, Bools]:
     """Read the rates of the aligned runs in steps of the timeline (runs, steps), and whether they are known.
 
-    starts_s (steps): start of each step, in order; step_s: length of all of them.
+    starts_s (steps): start of each step, ascending; step_s: common length of the steps.
     """
     # the index of the last burst at most
     burst = np.maximum((alone_s[:-1] - ALIGNMENT_PARAMS.margin_s).searchsorted(starts_s, side="right") - 1, 0)
@@ -453,13 +454,13 @@ def _resample_to_timeline(
     is_over = at * runs.step_s > runs.duration_s[:, None] + runs.step_s
     is_late = is_over[:, 1 : count + 1].copy()
     is_late[:, separate] = is_over[:, count:]
-    # half of a step is enough, as in `_resample_runs`: alignment may delay a burst at the start a little
+    # half of a step is enough, as in `_resample_runs`, since alignment may slightly delay a burst at the start
     left = at[:, :count]
     return rates, _read_known(runs, left) & (left >= -0.5) & ~is_late
 
 
 def _read_known(runs: _Runs, at: Reals) -> Bools:
-    """Whether the runs are known at fractional steps (runs, any); outside as at the first or last step."""
+    """Return whether the runs are known at fractional steps (runs, any); outside, the first or last step counts."""
     step_count = runs.is_known.shape[1]
     whole = at.astype(np.int64)
     np.minimum(np.maximum(whole, 0, out=whole), step_count - 1, out=whole)
@@ -468,7 +469,7 @@ def _read_known(runs: _Runs, at: Reals) -> Bools:
 
 
 def _mark_outside(at: Reals, begin: Reals, end: Reals) -> Bools:
-    """Mark the times outside of all intervals, which are ordered by start."""
+    """Mark the times outside all intervals, which are sorted by start."""
     if not len(begin):
         return np.ones(len(at), dtype=np.bool_)
     interval = np.searchsorted(begin, at, side="right") - 1
@@ -477,7 +478,7 @@ def _mark_outside(at: Reals, begin: Reals, end: Reals) -> Bools:
 
 
 def _span_levels(begun_s: Reals, template: Template, interference_ratio: float, step_s: float) -> Reals:
-    """Compute the quantile level of each span: the larger the fraction of contention in its variation, the lower.
+    """Compute the quantile level of each span; it is lower if contention causes more of the span's variation.
 
     Contention delays the bursts of a span. Otherwise spans vary by the drift of the runs and the error of burst starts.
     """
@@ -503,7 +504,7 @@ def _build_signature(runs: _Runs, aligned: _Aligned, template: Template, backgro
     level, step_s = _envelope_level(aligned), runs.step_s
     effective_count = runs.weights.sum() ** 2 / (runs.weights**2).sum()
     half = PARAMS.band_deviations * np.sqrt(level * (1.0 - level) / effective_count)
-    # polls are not synchronous with the starts of runs, each at its own phase: together they resolve more than a step
+    # polls have a different phase in each run, so together they resolve more than a step
     fine_s = min(step_s, max(PARAMS.min_step_s, step_s / PARAMS.max_refinement))
     starts_s = np.arange(max(2, round(aligned.alone_s[-1] / fine_s))) * fine_s
     is_quiet = _mark_outside_bursts(template, starts_s, step_s)
@@ -532,17 +533,17 @@ def _build_signature(runs: _Runs, aligned: _Aligned, template: Template, backgro
 
 
 def _mark_outside_bursts(template: Template, starts_s: Reals, step_s: float) -> Bools:
-    """Mark the steps that are neither in a burst of a template (in steps of step_s) nor next to one."""
+    """Mark the steps that are neither in nor next to a burst of a template (in steps of step_s)."""
     edge_s = 2.0 * max(1.0, step_s / 2)
     begin, end = template.first.astype(np.float64) * step_s, template.last.astype(np.float64) * step_s
     return _mark_outside(starts_s, begin - edge_s, end + edge_s)
 
 
 def _are_supported(middles: Reals, lows: Reals, support: Reals) -> Bools:
-    """Mark the bursts (n) that the band's lower edge confirms; nearly full support lowers the threshold.
+    """Mark the bursts (n) that the lower edge of the band confirms; nearly full support lowers the threshold.
 
-    Coincidences of interference have an upper edge but hardly a lower one. middles, lows: volume of the curve and of
-    its lower edge in each burst.
+    Coincidences of interference raise the upper edge, but hardly the lower one. middles, lows: volume of the curve and
+    of its lower edge in each burst.
     """
     ratio = np.divide(lows, middles, out=np.zeros(len(middles)), where=middles > 0)
     is_common = support >= PARAMS.common_support_ratio
@@ -551,23 +552,23 @@ def _are_supported(middles: Reals, lows: Reals, support: Reals) -> Bools:
 
 
 def _is_common(middles: Reals, lows: Reals, support: Reals) -> bool:
-    """Whether most runs support the signature: unrelated runs can be aligned, too, but not well."""
+    """Whether most runs support the signature; unrelated runs can be aligned, too, but not well."""
     volume = middles.sum()
     is_supported = (support * middles).sum() >= PARAMS.min_support_ratio * volume
     return bool(volume > 0 and is_supported and lows.sum() >= PARAMS.min_low_ratio * volume)
 
 
 def _resample_to_seconds(curves: Reals, step_s: float) -> Reals:
-    """Mean rates in each second of curves on steps (k, steps); volumes are preserved."""
+    """Compute the mean rates of curves (k, steps) in each second; volumes are preserved."""
     total = cumulative_sums(curves * step_s)
     seconds = np.arange(max(1, int(np.ceil(curves.shape[1] * step_s - 1e-9))) + 1)
     at = np.broadcast_to(seconds / step_s, (len(curves), len(seconds)))
-    # rates are below 1 in their unit: rounding must not move the highest one out of range
+    # rates are below 1 in their unit; rounding must not move the highest one out of range
     return clip(np.diff(interpolate_sums(total, at), axis=1), 0.0, np.nextafter(1.0, 0.0))
 
 
 def _compute_support(aligned: _Aligned, template: Template) -> Reals:
-    """Fraction of the runs that contain each burst (n), among those measured in at least half of it."""
+    """Fraction of runs that contain each burst (n); runs with less than half of the burst measured are left out."""
     volume = template.height * template.length
     ratios = []
     for first, last, height, full in zip(template.first, template.last, template.height, volume, strict=True):
@@ -584,7 +585,7 @@ def _make_bursts(template: Template, curve: Reals, step_s: float, support_ratio:
     """Convert a template to bursts of a curve (seconds), in whole seconds."""
     first = np.floor(template.first * step_s).astype(np.int64)
     last = np.minimum(np.ceil(template.last * step_s).astype(np.int64), len(curve))
-    # where steps end within a second, two bursts may share it
+    # if a step ends within a second, two bursts may have that second in common
     first = np.maximum(first, np.concatenate([[0], last[:-1]]))
     is_left = last > first
     first, last = first[is_left], last[is_left]

@@ -1,8 +1,8 @@
-"""Alignment of runs with a template: when each run starts each burst.
+"""Align runs with a template: find when each run starts each burst.
 
-Interference is additive, so a burst lies where the run is at least as busy as the template. Contention only delays, so
-a run may fall behind the template at each burst and hardly ever catches up. Each burst has a score for each possible
-start in a run; dynamic programming (Viterbi) finds the path of the highest total score. Then each start is refined to
+Interference is additive, so a run is as busy as the template, or busier, during a burst. Contention only delays, so a
+run may fall behind the template at each burst, and hardly ever catches up. Each burst has a score for each possible
+start in a run; dynamic programming (Viterbi) finds the path with the highest total score. Then each start is refined to
 the rising edge of its burst.
 """
 
@@ -28,9 +28,9 @@ class AlignmentParams:
     edge_weight
         Weight of the rise at the start of a burst.
     max_edge_s
-        Time before and after a start whose rates give the rise, at most half of the burst [s].
+        Maximum time before and after a start in which the rise is measured, limited to half of the burst [s].
     margin_s
-        Time before and after a burst that is expected to be quiet [s].
+        Duration of the expected quiet time before and after a burst [s].
     later_cost, earlier_cost
         Cost of falling behind or catching up by one standard deviation.
     min_deviation_s, drift_ratio, stretch_ratio
@@ -68,7 +68,7 @@ def find_burst_starts(
     template
         The n bursts, in steps.
     max_delay
-        Largest delay of a burst behind the template, in steps.
+        Maximum delay of a burst relative to the template, in steps.
     step_s
         Length of a step [s].
     sums : (runs, steps + 1), optional
@@ -77,7 +77,7 @@ def find_burst_starts(
     Returns
     -------
     (runs, n)
-        In fractional steps since the run's start; does not decrease within a run.
+        Starts in fractional steps since the run's start; they do not decrease within a run.
     """
     margin = int(PARAMS.min_window_s / step_s + PARAMS.window_ratio * rates.shape[1])
     offsets = np.arange(-margin, margin + max_delay + 1)
@@ -96,8 +96,8 @@ def _score_offsets(
 ) -> tuple[Reals, Reals]:
     """Score how well each burst fits each run at each offset, and its rise there (runs, bursts, offsets).
 
-    1 is a perfect fit, and an immediate rise. reaches (bursts): number of steps before and after a start that give the
-    rise.
+    The score 1 is a perfect fit, or an immediate rise. reaches (bursts): number of steps before and after a start in
+    which the rise is measured.
     """
     run_count, count = rates.shape
     margin = max(1, round(PARAMS.margin_s / step_s))
@@ -130,7 +130,7 @@ def _score_offsets(
 
 
 def _find_best_path(scores: Reals, offsets: Ints, template: Template, step_s: float) -> Ints:
-    """Find the indices of offsets (runs, bursts) with the highest total score less the cost of changes."""
+    """Find the indices of offsets (runs, bursts) with the highest total score minus the cost of changes."""
     run_count, burst_count, offset_count = scores.shape
     place = np.arange(offset_count, dtype=np.float64)
     gap_s = template.first * step_s
@@ -159,9 +159,10 @@ def _find_best_path(scores: Reals, offsets: Ints, template: Template, step_s: fl
 
 
 def _shift_to_rise(rises: Reals, path: Ints, template: Template, step_s: float) -> Ints:
-    """Shift of each start to the steepest rise nearby, in steps (runs, bursts).
+    """Compute the shift of each start to the steepest rise nearby, in steps (runs, bursts).
 
-    A run whose rise is elsewhere than in most runs is shifted as they are: then the template's start was off.
+    If the rise of a run is not where that of most runs is, the run is shifted like most runs, since then the template's
+    start was wrong.
     """
     halves = np.minimum(12.0 / step_s, template.length / 2 + 3.0 / step_s).astype(np.int64)
     shifts = np.arange(-int(halves.max()), int(halves.max()) + 1)
@@ -169,7 +170,7 @@ def _shift_to_rise(rises: Reals, path: Ints, template: Template, step_s: float) 
     at = path[:, :, None] + shifts
     is_near = (np.abs(shifts) <= halves[:, None]) & (at >= 0) & (at < offset_count)
     row = np.arange(run_count * burst_count).reshape(run_count, burst_count, 1)
-    # values that are not near are masked; their indices only need to be valid
+    # distant values are masked, so their indices only need to be valid
     near = np.where(is_near, rises.ravel().take(row * offset_count + at, mode="clip"), -np.inf)
     best = near.argmax(axis=2)
     shift = shifts.take(best)
@@ -182,7 +183,7 @@ def _shift_to_rise(rises: Reals, path: Ints, template: Template, step_s: float) 
 
 
 def _estimate_mode(values: Ints, mask: Bools, width: float) -> Reals:
-    """Estimate the mode of the marked values of each column: the median of the densest ones; 0 where none is marked.
+    """Estimate the mode of the marked values of each column: the median of the densest values; 0 if none is marked.
 
     The densest values are those with the most neighbours within a width, together with these neighbours.
     """
@@ -193,10 +194,10 @@ def _estimate_mode(values: Ints, mask: Bools, width: float) -> Reals:
 
 
 def _refine_within_step(sums: Reals, at: Reals, height: Reals, reach: Reals) -> Reals:
-    """Shift of each start (runs, bursts) by a fraction of steps, so that the volume around it is that of a sharp edge.
+    """Compute fractional shifts of the starts (runs, bursts) to where a sharp edge would give the measured volume.
 
-    The edge between a rate before and a rate after is where both sides add up to the measured volume. height, reach
-    (bursts).
+    A sharp edge separates a rate before it from a rate after it; both sides add up to the measured volume. height,
+    reach (bursts): height of each burst, and number of steps on either side.
     """
     half = reach / 2
     shift_to = np.array([-half - reach, -half, half, reach])[:, None, :]
@@ -226,7 +227,7 @@ def interpolate_sums(sums: Reals, at: Reals) -> Reals:
     Parameters
     ----------
     sums : (n, steps + 1)
-        As of `cumulative_sums`, of one step or more.
+        Result of `cumulative_sums` for one step or more.
     at : (..., n, places)
         Places to read in each row, in steps.
 
@@ -243,7 +244,7 @@ def interpolate_sums(sums: Reals, at: Reals) -> Reals:
     whole += np.arange(len(sums))[:, None] * width
     low = flat.take(whole)
     whole += 1
-    # in place: one array per operation takes half as long again
+    # in place, since one array per operation takes 50 % longer
     read: Reals = flat.take(whole)
     read -= low
     read *= fraction

@@ -1,4 +1,4 @@
-"""Weighted quantiles across aligned runs, at each point."""
+"""Compute weighted quantiles across aligned runs at each point."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy.typing as npt
 
 from iosig.transforms.arrays import Bools, Ints, Reals
 
-#: sorts after every value; finite, since infinity times 0 would be NaN
+#: value that sorts after all others; finite, since infinity times 0 would be NaN
 _SENTINEL = np.finfo(np.float64).max
-#: from this number of values on, separating all-zero columns is faster than sorting them
+#: minimum number of values for which separating all-zero columns is faster than sorting them
 _MIN_ZERO_SCAN_SIZE = 1 << 13
 
 
 def weighted_quantiles(values: Reals, weights: Reals | Bools, levels: Reals) -> Reals:
-    """Weighted quantiles over the runs at each point.
+    """Compute weighted quantiles over the runs at each point.
 
     Parameters
     ----------
     values : (runs, points)
-        Any unit; finite where their weight is positive.
+        Values in any unit; finite where their weight is positive.
     weights : (runs, points) or (runs, 1)
         Non-negative weights, or a mask.
     levels : (k,)
@@ -30,12 +30,13 @@ def weighted_quantiles(values: Reals, weights: Reals | Bools, levels: Reals) -> 
     Returns
     -------
     (k, points)
-        NaN where no value has a weight.
+        Quantiles; NaN at points without a weighted value.
 
     Notes
     -----
-    Linear in the cumulative weight, of which half of the first and of the last value's weight lies outside: for equal
-    weights these are NumPy's quantiles. Ties are ordered by row.
+    Quantiles are interpolated linearly between the midpoints of the values' weights in the cumulative weight. Level 0
+    is at the first midpoint and level 1 at the last one. For equal weights, these are NumPy's quantiles. Ties are
+    sorted by row.
     """
     quantiles = np.full((len(levels), values.shape[1]), np.nan)
     if not len(values) or not len(levels):
@@ -55,9 +56,9 @@ def weighted_quantiles(values: Reals, weights: Reals | Bools, levels: Reals) -> 
 
 
 def _are_zero(values: Reals, weights: npt.NDArray[Any], level: float) -> Bools:
-    """Mark columns (points) whose zeros have enough weight that all quantiles up to a level are 0.
+    """Mark columns (points) in which zeros have enough weight for all quantiles up to a level to be 0.
 
-    Most columns are such, and need no sort. The test is conservative: it may miss a column, by little.
+    This applies to most columns, which need no sort. The test is conservative: it may miss borderline columns.
     """
     zero_weight = np.where(values == 0.0, weights, 0.0)
     total, largest = zero_weight.sum(axis=0), zero_weight.max(axis=0)
@@ -97,7 +98,7 @@ def _compute_quantiles(values: Reals, weights: npt.NDArray[Any], levels: Reals) 
 def _quantiles_with_mask(values: Reals, mask: Bools, levels: Reals) -> Reals:
     """Compute `weighted_quantiles` for a mask.
 
-    The rows do not matter then: the cumulative weight at the middle of the k-th value is k + 0.5.
+    With a mask, rows do not matter: the cumulative weight at the midpoint of the k-th value is k + 0.5.
     """
     point, count = np.arange(values.shape[1]), np.count_nonzero(mask, axis=0)
     middle, last = np.arange(len(values)) + 0.5, np.maximum(count - 1, 0)
@@ -115,8 +116,8 @@ def _quantiles_with_mask(values: Reals, mask: Bools, levels: Reals) -> Reals:
 def _argsort_columns(values: Reals, has_weight: Bools) -> Ints:
     """Sort each column's rows by value (rows, points), stable; rows without weight come last.
 
-    NumPy's stable sort takes more than twice as long, so that only columns with ties use it. Most ties are zeros, which
-    are made distinct by negative keys.
+    NumPy's stable sort takes more than twice as long, so only columns with ties use it. Most ties are zeros, which are
+    made distinct by negative keys.
     """
     keys = np.where(has_weight, values, _SENTINEL)
     if not keys.min(initial=0.0) < 0.0:

@@ -1,9 +1,9 @@
-"""Templates: the bursts that aligned runs have in common, by a binomial test against their interference.
+"""Find the template of aligned runs, i.e. their common bursts, by a binomial test against their interference.
 
-The interference of each run is distributed as in the whole set outside of the known bursts: a rate v is exceeded with
-probability g(v). Without a common burst, the number of n runs that reach v at one time is binomial. A time belongs to a
-common burst if, for some number of runs between more than half and all, the rate that this many reach has a tail
-probability below a level.
+The interference of each run is assumed to be distributed as in the whole set outside the known bursts: it exceeds a
+rate v with probability g(v). Without a common burst, the number of runs that reach v at a given time has a binomial
+distribution. Let m be any number of runs from more than half to all, and v the rate that m runs reach at a time. The
+time belongs to a common burst if, for some m, the tail probability of v is below a level.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class TemplateParams:
     reference_duration_s
         See `false_alarm_level` [s].
     level_exponent
-        The level falls with this power of the duration: longer signatures have more times for coincidences.
+        Exponent of the duration with which the level falls, since longer signatures have more times for coincidences.
     edge_ratio
-        A burst extends as far as the curve exceeds this fraction of its upper quartile.
+        Fraction of a burst's upper quartile that the curve exceeds throughout the burst.
     max_dip_s
         Longest interruption within a burst [s].
     min_duration_s
         Shortest burst [s].
     min_volume_ratio
-        Smallest burst, relative to the median volume.
+        Minimum volume of a burst, relative to the median volume.
     """
 
     false_alarm_level: float = 0.004
@@ -61,7 +61,7 @@ class Template:
     Attributes
     ----------
     first, last : (n,)
-        First step of each burst, and the one after its last step.
+        First step of each burst, and the step after its last.
     height : (n,)
         Rate of the burst as a box [bytes per second].
     length : (n,)
@@ -91,7 +91,7 @@ class Template:
 
 
 def false_alarm_level(step_count: int, step_s: float) -> float:
-    """Tail probability below which a time is in a common burst.
+    """Compute the tail probability below which a time is in a common burst.
 
     Parameters
     ----------
@@ -127,9 +127,10 @@ def detect_common_times(rates: Reals, is_interference: Bools, level: float) -> B
 
     Notes
     -----
-    The tail probability that m of n runs reach a rate increases with the probability p that one does: it is the
-    regularized incomplete beta function I_p(m, n - m + 1). For each m, its inverse at the level gives p, and a quantile
-    of the interference gives the rate that is exceeded with probability p. No tail is computed at individual times.
+    The tail probability that m of n runs reach a rate increases with the probability p that one run does. It is the
+    regularized incomplete beta function I_p(m, n - m + 1). For each m, the inverse of that function at the level gives
+    p, and a quantile of the interference gives the rate that is exceeded with probability p. No tail is computed at
+    individual times.
     """
     from scipy.special import betaincinv
 
@@ -140,7 +141,7 @@ def detect_common_times(rates: Reals, is_interference: Bools, level: float) -> B
     interference = (ordered.compress(is_interference, axis=0) if is_enough else ordered).ravel()
     reaching = run_count - np.arange(max(1, run_count // 2))
     probability = betaincinv(reaching, run_count - reaching + 1, min(level, 1.0))
-    # the sample does not resolve probabilities below one of its values
+    # the sample does not resolve probabilities below that of one value
     is_resolved = probability * len(interference) > 1.0
     if not is_resolved.any():
         return np.zeros(count, dtype=np.bool_)
@@ -153,12 +154,12 @@ def detect_common_times(rates: Reals, is_interference: Bools, level: float) -> B
 
 
 def find_long_intervals(is_common: Bools, step_s: float) -> tuple[Ints, Ints]:
-    """Merge marked times to intervals, and keep those of at least the shortest duration of a burst.
+    """Merge marked times to intervals, and keep intervals that are no shorter than the shortest burst.
 
     Parameters
     ----------
     is_common : (times,)
-        As of `detect_common_times`.
+        Result of `detect_common_times`.
     step_s
         Length of a step [s].
 
@@ -211,7 +212,7 @@ def extend_to_edges(curve: Reals, first: Ints, last: Ints) -> tuple[Ints, Ints]:
     Returns
     -------
     first, last : (intervals,)
-        Without intervals in which the curve never exceeds it.
+        Intervals, except those in which the curve never exceeds that fraction.
     """
     ends: list[tuple[int, int]] = []
     thresholds = PARAMS.edge_ratio * interval_heights(curve, first, last)
@@ -228,9 +229,9 @@ def extend_to_edges(curve: Reals, first: Ints, last: Ints) -> tuple[Ints, Ints]:
 
 
 def interval_heights(curve: Reals, first: Ints, last: Ints) -> Reals:
-    """Height of a curve (times) in each non-empty interval (n): the upper quartile, or the mean if that is larger.
+    """Compute the height of a curve (times) in each non-empty interval (n): the larger of upper quartile and mean.
 
-    The mean is larger where most of a burst consists of short pauses.
+    The mean is larger if most of a burst consists of short pauses.
     """
     quartiles = [_upper_quartile(curve[begin:end]) for begin, end in zip(first.tolist(), last.tolist(), strict=True)]
     edges = np.array([first, last]).T.ravel()

@@ -1,10 +1,9 @@
-"""Timelines: when an application without interference reaches each burst, estimated from when its runs did.
+"""Estimate the timeline of an application without interference, i.e. when it reaches each burst, from its runs.
 
 Contention delays a run and never speeds it up, so that a low quantile over the runs estimates the time between two
 bursts. The start of a burst, however, is known only roughly, and low quantiles of many short spans would accumulate the
-errors. Hence quantile regression over spans of several lengths at once (Koenker and Bassett, 1978, DOI
-10.2307/1913643), solved by iteratively reweighted least squares. Spans connect neighbouring bursts, so that each
-iteration solves a banded system.
+errors. So a quantile regression (Koenker and Bassett, 1978, DOI 10.2307/1913643) over spans of several lengths is
+solved by iterative reweighting. Spans connect nearby bursts, so each iteration solves a banded system.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from iosig.transforms.signatures.averages import row_medians
 
 #: lengths of spans, in bursts
 SPAN_LENGTHS = (1, 2, 4, 8, 16)
-#: number of iterations without a check of the cost, and in all
+#: number of iterations before the cost is checked, and maximum number of iterations
 _MIN_ROUNDS, _MAX_ROUNDS = 15, 60
-#: smallest relative decrease of the cost that justifies another iteration: near ties the weights change slowly
+#: minimum relative decrease of the cost that justifies another iteration; near ties, the weights change slowly
 _MIN_IMPROVEMENT = 0.001
-#: smallest residual in the weights, which keeps them finite [s]
+#: minimum residual in the weights, which keeps them finite [s]
 _MIN_RESIDUAL_S = 0.2
-#: largest change of a converged point [s]
+#: maximum change of a converged point [s]
 _TOLERANCE_S = 0.02
 
 
 @lru_cache(maxsize=1024)
 def span_ends(point_count: int, lengths: tuple[int, ...] = SPAN_LENGTHS) -> tuple[Ints, Ints]:
-    """Start and end points of all spans, the shortest first; point 0 is the start of the run.
+    """List start and end points of all spans, the shortest spans first; point 0 is the start of the run.
 
     The arrays are cached, hence read-only.
     """
@@ -45,7 +44,7 @@ def span_ends(point_count: int, lengths: tuple[int, ...] = SPAN_LENGTHS) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """The s spans of one application, the shortest first, each from a point to a later one; point 0 is the start.
+    """Spans (s) of one application, each from a point to a later point, the shortest first; point 0 is the start.
 
     Attributes
     ----------
@@ -73,7 +72,7 @@ class Spans:
         Parameters
         ----------
         reached_s : (runs, points)
-            When each run reached each point, in order, since its start [s].
+            Time at which each run reached each point, ascending, since its start [s].
         weights : (runs,)
             Weight of each run.
         level : (s,)
@@ -103,7 +102,7 @@ def estimate_timeline(spans: Spans) -> Reals:
     Returns
     -------
     (points,)
-        Since the start of the run [s]; does not decrease.
+        Times since the start of the run [s]; they do not decrease.
     """
     at_s = spans.initial_s
     for iteration in range(_MAX_ROUNDS):
@@ -116,13 +115,13 @@ def estimate_timeline(spans: Spans) -> Reals:
 
 
 def _cost(spans: Spans, at_s: Reals) -> float:
-    """Weighted quantile loss, the objective of the regression."""
+    """Compute the weighted quantile loss, the objective of the regression."""
     residuals, level = _residuals(spans, at_s), spans.level[:, None]
     return float((np.maximum(level * residuals, (level - 1.0) * residuals) * spans.weights).sum())
 
 
 def _residuals(spans: Spans, at_s: Reals) -> Reals:
-    """Duration of each span in each run less that of the timeline (s, 1 + runs) [s]."""
+    """Compute the duration of each span in each run minus that in the timeline (s, 1 + runs) [s]."""
     at = np.concatenate([[0.0], at_s])
     residuals: Reals = spans.lasted_s - (at[spans.ends] - at[spans.begins])[:, None]
     return residuals
@@ -137,7 +136,7 @@ def _solve_least_squares(spans: Spans, at_s: Reals) -> Reals:
     weight, moment = (np.add.reduceat(part, [0], axis=1)[:, 0] for part in (slope, slope * spans.lasted_s))
     diagonal = np.bincount(spans.ends, weight, count + 1) + np.bincount(spans.begins, weight, count + 1)
     right = np.bincount(spans.ends, moment, count + 1) - np.bincount(spans.begins, moment, count + 1)
-    # LAPACK's upper band storage, transposed: the longest span plus the diagonal; the start is not an unknown
+    # LAPACK's upper band storage, transposed, for the longest span plus the diagonal; the start is not an unknown
     length = spans.ends - spans.begins
     band = np.zeros((count, int(length.max()) + 1))
     is_between = spans.begins > 0

@@ -1,4 +1,4 @@
-"""Sample sets: the runs of one application, each with the traffic that the storage servers measured meanwhile.
+"""Define sample sets: the runs of one application, each with the traffic that the storage servers measured during it.
 
 IOSI (Liu et al., FAST'14, https://www.usenix.org/conference/fast14/technical-sessions/presentation/liu), section 5.1,
 groups the runs of one user on the same number of nodes.
@@ -25,12 +25,12 @@ class SampleSet:
     interval_s
         Length of a step [s].
     start_s : (n,)
-        Left edge of each sample's first step since its run's start [s]. It is at most one step before the start, since
-        runs do not start at the instants of polls.
+        Left edge of each sample's first step, relative to the start of its run [s]. It is up to one step before the
+        start, since runs do not start at the instants of polls.
     duration_s : (n,)
         Duration of each run [s].
     interference : (values,) or None
-        Rates of other jobs in the same steps, where the samples are the runs' own traffic. NaN where unknown; None if
+        Rates of other jobs in the same steps, if the samples are the runs' own traffic. NaN where unknown; None if
         unknown for all runs.
     """
 
@@ -64,7 +64,7 @@ class SampleSet:
         )
 
     def _select_values(self, values: Reals, is_selected: Bools) -> Reals:
-        """Concatenate the slices of the marked runs: faster than a mask over all values."""
+        """Concatenate the slices of the marked runs, which is faster than a mask over all values."""
         edges = self.samples.offsets.tolist()
         return np.concatenate([values[:0], *(values[edges[run] : edges[run + 1]] for run in is_selected.nonzero()[0])])
 

@@ -1,4 +1,4 @@
-"""Signatures: the result of an extraction method for one sample set, in one form for all methods."""
+"""Define signatures: the result of an extraction method for one sample set, in one form for all methods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from iosig.transforms.arrays import Reals
 from iosig.transforms.signatures.bursts import Bursts
 
-#: whether there is a signature, or the reason why not
+#: `extracted`, or the reason for a missing signature
 Outcome = Literal["extracted", "too_few_samples", "no_io", "no_common_bursts"]
 
 
@@ -23,9 +23,9 @@ class Signature:
     bytes_per_s : (seconds,)
         Mean rate in each second since the start of the run; empty unless the outcome is `extracted`.
     low_bytes_per_s, high_bytes_per_s : (seconds,)
-        Band around it; NaN where the method gives none.
+        Band around that rate; NaN if the method has none.
     background_bytes_per_s
-        Constant rate of other traffic that was subtracted; NaN where the method does not estimate it.
+        Constant rate of other traffic that was subtracted; NaN if the method does not estimate it.
     """
 
     outcome: Outcome
@@ -42,7 +42,7 @@ class Signature:
 
     @property
     def volume_bytes(self) -> float:
-        """Volume of a run; infinite where it exceeds the range of a float."""
+        """Volume of a run; infinite if it exceeds the range of a float."""
         with np.errstate(over="ignore"):
             return float(self.bytes_per_s.sum())
 

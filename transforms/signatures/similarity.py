@@ -1,7 +1,7 @@
-"""Comparison of two signatures: correlation, volume ratio, and missed and false bursts.
+"""Compare two signatures: compute correlation, volume ratio, and missed and false bursts.
 
-The metrics of IOSI (Liu et al., FAST'14), section 6.3 and Figure 16. Curves are rates per second since the start of
-the run; the shorter of two is padded with zeros. NaN means that a curve has nothing to compare.
+The metrics are those of IOSI (Liu et al., FAST'14), section 6.3 and Figure 16. Curves are rates in each second since
+the start of the run; the shorter of two curves is padded with zeros. NaN means that a curve cannot be compared.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from iosig.transforms.arrays import Bools, Ints, Reals
 from iosig.transforms.signatures.bursts import Bursts
 from iosig.transforms.signatures.signature import Signature
 
-#: Largest distance between the peaks of matching bursts that do not overlap [s] (ours): a burst of two polls of 2 s may
-#: appear a little more than one poll away.
+#: maximum distance between the peaks of matching bursts that do not overlap [s] (ours): a burst of two polls of 2 s may
+#: appear slightly more than one poll away
 TOLERANCE_S = 5.0
 
 
@@ -26,7 +26,7 @@ class SignatureChange:
     Attributes
     ----------
     cross_correlation, correlation, volume_ratio
-        See the functions of these names; the volume is that of the new signature relative to the old one.
+        Results of the functions of these names; the volume ratio is that of the new signature to the old one.
     removed, added : Bursts
         Bursts of the old signature without a match in the new one, and vice versa.
     """
@@ -39,7 +39,7 @@ class SignatureChange:
 
 
 def cross_correlation(estimate: Reals, reference: Reals) -> float:
-    """Maximum of the normalized cross-correlation over all lags; 0 to 1 for rates.
+    """Compute the maximum of the normalized cross-correlation over all lags; 0 to 1 for rates.
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ def cross_correlation(estimate: Reals, reference: Reals) -> float:
     Returns
     -------
     float
-        NaN where a curve is empty, constant, or has unmeasured points.
+        NaN if a curve is empty, constant, or has unmeasured points.
 
     Notes
     -----
-    The maximum over lags l of sum(x[t + l] y[t]) / sqrt(sum(x^2) sum(y^2)): Yoo & Han, "Fast Normalized
+    It is the maximum over lags l of sum(x[t + l] y[t]) / sqrt(sum(x^2) sum(y^2)): Yoo & Han, "Fast Normalized
     Cross-Correlation", DOI 10.1007/s00034-009-9130-7. Means are not subtracted.
     """
     if not (_is_comparable(estimate) and _is_comparable(reference)):
@@ -69,7 +69,7 @@ def cross_correlation(estimate: Reals, reference: Reals) -> float:
 
 
 def correlation(estimate: Reals, reference: Reals) -> float:
-    """Pearson's correlation coefficient of two curves at lag 0.
+    """Compute Pearson's correlation coefficient of two curves at lag 0.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def correlation(estimate: Reals, reference: Reals) -> float:
     Returns
     -------
     float
-        From -1 to 1; NaN where a curve is empty, constant, or has unmeasured points.
+        From -1 to 1; NaN if a curve is empty, constant, or has unmeasured points.
     """
     if not (_is_comparable(estimate) and _is_comparable(reference)):
         return float("nan")
@@ -89,7 +89,7 @@ def correlation(estimate: Reals, reference: Reals) -> float:
 
 
 def volume_ratio(estimate: Reals, reference: Reals) -> float:
-    """Volume of a curve relative to that of a reference.
+    """Compute the volume of a curve relative to that of a reference.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def volume_ratio(estimate: Reals, reference: Reals) -> float:
     Returns
     -------
     float
-        NaN where either is empty or has unmeasured points, or the reference is zero.
+        NaN if either curve is empty or has unmeasured points, or the reference is zero.
     """
     if not len(estimate) or not len(reference):
         return float("nan")
@@ -114,8 +114,8 @@ def volume_ratio(estimate: Reals, reference: Reals) -> float:
 def match_bursts(estimate: Bursts, reference: Bursts) -> tuple[Ints, Ints]:
     """Match bursts one to one by position in time.
 
-    Two bursts can match if they overlap, or if their peaks are at most `TOLERANCE_S` apart. The assignment has the
-    maximum number of pairs and, among these, the smallest total distance between peaks.
+    Two bursts can match if they overlap, or if the distance of their peaks does not exceed `TOLERANCE_S`. The
+    assignment has the maximum number of pairs and, subject to that, the smallest total distance between peaks.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def match_bursts(estimate: Bursts, reference: Bursts) -> tuple[Ints, Ints]:
     can_match, distance = _find_candidate_pairs(estimate, reference)
     scale = max(float(distance.max(initial=0.0, where=can_match)), 1e-300)
     max_pairs = min(can_match.shape)
-    # one more pair outweighs all distances together
+    # one more pair outweighs the sum of all distances
     cost = np.where(can_match, np.minimum(distance / scale, 1.0), 2.0 * max_pairs + 2.0)
     rows, columns = linear_sum_assignment(cost)
     is_pair = can_match[rows, columns]
@@ -154,11 +154,11 @@ def count_burst_errors(estimate: Bursts, reference: Bursts) -> tuple[int, int]:
 
 
 def match_bursts_in_order(estimate: Bursts, reference: Bursts, slowdown_ratio: float) -> tuple[Ints, Ints]:
-    """Match bursts by order and gaps: contention changes their positions, but keeps their rhythm.
+    """Match bursts by order and gaps, since contention changes their positions but preserves their rhythm.
 
     The starts of a pair may differ by `TOLERANCE_S` plus `slowdown_ratio` of the time since the start of the run; gaps
     to the previous pair by the tolerance plus that ratio of the gap. The matching has the maximum number of pairs and,
-    among these, the smallest relative differences of gaps.
+    subject to that, the smallest relative differences of gaps.
 
     Returns
     -------
@@ -178,7 +178,7 @@ def match_bursts_in_order(estimate: Bursts, reference: Bursts, slowdown_ratio: f
             continue
         gaps = reference_s[column] - reference_s[:column]
         error = np.abs((at_s[row] - at_s[:row, None]) - gaps) / (TOLERANCE_S + slowdown_ratio * gaps)
-        # one more pair outweighs all differences together
+        # one more pair outweighs the sum of all differences
         scores = np.where(error <= 1.0, score[:row, :column] + 1.0 - gap_weight * np.minimum(error, 1.0), -np.inf)
         best = np.unravel_index(int(scores.argmax()), scores.shape)
         score[row, column], previous[row, column] = scores[best], best
@@ -192,17 +192,17 @@ def match_bursts_in_order(estimate: Bursts, reference: Bursts, slowdown_ratio: f
 
 
 def compare_signatures(old: Signature, new: Signature) -> SignatureChange:
-    """Compare a new signature with an old one.
+    """Compute the similarity of a new signature to an old one, and the changes of its bursts.
 
     Parameters
     ----------
     old, new
-        Of the same application.
+        Signatures of the same application.
 
     Returns
     -------
     SignatureChange
-        Ratios are NaN where either signature is missing.
+        Correlations and ratios are NaN if either signature is missing.
     """
     in_new, in_old = match_bursts(new.bursts, old.bursts)
     return SignatureChange(
@@ -220,7 +220,7 @@ def _is_comparable(curve: Reals) -> bool:
 
 
 def _pad(first: Reals, second: Reals) -> tuple[Reals, Reals]:
-    """Bring two curves to one length, each relative to its maximum, so that squares stay in range."""
+    """Pad two curves to one length, and divide each by its maximum, so that squares remain in range."""
     count = max(len(first), len(second))
     padded = [np.pad(curve / np.abs(curve).max(), (0, count - len(curve))) for curve in (first, second)]
     return padded[0], padded[1]

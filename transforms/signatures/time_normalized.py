@@ -1,12 +1,12 @@
-"""The `time_normalized` estimator: resample all runs to one duration and take a low quantile across them.
+"""Extract signatures by the `time_normalized` method: resample all runs to one duration, and take a low quantile.
 
-The duration of a run explains most of its drift: little misalignment remains after all runs are resampled to the same
-duration. Interference is additive, so the more there is, the lower the quantile across runs that estimates the
-application's own rate. Outside of bursts, that quantile is a constant baseline, which is subtracted; a burst without
+The duration of a run explains most of its drift, so little misalignment remains after all runs are resampled to the
+same duration. Interference is additive; with more interference, a lower quantile across runs estimates the
+application's own rate. Outside bursts, that quantile is a constant baseline, which is subtracted. A burst without
 support in the runs (`burst_evidence`) is a coincidence of interference.
 
 Interference during the bursts of a run only delays it. The duration without interference is the intercept of a linear
-regression of the runs' durations on the interference that they met, with a prior for its slope.
+regression of the durations of runs on the interference that they encountered, with a prior for the slope.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from iosig.transforms.signatures.robust_alignment import cumulative_sums, interp
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
 
-#: Level of the quantile across runs by the interference ratio: ratios, and levels; linear between them.
+#: level of the quantile across runs as a function of the interference ratio: ratios, and levels; linear between them
 INTERFERENCE_LEVELS = ((0.25, 0.4, 0.6), (0.25, 0.12, 0.05))
-#: steps are of 1 s, or longer where a run would have more than this many
+#: maximum number of steps of a run; steps have a length of 1 s, or more if a run would have more steps
 _MAX_STEPS = 4000
 #: maximum number of iterations of the delay regression
 _MAX_DELAY_ROUNDS = 6
@@ -50,44 +50,44 @@ class TimeNormalizedParams:
     Attributes
     ----------
     min_run_count
-        Fewer usable runs have no signature.
+        Minimum number of usable runs for a signature.
     initial_level
         Quantile across runs of the curve from which the interference ratio is estimated.
     quiet_ratio
-        The application is quiet below this fraction of the curve's height.
+        Fraction of the curve's height below which the application is quiet.
     busy_ratio
-        A run shows interference above this fraction of the height, plus the run's own baseline.
+        Fraction of the curve's height above which, plus the run's own baseline, a run shows interference.
     baseline_level
-        Quantile of each run's own rates that is its baseline.
+        Quantile of each run's own rates that is taken as its baseline.
     prior_delay, prior_delay_deviation
-        Delay of a run per second of interference during its bursts, and its standard deviation between sites. One
-        simulated site of ten has a delay of 0.4; a prior with both kinds of sites did not help on real traffic.
+        Delay of a run per second of interference during its bursts, and its standard deviation between sites. One in
+        ten simulated sites has a delay of 0.4; a prior with both kinds of sites did not help on real traffic.
     max_met_ratio
         Largest interference in a second, relative to the burst height.
     min_deviation_s, min_deviation_ratio
         Smallest standard deviation of durations: a constant [s], and a fraction of the median.
     met_deviation_ratio
-        Standard deviation of a run's delay, relative to the interference that it met.
+        Standard deviation of a run's delay, relative to the interference that it encountered.
     half_weight_deviations
         Residual that halves the weight of a run, in standard deviations.
     max_shortening_ratio
-        Largest relative difference of the estimated duration below the shortest run.
+        Maximum relative difference by which the estimated duration is below that of the shortest run.
     merge_gap_s
-        Bursts closer than this are one, when volumes are filled [s].
+        Gap below which bursts count as one burst when volumes are filled [s].
     max_calm_ratio
-        Interference ratio below which bursts are filled to the volume that the runs move around them.
+        Interference ratio below which bursts are filled up to the volume that the runs move around the bursts.
     fill_margin_s
-        How far around a burst that volume is measured [s].
+        Time before and after a burst in which that volume is measured [s].
     max_fill_factor
         Largest factor by which a burst is filled.
     fill_level_ratio
-        Quantile of the volume relative to that of rates: a sum contains fewer zeros.
+        Quantile level of the volume, relative to that of rates, since a sum contains fewer zeros.
     burst_ratio
-        Times above this fraction of the curve's height are in a burst.
+        Fraction of the curve's height above which a time is in a burst.
     band_deviations
         Half the width of the band in standard deviations of the quantile's rank: an 80 % interval.
     support_ratio
-        A run contains a burst if it moves this fraction of the curve's volume there.
+        Minimum fraction of the curve's volume in a burst that a run containing the burst moves there.
     """
 
     min_run_count: int = 3
@@ -123,17 +123,17 @@ class TimeNormalizedRuns:
     Attributes
     ----------
     rates : (runs, steps)
-        In units of 2 ** exponent bytes per second; NaN where not measured. Resampling preserves volumes.
+        Rates in units of 2 ** exponent bytes per second; NaN where not measured. Resampling preserves volumes.
     duration_s : (runs,)
         Original duration of each run [s].
     step_s
         Length of a step [s].
     interference_ratio
-        Fraction of time outside of bursts in which the runs show interference.
+        Fraction of time outside bursts in which the runs show interference.
     shift : (runs, steps)
-        Elastic shift of each run, in steps; 0 where it is late evenly.
+        Elastic shift of each run, in steps; 0 where its delay is uniform.
     interference : (runs, steps) or None
-        Rates of other jobs in the same unit, where the rates are the runs' own and that is known.
+        Rates of other jobs in the same unit, if the rates are the runs' own and those of other jobs are known.
     """
 
     rates: Reals
@@ -151,12 +151,12 @@ class TimeNormalizedRuns:
 
     @property
     def curve(self) -> tuple[Reals, float]:
-        """Low quantile across the runs less its baseline (steps), and the baseline."""
+        """Low quantile across the runs minus its baseline (steps), and the baseline."""
         return subtract_baseline(nan_quantile(self.rates, self.level))
 
 
 def extract_time_normalized(sample_set: SampleSet) -> Signature:
-    """Extract a signature as a low quantile across runs of normalized duration, less its baseline.
+    """Extract a signature as a low quantile across runs of normalized duration, minus its baseline.
 
     Parameters
     ----------
@@ -222,12 +222,12 @@ def _are_rates(values: Reals) -> bool:
 
 
 def rate_exponent(sample_set: SampleSet) -> int:
-    """Exponent of the smallest power of 2 above all measured rates."""
+    """Return the exponent of the smallest power of 2 above all measured rates."""
     return int(np.frexp(np.fmax.reduce(sample_set.samples.values, initial=0.0))[1])
 
 
 def resample(sample_set: SampleSet, step_count: int, exponent: int) -> Reals:
-    """Mean rates of runs in a fixed number of equal steps per run.
+    """Compute the mean rates of runs in a fixed number of equal steps per run.
 
     Parameters
     ----------
@@ -241,7 +241,8 @@ def resample(sample_set: SampleSet, step_count: int, exponent: int) -> Reals:
     Returns
     -------
     (runs, step_count)
-        NaN in steps of which at most half was measured. The unmeasured part of a step counts as the rest of it.
+        NaN in steps with half or less of their time measured. The unmeasured part of a step counts like its measured
+        part.
     """
     values, counts = sample_set.samples.values, sample_set.samples.counts
     is_known = np.isfinite(values)
@@ -251,7 +252,7 @@ def resample(sample_set: SampleSet, step_count: int, exponent: int) -> Reals:
     length = at[:, 1:] - at[:, :-1]
     if is_known.all():
         moved = _sum_steps(np.ldexp(values, -exponent), sample_set.samples.offsets, at)
-        # the common case: all steps lie within their sample, so that nothing is missing
+        # the common case: all steps lie within their sample, so no value is missing
         if (at[:, 0] >= 0).all() and (at[:, -1] <= counts).all():
             return np.divide(moved, length, out=moved)
         known = np.diff(clip(at, 0.0, counts[:, None]), axis=1)
@@ -281,21 +282,21 @@ def _sum_steps(values: Reals | Bools, offsets: Ints, at: Reals) -> Reals:
 def estimate_interference_ratio(rates: Reals) -> float:
     """Estimate the fraction of time with interference from a low quantile across runs and each run's own baseline.
 
-    rates (runs, steps), NaN where not measured. Bursts that are not aligned across the runs count as interference.
+    rates (runs, steps), NaN where not measured. Unaligned bursts of the runs count as interference.
     """
     baseline = np.nan_to_num(nan_quantile(rates.T, PARAMS.baseline_level))
     return interference_ratio(rates, subtract_baseline(nan_quantile(rates, PARAMS.initial_level))[0], baseline)
 
 
 def interference_ratio(rates: Reals, curve: Reals, baseline: Reals) -> float:
-    """Fraction of the time outside of bursts in which runs show interference.
+    """Compute the fraction of the time outside bursts in which runs show interference.
 
     Parameters
     ----------
     rates : (runs, steps)
         In the unit of the curve; NaN where not measured.
     curve : (steps,)
-        Low quantile of the runs, less its baseline.
+        Low quantile of the runs, minus its baseline.
     baseline : (runs,)
         Low quantile of each run's own rates.
 
@@ -308,14 +309,14 @@ def interference_ratio(rates: Reals, curve: Reals, baseline: Reals) -> float:
 
 
 def interference_ratios(rates: Reals, curves: Reals, baselines: Reals) -> list[float]:
-    """Compute `interference_ratio` for several sets of equally many runs.
+    """Compute `interference_ratio` for several sets with the same number of runs.
 
     Parameters
     ----------
     rates : (sets, runs, steps)
         NaN where not measured.
     curves : (sets, steps)
-        Low quantile of each set, less its baseline.
+        Low quantile of each set, minus its baseline.
     baselines : (sets, runs)
         Low quantile of each run's own rates.
 
@@ -374,7 +375,7 @@ def estimate_duration_alone_s(duration_s: Reals, met_s: Reals) -> float:
     duration_s : (runs,)
         Duration of each run [s].
     met_s : (runs,)
-        Interference during its bursts, as by `met_interference_s` [s].
+        Interference during its bursts, see `met_interference_s` [s].
 
     Returns
     -------
@@ -389,8 +390,8 @@ def estimate_duration_alone_s(duration_s: Reals, met_s: Reals) -> float:
 def _fit_delay(duration_s: Reals, met_s: Reals) -> tuple[float, Reals]:
     """Fit the delay per second of interference, and the weight of each run.
 
-    Iteratively reweighted least squares with a normal prior and Cauchy weights, since runs may have different inputs.
-    Runs that met more interference have a larger standard deviation.
+    The fit is iteratively reweighted, with a normal prior and Cauchy weights, since runs may have different inputs.
+    Runs with more interference have a larger standard deviation.
     """
     min_deviation_s = float(np.hypot(PARAMS.min_deviation_s, PARAMS.min_deviation_ratio * np.median(duration_s)))
     delay, weights = PARAMS.prior_delay, np.ones(len(duration_s))
@@ -412,13 +413,13 @@ def _fit_delay(duration_s: Reals, met_s: Reals) -> tuple[float, Reals]:
 
 
 def met_interference_s(runs: TimeNormalizedRuns, curve: Reals) -> Reals:
-    """Interference during the bursts of each run (runs), as the time in which it moves as much as the bursts do [s]."""
+    """Interference during the bursts of each run (runs), as the time in which bursts move the same volume [s]."""
     met_s: Reals = met_interference(runs, curve).sum(axis=1) * runs.step_s
     return met_s
 
 
 def met_interference(runs: TimeNormalizedRuns, curve: Reals) -> Reals:
-    """Interference during the bursts of each run, relative to the burst height and bounded.
+    """Compute the interference during the bursts of each run, relative to the burst height and bounded.
 
     Parameters
     ----------
@@ -430,7 +431,7 @@ def met_interference(runs: TimeNormalizedRuns, curve: Reals) -> Reals:
     Returns
     -------
     (runs, steps)
-        0 outside of bursts.
+        Interference; 0 outside bursts.
     """
     height = burst_height(curve)
     is_burst = curve > PARAMS.burst_ratio * height
@@ -485,7 +486,7 @@ def build_signature(runs: TimeNormalizedRuns) -> Signature:
 
 
 def _fill_factors(runs: TimeNormalizedRuns, curve: Reals, baseline: float) -> Reals:
-    """Factor of each step (steps) that fills bursts to the volume that the runs move around them.
+    """Factor of each step (steps) that fills bursts up to the volume that the runs move around the bursts.
 
     A low quantile of slightly misaligned runs loses volume. The quantile of each run's volume around a burst does not.
     """
@@ -531,7 +532,7 @@ def resample_to_seconds(curves: Reals, step_s: float) -> Reals:
 
 
 def _add_support(bursts: Bursts, runs: TimeNormalizedRuns, curve: Reals, step_s: float) -> Bursts:
-    """Add the fraction of the runs that contain each burst, i.e. most of the curve's volume there."""
+    """Add the fraction of runs that contain each burst, i.e. most of the curve's volume there."""
     if not len(bursts):
         return bursts
     first = np.floor(bursts.start_s / step_s).astype(np.int64)

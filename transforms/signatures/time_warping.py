@@ -1,12 +1,12 @@
-"""The `dtw` method: dynamic time warping, the baseline that IOSI is compared with.
+"""Extract signatures by the `dtw` method: dynamic time warping, the baseline with which IOSI is compared.
 
 IOSI (Liu et al., FAST'14, https://www.usenix.org/conference/fast14/technical-sessions/presentation/liu), section 6.1:
 "We initially assign a pair of samples as input to DTW, and feed the result along with another sample to DTW again.
 This process is repeated until all samples are exhausted", on preprocessed samples.
 
-The paper does not define how a pair becomes one sample again. Here, each step of the path becomes the mean of both
-rates at the mean of both times, interpolated at whole seconds. That is symmetric in the pair, and keeps the length that
-all preprocessed samples have. Each intermediate result has the same weight as the next sample.
+The paper does not define how a pair is merged into one sample. Here, each step of the path becomes the mean of both
+rates at the mean of both times, interpolated at whole seconds. The result is symmetric in the pair, and has the length
+that all preprocessed samples have. Each intermediate result has the same weight as the next sample.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from iosig.transforms.signatures.preprocessing import preprocess
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
 
-#: Maximum size of a cost matrix (ours): samples of more than about 8,000 s use a Sakoe-Chiba band of what fits.
+#: maximum size of a cost matrix (ours); samples of more than about 8,000 s use a Sakoe-Chiba band that fits into it
 _MAX_MATRIX_BYTES = 1 << 29
 
 
@@ -37,7 +37,7 @@ def extract_dtw(sample_set: SampleSet) -> Signature:
 
 
 def average_pairwise(values: Reals) -> Reals:
-    """Average samples one after the other, each warped together with the average of the previous ones.
+    """Average samples successively; each is warped together with the average of the previous ones.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def average_pairwise(values: Reals) -> Reals:
 
 
 def find_warping_path(first: npt.ArrayLike, second: npt.ArrayLike, max_bytes: int | None = None) -> tuple[Ints, Ints]:
-    """Find the path of the smallest sum of squared differences between two samples.
+    """Find the path with the smallest sum of squared differences between two samples.
 
     It leads from the first points to the last ones, each step forward by one point in one sample or in both.
 
@@ -72,7 +72,7 @@ def find_warping_path(first: npt.ArrayLike, second: npt.ArrayLike, max_bytes: in
     """
     from dtaidistance import dtw_cc
 
-    # scaling by a power of 2 changes no path, and keeps squares of huge rates in range
+    # scaling by a power of 2 does not change the path, and keeps squares of huge rates in range
     pair = [np.ascontiguousarray(sample, dtype=np.float64) for sample in (first, second)]
     exponent = int(np.frexp(max(float(np.abs(sample).max()) for sample in pair))[1])
     with np.errstate(under="ignore"):

@@ -1,4 +1,4 @@
-"""Synthetic sites: the I/O that users plan, its contention on shared storage, and the polls of it.
+"""Simulate sites: the I/O that users plan, its contention on shared storage, and the polls that record it.
 
 - `contention` (`Chains`, `SharedBandwidth`, `SharingResult`, `simulate_sharing`): Transfers that share a bandwidth.
 - `entries` (`Changes`, `Targets`, `find_lifetimes`, `mark_observed`, `read_entries`): Lifetimes of counters.

@@ -1,9 +1,9 @@
-"""Contention of transfers that share a bandwidth: event-driven weighted processor sharing.
+"""Simulate the contention of transfers that share a bandwidth, by event-driven weighted processor sharing.
 
-Fluid model of a shared storage system: at any time, the active transfers get the max-min fair rates that their peaks,
-weights and the system's capacity allow. A chain is the sequence of steps of one job, each a computation and then a
-transfer; a slow transfer delays all later steps. This reproduces both effects that IOSI describes (Liu et al., FAST'14,
-section 4): bursts are stretched (scaling) and shifted (drift), and their volume is preserved.
+The shared storage system is a fluid model: at any time, the active transfers get the max-min fair rates that their
+peaks, weights and the system's capacity allow. A chain is the sequence of steps of one job, each a computation and then
+a transfer; a slow transfer delays all later steps. This reproduces both effects that IOSI describes (Liu et al.,
+FAST'14, section 4): bursts are stretched (scaling) and shifted (drift), and their volume is preserved.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Chains:
     peak_bytes_per_s : (steps,)
         Rate without contention.
     weight : (steps,)
-        Fraction of limited bandwidth, and strength of the disturbance of other transfers.
+        Weight in the division of limited bandwidth, and in the disturbance of other transfers.
     channel : (steps,)
-        Index of the total that the transfer counts in.
+        Index of the total towards which the transfer counts.
     """
 
     start_s: Reals
@@ -52,7 +52,7 @@ class Chains:
 
 @dataclass(frozen=True, slots=True)
 class SharedBandwidth:
-    """Shared bandwidth with its capacity, and the loss of speed per unit weight of other transfers.
+    """Shared bandwidth: its capacity, and the loss of speed per unit weight of other transfers.
 
     Disks that serve several streams seek between them (IOSI, section 1): with other transfers of total weight w, the
     peak of a transfer is reduced to peak / (1 + seek_loss_ratio * w).
@@ -69,7 +69,7 @@ class SharingResult:
     Attributes
     ----------
     start_s, end_s : (steps,)
-        NaN if beyond the horizon [s].
+        Start and end of each transfer [s]; NaN if beyond the horizon.
     moved_bytes : (steps,)
         Bytes moved until the horizon.
     at_s : (events,)
@@ -77,8 +77,8 @@ class SharingResult:
     moved_total_bytes : (events, channels)
         Cumulative bytes; linear between events.
     served_event, served_step, served_bytes : (m,)
-        Bytes that a step moved between the previous event and this one. Bytes moved at the event itself have a separate
-        row.
+        Bytes that a step moved between the previous event and the given one. Bytes moved at the event itself are in a
+        separate row.
     """
 
     start_s: Reals
@@ -97,7 +97,7 @@ class SharingResult:
 
 
 def fair_rates(peaks: list[float], weights: list[float], bandwidth: SharedBandwidth) -> list[float]:
-    """Max-min fair rates of active transfers.
+    """Compute the max-min fair rates of active transfers.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def fair_rates(peaks: list[float], weights: list[float], bandwidth: SharedBandwi
     Returns
     -------
     list[float]
-        The reduced peak, or the fraction of the capacity by weight if that is less [bytes/s].
+        Rate of each transfer [bytes/s]: its reduced peak, or, if that is less, its part of the capacity by weight.
     """
     total_weight = sum(weights)
     loss = bandwidth.seek_loss_ratio
@@ -162,7 +162,7 @@ def simulate_sharing(chains: Chains, bandwidth: SharedBandwidth, until_s: float)
 
 @dataclass(slots=True)
 class _Simulation:
-    """State of all chains at one time, in plain lists, since few transfers are active at a time."""
+    """State of all chains at one time; it consists of plain lists, since few transfers are active at a time."""
 
     wait_s: list[float]
     peak: list[float]
@@ -197,13 +197,13 @@ class _Simulation:
         )  # fmt: skip
 
     def next_event_s(self, now_s: float) -> float:
-        """Time at which the next transfer starts or ends; infinity without any."""
+        """Time at which the next transfer starts or ends; infinity without transfers."""
         ends = [now_s + self.remaining[step] / rate for step, rate in zip(self.active, self.rates, strict=True)]
         begins = self.due[0][0] if self.due else np.inf
         return max(now_s, min([begins, *ends]))
 
     def advance(self, duration_s: float, totals: list[float], event: int) -> None:
-        """Move data of the active transfers until the event of that number."""
+        """Move data of the active transfers for a duration that ends at event number `event`."""
         for step, rate in zip(self.active, self.rates, strict=True):
             moved = min(rate * duration_s, self.remaining[step])
             self.remaining[step] -= moved
@@ -211,7 +211,7 @@ class _Simulation:
             self.served.append((event, step, moved))
 
     def start_due(self, now_s: float) -> None:
-        """Start all transfers that are due; those without volume end immediately."""
+        """Start all transfers that are due, and end those without volume immediately."""
         while self.due and self.due[0][0] <= now_s:
             at, step = heapq.heappop(self.due)
             self.started[step] = at

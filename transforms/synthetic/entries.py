@@ -1,8 +1,7 @@
-"""Lifetimes of counter entries: when entries are dropped or reset, and what scrapes read of them.
+"""Simulate the lifetimes of counter entries: when entries are dropped or reset, and what scrapes see of the entries.
 
-A target drops an entry that was not used for the cleanup interval, and looks for such entries every half interval. When
-its server restarts, all entries are lost (lprocfs_job_cleanup in lustre/obdclass/lprocfs_jobstats.c). Times are integer
-microseconds.
+A target drops entries that are unused for a cleanup interval; it checks twice per interval. When its server restarts,
+all entries are lost (lprocfs_job_cleanup in lustre/obdclass/lprocfs_jobstats.c). Times are integer microseconds.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 
 from iosig.transforms.arrays import Bools, Ints, places_of
 
-#: upper limit of times [us], about half a year
+#: time later than any other [us], about half a year
 NEVER_US = 1 << 44
 
 
@@ -29,7 +28,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Times of scrapes and of restarts of each target, and of its first cleanup [us]."""
+    """Times of scrapes, restarts and the first cleanup of each target [us]."""
 
     scraped_us: Sequence[Ints]
     restarted_us: Sequence[Ints]
@@ -38,7 +37,7 @@ class Targets:
 
 @dataclass(frozen=True, slots=True)
 class Lifetimes:
-    """Lifetimes of entries, with that of each change (n); first change, target and end [us] of each lifetime."""
+    """Lifetimes of entries: index of each change's lifetime (n); first change, target and end [us] of each lifetime."""
 
     lifetime: Ints
     first: Ints
@@ -48,7 +47,7 @@ class Lifetimes:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """Results of scrapes with lifetime, last change before the scrape, and time of the scrape (m)."""
+    """Readings by scrapes (m): lifetime of the entry, last change before the scrape, and time of the scrape."""
 
     lifetime: Ints
     change: Ints
@@ -70,7 +69,7 @@ def find_lifetimes(changes: Changes, targets: Targets, cleanup_us: int) -> Lifet
     Returns
     -------
     Lives
-        An entry has a new lifetime after it was dropped or its server restarted.
+        Lifetimes; an entry starts a new one after it was dropped or its server restarted.
     """
     half, looks = cleanup_us // 2, targets.looks_us[changes.target]
     dropped = looks + half * ((changes.at_us + cleanup_us - looks) // half + 1)
@@ -97,7 +96,7 @@ def mark_observed(changes: Changes, lifetimes: Lifetimes, targets: Targets) -> B
 
 
 def read_entries(changes: Changes, lifetimes: Lifetimes, targets: Targets) -> Readings:
-    """Find what scrapes read of all entries, lifetime by lifetime.
+    """List the readings of all entries by scrapes, lifetime by lifetime.
 
     Parameters
     ----------
@@ -125,7 +124,7 @@ def read_entries(changes: Changes, lifetimes: Lifetimes, targets: Targets) -> Re
 
 
 def _encode(owner: Ints, at_us: Ints) -> Ints:
-    """Encode owners and times as integers in order of owner and time."""
+    """Encode owners and times as integers that sort by owner, then by time."""
     return owner * NEVER_US + at_us
 
 

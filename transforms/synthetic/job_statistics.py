@@ -1,4 +1,4 @@
-"""Job statistics of a synthetic site: what its servers count by job, and what a collector reads.
+"""Simulate the job statistics of a site: the counts by job on its servers, and the readings of a collector.
 
 A scrape reads all entries of all targets of a server. Single scrapes, or scrapes over a period, may be lost. Counts of
 entries that disappear before the next scrape are lost; the ground truth contains them.
@@ -19,7 +19,7 @@ from iosig.transforms.synthetic.workload import DAY_S, DIRECTIONS, stream
 
 #: maximum size of a request: Lustre's bulk transfers of 4 MiB
 REQUEST_BYTES = 4 << 20
-#: number of users of interactive transfers, whose keys consist of program and user number
+#: number of users of interactive transfers; the keys of such transfers consist of program and user number
 _INTERACTIVE_USER_COUNT = 20
 _FIRST_USER_ID = 1000
 _COUNTERS = ("read_bytes", "written_bytes", "open_count", "close_count")
@@ -28,7 +28,7 @@ _INSTANT = pl.Datetime("us", "UTC")
 
 @dataclass(frozen=True, slots=True)
 class JobStatisticsParams:
-    """Servers, and the collector that reads them.
+    """Parameters of the servers, and of the collector that reads their counters.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class JobStatisticsParams:
     filesystem
         Prefix of target names.
     ost_count, mdt_count, targets_per_server
-        Number of targets.
+        Numbers of OSTs and MDTs, and of targets per server.
     stripe_count
         Number of OSTs of a job's files.
     job_key
@@ -47,7 +47,7 @@ class JobStatisticsParams:
     cleanup_interval_s
         Idle time after which an entry is dropped (Lustre: 600 s).
     restarts_per_day
-        Restarts of each server.
+        Number of restarts of each server per day.
     lost_ratio
         Fraction of a server's scrapes that are lost.
     outages_per_day, outage_s
@@ -83,7 +83,7 @@ class JobStatisticsParams:
 
 @dataclass(frozen=True, slots=True)
 class JobStatistics:
-    """Counts of servers, the readings of a collector, and the ground truth.
+    """Server-side counts, as read by a collector, and the ground truth.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class JobStatistics:
         Entries at each scrape: the columns of `scrapes`, job_key, sampled_at (last change), counter_started_at, and
         read_bytes, written_bytes, open_count and close_count since then.
     moved
-        Ground truth: job_key, job_id (NULL without job), target, polled_at (right edge of the site's poll), the four
+        Ground truth: job_key, job_id (NULL without a job), target, polled_at (right edge of the site's poll), the four
         counts, and is_lost (no scrape observed them).
     """
 
@@ -230,7 +230,7 @@ def _count_by_tick(site: Site, params: JobStatisticsParams) -> pl.DataFrame:
 
 
 def _job_key(params: JobStatisticsParams) -> pl.Expr:
-    """Key of each transfer on the servers: a job's id, an interactive user's program and number, or an empty string."""
+    """Key of each transfer on the servers: id of a job, program and number of an interactive user, or empty."""
     interactive = pl.format("{}.{}", "name", _FIRST_USER_ID + pl.col("chain") % _INTERACTIVE_USER_COUNT)
     other = pl.when(pl.col("source") == "transfer").then(interactive).otherwise(pl.lit(""))
     before, _, after = params.job_key.partition("%j")
@@ -267,7 +267,7 @@ def _count_bytes(site: Site, params: JobStatisticsParams) -> pl.DataFrame:
 
 
 def _accumulate(served: pl.DataFrame, edges_s: Reals) -> tuple[Ints, Ints, Reals]:
-    """First tick and number of ticks of each owner (n), and the cumulative bytes at the end of each tick.
+    """Return first tick and number of ticks of each owner (n), and the cumulative bytes at the end of each tick.
 
     served: intervals of constant rate, sorted by `owner` and time. edges_s: edges of ticks on the servers' clock.
     """
@@ -289,7 +289,7 @@ def _accumulate(served: pl.DataFrame, edges_s: Reals) -> tuple[Ints, Ints, Reals
 
 
 def _draw_stripes(count: int, params: JobStatisticsParams) -> tuple[Ints, Reals]:
-    """Draw the OSTs of each job's files, and their shares of the bytes: two arrays (jobs, stripes)."""
+    """Draw the OSTs of each job's files, and the fraction of bytes on each OST: two arrays (jobs, stripes)."""
     rng = stream(params.seed, "stripes")
     stripes = min(params.stripe_count, params.ost_count)
     place = rng.permuted(np.tile(np.arange(params.ost_count), (count, 1)), axis=1)[:, :stripes]

@@ -1,7 +1,7 @@
-"""Job statistics in the format of `lctl get_param *.*.job_stats` of three generations of Lustre.
+"""Format job statistics as `lctl get_param *.*.job_stats` does, in three generations of Lustre.
 
-`old`: integer seconds, operations without times. `middle`: sums of squares, and durations of requests. `new`: fractions
-of seconds, start time of entries, and histograms (lprocfs_jobstats_seq_show in
+`old` has integer seconds, and operations without times. `middle` adds sums of squares, and durations of requests. `new`
+adds fractions of seconds, start times of entries, and histograms (lprocfs_jobstats_seq_show in
 lustre/obdclass/lprocfs_jobstats.c). Latencies and request sizes are not simulated; they are constant.
 """
 
@@ -19,7 +19,7 @@ from iosig.transforms.synthetic.job_statistics import REQUEST_BYTES, JobStatisti
 Form = Literal["old", "middle", "new"]
 FORMS: tuple[Form, ...] = ("old", "middle", "new")
 
-#: operations that targets count, in printing order; `_NEW_OPERATIONS` are additional ones of the form `new`
+#: operations that targets count, in printing order; the form `new` has `_NEW_OPERATIONS` in addition
 _OPERATIONS = {
     "ost": ("getattr", "setattr", "punch", "sync", "destroy", "create", "statfs", "get_info", "set_info", "quotactl"),
     "mdt": (
@@ -74,7 +74,7 @@ def format_lctl(statistics: JobStatistics, form: Form) -> Iterator[ServerDay]:
 
 
 def _join_days(parts: pl.DataFrame) -> Iterator[ServerDay]:
-    """Yield the texts, concatenated by server and day."""
+    """Yield the text of each server and day."""
     for (server, day), rows in parts.group_by("server", pl.col("scraped_at").dt.date(), maintain_order=True):
         yield ServerDay(str(server), day, "".join(rows["text"].to_list()))
 

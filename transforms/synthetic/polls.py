@@ -1,4 +1,4 @@
-"""Polls of storage controllers: bytes per controller, and their arrival with faults."""
+"""Simulate the polls of storage controllers: bytes per controller, and arrival with faults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iosig.transforms.synthetic.workload import DAY_S
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Faults of a site's polls, with our own orders of magnitude.
+    """Faults of a site's polls; the orders of magnitude are ours.
 
     Attributes
     ----------
@@ -23,11 +23,11 @@ class Faults:
     repeated_ratio
         Fraction of polls that arrive twice.
     block_s
-        Once per day, polls of one controller over this period arrive together at its end [s].
+        Duration of a daily block of polls of one controller that arrive together at its end [s].
     controller_outage_s
-        Minimum and maximum duration without polls of one controller, on even days [s].
+        Minimum and maximum duration of an outage of one controller's polls, on even days [s].
     outage_s
-        Minimum and maximum duration without any polls, on odd days [s].
+        Minimum and maximum duration of an outage of all polls, on odd days [s].
     """
 
     lost_ratio: float = 3e-4
@@ -80,8 +80,8 @@ def split_polls(volume_bytes: Reals, controller_count: int, interval_s: float, r
     Returns
     -------
     (ticks, controllers)
-        Shares differ between controllers, minutes (stripes of active files) and ticks. Sums over any period are exact
-        to a byte per controller.
+        Bytes of each controller. Their fractions differ between controllers, minutes (stripes of active files) and
+        ticks. Sums over any period are exact to a byte per controller.
     """
     ticks = len(volume_bytes)
     minutes = max(1, round(60.0 / interval_s))
@@ -96,7 +96,7 @@ def split_polls(volume_bytes: Reals, controller_count: int, interval_s: float, r
 
 
 def arrive_in_order(tick_count: int, controller_count: int) -> Arrivals:
-    """Arrivals without faults: every controller at every tick, in order."""
+    """Create arrivals without faults: every controller at every tick, in order."""
     places = np.arange(tick_count * controller_count)
     return Arrivals(places // controller_count, places % controller_count)
 

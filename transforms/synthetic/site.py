@@ -1,6 +1,6 @@
-"""Simulated supercomputer storage: job log, controller polls, and the ground truth.
+"""Simulate the storage of a supercomputer: job log, controller polls, and ground truth.
 
-Modelled on Spider at OLCF as IOSI describes it (Liu et al., FAST'14): 2-s polls of RAID controllers (section 2.2),
+The model is Spider at OLCF, as described by IOSI (Liu et al., FAST'14): 2-s polls of RAID controllers (section 2.2),
 bursty jobs that run many times (2.1), persistent background of about 0.1 GB/s (5.1), interactive transfers and foreign
 jobs with their own periods (4, 6.1), contention that stretches and shifts bursts (4), restarts that run shorter (5.1,
 note 1). The applications are the paper's IOR_A, IOR_B and IOR_C (section 6) and others of known shape.
@@ -8,7 +8,7 @@ note 1). The applications are the paper's IOR_A, IOR_B and IOR_C (section 6) and
 Everything derives from one seed, with a separate random stream for each part, so that an additional application does
 not change the plans of the others. `iosig.transforms.synthetic.contention` simulates the contention. The poll daemon
 observes the traffic split over controllers, in integer bytes, and with faults. Rows are in order of arrival, which may
-differ from that of their timestamps.
+differ from the order of their timestamps.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class SiteParams:
     drift_ratio, stop_ratio
         See `workload.Workload`.
     texture_s
-        Jitter of the servers' clock, which makes the height of bursts irregular and preserves their volume [s]. This
+        Jitter of the servers' clock [s], which makes the height of bursts irregular but preserves their volume. This
         and the previous three values are our own choice: most runs differ by less than 10 % in duration (IOSI, 5.1).
     cluster, partition, top_interferer_job_id
         Names in the job log, and first job id.
@@ -108,7 +108,7 @@ class SiteParams:
 
     @property
     def workload(self) -> Workload:
-        """Planned activities; a storm takes half of the bandwidth."""
+        """Workload of the site; a storm takes half of the bandwidth."""
         storm = 0.5 * self.controller_count * self.controller_bytes_per_s
         return Workload(self.seed, self.span_s, self.foreign_level, self.drift_ratio, self.stop_ratio, storm)
 
@@ -134,16 +134,16 @@ class Site:
     jobs
         One row per job, as in a job log; running jobs have no end.
     polls
-        In order of arrival.
+        Polls in order of arrival.
     truth
         application, direction, offset_s (left edge of a second), bytes_per_s: each application without contention.
     runs
         job_id, application, kind (complete, stopped, restart, running), and the bursts of the run (first_burst,
         burst_count).
     bursts
-        Every transfer with its owner, times, volume, and bytes moved by the last poll.
+        Every transfer with its owner, times, volume, and the bytes that it moved before the last poll.
     traffic
-        Bytes per tick before faults of polls.
+        Bytes per tick before the polls' faults.
     served
         source, name, chain, job_id, direction, from_s, until_s, moved_bytes: intervals of constant rate, in order of
         time within each chain.
@@ -207,7 +207,7 @@ def _to_timestamp(seconds: str, params: SiteParams, *, whole: bool = False) -> p
 
 
 def _find_jobs(plans: Sequence[Plan], steps: pl.DataFrame, params: SiteParams) -> pl.DataFrame:
-    """Jobs that started, with their ids, and `chain` and `part` as keys of their bursts."""
+    """List the jobs that started, with their ids, and `chain` and `part` as keys of their bursts."""
     jobs = pl.DataFrame(
         [
             (number, part, job.name, job.user, job.account, job.node_count, job.queue_s, job.source, job.state,
@@ -237,7 +237,7 @@ def _find_jobs(plans: Sequence[Plan], steps: pl.DataFrame, params: SiteParams) -
 
 
 def _make_job_log(logged_jobs: pl.DataFrame, params: SiteParams) -> pl.DataFrame:
-    """Job log; jobs are cancelled by their own users."""
+    """Make the job log; jobs are cancelled by their own users."""
     uids = {user: str(10_000 + zlib.crc32(user.encode()) % 50_000) for user in logged_jobs["user"].unique()}
     uid = pl.col("user").replace_strict(uids, return_dtype=pl.String)
     return logged_jobs.select(
@@ -277,7 +277,7 @@ def _make_runs(logged_jobs: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
 def _merge_bursts(
     plans: Sequence[Plan], logged_jobs: pl.DataFrame, steps: pl.DataFrame, params: SiteParams
 ) -> pl.DataFrame:
-    """All planned bursts and transfers, with their pieces merged."""
+    """List all planned bursts and transfers, with their pieces merged."""
     return (
         steps.filter(pl.col("burst") >= 0)
         .group_by("chain", "part", "burst", "direction", maintain_order=True)
@@ -307,7 +307,7 @@ def _owners(plans: Sequence[Plan]) -> pl.DataFrame:
 def _make_served_rows(
     plans: Sequence[Plan], logged_jobs: pl.DataFrame, steps: pl.DataFrame, shared: SharingResult
 ) -> pl.DataFrame:
-    """Bytes moved for each owner between events."""
+    """List the bytes moved for each owner between events."""
     event = shared.served_event
     moved = steps.select("chain", "part", "direction")[shared.served_step].with_columns(
         from_s=pl.Series(shared.at_s[np.maximum(event - 1, 0)]),
@@ -329,14 +329,14 @@ def _make_served_rows(
 
 
 def _random_curve(count: int, step: float, rng: np.random.Generator) -> Reals:
-    """Random curve of mean 0 and variance 1, linear between random values every `step` ticks."""
+    """Draw a curve of mean 0 and variance 1 that is linear between random values every `step` ticks."""
     nodes = rng.standard_normal(math.ceil(count / step) + 1)
     # linear interpolation between independent values has two thirds of their variance, on average
     return np.interp(np.arange(count) / step, np.arange(len(nodes)), nodes) * math.sqrt(1.5)
 
 
 def _background_bytes(direction: Direction, params: SiteParams) -> Reals:
-    """Bytes per tick of the persistent background, with slow waves, a daily cycle and fast noise."""
+    """Draw the bytes per tick of the persistent background, with slow waves, a daily cycle and fast noise."""
     count, interval = params.tick_count, params.interval_s
     slow = _random_curve(count, 1200.0 / interval, stream(params.seed, "background", direction, "waves"))
     fast = _random_curve(count, 6.0 / interval, stream(params.seed, "background", direction, "surface"))
@@ -349,7 +349,7 @@ def _background_bytes(direction: Direction, params: SiteParams) -> Reals:
 
 
 def jitter_edges(params: SiteParams) -> Reals:
-    """Edges of the polls on a clock with jitter: rates vary, and volumes are preserved.
+    """Compute the edges of the polls on a clock with jitter, which varies rates but preserves volumes.
 
     Parameters
     ----------
@@ -373,7 +373,7 @@ def jitter_edges(params: SiteParams) -> Reals:
 
 
 def _make_traffic(shared: SharingResult, params: SiteParams) -> pl.DataFrame:
-    """Bytes of the background and of all traffic in each tick."""
+    """Compute the bytes of the background and of all traffic in each tick."""
     moved = shared.volumes(jitter_edges(params))
     columns: dict[str, Reals] = {}
     for channel, direction in enumerate(DIRECTIONS):
@@ -413,7 +413,7 @@ def _make_polls(traffic: pl.DataFrame, params: SiteParams) -> pl.DataFrame:
 
 
 def signature(application: Application, direction: Direction) -> Reals:
-    """Rate of an application without contention.
+    """Compute the rate of an application without contention.
 
     Parameters
     ----------

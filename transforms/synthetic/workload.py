@@ -1,9 +1,9 @@
-"""Planned I/O of the users of a supercomputer, before contention.
+"""Plan the I/O of the users of a supercomputer, before contention.
 
-Applications that run repeatedly with the same bursts (IOSI: Liu et al., FAST'14, section 2.1), foreign jobs with their
-own periods (6.1), interactive transfers (4) and rare storms (5.1, outliers). Each is a plan: consecutive jobs, or a
-transfer without a job. Each plan has a separate random stream, so that an additional application does not change the
-others.
+The activities are applications that run repeatedly with the same bursts (IOSI: Liu et al., FAST'14, section 2.1),
+foreign jobs with their own periods (6.1), interactive transfers (4) and rare storms (5.1, outliers). Each activity is a
+plan: consecutive jobs, or a transfer without a job. Each plan has a separate random stream, so that an additional
+application does not change the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DIRECTIONS: tuple[Direction, ...] = ("read", "write")
 
 GB = 1e9
 DAY_S = 86400.0
-#: shares of a burst's volume and of its peak rate while it rises, holds and falls (our choice)
+#: fractions of a burst's volume and of its peak rate while it rises, holds and falls (our choice)
 PROFILE = ((0.05, 0.5), (0.80, 1.0), (0.15, 0.6))
 _PROFILE_S = sum(volume / peak for volume, peak in PROFILE)
 #: burst numbers of the pieces that mark a job's start and end
@@ -70,7 +70,7 @@ class Application:
     run_count
         Number of runs at random times, some of which stop early.
     starts_s
-        Start times of runs, which are all complete; replaces `run_count` unless empty [s].
+        Start times of complete runs [s]; replaces `run_count` unless empty.
     revision
         Later version, if any.
     weight
@@ -98,7 +98,7 @@ class Application:
             raise ValueError(f"{self.name}: a burst overlaps the previous one, or ends after the run")
 
     def at(self, time_s: float) -> Application:
-        """Version of the application for runs that start at a time."""
+        """Return the version of the application for runs that start at a time."""
         if self.revision is None or time_s < self.revision.from_s:
             return self
         return replace(self, duration_s=self.revision.duration_s, bursts=self.revision.bursts, revision=None)
@@ -142,9 +142,9 @@ def bursts(
     )
 
 
-#: The volumes and intervals of the three IOR jobs are those of section 6, at 2 to 3 GB/s; they have 25 bursts in total,
-#: as in 6.1. S3D represents short, high bursts of different heights (6.2). The others are our own: one without a
-#: period, and shapes of different classes.
+#: applications of a site; the volumes and intervals of the three IOR jobs are those of section 6, at 2 to 3 GB/s; they
+#: have 25 bursts in total, as in 6.1; S3D represents short, high bursts of different heights (6.2); the others are our
+#: own: one without a period, and shapes of different classes
 APPLICATIONS: tuple[Application, ...] = (
     Application("ior_a", "ana", "prj101", 16, 1520.0, bursts(240, 300, [128] * 5, [2.7], "write")),
     Application("ior_b", "ana", "prj101", 16, 1270.0, bursts(100, 120, [64, 16] * 5, [2.6], "write")),
@@ -207,8 +207,7 @@ class Workload:
     foreign_level
         Activity of other users, as a multiple of the typical one.
     drift_ratio
-        Standard deviation of the computing time between bursts, relative to its mean, and half of that of the bursts'
-        speed.
+        Relative standard deviation of the computing time between bursts; that of the bursts' speed is twice this value.
     stop_ratio
         Fraction of runs that stop early.
     storm_bytes_per_s
@@ -255,7 +254,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Wait followed by a transfer; `burst` is its number in the run, or START or END."""
+    """Wait followed by a transfer; `burst` is the number of the burst in the run, or START or END."""
 
     wait_s: float
     burst: int
@@ -288,7 +287,7 @@ def _shape_burst(burst: Burst, number: int, wait_s: float, speed: float, weight:
 
 @dataclass(frozen=True, slots=True)
 class _Pace:
-    """Deviations of a run from the signature: computing times and speeds of bursts."""
+    """Computing times and burst speeds of a run, which deviate from the signature."""
 
     waits_s: tuple[float, ...]
     speeds: tuple[float, ...]
@@ -304,9 +303,9 @@ class _Pace:
 
 
 def _make_pieces(application: Application, pace: _Pace, first: int, last: int, cut: float) -> tuple[Piece, ...]:
-    """Create the pieces of a job from bursts `first` to `last`, and a fraction of the way to the end of the next.
+    """Create the pieces of a job from bursts `first` to `last`, and a fraction `cut` of the way to the end of the next.
 
-    The first half of that way is the computation, the second half the burst.
+    The first half of that way is the computation, and the second half is the burst.
     """
     pieces = [Piece(0.0, START)]
     for i in range(first, last):
@@ -366,7 +365,7 @@ _FOREIGN_NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class _ForeignApplication:
-    """Foreign application with bursts at its own interval, for as many cycles as the run has."""
+    """Foreign application with bursts at an interval of its own, for a number of cycles per run."""
 
     name: str
     user: str
@@ -417,7 +416,7 @@ def _plan_foreign(workload: Workload) -> Iterator[Plan]:
 
 
 def _plan_transfers(workload: Workload) -> Iterator[Plan]:
-    """Plan interactive transfers: slow, of all sizes, mostly during working hours."""
+    """Plan interactive transfers, which are slow, of any size, and mostly during working hours."""
     hours = 1.0 + 0.9 * np.sin((np.arange(24) - 10.0) / 24.0 * 2.0 * np.pi)
     for day in workload.days:
         rng = stream(workload.seed, "transfers", day)
@@ -431,7 +430,7 @@ def _plan_transfers(workload: Workload) -> Iterator[Plan]:
 
 
 def _plan_storms(workload: Workload) -> Iterator[Plan]:
-    """Plan storms, which are rare and have many simultaneous streams, half of the bandwidth for minutes."""
+    """Plan storms, which are rare, have many simultaneous streams, and take half of the bandwidth for minutes."""
     for day in workload.days:
         rng = stream(workload.seed, "storms", day)
         for _ in range(rng.poisson(1.0 * workload.foreign_level)):
@@ -442,7 +441,7 @@ def _plan_storms(workload: Workload) -> Iterator[Plan]:
 
 
 def make_plans(applications: Sequence[Application], workload: Workload) -> list[Plan]:
-    """Plan all activities, with the runs of the applications, in order, then those of other users."""
+    """Plan all activities: first the runs of the applications, in order, then the activities of other users."""
     runs = [
         _plan_run(application, number, workload)
         for application in applications

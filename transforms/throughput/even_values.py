@@ -1,4 +1,4 @@
-"""Evenly spaced values of throughput: bytes in bins, and rates at instants.
+"""Compute evenly spaced values of throughput: bytes in bins, and rates at instants.
 
 Bins contain exact integrals: the bytes that requests moved within a bin. Instants have the rate at that time, as FTIO
 samples it (Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section II-B): changes between
@@ -66,7 +66,7 @@ class Grid:
 
     @property
     def end_s(self) -> Reals:
-        """Each subject's last edge (n)."""
+        """End of each subject's last step (n)."""
         return self.start_s + self.step_count * self.interval_s
 
     @property
@@ -75,7 +75,7 @@ class Grid:
         return self.widths_at(np.arange(int(self.offsets[-1])))
 
     def widths_at(self, cells: Ints) -> Reals:
-        """Lengths of some steps (n), by index in the flat array."""
+        """Lengths of selected steps (n), by index in the flat array."""
         owner = np.searchsorted(self.offsets, cells, side="right") - 1
         step, started, interval = cells - self.offsets[owner], self.start_s[owner], self.interval_s[owner]
         widths: Reals = (started + (step + 1) * interval) - (started + step * interval)
@@ -83,7 +83,7 @@ class Grid:
 
 
 def is_resolved(start_s: Reals, interval_s: Reals, step_count: Ints) -> Bools:
-    """Whether the steps of a grid are distinguishable in floating-point arithmetic, as a grid requires.
+    """Return whether the steps of a grid are distinguishable in floating-point arithmetic, as a grid requires.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def is_resolved(start_s: Reals, interval_s: Reals, step_count: Ints) -> Bools:
     Returns
     -------
     (n,)
-        False for subjects to exclude: times of a damaged trace may be too far apart, or too large.
+        False for subjects to exclude, since times in a damaged trace may be too far apart, or too large.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         largest = np.maximum(np.abs(start_s), np.abs(start_s + step_count * interval_s))
@@ -142,8 +142,8 @@ class BinAccumulator:
     """Streaming accumulator of requests in the bins of a grid; memory grows with bins, not with requests.
 
     A bin includes its left edge and excludes its right one, except for the last bin; a request that ends at an edge has
-    no part in the next bin. Sums are exact: results are bit-identical for any order and any chunks, and the bytes in
-    the bins and outside equal those of the requests to 1e-14.
+    no part in the next bin. Sums are exact, so results are bit-identical for any order and any chunks. The bytes inside
+    and outside the bins equal those of the requests to 1e-14.
     """
 
     def __init__(self, grid: Grid) -> None:
@@ -172,7 +172,7 @@ class BinAccumulator:
             self._add_to_bins(_close_instants(usable))
 
     def result(self) -> BinnedBytes:
-        """Bins of all requests added so far."""
+        """Return the bytes of all requests added so far."""
         # requests that fill entire bins are stored as changes of the rate
         volume, rates = self._volume.totals(), self._changes.running()
         filled = np.flatnonzero(rates)
@@ -202,7 +202,7 @@ class BinAccumulator:
         started, ended = self._grid.start_s[owner], self._ended_s[owner]
         before = np.clip(started - usable.start_s, 0.0, duration)
         after = np.clip(usable.end_s - ended, 0.0, duration)
-        # requests of no duration get here only if they are outside
+        # requests without a duration get here only if they are outside the grid
         with np.errstate(invalid="ignore"):
             share = np.where(duration > 0, before / duration + after / duration, 1.0)
         is_out = share > 0
@@ -282,7 +282,7 @@ def bin_requests(requests: Requests, grid: Grid) -> BinnedBytes:
 
 @dataclass(frozen=True, slots=True)
 class Instants:
-    """Sampling times of each subject (n): start_s + sample / sampling_hz, for samples from 0 to sample_count - 1."""
+    """Sampling times of each subject (n): start_s + i / sampling_hz, for samples i from 0 to sample_count - 1."""
 
     start_s: Reals
     sampling_hz: Reals
@@ -311,7 +311,7 @@ def sample_at(steps: Steps, instants: Instants) -> Ragged:
     Returns
     -------
     Ragged
-        Rates [bytes/s]. At an edge, the rate after the edge counts, as FTIO holds a value from its timestamp on.
+        Rates [bytes/s]. At an edge, the rate after the edge counts, since in FTIO a value holds from its timestamp on.
         Impulses are not observed.
     """
     owner, offsets = steps.owner, instants.offsets

@@ -1,11 +1,11 @@
-"""Sums without rounding errors: floats are split into multiples of fixed powers of two, which are added exactly.
+"""Compute sums without rounding errors: split floats into multiples of fixed powers of two, and add these exactly.
 
-A running sum of floating-point rates that start and end leaves a residue, and a large rate for a microsecond cancels a
-small one. Here each float is split exactly into limbs of 32 bits at fixed positions (Kulisch's long accumulator, in
-pieces), which are added as integers. Subtraction is exact, and a sum does not depend on the order, the grouping or the
-chunks of its terms, to the last bit.
+A running sum of floating-point rates that start and end leaves a residue, and a large rate that lasts a microsecond
+cancels a small one. Here each float is split exactly into limbs of 32 bits at fixed positions (Kulisch's long
+accumulator, in pieces), which are added as integers. Subtraction is exact, and a sum does not depend on the order, the
+grouping or the chunks of its terms, to the last bit.
 
-Values below 2**-992 (1e-299) are outside of the limbs and count as 0.
+Values below 2**-992 (1e-299) are outside the limbs and count as 0.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def segment_sums(values: Reals, offsets: Ints) -> Reals:
 
 
 class ExactSums:
-    """Array of exact accumulators; memory is 8 bytes per sum and limb in use."""
+    """Array of exact accumulators; it needs 8 bytes per sum and used limb."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -119,9 +119,9 @@ class ExactSums:
         _add_at(self._limbs, cells, values, self._size)
 
     def add_few(self, cells: Ints, values: Reals) -> None:
-        """Buffered version of `add`, which is faster if few sums have terms.
+        """Add values as `add` does, but buffered, which is faster if few sums have terms.
 
-        The arrays are kept until there are as many terms as sums, and must not be changed.
+        The arrays are kept until the number of terms reaches the number of sums, and must not be changed.
         """
         if len(values):
             self._buffer.append((cells, values))
@@ -135,7 +135,7 @@ class ExactSums:
         _get_limb(self._limbs, place, self._size)[cells] += multiples
 
     def totals(self) -> Reals:
-        """Round the sums (size), which must not be negative."""
+        """Return the rounded sums (size), which must not be negative."""
         result = np.zeros(self._size)
         for cells, cell_limbs in self._chunks():
             _join(_carry(cell_limbs), result[cells])
@@ -144,13 +144,13 @@ class ExactSums:
         return result
 
     def running(self) -> Reals:
-        """Compute running sums over the accumulators (size), none of which may be negative."""
+        """Compute running sums over the accumulators (size); no running sum may be negative."""
         result = np.zeros(self._size)
         if not self._limbs:
             at, cell_limbs = self._merge_buffered()
             lines = {place: np.cumsum(limb) for place, limb in cell_limbs.items()}
             levels = _join(_carry(lines), np.zeros(len(at)))
-            # the running sum is constant between accumulators with terms
+            # the running sum is constant between accumulators that have terms
             if len(at):
                 result[at[0] :] = np.repeat(levels, np.diff(at, append=self._size))
             return result
@@ -211,7 +211,7 @@ def _get_limb(limbs: dict[int, Ints], place: int, size: int) -> Ints:
 def _carry(limbs: dict[int, Ints]) -> dict[int, Ints]:
     """Normalize limbs to the range from 0 to 2**32 - 1, so that equal sums have equal limbs.
 
-    If any sum is negative, the highest limb has the sign and is not normalized.
+    If any sum is negative, the highest limb carries the sign and is not normalized.
     """
     if not limbs:
         return {}
@@ -233,7 +233,7 @@ def _carry(limbs: dict[int, Ints]) -> dict[int, Ints]:
 
 
 def _join(limbs: dict[int, Ints], sums: Reals) -> Reals:
-    """Add the values of limbs to sums, from the lowest limb, and return the sums."""
+    """Add the values of limbs to sums, lowest limb first, and return the sums."""
     for place in sorted(limbs):
         part = limbs[place].astype(np.float64)
         part *= _unit(place)

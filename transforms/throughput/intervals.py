@@ -1,4 +1,4 @@
-"""Resampling of irregular intervals, as in series and polls, to even steps, which a spectrum requires.
+"""Resample irregular intervals, as in series and polls, to the even steps that a spectrum requires.
 
 Intervals of a series are nearly even, with jitter, gaps and overlaps. Each subject gets steps of its median interval.
 Bytes are distributed by time, exactly; a step that is covered for less than half of its time is missing.
@@ -25,7 +25,7 @@ class StepParams:
     Attributes
     ----------
     interval_s
-        Length of a step; each subject's median interval if None [s].
+        Length of a step [s]; if None, the median interval of each subject.
     max_step_count
         Maximum number of steps; longer series have longer steps.
     min_covered_ratio
@@ -39,7 +39,7 @@ class StepParams:
 
 @dataclass(frozen=True, slots=True)
 class ResampledSignals:
-    """Signals of even steps: bytes_per_s (ragged; NaN where not measured), sampling_hz and start_s (n)."""
+    """Signals with even steps: bytes_per_s (ragged; NaN where not measured), sampling_hz and start_s (n)."""
 
     bytes_per_s: Ragged
     sampling_hz: Reals
@@ -120,7 +120,7 @@ def _make_grid(
     offsets: Ints,
     params: StepParams,
 ) -> Grid:
-    """Create the steps of each subject, of its median interval, from its first to its last edge."""
+    """Create the steps of each subject, from its first to its last edge; a step is its median interval."""
     count = len(offsets) - 1
     started, ended = np.full(count, np.inf), np.full(count, -np.inf)
     np.minimum.at(started, owner[is_timed], left_s[is_timed])

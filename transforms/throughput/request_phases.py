@@ -1,4 +1,4 @@
-"""Phases of I/O in a trace, separated by gaps without activity."""
+"""Find the phases of I/O in a trace, which are separated by gaps without activity."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RequestPhases(InPieces):
     onset_s
         Start of the first request [s].
     volume_bytes
-        Exact sums of the requests' bytes, for integers up to 2**53.
+        Bytes of the phase's requests; exact for integers up to 2**53.
     request_count
         Number of requests with bytes.
     """
@@ -59,7 +59,7 @@ def request_phases(requests: Requests, gap_s: npt.ArrayLike) -> RequestPhases:
     active = np.cumsum(np.where(is_begin, 1, -1))[last]
     gaps = np.broadcast_to(np.asarray(gap_s, dtype=np.float64), (usable.subject_count,))
     is_end = _find_phase_ends(times[last], owner[last], active, gaps)
-    # phase of each time, then of each event, then of each request
+    # find the phase of each time, then of each event, then of each request
     phase_of_instant: Ints = np.cumsum(is_end) - is_end
     instant_of_event = np.repeat(np.arange(len(last)), np.diff(last, prepend=-1))
     phase: Ints = phase_of_instant[instant_of_event[is_begin]]

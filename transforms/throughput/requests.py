@@ -1,4 +1,4 @@
-"""Throughput of requests: total rate at every time.
+"""Compute the throughput of requests: the total rate at every time.
 
 A request's bytes are spread evenly over its duration; a request of no duration is an impulse. The sum over all requests
 of a subject (a job, a rank, a host, a file, or an OST) is a step function. This is the application-level bandwidth of
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from iosig.transforms.arrays import Bools, InPieces, Ints, Reals, owners
 from iosig.transforms.throughput.exact_sums import running_sums, segment_sums
 
-#: subject of requests that belong to none
+#: subject of requests without a subject
 NO_SUBJECT = -1
 #: maximum rate; faster requests are impulses, since sums of such rates would overflow
 _MAX_BYTES_PER_S = 1e200
@@ -28,11 +28,11 @@ _MAX_BYTES_PER_S = 1e200
 class Requests:
     """Requests (n) of many subjects, in any order.
 
-    start_s, end_s, volume_bytes (n): of the one clock of its subject. subject (n): its number, from 0 to
-    subject_count - 1; a request with a negative one is of no subject and counts for none.
+    start_s, end_s, volume_bytes (n): times on the clock of the request's subject, and bytes. subject (n): number of the
+    subject, from 0 to subject_count - 1; a request with a negative number has no subject and is ignored.
 
-    A request without a duration that is finite and not negative, or without bytes that are, is not usable:
-    it counts as `unusable_counts` say, and moves nothing.
+    A request is invalid if its duration or its bytes are negative or not finite. It is counted in `unusable_counts`,
+    and moves nothing.
     """
 
     start_s: Reals
@@ -123,7 +123,7 @@ class Steps(InPieces):
 
     @property
     def widths_s(self) -> Reals:
-        """Duration of each edge's rate (edges) [s]; 0 for the last one of a subject."""
+        """Duration of the rate after each edge (edges) [s]; 0 for the last edge of a subject."""
         widths = np.zeros(len(self.edges_s))
         np.subtract(self.edges_s[1:], self.edges_s[:-1], out=widths[:-1])
         widths[self.offsets[1:][self.counts > 0] - 1] = 0.0
@@ -143,7 +143,7 @@ class Steps(InPieces):
         return peaks
 
     def requests(self) -> Requests:
-        """Create requests with the same signal: one per piece with a rate, and one per impulse."""
+        """Create requests with the same signal: one for each step with a rate, and one for each impulse."""
         at = np.flatnonzero(self.bytes_per_s > 0)
         volume = self.bytes_per_s[at] * self.widths_s[at]
         return Requests(
@@ -197,7 +197,7 @@ def sum_rates(spans: Requests, rates: Reals) -> tuple[Reals, Reals, Ints]:
     owner = np.concatenate([spans.subject, spans.subject])
     order = np.lexsort((times, owner))
     times, owner = times[order], owner[order]
-    # of simultaneous changes, the last sum counts
+    # the sum after the last of several simultaneous changes counts
     last = np.flatnonzero(is_run_end(owner, times))
     levels = running_sums(changes[order])[last]
     return times[last], levels, _owner_offsets(owner[last], spans.subject_count)
@@ -213,7 +213,7 @@ def _sum_impulses(instants: Requests) -> tuple[Reals, Reals, Ints]:
 
 
 def _owner_offsets(owner: Ints, count: int) -> Ints:
-    """Start and end of each owner's values, which are in order of owners."""
+    """Start and end of each owner's values, which are sorted by owner."""
     return np.searchsorted(owner, np.arange(count + 1)).astype(np.int64, copy=False)
 
 

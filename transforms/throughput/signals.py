@@ -1,7 +1,8 @@
-"""Choice of the measurement that becomes the signal of a traced run, and of its grid.
+"""Choose the measurement that becomes the signal of a traced run, and its grid.
 
-A tracer may record a run's bytes as single requests, as a heat map, and as counters. The finest measurement with
-(nearly) all of the bytes is the signal. Counters alone give one interval without a shape, which is labelled as such.
+A tracer may record a run's bytes as single requests, as a heat map, and as counters. The finest measurement that
+contains (nearly) all bytes is the signal. Counters alone give a single interval without a shape, which is labelled as
+such.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import polars as pl
 
 from iosig.transforms.arrays import Ints, Reals
 
-#: minimum step, which the contract's interval allows [s]
+#: minimum step that the table contract allows [s]
 _MIN_STEP_S = 1e-6
 #: relative tolerance of rounding errors at the end of the run
 _ROUNDING = 1e-9

@@ -1,7 +1,8 @@
-"""Storage targets of requests to striped files, and their pieces on several targets.
+"""Find the storage targets of requests to striped files, and split requests into the pieces on each target.
 
 A Lustre file is divided into stripes of equal size, which are distributed round-robin over its storage targets (OSTs):
-the byte at an offset is on target (offset // stripe size) % targets. Without a known layout, the target is unknown.
+the byte at an offset is on target (offset // stripe size) % number of targets. Without a known layout, the target is
+unknown.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class Layouts(InPieces):
     stripe_bytes : (m,)
         Stripe size; the layout is unknown if it is not positive.
     osts
-        Targets of file i, in order of its stripes, are osts[offsets[i]:offsets[i + 1]]; the layout is unknown without
-        any.
+        Targets of file i, in order of its stripes, are osts[offsets[i]:offsets[i + 1]]; a layout without targets is
+        unknown.
     """
 
     stripe_bytes: Ints
@@ -86,7 +87,7 @@ def _stripe_osts(stripe: Ints, layout: Ints, layouts: Layouts) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Extents:
-    """Requests (n) with offset, length, start and end, and index of the file's layout.
+    """Requests (n): offset, length, start, end, and index of the file's layout.
 
     An unknown offset, length or layout is negative.
     """
@@ -102,8 +103,8 @@ class Extents:
 class Pieces:
     """Requests split at stripe boundaries (pieces), in order of requests and offsets.
 
-    request: index of the request. offset_bytes, length_bytes. ost: NO_OST if unknown. start_s, end_s: share of the
-    request's time in proportion to the bytes; pieces are consecutive.
+    request: index of the request. offset_bytes, length_bytes: location in the file. ost: target, NO_OST if unknown.
+    start_s, end_s: time of the piece; its duration is proportional to its bytes, and pieces are consecutive.
     """
 
     request: Ints
@@ -129,7 +130,7 @@ def split_requests(extents: Extents, layouts: Layouts) -> Iterator[Pieces]:
     Pieces
         Pieces of a request are consecutive in time, so that together they have the same signal. Requests without a
         known layout, beyond 2**63 bytes, or with more pieces than a call can have, remain whole and have no target. A
-        request of no bytes, or of unknown length, is on the target of its first byte.
+        request of no bytes, or of unknown length, belongs to the target of its first byte.
     """
     ost, counts = _count_pieces(extents, layouts)
     bounds = offsets_of(counts)

@@ -1,8 +1,9 @@
-"""Compressed traces of the calls of all ranks, and totals computed without expansion.
+"""Compress traces of the calls of all ranks, and compute totals without expansion.
 
-- `checks` (`check`): Validation of compressed traces from damaged or hostile files.
-- `compression` (`compress`, `compress_together`): Compression after ScalaTrace: loops within a rank, vectors across.
-- `expansion` (`rank_calls`, `number_nodes`, `count_executions`, `find_index`): Expansion of a single rank's calls.
+- `checks` (`check`): Validate compressed traces from damaged or hostile files.
+- `compression` (`compress`, `compress_together`): Compress traces as ScalaTrace does: loops within a rank, vectors
+across ranks.
+- `expansion` (`rank_calls`, `number_nodes`, `count_executions`, `find_index`): Expand a single rank's calls.
 - `frames` (`to_frame`, `from_frame`): Compressed traces as one frame, one row per node.
 - `name_patterns` (`group_by_pattern`): File names that differ in numbers only: `/scratch/f.{00000000..00999999}`.
 - `progressions` (`Progression`, `expand_values`, `Listed`, `Stretch`): Integer sequences as nested arithmetic

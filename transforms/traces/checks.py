@@ -1,10 +1,11 @@
-"""Validation of compressed traces, which a damaged or hostile file may violate.
+"""Validate compressed traces, since a damaged or hostile file may violate their invariants.
 
-Nothing is expanded: the run time grows with nodes, shares and stretches, not with ranks or iterations. Two invariants
-are equations between sums over ranks: shares tile their class, and each rank has as many values as executions of the
-node. Both are verified as polynomial identities: the ranks of a list are the polynomial sum of x^rank, the executions
-of a node the sum of executions(rank) * x^rank. Both have closed forms over nested progressions. They are compared at
-one point, which is derived from the trace, modulo a 127-bit prime; a false match has probability below 2^-60 [1].
+Nothing is expanded: the run time grows with nodes, shares and stretches, not with ranks or iterations. A share is the
+part of a vector for a list of ranks; a stretch is a part of a row of values. Two invariants are equations between sums
+over ranks: shares tile their class, and each rank has one value per execution of the node. Both are verified as
+polynomial identities: the ranks of a list are the polynomial sum of x^rank, the executions of a node the sum of
+executions(rank) * x^rank. Both have closed forms over nested progressions. They are compared at one point, which is
+derived from the trace, modulo a 127-bit prime; a false match has probability below 2^-60 [1].
 
 [1] J. T. Schwartz, Fast probabilistic algorithms for verification of polynomial identities, J. ACM 27(4), 1980,
     DOI 10.1145/322217.322225
@@ -47,7 +48,7 @@ from iosig.transforms.traces.vectors import RankClaims
 MAX_PROCESSES = (1 << 31) - 1
 #: maximum nesting of loops
 MAX_DEPTH = 64
-#: maximum dimensions of a progression: 64-bit numbers have room for 63 dimensions of two or more
+#: maximum dimensions of a progression: 64-bit numbers allow 63 dimensions of two or more
 MAX_DIMENSIONS = 64
 #: maximum digits of a number in a text; longer numbers are split
 MAX_WIDTH = 18
@@ -59,13 +60,13 @@ MODULES = ("POSIX", "MPIIO", "MPI", "HDF5", "FTRACE")
 _LONGS = np.iinfo(np.int64)
 _MIN_INT64, _MAX_INT64 = int(_LONGS.min), int(_LONGS.max)
 _PRIME = (1 << 127) - 1
-#: maximum number of values that are expanded, in total, because closed-form bounds are inconclusive
+#: maximum total number of values that are expanded because closed-form bounds are inconclusive
 _MAX_VALUES = 1 << 24
 #: maximum number of expanded values of a share that needs integers of more than 64 bits
 _MAX_LARGE_VALUES = 1 << 18
-#: maximum number of processes whose ranks are marked one by one to detect overlapping classes
+#: maximum number of processes for which ranks are marked one by one to detect overlapping classes
 _MAX_MARKED_PROCESSES = 1 << 27
-#: relative rounding error of means, which may exceed the range of the values
+#: relative rounding error by which means may exceed the range of the values
 _ROUNDING = 1e-9
 
 
@@ -141,7 +142,7 @@ class _Bounds:
     left: int = _MAX_VALUES
 
     def compute(self, share: Share, min_value: int) -> tuple[int, int]:
-        """Bounds of the values of all ranks; exact if closed-form bounds would be below `min_value`.
+        """Compute bounds of the values of all ranks; they are exact if closed-form bounds would be below `min_value`.
 
         If the budget is exhausted, only the range of 64-bit integers is known.
         """
@@ -159,7 +160,7 @@ class _Bounds:
 
 
 def _exact_bounds(share: Share, dtype: np.dtype[np.int64] | np.dtype[np.object_]) -> tuple[int, int]:
-    """Exact bounds, from the values of the ranks at the corners; `dtype` holds them without overflow."""
+    """Compute exact bounds from the values of the ranks at the corners; `dtype` must be wide enough for the values."""
     lows = highs = expand_values(share.values).astype(dtype)
     for row, count in zip(share.shifts, share.ranks.counts, strict=True):
         steps = expand_values(row).astype(dtype) * (count - 1)
@@ -228,13 +229,13 @@ def _power_sums(ratio: int, count: int) -> tuple[int, int]:
 
 @dataclass(slots=True)
 class _Form:
-    """Checks that the parts of classes are such, whatever stands around them."""
+    """Checks that each part of a class is valid, independently of the other parts."""
 
     process_count: int
     bounds: _Bounds = field(default_factory=_Bounds)
 
     def check_class(self, name: str, rank_class: RankClass) -> None:
-        """Raise ValueError where a class has parts that are none."""
+        """Raise ValueError if a class has an invalid part."""
         last = -1
         for ranks in rank_class.ranks:
             _check_ranks(name, ranks, self.process_count)

@@ -1,14 +1,14 @@
-"""Compression of traces after ScalaTrace: loops within a rank, values with rank lists across ranks.
+"""Compress traces in the style of ScalaTrace: loops within a rank, values with rank lists across ranks.
 
 Ranks with calls that fold into the same loops over the same templates form a rank class. Each number in its calls
 becomes a vector over the class's ranks and executions (paper: DOI 10.1145/2832106.2832108, section 2). ScalaTrace
-merges ranks pairwise along a radix tree, event by event. Here whole foldings are compared, which gives the same sharing
-for SPMD programs in a single pass.
+merges ranks pairwise along a radix tree, event by event. Here whole foldings are compared, which finds the same common
+structure of SPMD programs in a single pass.
 
-Contiguous repeats become loops, shortest body first, until none remain. Loops with equal bodies are equal, regardless
-of their iterations, so that a loop remains a single loop if the length of its inner loop varies. ScalaTrace matches
-calls as they arrive, within a window (M. Noeth et al., JPDC 69(8), 2009, DOI 10.1016/j.jpdc.2008.09.001, section 3).
-Here all calls are available, and every distance at which symbols recur is tried.
+Contiguous repeats become loops, shortest body first, until no repeats remain. Loops with equal bodies are equal for any
+number of iterations. So a loop remains a single loop if the length of its inner loop varies. ScalaTrace matches calls
+as they arrive, within a window (M. Noeth et al., JPDC 69(8), 2009, DOI 10.1016/j.jpdc.2008.09.001, section 3). Here all
+calls are available, and every distance at which symbols recur is tried.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from iosig.transforms.traces.trace import (
 )
 from iosig.transforms.traces.vectors import fold_values, rank_lists
 
-#: number of next occurrences of a symbol that are considered; bodies that contain each symbol more often are not found
+#: number of next occurrences of a symbol to consider; bodies that contain each symbol more often are not found
 _MAX_OCCURRENCES = 8
-#: minimum share of a body's symbols that must recur at the distance of the body's length
+#: minimum fraction of a body's symbols that must recur at a distance of the body's length
 _MIN_RECURRENCE_RATIO = 0.25
-#: budget of comparisons per call, and per rank in addition, which bounds the time for irregular traces
+#: budget of comparisons per call, and additional budget per rank; they bound the time for irregular traces
 _COMPARISONS_PER_CALL = 500
 _BASE_COMPARISONS = 10_000_000
 
@@ -69,7 +69,7 @@ FoldedNode = FoldedCall | FoldedLoop
 
 @dataclass(frozen=True, slots=True)
 class _Loops:
-    """Entries of loops with the same body: positions, iterations, and the position of each item of each iteration.
+    """Entries of loops with the same body: positions, iterations, and the position of each item in each iteration.
 
     `firsts` is the index in `items` of each entry's first iteration.
     """
@@ -124,7 +124,7 @@ class Folder:
 
 @dataclass(slots=True)
 class _Folding:
-    """State of a rank's folding: remaining symbols, and the position at which each starts."""
+    """State of a rank's folding: remaining symbols, and the start position of each."""
 
     folder: Folder
     symbols: Ints
@@ -177,7 +177,7 @@ class _Folding:
         return FoldedLoop(counts, self.nodes(self.folder.loop_body(symbol), loops.items[iterations]))
 
     def _merge_entries(self, symbol: int) -> _Loops:
-        """All entries of the loops with a body, in order of position."""
+        """Merge all entries of the loops with a body, sorted by position."""
         parts = self.entries[symbol]
         if len(parts) > 1:
             counts = np.concatenate([part.counts for part in parts])
@@ -195,7 +195,7 @@ def arithmetic_ranges(firsts: Ints, counts: Ints, stride: int) -> Ints:
 
 
 def _find_distances(symbols: Ints) -> list[int]:
-    """Distances at which enough symbols recur, ascending; bodies of other lengths cannot repeat."""
+    """Find the distances at which enough symbols recur, ascending; bodies of other lengths cannot repeat."""
     order = np.argsort(symbols, kind="stable")
     grouped = symbols[order]
     counts = np.zeros(symbols.size // 2 + 1, np.int64)
@@ -207,7 +207,7 @@ def _find_distances(symbols: Ints) -> list[int]:
 
 
 def _find_repeats(symbols: Ints, length: int) -> tuple[Ints, Ints]:
-    """Start and number of contiguous repeats of bodies of a length."""
+    """Find start and number of contiguous repeats of bodies with a length."""
     is_same = symbols[length:] == symbols[:-length]
     edges = np.flatnonzero(np.diff(is_same, prepend=False, append=False))
     firsts, ends = edges[::2], edges[1::2]
@@ -232,7 +232,7 @@ def _drop_overlaps(firsts: Ints, ends: Ints, length: int) -> tuple[Ints, Ints]:
 
 
 class RankCalls(Protocol):
-    """Distinct calls of a rank, and which of them was made when.
+    """Calls of a rank: distinct calls, and which one was made when.
 
     signatures: level, module, function, arguments. order (N): rows of `signatures`. start_s, end_s (N) [s].
     """
@@ -260,9 +260,10 @@ class RankCalls(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _RankGroup:
-    """Ranks with the same sequence of templates: common nodes, and what differs.
+    """Ranks with the same sequence of templates: common nodes, and the differences between ranks.
 
-    ranks (R), ascending. first (R, N): index of the first slot number of each call. gaps_s, durations_s (R, N).
+    ranks (R): ranks, ascending. first (R, N): index of the first slot number of each call. gaps_s, durations_s (R, N):
+    times of each call.
     """
 
     nodes: tuple[FoldedNode, ...]
@@ -285,7 +286,7 @@ def compress(process_count: int, ranks: Iterable[RankCalls]) -> CompressedTrace:
     Returns
     -------
     CompressedTrace
-        Ranks without calls are in no class.
+        The trace; ranks without calls are in no class.
 
     Raises
     ------
@@ -306,7 +307,7 @@ def compress_together(traces: Sequence[tuple[int, Iterable[RankCalls]]]) -> tupl
     Returns
     -------
     tuple[CompressedTrace, ...]
-        Numbers that are padded with zeros in one of the traces are padded in all.
+        One trace per run. Numbers that are padded with zeros in one trace are padded in all traces.
 
     Raises
     ------
@@ -410,7 +411,7 @@ class _ClassBuilder:
 
 
 def _compute_times(groups: Sequence[_RankGroup]) -> tuple[list[tuple[Gap, ...]], list[TimeHistogram]]:
-    """Gaps and durations of each node of a class; empty for loops."""
+    """Compute gaps and durations of each node of a class; empty for loops."""
     nodes = [_assign_nodes(group.nodes, group.first.shape[1]) for group in groups]
     total = _count_nodes(groups[0].nodes)
     previous = [np.concatenate([[START], node[:-1]]) for node in nodes]

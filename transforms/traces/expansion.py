@@ -1,11 +1,12 @@
-"""Expansion of a single rank's calls from a compressed trace, in order.
+"""Expand a single rank's calls from a compressed trace, in order of execution.
 
-Division by the nested strides gives the share of a vector that contains a rank, and the rank's index in it. The counts
-of loops determine how often each node is executed and at which positions. The run time therefore grows with the nodes
-of the rank's class and its own calls, not with the number of ranks.
+A share is the part of a vector for a list of ranks. Division by the nested strides yields the share that contains a
+rank, and the rank's index in the share. The counts of loops determine the number of executions of each node, and their
+positions. The run time therefore grows with the nodes of the rank's class and its own calls, not with the number of
+ranks.
 
-Times are means: each call begins its mean gap after the preceding event, see `Gap`, and lasts its mean duration
-[1, section 3: delta times]. The order of calls is that of the trace. Where means of different executions contradict it
+Times are means: each call begins its mean gap after the preceding event, see `Gap`, and lasts its mean duration [1,
+section 3: delta times]. The order of calls is that of the trace. If means of different executions contradict the order
 (an inner call would begin after a later outer one), a call begins no earlier than the previous one.
 
 [1] X. Luo et al., HPC I/O Trace Extrapolation, ESPT 2015, DOI 10.1145/2832106.2832108
@@ -64,7 +65,7 @@ def find_index(ranks: Progression, rank: int) -> tuple[int, ...] | None:
     -------
     tuple[int, ...] or None
         One index per dimension; None if the number does not occur. Nested strides have one candidate per dimension.
-        Others need a search, in descending order of strides, which returns the lowest indices.
+        Other strides need a search, in descending order of strides, which returns the lowest indices.
 
     Raises
     ------
@@ -94,7 +95,7 @@ def find_index(ranks: Progression, rank: int) -> tuple[int, ...] | None:
 
 
 def _candidates(lowest: int, highest: int, stride: int, count: int) -> range:
-    """Find the indices with offsets between lowest and highest."""
+    """List the indices with offsets between `lowest` and `highest`."""
     if stride == 0:
         return range(1 if lowest <= 0 <= highest else 0)
     if stride < 0:
@@ -124,7 +125,7 @@ def find_share(vector: Vector, rank: int) -> tuple[Share, tuple[int, ...]]:
 
 
 def find_rows(vector: Vector, rank: int, executed: int) -> Rows:
-    """Values of one rank as a linear combination of rows, without expansion.
+    """Express the values of one rank as a linear combination of rows, without expansion.
 
     Raises
     ------
@@ -176,9 +177,9 @@ def _is_constant(stretch: Stretch) -> TypeGuard[Progression]:
 
 @dataclass(frozen=True, slots=True)
 class Executions:
-    """Calls of a rank in order: the node of each (N), and the number of that node's execution (N, from 0).
+    """Calls of a rank in order: node of each call (N), and number of the node's execution (N, from 0).
 
-    nodes: all nodes of the class by number. counts: executions of each node; for a loop, the number of entries.
+    nodes: all nodes of the class by number. counts: number of executions of each node; for a loop, number of entries.
     """
 
     nodes: tuple[Node, ...]
@@ -193,7 +194,7 @@ def number_nodes(body: tuple[Node, ...]) -> tuple[tuple[Node, ...], tuple[int, .
     Returns
     -------
     tuple[tuple[Node, ...], tuple[int, ...]]
-        Nodes by number, and the number of the loop around each; -1 at the top level.
+        Nodes by number, and the number of the enclosing loop of each node; -1 at the top level.
     """
     nodes: list[Node] = []
     parents: list[int] = []
@@ -270,7 +271,7 @@ def list_executions(rank_class: RankClass, rank: int, max_calls: int = MAX_CALLS
 def _find_positions(nodes: Sequence[Node], parents: Sequence[int], counts: Sequence[int], rank: int) -> dict[int, Ints]:
     """Positions of each call node's executions among all calls.
 
-    First computes the lengths, in calls, of all executions of all nodes from the innermost outward, then the positions
+    First compute the lengths, in calls, of all executions of all nodes from the innermost outward; then the positions
     from the outermost inward.
     """
     loops = {
@@ -360,7 +361,7 @@ def _format_nodes(executed: Executions, numbers: list[int], rank: int) -> pl.Ser
 
 
 def _format_numbers(slots: list[Slot], counts: list[int], rank: int) -> pl.Series:
-    """Numbers of slots as they are logged, padded with zeros, slot by slot."""
+    """Format the numbers of slots as they are logged, padded with zeros, slot by slot."""
     rows: list[Ints] = []
     for slot, count in zip(slots, counts, strict=True):
         rows.append(expand_rows(find_rows(slot.vector, rank, count)))
@@ -383,7 +384,7 @@ def compute_mean_times(executed: Executions) -> tuple[Reals, Reals]:
 
 
 def _mean_gaps(executed: Executions) -> Reals:
-    """Mean gap of each call after its predecessor; without one, the mean of all gaps of the node [s]."""
+    """Mean gap of each call after its predecessor [s]; if unknown, the mean of all gaps of the node."""
     width = len(executed.nodes) + 1
     keyed: dict[int, float] = {}
     overall = np.zeros(len(executed.nodes))

@@ -1,7 +1,7 @@
-"""Conversion of compressed traces to frames, one row per node, as stored in files, and back.
+"""Convert compressed traces to frames with one row per node, as stored in files, and back.
 
 Each rank class begins with a row of kind `ranks` with its rank list. Its nodes follow in the order of their numbers, a
-loop before its body. Rank lists and values remain nested progressions, so that a frame is as small as the trace.
+loop before its body. Rank lists and values remain nested progressions, so a frame is as small as the trace.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _VECTOR = pl.List(pl.Struct({"ranks": pl.Struct(_PROGRESSION), "shifts": pl.List
 _SPREAD = {"count": pl.Int64(), "minimum_s": pl.Float64(), "mean_s": pl.Float64(), "maximum_s": pl.Float64()}
 _HISTOGRAM = pl.Struct({**_SPREAD, "variance_s2": pl.Float64(), "bins": pl.List(pl.Struct(_SPREAD))})
 
-#: columns, which `iosig.warehouse.sources.extrapolations.compressed_traces` documents
+#: columns; `iosig.warehouse.sources.extrapolations.compressed_traces` documents them
 SCHEMA = pl.Schema(
     {
         "rank_class": pl.Int64(),
@@ -76,7 +76,7 @@ def to_frame(trace: CompressedTrace) -> pl.DataFrame:
     Returns
     -------
     SCHEMA
-        One row per class and node; the number of processes is not part of it.
+        One row per class and node; the number of processes is not included.
     """
     rows: list[dict[str, Any]] = []
     for number, rank_class in enumerate(trace.classes):
@@ -165,7 +165,8 @@ def from_frame(frame: pl.DataFrame, process_count: int) -> CompressedTrace:
     Raises
     ------
     ValueError
-        If the schema differs, rows are out of order, values are missing, or the trace is invalid; names class and node.
+        If the schema differs, rows are out of order, values are missing, or the trace is invalid; the message names
+        class and node.
     """
     if frame.schema != SCHEMA:
         wrong = [name for name in {**SCHEMA, **frame.schema} if frame.schema.get(name) != SCHEMA.get(name)]
@@ -180,7 +181,7 @@ def from_frame(frame: pl.DataFrame, process_count: int) -> CompressedTrace:
 
 @dataclass(slots=True)
 class _OpenLoop:
-    """Loop whose body is incomplete."""
+    """Loop with an incomplete body."""
 
     number: int | None
     counts: Vector
@@ -189,7 +190,7 @@ class _OpenLoop:
 
 @dataclass(slots=True)
 class _TraceBuilder:
-    """Builder of classes from rows in order; the loops around the last row are open."""
+    """Builder of classes from consecutive rows; the loops around the last row are open."""
 
     finished: list[RankClass] = field(default_factory=list)
     ranks: tuple[Progression, ...] | None = None

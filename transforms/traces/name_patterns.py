@@ -1,4 +1,4 @@
-"""Patterns of file names that differ in numbers only, `/scratch/f.{00000000..00999999}`, with the number of names.
+"""Find patterns of file names that differ only in numbers, `/scratch/f.{00000000..00999999}`, and count the names.
 
 The numbers of a name are combined into a single mixed-radix number. The names of all ranks are then a set of
 progressions. Distinct values are counted without expansion.
@@ -25,7 +25,7 @@ from iosig.transforms.traces.rank_blocks import (
 )
 from iosig.transforms.traces.requests import Argument, Number, varying_vectors
 
-#: maximum number of executions of a call by a rank with expanded names
+#: maximum number of executions of a call by a rank for which names are expanded
 _MAX_EXPANDED = 1 << 22
 #: maximum number of distinct increments from rank to rank of the names of a call
 _MAX_INCREMENTS = 1 << 16
@@ -41,7 +41,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Members with names that differ in numbers only, and the number of distinct names; None if unknown."""
+    """Members with names that differ only in numbers, and the number of distinct names; None if unknown."""
 
     text: str
     file_count: int | None
@@ -59,7 +59,7 @@ def group_by_pattern(members: Sequence[Member]) -> list[Pattern]:
     Returns
     -------
     list[Pattern]
-        A constant name is a pattern of its own, unless other names of the same texts vary. Padded and unpadded numbers
+        A constant name is a pattern of its own, unless other names with the same text vary. Padded and unpadded numbers
         are different patterns.
     """
     families: defaultdict[tuple[str, ...], list[Member]] = defaultdict(list)
@@ -69,13 +69,13 @@ def group_by_pattern(members: Sequence[Member]) -> list[Pattern]:
 
 
 def _split_by_widths(family: Sequence[Member]) -> list[list[Member]]:
-    """Split members of equal texts by the widths of their numbers, and constant names if none varies."""
+    """Split members with equal text by the widths of their numbers; split constant names, too, if no name varies."""
     number_formats = [[_number_format(number) for number in member.name.numbers] for member in family]
     places = range(len(family[0].name.numbers))
     padded = [sorted({formats[place][0] for formats in number_formats if formats[place][0] > 1}) for place in places]
     by_widths: defaultdict[tuple[int, ...], list[Member]] = defaultdict(list)
     for member, formats in zip(family, number_formats, strict=True):
-        # a number with enough digits is consistent with any of the widths
+        # a number with enough digits is consistent with every width
         widths = [
             max(
                 (width for width in padded[place] if formats[place][0] == 1 and formats[place][1] >= width),
@@ -168,7 +168,7 @@ def _find_distinct(parts: Sequence[list[Progression] | None]) -> tuple[Progressi
 
 
 def _combine_numbers(name: Argument, weights: dict[int, int]) -> list[Progression] | None:
-    """Linear combination of a name's numbers, for all ranks and executions, as progressions; None if unknown."""
+    """Combine a name's numbers linearly, for all ranks and executions, to progressions; None if unknown."""
     base = 0
     vectors = []
     for place, factor in weights.items():
@@ -215,7 +215,7 @@ def _extend_ranks(part: Progression, base: int, increments: tuple[int, ...], cou
 
 
 def _fold_rows(rows: Rows, executed: int) -> list[Progression] | None:
-    """Values of a linear combination of rows, as progressions."""
+    """Fold the values of a linear combination of rows into progressions."""
     varying = [(weight, row) for weight, row in rows if weight and row_bounds(row)[0] < row_bounds(row)[1]]
     constant = rows_first(tuple(pair for pair in rows if pair not in varying))
     if not varying:
@@ -242,7 +242,7 @@ def _is_small(rows: Rows) -> bool:
 def _fold_irregular(
     rows: Sequence[Rows], counts: tuple[int, ...], base: int, executed: int
 ) -> list[Progression] | None:
-    """Values of names with different increments per execution."""
+    """Fold the values of names with different increments per execution."""
     if executed > _MAX_EXPANDED or not all(map(_is_small, rows)):
         return None
     columns = np.unique(np.array([expand_rows(combination) for combination in rows]), axis=1)

@@ -1,9 +1,9 @@
-"""Integer sequences as nested arithmetic progressions, the representation of rank lists and of parameter values.
+"""Represent integer sequences, i.e. rank lists and parameter values, as nested arithmetic progressions.
 
 A regular section descriptor (RSD) has a start, a stride and a count; nested RSDs are power RSDs (PRSDs) [1]. A
-`Progression` is a PRSD of numbers. A row of numbers that is not a single progression is a concatenation of
-progressions and lists (`Listed`). A list can repeat along a progression: for example, the offsets of unequal parts of
-a file in each time step.
+`Progression` is a PRSD of numbers. A row of numbers that is not a single progression is a concatenation of progressions
+and lists (`Listed`). A list can repeat along a progression, for example the offsets of unequal parts of a file in each
+time step.
 
 [1] M. Noeth et al., ScalaTrace: Scalable compression and replay of communication traces for high-performance
 computing, JPDC 69(8), 2009, DOI 10.1016/j.jpdc.2008.09.001
@@ -67,7 +67,7 @@ class Listed:
         return np.add.outer(starts, np.array(self.numbers, np.int64)).reshape(-1)
 
 
-#: element of a row of numbers
+#: part of a row of numbers
 Stretch = Progression | Listed
 
 
@@ -88,7 +88,7 @@ def expand_values(stretches: tuple[Stretch, ...]) -> Ints:
 
 
 def row_bounds(stretches: tuple[Stretch, ...]) -> tuple[int, int]:
-    """Minimum and maximum of a row, in closed form; 0 and 0 for an empty row."""
+    """Compute minimum and maximum of a row in closed form; 0 and 0 for an empty row."""
     ends: list[int] = []
     for stretch in stretches:
         if not stretch.size:
@@ -106,12 +106,12 @@ def row_size(stretches: tuple[Stretch, ...]) -> int:
 
 
 def row_sum(stretches: tuple[Stretch, ...]) -> int:
-    """Exact sum of a row, in closed form."""
+    """Compute the exact sum of a row in closed form."""
     return sum(map(stretch_sum, stretches))
 
 
 def stretch_sum(stretch: Stretch) -> int:
-    """Exact sum of a stretch, from the mean of its offsets."""
+    """Compute the exact sum of a stretch from the mean of its offsets."""
     numbers = stretch.numbers if isinstance(stretch, Listed) else (stretch.start,)
     twice_mean = sum(stride * (count - 1) for stride, count in zip(stretch.strides, stretch.counts, strict=True))
     times = math.prod(stretch.counts)
@@ -159,12 +159,12 @@ def count_distinct(parts: Iterable[Progression]) -> int | None:
 
 
 def value_span(part: Progression) -> int:
-    """Difference between maximum and minimum of an ascending progression."""
+    """Compute the difference between maximum and minimum of an ascending progression."""
     return sum(stride * (count - 1) for stride, count in zip(part.strides, part.counts, strict=True))
 
 
 def _normalize(part: Progression) -> Progression:
-    """Normalize a progression, as a set, to positive strides in descending order, and contiguous dimensions merged."""
+    """Normalize a progression, as a set: positive strides in descending order, contiguous dimensions merged."""
     start = part.start
     dims: list[tuple[int, int]] = []
     for stride, count in zip(part.strides, part.counts, strict=True):
@@ -214,7 +214,7 @@ def _merge_linear(parts: Sequence[Progression]) -> list[Progression]:
 
 
 def _merge_intervals(by_stride: dict[tuple[int, int], list[tuple[int, int]]]) -> list[Progression]:
-    """Merge intervals of equal stride and remainder where they touch or overlap."""
+    """Merge touching or overlapping intervals of equal stride and remainder."""
     merged: list[Progression] = []
     for (stride, _), intervals in by_stride.items():
         ends: list[tuple[int, int]] = []
@@ -268,7 +268,7 @@ def _fold_union(parts: Sequence[Progression]) -> tuple[Progression, ...] | None:
 
 
 def fold_ascending(ascending: Ints | npt.NDArray[np.object_]) -> list[Progression]:
-    """Fold ascending numbers into progressions, greedily from the left; pairs remain single numbers."""
+    """Fold ascending numbers into progressions, greedily from the left; a pair of numbers is not folded."""
     steps = np.diff(ascending)
     folded: list[Progression] = []
     # a progression can end only where the distance changes

@@ -1,8 +1,9 @@
-"""Blocks of ranks: parts of rank lists within which all values of interest are linear in the rank index.
+"""Divide ranks into blocks: parts of rank lists in which all values of interest are linear in the rank index.
 
-The vectors of a call need not divide the ranks in the same way: a file number may be in one share for all ranks, and an
-offset in one share per group of four. Computations on several vectors (bytes as count times size, names with two
-numbers) work on blocks that lie in a single share of each vector, without iterating over ranks.
+A vector consists of shares, each with the values of a list of ranks. The vectors of a call need not divide the ranks in
+the same way: a file number may be in one share for all ranks, and an offset in one share per group of four ranks.
+Computations on several vectors (bytes as count times size, names with two numbers) work on blocks that lie in a single
+share of each vector, and do not iterate over ranks.
 """
 
 from __future__ import annotations
@@ -89,18 +90,18 @@ class Block:
 
 
 def sum_linear(ranks: Progression, first: int, steps: Sequence[int]) -> int:
-    """Sum over the ranks of a number that grows by a step along each dimension."""
+    """Sum a number that grows by a step along each dimension of the ranks over all ranks."""
     twice = 2 * first + sum(step * (count - 1) for step, count in zip(steps, ranks.counts, strict=True))
     return twice * ranks.size // 2
 
 
 def rows_sum(rows: Rows) -> int:
-    """Sum of a linear combination of rows."""
+    """Sum a linear combination of rows."""
     return sum(times * row_sum(row) for times, row in rows)
 
 
 def rows_first(rows: Rows) -> int:
-    """First number of a linear combination of rows, which must not be empty."""
+    """Compute the first number of a linear combination of rows, which must not be empty."""
     firsts = [(times, next(stretch for stretch in row if stretch.size)) for times, row in rows]
     return sum(
         times * (stretch.start if isinstance(stretch, Progression) else stretch.numbers[0]) for times, stretch in firsts
@@ -108,12 +109,12 @@ def rows_first(rows: Rows) -> int:
 
 
 def rows_lower_bound(rows: Rows) -> int:
-    """Lower bound of a linear combination of rows."""
+    """Compute a lower bound of a linear combination of rows."""
     return sum(min(times * end for end in row_bounds(row)) for times, row in rows)
 
 
 def is_constant_row(rows: Rows) -> bool:
-    """Whether a linear combination of rows is certainly constant; cancellation between rows is not detected."""
+    """Return whether a linear combination of rows is certainly constant; cancellation between rows is not detected."""
     return all(not times or low == high for times, row in rows for low, high in [row_bounds(row)])
 
 
@@ -126,7 +127,7 @@ def block_from_share(share: Share) -> Block:
 
 
 def restrict_share(share: Share, ranks: Progression) -> Block | None:
-    """Restrict a share to some of its ranks; None if they are not a sub-lattice of the share's ranks."""
+    """Restrict a share to some of its ranks; None if these are not a sub-lattice of the share's ranks."""
     if ranks == share.ranks:
         return block_from_share(share)
     lattice = _find_lattice(share.ranks, ranks)
@@ -134,7 +135,7 @@ def restrict_share(share: Share, ranks: Progression) -> Block | None:
         return None
     first, steps = lattice
     values = ((1, share.values), *zip(first, share.shifts, strict=True))
-    # the first row has factor 0 and preserves the length
+    # the first row has factor 0, and merely preserves the length
     shifts = [((0, share.values), *zip(step, share.shifts, strict=True)) for step in steps]
     return Block(ranks, _drop_zero_factors(values), tuple(map(_drop_zero_factors, shifts)))
 
@@ -144,9 +145,9 @@ def _drop_zero_factors(rows: Rows) -> Rows:
 
 
 def _find_lattice(outer: Progression, inner: Progression) -> tuple[tuple[int, ...], list[tuple[int, ...]]] | None:
-    """Index in `outer` of the first rank of `inner`, and the index steps along each dimension of `inner`.
+    """Find the index in `outer` of the first rank of `inner`, and the index steps along each dimension of `inner`.
 
-    None unless all of `inner` lies in `outer`, with constant index steps.
+    The result is None unless `inner` lies completely in `outer`, with constant index steps.
     """
     first = find_index(outer, inner.start)
     if first is None:
@@ -191,7 +192,7 @@ def divide_ranks(vectors: Sequence[Vector]) -> list[Progression] | None:
 
 
 def divide_block(block: Progression, vector: Vector) -> list[Progression] | None:
-    """Divide a block into parts that each lie in a single share of a vector; None if they exceed `MAX_BLOCKS`."""
+    """Divide a block into parts that each lie in a single share of a vector; None for more than `MAX_BLOCKS` parts."""
     finished: list[Progression] = []
     pending = [block]
     while pending:
@@ -221,7 +222,7 @@ def _bisect(ranks: Progression) -> list[Progression]:
 
 
 def find_block(vector: Vector, ranks: Progression) -> Block:
-    """Values of a block of ranks from `divide_ranks`."""
+    """Find the values of a block of ranks from `divide_ranks`."""
     for share in vector:
         block = restrict_share(share, ranks)
         if block is not None:
@@ -230,12 +231,12 @@ def find_block(vector: Vector, ranks: Progression) -> Block:
 
 
 def find_active_ranks(ranks: Progression, entered: Block) -> list[Progression]:
-    """Ranks of a block with any nonzero value; values must be nonnegative."""
+    """Find the ranks of a block with any nonzero value; values must be nonnegative."""
     first = rows_sum(entered.values)
     steps = [rows_sum(shift) for shift in entered.shifts]
     if first + sum(min(0, step) * (count - 1) for step, count in zip(steps, ranks.counts, strict=True)) > 0:
         return [ranks]
-    # a nonnegative linear function is 0 only at one end of each dimension along which it changes
+    # a nonnegative linear function is 0 only at one end of each dimension in which it changes
     nonzero: list[Progression] = []
     for place, (step, count) in enumerate(zip(steps, ranks.counts, strict=True)):
         if not step or count == 1:

@@ -1,7 +1,7 @@
-"""Arguments of I/O calls in compressed traces: files, request sizes, and nesting of calls.
+"""Interpret the arguments of I/O calls in compressed traces: files, request sizes, and nesting of calls.
 
-Recorder logs arguments, separated by spaces, but no return values: the bytes of a request are those requested. The
-meaning of each function's arguments belongs to the trace format, and is passed in as `CallFormats`.
+Recorder logs arguments, separated by spaces, but no return values. So the bytes of a request are the requested bytes.
+The meaning of each function's arguments depends on the trace format, and is given as `CallFormats`.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """Argument of a call as texts with numbers in between, one text more than numbers."""
+    """Argument of a call, as pieces of text with numbers in between; the last piece follows the last number."""
 
     texts: tuple[str, ...]
     numbers: tuple[Number, ...]
 
     @property
     def constant(self) -> str | None:
-        """Text of the argument if it is constant, else None."""
+        """Text of the argument if it is constant, otherwise None."""
         parts = [self.texts[0]]
         for number, text in zip(self.numbers, self.texts[1:], strict=True):
             if not isinstance(number.values, int):
@@ -99,7 +99,7 @@ class Argument:
         return self.constant in _UNKNOWN
 
     def integer_values(self) -> Vector | int | None:
-        """Value of the argument if it is an integer, else None."""
+        """Value of the argument if it is an integer, otherwise None."""
         constant = self.constant
         if constant is not None:
             return int(constant) if re.fullmatch(r"-?[0-9]{1,18}", constant) else None
@@ -124,7 +124,7 @@ def split_arguments(call: Call) -> list[Argument]:
 
 
 def _convert_slot(slot: Slot) -> Number:
-    """Convert a slot; its values become a constant if all ranks always have the same."""
+    """Convert a slot; its values become a constant if they are always equal in all ranks."""
     blocks = [block for block in map(block_from_share, slot.vector) if block.execution_count and block.ranks.size]
     if blocks and all(block.is_constant() for block in blocks):
         values = {block.least() for block in blocks}
@@ -134,7 +134,7 @@ def _convert_slot(slot: Slot) -> Number:
 
 
 def _convert_argument(texts: Sequence[str], numbers: Sequence[Number]) -> Argument:
-    """Convert texts and slots to an argument, with the constant numbers in its texts as numbers."""
+    """Convert text and slots to an argument, in which constant numbers in the text become numbers."""
     parts: list[str] = [""]
     values: list[Number] = []
     for place, text in enumerate(texts):
@@ -150,18 +150,18 @@ def _convert_argument(texts: Sequence[str], numbers: Sequence[Number]) -> Argume
 
 
 def varying_vectors(field: Argument) -> list[Vector]:
-    """Vectors of an argument's numbers that are not constant."""
+    """List the vectors of an argument's numbers that are not constant."""
     return [number.values for number in field.numbers if not isinstance(number.values, int)]
 
 
 def argument_at(arguments: Sequence[Argument], place: int | None) -> Argument | None:
-    """Argument at a position; None if it does not exist."""
+    """Return the argument at a position; None if it does not exist."""
     return arguments[place] if place is not None and place < len(arguments) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Requested bytes as a product of two factors, constants or vectors, minus a surplus of the count."""
+    """Requested bytes: (count - surplus) times bytes per element; both factors are constants or vectors."""
 
     count: Vector | int
     element_bytes: Vector | int
@@ -183,19 +183,19 @@ def request_size(arguments: Sequence[Argument], call_format: CallFormat, formats
 
 
 def total_volume(size: Size | None, call_count: int) -> int | None:
-    """Total bytes of all executions of all ranks, in closed form.
+    """Compute the total bytes of all executions of all ranks in closed form.
 
     Parameters
     ----------
     size
         Requested bytes, if known.
     call_count
-        Executions of all ranks.
+        Number of executions by all ranks.
 
     Returns
     -------
     int or None
-        None if unknown: with negative counts, or if both factors vary within the ranks of a share.
+        None if unknown, i.e. with negative counts, or if both factors vary within the ranks of a share.
     """
     if size is None:
         return None
@@ -216,7 +216,7 @@ def _validate_total(min_count: int, min_element_bytes: int, total: int) -> int |
 
 
 def _block_volume(size: Size, ranks: Progression, executed: int) -> int | None:
-    """Total bytes of ranks that lie in one share of each factor."""
+    """Total bytes of ranks in one share of each factor."""
     if not executed:
         return 0
     factors = [
@@ -236,9 +236,9 @@ def _block_volume(size: Size, ranks: Progression, executed: int) -> int | None:
 
 
 def volumes_by_execution(size: Size | None, ranks: Progression, executed: int) -> Objects | None:
-    """Bytes of all ranks of a block for each execution (T), as Python integers; None if unknown.
+    """Compute the bytes of all ranks of a block for each execution (T), as Python integers; None if unknown.
 
-    The ranks must lie in one share of each factor.
+    The ranks must be in one share of each factor.
     """
     factors = (
         []
@@ -271,7 +271,7 @@ def _sum_factor(values: Vector | int, ranks: Progression, surplus: int) -> _Fact
 # ---- calls within calls
 
 
-#: enclosing calls of the next call: their levels, and whether they access files
+#: levels of the calls that enclose the next call, and whether these calls access files
 _State = tuple[tuple[int, bool], ...]
 
 
@@ -285,7 +285,7 @@ class _Nesting:
     memo: dict[tuple[int, frozenset[_State]], set[_State]] = field(default_factory=dict)
 
     def visit_body(self, parent: int, states: set[_State]) -> set[_State]:
-        """Traverse a body that is entered in any of these states, and return the states in which it is left."""
+        """Traverse a body that is entered in any of these states; return the possible states after it."""
         # memoized, since a body is entered in the same states repeatedly
         key = parent, frozenset(states)
         if key not in self.memo:

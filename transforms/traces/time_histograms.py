@@ -1,4 +1,4 @@
-"""Histograms of times after ScalaTrace: summary statistics and a few bins.
+"""Compute histograms of times in the style of ScalaTrace: summary statistics and a few bins.
 
 ScalaTrace [1, 2, section 2] keeps count, minimum, mean, maximum and variance of an event's times, and five bins that it
 builds incrementally. Here the bins are quintiles of the sorted times: they do not depend on the order of the times, and
@@ -28,7 +28,7 @@ AnyInts = npt.NDArray[np.integer]
 BIN_COUNT = 5
 EMPTY = TimeHistogram(0, 0.0, 0.0, 0.0, 0.0, ())
 _MAX_POWER = 1e100
-#: number of bisections, which exhausts double precision
+#: number of bisections, sufficient to exhaust double precision
 _BISECTION_COUNT = 64
 
 
@@ -48,8 +48,8 @@ def compute_histograms(times_s: Reals, groups: AnyInts, group_count: int) -> lis
     Returns
     -------
     list[TimeHistogram]
-        By group; `EMPTY` for groups without times. Bins have counts that differ by at most one; each of fewer than five
-        times is a bin of its own.
+        Histogram of each group; `EMPTY` for groups without times. The counts of bins differ by one at most; fewer than
+        five times get one bin each.
 
     Raises
     ------
@@ -136,7 +136,7 @@ class Bins:
 
     @property
     def is_point(self) -> Bools:
-        """Whether a bin has no spread on one side of its mean; all of its times count as the mean."""
+        """Whether a bin has no spread on one side of its mean, so that all its times count as the mean."""
         return ~((self.minima < self.means) & (self.means < self.maxima))
 
     def powers(self) -> Reals:
@@ -144,22 +144,22 @@ class Bins:
         point = self.is_point
         with np.errstate(all="ignore"):
             powers = (self.maxima - self.means) / np.where(point, 1.0, self.means - self.minima)
-        # avoids overflow if the mean is close to the minimum
+        # avoid overflow if the mean is close to the minimum
         return np.where(point, 1.0, np.minimum(powers, _MAX_POWER))
 
     def quantiles(self, shares: Reals) -> Reals:
-        """Quantile function of each bin."""
+        """Compute the quantile function of each bin."""
         spread = self.minima + (self.maxima - self.minima) * shares ** self.powers()
         return np.where(self.is_point, self.means, np.clip(spread, self.minima, self.maxima))
 
     def sums(self, shares: Reals) -> Reals:
-        """Sum of the given share of each bin's times, from the shortest."""
+        """Sum the given fraction of each bin's times, from the shortest on."""
         powers = self.powers()
         spread = shares * self.minima + (self.means - self.minima) * shares ** (powers + 1)
         return self.counts * np.where(self.is_point, self.means * shares, spread)
 
     def shares(self, times_s: Reals) -> Reals:
-        """Cumulative distribution function of each bin."""
+        """Compute the cumulative distribution function of each bin."""
         width = np.where(self.is_point, 1.0, self.maxima - self.minima)
         with np.errstate(over="ignore", under="ignore"):
             spread = np.clip((times_s - self.minima) / width, 0.0, 1.0) ** (1 / self.powers())
@@ -194,13 +194,13 @@ def merge_histograms(parts: Iterable[TimeHistogram]) -> TimeHistogram:
 
 
 def _compute_quintiles(pieces: Bins, count: int) -> tuple[TimeBin, ...]:
-    """Quintile bins of the times in bins, which may overlap."""
+    """Compute the quintile bins of the times in bins, which may overlap."""
     sizes = split_evenly(np.array([count]), np.array([min(BIN_COUNT, count)]))
     cuts = np.cumsum(sizes)[:-1]
     times, shares = _find_cuts(pieces, cuts.astype(np.float64))
     edges = np.concatenate([np.zeros((1, pieces.counts.size)), shares, np.ones((1, pieces.counts.size))])
     sums = np.diff(pieces.sums(edges).sum(axis=1))
-    # times adjacent to each cut; points leave a gap in between
+    # times on both sides of each cut; points leave a gap in between
     at = pieces.quantiles(shares)
     before = np.minimum(np.where(shares > 0, at, pieces.minima.min()).max(axis=1, initial=0.0), times)
     after = np.maximum(np.where(shares < 1, at, np.inf).min(axis=1), before) if cuts.size else before
@@ -212,7 +212,7 @@ def _compute_quintiles(pieces: Bins, count: int) -> tuple[TimeBin, ...]:
 
 
 def _find_cuts(pieces: Bins, cuts: Reals) -> tuple[Reals, Reals]:
-    """Find the times (k) at cumulative counts by bisection, and the shares of the bins below them (k, b)."""
+    """Find the times (k) at cumulative counts by bisection, and the fractions of the bins below these times (k, b)."""
     low = np.full(cuts.shape, np.nextafter(pieces.minima.min(), -np.inf))
     high = np.full(cuts.shape, pieces.maxima.max())
     for _ in range(_BISECTION_COUNT):
@@ -246,10 +246,10 @@ def gaps_and_durations(levels: AnyInts, start_s: Reals, end_s: Reals) -> tuple[R
 
     Notes
     -----
-    The clock resolution of traces can make gaps negative by a tick; they are set to 0.
+    Due to the clock resolution of traces, gaps may be negative by one tick; they are set to 0.
     """
     before = np.zeros(levels.size, np.float64)
-    # from the deepest level outward: the previous call that is not deeper is a sibling or the enclosing call
+    # from the deepest level outward; the previous call that is not deeper is a sibling or the enclosing call
     places = np.arange(levels.size)
     for depth in np.unique(levels)[::-1].tolist():
         is_of_depth = levels[places] == depth

@@ -1,9 +1,9 @@
-"""Server view of a compressed trace: bytes that all ranks together read and write over time.
+"""Compute the server view of a compressed trace: bytes that all ranks together read and write over time.
 
-Ranks with the same loop counts share one timeline, made of the mean times of the calls [1, section 3]. Each of their
-requests is one interval with the bytes of all of these ranks, in closed form. The size of the result is therefore that
-of one rank's calls per group of ranks, for any number of ranks. Ranks with loop counts that grow with the rank are
-approximated by up to 16 groups along each such dimension; the middle rank represents its group.
+Ranks with the same loop counts form a group with one timeline, which consists of the mean times of the calls [1,
+section 3]. Each request of a group is one interval with the bytes of all ranks of the group, in closed form. So the
+size of the result depends on the calls of one rank per group, and not on the number of ranks. If loop counts grow with
+the rank, ranks are divided into up to 16 groups along each such dimension, and the middle rank represents its group.
 
 [1] X. Luo et al., HPC I/O Trace Extrapolation, ESPT 2015, DOI 10.1145/2832106.2832108
 """
@@ -50,10 +50,10 @@ SCHEMA = {
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Reads and writes of all ranks, without nested ones, and the end of the last call of any rank [s].
+    """Reads and writes of all ranks, without nested requests, and the end of the last call of any rank [s].
 
-    intervals: in chronological order, with the columns of `SCHEMA`; each has the bytes of all ranks that make the
-    request, NULL if unknown, and the number of these ranks as `request_count`.
+    intervals: requests in chronological order, with the columns of `SCHEMA`. Each row has the bytes of all ranks that
+    make the request, NULL if unknown, and the number of these ranks as `request_count`.
     """
 
     intervals: pl.DataFrame
@@ -70,7 +70,7 @@ def compute_timeline(trace: CompressedTrace, formats: CallFormats, max_calls: in
     forms
         Formats of the calls' arguments.
     max_calls
-        Maximum number of calls of one rank per group, in total.
+        Maximum total number of calls, with one rank per group.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def compute_timeline(trace: CompressedTrace, formats: CallFormats, max_calls: in
 
 @dataclass(frozen=True, slots=True)
 class RankGroup:
-    """Ranks of a class with equal loop counts; each represents `weight` ranks."""
+    """Ranks of a class with equal loop counts; each one represents `weight` ranks."""
 
     rank_class: RankClass
     ranks: Progression
@@ -114,10 +114,10 @@ def group_ranks(rank_class: RankClass) -> list[RankGroup]:
     Raises
     ------
     ValueError
-        If there are too many groups, or counts follow no rule.
+        If there are too many groups, or counts are irregular.
     """
     nodes, parents = number_nodes(rank_class.body)
-    # each group with the total iterations of the loops so far
+    # each group, with the total iterations of its loops so far
     groups = [(RankGroup(rank_class, ranks), {-1: 1}) for ranks in rank_class.ranks]
     for number, node in enumerate(nodes):
         if not isinstance(node, Loop):
@@ -148,7 +148,7 @@ def _split_by_counts(group: RankGroup, counts: Vector) -> list[tuple[RankGroup, 
 
 
 def _split_varying(group: RankGroup, counts: Vector) -> Iterator[RankGroup]:
-    """Yield groups of equal counts; along dimensions with different counts, representative ranks stand for several."""
+    """Yield groups of equal counts; in dimensions with different counts, one rank represents several."""
     block = find_block(counts, group.ranks)
     varying = block.varying_dimensions()
     if not varying:
@@ -161,7 +161,7 @@ def _split_varying(group: RankGroup, counts: Vector) -> Iterator[RankGroup]:
 
 
 def _represent_dimension(group: RankGroup, place: int) -> Iterator[RankGroup]:
-    """Divide a dimension into parts, and yield the middle step of each with the weight of the part."""
+    """Divide a dimension into parts, and yield the middle step of each part with the part's weight."""
     count, stride = group.ranks.counts[place], group.ranks.strides[place]
     edges = [count * part // min(count, _GROUPS_PER_DIMENSION) for part in range(min(count, _GROUPS_PER_DIMENSION) + 1)]
     for low, high in pairwise(edges):
@@ -200,7 +200,7 @@ def _list_requests(
 
 
 def _volumes(size: Size | None, group: RankGroup, executed: int) -> Reals | None:
-    """Bytes of all ranks of a group for each execution of a call; None if unknown."""
+    """Compute the bytes of all ranks of a group for each execution of a call; None if unknown."""
     vectors = [] if size is None else [part for part in (size.count, size.element_bytes) if not isinstance(part, int)]
     blocks: list[Progression] | None = [group.ranks]
     for vector in vectors:

@@ -1,13 +1,14 @@
-"""Totals of a compressed trace: calls, bytes and files of all ranks, without expansion.
+"""Compute the totals of a compressed trace: calls, bytes and files of all ranks, without expansion.
 
-Progressions are summed in closed form, as Python integers. Files are identified by the pattern of their names: names
-that differ in numbers only, as in file-per-process programs, are one row for any number of ranks. Bytes of MPI-IO calls
-belong to the file that was opened with their handle.
+Progressions are summed in closed form, as Python integers. Files are identified by the pattern of their names. Names
+that differ only in numbers, as in file-per-process programs, form one row for any number of ranks. Bytes of MPI-IO
+calls belong to the file that was opened with the same handle.
 
 Recorder writes handles as `<world rank>-<counter>`, and reuses numbers. If the handle of a call is written like that of
-the opens of a single file, the assignment holds for all ranks at once. Otherwise the executions of one rank are
-compared with those of the opens one by one, in order, at the corners of each block of ranks within which handles and
-loops are linear; between the corners the result is the same. A call belongs to the last preceding open of its handle.
+the opens of a single file, the assignment holds for all ranks at once. Otherwise, ranks are divided into blocks in
+which handles and loops are linear. For the ranks at the corners of each block, executions are compared with those of
+the opens one by one, in order; between the corners, the result is the same. A call belongs to the last preceding open
+of its handle.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ from iosig.transforms.traces.requests import (
 )
 from iosig.transforms.traces.trace import Call, CompressedTrace, Loop, Node, RankClass, Vector
 
-#: maps a rank to the node numbers of its calls, in order; raises ValueError if there are too many
+#: function that maps a rank to the node numbers of its calls, in order; raises ValueError if there are too many calls
 Order = Callable[[int], npt.NDArray[np.int32]]
 
-#: maximum number of executions of a call by a rank that are compared one by one
+#: maximum number of executions of a call by a rank for a comparison one by one
 _MAX_COMPARED = 1 << 22
 
 
@@ -66,7 +67,7 @@ class OpenCall:
 
 @dataclass(frozen=True, slots=True)
 class FileCalls:
-    """Calls of one node that belong to one open, of all ranks, and their bytes; the open is None if unknown."""
+    """Calls of one node by all ranks that belong to one open, and their bytes; the open is None if unknown."""
 
     open_call: OpenCall | None
     call_count: int
@@ -105,7 +106,7 @@ def assign_to_files(
     Returns
     -------
     list[OfFile]
-        One per open; a single one without open if the assignment is unknown.
+        Calls of each open; if the assignment is unknown, all calls without an open.
     """
     unknown = [FileCalls(None, call_count, total_volume(size, call_count))]
     candidates = [known for known in opens if _may_be_equal(known.handle, handle)]
@@ -120,7 +121,7 @@ def assign_to_files(
 
 
 def _may_be_equal(first: Argument, second: Argument) -> bool:
-    """Whether two handles can be equal; constant numbers that differ exclude it."""
+    """Whether two handles can be equal; they cannot if constant numbers differ."""
     pairs = ((left.values, right.values) for left, right in zip(first.numbers, second.numbers, strict=False))
     return first.texts == second.texts and not any(
         isinstance(left, int) and isinstance(right, int) and left != right for left, right in pairs
@@ -155,7 +156,7 @@ def _assign_blocks(
 
 
 def _latest(opens: Sequence[OpenCall], number: int) -> OpenCall:
-    """Last open before a node; the last open of all if it follows the node in a loop."""
+    """Find the last open before a node; without one, the last open of all, which precedes the node in a loop."""
     before = [known for known in opens if known.number < number]
     return max(before or opens, key=lambda known: known.number)
 
@@ -172,7 +173,7 @@ def _corners(block: Progression) -> Iterator[int]:
 def _find_common_opens(
     handle: Argument, number: int, opens: Sequence[OpenCall], block: Progression, order: Order
 ) -> Ints | None:
-    """Node of the open that each execution belongs to, -1 for none; None if the ranks of the block differ."""
+    """Find the node of the open to which each execution belongs, -1 for none; None if the ranks of the block differ."""
     common: Ints | None = None
     for rank in _corners(block):
         nodes = _find_opens(handle, number, opens, rank, order)
@@ -183,7 +184,7 @@ def _find_common_opens(
 
 
 def _find_opens(handle: Argument, number: int, opens: Sequence[OpenCall], rank: int, order: Order) -> Ints | None:
-    """Node of the last open of the same handle before each execution of a node by one rank, -1 for none."""
+    """Find the node of the last open of the same handle before each execution by one rank, -1 for none."""
     try:
         sequence = order(rank)
     except ValueError:
@@ -215,9 +216,9 @@ def _find_opens(handle: Argument, number: int, opens: Sequence[OpenCall], rank: 
 
 
 def _expand_numbers(field: Argument, rank: int) -> Ints | None:
-    """Numbers of an argument of one rank (numbers, executions); a single column if they are constant.
+    """Expand the numbers of an argument of one rank (numbers, executions); a single column if they are constant.
 
-    None if there are too many, or the rank has none.
+    Returns None if the numbers are too many, or the rank has none.
     """
     sizes = set()
     for vector in varying_vectors(field):
@@ -248,9 +249,10 @@ class CallTotal:
 
 @dataclass(frozen=True, slots=True)
 class ModuleTotal:
-    """Requested bytes of a layer, separately for outer and nested requests; nested bytes are counted a second time.
+    """Requested bytes of a layer, separately for outer and nested requests; nested requests count the same bytes again.
 
-    is_nested: None for calls that are nested in some executions only. Bytes are None if those of any call are unknown.
+    is_nested: None for calls that are nested in some executions only. Bytes are None if the bytes of any call are
+    unknown.
     """
 
     module: str
@@ -263,7 +265,7 @@ class ModuleTotal:
 
 @dataclass(frozen=True, slots=True)
 class FileTotal:
-    """Accesses to a file, or to all files with names that differ in numbers only.
+    """Accesses to a file, or to all files with names that differ only in numbers.
 
     path: `{0..7}` stands for a range of numbers, `{0..8..4}` for one with a stride; None if the calls do not name the
     file. file_count: number of distinct names over all ranks; None if unknown. Bytes of outer and nested calls are
@@ -374,7 +376,7 @@ class _CallNode:
 
 @dataclass(frozen=True)
 class _Calls:
-    """Calls of one node, or those of its executions that access one file, which is named by node `path_of`.
+    """Calls of one node, or only its executions that access one file, which node `path_of` names.
 
     volume: bytes; None if unknown, and for calls other than requests.
     """
@@ -466,7 +468,7 @@ def _call_totals(node_calls: Iterable[_Calls]) -> tuple[CallTotal, ...]:
 
 
 def _sum_bytes(node_calls: Iterable[_Calls], operation: str) -> int | None:
-    """Sum the bytes of reads or writes; None if any of them is unknown."""
+    """Sum the bytes of reads or writes; None if the bytes of any call are unknown."""
     volumes = [
         part.volume
         for part in node_calls
@@ -517,7 +519,7 @@ def _file_totals(node_calls: Iterable[_Calls]) -> tuple[FileTotal, ...]:
 
 
 def _file_total(pattern: Pattern | None, node_calls: Sequence[_Calls]) -> FileTotal:
-    # calls that are nested in some executions only make both sums unknown
+    # calls that are nested only in some executions make both sums unknown
     outer = [part for part in node_calls if part.is_nested is not True]
     inner = [part for part in node_calls if part.is_nested is not False]
     unknown = {part.call_format.operation for part in node_calls if part.call_format and part.is_nested is None}

@@ -1,10 +1,10 @@
-"""Compressed trace of an SPMD program: loops over calls, with vectors of values by rank as arguments.
+"""Define the compressed trace of an SPMD program: loops over calls, with vectors of values by rank as arguments.
 
-This is ScalaTrace's representation [1, 2] as ScalaIOExtrap uses it [3, sections 2 and 3]. Within a rank, repeated calls
-are loops (RSDs, nested PRSDs). Ranks with calls that differ in numbers only form a *rank class*. Each number in the
-calls' arguments is a *vector*: pairs of values and rank lists, both nested progressions. For regular programs, the size
-is independent of the number of ranks and iterations. Times are kept as histograms. Everything else is lossless:
-expansion restores each call of each rank in order.
+The representation is that of ScalaTrace [1, 2], as used by ScalaIOExtrap [3, sections 2 and 3]. Within a rank, repeated
+calls are loops (RSDs, nested PRSDs). Ranks with calls that differ only in numbers form a *rank class*. Each number in
+the calls' arguments is a *vector*. A vector consists of *shares*, i.e. pairs of values and a rank list, both of which
+are nested progressions. For regular programs, the size is independent of the number of ranks and iterations. Times are
+kept as histograms. Everything else is lossless: expansion restores each call of each rank in order.
 
 [1] M. Noeth et al., JPDC 69(8), 2009, DOI 10.1016/j.jpdc.2008.09.001
 [2] X. Wu, F. Mueller, Elastic and scalable tracing and accurate replay of non-deterministic events, ICS 2013,
@@ -28,9 +28,9 @@ STATUS_MODULES = ("MPI", "MPIIO")
 class Share:
     """Values of some ranks (ScalaTrace's <value vector, rank list> pair [2]).
 
-    `values` contains one value per execution of the node, for the first rank of `ranks`. `shifts` has such a row for
-    each dimension of `ranks`: the increment of the values per step along it. The value of the rank `ranks.start + sum
-    of ranks.strides[d] * index[d]` at its t-th execution is therefore
+    `values` contains one value per execution of the node, for the first rank of `ranks`. `shifts` has a row of the same
+    length for each dimension of `ranks`: the increments of the values per step along that dimension. The value of the
+    rank `ranks.start + sum of ranks.strides[d] * index[d]` at its t-th execution is therefore
 
         values[t] + sum of shifts[d][t] * index[d].
     """
@@ -85,7 +85,7 @@ class Gap:
     call, the start of that call.
 
     `previous` is the number of the call node that was executed before, `START` for the first call of a rank. The first
-    call of a loop has different predecessors, and gaps, on entry and in later iterations.
+    call of a loop has different predecessors, and so different gaps, on entry and in later iterations.
     """
 
     previous: int
@@ -94,10 +94,10 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Call that is executed once, or as often as the surrounding loops determine.
+    """Call that is executed once per iteration of the surrounding loops.
 
-    The arguments are the concatenation `texts[0] slot text slot ... texts[-1]`: one text more than slots. Arguments are
-    separated by single spaces, as Recorder logs them. `module` is POSIX, MPIIO, MPI, HDF5 or FTRACE.
+    The arguments are the concatenation `texts[0] slot text slot ... texts[-1]`: the last text follows the last slot.
+    Arguments are separated by single spaces, as Recorder logs them. `module` is POSIX, MPIIO, MPI, HDF5 or FTRACE.
     """
 
     module: str
@@ -111,7 +111,7 @@ class Call:
     def is_signed(self, slot: int) -> bool:
         """Whether a slot belongs to an MPI_Status `[source_tag]`, with uninitialized values that may be negative.
 
-        If the sign were part of the text, it would split ranks with equal calls into different classes.
+        If the sign were part of the text, ranks with equal calls would be in different classes.
         """
         return self.module in STATUS_MODULES and (self.texts[slot] == "_" or self.texts[slot].endswith("["))
 
@@ -130,7 +130,7 @@ Node = Call | Loop
 
 @dataclass(frozen=True, slots=True)
 class RankClass:
-    """Ranks with calls that differ in numbers only; `ranks` ascend."""
+    """Ranks with calls that differ only in numbers; `ranks` ascend."""
 
     ranks: tuple[Progression, ...]
     body: tuple[Node, ...]

@@ -1,8 +1,8 @@
-"""Folding of integer rows and of values by rank into nested progressions, which makes compressed traces small.
+"""Fold integer rows, and values by rank, into nested progressions, which makes compressed traces small.
 
-Folding works level by level: adjacent pieces of the same form with starts that differ by one stride become a
-progression with one more dimension, until nothing changes. It is greedy from the left, so that the same rule gives the
-same form for all numbers of ranks, as extrapolation requires.
+Folding works level by level: adjacent pieces of the same form, with starts that differ by one stride, become a
+progression with one more dimension, until nothing changes. It is greedy from the left. So the same rule yields the same
+form for all numbers of ranks, as extrapolation requires.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from iosig.transforms.arrays import Bools, Ints
 from iosig.transforms.traces.progressions import Listed, Progression, Stretch, expand_values, row_bounds, row_size
 from iosig.transforms.traces.trace import Share, Vector
 
-#: number of values in the sample that decides whether a long row is folded
+#: number of values in the sample that determines whether a long row is folded
 _SAMPLE = 4096
-#: sums of values below this do not overflow 64 bits
+#: limit of values with sums that do not overflow 64 bits
 _EXACT = 1 << 62
-#: maximum range of values whose differences fit into 64 bits
+#: maximum range of values with differences that fit into 64 bits
 _MAX_RANGE = (1 << 63) - 1
-#: minimum length of a progression; fewer numbers are listed
+#: minimum length of a progression; shorter sequences are listed
 _MIN_PROGRESSION_SIZE = 4
 #: maximum length of a repeated list
 _MAX_BLOCK_LENGTH = 4096
@@ -31,7 +31,7 @@ _MAX_BLOCK_LENGTH = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Points that form one progression: index of the first one, strides (as points) and counts."""
+    """Points that form one progression: index of the first point, strides (as points) and counts."""
 
     first: int
     strides: tuple[Ints, ...]
@@ -49,7 +49,7 @@ def fold_numbers(numbers: Ints) -> tuple[Stretch, ...]:
     Returns
     -------
     tuple[Stretch, ...]
-        Lossless and in order. Numbers whose differences exceed 64 bits are listed.
+        Parts of the row, lossless and in order. Numbers with differences beyond 64 bits are listed.
     """
     if numbers.size == 1:
         return (Progression(int(numbers[0])),)
@@ -82,7 +82,7 @@ def fold_values(ranks: Ints, rows: Ints) -> Vector:
     Returns
     -------
     Vector
-        Each rank is in one share.
+        Shares; each rank is in one share.
     """
     points = np.concatenate([ranks[:, None], rows], axis=1)
     return tuple(
@@ -127,9 +127,9 @@ def _expand_share(share: Share) -> Ints:
 
 
 def vector_bounds(vector: Vector) -> tuple[int, int]:
-    """Minimum and maximum of a vector's values; 0 and 0 without values.
+    """Compute minimum and maximum of a vector's values; 0 and 0 without values.
 
-    For long rows, and values beyond 62 bits, the bounds may be wider than the values.
+    For long rows, and for values beyond 62 bits, the bounds may be wider than necessary.
     """
     bounds = [_share_bounds(share) for share in vector if row_size(share.values)]
     return min((low for low, _ in bounds), default=0), max((high for _, high in bounds), default=0)
@@ -158,7 +158,7 @@ def _is_wide(numbers: Ints) -> bool:
 
 
 def _fold_blocks(numbers: Ints) -> tuple[Stretch, ...]:
-    """Fold a row into the shortest list of numbers that repeats; empty without repetition."""
+    """Fold a row into its shortest repeated list of numbers; empty without repetition."""
     for length in range(2, min(numbers.size // 2, _MAX_BLOCK_LENGTH) + 1):
         if numbers.size % length:
             continue
@@ -240,7 +240,7 @@ def _fold_points(points: Ints) -> list[_Piece]:
 
 
 def _merge_pieces(points: Ints, firsts: Ints, shapes: Ints, forms: _Forms) -> tuple[list[int], list[int]]:
-    """Merge adjacent pieces of equal form and distance; the result is the first point and the form of each piece."""
+    """Merge adjacent pieces of equal form and distance; return the first point and the form of each piece."""
     steps = points[firsts[1:]] - points[firsts[:-1]]
     is_alike = shapes[1:] == shapes[:-1]
     goes_on = is_alike[1:] & is_alike[:-1] & (steps[1:] == steps[:-1]).all(axis=1)
@@ -253,7 +253,7 @@ def _merge_pieces(points: Ints, firsts: Ints, shapes: Ints, forms: _Forms) -> tu
     place, last = 0, firsts.size - 1
     while place <= last:
         end = ends[place] if place < last and is_equal[place] else place
-        # a pair does not take the first piece of a longer progression that follows
+        # a pair must not take the first piece of a longer progression after it
         if end - place == 1 and end < last and is_equal[end] and ends[end] - end >= 2:
             end = place
         shape = shape_of[place]
@@ -267,7 +267,7 @@ def _merge_pieces(points: Ints, firsts: Ints, shapes: Ints, forms: _Forms) -> tu
 
 
 class RankClaims:
-    """Ranks of a trace, which classes claim exclusively."""
+    """Ranks of a trace; each can be claimed by one class only."""
 
     def __init__(self, process_count: int) -> None:
         self._is_claimed = np.zeros(process_count, np.bool_)
@@ -287,8 +287,8 @@ class RankClaims:
         return None if self._is_claimed.all() else int(np.argmin(self._is_claimed))
 
     def free_ranks(self) -> tuple[Progression, ...]:
-        """Unclaimed ranks, in order of the first rank of each list."""
-        # unless classes are interleaved, edges are far fewer than ranks
+        """Unclaimed ranks as rank lists, sorted by the first rank of each list."""
+        # unless classes are interleaved, there are far fewer edges than ranks
         edges = np.flatnonzero(self._is_claimed[1:] != self._is_claimed[:-1]) + 1
         bounds = np.concatenate([[0], edges, [self._is_claimed.size]])
         first = int(self._is_claimed[0])

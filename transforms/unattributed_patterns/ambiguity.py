@@ -1,8 +1,9 @@
-"""Patterns that may not be an application of their own: strays of another pattern, or mixtures of several.
+"""Find patterns that may not be an application of their own: strays of another pattern, or mixtures of several.
 
-Contention delays and slows bursts but takes no bytes from them (IOSI: Liu et al., FAST'14, section 4). A train of
-hundreds of bursts therefore leaves a few strays with its volume but off its beat, and so does a logged application
-within its runs. Volumes of one application vary less than those of two applications with similar volumes.
+Contention delays and slows bursts, but does not reduce their bytes (IOSI: Liu et al., FAST'14, section 4). A train,
+i.e. a periodic series of bursts, therefore leaves a few strays among its hundreds of bursts. A stray has the train's
+volume but is off its beat, i.e. its due times. A logged application leaves such strays within its runs, too. Volumes of
+one application vary less than those of two applications with similar volumes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from iosig.transforms.arrays import Bools, Ints, Reals
 class AmbiguityParams:
     """Thresholds of ambiguity, chosen on simulated sites (seeds 60 to 71 and 160 to 164, 14 days each)."""
 
-    #: a pattern with fewer appearances than this fraction of a train's may consist of the train's strays
+    #: number of appearances, as a fraction of a train's, below which a pattern may consist of the train's strays
     stray_ratio: float = 0.1
     #: maximum difference of log volumes between a pattern and its strays
     stray_reach: float = 0.05
@@ -27,7 +28,7 @@ class AmbiguityParams:
     min_unexplained_ratio: float = 0.7
     #: maximum interquartile range of the log volumes of one application
     max_spread: float = 0.03
-    #: maximum measurement error of a volume, as a fraction of it
+    #: maximum relative measurement error of a volume
     max_error_ratio: float = 0.05
 
 
@@ -38,19 +39,20 @@ def find_ambiguous(
     is_train: Bools,
     params: AmbiguityParams | None = None,
 ) -> Bools:
-    """Find patterns that may be strays of a train, or whose volumes do not identify one application.
+    """Find patterns that may be strays of a train, or with volumes that do not identify one application.
 
     Parameters
     ----------
     volumes : sequence of Reals
         Bytes of each appearance, for each of n patterns.
     error_ratio : Reals, shape (n,)
-        Measurement error of the volumes, as a fraction of them. Above a fluctuating background, chance peaks have all
-        volumes, and many of them are equal within the measurement error.
+        Relative measurement error of the volumes. Above a fluctuating background, chance peaks may have any volume, and
+        many volumes are equal within the measurement error.
     burst_count : Ints, shape (n,)
-        Bursts per appearance. With several bursts, others' may fall between them, and volumes carry no information.
+        Number of bursts per appearance. If it is more than one, bursts of other applications may fall between, so
+        volumes carry no information.
     is_train : Bools, shape (n,)
-        Periodic patterns; these are never ambiguous.
+        Whether a pattern is periodic; periodic patterns are never ambiguous.
     params : AmbiguityParams, optional
         Thresholds.
 

@@ -1,10 +1,10 @@
-"""Pairs of bursts, each with its own volume, that recur at a fixed lag.
+"""Find pairs of bursts, each with its own volume, that recur at a fixed lag.
 
-If others overlap most bursts of an application, too few undisturbed ones remain for a cluster. Two volumes that recur
-at one lag are still significant: n and m bursts of these volumes in a time T give n m w / T chance pairs within a lag
-window w, and more where bursts come in crowds. Pairs with similar volumes and lags are counted, and the least probable
-count wins (Poisson tail, by Chernoff's bound). Appearances with only one undisturbed burst are added where the other
-burst begins on time.
+If other traffic overlaps most bursts of an application, too few undisturbed bursts remain for a cluster. Two volumes
+that recur at one lag may still be significant: n and m bursts of these volumes in a time T give n m w / T chance pairs
+within a lag window w, and more if bursts are crowded. Pairs with similar volumes and lags are counted, and the most
+improbable count wins (Poisson tail, by Chernoff's bound). Appearances with only one undisturbed burst are added if the
+other burst begins on time.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from scipy.spatial import cKDTree
 from iosig.transforms.arrays import Bools, Ints, Reals, places_of
 from iosig.transforms.unattributed_patterns.residual_bursts import ResidualBursts
 
-#: bursts that are one to three periods of a train apart belong to the train
+#: multiples of a train's period at which two bursts belong to the train
 _TRAIN_MULTIPLES = np.arange(1.0, 4.0)
-#: tolerance of a multiple of the lag, in lags, and the largest multiple at which that is informative
+#: tolerance of a multiple of the lag, in lags, and the maximum multiple at which such agreement is informative
 _BEAT_TOLERANCE, _MAX_CYCLES = 0.1, 50.0
-#: share of gaps at multiples of the lag from which the pair is periodic; a fifth are by chance
+#: fraction of gaps at multiples of the lag above which the pair is periodic; a fifth occur by chance
 _MAX_ON_BEAT_RATIO = 0.5
 
 
@@ -33,16 +33,16 @@ class BurstPairParams:
     #: range of lags between the two bursts [s]
     min_lag_s: float = 30.0
     max_lag_s: float = 1200.0
-    #: tolerance of a lag: this fraction of it plus `tolerance_s` [s]
+    #: tolerance of a lag: this fraction of the lag plus `tolerance_s` [s]
     tolerance_ratio: float = 0.02
     tolerance_s: float = 6.0
-    #: maximum differences of the first and the second log volume; all are tried
+    #: maximum differences of the first and the second log volume; all pairs are tried
     reaches: tuple[tuple[float, float], ...] = ((0.02, 0.02), (0.04, 0.04), (0.04, 0.15), (0.15, 0.04), (0.1, 0.1))
     #: minimum number of undisturbed pairs
     min_pairs: int = 3
     #: minimum number of appearances
     min_count: int = 4
-    #: probability of any false pair pattern, over all pairs
+    #: probability of one or more false pair patterns, over all pairs
     false_alarm_probability: float = 0.01
     #: maximum number of candidates examined; bounds the run time
     max_candidates: int = 50
@@ -73,9 +73,9 @@ class PairScan:
     bursts : ResidualBursts
         n bursts.
     masks : (Bools, Bools), shape (n,) each
-        Bursts that belong to nothing yet, and bursts that are available at all. At least one burst of a pair is free.
+        Free bursts, which belong to no pattern so far, and all available bursts. One burst of a pair or both are free.
     periods : Reals
-        Periods of known trains, in steps; bursts one to three periods apart are no pair.
+        Periods of known trains, in steps; bursts that are one to three periods apart are not a pair.
     step_count : int
         Number of measured steps.
     interval_s : float
@@ -136,7 +136,7 @@ class PairScan:
         return tolerance
 
     def _coordinates(self, reach: tuple[float, float]) -> Reals:
-        """Positions of the pairs, shape (pairs, 3), scaled so that similar pairs differ by less than 1 in each."""
+        """Positions of the pairs (pairs, 3), scaled so that similar pairs differ by less than 1 in each coordinate."""
         scaled_lag = np.log1p(self._lag * self._interval_s * self._params.tolerance_ratio / self._params.tolerance_s)
         volumes = (self._volume[burst] / far for burst, far in zip((self._lead, self._follow), reach, strict=True))
         return np.stack([*volumes, scaled_lag / self._params.tolerance_ratio], axis=1)
@@ -160,7 +160,7 @@ class PairScan:
             for volumes in (free_volumes, available_volumes)
         )
         per_step = (free[0] * available[1] + available[0] * free[1] - free[0] * free[1]) / max(step_count, 1)
-        # bursts come in crowds: the number of such pairs at other lags corrects the expectation
+        # since bursts are crowded, the number of such pairs at other lags corrects the expectation
         crowding = (any_lag_count - count + 1.0) / (per_step * params.max_lag_s / self._interval_s + 1.0)
         expected = np.maximum(per_step * (2.0 * self._tolerance(lag) + 1.0) * crowding, 1e-9)
         log_tail = np.where(count > expected, count - expected - count * np.log(count / expected), 0.0)
@@ -168,7 +168,7 @@ class PairScan:
         return log_p
 
     def _find_similar(self, pair: int) -> Ints:
-        """Remaining pairs whose volumes and lag are similar to those of one pair."""
+        """Find remaining pairs with similar volumes and a similar lag to one pair."""
         coordinates = self._coordinates(self._params.reaches[self._reach[pair]])
         similar: Ints = np.flatnonzero(
             (np.abs(coordinates - coordinates[pair]) <= 1.0).all(axis=1) & (self._log_p < 0.0)
@@ -192,7 +192,7 @@ class PairScan:
         return BurstPairs(members, lag)
 
     def _is_periodic(self, members: Ints, lag: float) -> bool:
-        """Whether appearances are too few, mostly follow each other closely, or mostly keep a beat of one lag."""
+        """Whether appearances are too few, mostly follow each other closely, or mostly keep to multiples of the lag."""
         params, tolerance = self._params, float(self._tolerance(np.array([lag]))[0])
         gaps = np.diff(self._bursts.first[members]).astype(np.float64)
         # a gap longer than the lag separates two appearances
@@ -205,9 +205,9 @@ class PairScan:
         return close_ratio > params.max_chained_ratio or float(on_beat.mean()) > _MAX_ON_BEAT_RATIO
 
     def _find_due(self, clean_volume: float, other_volume: float, lag: float, known: Ints) -> tuple[Ints, Ints]:
-        """Further undisturbed bursts, and the possibly contaminated ones that begin one lag later.
+        """Find further undisturbed bursts, and the possibly contaminated bursts that begin one lag later.
 
-        Empty if other lags have nearly as many: then chance explains them.
+        Nothing is returned if other lags have nearly the same number of bursts, since chance then explains these.
         """
         params, volume = self._params, self._volume[self._available]
         anchors = np.setdiff1d(self._available[np.abs(volume - clean_volume) <= params.clean_reach], known)

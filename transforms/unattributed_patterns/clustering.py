@@ -1,11 +1,12 @@
-"""Clusters of bursts that share volume, width and shape, found by a scan statistic.
+"""Find clusters of bursts with the same volume, width and shape, by a scan statistic.
 
-Contention delays and slows a burst but takes no bytes from it (IOSI: Liu et al., FAST'14, section 4). Bursts of one
-application therefore share a volume, while their widths vary more. A cluster is a rectangle in the plane of log volume
-and log width that holds significantly more bursts than the surrounding volumes of equal width suggest (scan statistic:
-Kulldorff, Communications in Statistics 26, 1997, doi:10.1080/03610929708831995). The most significant cluster is
-removed before the next scan. Only volumes serve as background: widths are counted in whole steps and pile up at
-integers. Within a cluster, hierarchical clustering separates bursts of different shapes.
+Contention delays and slows a burst, but does not reduce its bytes (IOSI: Liu et al., FAST'14, section 4). Bursts of one
+application therefore have the same volume, while their widths vary more. A cluster is a rectangle in the plane of log
+volume and log width that contains significantly more bursts than expected from the surrounding volumes at equal width
+(scan statistic: Kulldorff, Communications in Statistics 26, 1997, doi:10.1080/03610929708831995). The most significant
+cluster is removed before the next scan. The background consists of neighbouring volumes only, since widths are counted
+in whole steps and accumulate at integers. Within a cluster, hierarchical clustering separates bursts of different
+shapes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from iosig.transforms.unattributed_patterns.residual_bursts import ResidualBurst
 
 #: cell size of the plane, in log volume and log width
 _CELL_SIZE = (0.01, 0.05)
-#: independent positions per burst, for the multiple-testing correction; calibrated on noise (seeds 0 to 99)
+#: number of independent positions per burst, for the multiple-testing correction; calibrated on noise (seeds 0 to 99)
 _POSITIONS_PER_BURST = 10
 
 
@@ -29,13 +30,13 @@ _POSITIONS_PER_BURST = 10
 class ClusterParams:
     """Thresholds of the cluster scan. The defaults were chosen on simulated sites (seeds 11 to 13)."""
 
-    #: half widths of the scanned rectangles, in log volume and log width; all are tried
+    #: half widths of the scanned rectangles, in log volume and log width; all pairs are tried
     reaches: tuple[tuple[float, float], ...] = ((0.01, 0.2), (0.02, 0.1), (0.02, 0.3), (0.04, 0.2))
     #: half width of the background region, in log volume
     background_reach: float = 0.8
     #: minimum number of bursts of a cluster
     min_count: int = 5
-    #: probability of any false cluster in a plane of noise
+    #: probability of one or more false clusters in a plane of noise
     false_alarm_probability: float = 0.01
     #: expected number of false clusters at which the scan stops; clusters above `false_alarm_probability` are hints
     #: that need independent support
@@ -44,13 +45,13 @@ class ClusterParams:
     min_purity: float = 0.75
     #: maximum Chebyshev distance between burst profiles (cumulative byte shares) of one shape
     max_shape_distance: float = 0.25
-    #: maximum number of bursts whose shapes are compared; bounds the quadratic distance matrix
+    #: maximum number of bursts for the comparison of shapes; bounds the quadratic distance matrix
     max_shapes: int = 1500
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Indices of similar bursts in chronological order, and whether the cluster is significant (else it is a hint)."""
+    """Indices of similar bursts in chronological order, and whether the cluster is significant (or just a hint)."""
 
     members: Ints
     is_significant: bool
@@ -69,7 +70,7 @@ class ClusterScan:
     Attributes
     ----------
     is_remaining : Bools, shape (n,)
-        Bursts that no cluster has and that were not removed.
+        Whether a burst is neither in a cluster nor removed.
 
     """
 
@@ -114,7 +115,7 @@ class ClusterScan:
 def _scan(
     integral: Ints, reach: tuple[float, float], params: ClusterParams
 ) -> tuple[float, tuple[int, ...], tuple[int, int]]:
-    """Smallest log p-value of any rectangle of one size, its central cell and its half widths in cells."""
+    """Find the smallest log p-value of any rectangle of one size; also return central cell and half widths in cells."""
     half, wide = (
         (round(far / _CELL_SIZE[0]), round(reach[1] / _CELL_SIZE[1])) for far in (reach[0], params.background_reach)
     )
@@ -156,9 +157,9 @@ def _sum_rectangles(integral: Ints, row: Ints, column: Ints, half: tuple[int, in
 
 
 def _log_p_values(within: Reals, background: Reals, area_ratio: float, params: ClusterParams) -> Reals:
-    """Log of Chernoff's bound of the binomial tail, which does not underflow; 0 where purity is too low.
+    """Log of Chernoff's bound of the binomial tail, which does not underflow; 0 if purity is too low.
 
-    `area_ratio` is the rectangle's share of the cells of the whole region.
+    `area_ratio` is the number of cells in the rectangle, divided by that in the whole region.
     """
     is_pure = within * (1.0 - params.min_purity) >= background * area_ratio / (1.0 - area_ratio)
     total = within + background
@@ -173,7 +174,7 @@ def _divergence(count: Reals, expected: Reals) -> Reals:
 
 
 def _select_main_shape(members: Ints, profile: Reals, params: ClusterParams) -> Ints:
-    """Members of the largest group of similar profiles (average linkage), out of an even subsample."""
+    """Select the largest group of members with similar profiles (average linkage), from an even subsample."""
     sample = np.unique(np.linspace(0, len(members) - 1, min(len(members), params.max_shapes)).astype(np.int64))
     shapes = fcluster(linkage(profile[sample], "average", "chebyshev"), params.max_shape_distance, "distance")
     selected: Ints = members[sample][shapes == np.bincount(shapes).argmax()]

@@ -1,10 +1,10 @@
-"""Co-occurrence of a pattern with the runs of logged applications, with a p-value under random rotation.
+"""Measure the co-occurrence of a pattern with the runs of logged applications, by a p-value under random rotation.
 
-Null hypothesis: the appearances are rotated against the job log by a random time. Rotation gives the exposure of an
-application (the fraction of time covered by its runs) and the variance of the covered share of appearances. The
-variance gives the effective number of independent appearances (design effect: Kish, Survey Sampling, 1965, section
-8.2), since the appearances of one train are covered together or not at all. The p-value is a binomial tail with that
-number, times the number of applications tested.
+The null hypothesis is that the appearances are rotated relative to the job log by a random time. From rotation follow
+the exposure of an application, i.e. the fraction of time covered by its runs, and the variance of the fraction of
+covered appearances. The variance yields the effective number of independent appearances (design effect: Kish, Survey
+Sampling, 1965, section 8.2), since the appearances of one train are covered together or not at all. The p-value is a
+binomial tail with that number, multiplied by the number of tested applications.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from iosig.transforms.arrays import Bools, Ints, Reals
 class CooccurrenceParams:
     """Thresholds for attributing a pattern to a logged application; conventional significance levels, not tuned."""
 
-    #: tolerance of a run's start and end [s]: job logs are inexact, and caches flush after a run
+    #: tolerance of a run's start and end [s], since job logs are inexact, and caches flush after a run
     slack_s: float = 60.0
     #: minimum fraction of appearances within an application's runs for it to be a candidate
     min_coverage_ratio: float = 0.2
-    #: coverage from which an application may be the owner if its own p-value is below `max_single_p`
+    #: minimum coverage of an application that may be the owner if its own p-value is below `max_single_p`
     high_coverage_ratio: float = 0.75
     #: maximum corrected p-value of the outcome `attributed`
     max_named_p: float = 0.01
     #: maximum corrected p-value of the outcome `ambiguous`
     max_unsure_p: float = 0.05
-    #: maximum uncorrected p-value of an application with high coverage: nothing speaks against it
+    #: maximum uncorrected p-value of an application with high coverage that may be the owner
     max_single_p: float = 0.5
     #: number of applications that may produce the pattern together
     joint_count: int = 3
-    #: coverage from which `joint_count` applications together may be the owners
+    #: minimum joint coverage of `joint_count` applications that may be the owners together
     joint_coverage_ratio: float = 0.9
-    #: applications that run for a larger fraction of the time cover every pattern and are no joint owners
+    #: maximum exposure of a joint owner, since an application that runs most of the time covers every pattern
     max_joint_exposure: float = 0.75
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """n logged runs in a window of time: index of the application, and start and end in steps of the window."""
+    """Logged runs (n) in a time window: index of the application, and start and end in steps of the window."""
 
     application: Ints
     started: Reals
@@ -52,7 +52,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Cooccurrence:
-    """The application whose runs coincide best with a pattern.
+    """The application with the runs that coincide best with a pattern.
 
     Attributes
     ----------
@@ -61,9 +61,9 @@ class Cooccurrence:
     application : int
         Index of the application; -1 if none covers enough appearances.
     covered_count : int
-        Appearances within one of its runs.
+        Number of appearances within one of its runs.
     run_count, covering_run_count : int
-        Its runs in the window, and those with an appearance.
+        Number of its runs in the window, and of those with an appearance.
     p_value : float
         Probability of equal or better coverage by chance, corrected for the number of applications.
 
@@ -90,7 +90,7 @@ def compute_cooccurrence(
     is_train: bool = False,
     spectra: PresenceSpectra | None = None,
 ) -> Cooccurrence:
-    """Find the application whose runs cover the appearances of a pattern least probably by chance.
+    """Find the application with the runs that most improbably cover the appearances of a pattern by chance.
 
     Parameters
     ----------
@@ -105,10 +105,10 @@ def compute_cooccurrence(
     params : CooccurrenceParams, optional
         Thresholds.
     is_train : bool
-        Whether all appearances certainly have one origin. Otherwise several applications that move equal volumes may
-        have produced them.
+        Whether all appearances certainly have one origin. Otherwise they may come from several applications that move
+        equal volumes.
     spectra : PresenceSpectra, optional
-        Cached spectra of these runs, for queries of several patterns.
+        Cached spectra of these runs, for repeated calls.
 
     Returns
     -------
@@ -117,7 +117,8 @@ def compute_cooccurrence(
 
     Notes
     -----
-    Asymptotic in the number of independent appearances; a single train within a single run counts as about one.
+    The p-value is valid asymptotically for many independent appearances. A single train within a single run counts as
+    about one.
 
     """
     params = params or CooccurrenceParams()
@@ -238,7 +239,7 @@ _MIN_ALIGNED_RUNS = 3
 
 
 def _delay_p_value(delay: Reals, run: Ints, run_duration: Reals, window: float) -> tuple[float, float]:
-    """p-value of the window of delays that holds appearances of most runs, and the lower bound of that window."""
+    """Compute p-value and lower bound of the window of delays that contains appearances of the most runs."""
     order = np.argsort(delay, kind="stable")
     delay, run = delay[order], run[order]
     after = np.searchsorted(delay, delay + window, side="right")
@@ -246,7 +247,7 @@ def _delay_p_value(delay: Reals, run: Ints, run_duration: Reals, window: float) 
     count, runs = len(np.unique(run[low : after[low]])), np.unique(run)
     if count < _MIN_ALIGNED_RUNS:
         return 1.0, 0.0
-    # a run that is shorter than the window has an appearance in it with confidence
+    # in a run shorter than the window, an appearance lies in the window with certainty
     chance = np.minimum(window / np.maximum(run_duration[runs], 1e-9), 1.0) * np.bincount(run)[runs]
     mean_chance = float(np.minimum(chance, 1.0).mean())
     tail = betainc(count, len(runs) - count + 1.0, mean_chance) if mean_chance < 1.0 else 1.0
@@ -287,7 +288,7 @@ class PresenceSpectra:
         self._cache: dict[int, tuple[float, Reals]] = {}
 
     def of_application(self, application: int) -> tuple[float, Reals]:
-        """Exposure of an application (share of time covered by its runs), and its spectrum."""
+        """Exposure of an application (fraction of time covered by its runs), and its spectrum."""
         if application not in self._cache:
             is_own = self.runs.application == application
             first, last = self.runs.started[is_own] - self._slack, self.runs.ended[is_own] + self._slack + 1
@@ -320,7 +321,7 @@ def _power_spectrum(values: Reals) -> Reals:
 def _rotation_p_value(
     presence: tuple[float, Reals], appearance_spectrum: Reals, covered_count: int, occurrence_count: int
 ) -> tuple[float, float]:
-    """p-value of the number of covered appearances under random rotation, and the application's exposure."""
+    """Compute the p-value of a number of covered appearances under random rotation, and the exposure."""
     exposure, spectrum = presence
     if exposure >= 1.0 - 1e-12:
         return 1.0, exposure

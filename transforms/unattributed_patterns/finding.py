@@ -1,4 +1,4 @@
-"""Detection of recurring patterns in residual traffic, and of the logged applications that may own them."""
+"""Detect recurring patterns in residual traffic, and the logged applications that may own the patterns."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ def find_patterns(
     Returns
     -------
     list of DetectedPattern
-        In descending order of total bytes.
+        Patterns in descending order of total bytes.
 
     Notes
     -----
     Periodic I/O of logged applications within their runs is subtracted first, since it disturbs the volumes of other
-    bursts. Bursts in the runs of a cluster's owner that are of similar size join the cluster. So do bursts where an
-    appearance of a train is due: contention changed their volume.
+    bursts. The owner of a cluster is the logged application that causes it. Bursts of similar size in the owner's runs
+    join the cluster. So do bursts at the time at which an appearance of a train is due, since contention changed their
+    volume.
 
     """
     params = params or PatternParams()

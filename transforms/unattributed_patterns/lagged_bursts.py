@@ -1,7 +1,7 @@
-"""Bursts that follow those of a cluster at a fixed lag, whatever their volume.
+"""Find bursts of any volume that follow those of a cluster at a fixed lag.
 
 A burst that overlaps another application's has a different volume but still begins on time. Related bursts are
-therefore found by start time alone: at their lag there are more bursts than at other lags. The most significant lag is
+therefore found by start time alone: more bursts occur at their lag than at other lags. The most significant lag is
 removed before the next scan (scan statistic, as in `clustering`).
 """
 
@@ -25,18 +25,18 @@ class LagParams:
 
     #: maximum distance between bursts of one appearance [s]
     max_lag_s: float = 3600.0
-    #: tolerance of a lag: this fraction of it plus `tolerance_s` [s]
+    #: tolerance of a lag: this fraction of the lag plus `tolerance_s` [s]
     tolerance_ratio: float = 0.03
     tolerance_s: float = 15.0
     #: minimum number of a cluster's bursts with a lagged burst
     min_count: int = 3
-    #: probability of any false lag, over all lags and clusters
+    #: probability of one or more false lags, over all lags and clusters
     false_alarm_probability: float = 0.01
     #: minimum volume of a lagged burst, relative to the cluster's median
     min_volume_ratio: float = 0.25
-    #: share of a cluster's bursts with a lagged burst from which the others belong to the pattern as well
+    #: fraction of a cluster's bursts with a lagged burst above which the other bursts belong to the pattern as well
     min_support_ratio: float = 0.6
-    #: if more of the bursts at a lag are of the cluster itself, the lag is the cluster's period
+    #: fraction of the bursts at a lag that belong to the cluster itself above which the lag is the cluster's period
     max_own_ratio: float = 0.25
 
 
@@ -77,8 +77,8 @@ def find_lagged_bursts(
     Returns
     -------
     list of LaggedBursts
-        Most significant first. If the cluster is periodic, lags beyond its period are left out: those bursts belong
-        to the next appearance.
+        Lags and their bursts, most significant first. If the cluster is periodic, lags beyond its period are left out,
+        since their bursts belong to the next appearance.
 
     """
     params = params or LagParams()
@@ -88,7 +88,7 @@ def find_lagged_bursts(
     max_lag = params.max_lag_s / interval_s
     while best := _scan_lags(bursts.first, members, is_free, (cluster_count, max_lag), interval_s, params):
         if np.isin(best.follows, members).mean() > params.max_own_ratio:
-            # the cluster's own period: a burst at a longer lag belongs to the next appearance
+            # beyond the cluster's own period, a burst belongs to the next appearance
             max_lag = abs(best.lag) - 2.0 * lag_tolerance(abs(best.lag), interval_s, params)
             continue
         results.append(best)
@@ -102,7 +102,7 @@ def lag_tolerance(lag: _Steps, interval_s: float, params: LagParams) -> _Steps:
 
 
 def select_supported(members: Ints, lagged: list[LaggedBursts], params: LagParams) -> Ints:
-    """Keep all members if most have a lagged burst, otherwise only those that have one."""
+    """Keep all members if most have a lagged burst, otherwise only the members with one."""
     supported = np.unique(np.concatenate([members[:0], *(link.leads for link in lagged)]))
     return members if len(supported) >= params.min_support_ratio * len(members) else supported
 
@@ -110,7 +110,7 @@ def select_supported(members: Ints, lagged: list[LaggedBursts], params: LagParam
 def _scan_lags(
     first: Ints, members: Ints, is_free: Bools, scope: tuple[int, float], interval_s: float, params: LagParams
 ) -> LaggedBursts | None:
-    """Bursts at the most significant lag; None if no lag is significant.
+    """Find the bursts at the most significant lag; None if no lag is significant.
 
     `scope` is the number of clusters scanned and the maximum lag in steps.
     """

@@ -1,4 +1,4 @@
-"""Matching of patterns between two detections, so that a pattern keeps its id while the window of days moves on."""
+"""Match patterns between two detections, so that a pattern keeps its id while the window of days moves on."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class PatternSummary:
     duration_s: float
 
 
-#: maximum distance between starts of one appearance [s]; a pattern does not appear twice within two minutes
+#: maximum distance between two starts of the same appearance [s]; no pattern appears twice within two minutes
 _TOLERANCE_S = 60.0
-#: maximum difference of log volume and log duration of one pattern
+#: maximum differences of log volume and log duration between detections of one pattern
 _MAX_LOG_DIFFERENCES = (0.2, 0.7)
 #: minimum fraction of common appearances within the common time
 _MIN_COMMON_RATIO = 0.5
@@ -42,7 +42,7 @@ def match_patterns(current: Sequence[PatternSummary], previous: Sequence[Pattern
 
     Notes
     -----
-    Where times overlap, the fraction of common appearances decides; otherwise similarity of volume and duration does.
+    If the times overlap, the fraction of common appearances decides, otherwise the similarity of volume and duration.
 
     """
     similarity = np.array([[_similarity(new, old) for old in previous] for new in current])
@@ -57,7 +57,7 @@ def match_patterns(current: Sequence[PatternSummary], previous: Sequence[Pattern
 
 
 def _similarity(new: PatternSummary, old: PatternSummary) -> float:
-    """Similarity of two patterns: 1 to 2 for common appearances, 0 to 1 for similar volume and duration, else 0."""
+    """Rate the similarity: 1 to 2 for common appearances, 0 to 1 for similar volume and duration, otherwise 0."""
     low = max(new.start_s[0], old.start_s[0]) - _TOLERANCE_S
     high = min(new.start_s[-1], old.start_s[-1]) + _TOLERANCE_S
     new_s, old_s = (times[(times >= low) & (times <= high)] for times in (new.start_s, old.start_s))

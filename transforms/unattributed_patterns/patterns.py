@@ -1,4 +1,4 @@
-"""Patterns: bursts that recur, alone or in groups at fixed lags, and the parameters of their detection."""
+"""Define patterns, i.e. bursts that recur alone or in groups at fixed lags, and the parameters of their detection."""
 
 from __future__ import annotations
 
@@ -30,21 +30,22 @@ class PatternParams:
     rhythms: RhythmParams = field(default_factory=RhythmParams)
     trains: TrainParams = field(default_factory=TrainParams)
     ambiguity: AmbiguityParams = field(default_factory=AmbiguityParams)
-    #: how often rhythms of logged applications are searched for and subtracted
+    #: number of rounds of searching for rhythms of logged applications and subtracting them
     rhythm_rounds: int = 2
-    #: maximum bytes subtracted from a burst, as a fraction of its volume; above it the burst is a subtraction artifact
+    #: maximum bytes subtracted from a burst, as a fraction of its volume; above it, the burst is treated as an artifact
     max_subtracted_ratio: float = 0.1
-    #: the same for bursts of a train, whose beat is independent evidence
+    #: the same for bursts of a train (a periodic series of bursts); their regular times are independent evidence
     max_train_subtracted_ratio: float = 1.0
-    #: maximum difference of log volume and log width between a cluster and contaminated bursts of its owner
+    #: maximum difference of log volume and log width between a cluster and contaminated bursts, i.e. bursts with bytes
+    #: of other applications, in the runs of its owner (the application that causes the cluster)
     contamination_reach: tuple[float, float] = (0.7, 1.0)
     #: range of the log volume ratio of a burst that replaces a train's missing appearance (seeds 60 to 65)
     replacement_range: tuple[float, float] = (-0.25, 0.7)
-    #: minimum fraction of two clusters' bursts at one lag for the clusters to be one pattern
+    #: minimum fraction of two clusters' bursts that are one lag apart for the clusters to be one pattern
     min_joint_ratio: float = 0.6
-    #: a gap of more than this many typical gaps ends a train
+    #: maximum gap within a train, in typical gaps
     max_gap_ratio: float = 3.5
-    #: maximum phase error, in periods, with which a train continues after a longer gap
+    #: maximum phase error of a train that continues after a longer gap, in periods
     max_phase_error: float = 0.1
     #: minimum number of appearances for a period
     min_cycles: int = 6
@@ -65,7 +66,7 @@ class Pattern:
     signature_bytes : Reals, shape (steps,)
         Median bytes in each step of an appearance.
     burst_count : int
-        Bursts per appearance.
+        Number of bursts per appearance.
     period, period_p_value : float
         Distance between appearances in steps, and its false-alarm probability; NaN if the pattern is not periodic.
 

@@ -1,4 +1,4 @@
-"""Residual traffic: bytes of each step without the constant background and without explained bytes."""
+"""Compute residual traffic: bytes of each step without the constant background and without explained bytes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from iosig.transforms.attribution.explanation import ExplainParams, subtract_bac
 #: step lengths that divide a minute [s]
 _STEP_LENGTHS_S = (5.0, 6.0, 10.0, 12.0, 15.0, 20.0, 30.0)
 _MINUTE_S = 60.0
-#: minimum polled share of a step; below it the step counts as not measured
+#: minimum polled fraction of a step; below it, the step counts as not measured
 _MIN_POLLED_RATIO = 0.5
-#: maximum explained share of a block of steps; above it the residual of its steps is unknown
+#: maximum explained fraction of a block of steps; above it, the residual of its steps is unknown
 _MAX_EXPLAINED_RATIO = 0.1
 
 
@@ -39,8 +39,8 @@ def compute_residual(
     Returns
     -------
     Reals, shape (steps,)
-        Residual bytes. NaN where nothing was measured, and in blocks with more than 10 % explained: it is unknown in
-        which of their steps the explained bytes lie.
+        Residual bytes. NaN where nothing was measured, and in blocks with more than 10 % explained, since the explained
+        bytes cannot be assigned to steps there.
 
     """
     foreground = subtract_background(traffic_bytes, interval_s, params)
@@ -63,9 +63,9 @@ def compute_proportional_residual(
 
 
 def choose_step_s(interval_s: float) -> float:
-    """Choose the step length [s] for polls at an interval [s]: a divisor or a multiple of a minute, at least 5 s.
+    """Choose the step length [s] for polls at an interval [s]: a divisor or a multiple of a minute; 5 s or more.
 
-    Shorter steps show fluctuations of the servers and no further bursts.
+    Shorter steps show fluctuations of the servers, but no further bursts.
     """
     whole_minutes_s = _MINUTE_S * math.ceil(interval_s / _MINUTE_S - 1e-9)
     return next((step_s for step_s in _STEP_LENGTHS_S if step_s >= interval_s - 1e-6), whole_minutes_s)
@@ -108,7 +108,7 @@ def resample_polls(edge_s: Reals, interval_s: Reals, volume_bytes: Reals, start_
 
 
 def _integrate(times: Reals, amounts: Reals, edges: Reals) -> Reals:
-    """Amount between edges, where amounts[i] accrues evenly from times[2 i] to times[2 i + 1]."""
+    """Compute the amounts between edges; amounts[i] accrues evenly from times[2 i] to times[2 i + 1]."""
     total = np.stack([np.cumsum(amounts) - amounts, np.cumsum(amounts)], axis=1).ravel()
     integral: Reals = np.diff(np.interp(edges, times, total))
     return integral

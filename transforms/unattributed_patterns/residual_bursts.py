@@ -1,4 +1,4 @@
-"""Bursts in residual traffic: intervals that stand out of the fluctuating background."""
+"""Find bursts in residual traffic: intervals that stand out from the fluctuating background."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.ndimage import maximum_filter1d
 from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, places_of, rows_of
 from iosig.transforms.signatures.bursts import find_true_intervals, merge_intervals
 
-#: number of points at which a burst's profile (cumulative byte share) is sampled
+#: number of points at which a burst's profile (cumulative fraction of bytes) is sampled
 PROFILE_POINTS = 8
 
 
@@ -18,23 +18,24 @@ PROFILE_POINTS = 8
 class ResidualBurstParams:
     """Thresholds of burst detection. The defaults were chosen on simulated sites (seeds 11 to 13)."""
 
-    #: length of the intervals whose medians give the background level [s]
+    #: length of the intervals from which medians are taken for the background level [s]
     background_interval_s: float = 7200.0
     #: quantile of these medians that counts as background level
     background_quantile: float = 0.25
     #: minimum peak of a burst, in multiples of the background level
     min_peak_ratio: float = 12.0
-    #: a burst lasts while the rate is above this fraction of the minimum peak ...
+    #: minimum rate within a burst, as a fraction of the minimum peak
     edge_ratio: float = 0.25
-    #: ... and above this fraction of the highest rate within `near_s` [s], which excludes slow transfers next to it
+    #: minimum rate within a burst, as a fraction of the highest rate within `near_s` [s], which excludes adjacent slow
+    #: transfers
     peak_share: float = 0.2
     near_s: float = 60.0
     #: maximum gap within a burst [s]
     max_gap_s: float = 6.0
-    #: a burst exceeds the mean rate in this time before and after it [s]
+    #: time before and after a burst with a mean rate that the burst exceeds [s]
     contrast_s: float = 15.0
-    #: time before and after a burst whose mean rate is the background beneath it [s]; 120 s gave smaller errors than
-    #: 15 s and 600 s (seeds 64 to 67)
+    #: time before and after a burst with a mean rate that is taken as the background beneath the burst [s]; 120 s gave
+    #: smaller errors than 15 s and 600 s (seeds 64 to 67)
     flank_s: float = 120.0
 
 
@@ -51,7 +52,7 @@ class ResidualBursts:
     error_bytes : Reals, shape (n,)
         Standard error of the volume, from the fluctuation of the background.
     width : Reals, shape (n,)
-        Equivalent width in steps: squared sum divided by the sum of squares.
+        Equivalent width in steps: squared sum, divided by the sum of squares.
     profile : Reals, shape (n, `PROFILE_POINTS`)
         Cumulative share of bytes at equidistant times.
 
@@ -84,7 +85,7 @@ def find_bursts(residual_bytes: Reals, interval_s: float, params: ResidualBurstP
     Returns
     -------
     ResidualBursts
-        Without bursts next to a gap, whose volumes are incomplete.
+        All bursts except those next to a gap, which have incomplete volumes.
 
     """
     params = params or ResidualBurstParams()
@@ -122,9 +123,9 @@ def _measure(known: Reals, first: Ints, after: Ints, background: Reals, deviatio
 
 
 def _flank_statistics(outside: Reals, first: Ints, after: Ints, count: int) -> tuple[Reals, Reals]:
-    """Mean and standard deviation of the `count` steps before and after each burst, NaN steps left out.
+    """Mean and standard deviation of the `count` steps before and after each burst, without NaN.
 
-    The steps adjacent to a burst contain a part of it and are skipped.
+    The steps adjacent to a burst contain parts of the burst, and are skipped.
     """
     padded = np.concatenate([np.full(count + 1, np.nan), outside, np.full(count + 1, np.nan)])
     shifts = np.arange(count)
@@ -162,7 +163,7 @@ def _maximum(values: Reals, first: Ints, after: Ints) -> Reals:
 
 
 def _sum_pieces(values: Reals, offsets: Ints) -> Reals:
-    """Sum of each piece; `reduceat` requires that none is empty."""
+    """Sum each piece; `reduceat` requires that no piece is empty."""
     return np.add.reduceat(values, offsets[:-1]) if len(values) else np.zeros(0)
 
 

@@ -1,4 +1,4 @@
-"""Periodic I/O of logged applications within their runs, with or without a signature.
+"""Find and subtract periodic I/O of logged applications within their runs, with or without a signature.
 
 A job that writes periodically does so from start to end (IOSI: Liu et al., FAST'14, section 6.1) and contaminates the
 volumes of all other bursts in that time. Its period is estimated from the lags between its uncontaminated bursts, over
@@ -24,10 +24,11 @@ class RhythmParams:
     #: range of periods [s]
     min_period_s: float = 25.0
     max_period_s: float = 4000.0
-    #: tolerance of a lag: this fraction of the period, times the square root of the cycles, plus `tolerance_s` [s]
+    #: tolerance of a lag: this fraction of the period, times the square root of the number of cycles, plus
+    #: `tolerance_s` [s]
     jitter_ratio: float = 0.018
     tolerance_s: float = 7.0
-    #: maximum number of periods between two bursts whose lag is evaluated
+    #: maximum number of periods between two bursts for an evaluation of their lag
     max_cycles: int = 4
     #: maximum number of subsequent bursts paired with each burst
     max_pairs: int = 60
@@ -58,11 +59,11 @@ class Rhythm:
     spread : float
         Standard deviation of that distance, in periods.
     burst_bytes : Reals, shape (steps,)
-        Bytes of a burst, from the step before its first one.
+        Bytes of a burst in each step, from the step before its first step.
     known : Ints, shape (k,)
         First steps of the bursts from which the rhythm was estimated.
     evidence : float
-        Log-likelihood ratio of their lags against chance.
+        Log-likelihood ratio of the lags between these bursts against chance.
 
     """
 
@@ -96,7 +97,7 @@ def estimate_period(
     -------
     (float, float, float) or None
         Period in steps, its spread in periods, and the log-likelihood ratio. None if no period is significant, or if
-        bursts of different runs have it as well: then the runs are not its cause.
+        bursts of different runs have the period as well, since then the runs are not its cause.
 
     """
     params = params or RhythmParams()
@@ -155,7 +156,7 @@ def rank_periods(first: Ints, interval_s: float, max_count: int, params: RhythmP
 
 
 def _find_pairs(first: Ints, max_lag: float, max_count: int) -> tuple[Ints, Ints]:
-    """Find pairs within a maximum lag: each burst, and at most `max_count` subsequent ones."""
+    """Find pairs within a maximum lag: each burst, and up to `max_count` subsequent bursts."""
     counts = np.searchsorted(first, first + max_lag, side="right") - np.arange(len(first)) - 1
     counts = np.minimum(counts, max_count)
     return np.repeat(np.arange(len(first)), counts), places_of(np.arange(len(first)) + 1, counts)
@@ -168,7 +169,7 @@ _RESOLUTION = 0.25
 
 
 def _candidate_periods(lags: Reals, interval_s: float, params: RhythmParams) -> Reals:
-    """Lags, and halves and thirds of lags, within the range of periods."""
+    """List the lags, and halves and thirds of lags, within the range of periods."""
     short = lags[lags * interval_s <= params.max_period_s]
     periods = np.concatenate([short / cycles for cycles in (1, 2, 3)])
     periods = np.unique(np.rint(periods / _RESOLUTION)) * _RESOLUTION
@@ -206,7 +207,7 @@ def _phase_errors(lags: Reals, period: float, interval_s: float, params: RhythmP
 
 
 def _refine_period(lags: Reals, period: float, interval_s: float, params: RhythmParams) -> float:
-    """Mean period of the lags of one and two cycles, in three iterations."""
+    """Compute the mean period of the lags of one and two cycles, in three iterations."""
     for _ in range(3):
         near = lags[(lags < 2.5 * period) & (_phase_errors(lags, period, interval_s, params) <= 1.0)]
         if not len(near):
@@ -258,9 +259,9 @@ def subtract_rhythm(
     return remaining
 
 
-#: score added where a burst is known to begin, and score where nothing was measured (shares of a burst)
+#: score added where a burst is known to begin, and score where nothing was measured (fractions of a burst)
 _KNOWN_BONUS, _UNMEASURED_SCORE = 0.5, 0.55
-#: share of a burst above which a burst increases the score of a chain
+#: present fraction of a burst above which the burst increases the score of a chain
 _BREAK_EVEN = 0.5
 
 
@@ -282,7 +283,7 @@ _MAX_BATCH_STEPS = 1 << 20
 
 
 def _batch_by_length(started: Reals, ended: Reals) -> list[Ints]:
-    """Batches of runs of similar length, longest first."""
+    """Group runs of similar length, longest first."""
     order = np.argsort(started - ended, kind="stable")
     length = np.maximum((ended - started)[order], 1.0)
     batches, first = [], 0
@@ -294,7 +295,7 @@ def _batch_by_length(started: Reals, ended: Reals) -> list[Ints]:
 
 
 def _present_ratio(residual_bytes: Reals, burst_bytes: Reals) -> Reals:
-    """Fraction of a burst that the traffic has room for at each step; NaN if a third of it was not measured."""
+    """Fraction of a burst that the traffic at each step can contain; NaN if a third of the burst was not measured."""
     count, length = len(residual_bytes), len(burst_bytes)
     known = np.concatenate([np.nan_to_num(residual_bytes), np.zeros(length)])
     present = np.zeros(count)
@@ -306,10 +307,10 @@ def _present_ratio(residual_bytes: Reals, burst_bytes: Reals) -> Reals:
 
 
 def _track_bursts(score: Reals, started: Reals, ended: Reals, rhythm: Rhythm, params: RhythmParams) -> Ints:
-    """First steps of a rhythm's bursts in each run, by the chain of highest score.
+    """Find the first steps of a rhythm's bursts in each run, by the chain with the highest score.
 
-    `score` is the present share of a burst at each step. A chain begins within about two periods after the start of
-    its run and ends anywhere.
+    `score` is the present fraction of a burst at each step. A chain begins within about two periods after the start of
+    its run, and may end anywhere.
     """
     first = np.maximum(np.floor(started).astype(np.int64) - _EDGE_STEPS, 0)
     last = np.minimum(np.ceil(ended).astype(np.int64) + _EDGE_STEPS, len(score) - 1)
@@ -339,9 +340,9 @@ def _gap_costs(rhythm: Rhythm, params: RhythmParams) -> tuple[Ints, Reals]:
 
 
 def _score_chains(gains: Reals, may_begin: Bools, gaps: Ints, costs: Reals) -> tuple[Reals, Ints]:
-    """Score of the best chain that ends at each step, and its last gap (0 if it begins there); both (runs, steps).
+    """Score the best chain that ends at each step, and find its last gap, 0 if it begins there; both (runs, steps).
 
-    A chain cannot return within the smallest gap, so that many steps are computed at once.
+    Since a chain has no two bursts within the smallest gap, that number of steps is computed at once.
     """
     count, max_gap = gains.shape[1], int(gaps[-1])
     total = np.full((len(gains), max_gap + count), -_IMPOSSIBLE)
@@ -369,7 +370,7 @@ def _backtrack(first: Ints, last: Ints, last_gap: Ints) -> Ints:
 
 
 def _subtract_bursts(residual_bytes: Reals, at: Ints, burst_bytes: Reals) -> None:
-    """Subtract bursts in place, not below 0."""
+    """Subtract bursts in place; the result is never negative."""
     steps = at[:, None] + np.arange(len(burst_bytes))
     is_in = steps < len(residual_bytes)
     steps, volumes = steps[is_in], np.broadcast_to(burst_bytes, is_in.shape)[is_in]

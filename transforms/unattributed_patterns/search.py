@@ -1,7 +1,8 @@
-"""Search for patterns: clusters of bursts are split by owner and combined to patterns.
+"""Search for patterns: split clusters of bursts by owner, and combine the parts to patterns.
 
-A cluster may hold trains, bursts of logged applications, and others. Clusters whose bursts follow one another at a
-fixed lag form one pattern with several bursts.
+A cluster may contain trains (periodic series of bursts), bursts of logged applications (its owners), and other bursts.
+If the bursts of two clusters follow one another at a fixed lag, the clusters form one pattern with several bursts. A
+burst is contaminated if its volume includes bytes of other applications.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from iosig.transforms.unattributed_patterns.trains import Train, find_train
 
 @dataclass(frozen=True, slots=True)
 class ClusterParts:
-    """The parts of a cluster, by indices of bursts.
+    """Parts of a cluster, as indices of bursts.
 
     Attributes
     ----------
@@ -49,7 +50,7 @@ class ClusterParts:
     owned : list of (Cooccurrence, Ints)
         Bursts with a named owner.
     rest : Ints
-        Bursts of no train and without a named owner.
+        Bursts that belong to no train and have no named owner.
 
     """
 
@@ -100,9 +101,9 @@ class PatternSearch:
         return cls(original_bytes, residual_bytes, interval_s, bursts, spectra, params)
 
     def build_patterns(self, parts: list[ClusterParts], is_free: Bools) -> list[DetectedPattern]:
-        """Build the patterns of named owners, and those of the other parts, combined by lag.
+        """Build the patterns of named owners, and combine the other parts by lag to further patterns.
 
-        `is_free` marks bursts of no cluster; it is updated in place.
+        `is_free` marks bursts that belong to no cluster; it is updated in place.
         """
         unowned: list[tuple[Cluster, Train | None]] = []
         for part in parts:
@@ -119,8 +120,8 @@ class PatternSearch:
     ) -> list[DetectedPattern]:
         """Find pairs of bursts at a fixed lag that belong to no known pattern.
 
-        Bursts of no cluster (`is_free`) pair with any available burst. Pairs that one application probably produced
-        are left out: its contaminated bursts form pairs as well.
+        Bursts that belong to no cluster (`is_free`) pair with any available burst. Pairs that probably come from one
+        application are left out, because its contaminated bursts form pairs as well.
         """
         is_available = self.compute_subtraction_ratio() <= self.params.max_subtracted_ratio
         for part in parts:
@@ -161,7 +162,7 @@ class PatternSearch:
         return replace(owner, covered_count=covered_count, covering_run_count=len(np.unique(run[run >= 0]))), members
 
     def compute_subtraction_ratio(self) -> Reals:
-        """Bytes subtracted within each burst, as a fraction of its volume."""
+        """Compute the bytes subtracted within each burst, as a fraction of its volume."""
         subtracted = np.nan_to_num(self.original_bytes) - np.nan_to_num(self.residual_bytes)
         total = np.concatenate([[0.0], np.cumsum(subtracted)])
         # the partial steps at both ends count towards a burst
@@ -170,9 +171,9 @@ class PatternSearch:
         return ratio
 
     def split_clusters(self) -> tuple[list[ClusterParts], Bools]:
-        """Split all clusters by owner, and mark the bursts of no cluster.
+        """Split all clusters by owner, and mark the bursts that belong to no cluster.
 
-        Contaminated bursts are removed with the cluster they belong to. Artifacts of the subtraction belong to none.
+        Contaminated bursts are removed together with their cluster. Artifacts of the subtraction belong to no cluster.
         """
         subtracted_ratio = self.compute_subtraction_ratio()
         scan = ClusterScan(self.bursts, self.params.clusters)
@@ -187,7 +188,7 @@ class PatternSearch:
         return results, scan.is_remaining & (subtracted_ratio <= self.params.max_subtracted_ratio)
 
     def find_contaminated(self, parts: ClusterParts) -> Ints:
-        """Find bursts that belong to a cluster but differ from it because other traffic overlaps them."""
+        """Find bursts that belong to a cluster, but differ from its other bursts because of overlapping traffic."""
         results = [self.find_due(self.build_pattern([members], train=train)) for train, members in parts.trains]
         results += [self.find_similar_in_runs(members, owner.application) for owner, members in parts.owned]
         if len(parts.rest) >= self.params.clusters.min_count:
@@ -223,7 +224,7 @@ class PatternSearch:
         return Rhythm(period, spread, _median_signature(self.residual_bytes, first - 1, length), first, evidence)
 
     def compute_cooccurrence(self, pattern: Pattern) -> Cooccurrence:
-        """Find the application whose runs coincide best with a pattern."""
+        """Find the application with the runs that coincide best with a pattern."""
         return compute_cooccurrence(
             (pattern.started, pattern.ended),
             self.spectra.runs,
@@ -235,7 +236,7 @@ class PatternSearch:
         )
 
     def partition_by_owner(self, members: Ints) -> tuple[list[tuple[Cooccurrence, Ints]], Ints]:
-        """Split a cluster into bursts with a named owner and the rest; several applications may share a volume."""
+        """Split a cluster into bursts with a named owner, and the rest; several applications may have one volume."""
         owned = []
         first, runs = self.bursts.first.astype(np.float64), self.spectra.runs
         while (
@@ -290,7 +291,7 @@ class PatternSearch:
     def build_leftover(self, members: Ints) -> DetectedPattern:
         """Build the pattern of a cluster's bursts without lagged bursts, never with the outcome `unattributed`.
 
-        They are of another application with that volume, or of the same one with its lagged bursts hidden.
+        They come from another application with that volume, or from the same application with hidden lagged bursts.
         """
         pattern = self.build_pattern([members])
         owner = self.compute_cooccurrence(pattern)
@@ -299,7 +300,7 @@ class PatternSearch:
         )
 
     def _find_run(self, members: Ints, application: int) -> Ints:
-        """Index of the application's run that each burst lies in; -1 for none."""
+        """Index of the application's run that contains each burst; -1 for none."""
         runs, slack = self.spectra.runs, self.params.cooccurrence.slack_s / self.interval_s
         own = np.flatnonzero(runs.application == application)
         is_started = runs.started[own, None] <= self.bursts.first[members] + slack
@@ -307,7 +308,7 @@ class PatternSearch:
         return np.where(is_in.any(axis=0), own[is_in.argmax(axis=0)], -1) if len(own) else np.full(len(members), -1)
 
     def find_similar_in_runs(self, members: Ints, application: int) -> Ints:
-        """Find bursts in the runs of an application whose volume and width resemble those of `members`."""
+        """Find bursts in the runs of an application that resemble `members` in volume and width."""
         bursts = self.bursts
         near = np.arange(len(bursts))
         for values, reach in zip((bursts.volume_bytes, bursts.width), self.params.contamination_reach, strict=True):
@@ -315,19 +316,19 @@ class PatternSearch:
         return near[self._find_run(near, application) >= 0]
 
     def find_similar_of_likely_owner(self, members: Ints, owner: Cooccurrence) -> Ints:
-        """Find such bursts of an unsure owner with high coverage; empty for any other owner."""
+        """Find similar bursts in the runs of an unsure owner with high coverage; none for any other owner."""
         min_covered = self.params.cooccurrence.high_coverage_ratio * len(members)
         is_likely = owner.outcome == "ambiguous" and owner.covered_count >= min_covered
         return self.find_similar_in_runs(members, owner.application) if is_likely else np.zeros(0, np.int64)
 
     def find_due(self, train: Pattern) -> Ints:
-        """Find bursts where appearances of a train are missing: of equal volume, or larger through contamination."""
+        """Find bursts where appearances of a train are missing; they have its volume, or more due to contamination."""
         if not train.is_train:
             return np.zeros(0, np.int64)
         gaps = np.diff(train.started)
         cycles = gaps / train.period
         counts = np.maximum(np.rint(cycles), 1.0).astype(np.int64)
-        # after a long gap the train may have restarted, unless it is still in phase
+        # after a long gap, the train may have restarted, unless it is still in phase
         is_restart = (counts > self.params.max_gap_ratio * 2) & (np.abs(cycles - counts) > self.params.max_phase_error)
         counts[is_restart] = 1
         gap = np.repeat(np.arange(len(gaps)), counts)
@@ -343,8 +344,8 @@ class PatternSearch:
     def build_pattern(self, clusters: list[Ints], max_lag: float = 0.0, train: Train | None = None) -> Pattern:
         """Build the pattern of some clusters, with its period if it is periodic.
 
-        `max_lag` limits the distance between bursts of one appearance, in steps (0: derived from the clusters).
-        `train` is the train that the clusters are, if known.
+        `max_lag` limits the distance between bursts of one appearance, in steps (0: derived from the clusters). `train`
+        is the train that the clusters form, if known.
         """
         pattern = self.group_appearances(clusters, max_lag)
         if train is not None:
@@ -352,7 +353,7 @@ class PatternSearch:
         return _detect_period(pattern, self.interval_s, self.params)
 
     def group_appearances(self, clusters: list[Ints], max_lag: float = 0.0) -> Pattern:
-        """Group bursts to appearances, each of which starts with its first burst; no period is estimated."""
+        """Group bursts to appearances, which start with their first burst; estimate no period."""
         bursts = self.bursts
         members = np.unique(np.concatenate(clusters))
         first, after, volume = bursts.first[members], bursts.after[members], bursts.volume_bytes[members]
@@ -391,7 +392,7 @@ def _group_clusters(
     interval_s: float,
     params: PatternParams,
 ) -> list[list[int]]:
-    """Group clusters that form one pattern: trains at a fixed lag, and others that share lagged bursts."""
+    """Group clusters that form one pattern: trains at a fixed lag, and others with common lagged bursts."""
     pairs = [
         (index, other)
         for index in range(len(clusters))
@@ -428,9 +429,9 @@ def _has_fixed_lag(
 
 
 def _separating_gap(first: Ints, cluster_count: int) -> float:
-    """Gap that separates appearances of `cluster_count` bursts: between typical gaps within and between them.
+    """Find a gap between typical gaps within and between appearances of `cluster_count` bursts, to separate them.
 
-    All gaps of an appearance except one lie within it.
+    All gaps of an appearance except the last one lie within the appearance.
     """
     gaps = np.sort(np.diff(first)).astype(np.float64)
     within = round(len(gaps) * (cluster_count - 1) / cluster_count)
@@ -439,7 +440,7 @@ def _separating_gap(first: Ints, cluster_count: int) -> float:
 
 
 def _median_signature(residual_bytes: Reals, first: Ints, count: int) -> Reals:
-    """Median of the residual in `count` steps from each start."""
+    """Median of the residual over all starts, in each of `count` steps from a start."""
     count = max(1, min(count, len(residual_bytes)))
     complete = first[first + count <= len(residual_bytes)]
     values = np.nan_to_num(residual_bytes[places_of(complete, np.full(len(complete), count))])
@@ -480,7 +481,7 @@ def _longest_interval(started: Reals, params: PatternParams) -> slice:
     gaps = np.diff(started)
     if not len(gaps):
         return slice(0, len(started))
-    # most gaps of a train are one period, or two where an appearance is hidden
+    # most gaps of a train are one period, or two if an appearance is hidden
     cuts = np.flatnonzero(gaps > params.max_gap_ratio * np.quantile(gaps, 0.25)) + 1
     edges = np.concatenate([[0], cuts, [len(started)]])
     longest = int(np.diff(edges).argmax())

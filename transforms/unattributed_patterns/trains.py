@@ -1,12 +1,13 @@
-"""Trains among the bursts of a cluster: periodic sequences that outlast every run of a logged application.
+"""Find trains among the bursts of a cluster: periodic sequences that outlast every run of a logged application.
 
-A cluster holds the bursts of a train, many of them contaminated, and everything else of equal volume. Contention delays
-all later bursts, so the phase of a train drifts: a train is a chain in which each burst follows the previous one after
-a whole number of periods, with an error that grows with that number. Under the null hypothesis (bursts form a Poisson
-process), the likelihood ratio of a mixture of chains has mean 1. It exceeds x with a probability below 1 / x (Ville,
-Étude critique de la notion de collectif, 1939), which holds for all chains together; the number of periods tested
-multiplies it. A logged application keeps its beat only within a run. The links of a chain that no run of one
-application spans must therefore be significant alone, for every application.
+A cluster contains the bursts of a train and all other bursts of equal volume; many of its bursts are contaminated, i.e.
+their volume includes bytes of other applications. Contention delays all later bursts, so the phase of a train drifts: a
+train is a chain in which each burst follows the previous one after a whole number of periods, with an error that grows
+with that number. Under the null hypothesis (bursts form a Poisson process), the likelihood ratio of a mixture of chains
+has mean 1. It exceeds x with a probability below 1 / x (Ville, Étude critique de la notion de collectif, 1939). This
+bound holds for all chains together, and is multiplied by the number of tested periods. A logged application keeps its
+beat (regular times) only within a run. So for every application, the links of a chain that lie in none of its runs must
+be significant on their own.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ class TrainParams:
     max_periods: int = 24
     #: maximum number of bursts skipped by one link of a chain
     max_links: int = 40
-    #: standard deviations of a link in periods, times the square root of its cycles; equally likely alternatives
+    #: standard deviations of a link in periods, per square root of its cycles; equally likely alternatives
     jitter_ratios: tuple[float, ...] = (0.006, 0.02)
     #: additional standard deviation of a link [s]
     jitter_s: float = 4.0
     #: probabilities that a burst of the train is in the cluster; equally likely alternatives
     detection_ratios: tuple[float, ...] = (0.07, 0.3, 0.8)
-    #: share of links of two (or three) cycles from which the period is two (or three) times as long
+    #: fraction of links of two (or three) cycles above which the period is doubled (or tripled)
     min_multiple_ratio: float = 0.9
     #: probability that a chain ends after a burst
     end_probability: float = 0.02
@@ -46,7 +47,7 @@ class TrainParams:
     density_window_s: float = 12 * 3600.0
     #: minimum number of bursts of a train
     min_count: int = 6
-    #: minimum fraction of due times at which the train, or at least `min_volume_ratio` of its volume, is present
+    #: minimum fraction of due times at which the train, or the fraction `min_volume_ratio` of its volume, is present
     min_present_ratio: float = 0.5
     min_volume_ratio: float = 0.7
     #: tolerance of a run's start and end [s]
@@ -85,7 +86,7 @@ def find_train(
     Returns
     -------
     Train or None
-        None if chance or the runs of one application explain the chain, or if no traffic flows when it is due.
+        None if chance or the runs of one application explain the chain, or if its due times have no traffic.
 
     """
     params = params or TrainParams()
@@ -120,7 +121,7 @@ _MAX_CELLS = 15_000
 
 
 def _link_gains(first: Ints, periods: Reals, step_count: int, interval_s: float, params: TrainParams) -> Reals:
-    """Log-likelihood ratio of each later burst as the next of a chain: shape (bursts, `max_links`, periods)."""
+    """Log-likelihood ratio of each later burst as the next one of a chain: shape (bursts, `max_links`, periods)."""
     count = len(first)
     target = np.arange(count)[:, None] + np.arange(1, params.max_links + 1)
     follow = np.minimum(target, count - 1)
@@ -147,9 +148,9 @@ def _local_density(first: Ints, step_count: int, window: float) -> Reals:
 
 
 def _score_chains(gains: Reals, periods: Reals) -> tuple[Reals, Ints]:
-    """Evidence of the best chain that ends with each burst, and its previous burst (-1: none); (bursts, periods).
+    """Score the best chain that ends with each burst, and find its previous burst (-1: none); (bursts, periods).
 
-    Every burst is equally likely to begin a chain.
+    All bursts have the same probability of beginning a chain.
     """
     count, max_links = gains.shape[:2]
     best = np.full((count + max_links, len(periods)), -math.log(count))
@@ -172,7 +173,7 @@ def _backtrack(previous: Ints, last: int) -> Ints:
 
 
 def _refine_period(gaps: Reals, period: float, params: TrainParams) -> float:
-    """Mean period of a chain's gaps; doubled or tripled if nearly all gaps are such multiples."""
+    """Compute the mean period of a chain's gaps, doubled or tripled if nearly all gaps are such multiples."""
     cycles = np.maximum(np.rint(gaps / period), 1.0)
     for multiple in (2.0, 3.0):
         if (cycles % multiple == 0).mean() >= params.min_multiple_ratio:
@@ -181,7 +182,7 @@ def _refine_period(gaps: Reals, period: float, params: TrainParams) -> float:
 
 
 def _evidence_in_runs(link_gains: Reals, chain: ResidualBursts, runs: Runs, slack: float) -> float:
-    """Evidence of the links that lie within runs of one application: the maximum over applications."""
+    """Sum the evidence of the links within runs of one application; return the maximum over applications."""
     is_in = (runs.started[:, None] <= chain.first[:-1] + slack) & (runs.ended[:, None] >= chain.after[1:] - slack)
     run, link = np.nonzero(is_in)
     application, link = np.unique(np.stack([runs.application[run], link]), axis=1)
@@ -193,15 +194,15 @@ def _present_ratio(
 ) -> float:
     """Fraction of the due times at which a burst of the chain, or similar traffic, is present.
 
-    Contamination takes no bytes from a burst: where nothing flows, there was none. Times without measurements are left
-    out.
+    Contamination does not reduce the bytes of a burst, so without traffic there was no burst. Times without
+    measurements are left out.
     """
     gaps = np.diff(chain.first).astype(np.float64)
     cycles = np.maximum(np.rint(gaps / period), 1.0).astype(np.int64)
     link = np.repeat(np.arange(len(gaps)), cycles - 1)
     cycle = places_within(cycles - 1) + 1
     due = chain.first[link] + cycle * (gaps / cycles)[link]
-    # the uncertainty of a time between two known bursts is largest halfway (Brownian bridge)
+    # the uncertainty of a due time between two known bursts is largest halfway (Brownian bridge)
     bridge = cycle * (cycles[link] - cycle) / cycles[link]
     tolerance = max(params.jitter_ratios) / 2 * period * np.sqrt(bridge) + params.jitter_s / interval_s
     duration, volume = float(np.median(chain.after - chain.first)), float(np.median(chain.volume_bytes))

@@ -31,7 +31,7 @@ class BurstParams:
         A signal is divided into `parts` parts, each with a phasor. It keeps its phase if the length of their sum is
         `min_agreement` times the sum of their lengths or more.
     negligible_ratio : float
-        Volume outside phases up to this share is ignored.
+        Maximum fraction of the volume outside phases that is ignored.
     max_profile_bins : int
         Maximum number of bins of a folded profile.
     base_quantile : float

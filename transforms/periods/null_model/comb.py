@@ -427,7 +427,7 @@ def _bin_range(signals: WhitenedSignals, harmonic_count: int, bins: int) -> tupl
 
 
 def _iter_bands(signals: WhitenedSignals, harmonic_count: int, bins: int) -> Iterator[tuple[Ints, Ints, Reals]]:
-    """Yield the bins of the highest line for few and for more cycles (n), and the fraction of the level of each band."""
+    """Yield the bins of the highest line for few and for more cycles (n), and each band's fraction of the level."""
     first, last = _bin_range(signals, harmonic_count, bins)
     few = np.floor(COMB.few_cycles * harmonic_count * signals.size / signals.lengths).astype(np.int64)
     yield first, np.minimum(few, last), np.full(len(few), COMB.few_share)

@@ -259,7 +259,7 @@ class PackedSignals:
         return to_packed if self.known_sums is None else _pack_intervals(self.known_sums, to_packed)
 
     def run_lengths(self, intervals: Intervals) -> Reals:
-        """Mean length of uninterrupted runs of measured samples, averaged over samples, for each interval's signal (k)."""
+        """Mean length of runs of measured samples, averaged over samples, for each interval's signal (k)."""
         if self.known_sums is None:
             return np.zeros(len(intervals.row))
         return self._run_lengths[intervals.row]

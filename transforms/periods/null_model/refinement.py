@@ -422,7 +422,7 @@ class _HarmonicSums:
         return parts
 
     def measure_agreement(self, frequency: Reals, lengths: Ints) -> Reals:
-        """Measure how well the parts of the signal agree in the phase of the first harmonic (k); 1 if they are equal."""
+        """Measure how well the phases of the first harmonic agree between parts of the signal (k); 1 if equal."""
         rotated = self.parts[:, 0] * np.exp(-2j * np.pi * (frequency - self.frequency)[:, None] * self.middle)
         parts = np.where(frequency * lengths >= _PARAMS.many_cycles, 2 * _PARAMS.parts, _PARAMS.parts)[:, None]
         part = np.minimum(self.middle * parts / np.maximum(lengths, 1)[:, None], parts - 1).astype(np.int64)
