@@ -18,7 +18,7 @@
 - `predictions/`: Online prediction: the period of a running application, its changes, and the next burst.
 - `sample_checks` (`RunSamples`, `correlate_samples`): Comparison of two samples of the same runs on different steps.
 - `signatures/`: The I/O of an application without interference, estimated from server-side samples of its runs.
-- `synthetic/`: Synthetic sites: planned I/O, its contention on shared storage, and the polls of it.
+- `synthetic/`: Simulated sites: planned I/O, its contention on shared storage, and the polls that record it.
 - `throughput/`: Bytes per second over time, from requests, intervals and stripes.
 - `traces/`: Compressed traces of the calls of all ranks, and totals computed without expansion.
 - `time_shifts` (`find_time_shift`, `TimeShift`, `TimeShiftParams`): Detection of clocks that differ by whole hours.

@@ -122,7 +122,7 @@ def correlate_with_gaps(values: Reals, *, is_circular: bool = False, min_pair_ra
 
 
 def _chunk_rows(values: Reals) -> list[slice]:
-    """Row slices of chunks of `_CHUNK_SAMPLES` samples, at least one row each."""
+    """Row slices of chunks of `_CHUNK_SAMPLES` samples; a chunk has one row or more."""
     rows = max(1, _CHUNK_SAMPLES // max(1, values.shape[1]))
     starts = range(0, len(values) if values.size else 0, rows)
     return [slice(start, min(start + rows, len(values))) for start in starts]
@@ -172,7 +172,7 @@ def _correlate(values: Reals, length: int) -> Reals:
 
 
 def _centre(values: Reals, into: Reals) -> Bools:
-    """Write signals less their means, with a sum of squares of 1; return which are complete and vary (n)."""
+    """Write signals minus their means, with a sum of squares of 1; return which are complete and vary (n)."""
     low, high = values.min(axis=1), values.max(axis=1)
     size = np.maximum(np.abs(low), np.abs(high))
     with np.errstate(invalid="ignore"):

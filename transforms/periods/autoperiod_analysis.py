@@ -53,8 +53,8 @@ class AutoperiodParams:
         autocorrelation of white noise (ours: 1.96, the 95 % band of Box & Jenkins. SUPReMM requires an angle of 0.9
         degrees, which depends on the unit of time).
     refined_shoulder : float
-        Tops are interpolated between lags where both neighbours have at least this fraction of their height (ours:
-        half; a narrower hill does not show its shape). 0 interpolates all tops, a value above 1 none.
+        Minimum height of both neighbours of a top, relative to the top, for an interpolation between lags (ours: half;
+        a narrower hill does not show its shape). With 0, all tops are interpolated; with a value above 1, none are.
     max_missing_ratio : float
         Maximum fraction of missing samples (ours: above 2/3, at random, a lag has less than a tenth of its pairs).
 
@@ -186,7 +186,7 @@ def analyze_even(signals: EvenSignals, params: AutoperiodParams | None = None) -
     params = params or AutoperiodParams()
     is_known, count = signals.is_known, signals.sample_count
     standard = autoperiod_periodogram.standardize(signals.bytes_per_s, is_known)
-    # Complete signals share their times.
+    # Complete signals have the same times.
     is_whole = bool(is_known.all())
     terms = autoperiod_periodogram.compute_even_terms(is_known[:1] if is_whole else is_known, params.samples_per_peak)
     powers = autoperiod_periodogram.compute_even_powers(standard, terms, params.samples_per_peak)

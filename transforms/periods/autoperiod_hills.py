@@ -38,7 +38,7 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class TwoLineFits:
-    """Two straight lines through each window, which share the point at which it is split.
+    """Two straight lines through each window; their common point is the one at which the window is split.
 
     Attributes
     ----------

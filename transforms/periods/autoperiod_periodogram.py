@@ -138,7 +138,7 @@ class SamplingTerms:
         Parameters
         ----------
         sums : (n, frequencies)
-            sum(x exp(-i w t)). Several signals at the same times may share one row of coefficients.
+            sum(x exp(-i w t)). Several signals at the same times may have one common row of coefficients.
         variances : (n,)
             Population variances of the values.
 

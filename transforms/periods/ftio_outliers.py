@@ -3,7 +3,7 @@
 The methods are the Z-score, DBSCAN, isolation forest, local outlier factor and SciPy's `find_peaks`. For each method,
 equation 3 defines a candidate as an outlier near the maximum: its distance from the mean is `tolerance` times the
 greatest distance or more. The paper gives parameters for the Z-score only. Isolation forest and local outlier factor
-take points (frequency over the highest frequency, share of power), as FTIO 0.0.9 does.
+use the points (frequency / highest frequency, fraction of power), as FTIO 0.0.9 does.
 
 References
 ----------
@@ -105,7 +105,7 @@ def find_outliers(power: Reals, method: Method = "z_score", params: OutlierParam
     Parameters
     ----------
     power : (n, bins)
-        In the units of `Spectra`.
+        Power of each bin, in the units of `Spectra`.
     method : str
         One of `Method`.
     params : OutlierParams, optional

@@ -352,7 +352,7 @@ class PhaseAutomaton:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Export the complete state as JSON values: the graph, and what is needed to resume."""
+        """Export the complete state as JSON values: the graph, and all data needed to resume."""
         candidate = None if self._candidate is None else asdict(self._candidate)
         return {
             "params": asdict(self.params),

@@ -59,7 +59,7 @@ _MIN_KEPT_GAPS = 3
 _MAX_DEVIATIONS, _TOLERANCE_LIMITS = 3.0, (0.15, 0.45)
 #: minimum number of earlier gaps for their MAD to replace the spread of the method
 _MIN_MAD_GAPS = 8
-#: range of the last gap [cycles] outside of which it is a far outlier
+#: range of the last gap [cycles]; a gap outside this range is a far outlier
 _JITTER_LIMITS = (0.55, 1.8)
 #: the last gap is also a far outlier beyond this number of standard deviations and this deviation [cycles]
 _FAR_DEVIATIONS, _MIN_FAR_DEVIATION = 4.5, 0.3
@@ -140,7 +140,7 @@ class Answer:
 
     @property
     def period_s(self) -> float | None:
-        """Inverse of the frequency [s]; None if there is no period."""
+        """Inverse of the frequency [s]; None without a period."""
         return None if self.frequency_hz is None else 1.0 / self.frequency_hz
 
     @property

@@ -119,7 +119,8 @@ def detect_bursts(bytes_per_s: Reals) -> Bursts:
     Returns
     -------
     Bursts
-        Ordered by time, with `support_ratio` NaN. Rising and falling edges below the threshold are not included.
+        Bursts in chronological order, with `support_ratio` NaN. Rising and falling edges below the threshold are not
+        included.
     """
     rates = np.where(np.isfinite(bytes_per_s) & (bytes_per_s > 0), bytes_per_s, 0.0)
     height = burst_height(rates)

@@ -39,7 +39,7 @@ _MAX_STEPS = 1000
 BLOCK_STEPS = 9
 #: number of updates of the common curve
 _ROUNDS = 2
-#: number of sets whose paths are computed in one batch, which fits the processor's cache
+#: maximum number of sets per batch of paths, which fits into the processor's cache
 _MAX_BATCH_SETS = 12
 
 
@@ -179,8 +179,8 @@ def _align(runs: TimeNormalizedRuns) -> Generator[AnyReals, Reals, TimeNormalize
     """Align runs elastically; align them again if most of the interference was their own misaligned bursts.
 
     Before alignment, bursts of the application that drift between runs look like interference. With more runs, the
-    common curve contains less of these bursts, so the interference ratio rises and the quantile level falls: each
-    further run would lower the volume. The ratio of aligned runs does not have that bias.
+    common curve contains a smaller part of these bursts, so the interference ratio rises and the quantile level falls:
+    each further run would lower the volume. The ratio of aligned runs does not have that bias.
     """
     aligned = yield from _align_once(runs)
     ratio = estimate_interference_ratio(aligned.rates)

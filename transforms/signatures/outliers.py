@@ -53,7 +53,7 @@ class OutlierParams:
     min_factor
         Minimum local outlier factor of an outlier, which must also exceed the mean factor of the set.
     max_outlier_ratio
-        Largest share of outliers in a set. IOSI, section 5.1, assumes that most runs of a set are similar.
+        Maximum fraction of outliers in a set. IOSI, section 5.1, assumes that most runs of a set are similar.
     neighbour_ratio
         Number of neighbours, relative to the number of runs in the set. With half, a smaller group of outliers is not
         its own neighbourhood.

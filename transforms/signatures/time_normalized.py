@@ -294,7 +294,7 @@ def interference_ratio(rates: Reals, curve: Reals, baseline: Reals) -> float:
     Parameters
     ----------
     rates : (runs, steps)
-        In the unit of the curve; NaN where not measured.
+        Rates in the unit of the curve; NaN where not measured.
     curve : (steps,)
         Low quantile of the runs, minus its baseline.
     baseline : (runs,)

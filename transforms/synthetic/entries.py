@@ -19,7 +19,7 @@ NEVER_US = 1 << 44
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Changes of entries (n), in order of entry and time: entry, its target, and time [us]."""
+    """Changes of entries (n), sorted by entry and time: entry, its target, and time [us]."""
 
     entry: Ints
     target: Ints

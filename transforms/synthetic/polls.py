@@ -104,7 +104,7 @@ def arrive_in_order(tick_count: int, controller_count: int) -> Arrivals:
 def simulate_arrivals(
     tick_count: int, controller_count: int, interval_s: float, faults: Faults, rng: np.random.Generator
 ) -> Arrivals:
-    """Simulate the arrival of polls, some of which are lost, late or repeated.
+    """Simulate the arrival of polls; some polls are lost, late or repeated.
 
     Parameters
     ----------

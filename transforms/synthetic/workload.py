@@ -68,7 +68,7 @@ class Application:
     Attributes
     ----------
     run_count
-        Number of runs at random times, some of which stop early.
+        Number of runs at random times; some runs stop early.
     starts_s
         Start times of complete runs [s]; replaces `run_count` unless empty.
     revision

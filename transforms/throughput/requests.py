@@ -106,7 +106,7 @@ class Steps(InPieces):
 
     Subject i has the edges offsets[i] to offsets[i + 1]: distinct times at which a request starts or ends.
     `bytes_per_s` is the rate from an edge to the next one; it is 0 at the last edge, and before the first. Impulses of
-    subject i are from impulse_offsets[i] to impulse_offsets[i + 1], in order of distinct times.
+    subject i are from impulse_offsets[i] to impulse_offsets[i + 1], with distinct, ascending times.
     """
 
     edges_s: Reals

@@ -78,8 +78,8 @@ def choose_basis(volumes: pl.DataFrame, params: SignalParams) -> pl.DataFrame:
     Returns
     -------
     pl.DataFrame
-        Rows with bytes, with `basis` (requests, heatmap or interval) and `covered_ratio`: share of the counted bytes in
-        the signal, NULL without counters.
+        Rows with bytes, with `basis` (requests, heatmap or interval) and `covered_ratio`: fraction of the counted bytes
+        in the signal, NULL without counters.
     """
     counted = pl.col("counted_bytes")
     ratios = {

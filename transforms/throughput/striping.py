@@ -101,7 +101,7 @@ class Extents:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Requests split at stripe boundaries (pieces), in order of requests and offsets.
+    """Requests split at stripe boundaries (pieces), sorted by request and offset.
 
     request: index of the request. offset_bytes, length_bytes: location in the file. ost: target, NO_OST if unknown.
     start_s, end_s: time of the piece; its duration is proportional to its bytes, and pieces are consecutive.

@@ -34,8 +34,8 @@ _DIGITS = re.compile(r"([0-9]{1,18})")
 class CallFormat:
     """Positions of a function's arguments, from 0; None without such an argument.
 
-    layer: POSIX or MPIIO. operation: `read`, `write`, `open` or another one. A request has `count` elements of `size`
-    bytes or of a datatype, minus `surplus` bytes.
+    layer: POSIX or MPIIO. operation: `read`, `write`, `open` or another one. A request has `count` minus `surplus`
+    elements of `size` bytes, or of a datatype.
     """
 
     layer: str
@@ -319,7 +319,7 @@ def _may_be_empty(loop: Loop) -> bool:
 
 
 def find_nested_calls(rank_class: RankClass) -> dict[int, bool | None]:
-    """Determine which call nodes are made within other traced calls that access files.
+    """Determine which call nodes are executed within other traced calls that access files.
 
     Parameters
     ----------
@@ -329,8 +329,8 @@ def find_nested_calls(rank_class: RankClass) -> dict[int, bool | None]:
     Returns
     -------
     dict[int, bool | None]
-        By number of the call node. None if only some executions are nested, for example if a loop begins with inner
-        calls that are enclosed in the first iteration only, or if loops are nested too deep.
+        By number of the call node. None if only some executions are nested, or if loops are nested too deep. For
+        example, a loop may begin with inner calls that are enclosed in the first iteration only.
     """
     nodes, parents = number_nodes(rank_class.body)
     calls = {number: node for number, node in enumerate(nodes) if isinstance(node, Call)}

@@ -1,9 +1,9 @@
-"""Call templates: the text of a call's arguments, with its numbers as slots.
+"""Find call templates: the text of a call's arguments, with its numbers as slots.
 
-Two calls have the same template if they differ in numbers only. Function, level and text replace ScalaTrace's stack
+Two calls have the same template if they differ only in numbers. Function, level and text replace ScalaTrace's stack
 signature, which Recorder does not log. Numbered file names need no special treatment (paper, section 3.2.2):
 `f.00000012` is the text `f.` and the number 12 of eight digits. A minus sign belongs to the text, since `0-3` is the
-fourth handle of rank 0. Statuses are an exception: their numbers and signs are uninitialized memory.
+fourth handle of rank 0. Statuses are an exception, because their numbers and signs are uninitialized memory.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import polars as pl
 from iosig.transforms.arrays import Ints, offsets_of, places_within
 from iosig.transforms.traces.trace import STATUS_MODULES
 
-#: digits that fit into 64 bits; longer numbers are split
+#: number that fits into 64 bits; longer numbers are split
 _NUMBER = "[0-9]{1,18}"
 #: placeholder that cannot occur in C strings
 _MARK = "\0"
 _KEY = ["module", "function", "level", "text"]
-#: text of an MPI_Status, `[source_tag]`, whose numbers and signs are uninitialized memory
+#: text of an MPI_Status, `[source_tag]`; its numbers and signs are uninitialized memory
 _STATUS = re.compile(f"(^| )\\[(-?){_MARK}_(-?){_MARK}\\]")
 _UNSIGNED_STATUS = rf"\1[{_MARK}_{_MARK}]"
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Common part of calls; `texts` surround the slots, and `widths` are their minimum widths."""
+    """Common part of calls: `texts` are the pieces of text around the slots, `widths` the slots' minimum widths."""
 
     module: str
     function: str
@@ -63,7 +63,7 @@ def find_templates(signatures: Sequence[pl.DataFrame]) -> Templates:
     Returns
     -------
     Templates
-        For the signatures of all frames, concatenated (S).
+        Templates for the signatures of all frames, concatenated (S).
 
     Raises
     ------
@@ -91,9 +91,9 @@ def find_templates(signatures: Sequence[pl.DataFrame]) -> Templates:
 
 
 def _add_widths(coarse: pl.DataFrame, slots: pl.DataFrame) -> pl.DataFrame:
-    """Add the minimum widths of slots, and split templates with numbers padded to several widths.
+    """Add the minimum widths of slots, and split templates in which numbers are padded to several widths.
 
-    Rows without widths have no padded numbers.
+    In the result, rows without widths have no padded numbers.
     """
     padded = _find_widths(slots, coarse)
     shared = padded.sort("slot").group_by("template").agg(widths="width")
@@ -132,7 +132,7 @@ def _move_signs(coarse: pl.DataFrame, slots: pl.DataFrame) -> tuple[pl.DataFrame
 
 
 def _find_signs(text: str) -> list[int]:
-    """Slots of a text that are preceded by the sign of a status."""
+    """Find the slots of a text that the sign of a status precedes."""
     slots = []
     for status in _STATUS.finditer(text):
         first = text.count(_MARK, 0, status.start())
@@ -148,7 +148,7 @@ def _add_template_numbers(rows: pl.DataFrame, key: list[str]) -> pl.DataFrame:
 
 
 def _extract_numbers(digits: pl.Series, counts: Ints) -> pl.DataFrame:
-    """Convert digits to one row per number: its row and slot, value, length, and width if padded.
+    """Convert digits to one row per number: row and slot of the number, value, length, and width if padded.
 
     counts (S): number of numbers in each row.
     """
@@ -192,8 +192,8 @@ def _to_template(row: dict[str, object]) -> Template:
 
 # ---- arguments that differ between runs: addresses and uninitialized memory
 
-# Recorder writes `%p` for pointers. It writes MPI_Op and MPI_Group as the numbers that they are in the MPI library,
-# which with Open MPI are addresses, and MPI_Status as `[source_tag]`, which MPI-IO leaves uninitialized.
+# Recorder writes `%p` for pointers. It writes MPI_Op and MPI_Group as the numbers by which the MPI library represents
+# them; these are addresses in Open MPI. It writes MPI_Status as `[source_tag]`, which MPI-IO leaves uninitialized.
 
 #: Recorder's placeholder for pointers
 POINTER = "%p"

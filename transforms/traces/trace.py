@@ -2,9 +2,9 @@
 
 The representation is that of ScalaTrace [1, 2], as used by ScalaIOExtrap [3, sections 2 and 3]. Within a rank, repeated
 calls are loops (RSDs, nested PRSDs). Ranks with calls that differ only in numbers form a *rank class*. Each number in
-the calls' arguments is a *vector*. A vector consists of *shares*, i.e. pairs of values and a rank list, both of which
-are nested progressions. For regular programs, the size is independent of the number of ranks and iterations. Times are
-kept as histograms. Everything else is lossless: expansion restores each call of each rank in order.
+the calls' arguments is a *vector*. A vector consists of *shares*. A share is a pair of values and a rank list; both are
+nested progressions. For regular programs, the size is independent of the number of ranks and iterations. Times are kept
+as histograms. Everything else is lossless: expansion restores each call of each rank in order.
 
 [1] M. Noeth et al., JPDC 69(8), 2009, DOI 10.1016/j.jpdc.2008.09.001
 [2] X. Wu, F. Mueller, Elastic and scalable tracing and accurate replay of non-deterministic events, ICS 2013,

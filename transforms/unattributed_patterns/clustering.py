@@ -43,7 +43,7 @@ class ClusterParams:
     max_expected_hints: float = 10.0
     #: minimum fraction of a cluster's bursts in excess of the background
     min_purity: float = 0.75
-    #: maximum Chebyshev distance between burst profiles (cumulative byte shares) of one shape
+    #: maximum Chebyshev distance between burst profiles (cumulative fractions of bytes) of one shape
     max_shape_distance: float = 0.25
     #: maximum number of bursts for the comparison of shapes; bounds the quadratic distance matrix
     max_shapes: int = 1500

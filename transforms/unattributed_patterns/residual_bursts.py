@@ -54,7 +54,7 @@ class ResidualBursts:
     width : Reals, shape (n,)
         Equivalent width in steps: squared sum, divided by the sum of squares.
     profile : Reals, shape (n, `PROFILE_POINTS`)
-        Cumulative share of bytes at equidistant times.
+        Cumulative fraction of bytes at equidistant times.
 
     """
 
@@ -168,7 +168,7 @@ def _sum_pieces(values: Reals, offsets: Ints) -> Reals:
 
 
 def _profiles(values: Reals, first: Ints, after: Ints) -> Reals:
-    """Cumulative share of each interval's sum at equidistant times, shape (intervals, `PROFILE_POINTS`)."""
+    """Cumulative fraction of each interval's sum at equidistant times, shape (intervals, `PROFILE_POINTS`)."""
     total = np.concatenate([[0.0], np.cumsum(values)])
     times = np.arange(1, PROFILE_POINTS + 1) / (PROFILE_POINTS + 1)
     at = first[:, None] + times * (after - first)[:, None]

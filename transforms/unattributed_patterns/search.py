@@ -96,7 +96,7 @@ class PatternSearch:
         spectra: PresenceSpectra,
         params: PatternParams,
     ) -> PatternSearch:
-        """Find the bursts of the residual, and prepare the search among them."""
+        """Find the bursts of the residual, and prepare the search for patterns in these."""
         bursts = find_bursts(residual_bytes, interval_s, params.bursts)
         return cls(original_bytes, residual_bytes, interval_s, bursts, spectra, params)
 

@@ -1,6 +1,6 @@
 """Find trains among the bursts of a cluster: periodic sequences that outlast every run of a logged application.
 
-A cluster contains the bursts of a train and all other bursts of equal volume; many of its bursts are contaminated, i.e.
+A cluster contains the bursts of a train, and other bursts of equal volume; many of its bursts are contaminated, i.e.
 their volume includes bytes of other applications. Contention delays all later bursts, so the phase of a train drifts: a
 train is a chain in which each burst follows the previous one after a whole number of periods, with an error that grows
 with that number. Under the null hypothesis (bursts form a Poisson process), the likelihood ratio of a mixture of chains

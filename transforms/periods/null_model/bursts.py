@@ -62,7 +62,7 @@ class Bursts:
     width_samples : (n,)
         Width of a burst, in samples.
     is_burst : (n, samples)
-        Whether a sample may hold a part of a burst.
+        Whether a sample may contain a part of a burst.
     """
 
     width_samples: Reals

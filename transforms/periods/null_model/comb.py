@@ -262,7 +262,7 @@ def compute_power(signals: Floats, size: int) -> Floats:
 
 
 def _column_maxima(values: Floats) -> Floats:
-    """Maximum of each column (n), at least 0."""
+    """Maximum of each column (n), or 0 if that is larger."""
     return np.asarray(values.max(axis=0, initial=0.0))
 
 

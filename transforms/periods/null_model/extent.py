@@ -122,7 +122,7 @@ def locate_by_phases(
     Parameters
     ----------
     phases : Phases
-        Of n signals.
+        Phases of n signals.
     max_merged_gap : (n,)
         Maximum distance of phases that are merged first, in samples.
     period, cv : (n,)

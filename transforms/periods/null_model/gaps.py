@@ -108,7 +108,7 @@ def compute_gap_log_p(gap_count: npt.ArrayLike, squared_cv: npt.ArrayLike) -> Re
     Parameters
     ----------
     gap_count : (k,)
-        Number of gaps, at least 2.
+        Number of gaps; 2 or more.
     squared_cv : (k,)
         Squared coefficient of variation c, ddof 0.
 
