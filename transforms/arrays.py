@@ -22,7 +22,7 @@ SIGMAS_PER_MAD = 1.4826
 
 
 def offsets_of(counts: Ints | Bools | Sequence[int]) -> Ints:
-    """Cumulative piece lengths with a leading 0, shape (n + 1,): piece i spans offsets[i] to offsets[i + 1]."""
+    """Accumulate piece lengths, with a leading 0, shape (n + 1,): piece i spans offsets[i] to offsets[i + 1]."""
     offsets = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, dtype=np.int64, out=offsets[1:])
     return offsets
@@ -44,19 +44,19 @@ def chunks_of(sizes: Ints | Sequence[int], max_size: int, max_count: int | None 
 
 
 def owners(offsets: Ints) -> Ints:
-    """Index of the piece to which each value belongs, shape (`offsets[-1]`,)."""
+    """Find the index of the piece to which each value belongs, shape (`offsets[-1]`,)."""
     # faster than `numpy.diff` on short arrays, and this runs very often
     return np.arange(len(offsets) - 1).repeat(offsets[1:] - offsets[:-1])
 
 
 def places_within(counts: Ints) -> Ints:
-    """Index of each value within its own piece, from 0, for pieces of the given lengths: shape (sum of counts,)."""
+    """Index the values within each piece from 0, for pieces of the given lengths: shape (sum of counts,)."""
     total = counts.cumsum()
     return np.arange(int(total[-1]) if len(total) else 0) - (total - counts).repeat(counts)
 
 
 def places_of(first: Ints, counts: Ints) -> Ints:
-    """Concatenated index ranges first[i], ..., first[i] + counts[i] - 1: shape (sum of counts,)."""
+    """Concatenate the index ranges first[i], ..., first[i] + counts[i] - 1: shape (sum of counts,)."""
     offsets = offsets_of(counts)
     return np.arange(int(offsets[-1])) + (first - offsets[:-1]).repeat(counts)
 

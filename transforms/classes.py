@@ -94,7 +94,7 @@ def interval_sections(
     end_s: Reals,
     section_count: int = SECTION_COUNT,
 ) -> Sections:
-    """Distribute the bytes of intervals over sections of equal time of each subject's run.
+    """Distribute the bytes of intervals over the sections of each subject's run, which have equal duration.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ class _NormalizedIntervals:
         return _NormalizedIntervals(self.owner[order], self.owner_count, left, right, self.volume[order])
 
     def sums(self, section_count: int, *weights: Reals) -> tuple[Reals, ...]:
-        """Sum weights by (owners, sections); intervals across an edge are divided by time."""
+        """Sum weights by owner and section (owners, sections); intervals across an edge are divided by time."""
         left, right = self.left * section_count, self.right * section_count
         section = np.floor(left)
         is_whole = (left >= 0) & (right <= section + 1) & (section < section_count)
@@ -276,7 +276,7 @@ def grid_sections(
     end_s: Reals,
     section_count: int = SECTION_COUNT,
 ) -> Sections:
-    """Distribute the bytes of regular grids over sections of equal time of each subject's run.
+    """Distribute the bytes of regular grids over the sections of each subject's run, which have equal duration.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ class Grids:
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """m intervals between scrapes: start and end [us since 1970], and index of the run."""
+    """Intervals between scrapes (m): start and end [us since 1970], and index of the run."""
 
     from_us: Ints
     until_us: Ints

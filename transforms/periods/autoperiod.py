@@ -68,7 +68,7 @@ class Periods:
 
 
 def _find_hints(analysis: Analysis, params: AutoperiodParams) -> tuple[Ints, Ints]:
-    """Rows and frequency numbers of significant powers, by descending power within each row."""
+    """Find row and frequency number of significant powers, sorted by descending power within each row."""
     numbers = params.samples_per_peak + np.arange(analysis.powers.shape[1])
     is_hint = analysis.powers > analysis.thresholds[:, None]
     is_hint &= numbers > params.min_cycle_count * params.samples_per_peak

@@ -29,7 +29,7 @@ _CHUNK_VALUES = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Windows of the rows of a table (n): row, and first and last column, both included."""
+    """Windows in a table (n): row, and first and last column (both included)."""
 
     row: Ints
     first: Ints

@@ -1,7 +1,7 @@
-"""Lomb-Scargle periodograms of many signals at once, by fast Fourier transforms.
+"""Compute Lomb-Scargle periodograms of many signals at once, by fast Fourier transforms.
 
-Scargle's equation 10, normalized by the signal's variance as in Horne & Baliunas, section II: under white noise, each
-power is exponentially distributed with mean 1.
+The power is that of Scargle's equation 10, normalized by the signal's variance as in Horne & Baliunas, section II. So
+under white noise, each power is exponentially distributed with mean 1.
 
 With Z = sum(x exp(-i w t)) of the values x without their mean, n = the number of samples and D = sum(exp(-2 i w t)) =
 R exp(-2 i w tau), Scargle's equation reads P = (A / (n + R) + B / (n - R)) / (2 variance), where A and B are |Z|^2
@@ -236,7 +236,7 @@ def compute_even_powers(standard: Reals, terms: SamplingTerms, samples_per_peak:
     Returns
     -------
     (n, frequencies)
-        At the frequencies of `make_even_grid`.
+        Powers at the frequencies of `make_even_grid`.
     """
     numbers = make_even_grid(standard.shape[1], samples_per_peak).numbers
     sums = scipy.fft.rfft(standard, samples_per_peak * (standard.shape[1] - 1), axis=1)

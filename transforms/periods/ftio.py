@@ -39,7 +39,7 @@ class DftParams:
     outliers : OutlierParams
         Thresholds of the method.
     max_candidates : int
-        With more candidates no frequency is dominant (section II-B2: two).
+        Maximum number of candidates; with more, no frequency is dominant (section II-B2: two).
     min_cycle_count : int
         Minimum number of periods in the window (ours: the paper accepts one, which is the window itself).
     max_missing_ratio : float

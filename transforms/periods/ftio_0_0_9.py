@@ -101,7 +101,7 @@ def detect_in_samples(signals: EvenSignals) -> Detections:
 
 
 def iter_samples(signals: EvenSignals) -> Iterator[tuple[Reals, float, tuple[float, float]]]:
-    """Yield each signal's samples as FTIO takes them, its sampling frequency, and its start and end."""
+    """Yield the samples of each signal as FTIO takes them, the sampling frequency, and start and end."""
     values = np.nan_to_num(signals.bytes_per_s, nan=0.0, posinf=0.0, neginf=0.0)
     times = zip(signals.start_s.tolist(), signals.end_s.tolist(), strict=True)
     yield from zip(values, signals.sampling_hz.tolist(), times, strict=True)

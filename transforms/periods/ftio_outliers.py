@@ -253,7 +253,7 @@ def _empty_outliers() -> Outliers:
 def _normalize(power: Reals) -> tuple[Reals, Reals, Reals]:
     """Fractions of power (n, bins), their means (n), and the maximum deviation from the mean (n).
 
-    Without enough bins there are no columns. The deviation is 0 where all powers are equal.
+    If there are too few bins, the result has no columns. The deviation is 0 if all powers are equal.
     """
     if power.shape[1] < _MIN_BINS:
         return power[:, :0], np.zeros(len(power)), np.zeros(len(power))

@@ -56,7 +56,7 @@ class SubstantialIo:
     last: Ints
 
     def bridge(self, is_bridged: Bools) -> SubstantialIo:
-        """Merge stretches across the masked gaps (in the order of `gaps`)."""
+        """Merge stretches across the gaps in the mask (in the order of `gaps`)."""
         is_cut = np.ones(len(self.row) + 1, dtype=np.bool_)
         is_cut[self.gaps + 1] = ~is_bridged
         return SubstantialIo(self.row[is_cut[:-1]], self.first[is_cut[:-1]], self.last[is_cut[1:]])

@@ -139,7 +139,7 @@ def detect_periods(samples: Ragged, sampling_hz: Reals, start_s: Reals, params: 
     Returns
     -------
     dict of str to (Detections, (n,))
-        By method: the detections, and the refined confidence.
+        Detections and refined confidence of each method.
     """
     params = params or PeriodParams()
     by_method: Results = {}

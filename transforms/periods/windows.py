@@ -114,7 +114,7 @@ def clip_samples(
 
 
 def _position(offset_s: Reals, sampling_hz: Reals) -> Reals:
-    """Position of an instant in samples after the first one (n), rounded to an integer where that is nearly equal."""
+    """Position of an instant in samples after the first one (n); nearly integer positions are rounded."""
     with np.errstate(invalid="ignore", over="ignore"):
         position = offset_s * sampling_hz
         nearest = np.rint(position)

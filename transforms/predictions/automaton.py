@@ -96,7 +96,7 @@ class PhaseTransition:
 
 @dataclass(slots=True)
 class _Edge:
-    """Statistics of the transitions of one kind: count, first time, and most recent times, oldest first [s]."""
+    """Statistics of transitions of one kind: count, first time, and most recent times, oldest first [s]."""
 
     count: int = 0
     first_s: float = 0.0
@@ -181,7 +181,7 @@ class PhaseAutomaton:
         return self._process(at_s, period_s, is_change_point=cause == "change_point")
 
     def wait(self, at_s: float) -> None:
-        """Advance the time to at_s [s] without an informative evaluation."""
+        """Advance the time to `at_s` [s] without an informative evaluation."""
         self._check(at_s, None, None)
         self._advance(at_s)
 
@@ -202,7 +202,7 @@ class PhaseAutomaton:
             raise ValueError("no evaluation may follow the end")
 
     def _process(self, at_s: float, period_s: float | None, *, is_change_point: bool) -> PhaseTransition | None:
-        """Count an evaluation toward the current state, or toward a candidate for the next one."""
+        """Count an evaluation towards the current state, or towards a candidate for the next one."""
         candidate = self._candidate
         has_fired = is_change_point or (candidate is not None and candidate.is_change_point)
         if not has_fired and self._is_current(period_s):
@@ -288,7 +288,7 @@ class PhaseAutomaton:
         self._states[self._current] = replace(state, duration_s=state.duration_s + at_s - state.last_s, last_s=at_s)
 
     def _absorb(self, evaluations: _Candidate) -> None:
-        """Count evaluations toward the current state."""
+        """Count evaluations towards the current state."""
         state = self._states[self._current]
         shortest = min((p for p in (state.shortest_period_s, evaluations.shortest_s) if p is not None), default=None)
         longest = max((p for p in (state.longest_period_s, evaluations.longest_s) if p is not None), default=None)
@@ -308,7 +308,7 @@ class PhaseAutomaton:
     def _enter(
         self, target: str, cause: str, at_s: float, known_s: float, evaluations: _Candidate | None
     ) -> PhaseTransition:
-        """Leave the current state for another one that began at at_s."""
+        """Leave the current state for another one that began at `at_s`."""
         source = self._current
         previous = self._states[source]
         self._states[source] = replace(previous, duration_s=previous.duration_s - (known_s - at_s), last_s=at_s)

@@ -401,7 +401,7 @@ def _predictive_quantiles(values: Reals, ranks: list[float]) -> list[float]:
 
 
 def _phase_shifts(start_s: Reals, period_s: float, ranks: list[float]) -> tuple[float, float, float]:
-    """Quantiles of the difference between gaps and the nearest multiple of the period [s]."""
+    """Compute quantiles of the difference between gaps and the nearest multiples of the period [s]."""
     gaps = np.diff(start_s)
     if not len(gaps):
         return 0.0, 0.0, 0.0

@@ -413,7 +413,7 @@ class Predictor:
         return onset_s[is_present], volume_bytes[is_present]
 
     def _is_informative(self, answer: Answer, changed: tuple[Change, float] | None, due: Due) -> bool:
-        """Whether an evaluation informs the automaton; a few phases without a period do not."""
+        """Whether an evaluation is informative for the automaton; one with few phases and no period is not."""
         if answer.period_s is not None or changed is not None or due.cause is not None:
             return True
         return int((self.tracker.onset_s >= answer.window_start_s).sum()) >= _MIN_PHASES
@@ -450,7 +450,7 @@ class Predictor:
 
     @classmethod
     def from_state(cls, params: OnlineParams, state: Mapping[str, Any], content: bytes) -> Self:
-        """Restore a predictor from `to_state`; it continues bit for bit."""
+        """Restore a predictor from `to_state`; its further results are bit-identical."""
         predictor = cls(params)
         predictor.pyramid = Pyramid.from_state(state["pyramid"], content)
         predictor.tracker = PhaseTracker.from_dict(state["tracker"])

@@ -40,7 +40,7 @@ _MIN_MEASURED_RATIO = 0.5 - 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Equidistant samples of the rate: value i covers 1 / sampling_hz seconds from start_s + i / sampling_hz on.
+    """Equidistant samples of the rate; value i covers 1 / sampling_hz seconds from start_s + i / sampling_hz on.
 
     bytes_per_s (n) is NaN where nothing was measured; start_s [s] is a multiple of the spacing.
     """
@@ -165,7 +165,7 @@ class Pyramid:
         Returns
         -------
         Window
-            Without samples if the window is shorter than a cell.
+            A window without samples if it is shorter than a cell.
 
         Notes
         -----
@@ -207,7 +207,7 @@ class Pyramid:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], blob: bytes) -> Self:
-        """Restore a pyramid from `to_state`; it continues bit for bit."""
+        """Restore a pyramid from `to_state`; its further results are bit-identical."""
         pyramid = cls(state["finest_s"], state["cell_count"], state["kind"])
         pyramid.is_measured, pyramid._volume = state["is_measured"], int(state["volume"], 16)
         pyramid.request_count, pyramid.unusable_count = state["request_count"], state["unusable_count"]

@@ -165,7 +165,7 @@ def merge_intervals(first: Ints, end: Ints, max_gap: float) -> tuple[Ints, Ints]
     Returns
     -------
     first, end : (intervals,)
-        Ordered by start.
+        Merged intervals, sorted by start.
     """
     if not len(first):
         return first, end
@@ -178,7 +178,7 @@ def merge_intervals(first: Ints, end: Ints, max_gap: float) -> tuple[Ints, Ints]
 
 
 def _weighted_median(values: Reals, power: int) -> float:
-    """Median of the positive values, each weighted by a power of itself; NaN where none is positive."""
+    """Compute the median of the positive values, weighted by a power of themselves; NaN if none is positive."""
     positive = values[np.isfinite(values) & (values > 0)]
     if not len(positive):
         return float("nan")
@@ -188,7 +188,7 @@ def _weighted_median(values: Reals, power: int) -> float:
 
 
 def _interval_sums(rates: Reals, first: Ints, end: Ints) -> Reals:
-    """Sum rates over each interval separately: differences of cumulative sums would lose small ones."""
+    """Sum rates over each interval separately, since differences of cumulative sums would lose small rates."""
     edges = np.array([first, end]).T.ravel()
     with np.errstate(over="ignore"):
         sums: Reals = np.add.reduceat(np.append(rates, 0.0), edges)[::2]

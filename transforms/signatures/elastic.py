@@ -73,7 +73,7 @@ class ElasticParams:
     change_cost
         Cost of changing the shift by one step, in steps at the highest rate.
     min_shift_s, max_shift_ratio
-        Largest shift: a constant [s], plus a fraction of the duration.
+        Maximum shift: a constant [s], plus a fraction of the duration.
     """
 
     min_ratio_drop: float = 0.02
@@ -246,7 +246,7 @@ def _interpolate_columns(rows: Reals, places: Reals) -> Reals:
 
 
 def _read_with_shift(rates: Reals, left: Reals) -> Reals:
-    """Mean rates of steps that start at fractional steps `left` (runs, steps); zero outside of the run."""
+    """Mean rates of steps that start at fractional steps `left` (runs, steps); zero outside the run."""
     run_count, count = rates.shape
     padded = np.zeros((run_count, count + 3))
     padded[:, 1:-2] = rates

@@ -188,7 +188,7 @@ class RunSummary:
         return float((np.minimum(self.rates, curve).sum(axis=1) / max(float(curve.sum()), 1e-300)).mean())
 
     def mean_run_correlation(self, curve: Reals, height: float) -> float:
-        """Correlation of a curve (STEPS) of that height with each run, averaged over runs."""
+        """Correlation of a curve (STEPS) of a given height with each run, averaged over runs."""
         clipped_rates = np.minimum(self.rates, PARAMS.max_height_ratio * height)
         return float(pearson_correlation(clipped_rates, curve[None]).mean())
 

@@ -257,7 +257,7 @@ def compute_lof(points: Reals, neighbour_count: int) -> Reals:
 
 
 def _chunk_sets(sets: Ints, run_count: int) -> Iterator[Ints]:
-    """Split a list of sets of equal size into chunks of a limited number of distances."""
+    """Split a list of sets of equal size into chunks with a limited number of distances."""
     step = max(1, _CHUNK_DISTANCES // (run_count * run_count))
     for first in range(0, len(sets), step):
         yield sets[first : first + step]

@@ -364,7 +364,7 @@ def merge_node_counts(sets: Sequence[SampleSet]) -> SampleSet:
 
 
 def _resample_to_seconds(sample_set: SampleSet) -> SampleSet:
-    """Resample a set to points of 1 s; the middle of the first step is that of the first point."""
+    """Resample a set to points of 1 s; the first point has the same middle as the first step."""
     shift_s = (sample_set.interval_s - 1.0) / 2 if sample_set.interval_s > 1.0 else 0.0
     points = refine_granularity(sample_set.samples, sample_set.interval_s)
     return SampleSet(points, 1.0, sample_set.start_s + shift_s, sample_set.duration_s)

@@ -83,7 +83,7 @@ class Template:
     def from_curve(cls, curve: Reals, first: Ints, last: Ints, height: Reals) -> Template:
         """Convert the bursts of a curve (steps) to boxes of the same volume, which must be positive.
 
-        The height is that of `interval_heights`.
+        The height is the result of `interval_heights`.
         """
         volume = np.array([curve[begin:end].sum() for begin, end in zip(first.tolist(), last.tolist(), strict=True)])
         length = clip(np.rint(volume / height), 1, last - first).astype(np.int64)

@@ -128,7 +128,7 @@ def _residuals(spans: Spans, at_s: Reals) -> Reals:
 
 
 def _solve_least_squares(spans: Spans, at_s: Reals) -> Reals:
-    """Solve the least-squares problem with weights from the last residuals (points)."""
+    """Solve the quadratic problem with weights from the last residuals (points)."""
     from scipy.linalg.lapack import dpbsv
 
     residuals, level, count = _residuals(spans, at_s), spans.level[:, None], len(at_s)

@@ -120,7 +120,7 @@ def match_bursts(estimate: Bursts, reference: Bursts) -> tuple[Ints, Ints]:
     Returns
     -------
     estimate_index, reference_index : (pairs,)
-        Ordered by time.
+        Matched pairs, in chronological order.
     """
     if not len(estimate) or not len(reference):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -163,7 +163,7 @@ def match_bursts_in_order(estimate: Bursts, reference: Bursts, slowdown_ratio: f
     Returns
     -------
     estimate_index, reference_index : (pairs,)
-        Ordered by time.
+        Matched pairs, in chronological order.
     """
     if not len(estimate) or not len(reference):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)

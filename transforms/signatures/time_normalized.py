@@ -166,7 +166,7 @@ def extract_time_normalized(sample_set: SampleSet) -> Signature:
     Returns
     -------
     Signature
-        With a band and the support of each burst.
+        A signature with a band and the support of each burst.
     """
     runs = normalize_durations(sample_set)
     return Signature.missing("too_few_samples") if runs is None else build_signature(runs)
@@ -380,7 +380,7 @@ def estimate_duration_alone_s(duration_s: Reals, met_s: Reals) -> float:
     Returns
     -------
     float
-        Between slightly less than the shortest duration and the median.
+        A duration from slightly below the shortest one to the median.
     """
     delay, weights = _fit_delay(duration_s, met_s)
     alone_s = float((weights * (duration_s - delay * met_s)).sum() / weights.sum())
@@ -459,7 +459,7 @@ def build_signature(runs: TimeNormalizedRuns) -> Signature:
     Returns
     -------
     Signature
-        With a band and the support of each burst.
+        A signature with a band and the support of each burst.
     """
     half = PARAMS.band_deviations * np.sqrt(runs.level * (1.0 - runs.level) / len(runs.rates))
     levels = (runs.level, max(0.0, runs.level - half), min(1.0, runs.level + half))

@@ -83,7 +83,7 @@ def find_warping_path(first: npt.ArrayLike, second: npt.ArrayLike, max_bytes: in
 
 
 def _window_option(point_count: int, max_bytes: int | None) -> dict[str, int]:
-    """Width of the band around the diagonal, if the whole matrix does not fit; about two values per point and shift."""
+    """Choose the band around the diagonal if the matrix is too large; assume two values per point and shift."""
     if max_bytes is None or 8 * (point_count + 1) ** 2 <= max_bytes:
         return {}
     return {"window": max(1, max_bytes // (16 * point_count) - 1)}

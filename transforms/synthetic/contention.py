@@ -91,7 +91,7 @@ class SharingResult:
     served_bytes: Reals
 
     def volumes(self, edges_s: Reals) -> Reals:
-        """Bytes moved between adjacent times, shape (edges - 1, channels)."""
+        """Compute the bytes moved between adjacent times, shape (edges - 1, channels)."""
         totals = [np.interp(edges_s, self.at_s, column) for column in self.moved_total_bytes.T]
         return np.diff(np.stack(totals, axis=1), axis=0)
 

@@ -294,7 +294,7 @@ class _Pace:
 
     @classmethod
     def draw(cls, application: Application, drift_ratio: float, rng: np.random.Generator) -> _Pace:
-        """Draw a common factor for all computing times, and a smaller one for each."""
+        """Draw a common deviation for all computing times, a smaller one for each, and the speeds of bursts."""
         count = len(application.bursts)
         stretch = 1.0 + drift_ratio * (rng.standard_normal() + 0.3 * rng.standard_normal(count + 1))
         waits = np.array(application.waits_s) * np.maximum(stretch, 0.5)

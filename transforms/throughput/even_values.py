@@ -232,13 +232,13 @@ class BinAccumulator:
 
 
 def _close_instants(usable: Requests) -> Requests:
-    """Set the end of requests that are too short to have a rate to their start."""
+    """Turn requests that are too short for a rate into impulses: set their end to their start."""
     is_open = usable.is_instant & (usable.end_s > usable.start_s)
     return replace(usable, end_s=np.where(is_open, usable.start_s, usable.end_s)) if is_open.any() else usable
 
 
 def _find_steps(times_s: Reals, start_s: Reals, interval_s: Reals, step_count: Ints) -> Reals:
-    """Step of each time (n), clipped to the grid; steps include their left edge."""
+    """Find the step of each time (n), clipped to the grid; steps include their left edge."""
     last = step_count - 1.0
     guess = times_s - start_s
     guess /= interval_s

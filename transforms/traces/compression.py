@@ -82,7 +82,7 @@ class _Loops:
 
 @dataclass(slots=True)
 class Folder:
-    """Folds the calls of ranks; two ranks have equal shapes if they differ in iterations only.
+    """Folds the calls of ranks; two ranks have equal shapes if they differ only in iterations.
 
     Loops have negative symbols, which are equal for equal bodies.
     """
@@ -163,7 +163,7 @@ class _Folding:
         self.entries.setdefault(loop, []).append(_Loops(self.starts[firsts], counts, offsets_of(counts)[:-1], items))
 
     def nodes(self, body: tuple[int, ...], starts: Ints) -> tuple[FoldedNode, ...]:
-        """Nodes of a body, from the start positions of its items in each execution (E, items)."""
+        """Build the nodes of a body from the start positions of its items in each execution (E, items)."""
         return tuple(
             FoldedCall(symbol, starts[:, place]) if symbol >= 0 else self._loop(symbol, starts[:, place])
             for place, symbol in enumerate(body)
@@ -189,7 +189,7 @@ class _Folding:
 
 
 def arithmetic_ranges(firsts: Ints, counts: Ints, stride: int) -> Ints:
-    """Concatenate the arithmetic sequences first, first + stride, ... of `count` numbers each."""
+    """Concatenate arithmetic sequences: first, first + stride, ..., with `count` numbers each."""
     within = places_within(counts)
     return np.repeat(firsts, counts) + stride * within
 

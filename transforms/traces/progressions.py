@@ -25,7 +25,7 @@ from iosig.transforms.arrays import Ints
 class Progression:
     """Numbers `start + sum of strides[d] * index[d]` for all 0 <= index[d] < counts[d]; the last index varies fastest.
 
-    Without dimensions it is the single number `start`.
+    A progression without dimensions is the single number `start`.
     """
 
     start: int

@@ -329,8 +329,8 @@ def find_nested_calls(rank_class: RankClass) -> dict[int, bool | None]:
     Returns
     -------
     dict[int, bool | None]
-        By number of the call node. None if only some executions are nested, or if loops are nested too deep. For
-        example, a loop may begin with inner calls that are enclosed in the first iteration only.
+        Whether each call node, by number, is nested. None if only some executions are nested, or if loops are nested
+        too deep. For example, a loop may begin with inner calls that are enclosed in the first iteration only.
     """
     nodes, parents = number_nodes(rank_class.body)
     calls = {number: node for number, node in enumerate(nodes) if isinstance(node, Call)}

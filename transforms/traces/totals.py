@@ -441,7 +441,7 @@ def _split_by_file(
     opens: Sequence[OpenCall],
     call_node: _CallNode,
 ) -> Iterator[tuple[int, Argument | None, int, int | None]]:
-    """Yield the files of a node's calls: number and argument of the naming node, calls and bytes."""
+    """Yield the files of a node's calls: number and path argument of the naming node, call count, and bytes."""
     named = call_format.path_at if call_format.path_at is not None else call_format.file_at
     name = argument_at(known, named)
     if name is None or name.is_unknown:

@@ -142,7 +142,7 @@ class PairScan:
         return np.stack([*volumes, scaled_lag / self._params.tolerance_ratio], axis=1)
 
     def _log_p_values(self, reach: tuple[float, float], free_volumes: Reals, step_count: int) -> Reals:
-        """Corrected log p-value of the number of pairs similar to each; `free_volumes` are sorted log volumes."""
+        """Corrected log p-value of the number of similar pairs, for each pair; `free_volumes`: sorted log volumes."""
         params, coordinates = self._params, self._coordinates(reach)
         log_p = np.zeros(len(coordinates))
         similar_count = count_neighbours(coordinates, coordinates)

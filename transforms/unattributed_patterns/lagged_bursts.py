@@ -138,7 +138,7 @@ def _scan_lags(
 
 
 def _find_pairs(leads: Ints, others: Ints, max_lag: float) -> tuple[Ints, Ints]:
-    """Find pairs of different start times within the maximum lag, in order of lag."""
+    """Find pairs of different start times within the maximum lag, sorted by lag."""
     low, high = (np.searchsorted(others, leads + shift) for shift in (-max_lag, max_lag))
     lead, other = np.repeat(np.arange(len(leads)), high - low), places_of(low, high - low)
     lags = others[other] - leads[lead]

@@ -12,7 +12,7 @@ from iosig.transforms.arrays import Reals
 
 @dataclass(frozen=True, slots=True)
 class PatternSummary:
-    """Identifying features of a pattern: starts of its k appearances [s since 1970], typical volume and duration."""
+    """Features that identify a pattern: starts of its k appearances [s since 1970], typical volume and duration."""
 
     start_s: Reals
     volume_bytes: float

@@ -89,7 +89,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class DetectedPattern:
-    """A pattern and the logged application that coincides with it best."""
+    """A pattern, and the logged application with the runs that coincide best with it."""
 
     pattern: Pattern
     cooccurrence: Cooccurrence

@@ -154,7 +154,7 @@ class PatternSearch:
         return results
 
     def merge_owned(self, owned: list[tuple[Cooccurrence, Ints]]) -> tuple[Cooccurrence, Ints]:
-        """Merge parts of one rhythm: bursts at different delays after the start of a run."""
+        """Merge parts that belong to one rhythm, i.e. bursts at different delays after the start of a run."""
         members = np.sort(np.concatenate([indices for _, indices in owned]))
         owner = min((owner for owner, _ in owned), key=lambda item: item.p_value)
         run = self._find_run(members, owner.application)
@@ -257,7 +257,7 @@ class PatternSearch:
     def combine_clusters(self, unowned: list[tuple[Cluster, Train | None]], is_free: Bools) -> list[DetectedPattern]:
         """Build patterns of clusters that are significant or supported by lagged bursts.
 
-        `is_free` marks bursts of no train and without a named owner.
+        `is_free` marks bursts that belong to no train and have no named owner.
         """
         clusters, trains = [cluster for cluster, _ in unowned], [train for _, train in unowned]
         members = [cluster.members for cluster in clusters]

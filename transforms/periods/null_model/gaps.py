@@ -407,7 +407,7 @@ class _GapTable:
 
 
 def _find_best_merges(phases: Phases, max_log_p: float, min_gap: int = 0) -> tuple[Reals, Ints]:
-    """Find each signal's most significant merge: its log p-value, and the gap up to which it merges (n).
+    """Find each signal's most significant merge: return its log p-value, and the longest merged gap (n).
 
     A log p-value above `max_log_p` may be reported as 0.
     """

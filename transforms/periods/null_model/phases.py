@@ -207,7 +207,7 @@ def find_phases(rates: Floats, threshold: Reals, is_known: Bools | None = None) 
 
 
 def _bridge_measurement_gaps(is_high: Bools, is_known: Bools) -> None:
-    """Set unmeasured samples, in place, to active where the measured samples on both sides are."""
+    """Set unmeasured samples to active, in place, if the measured samples on both sides are active."""
     rows = np.flatnonzero(~is_known.all(axis=1))
     if not len(rows):
         return

@@ -67,10 +67,10 @@ _SHORT_SAMPLES = 1024
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Parts (k) of signals, each tested as a signal of its own.
+    """Parts of signals (k); each part is tested as a separate signal.
 
-    `signal` (k): the signal. `level` (k): its significance level. `outer_hz` (k): frequency of the rhythm that
-    was removed; NaN if none.
+    `signal` (k): signal of each part. `level` (k): significance level of the part. `outer_hz` (k): frequency of the
+    rhythm that was removed; NaN if none.
     """
 
     signal: Ints
@@ -80,7 +80,7 @@ class _Parts:
     outer_hz: Reals
 
     def sample_ranges(self, detections: Detections, counts: Ints) -> tuple[Ints, Ints]:
-        """First sample of each detected window, and the sample after its last (k)."""
+        """Return the first sample of each detected window, and the sample after its last (k)."""
         edges = [
             (edge - self.start_s) * self.sampling_hz for edge in (detections.window_start_s, detections.window_end_s)
         ]
@@ -295,7 +295,7 @@ class _SegmentTable:
         )
 
     def update_detections(self, detections: Detections, start_s: Reals, total_bytes: Reals) -> Detections:
-        """Replace the detections (n) of signals where a later round found the largest segment."""
+        """Replace the detections (n) of signals with a largest segment that a later round found."""
         later = self.main[~self.is_first[self.main]]
         if not len(later):
             return detections
