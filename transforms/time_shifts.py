@@ -100,7 +100,7 @@ def find_time_shift(
 
     The logarithm of the traffic is regressed on the number of running jobs and on their starts and ends, for every
     shift by whole minutes. The statistic is the log-likelihood gain over a constant rate. It is standardized by the
-    median and the spread of the gains at all other shifts, which serve as the null distribution.
+    median and the spread of the gains at shifts other than whole hours, which serve as the null distribution.
 
     Parameters
     ----------

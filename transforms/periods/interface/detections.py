@@ -124,7 +124,7 @@ class Detections:
     window_start_s, window_end_s : (n,)
         Time in which the period holds, if the method locates it; otherwise the time that was searched.
     false_alarm_probability : (n,)
-        Probability that noise looks at least as periodic; NaN if the method does not compute it.
+        Probability that noise looks equally or more periodic; NaN if the method does not compute it.
     candidates : Candidates
         Candidate frequencies.
     details : PeriodDetails or None

@@ -45,7 +45,7 @@ class CombParams:
 
     `max_neighbour_ratio` and `few_share` were tuned on 89 memoryless generators (5 lengths, 400 draws, seed 3). The
     false-alarm rate is 0.27 % on average. Of signals with 8 cycles in noise as high as the bursts, 65 % are detected,
-    compared with 51 to 57 % before.
+    rather than 51 to 57 %.
 
     Attributes
     ----------
