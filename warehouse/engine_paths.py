@@ -1,4 +1,4 @@
-"""Paths in the form that each engine reads literally.
+"""Convert paths to the form that each engine reads literally.
 
 DuckDB expands `*`, `?` and `[` in every path that it reads, and fails where a name in a listed folder begins with a
 backslash. Polars expands them unless `glob=False`. Both give a meaning to the start of a relative path (`~`, `file:`).
@@ -31,7 +31,7 @@ _FILE = "file://"
 
 
 def is_url(text: str) -> bool:
-    """Return whether a text begins with a URL scheme; a path may contain `://` anywhere else."""
+    """Return whether the text begins with a URL scheme; a path may contain `://` further on."""
     return _URL.match(text) is not None
 
 
@@ -45,7 +45,7 @@ def is_utf8(path: str | Path) -> bool:
 
 
 def utf8_path(path: str | Path) -> str:
-    """Return an absolute path for a library that requires UTF-8, by a temporary link if the path is not valid UTF-8."""
+    """Return an absolute path for a library that requires UTF-8: a temporary link if the path is not valid UTF-8."""
     absolute = str(Path(path).absolute())
     return absolute if is_utf8(absolute) else duckdb_path(absolute)
 
@@ -73,7 +73,7 @@ def duckdb_paths(paths: Iterable[str | Path]) -> list[str]:
 
 
 def duckdb_pattern(path: str | Path) -> str | None:
-    """Escape a path as a pattern for a stored view; None where no pattern matches this path alone."""
+    """Escape a path as a pattern for a stored view; None if no pattern matches only this path."""
     text = str(Path(path).absolute())
     escaped = re.sub(r"[*?\[]", r"[\g<0>]", text)
     return None if not is_utf8(text) or (escaped != text and "\\" in text) else escaped
@@ -110,7 +110,7 @@ class _Aliases:
             return self._links[target]
 
     def replace_links(self, text: str) -> str:
-        """Replace links in a text by their targets."""
+        """Replace links in the text by their targets."""
         for target, link in sorted(self._links.items(), key=lambda item: len(item[1]), reverse=True):
             text = text.replace(link, target)
         return text
@@ -160,7 +160,7 @@ def scan_parquet(
 
 
 def read_parquet(paths: str | Path | Sequence[str | Path], columns: Sequence[str] | None = None) -> pl.DataFrame:
-    """Read one or several local Parquet files, all columns or some."""
+    """Read one or several local Parquet files; `columns` selects columns, by default all."""
     import polars as pl
 
     return pl.read_parquet(
@@ -205,7 +205,7 @@ def iceberg_location(path: Path) -> str:
 
 
 def path_of_location(location: str) -> str | None:
-    """Return the local path that an Iceberg location names; None for the location of an object store."""
+    """Return the local path that an Iceberg location names; None for a location in an object store."""
     if location.startswith("/"):
         return location
     return location.removeprefix(_FILE) if location.startswith(_FILE) else None

@@ -1,4 +1,4 @@
-"""Errors that a user can fix; each kind has its exit code."""
+"""Define errors that a user can fix; each class has its own exit code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from iosig.warehouse.printable import printable
 
 
 def meant(name: str, known: Iterable[str], *, most: int = 3) -> str:
-    """Suggest the current name of a renamed setting or column, or similar names; an empty string without a match."""
+    """Suggest the current name of a renamed setting or column, or similar names; return "" if none is similar."""
     from difflib import get_close_matches
 
     from iosig.warehouse.renames import present_names
@@ -21,7 +21,7 @@ def meant(name: str, known: Iterable[str], *, most: int = 3) -> str:
 
 
 class IosigError(Exception):
-    """Base class of errors that are shown without a traceback: the problem and the remedy.
+    """Base class of errors that are shown without a traceback; the message names the problem and the remedy.
 
     The message may quote a server, a file or a name, so control characters in it are replaced.
     """
@@ -29,16 +29,16 @@ class IosigError(Exception):
     exit_code = 1
 
     def __str__(self) -> str:
-        """Format the message for display, safe for a terminal, a log, an artifact or a notification."""
+        """Format the message so that terminals, logs, artifacts and notifications display it safely."""
         return printable(super().__str__())
 
 
 class ContractError(IosigError):
-    """Rows or columns that violate the table's contract: a bug in iosig, which must not be hidden by a cast."""
+    """Raised when rows or columns violate the table's contract: a bug in iosig, which no cast must hide."""
 
 
 class UsageError(IosigError):
-    """Invalid request that the user must change."""
+    """Raised when a request is invalid and the user must change it."""
 
     exit_code = 2
 
@@ -59,7 +59,7 @@ class MissingExtra(UsageError):
 
 
 class InputRefused(IosigError):
-    """An input that cannot be read at all; the other inputs are processed."""
+    """Raised when an input cannot be read at all; processing continues with the other inputs."""
 
     exit_code = 3
 
@@ -86,6 +86,6 @@ class NothingToDo(IosigError):
 
 
 class MachineFault(IosigError):
-    """Failure of the machine or its services: disk space, permissions, memory, damaged files, a server."""
+    """Raised when the machine or a service fails: disk space, permissions, memory, damaged files, a server."""
 
     exit_code = 6

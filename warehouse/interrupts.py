@@ -1,4 +1,4 @@
-"""Orderly interruption by signals, and fast exit of a process."""
+"""Handle interruption by signals in an orderly way, and exit a process fast."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATIENCE_S = 2.0
 class Stop:
     """Stop flag with an interruptible wait, safe to set in a signal handler.
 
-    A `threading.Event` is not: the interrupted wait may hold its lock.
+    A `threading.Event` is not safe there, because the interrupted wait may hold its lock.
     """
 
     def __init__(self) -> None:
@@ -139,8 +139,8 @@ def is_interrupt(error: Exception) -> bool:
 def exit_immediately(code: Callable[[], int | None]) -> None:
     """Exit this process without the interpreter's teardown, which can take a second of CPU time.
 
-    Threads are joined first, and exit handlers registered after this call still run. code: returns the exit code at the
-    end; None requests a regular exit.
+    Threads are joined first, and exit handlers registered after this call still run. code: called last; returns the
+    exit code, or None to request a regular exit.
     """
     # exit handlers run in reverse order of registration
     atexit.register(_leave, code)

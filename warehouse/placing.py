@@ -1,4 +1,4 @@
-"""Atomic creation of files and folders."""
+"""Create files and folders atomically."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-#: environment variable of a process with disposable output, inherited by its child processes
+#: environment variable that marks the output of a process as disposable; child processes inherit it
 _SCRATCH = "IOSIG_SCRATCH"
 #: write errors that the system reports without a file name
 _UNNAMED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -32,8 +32,8 @@ def scratch() -> Iterator[None]:
 def atomic_write(path: Path) -> Iterator[Path]:
     """Provide a temporary path next to `path`, and rename it to `path` on success.
 
-    An existing file at `path` is replaced; an existing folder is an error. After an error nothing remains; the error of
-    a full disk names `path`.
+    An existing file at `path` is replaced; an existing folder is an error. After an error, no temporary file remains.
+    If the disk is full, the error names `path`.
     """
     make_folder(path.parent)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
@@ -54,7 +54,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 def _flush(path: Path) -> None:
-    """Sync the bytes to disk before the rename."""
+    """Sync a file, or all files of a folder, to disk before the rename."""
     if path.is_dir():
         for child in path.rglob("*"):
             sync_to_disk(child)
@@ -62,7 +62,7 @@ def _flush(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and its parents, synced to disk; does nothing where it exists."""
+    """Create a folder and its parents, synced to disk, unless it exists."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(exist_ok=True)
@@ -70,7 +70,7 @@ def make_folder(path: Path) -> None:
 
 
 def sync_to_disk(path: Path) -> None:
-    """Sync a file's bytes, or a folder's entries, to disk."""
+    """Sync a file's content, or a folder's entries, to disk."""
     if _SCRATCH in os.environ:
         return
     descriptor = os.open(path, os.O_RDONLY)
@@ -105,7 +105,7 @@ class SyncedStream(io.FileIO):
 
 
 def link_or_copy(path: Path, target: Path) -> None:
-    """Link a file to a second path, or copy it where the file system has no hard links."""
+    """Create a hard link to a file at a second path, or a copy if the file system has no hard links."""
     try:
         os.link(path, target)
     except OSError:

@@ -1,4 +1,4 @@
-"""Safe display of external text on terminals, in logs, notifications and pages."""
+"""Make external text safe to display on terminals, in logs, in notifications and on pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MARK = "\N{REPLACEMENT CHARACTER}"
 def printable(text: str) -> str:
     """Replace characters that control a terminal or the direction of text: C0, C1, escapes, bidi overrides.
 
-    Tabs and line feeds stay; `one_line` replaces these, too. Lone surrogates are replaced.
+    Tabs and line feeds stay; `one_line` replaces them, too. Lone surrogates are replaced.
     """
     if text.isprintable():
         return text

@@ -1,4 +1,4 @@
-"""Worker processes of this machine: an executor that starts them on demand, and their imports."""
+"""Start worker processes on this machine on demand, and control their imports, threads and memory."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _Key = TypeVar("_Key")
 
 #: workers run in parallel already, so additional threads in libraries only compete for cores
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-#: number of threads of Polars, and thus of DuckDB: each process gets its share of the cores
+#: environment variable for the number of Polars threads, and thus of DuckDB's; the processes divide the cores evenly
 _THREADS = "POLARS_MAX_THREADS"
-#: Polars returns freed memory to the system after half a second, and the next chunk of a large file needs as much
-#: again. Zeroing it took an eighth of the landing time. Polars sets its own default in the same environment variable.
+#: Polars returns freed memory to the system after half a second, although the next chunk of a large file needs the same
+#: amount again. Zeroing new memory took an eighth of the landing time. Polars sets its own default in this variable.
 _MEMORY, _OF_POLARS = "_RJEM_MALLOC_CONF", "dirty_decay_ms:500,muzzy_decay_ms:1000"
 _KEPT_MEMORY = "dirty_decay_ms:10000,muzzy_decay_ms:10000"
 
-#: Keep up to this many freed bytes for the next array, and allocate arrays of up to 32 MB on the heap. With only one of
-#: the two, glibc requests each array of 128 KB from the system again, which is slower than its defaults.
+#: keep this amount of freed memory [B] for the next array, and allocate arrays of up to 32 MB on the heap; with only
+#: one of the two settings, glibc requests each array of 128 KB from the system again, which is slower than its defaults
 ALLOCATION = {"MALLOC_TRIM_THRESHOLD_": str(256 << 20), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
 #: parameters of `mallopt` (malloc.h): glibc reads the variables only when a process starts
 _MALLOPT = {"MALLOC_TRIM_THRESHOLD_": -1, "MALLOC_MMAP_THRESHOLD_": -3}
@@ -59,14 +59,14 @@ class ProcessExecutor(Executor):
         self._variables = _ONE_THREAD | {_THREADS: str(share)}
         self._lock = threading.Lock()
         self._pool = self._new_pool()
-        #: calls under way, and the most that there have been, which is how many processes have started
+        #: number of running calls, and its maximum so far, which equals the number of started processes
         self._call_count = self._process_count = 0
-        #: of the counts: the pool runs callbacks under locks of its own, for which `submit` may wait
+        #: protects the counts; the pool runs callbacks under its own locks, for which `submit` may wait
         self._count_lock = threading.Lock()
 
     @property
     def has_idle_process(self) -> bool:
-        """Whether a process that has started waits for a call."""
+        """Return whether a started process is waiting for a call."""
         return self._call_count < self._process_count
 
     def submit(
@@ -77,7 +77,7 @@ class ProcessExecutor(Executor):
             try:
                 future = self._pool.submit(fn, *args, **kwargs)
             except BrokenProcessPool:
-                # a process of the pool has died: nothing starts in it any more
+                # a process of the pool has died, so the pool accepts no further calls
                 self._pool, self._process_count = self._new_pool(), 0
                 future = self._pool.submit(fn, *args, **kwargs)
         with self._count_lock:
@@ -91,7 +91,7 @@ class ProcessExecutor(Executor):
             self._call_count -= 1
 
     def preload(self, *modules: str) -> None:
-        """Import modules in each worker, without waiting for it."""
+        """Import modules in each worker, without waiting for the imports."""
         for _ in range(self.worker_count):
             self.submit(_import_all, modules)
 
@@ -109,7 +109,7 @@ class ProcessExecutor(Executor):
         Calls that have not started are cancelled.
         """
         pool = self._pool
-        # frees its semaphores too
+        # also frees the pool's semaphores
         del self._pool
         if isinstance(sys.exc_info()[1], KeyboardInterrupt):
             _kill(pool)
@@ -127,14 +127,14 @@ def _kill(pool: ProcessPoolExecutor) -> None:
     with suppress(AttributeError):
         for process in list(executor._processes.values()):
             process.kill()
-        # A partial result only ends when no process can send the rest. The executor also has that end of the pipe open,
-        # and would wait forever.
+        # Reading a partial result ends only when no process can send the rest. The executor itself has the sending end
+        # of the pipe open, and would wait forever.
         executor._result_queue._writer.close()
 
 
 @contextmanager
 def pool(worker_count: int | None) -> Iterator[ProcessExecutor]:
-    """Open an executor with a number of processes, by default one per core; they end with the block.
+    """Open an executor with `worker_count` processes, by default one per core; they end with the block.
 
     Raises WorkerLost in the block if a process dies.
     """
@@ -236,7 +236,7 @@ def in_order(
 
 
 def workers(worker_count: int | None) -> int:
-    """Return the number of processes to use, by default one per core; 1 within a worker process."""
+    """Return the number of processes to use: `worker_count`, or by default one per core; 1 within a worker process."""
     return 1 if parent_process() is not None else worker_count or os.cpu_count() or 1
 
 

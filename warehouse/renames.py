@@ -1,7 +1,7 @@
-"""Public names of commit 18b5d00 and the names that replaced them.
+"""Map the public names of commit 18b5d00 to the names that replaced them.
 
-`iosig upgrade` converts warehouses and settings files by these maps. Queries and commands with a former name are
-refused with a message that contains the new one, and docs/upgrading.md lists them all.
+`iosig upgrade` converts warehouses and settings files with these maps. Queries and commands with a former name are
+refused with a message that contains the new name. docs/upgrading.md lists all renames.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-#: warehouses and settings files of this version are converted by `iosig upgrade`
+#: `iosig upgrade` converts warehouses and settings files of this commit
 COMMIT = "18b5d00"
 
 #: tables: former name = name
@@ -144,17 +144,17 @@ TABLE_VALUES = {
     },
 }
 
-#: endings of the checks that a contract implies, which begin with the column's name
+#: suffixes of the checks that a contract implies; their names begin with the column's name
 _IMPLIED_CHECKS = ("finite", "in_bounds", "known", "not_null")
 
 
 def columns_of(table_name: str) -> dict[str, str]:
-    """Return the renamed columns that a table may have: former name = name."""
+    """Return the renamed columns that a table may have: former name -> name."""
     return COLUMNS | TABLE_COLUMNS.get(table_name, {})
 
 
 def present_names(name: str) -> list[str]:
-    """Map former names to current ones of tables, columns and values, those of single tables first."""
+    """Return the current names for a former name of a table, column or value; those of single tables come first."""
     by_table = [*TABLE_COLUMNS.values(), COLUMNS, TABLES, REPLACED_TABLES, CHECKS, *VALUES.values()]
     return [names[name] for names in by_table if name in names]
 
@@ -210,9 +210,9 @@ SETTING_VALUES = {
 
 
 def rename_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename settings and their values to the current names, by section and field; removed ones are dropped.
+    """Rename settings and their values to the current names, by section and field, and drop removed settings.
 
-    Sections without a rename, and tables with names of the site, stay unchanged.
+    Sections without a rename, and tables whose keys are names that the site chose, stay unchanged.
     """
     result: dict[str, Any] = {}
     for section, fields in settings.items():

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-#: SQL for the id of a row with `user`, `application` and `node_count`; NULL where one of them is NULL
+#: SQL for the id of a row with `user`, `application` and `node_count`; NULL if one of them is NULL
 APPLICATION_ID_SQL = """replace("user", '/', '%2F') || '/' || application || '/' || node_count"""
 
 
 def application_id_of(user: str | None, application: str | None, node_count: int | None) -> str | None:
-    """Return the id; None where a part is not known."""
+    """Return the id; None if a part is not known."""
     if user is None or application is None or node_count is None:
         return None
     return f"{user_prefix(user)}{application}/{node_count}"
 
 
 def application_ids() -> pl.Expr:
-    """Return the ids of rows with `user`, `application` and `node_count`; NULL where one of them is NULL."""
+    """Return the ids of rows with `user`, `application` and `node_count`; NULL if one of them is NULL."""
     import polars as pl
 
     user = pl.col("user").str.replace_all("/", "%2F", literal=True)

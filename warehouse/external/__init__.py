@@ -1,6 +1,6 @@
-"""External programs and servers: each call has a time limit, and no request leaves the configured server.
+"""Call external programs and servers; each call has a time limit, and no request leaves the configured server.
 
-- `deadlines` (`Deadline`, `Timeouts`): Time limits of requests, and a socket that is shut down at one.
+- `deadlines` (`Deadline`, `Timeouts`): Time limits of requests, and a timer that shuts a socket down.
 - `http` (`fetch`, `origin_of`): HTTP requests with a time limit, without redirects to other servers.
-- `processes` (`run`, `end_group`): Child processes that end with all that they started.
+- `processes` (`run`, `end_group`): Child processes that end together with all processes that they started.
 """

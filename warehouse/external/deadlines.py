@@ -1,4 +1,4 @@
-"""Time limits of requests: how long a server may stay silent, and how long a request may take in all."""
+"""Limit the time that a server may stay silent, and the total time of a request."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ DEFAULT_TIMEOUTS = Timeouts()
 
 
 class Deadline:
-    """Shuts a socket down after a time limit, whoever reads from it, with TLS or without.
+    """Shuts a socket down after a time limit, regardless of which code reads from it, with or without TLS.
 
     A socket's own timeout restarts with each byte, so it does not end a transfer of one byte at a time.
     """
 
     def __init__(self, connected: socket.socket, limit_s: float) -> None:
-        # A duplicate stays valid when TLS takes the original's descriptor over.
+        # A duplicate stays valid when TLS takes over the original's descriptor.
         self._socket = connected.dup()
         self._lock = threading.Lock()
         self.is_expired = False
@@ -43,7 +43,7 @@ class Deadline:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def cancel(self) -> None:
-        """Stop watching; the socket remains its owner's."""
+        """Cancel the time limit; the socket stays open, and its owner closes it."""
         self._timer.cancel()
         with self._lock:
             self._socket.close()

@@ -1,4 +1,4 @@
-"""HTTP requests with a total time limit that follow redirects on the same server only.
+"""Send HTTP requests with a total time limit, and follow redirects on the same server only.
 
 Credentials belong to one server: a redirect to another scheme, host or port is refused before anything is sent there.
 """
@@ -21,9 +21,9 @@ _MAX_REASON_CHARS = 300
 
 
 class RequestFailed(Exception):
-    """A request without an answer; the message completes a sentence that begins with the server's name.
+    """Raised when a request gets no response; the message completes a sentence that begins with the server's name.
 
-    has_detail: whether the message quotes a library, which may have quoted the URL.
+    has_detail: whether the message contains text of a library, which may include the URL and its credentials.
     """
 
     def __init__(self, message: str, *, has_detail: bool = False) -> None:
@@ -32,12 +32,12 @@ class RequestFailed(Exception):
 
 
 class TimedOut(RequestFailed):
-    """A request that exceeded its time limit."""
+    """Raised when a request exceeds its time limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Status line and headers of an answer."""
+    """Status and headers of a response."""
 
     status: int
     reason: str
@@ -55,10 +55,11 @@ def fetch(
     verify: bool | str = True,
     certificate: str | tuple[str, str] | None = None,
 ) -> Answer:
-    """Send a request and write the body of its answer, as it was transferred, into `sink`; None leaves it unread.
+    """Send a request and write the response body, as transferred, into `sink`; None leaves the body unread.
 
-    verify: True for the certificate authorities of the system and of certifi, a file or folder of others, or False.
-    Raises TimedOut, or RequestFailed for any other request without an answer, such as a refused redirect.
+    verify: True for the certificate authorities of the system and of certifi, a file or folder with others, or False to
+    skip verification. Raises TimedOut, or RequestFailed for any other request without a response, such as a refused
+    redirect.
     """
     import asyncio
     import ssl
@@ -93,7 +94,7 @@ def fetch(
 
 
 def _root_cause(error: BaseException) -> str:
-    """Return what the system says of a failed connection, otherwise the library's own message."""
+    """Return the system's message on a failed connection, or else the library's own message."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno is not None:
@@ -116,13 +117,13 @@ async def _send_following_redirects(client: httpx.AsyncClient, request: httpx.Re
 
 
 def require_same_origin(url: str, target: str) -> None:
-    """Raise RequestFailed, naming the other server, where a target has another scheme, host or port than a URL."""
+    """Raise RequestFailed, naming the target's server, if the target's scheme, host or port differs from the URL's."""
     if origin_of(url) != origin_of(target):
         raise RequestFailed(f"redirects to another server, {printable(origin_of(target))}, which is refused")
 
 
 def origin_of(url: str) -> str:
-    """Return scheme, host and port of a URL: `https://host`, `http://host:8080`."""
+    """Return a URL's scheme, host and port, such as `https://host` or `http://host:8080`."""
     import httpx
 
     parsed = httpx.URL(url)
@@ -131,7 +132,7 @@ def origin_of(url: str) -> str:
 
 
 def _tls(url: str, verify: bool | str, certificate: str | tuple[str, str] | None) -> Any:
-    """Return the TLS settings of a client; loading certificates takes time, so only for https."""
+    """Return the TLS settings of a client; certificates are loaded for https only, because loading takes time."""
     if not url.lower().startswith("https:"):
         return False
     import ssl
@@ -144,7 +145,7 @@ def _tls(url: str, verify: bool | str, certificate: str | tuple[str, str] | None
     else:
         context = httpx.create_ssl_context(verify=verify)
         if verify:
-            # httpx itself knows certifi's authorities only; a site's own are the system's
+            # httpx itself trusts only certifi's authorities; a site installs its own in the system's store
             context.load_default_certs()
     if certificate is not None:
         context.load_cert_chain(*([certificate] if isinstance(certificate, str) else certificate))

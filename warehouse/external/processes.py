@@ -1,4 +1,4 @@
-"""Child processes in sessions of their own, so that a timeout ends a command together with all that it started."""
+"""Run commands in sessions of their own, so that a timeout ends a command and all processes that it started."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """Exit code and standard error of a command that ended in time."""
+    """Exit code and standard error of a command that ended within its time limit."""
 
     returncode: int
     stderr: bytes
@@ -35,7 +35,7 @@ def run(
     environment: Mapping[str, str] | None = None,
     grace_s: float | None = None,
 ) -> Completed:
-    """Run a command to its end and return its exit code and standard error.
+    """Run a command, wait for its end, and return its exit code and standard error.
 
     content: standard input. stdout: an open file for standard output, which is discarded by default.
     Raises subprocess.TimeoutExpired after `timeout_s`; by then the command's whole process group has ended.
@@ -78,7 +78,7 @@ def end_group(process: subprocess.Popen[bytes], grace_s: float | None = None) ->
 
 
 def _wait_for_end(process: subprocess.Popen[bytes], wait_s: float) -> bool:
-    """Wait for the last member of a process group to end; return False if one is left."""
+    """Wait until a process group has no member; return False if one is left after the wait."""
     deadline = time.monotonic() + wait_s
     while True:
         # Reap the leader: a zombie would count as a member of the group.

@@ -1,5 +1,5 @@
-"""Following files that grow.
+"""Follow files that grow.
 
-- `files` (`FollowedFile`, `Piece`, `Position`): Following a file: what was appended to it since the last read.
+- `files` (`FollowedFile`, `Piece`, `Position`): Incremental reading of a growing file.
 - `flushes` (`Flush`, `Moves`): New requests of a followed input.
 """

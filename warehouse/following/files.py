@@ -1,4 +1,4 @@
-"""Incremental reading of a growing file, robust to truncation, rotation and replacement.
+"""Read a growing file incrementally; this copes with truncation, rotation and replacement.
 
 A file is identified by its device and inode, its first bytes, and the bytes just before the read position (at most 4
 KiB each). A digest of all content would require reading the file again whenever a writer replaces it with a new copy.
@@ -23,9 +23,9 @@ from iosig.warehouse.errors import InputRefused
 MAX_READ_BYTES = 4 << 20
 #: size of the content samples that identify a file: at its start and before the read position [B]
 EDGE_BYTES = 4096
-#: flags that never block: opening a FIFO or reading a terminal would
+#: open without blocking, since opening a FIFO or reading a terminal could block
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-#: the file is absent, or a network file system replaced it between two calls
+#: errors if the file is absent, or if a network file system replaced it between two calls
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -59,8 +59,8 @@ class Edge:
 class Position:
     """Read position in a followed file, and what identifies the file.
 
-    head: the file's first bytes before `offset`. window: the bytes just before it. event: what happened to the input
-    at this position, if nothing was returned since.
+    head: the file's first bytes before `offset`. window: the bytes just before `offset`. event: the event of the input
+    at this position (such as `truncated`), if no data was returned since.
     """
 
     device: int
@@ -89,7 +89,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """Non-empty bytes of a followed file from `start` on, and what happened to the input before them.
+    """Non-empty bytes of a followed file from `start` on, and the event (such as `truncated`) that preceded them.
 
     head: the file's first bytes, at most 4 KiB, including this piece's. before: the bytes just before the piece.
     """
@@ -108,7 +108,7 @@ class Piece:
         return self.start + len(self.content)
 
     def position(self, offset: int) -> Position:
-        """Return the position at an offset within the piece, or at its start or end; an event stays with the start."""
+        """Return the position at an offset within the piece, or at its start or end; only the start has the event."""
         if not self.start <= offset <= self.end:
             raise ValueError("the offset is outside the piece")
         used = offset - self.start
@@ -123,17 +123,16 @@ class Piece:
 class FollowedFile:
     """A file whose appended bytes are returned by each read.
 
-    The file is open only during a read, so thousands can be followed at once. A read without new data costs one
-    system call.
-    Handled events between two reads, in one process or across processes:
+    The file is open only during a read, so thousands can be followed at once. A read without new data costs one system
+    call. It handles these events between two reads, in one process or across processes:
 
     - growth: the new bytes are returned;
     - truncation (the content read before is gone): the file is read from its start;
     - replacement by a copy with the same content before the position (a writer that replaces the file atomically):
       reading continues at the position;
     - rotation (renamed within its folder, perhaps with a new file in its place): the old file is read to its end, then
-      the new one from its start once it has content, because its writer has finished the old one. Of several rotations
-      between two reads, only the first and the last file are found;
+      the new one from its start once it has content, because its writer has then finished the old one. After several
+      rotations between two reads, only the first and the last file are found;
     - replacement by an unrelated file: the new file is read from its start;
     - absence, or an empty file: no new data. An emptied file is examined once it has content.
     """
@@ -236,7 +235,7 @@ class FollowedFile:
     def _read_from_new_path(self, at: Position) -> Piece | None:
         if self._renamed is None:
             return None
-        # What cannot be read any more under its new name is lost, and the event says so.
+        # Data that cannot be read under the new name is lost, and the event reports the loss.
         with suppress(InputRefused), _open_briefly(self._renamed) as (file, found):
             if found is not None and _is_same_file(found, at):
                 return self._read_after(file, found, at)
@@ -268,7 +267,7 @@ class FollowedFile:
         return Piece(at.device, at.inode, at.offset, content, at.event, head, window)
 
     def _advance(self, piece: Piece, found: os.stat_result | None) -> Piece | None:
-        """Advance the position past a piece of the file in its place (`found`), or of a renamed one (None)."""
+        """Advance the position past a piece; found: status of the current file, None for a piece of a renamed one."""
         self._at = piece.position(piece.end)
         self._exhausted = None
         if found is not None:

@@ -1,4 +1,4 @@
-"""New requests of a followed input, and the time up to which the input is complete."""
+"""Hold the new requests of a followed input, and the time up to which the input is complete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EVENTS = ("replaced", "rotated", "truncated", "refused", "gap", "end")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moves:
-    """Requests (n) of one direction, in any order.
+    """Requests (n) in one direction, in any order.
 
     start_s, end_s (n): finite, on the run's own clock, start_s <= end_s. volume_bytes (n): NaN if the trace has no
     size. In polls, each interval of a controller is a request.
@@ -32,12 +32,12 @@ class Moves:
 class Flush:
     """New data of a followed input; each flush is evaluated once per direction with requests.
 
-    moves: by direction (`read`, `write`, `unstated`); directions without requests are absent. until_s: the
-    latest time in the flush on the run's own clock; NaN if it has none. measured: the measured intervals (k, 2) of
-    polls on the run's clock; None for traces, which are complete up to `until_s`. position: where to resume after this
-    flush, as JSON-compatible values. events: what happened to the input before it (`EVENTS`): it was `replaced` by
-    another file, `rotated` (continues in a new file), `truncated` (unread data is lost), lines were `refused`, polls
-    have a `gap`, the run is at its `end`. refused: refused lines, as (line, reason).
+    moves: by direction (`read`, `write`, `unstated`); directions without requests are absent. until_s: the latest time
+    in the flush on the run's own clock; NaN if it has none. measured: the measured intervals (k, 2) of polls on the
+    run's clock; None for traces, which are complete up to `until_s`. position: where to resume after this flush, as
+    JSON-compatible values. events: events of the input before this flush (`EVENTS`): it was `replaced` by another file,
+    `rotated` (continues in a new file), `truncated` (unread data is lost), lines were `refused`, polls have a `gap`,
+    the run is at its `end`. refused: refused lines, as (line, reason).
     """
 
     moves: Mapping[str, Moves]

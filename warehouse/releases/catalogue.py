@@ -1,8 +1,8 @@
-"""The Iceberg catalogue: versions of published tables, in an SQLite file next to them or on a server.
+"""Manage the Iceberg catalogue: versions of published tables, in an SQLite file next to them or on a server.
 
-Locations are absolute, because Iceberg readers require it, so they contain the path at which the warehouse lay when
-they were written. In a moved or copied warehouse, iosig looks below the current folder instead, and
-`iosig.warehouse.releases.relocating` rewrites the locations for other readers.
+Iceberg readers require absolute locations, so a location contains the path of the warehouse at the time of writing. In
+a moved or copied warehouse, iosig looks below the current folder instead, and `iosig.warehouse.releases.relocating`
+rewrites the locations for other readers.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
 _ROOT = "iosig.root"
 _TABLES = "/tables/"
-#: each commit writes one metadata file per table; this number of previous ones is kept
+#: number of previous metadata files kept per table; each commit writes a new one
 _KEPT_VERSIONS = 20
 _EPOCH = date(1970, 1, 1)
 #: default of `seen`: no check for concurrent changes
@@ -96,7 +96,7 @@ class WarehouseFileIO(PyArrowFileIO):
 
     @staticmethod
     def parse_location(location: str, properties: Properties = {}) -> tuple[str, str, str]:  # noqa: B006
-        """Return (scheme, netloc, path) of a location."""
+        """Split a location into (scheme, netloc, path)."""
         root = properties.get(_ROOT)
         if root and _TABLES in location and not location.startswith(f"{root}/"):
             location = root + _TABLES + location.rsplit(_TABLES, 1)[1]
@@ -143,7 +143,7 @@ def _in_store() -> dict[str, str]:
 
 
 def make_catalogue(store: Store, server: Server) -> None:
-    """Make an empty catalogue for a warehouse."""
+    """Create an empty catalogue for a warehouse."""
     with changing_catalogue(store) if server == EMBEDDED else nullcontext():
         catalogue = SqlCatalog(server.name, uri=engine_uri(store, server), warehouse=location_of(store))
         catalogue.create_namespace_if_not_exists(NAMESPACE)
@@ -152,11 +152,11 @@ def make_catalogue(store: Store, server: Server) -> None:
 
 @contextmanager
 def open_transaction(store: Store, seen: str | None = _ANYWHERE) -> Iterator[Gathering]:
-    """Open the catalogue for a transaction over several tables: all changes commit on exit, none after an error.
+    """Open the catalogue for a transaction over several tables: all changes commit on exit, or none after an error.
 
     The metadata must name the warehouse's current folder. seen: location of the releases' metadata when the changes
-    were planned; raises MachineFault where another writer has changed it since. If a REST server fails between tables,
-    some tables may have changed; the rows of `releases`, which change last, define the current release.
+    were planned; raises MachineFault if another writer has changed the location since. If a REST server fails between
+    tables, some tables may have changed; the rows of `releases`, which change last, define the current release.
     """
     server = server_of(store)
     with (
@@ -175,7 +175,7 @@ def _open_rest_transaction(store: Store, server: Server, seen: str | None) -> It
     rest.claim(catalogue, server, store.name)
     with closing(catalogue), rest.convert_errors(server), catalogue.gathering(last=RELEASES.name):
         with suppress(NoSuchTableError):
-            # a precondition that the server checks, so that a concurrent commit is detected
+            # the server checks this as a precondition, so that a concurrent commit is detected
             location = catalogue.load_table((NAMESPACE, RELEASES.name)).metadata_location
             _require_seen(store, seen, location)
         yield catalogue
@@ -195,7 +195,7 @@ def _open_sql_transaction(store: Store, seen: str | None) -> Iterator[Gathering]
         with changing_catalogue(store) if server == EMBEDDED else nullcontext(), engine.begin() as connection:
             alone(connection, server)
             _require_seen(store, seen, releases_location(store))
-            # joins the surrounding transaction
+            # use the connection of the surrounding transaction
             catalogue.engine = connection  # type: ignore[assignment]
             with catalogue.gathering(last=RELEASES.name):
                 yield catalogue
@@ -219,7 +219,7 @@ def leave_hints(store: Store, locations: Mapping[str, str] | None = None) -> Non
 
 
 def widen(catalogue: Catalog, table: Table) -> IcebergTable:
-    """Return the Iceberg table of a contract after adding missing columns."""
+    """Return the Iceberg table of a contract, after adding missing columns to it."""
     return _add_columns(catalogue.load_table((NAMESPACE, table.name)), table)
 
 
@@ -233,7 +233,7 @@ def _load_if_present(catalogue: Catalog, table: Table) -> IcebergTable | None:
 def _add_columns(current_table: IcebergTable, table: Table) -> IcebergTable:
     """Add the contract's new columns to a table; earlier snapshots keep their schema."""
     schema = _build_documented_schema(table)
-    # this table only shows what pyiceberg would change, and is never committed
+    # this transaction only shows the changes that pyiceberg would make, and is never committed
     draft = current_table.transaction()
     if TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED not in current_table.properties:
         draft.set_properties(_properties(table, current_table.schema()))
@@ -282,7 +282,7 @@ def _create(catalogue: Catalog, table: Table) -> IcebergTable:
 
 
 def _iceberg_schema(table: Table) -> Schema:
-    """Return a contract's schema with Iceberg's field ids: columns in order, then the elements of lists."""
+    """Return a contract's schema with Iceberg's field ids, numbered by column, then by list element."""
     ids = count(1)
     schema = _build_documented_schema(table)
     mapping = [MappedField(field_id=next(ids), names=[field.name], fields=_elements(field, ids)) for field in schema]
@@ -302,7 +302,7 @@ def _build_partition_spec(table: Table, schema: Schema) -> PartitionSpec:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A snapshot of a table, and the names of its data files, sorted."""
+    """A snapshot of a table, and the sorted names of its data files."""
 
     snapshot_id: int
     names: list[str]
@@ -317,10 +317,10 @@ def replace(
     tag: str,
     copies: Mapping[str, Path] | None = None,
 ) -> Shown:
-    """Replace days of a table, or all of it if `days` is None, with Parquet files; return the tagged snapshot.
+    """Replace days of a table, or the whole table if `days` is None, by Parquet files; return the tagged snapshot.
 
-    If no file is added or removed, the current snapshot is tagged instead of a new one. copies: local copies of files
-    at these locations.
+    If no file is added or removed, the current snapshot gets the tag, and no new one is created. copies: local copies
+    of files at these locations.
     """
     found = _load_if_present(catalogue, table)
     iceberg = _create(catalogue, table) if found is None else _add_columns(found, table)
@@ -347,7 +347,7 @@ def has_rows(path: Path) -> bool:
 
 
 def adopt(store: Store, table: Table, part: Part, path: Path, fingerprint: str) -> str | None:
-    """Store a built file in the table's own folder and return its location; None where it has no rows.
+    """Store a built file in the table's own folder and return its location; None if the file has no rows.
 
     The file is validated against the contract again, so no invalid file can be published.
     """
@@ -379,7 +379,7 @@ def make_current(catalogue: Catalog, table_name: str, snapshot_id: int) -> None:
 def list_snapshot_files(table: IcebergTable, snapshot_id: int, known: Container[str] = ()) -> Iterator[str]:
     """Yield the names of the files of a snapshot: its manifest list, the manifests and the data files.
 
-    Known manifests and their files are skipped: most are shared with the previous release.
+    `known` manifests and their files are skipped, since the previous release shares most of them.
     """
     name, snapshot = table.name()[-1], table.snapshot_by_id(snapshot_id)
     assert snapshot is not None
@@ -393,7 +393,7 @@ def list_snapshot_files(table: IcebergTable, snapshot_id: int, known: Container[
 
 
 def snapshot_files(catalogue: Catalog, table_name: str, snapshot_id: int) -> list[str]:
-    """Return the data files of a snapshot, relative to the warehouse's folder, sorted.
+    """Return the data files of a snapshot as sorted paths relative to the warehouse's folder.
 
     Raises AssertionError if the snapshot has delete files, which plain Parquet readers would ignore.
     """

@@ -1,4 +1,4 @@
-"""Selection of a warehouse's catalogue: the SQLite file, or one on a server that the settings name."""
+"""Select a warehouse's catalogue: the SQLite file, or one on a server that the settings name."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from iosig.warehouse.store.store import Store
 
 
 def agree(store: Store, wanted: Server | None) -> None:
-    """Give a new warehouse the catalogue that the settings request; None accepts any.
+    """Create the catalogue that the settings request in a new warehouse; if `wanted` is None, accept any catalogue.
 
-    Raises UsageError if it already has another one, or if the requested one belongs to another warehouse.
+    Raises UsageError if the warehouse already has a different catalogue, or if the requested one belongs to another
+    warehouse.
     """
     known = server_of(store)
     if store.url is not None and (wanted or known) == EMBEDDED:
@@ -41,7 +42,7 @@ def agree(store: Store, wanted: Server | None) -> None:
 
 
 def require_free(store: Store, wanted: Server) -> None:
-    """Raise UsageError where a catalogue contains the tables of another warehouse."""
+    """Raise UsageError if a catalogue contains the tables of another warehouse."""
     require_installed(wanted)
     own = f"{location_of(store)}/"
     if wanted == EMBEDDED:
@@ -58,10 +59,11 @@ def require_free(store: Store, wanted: Server) -> None:
 
 
 def take_over(store: Store, wanted: Server) -> bool:
-    """Move the catalogue of a warehouse to another server or to the SQLite file; return False if it is there already.
+    """Move a warehouse's catalogue to another server or to the SQLite file; return False if it is already there.
 
-    The new catalogue is complete before the warehouse's note names it, and the old one is emptied last. A copied
-    warehouse does not touch the original's catalogue; it gets a new one, built from the files in its own folder.
+    The new catalogue is complete before the warehouse's note names it, and the old one is emptied last. For a copied
+    warehouse, the original's catalogue stays unchanged; the copy gets a new one, built from the files in its own
+    folder.
     """
     from iosig.warehouse.releases.catalogue import make_catalogue
     from iosig.warehouse.releases.relocating import relocate

@@ -1,7 +1,7 @@
-"""Checksum documents: sizes and SHA-256 sums of files, in a JSON format that includes its own checksum.
+"""Read and write checksum documents: sizes and SHA-256 sums of files, in JSON with a checksum of its own.
 
-`seals/NNNNNN-RELEASE.json` lists the files that a release added. `seals/catalogue.json` covers the SQLite catalogue; it
-is empty while the catalogue changes, so a writer that was killed leaves no wrong checksum.
+`seals/NNNNNN-RELEASE.json` lists the files that a release added. `seals/catalogue.json` covers the SQLite catalogue. It
+is empty while the catalogue changes, so a writer that is killed leaves no wrong checksum.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def release_seals(store: Store) -> list[str]:
 
 
 def problem_of(store: Store, name: str, sealed: Sealed) -> str | None:
-    """Compare a file with its checksum and describe the difference. Raises PermissionError for an unreadable file."""
+    """Compare a file with its checksum and describe any difference. Raises PermissionError for an unreadable file."""
     try:
         found = store.files.compute_checksum(name)
     except FileNotFoundError:
@@ -72,7 +72,7 @@ def problem_of(store: Store, name: str, sealed: Sealed) -> str | None:
 
 @contextmanager
 def changing_catalogue(store: Store) -> Iterator[None]:
-    """Update the checksum of the SQLite catalogue with changes that are committed in this block."""
+    """Update the checksum of the SQLite catalogue after changes that are committed in this block."""
     before = read(store, CATALOGUE_SEAL)
     write(store, CATALOGUE_SEAL, {})
     try:

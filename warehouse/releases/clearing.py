@@ -1,9 +1,9 @@
-"""Clearing: delete raw polls of days that were published long ago; those days are never computed again.
+"""Delete raw polls of days that were published long ago; those days are never computed again.
 
-Their ticks can then no longer be recomputed with other settings or with late polls. The published ticks stay, and so do
-results derived from them, such as runs that end on such a day. Data that a run on top of any kept release may need are
-never deleted, so rollbacks remain possible. Only landings that consist of polls alone, without refused rows, are
-deleted: job logs and traces are small in comparison, and are read again.
+The poll ticks of these days can then not be recomputed with other settings or with late polls. The published ticks
+stay, and so do results derived from them, such as runs that end on such a day. Data that a run on top of any kept
+release may need are never deleted, so rollbacks remain possible. Only landings that consist of polls alone, without
+refused rows, are deleted: job logs and traces are small in comparison, and later runs read them again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CLOSED = "closed_days.json"
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """Number and size of the deleted landings, and the days that a clearing closed."""
+    """Result of a clearing: number and size of the deleted landings, and the closed days."""
 
     landing_count: int
     byte_count: int
@@ -37,16 +37,16 @@ class Cleared:
 def read_closed_days(store: Store) -> set[date]:
     """Return the days that are never computed again, because their raw polls have been or are being deleted.
 
-    Raises MachineFault where the list is damaged.
+    Raises MachineFault if the list is damaged.
     """
     return {date.fromisoformat(day) for day in read_state(store, _CLOSED) or ()}
 
 
 def clear(store: Store, keep_days: int) -> Cleared:
-    """Delete landed polls older than `keep_days`, of days without newer polls. The caller must hold the warehouse lock.
+    """Delete landed polls older than `keep_days`, except on days with newer polls. The caller must lock the warehouse.
 
-    keep_days: 1 or more. Nothing is deleted while a release is being read. The next clearing completes one that was
-    killed.
+    keep_days: 1 or more. Nothing is deleted while a release is being read. If a clearing is killed, the next one
+    completes it.
     """
     known = ledger.read(store)
     going = _going(store, known, datetime.now(UTC) - timedelta(days=keep_days))
@@ -63,7 +63,7 @@ def clear(store: Store, keep_days: int) -> Cleared:
             store.files.remove(*names)
     except Busy:
         return Cleared(0, 0, ())
-    # update the index now, before a folder of the same name or inode appears
+    # update the index now, before a new folder reuses the name or the inode of a deleted one
     ledger.read(store)
     return Cleared(going.height, size, tuple(sorted(days - closed)))
 
@@ -90,7 +90,7 @@ def _going(store: Store, known: ledger.Ledger, before: datetime) -> pl.DataFrame
 
 
 def _find_needed_landings(store: Store, landings: ledger.Ledger) -> pl.DataFrame:
-    """Return the landings that a run on top of a kept release may read: those missing from some kept release."""
+    """Return the landings that any kept release lacks, because a run on top of that release may read them."""
     kept = releases.list_readable(store)
     in_all = _in_all(releases.landings_in(store, release) for release in kept)
     # once no release contains the earlier landing of a content that landed again, no run needs it
@@ -104,7 +104,7 @@ def _find_needed_landings(store: Store, landings: ledger.Ledger) -> pl.DataFrame
 
 
 def _in_all(sets: Iterable[pl.Series]) -> pl.DataFrame:
-    """Return the ids that all sets contain; none where no set is given."""
+    """Return the ids that all sets contain; without sets, none."""
     found: pl.DataFrame | None = None
     for each in sets:
         frame = each.to_frame("landing_id")

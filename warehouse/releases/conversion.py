@@ -1,4 +1,4 @@
-"""Conversion of files of commit 18b5d00 to the columns and values of this version.
+"""Convert files of commit 18b5d00 to the columns and values of this version.
 
 Names follow `iosig.warehouse.renames`. Four tables also changed their shape: `job_io` had one row per source of
 measurement, and `classes`, `periods` and `period_segments` had rows for the traffic of whole file systems.
@@ -47,7 +47,7 @@ _COMPUTED: Mapping[Table, Mapping[str, str]] = {
     PERIODS: {"basis": _BASIS},
     PERIOD_SEGMENTS: {"basis": _BASIS},
 }
-#: tables -> condition on old rows to keep: those of shared traffic have no equivalent
+#: table -> condition on old rows to keep; rows of shared traffic have no equivalent
 _KEPT = dict.fromkeys((CLASSES, PERIODS, PERIOD_SEGMENTS), f"not is_shared_traffic and {_BASIS} is not null")
 
 
@@ -69,7 +69,7 @@ def convert_file(table: Table, source: Path, target: Path) -> bool:
 
 
 def convert_landed(table: Table, source: Path, target: Path) -> None:
-    """Rewrite a landed file with current names; its column order stays."""
+    """Rewrite a landed file with current names in the original column order."""
     import duckdb
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -89,7 +89,7 @@ def convert_landed(table: Table, source: Path, target: Path) -> None:
 
 
 def convert_job_io(folder: Path, sources: Sequence[Path], attributed: Sequence[Path]) -> dict[str | None, Path]:
-    """Compute `job_io` of a release from its converted sources and attribution, as one file per day in a new folder."""
+    """Compute a release's `job_io` from its converted sources and attribution, as one file per day in a new folder."""
     import duckdb
 
     found = {}
@@ -113,7 +113,7 @@ def _columns(table: Table) -> str:
 
 
 def _build_conversion_query(connection: duckdb.DuckDBPyConnection, table: Table, source: Path) -> str:
-    """Build the SELECT of a file's rows with current names and values, and all columns of the contract.
+    """Build the SELECT that returns a file's rows with current names and values, and all columns of the contract.
 
     Landed files keep columns that the contract lacks.
     """

@@ -1,4 +1,4 @@
-"""Catalogues in an SQL database, by pyiceberg's own client, with one query for several tables."""
+"""Access catalogues in an SQL database with pyiceberg's own client, with one query for several tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SqlTables(Gathering, SqlCatalog):
 
     @cached_property
     def file_io(self) -> FileIO:
-        """One file IO shared by all tables, so that connections are reused."""
+        """File IO that all tables share, so that connections are reused."""
         return load_file_io(self.properties, self.properties["warehouse"])
 
     def locations(self) -> dict[str, str]:
@@ -55,7 +55,7 @@ class SqlTables(Gathering, SqlCatalog):
 
     @contextmanager
     def gathering(self, last: str) -> Iterator[None]:
-        """Collect changes of tables and commit them on exit; none after an error."""
+        """Collect changes of tables and commit them on exit, or none after an error."""
         self._known = self.locations()
         try:
             with super().gathering(last):
@@ -84,7 +84,7 @@ class SqlTables(Gathering, SqlCatalog):
         return place
 
     def _let_go(self, change: Change) -> None:
-        """Remove metadata files that the table's log no longer names."""
+        """Remove the metadata files that the change drops from the table's log."""
         if change.is_new:
             return
         named = {entry.metadata_file for entry in change.metadata.metadata_log}

@@ -1,4 +1,4 @@
-"""Expiry: old releases lose their tags, then their snapshots, and later their files.
+"""Expire old releases: remove their tags, then their snapshots, and later their files.
 
 The newest releases and the pinned ones are kept. Files are shared between releases, and a file that a kept release
 names is never removed. Expired releases stay in the history as rows. Their files are removed after a day, and only
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable
 
 _PINS, _LEAVING = "pins.json", "leaving.json"
-#: files are removed this long after their release expired [s]
+#: time between the expiry of a release and the removal of its files [s]
 GRACE_S = 86_400.0
-#: maximum number of files that hold rows of `releases`
+#: maximum number of files with rows of `releases`
 _MOST_ROW_FILES = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """Expired releases with files waiting for removal, and the files removed now."""
+    """Result of `maintain`: the expired releases with files to remove, and the number and size of removed files."""
 
     release_ids: tuple[str, ...]
     file_count: int
@@ -47,9 +47,9 @@ class Freed:
 
 
 def pins(store: Store) -> dict[str, str | None]:
-    """Return the pinned releases, which the settings cannot expire, with the last day of the pin; None without end.
+    """Map each pinned release, which never expires by the settings, to the pin's last day; None for a pin without end.
 
-    Raises MachineFault where the list is damaged: any release might be pinned.
+    Raises MachineFault if the list is damaged, since any release might be pinned.
     """
     found = read_state(store, _PINS)
     if found is None:
@@ -60,7 +60,7 @@ def pins(store: Store) -> dict[str, str | None]:
 
 
 def pin(store: Store, release_id: str, until: date | None = None) -> Release:
-    """Pin a release up to and including a day, or until it is unpinned. Raises UsageError if it does not exist."""
+    """Pin a release through the given day, or until it is unpinned. Raises UsageError if the release does not exist."""
     release = releases.find(store, release_id)
     put_state(store, _PINS, pins(store) | {release.release_id: until.isoformat() if until else None})
     return release
@@ -91,7 +91,7 @@ def expire(store: Store, keep_count: int) -> list[Release]:
     """Expire all releases except the newest `keep_count`, pinned ones and the current one; return the expired ones.
 
     keep_count: 1 or more. Tags and snapshots are removed immediately; `remove` deletes the files once no reader can be
-    using them. The next call completes one that was killed.
+    using them. If a call is killed, the next one completes it.
     """
     from iosig.warehouse.releases.catalogue import leave_hints, open_transaction
 
@@ -114,7 +114,7 @@ def expire(store: Store, keep_count: int) -> list[Release]:
 def discard(store: Store, release_ids: Collection[str]) -> None:
     """Remove the tags and snapshots of superseded releases, and queue their files for `remove`.
 
-    The next call completes one that was killed.
+    If a call is killed, the next one completes it.
     """
     from iosig.warehouse.releases.catalogue import leave_hints, open_transaction
 
@@ -128,7 +128,7 @@ def discard(store: Store, release_ids: Collection[str]) -> None:
 
 
 def _letting_go(catalogue: Catalog, store: Store, gone: set[str]) -> list[IcebergTable]:
-    """Queue the files that only the expiring releases name, and return all tables."""
+    """Queue the files that only the expiring releases name for removal, and return all tables."""
     tables = [catalogue.load_table((NAMESPACE, name)) for name in metadata_locations(store)]
     going = {name for table in tables for name in _going_files(table, gone)}
     put_state(store, _LEAVING, dict.fromkeys(going, time.time()) | _leaving(store))
@@ -165,7 +165,7 @@ def _now() -> str:
 
 
 def _has_tags(store: Store, gone: set[str]) -> bool:
-    """Return whether any table still has the tag of an expired release, after an expiry that was killed."""
+    """Return whether any table still has the tag of an expired release, because an expiry was killed."""
     from iosig.warehouse.releases.catalogue import open_catalogue
 
     if not gone:
@@ -193,7 +193,7 @@ def _without(table: IcebergTable, gone: set[str]) -> None:
 
 
 def _join_rows(catalogue: Catalog, store: Store) -> None:
-    """Compact the rows of all releases into one file where many have accumulated, since each release adds one."""
+    """Merge the files with rows of releases into one if many have accumulated; each release adds a file."""
     from iosig.warehouse.releases.catalogue import replace
 
     found = catalogue.load_table((NAMESPACE, RELEASES.name)).scan()
@@ -210,7 +210,7 @@ def _join_rows(catalogue: Catalog, store: Store) -> None:
 
 
 def _list_snapshot_files(table: IcebergTable, snapshot_ids: Iterable[int], known: Collection[str] = ()) -> set[str]:
-    """Return the names of the files of some of a table's snapshots; others may name them too.
+    """Return the names of all files in the given snapshots of a table; other snapshots may name these files too.
 
     known: manifests to skip, with their files.
     """
@@ -227,7 +227,7 @@ def _list_snapshot_files(table: IcebergTable, snapshot_ids: Iterable[int], known
 def _leaving(store: Store) -> dict[str, float]:
     """Return the files waiting for removal, with the time at which they were queued.
 
-    Where the list is damaged, all unreferenced files are queued again from now on.
+    If the list is damaged, all unreferenced files are queued again, as of now.
     """
     known = read_cache(store, _LEAVING, lambda document: {name: float(at) for name, at in document.items()})
     if known is not None or store.files.content(_LEAVING) is None:
@@ -263,7 +263,7 @@ def remove(store: Store, grace_s: float = GRACE_S) -> tuple[int, int]:
 
 
 def _in_use(store: Store, table_names: set[str]) -> set[str]:
-    """Return the files of tables that a remaining snapshot names."""
+    """Return the files of the given tables that any remaining snapshot names."""
     from iosig.warehouse.releases.catalogue import open_catalogue
 
     with open_catalogue(store) as catalogue:
@@ -279,10 +279,10 @@ def _in_use(store: Store, table_names: set[str]) -> set[str]:
 
 
 def maintain(store: Store, keep_count: int | None, grace_s: float = GRACE_S, *, is_nightly: bool = False) -> Freed:
-    """Expire releases if `keep_count` is given, and delete queued files. The caller must hold the warehouse lock.
+    """Expire releases if `keep_count` is given, and delete queued files. The caller must lock the warehouse.
 
-    is_nightly: act only once the number of releases exceeds `keep_count` by a tenth, since each pass reads all kept
-    ones.
+    is_nightly: act only if the number of releases exceeds `keep_count` by a tenth, since each pass reads all kept
+    releases.
     """
     removed = remove(store, grace_s)
     going: list[Release] = []

@@ -1,4 +1,4 @@
-"""Plain files out of a release: Parquet that carries units and docs, or CSV."""
+"""Export tables of a release to plain files: Parquet with units and docs in its metadata, or CSV."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def join_files(table: Table, files: Sequence[Path], target: Path) -> int:
 
 
 def require_published(name: str) -> Table:
-    """Return the published table of that name, or raise UsageError that lists the available ones."""
+    """Return the published table of that name. Raises UsageError, with the available names, if no such table exists."""
     tables = {table.name: table for table in list_published_tables()}
     if name not in tables:
         held = ", ".join(sorted(tables))

@@ -1,4 +1,4 @@
-"""Transactions over several tables: changes are collected and then committed together."""
+"""Collect changes of several tables in a transaction, and commit them together."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Change:
     updates: tuple[TableUpdate, ...] = ()
 
     def add(self, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]) -> TableMetadata:
-        """Append updates; a server receives only the requirements on the table as loaded."""
+        """Append updates; only requirements on the table as it was loaded are sent to a server."""
         for requirement in requirements:
             requirement.validate(self.metadata)
         self.requirements += tuple(each for each in requirements if _holds(each, self._before))
@@ -75,7 +75,7 @@ class Gathering(Catalog):
     _gathered: dict[str, Change] | None = None
 
     def load_table(self, identifier: Any) -> Table:
-        """Load a table; during a transaction, repeated loads return the same state whatever other writers do."""
+        """Load a table; during a transaction, repeated loads return the same state despite commits of other writers."""
         name = self.identifier_to_tuple(identifier)[-1]
         if self._gathered is None:
             return self._load_committed(name)
@@ -113,7 +113,7 @@ class Gathering(Catalog):
 
     @contextmanager
     def gathering(self, last: str) -> Iterator[None]:
-        """Collect changes of tables and send them on exit; none after an error. The table `last` commits last."""
+        """Collect changes of tables and send them on exit, or none after an error. The table `last` commits last."""
         self._gathered = {}
         try:
             yield
@@ -125,4 +125,4 @@ class Gathering(Catalog):
 
     @abstractmethod
     def _send(self, changes: list[Change]) -> None:
-        """Commit all changes atomically, or in order with the last one last where the catalogue cannot."""
+        """Commit all changes atomically, or one by one in order if the catalogue does not support this."""

@@ -1,6 +1,6 @@
-"""Rollbacks in force: what later runs exclude until the operator ends the rollback.
+"""Keep rollbacks in force: define the data that later runs exclude until the operator ends the rollback.
 
-The hold is a JSON document that is written before the rollback itself. So a rollback that is killed in between is in
+A hold is a JSON document that is written before the rollback itself. So a rollback that is killed in between is in
 force, and the same command completes it.
 """
 
@@ -28,8 +28,8 @@ class Hold:
     """A rollback in force, which restricts later runs until the operator ends it.
 
     landing_ids: excluded landings. table_names: tables that keep their rows of the target. parameters: the only
-    settings with which runs may publish during the rollback; None for any. ended_at: set while tables wait for the next
-    run to recompute what they missed.
+    settings with which runs may publish during the rollback; None for any. ended_at: set if the rollback has ended, and
+    the next run has yet to recompute the excluded data.
     """
 
     target_id: str
@@ -58,7 +58,7 @@ class Hold:
 
 
 def read(store: Store) -> Hold | None:
-    """Read the rollback in force, or an ended one that the next run has yet to process; None without either."""
+    """Read the rollback in force, or an ended one that the next run has yet to process; otherwise None."""
     known: dict[str, Any] | None = read_state(store, _NAME)
     if known is None:
         return None
@@ -133,7 +133,7 @@ def end(store: Store) -> Hold:
 
 
 def settle(store: Store) -> None:
-    """Delete an ended rollback, after a run has recomputed the affected tables."""
+    """Delete the document of an ended rollback, after a run has recomputed the affected tables."""
     hold = read(store)
     if hold is not None and hold.ended_at:
         put_state(store, _NAME, None)

@@ -1,8 +1,8 @@
-"""`latest/`: the current release as plain Parquet files, for readers that do not know releases.
+"""Provide the current release as plain Parquet files in `latest/`, for readers that do not know releases.
 
 It has one folder per table, with `day=` subfolders where the table is partitioned by day, and `application_bucket=`
 subfolders where it is split into hash buckets. The files are links to the release's own. `latest` is switched
-atomically, and glob patterns next to it match no other release.
+atomically, and glob patterns for it match no other release.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from iosig.warehouse.releases.releases import Release, files_of, list_published_
 from iosig.warehouse.store.store import Store, parquet_writer
 
 LATEST = "latest"
-#: pandas cannot read Hive's folder name for NULL, and ignores names that begin with an underscore
+#: replaces Hive's folder name for NULL, which pandas cannot read; pandas ignores names with a leading underscore
 NO_DAY = "undated"
-#: the files of a table with this column contain it, so a `day=` folder would duplicate it
+#: column that makes a `day=` folder redundant, because the table's files contain the column
 _DAY = "day"
 
 
@@ -54,11 +54,11 @@ def _label(release: Release) -> str:
 def members(
     store: Store, release: Release, made: Path | None = None, *, grown: Collection[str] | None = None
 ) -> dict[str, Path]:
-    """Map the place of each file in the plain layout (`jobs/day=2018-02-09/....parquet`) to its path.
+    """Map each file's path in the plain layout (`jobs/day=2018-02-09/....parquet`) to its actual path.
 
     A table without rows gets one empty file. A file that lacks newer columns is rewritten with all columns, because
-    many readers take the schema of the first file. Both kinds are created below `made`, by default a cache folder of
-    the warehouse, and reused later.
+    many readers take the schema of the first file. Both kinds of files are created below `made`, by default a cache
+    folder of the warehouse, and reused later.
     """
     folder, widened = made or store.root / PLAIN, _grown(store) if grown is None else grown
 
@@ -69,14 +69,14 @@ def members(
         return place, _add_columns(table, store.here(path), cache_folder / path.name)
 
     placed = list(_list_places(store, release))
-    # most files need no rewrite and start no thread
+    # start no thread for most files, which need no rewrite
     rewritten = [member for member in placed if member[2] is None or member[0].name in widened]
     as_they_are = {place: path for _, place, path in placed if path is not None}
     return as_they_are | dict(store.files.each(lambda member: make_member(*member), rewritten))
 
 
 def _list_places(store: Store, release: Release) -> Iterator[tuple[Table, str, Path | None]]:
-    """Yield the files of a release with their places; none for a table without rows."""
+    """Yield (table, path in the plain layout, file) for each file; the file is None for a table without rows."""
     files = files_of(store, release)
     for table in list_published_tables():
         paths = files.get(table.name)
@@ -92,7 +92,7 @@ def _digest(table: Table) -> str:
 
 
 def _grown(store: Store) -> set[str]:
-    """Return the tables that ever gained a column; files of the others are complete."""
+    """Return the tables that ever gained a column; files of all others have all columns."""
 
     def schema_count(table_name: str, location: str) -> int:
         with store.files.open(name_of(table_name, location)) as file:
@@ -129,7 +129,7 @@ def _add_columns(table: Table, path: Path, target: Path) -> Path:
 
 
 def place_in(table: Table, path: Path) -> Path:
-    """Return the place of a released file below its table's folder."""
+    """Return the path of a released file below its table's folder in the plain layout."""
     part = part_of(path)
     if isinstance(part, int):
         return Path(f"{table.bucket_name}={part}", path.name)

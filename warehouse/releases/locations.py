@@ -1,4 +1,4 @@
-"""Locations of data files and metadata, and the naming scheme of data files."""
+"""Determine locations of data files and metadata, and define the naming scheme of data files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BUCKET, _UNDATED = "bucket-", "undated"
 #: folders with caches that are rebuilt when missing
 CACHES = ("release_index", "snapshot_files", "plain")
 INDEX, LISTS, PLAIN = CACHES
-#: names the current metadata of a table, in the table's folder, for readers without a catalogue
+#: file in a table's folder that names the table's current metadata, for readers without a catalogue
 HINT = "version-hint.text"
 
 
@@ -34,7 +34,7 @@ def location_of(store: Store) -> str:
 def metadata_locations(store: Store) -> dict[str, str]:
     """Return the location of each table's current metadata from the catalogue; empty before the first release.
 
-    Raises MachineFault where releases exist but the catalogue does not know them: a new history must not start
+    Raises MachineFault if releases exist but the catalogue does not know them, since a new history must not start
     silently.
     """
     server = server_of(store)
@@ -52,7 +52,7 @@ def releases_location(store: Store) -> str | None:
         from iosig.warehouse.releases import rest
 
         found = rest.location(server, RELEASES.name)
-        # whether the catalogue lost its tables can only be decided from all of them
+        # only the metadata of all tables show whether the catalogue has lost its tables
         if found or not release_seals(store):
             return found
     return metadata_locations(store).get(RELEASES.name)
@@ -97,7 +97,7 @@ def hints_of(locations: Mapping[str, str]) -> dict[str, bytes]:
 
 
 def root_before(store: Store) -> str | None:
-    """Return the location of the folder that the catalogue names, None where it names no table."""
+    """Return the warehouse's folder according to the catalogue; None if the catalogue names no table."""
     found = next(iter(metadata_locations(store).values()), None)
     return found.rsplit("/tables/", 1)[0] if found else None
 
@@ -121,7 +121,7 @@ def data_place(table: Table, part: Part, name: str) -> str:
 
 
 def part_of(path: Path) -> Part:
-    """Parse the part of the table from the name of a published data file."""
+    """Parse the part (day or bucket) from the name of a published data file."""
     if path.name.startswith(_BUCKET):
         return int(path.name.removeprefix(_BUCKET)[:2])
     return None if path.name.startswith(_UNDATED) else date.fromisoformat(path.name[: len("2018-02-09")])

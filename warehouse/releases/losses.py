@@ -1,4 +1,4 @@
-"""Losses: data that a repair could not restore, recorded for the next run.
+"""Record losses, the data that a repair could not restore, for the next run.
 
 Days with damaged released files are computed again, even without new landings. Landings that were set aside count as
 removed, so their inputs are new when they land again.

@@ -1,7 +1,8 @@
-"""Rebuilding damaged manifests and manifest lists from the list of a snapshot's data files.
+"""Rebuild damaged manifests and manifest lists from the cached index of a snapshot's data files.
 
-Many snapshots share a manifest, so often no intact release would remain to go back to. The list of data files (a cache
-of `releases`) is trusted if every file matches its checksum, and their number matches the snapshot.
+Many snapshots share a manifest, so returning to an older, intact release is often impossible. The index of data files
+(a cache of the module `releases`) is trusted if every file matches its checksum, and the number of files matches the
+snapshot.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 def rebuild_manifests(store: Store, current: Release, damaged: Collection[str]) -> bool:
     """Rewrite damaged manifests and their lists; return False if any file cannot be rebuilt.
 
-    current: the release with the seal that records the new manifests.
+    current: release with the seal that will record the new manifests.
     """
     if not all(name.endswith(".avro") for name in damaged):
         return False
@@ -54,7 +55,7 @@ def rebuild_manifests(store: Store, current: Release, damaged: Collection[str]) 
 
 
 def is_whole(store: Store, table: Table, snapshot: Snapshot, known: Mapping[str, Sealed]) -> bool:
-    """Return whether the manifests of a snapshot, and their list, match their checksums."""
+    """Return whether a snapshot's manifests and manifest list match their checksums."""
     name = table.name()[-1]
     if not _is_as_written(store, name_of(name, snapshot.manifest_list), known):
         return False
@@ -67,7 +68,7 @@ def _is_as_written(store: Store, name: str, known: Mapping[str, Sealed]) -> bool
 
 
 def _data_files(store: Store, table: Table, snapshot: Snapshot, known: Mapping[str, Sealed]) -> list[str] | None:
-    """Return the data files of a snapshot from their list; None if the list is lost or fails its checksum."""
+    """Return the data files of a snapshot from the cached index; None if the index is not trusted."""
     names = read_cache(
         store, list_of(table.name()[-1], snapshot.snapshot_id), lambda listed: [str(name) for name in listed]
     )
@@ -79,7 +80,7 @@ def _data_files(store: Store, table: Table, snapshot: Snapshot, known: Mapping[s
 
 
 def _rebuild(store: Store, table: Table, snapshot: Snapshot, names: Collection[str]) -> set[str]:
-    """Write one manifest with all data files, and a list that names it; return both names."""
+    """Write one manifest with all data files, and a manifest list that names it; return both names."""
     root, table_name = location_of(store), table.name()[-1]
     store.files.remove(name_of(table_name, snapshot.manifest_list))
     written = rewrite_manifests(table, snapshot, [f"{root}/{name}" for name in names])

@@ -1,4 +1,4 @@
-"""Publishing: built tables become a release atomically; rollback: an earlier release becomes current again."""
+"""Publish built tables as a release atomically, or roll back to an earlier release."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Adopted: TypeAlias = Mapping[str, Mapping[str, Path]]
 class Draft:
     """A built and validated release, ready to be published on top of its base.
 
-    release_id: None derives it from the time of publication and the kind.
+    release_id: None to derive the id from the time of publication and the kind.
     """
 
     fingerprint: str
@@ -65,7 +65,7 @@ def publish(
 ) -> Release:
     """Publish built tables as a release on top of the current one, and return it; all tables change atomically.
 
-    `built` maps a table to the Parquet files of its days or buckets; tables that are not named keep their snapshot.
+    `built` maps a table to the Parquet files of its days or buckets; tables that it does not name keep their snapshot.
     adopted: files that `adopt_early` has already stored. Each table gets the release's id as a tag. Raises MachineFault
     where another writer has published in the meantime. If this release was already published by a process that missed
     the confirmation, the published release is returned.
@@ -133,7 +133,7 @@ def _require_base(store: Store, draft: Draft, parent: Release | None) -> None:
 
 
 def _require_intent(store: Store, release_id: str, fingerprint: str) -> None:
-    """Raise MachineFault if another writer took over, since it may have removed the files of this release."""
+    """Raise MachineFault if another writer took over, since that writer may have removed this release's files."""
     if _begun(store) != (release_id, fingerprint):
         raise MachineFault(f"Another writer took over {store.name} while this run was publishing. Run again.")
 
@@ -214,8 +214,8 @@ def _release(draft: Draft, release_id: str, parent: Release | None, snapshots: d
 def complete(store: Store, copies: Mapping[str, Path] | None = None) -> None:
     """Write hints, `latest/`, file lists and checksums of the current release, if they are missing.
 
-    copies: local copies of files of the release, by name, which saves reading them from an object store. After a run
-    that was killed following its commit, the next run calls this. Does nothing if `latest/` and the checksums are up to
+    copies: local copies of files of the release, by name, which saves reading them from an object store. If a run is
+    killed after its commit, the next run calls this function. It does nothing if `latest/` and the checksums are up to
     date.
     """
     release = current(store)
@@ -226,7 +226,7 @@ def complete(store: Store, copies: Mapping[str, Path] | None = None) -> None:
             tables = catalogue.all_tables()
         changed = [name for name, table in tables.items() if len(table.metadata.schemas) > 1]
         locations = {name: table.metadata_location for name, table in tables.items()}
-        # both mostly wait for the storage, and they are independent
+        # the two tasks are independent and mostly wait for the storage
         with ThreadPoolExecutor(1, "hinting") as beside:
             hinted = beside.submit(leave_hints, store, locations)
             files_of(store, release)
@@ -245,7 +245,7 @@ def begin(store: Store, release_id: str | None, fingerprint: str) -> None:
 
 
 def abandon(store: Store, fingerprint: str | None = None) -> None:
-    """Remove the files of a run that began to publish and was abandoned, unless it has this fingerprint."""
+    """Remove the files of a run that began to publish and was then abandoned, unless it has this fingerprint."""
     release_id, begun = _begun(store) or (None, fingerprint)
     if begun != fingerprint:
         _remove_row(store)
@@ -255,7 +255,7 @@ def abandon(store: Store, fingerprint: str | None = None) -> None:
 
 
 def _remove_row(store: Store) -> None:
-    """Remove the row file of a release that was begun but never published; its id is not used again."""
+    """Remove the row file of a release that was begun but never published; the release's id is not reused."""
     release_id, _ = _begun(store) or (None, None)
     if release_id and not any(release.release_id == release_id for release in history(store)):
         store.files.remove(data_place(RELEASES, None, release_id))
@@ -266,7 +266,7 @@ def _begun(store: Store) -> tuple[str | None, str] | None:
 
 
 def rollback(store: Store, target: Release) -> Release:
-    """Make an earlier release the current one, by a new row that refers to its snapshots.
+    """Make an earlier release the current one, by adding a row to `releases` that refers to the earlier snapshots.
 
     Later runs build on it. `holds.roll_back` also keeps them from publishing the excluded data again.
     """

@@ -1,4 +1,4 @@
-"""Reading a release: DuckDB over its Parquet files, read-only, without any Iceberg library."""
+"""Read a release with DuckDB from its Parquet files, read-only, without any Iceberg library."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 INPUTS = (TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS, TRACE_METADATA, TRACE_CALLS)
 
 
-#: limits of a query's memory and of its spill space
+#: limits of a query's memory and spill space
 MEMORY_LIMIT = "2GB"
 SPILL_LIMIT = "16GB"
 
@@ -45,7 +45,7 @@ def open_duckdb(**options: bool) -> Iterator[duckdb.DuckDBPyConnection]:
 
 @contextmanager
 def _spill() -> Iterator[str]:
-    """Create a private temporary folder; yield an empty string where none can be created, which disables spilling."""
+    """Create a private temporary folder; yield "", which disables spilling, if none can be created."""
     try:
         folder = TemporaryDirectory(prefix="iosig-query-", ignore_cleanup_errors=True)
     except OSError:
@@ -63,11 +63,11 @@ def spill_folder(connection: duckdb.DuckDBPyConnection) -> str:
 
 @contextmanager
 def open_release(store: Store, release: Release, query: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open DuckDB on the views of a release: one per table, with the columns' docs as comments.
+    """Open a DuckDB connection with a view per table of a release, with the columns' docs as comments.
 
     If `query` is given, only the tables that it may reference are opened, because reading the footers of a long history
     takes time. Landed inputs are included if the query names them. The connection can access only files of the release,
-    its landings and its own spill folder. Raises MachineFault where a file differs from its checksum.
+    its landings and its own spill folder. Raises MachineFault if a file differs from its checksum.
     """
     files = releases.files_of(store, release)
     inputs = _inputs(store, release, query or "")
@@ -92,7 +92,7 @@ def open_release(store: Store, release: Release, query: str | None = None) -> It
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
-    """Landed files of a table: those of single landings, and shared ones with the landings to exclude."""
+    """Landed files of a table: those of single landings, and shared ones together with the landings to exclude."""
 
     own: list[str]
     shared: list[str]
@@ -151,7 +151,7 @@ def addresses(store: Store, paths: Iterable[Path]) -> list[str]:
 
 
 def reach(connection: duckdb.DuckDBPyConnection, store: Store) -> None:
-    """Register the object store's file system with a connection, where the warehouse is in one."""
+    """If the warehouse is in an object store, register the store's file system with a connection."""
     if store.url is not None:
         from iosig.warehouse.store.objects import file_system
 
@@ -174,7 +174,7 @@ def selection(table: Table, paths: str | None) -> str:
     """Build the SELECT that reads a table from Parquet files; `paths` is an SQL list or parameter."""
     columns = ", ".join(f'null::{DUCKDB_TYPES[column.dtype]} as "{column.name}"' for column in table.columns)
     empty = f"select {columns} where false"
-    # A folder of the warehouse's path may look like a Hive partition (`name=value`); it is not one.
+    # A folder in the warehouse's path may look like a Hive partition (`name=value`) without being one.
     files = f"read_parquet({paths}, union_by_name = true, hive_partitioning = false)"
     return f"{empty} union all by name from {files}" if paths else empty
 

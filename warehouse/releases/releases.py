@@ -1,4 +1,4 @@
-"""Releases: named, immutable sets of snapshots, and their history.
+"""Read releases, which are named, immutable sets of snapshots, and their history.
 
 A release is one row of the Iceberg table `releases` and a tag on every table, committed together: readers see all of it
 or none. Its position in the history is a sequence number rather than a time, since clocks can be set back. Readers need
@@ -30,18 +30,18 @@ from iosig.warehouse.store.store import Store, put_document, read_cache
 if TYPE_CHECKING:
     import polars as pl
 
-#: expiry times of releases (their rows stay), and the lock shared by readers of release files
+#: file with the expiry times of releases (their rows stay); lock shared by readers of release files
 EXPIRED, READING = "expired.json", "reading.lock"
-#: superseded releases: successor, time and reason
+#: file with the successor of each superseded release, and the time and reason
 REDIRECTS = "redirects.json"
-#: file lists that were fetched from object stores, by address
+#: cached file lists from object stores, by address
 _LISTED: dict[tuple[str, str], list[str]] = {}
 _MOST_LISTED = 10_000
-#: a release id contains the time of publication; a second one within a second gets the next second
+#: pattern of a release id, which begins with the time of publication; two ids never contain the same second
 _STAMPED = re.compile(r"([0-9]{8}T[0-9]{6}Z)-.+")
 _STAMP = "%Y%m%dT%H%M%SZ"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-#: parameter of a converted release with the version that created it
+#: parameter of a converted release that names the version that created the release
 CONVERTED = "converted_from"
 #: columns that contain JSON
 AS_JSON = ("dates", "inputs", "removed_inputs", "snapshots")
@@ -49,9 +49,9 @@ AS_JSON = ("dates", "inputs", "removed_inputs", "snapshots")
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One release with counts of its inputs, the snapshot of each table, and the verdict of the checks.
+    """One release, with the number of its inputs, the snapshot of each table, and the result of the checks.
 
-    The inputs may be millions of landings; `inputs` reads their ids on demand.
+    The inputs may be millions of landings, so `inputs` reads their ids on demand.
     """
 
     release_id: str
@@ -176,7 +176,7 @@ def _of_row(row: dict[str, Any]) -> Release:
 
 
 def _with_newest_days(history: Sequence[Release]) -> list[Release]:
-    """Fill in the newest day of the data for releases with rows from older versions."""
+    """Fill in the newest day of data for releases that older versions published."""
     newest: dict[str | None, str | None] = {}
     completed = []
     for release in history:
@@ -187,12 +187,12 @@ def _with_newest_days(history: Sequence[Release]) -> list[Release]:
 
 
 def newest_day(days: Iterable[str | None]) -> str | None:
-    """Return the latest of some days in ISO form; None if no day is given."""
+    """Return the latest of the given days in ISO format; None if there are none."""
     return max((day for day in days if day), default=None)
 
 
 def _rows(store: Store, files: Sequence[str]) -> pl.LazyFrame:
-    """Scan the rows of releases."""
+    """Scan files with rows of the table `releases`."""
     import polars as pl
 
     from iosig.warehouse.contracts import frames
@@ -209,7 +209,7 @@ def rows(store: Store) -> pl.DataFrame:
 
 
 def inputs(store: Store, release_ids: Collection[str]) -> pl.DataFrame:
-    """Return the landings that some releases added, and the earlier ones that they replaced.
+    """Return the landings that the given releases added, and the earlier ones that they replaced.
 
     Columns: release_id, landing_id, is_removed; ordered by release, then by landing.
     """
@@ -241,13 +241,13 @@ def being_read(store: Store) -> Iterator[None]:
 
 
 def read_expired(store: Store) -> dict[str, str]:
-    """Map each expired release, with files deleted or queued for deletion, to its expiry time."""
+    """Map each expired release to its expiry time; files of expired releases are deleted or queued for deletion."""
     expiry_times: dict[str, str] = read_state(store, EXPIRED) or {}
     return expiry_times
 
 
 def list_readable(store: Store) -> list[Release]:
-    """Return all readable releases in order."""
+    """Return all releases that have not expired, in order."""
     gone = read_expired(store)
     return [release for release in history(store) if release.release_id not in gone]
 
@@ -283,7 +283,7 @@ def find(store: Store, release_id: str | None) -> Release:
 
 
 def lineage(found: Sequence[Release], release: Release | None) -> Iterator[Release]:
-    """Yield a release and its ancestors, newest first, without those that were rolled back."""
+    """Yield a release and its ancestors, newest first, without releases that were rolled back."""
     by_id = {known.release_id: known for known in found}
     while release is not None:
         yield release
@@ -293,8 +293,8 @@ def lineage(found: Sequence[Release], release: Release | None) -> Iterator[Relea
 def new_id(store: Store, kind: str) -> str:
     """Create the id of a release published now: the UTC time in seconds, and the kind.
 
-    Ids sort by publication: after another release within the same second, or a clock that was set back, the id is one
-    second after the previous one.
+    Ids sort in order of publication: if the previous id has the same second or, after the clock was set back, a later
+    one, the new id is one second later.
     """
     stamps = [match[1] for release in history(store) if (match := _STAMPED.fullmatch(release.release_id))]
     at = datetime.now(UTC)
@@ -351,7 +351,7 @@ def to_records(store: Store, chosen: Sequence[Release]) -> list[dict[str, Any]]:
 
 
 def landings_in(store: Store, release: Release | None) -> pl.Series:
-    """Return the landings that went into a release, including those of its ancestors."""
+    """Return the landings that a release and its ancestors are based on."""
     import polars as pl
 
     names = [known.release_id for known in lineage(history(store), release)]
@@ -379,7 +379,7 @@ def files_of(store: Store, release: Release) -> dict[str, list[Path]]:
 
 
 def _read_file_list(store: Store, name: str) -> list[str] | None:
-    """Read a list of files, None where it is missing; lists from an object store are cached in memory.
+    """Read a cached file list; None if it is missing. Lists from an object store are also cached in memory.
 
     Caching is safe, because a list is named after its immutable snapshot.
     """

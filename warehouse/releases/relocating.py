@@ -1,7 +1,7 @@
-"""Relocation: rewrite the paths in Iceberg metadata after a warehouse was moved or copied.
+"""Rewrite the paths in Iceberg metadata after a warehouse was moved or copied (relocation).
 
-Data files are not touched. The checksums of the rewritten files are recorded first, and the catalogue changes last. The
-next relocation repeats one that was killed; until then, `verify` accepts both states.
+Data files are not touched. The checksums of the rewritten files are recorded first, and the catalogue changes last. If
+a relocation is killed, the next one repeats it; until then, `verify` accepts both states.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from iosig.warehouse.releases.servers import EMBEDDED, register, server_of
 from iosig.warehouse.store.files import Sealed
 from iosig.warehouse.store.store import Store
 
-#: manifests come before lists, which contain their lengths
+#: in this order, because manifest lists contain the lengths of manifests
 _METADATA = ("*-m[0-9]*.avro", "snap-*.avro", "*.metadata.json")
 _SYNC_BYTES = 16
 
 
 def relocate(store: Store, *, is_asked: bool = False) -> int:
-    """Rewrite all metadata that name a folder other than the current one; return the number of files.
+    """Rewrite all metadata that name a folder other than the current one; return the number of rewritten files.
 
-    A damaged file is left unchanged, with its checksum. Raises UsageError for a catalogue on a server unless
-    `is_asked`: a copy must not take over the catalogue of the original.
+    A damaged file and its checksum are left unchanged. Raises UsageError for a catalogue on a server unless `is_asked`:
+    a copy must not take over the catalogue of the original.
     """
     server = server_of(store)
     # on a REST server, the namespace records the warehouse that owns its tables
@@ -65,7 +65,7 @@ def _plan(store: Store) -> dict[str, Sealed]:
         try:
             content = _relocate_metadata(store, name, planned)
         except (ValueError, KeyError, TypeError, EOFError, IndexError):
-            # an unreadable file that no release references
+            # the file is unreadable, but no release references it
             continue
         planned[name] = Sealed(len(content), hashlib.sha256(content).hexdigest())
     return planned
@@ -97,7 +97,7 @@ def _relocate_metadata(store: Store, name: str, rewritten: dict[str, Sealed]) ->
 
 
 def _relocate_value(value: Any, root: str, table: str) -> Any:
-    """Move every location in a table's metadata from another folder to `root`."""
+    """Replace the folder by `root` in every location in a table's metadata."""
     if isinstance(value, dict):
         return {name: _relocate_value(item, root, table) for name, item in value.items()}
     if isinstance(value, list):

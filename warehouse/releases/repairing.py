@@ -1,10 +1,10 @@
-"""Repair: damaged files are rebuilt, restored by returning to an intact release, or set aside.
+"""Repair a warehouse: rebuild damaged files, return to an intact release, or set files aside.
 
 Caches, links and hints are rebuilt from the releases, and manifests from a release's data files. If other metadata of
-the current release are damaged, or a file of a table without days, the newest intact release becomes the current one.
-For a damaged file of a day, the day is scheduled for recomputation. The next run computes both from the landings. A
-damaged landing is set aside, so that its input can land again. In a moved or copied warehouse, the paths in the
-metadata are rewritten.
+the current release are damaged, or a file of a table that is not partitioned by day, the newest intact release becomes
+the current one. If a file of one day is damaged, that day is scheduled for recomputation. In both cases, the next run
+computes the data from the landings. A damaged landing is set aside, so that its input can land again. In a moved or
+copied warehouse, the paths in the metadata are rewritten.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from iosig.warehouse.store.form import FILE, mend_form, require_form
 from iosig.warehouse.store.manifests import LOT, in_folder, manifest_in
 from iosig.warehouse.store.store import Store
 
-#: damage may hide other damage: maximum number of verification passes
+#: maximum number of verification passes, since damage may hide other damage
 _MAX_PASSES = 4
 
 
@@ -52,7 +52,7 @@ class Mended:
 def repair(store: Store, told: Progress = lambda *_: None) -> list[Mended]:
     """Verify a warehouse, repair damage, and relocate it if it was moved; return the actions taken.
 
-    The caller must hold the warehouse's lock.
+    The caller must lock the warehouse.
     """
     mended = [Mended(FILE, "written again", "")] if mend_form(store) else []
     require_form(store)
@@ -114,7 +114,7 @@ def _seal_older(store: Store, current: Release) -> None:
 
 
 def _landings(store: Store, damages: list[Damage]) -> Iterator[Mended]:
-    """Set damaged landings aside, so that each input can land again."""
+    """Set damaged landings aside, so that their inputs can land again."""
     names = {damage.path.split("/")[1] for damage in damages if damage.path.startswith("landed/")}
     if not names:
         return
@@ -138,7 +138,7 @@ def _landing_ids(store: Store, folder: str) -> list[str]:
 
 
 def _releases(store: Store, damages: list[Damage]) -> Iterator[Mended]:
-    """Schedule damaged days for recomputation, and return to an intact release where that is not enough."""
+    """Schedule damaged days for recomputation, or return to an intact release if this is not enough."""
     paths = [damage.path for damage in damages]
     data = [path for path in paths if path.startswith("tables/") and "/data/" in path and not is_release_row(path)]
     open_days = {path: day for path, day in _days(data).items() if day not in read_closed_days(store)}
@@ -155,7 +155,7 @@ def _releases(store: Store, damages: list[Damage]) -> Iterator[Mended]:
 
 
 def _are_rebuilt(store: Store, damaged: set[str]) -> bool:
-    """Rebuild damaged manifests and manifest lists; return False for other metadata, or where this fails."""
+    """Rebuild damaged manifests and manifest lists; return False for other metadata, or if rebuilding fails."""
     if server_of(store).kind == "rest" or not all(path.endswith(".avro") for path in damaged):
         return False
     rows = f"tables/{RELEASES.name}/"
@@ -166,7 +166,7 @@ def _are_rebuilt(store: Store, damaged: set[str]) -> bool:
 
 
 def _days(names: Iterable[str]) -> dict[str, date | None]:
-    """Map each data file of a table that is partitioned by day to its day."""
+    """Map each data file of the tables that are partitioned by day to its day."""
     by_day = {table.name for table in TABLES if table.partition}
     return {name: day_of(Path(name)) for name in names if name.split("/")[1] in by_day}
 

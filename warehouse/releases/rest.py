@@ -1,8 +1,8 @@
-"""Catalogues on an Iceberg REST server, by pyiceberg's own client, with multi-table commits.
+"""Access catalogues on an Iceberg REST server with pyiceberg's own client and multi-table commits.
 
 Credentials come from pyiceberg's own variables and file (`PYICEBERG_CATALOG__IOSIG__CREDENTIAL`, `~/.pyiceberg.yaml`),
 under the catalogue's name; iosig neither reads nor writes them. If the server does not support multi-table commits, the
-tables are committed one after another. The rows of `releases` come last, because they define what a release is.
+tables are committed one after another. The rows of `releases` come last, because they define which releases exist.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from iosig.warehouse.store.files import Files
 #: timeouts of one request: each wait for data, and the total
 _TIMEOUTS = Timeouts(timeout_s=60.0, total_timeout_s=300.0)
 _TOGETHER = "transactions/commit"
-#: status codes of a server that does not support a request
+#: status codes with which a server rejects requests that it does not support
 _UNKNOWN = (404, 405, 501)
 #: namespace property with the name of the warehouse that owns the tables
 _OWNER = "iosig.warehouse"
@@ -82,7 +82,7 @@ class _Bounded(BaseAdapter):
         return response
 
     def close(self) -> None:
-        """Implement the interface; the client keeps no connection open."""
+        """Do nothing, since the client keeps no connection open; the interface requires this method."""
 
 
 class RestTables(Gathering, RestCatalog):
@@ -120,7 +120,7 @@ class RestTables(Gathering, RestCatalog):
             self.commit_table(change.found, change.requirements, change.updates)
 
     def _is_sent_together(self, changes: list[Change]) -> bool:
-        """Send all changes in one request; return False where the server does not support it."""
+        """Send all changes in one request; return False if the server does not support it."""
         told = {"table-changes": [json.loads(change.request.model_dump_json()) for change in changes]}
         response = self._session.post(self.url(_TOGETHER), json=told)
         if response.status_code in _UNKNOWN and "NoSuchTable" not in response.text:
@@ -134,7 +134,7 @@ class RestTables(Gathering, RestCatalog):
 
 @contextmanager
 def convert_errors(server: Server) -> Iterator[None]:
-    """Convert errors and timeouts of a server to messages for the user; they contain no secrets."""
+    """Convert errors and timeouts of a server to messages for the user that contain no secrets."""
     try:
         yield
     except CommitFailedException as error:
@@ -160,7 +160,7 @@ def open_rest_catalogue(server: Server, files: Files | None = None, **properties
 
 
 def claim(catalogue: RestTables, server: Server, warehouse: str) -> None:
-    """Record the warehouse as the namespace's owner. Raises UsageError where another warehouse owns it."""
+    """Record the warehouse as the namespace's owner. Raises UsageError if another warehouse owns it."""
     with convert_errors(server):
         catalogue.create_namespace_if_not_exists(NAMESPACE, {_OWNER: warehouse})
         owner = catalogue.load_namespace_properties(NAMESPACE).get(_OWNER)
@@ -181,7 +181,7 @@ def locations(server: Server, files: Files) -> dict[str, str]:
 
 
 def location(server: Server, table_name: str) -> str | None:
-    """Return the location of one table's current metadata, None where the server does not know it."""
+    """Return the location of one table's current metadata; None if the server does not know the table."""
     catalogue = open_rest_catalogue(server)
     try:
         with convert_errors(server):

@@ -1,4 +1,4 @@
-"""Seals: the SHA-256 of every file that a release added, so that later reads can detect damage.
+"""Write and check seals, documents with the SHA-256 of every file that a release added, so that damage is detected.
 
 A release's files are its Parquet files, the Iceberg metadata that name them, and the manifests of its landings. Each
 landing's manifest has the SHA-256 of the landing's own files.
@@ -48,7 +48,7 @@ def seal(
     tables: Mapping[str, IcebergTable] | None = None,
     copies: Mapping[str, Path] | None = None,
 ) -> None:
-    """Record the SHA-256 of all files that a release added to its predecessor.
+    """Record the SHA-256 of all files that a release has in addition to its predecessor's.
 
     tables: those of the catalogue, if already loaded; copies: local copies of some of the files.
     """
@@ -78,7 +78,7 @@ def _list_added_files(store: Store, release: Release, tables: Mapping[str, Icebe
 
 
 def _metadata(table: IcebergTable, release: Release, earlier: Sequence[Release]) -> Iterator[str]:
-    """Yield the metadata files that a release added to a table, and to `releases` with its row."""
+    """Yield the metadata files that a release added to a table, and for `releases` also the file with its row."""
     name = table.name()[-1]
     yield name_of(name, table.metadata_location)
     snapshot_id = release.snapshots.get(name)
@@ -97,7 +97,7 @@ def _metadata(table: IcebergTable, release: Release, earlier: Sequence[Release])
 
 
 def seal_metadata(store: Store, release: Release) -> None:
-    """Update the metadata files in the current release's seal to the current ones.
+    """Replace the metadata files in the current release's seal by the tables' current ones.
 
     The files with rows of all releases are updated too.
     """
@@ -108,7 +108,7 @@ def seal_metadata(store: Store, release: Release) -> None:
 
 
 def seal_whole(store: Store, release: Release) -> None:
-    """Record the SHA-256 of all files of a release, which need not be the last, and of the current metadata."""
+    """Record the SHA-256 of all files of a release, which need not be the latest, and of the current metadata."""
     from iosig.warehouse.releases.catalogue import list_snapshot_files, open_catalogue
 
     names = _current_metadata(store)
@@ -119,7 +119,7 @@ def seal_whole(store: Store, release: Release) -> None:
 
 
 def _current_metadata(store: Store) -> set[str]:
-    """Return the files that define the current set of files and releases."""
+    """Return the metadata files that define which files and releases exist now."""
     from iosig.warehouse.releases.catalogue import list_snapshot_files, open_catalogue
 
     names = {name_of(table, location) for table, location in metadata_locations(store).items()}
@@ -145,7 +145,7 @@ def unseal(store: Store, names: set[str]) -> None:
 
 
 def all_checksums(store: Store) -> dict[str, Sealed]:
-    """Merge the checksums of all releases' files; the latest document wins."""
+    """Merge the checksums of all releases' files; if documents differ, the latest one takes precedence."""
     found: dict[str, Sealed] = {}
     for name in release_seals(store):
         found |= checksums.read(store, name) or {}
@@ -161,7 +161,7 @@ def replace_checksums(store: Store, files: Mapping[str, Sealed]) -> None:
 
 
 def require_sound(store: Store, paths: Iterable[Path]) -> None:
-    """Raise MachineFault where a file differs from its checksum.
+    """Raise MachineFault if a file differs from its checksum.
 
     A file that passed within the last day, and that is unchanged according to the file system, is not read again.
     """

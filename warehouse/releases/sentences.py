@@ -1,4 +1,4 @@
-"""DuckDB's errors of a query, rephrased in terms of the release's tables and columns."""
+"""Rephrase DuckDB's errors on a query in terms of the release's tables and columns."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _describe_unknown_table(name: str) -> str:
 
 
 def _describe_unknown_column(name: str, query: str) -> str:
-    """Suggest the intended column: a similar one of the query's tables, or a table that has this very name."""
+    """Suggest a similar column in the query's tables, or a table that has a column with exactly this name."""
     named = [table for table in tables() if re.search(rf"\b{table.name}\b", query, re.IGNORECASE)]
     columns = sorted({column for table in named for column in table.column_names})
     near = meant(name, columns) if columns else meant(name, present_names(name.lower()))
@@ -58,7 +58,7 @@ def _describe_unknown_column(name: str, query: str) -> str:
 
 
 def description(table_name: str, types: dict[str, str]) -> dict[str, list[str | None]] | None:
-    """Return the output of `describe` for one of our tables, column by column; None for any other.
+    """Return the output of `describe` for a table of iosig, column by column; None for any other table.
 
     types: DuckDB's type of each column. The result has DuckDB's fields, plus `unit` and `doc`.
     """

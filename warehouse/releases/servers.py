@@ -1,7 +1,7 @@
-"""Servers that keep a warehouse's catalogue: selection, registration and takeover.
+"""Select and register the server that keeps a warehouse's catalogue, and take a catalogue over.
 
 Unless the catalogue is the SQLite file in the warehouse, a small file in the warehouse names its server, so readers
-need no settings. The file contains no secrets: they come from the environment (`PGPASSWORD`, `~/.pgpass`).
+need no settings. The file contains no secrets; these come from `PGPASSWORD` or `~/.pgpass`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 NAMESPACE = "published"
 #: default name of a catalogue that has its own database
 NAME = "iosig"
-#: timeout of connecting [s]
+#: timeout for connecting [s]
 _PATIENCE_S = 10
-#: timeout of one statement, waiting for another writer included [s]
+#: timeout for one statement, including the wait for another writer [s]
 _STATEMENT_TIMEOUT_S = 600
 
 
@@ -39,8 +39,9 @@ _STATEMENT_TIMEOUT_S = 600
 class Server:
     """Back end of a catalogue: SQLite's file in the warehouse, a PostgreSQL server or a REST server.
 
-    name: the catalogue's name on the server, or the key of its section in pyiceberg's own settings. warehouse: a REST
-    server's name for the warehouse. location: storage location of the tables, if a REST server requires one of its own.
+    name: the catalogue's name on the server, or the name of its section in pyiceberg's own settings. warehouse: name by
+    which a REST server knows the warehouse. location: storage location of the tables, if a REST server requires its
+    own.
     """
 
     kind: str = "sqlite"
@@ -140,7 +141,7 @@ def unreachable(server: Server, error: BaseException) -> MachineFault:
 
 
 def require_installed(server: Server) -> None:
-    """Raise UsageError with the install command where a server's client library is missing."""
+    """Raise UsageError with the install command if a server's client library is missing."""
     if server.kind == "postgresql" and find_spec("psycopg2") is None:
         raise MissingExtra("A catalogue on PostgreSQL", "postgresql")
 
@@ -152,7 +153,7 @@ def note(store: Store, server: Server) -> None:
 
 @contextmanager
 def begin_transaction(store: Store, server: Server) -> Iterator[Connection]:
-    """Open the rows of a catalogue in one SQL transaction."""
+    """Open an SQL transaction on the rows of a catalogue."""
     from sqlalchemy import create_engine
     from sqlalchemy.exc import OperationalError
 
@@ -185,7 +186,7 @@ def register(store: Store, server: Server, locations: dict[str, str]) -> None:
 
 
 def alone(connection: Connection, server: Server) -> None:
-    """Lock a catalogue against other writers, waiting for the lock, until the transaction ends."""
+    """Lock a catalogue against other writers until the transaction ends; waits for the lock."""
     from sqlalchemy import text
 
     if server.kind == "postgresql":

@@ -1,8 +1,8 @@
-"""Snapshots of Iceberg tables: their manifests are written and committed by pyiceberg's public functions.
+"""Write manifests and commit snapshots of Iceberg tables with pyiceberg's public functions.
 
-pyiceberg's own overwrite is not used. It keeps every manifest that ever named a deleted file, one per commit, so a
-table that changes in each nightly run would accumulate one manifest per night. It also finds the files to delete with
-an evaluator that its threads share, and can miss some.
+pyiceberg's own overwrite is not used, for two reasons. It keeps every manifest that ever named a deleted file, one per
+commit, so a table that changes in each nightly run would accumulate one manifest per night. It also finds the files to
+delete with an evaluator that its threads share, so it can miss some files.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 #: manifests, each with the entries that name files
 Live = Sequence[tuple[ManifestFile, list[ManifestEntry]]]
-#: field of a snapshot's summary: the number of its data files
+#: field in a snapshot's summary with the number of data files
 FILE_COUNT = "total-data-files"
 _FORMAT: Final = 2
 _CODEC: Final = "deflate"
@@ -50,7 +50,7 @@ _MAX_MANIFESTS = 20
 
 @dataclass(frozen=True, slots=True)
 class _Copies:
-    """Input files that are read from local copies where available."""
+    """Opens input files, from local copies where available."""
 
     io: FileIO
     copies: Mapping[str, Path]
@@ -62,7 +62,7 @@ class _Copies:
 
 
 def live_manifests(table: Table) -> Live:
-    """Return the manifests of a table's snapshot that name files, with their entries."""
+    """Return the manifests in a table's current snapshot that name any file, with their entries."""
     head = table.current_snapshot()
     if head is None or (head.summary is not None and head.summary[FILE_COUNT] == "0"):
         # the snapshot is empty, so no manifest needs to be opened
@@ -108,7 +108,7 @@ def write_snapshot(table: Table, live: Live, gone: Collection[DataFile], added: 
 
 
 def rewrite_manifests(table: Table, snapshot: Snapshot, locations: Sequence[str]) -> list[str]:
-    """Rewrite the manifest list of a snapshot, with one new manifest of all its files; return both locations."""
+    """Write one new manifest with all files of a snapshot, and a manifest list for it; return both locations."""
     sequence = snapshot.sequence_number or 0
     entries = [
         _entry(ManifestEntryStatus.EXISTING, file, snapshot.snapshot_id, sequence)
@@ -207,7 +207,7 @@ def without(tags: Iterable[str], snapshot_ids: Sequence[int]) -> list[TableUpdat
 
 
 def differences(before: TableMetadata, after: TableMetadata) -> list[TableUpdate]:
-    """Return the updates that give a table the current schema and properties of other metadata."""
+    """Return the updates that change a table's schema and properties from those in `before` to those in `after`."""
     updates: list[TableUpdate] = []
     if after.properties != before.properties:
         updates.append(SetPropertiesUpdate(updates=after.properties))

@@ -1,4 +1,4 @@
-"""Validation of queries: only a single read-only statement is accepted, judged by DuckDB's parse tree."""
+"""Validate queries by DuckDB's parse tree; only a single read-only statement is accepted."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ FILE_FUNCTIONS = _words(
     read_single_csv_file read_single_json_file read_single_parquet_file read_text sniff_csv
     """
 )
-#: limits of a query's text: DuckDB parses and binds recursively, in quadratic time for chains of operators
+#: limits for the text of a query: DuckDB parses and binds recursively, in quadratic time for chains of operators
 MAX_QUERY_BYTES = 1_000_000
 MAX_NESTING = 100
 MAX_OPERATORS = 2_000
@@ -69,7 +69,7 @@ _PRAGMAS = (
     "show_tables_expanded|storage_info|table_info|user_agent|version"
 )
 _PRAGMA = re.compile(rf"\s*pragma\s+({_PRAGMAS})\s*(\(\s*('[^']*'|\w+)\s*\))?[\s;]*", re.IGNORECASE)
-#: prefix of a statement that shows its plan; DuckDB also executes the statement with `analyze`
+#: prefix of a statement that shows a query's plan; with `analyze`, DuckDB also executes the query
 _EXPLAIN = re.compile(r"\s*explain(\s+analyze)?\s+(?=\w)", re.IGNORECASE)
 _READ_ONLY = "A release is read-only"
 _BY_NAME = "a query can only read tables of its release, by name. `show tables` lists them."
@@ -93,7 +93,7 @@ def require_reading(connection: duckdb.DuckDBPyConnection, query: str) -> None:
 
 
 def _require_bounded(query: str) -> None:
-    """Raise UsageError where a text is too long, too deeply nested, or chains too many operators to parse."""
+    """Raise UsageError if the text is too long, too deeply nested, or chains too many operators."""
     import duckdb
 
     if len(query.encode(errors="replace")) > MAX_QUERY_BYTES:
@@ -135,7 +135,7 @@ def _kind_of(connection: duckdb.DuckDBPyConnection, query: str) -> str:
 
 
 def first_sentence(error: Exception) -> str:
-    """Return the first sentence of DuckDB's error, without suggestions, the query text and stack traces."""
+    """Return the first sentence of DuckDB's error, without suggestions, query text or stack traces."""
     text = re.split(r"\n\s*(?:\n|LINE \d|Did you mean|Candidate |Possible solutions|Stack Trace)", str(error))[0]
     text = re.sub(r"^(?:[A-Z][A-Za-z]* )+Error: ", "", " ".join(text.split()))
     return text if text.endswith((".", "!", "?")) else f"{text}."
@@ -194,7 +194,7 @@ def _require_reading_node(node: dict[str, Any]) -> None:
 
 
 def find_described_table(connection: duckdb.DuckDBPyConnection, query: str) -> str | None:
-    """Return the table of `describe TABLE` or `show TABLE`, None for all other read-only statements."""
+    """Return the table in `describe TABLE` or `show TABLE`; None for all other read-only statements."""
     if _kind_of(connection, query) != "SELECT":
         return None
     source_node = _tree(connection, query)[0]["node"].get("from_table") or {}

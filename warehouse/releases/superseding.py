@@ -1,4 +1,4 @@
-"""Superseding: replace a kept release by one without some data; the old id then redirects to the new release.
+"""Supersede a kept release by one that lacks some data; the old id then redirects to the new release.
 
 The successor takes the release's position in the history. One commit to the catalogue adds its snapshots to all tables
 and replaces the release's row; newer releases are unchanged. Files that only the old release names are then removed.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
 
-#: suffix of a release id: the kind
+#: suffix of a release id, which is the kind of the release
 _KIND = re.compile(rf"-({'|'.join(KINDS)})[0-9]*$")
 
 
@@ -50,7 +50,8 @@ def supersede(
 ) -> Release:
     """Publish built tables in place of those of a release, and return the successor.
 
-    built: see `publishing.publish`. landings: maps each replaced landing to its successor, throughout the history.
+    built: see `publishing.publish`. landings: maps each replaced landing to its successor; the mapping applies to all
+    releases.
     """
     from iosig.warehouse.releases.catalogue import open_transaction
     from iosig.warehouse.releases.relocating import relocate
@@ -103,7 +104,7 @@ def _snapshots(
     locations: Mapping[str, Sequence[str]],
     parts: Mapping[str, Collection[Part]],
 ) -> dict[str, int]:
-    """Create the successor's snapshots on top of the release's own; each table keeps its current snapshot."""
+    """Create the successor's snapshots on top of the old release's; each table keeps its current snapshot."""
     from iosig.warehouse.releases.catalogue import make_current, replace, tag
 
     snapshots = {}
@@ -157,9 +158,9 @@ def _map_landings(listed: str, landings: Mapping[str, str]) -> str:
 
 
 def finish(store: Store, successor: Release) -> None:
-    """Write the successor's checksums, even if it is not the current release, and complete the current one.
+    """Write the successor's checksums, and finish publishing the current release, which may be another one.
 
-    Repeat this if the publication was interrupted after its commit.
+    This is idempotent; repeat it if the publication was interrupted after its commit.
     """
     from iosig.warehouse.releases.catalogue import leave_hints
 
@@ -172,7 +173,7 @@ def finish(store: Store, successor: Release) -> None:
 def remove(store: Store, old_id: str, successor: Release) -> None:
     """Remove the remains of a superseded release: its tags, snapshots, seal and views.
 
-    Its files are queued for removal; `expiring.remove` deletes them.
+    The release's files are queued for removal, and `expiring.remove` deletes them.
     """
     expiring.discard(store, {old_id})
     old = changed(successor, release_id=old_id)

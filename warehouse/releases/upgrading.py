@@ -1,7 +1,7 @@
-"""Upgrading: convert a warehouse of commit 18b5d00 to the current format, keeping releases, ids and verdicts.
+"""Upgrade a warehouse of commit 18b5d00 to the current format; releases, ids and check results are preserved.
 
-An upgrade is atomic: the old files are kept until the new ones are verified. After an error they are restored at once,
-after a kill by the next upgrade. All files with renamed columns are rewritten.
+An upgrade is atomic: the old files are kept until the new ones are verified. After an error, they are restored at once;
+after a kill, the next upgrade restores them. All files with renamed columns are rewritten.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from iosig.warehouse.store.store import Store, document, put_document
 
 #: called after each file and release with the number done and the total
 Progress = Callable[[int, int], None]
-#: backup folder of the old files during an upgrade, and the list of landed files in it
+#: backup folder for the old files during an upgrade
 _KEPT = "before-upgrade"
 _NOTE = UNFINISHED
 #: files and folders that are moved to the backup as a whole
 _MOVED = ("catalogue.sqlite", "tables", checksums.SEALS, LATEST, f".{LATEST}-*", "builds", "sound.json", *CACHES)
-#: marks that all of these were moved
+#: file that marks that all files in `_MOVED` were moved
 _ALL_MOVED = f"{_KEPT}/moved.json"
 #: files that an upgrade creates
 _CREATED = (*_MOVED, state.FOLDER)
@@ -70,7 +70,7 @@ class Needs:
 
 
 def needs(store: Store) -> Needs | None:
-    """Estimate the upgrade of a warehouse; None if it has the current format already, or is empty.
+    """Estimate the work of an upgrade; None if the warehouse is empty or already has the current format.
 
     Raises UsageError for a warehouse of a version other than commit 18b5d00.
     """
@@ -112,13 +112,13 @@ def upgrade(store: Store, progress: Progress = lambda *_: None) -> None:
     except BaseException:
         undo(store)
         raise
-    # from here on readers see the new form
+    # from here on, readers see the new format
     store.files.remove(_NOTE)
     store.files.remove(_KEPT)
 
 
 def _find_affected(store: Store) -> list[dict[str, Any]]:
-    """Return the manifest entries of landed files with renamed columns or values."""
+    """Return the manifest entries of landed files that have renamed columns or values."""
     tables = {table.name for table in TABLES if table.layer == "landed" and conversion.is_affected(table)}
     manifests = (document(store, name) for name in store.files.matching(manifest_in("*")))
     return [part for manifest in manifests for part in manifest["parts"] if part["table"] in tables]
@@ -189,7 +189,7 @@ def _convert_part(store: Store, part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _convert_releases(store: Store, old: Store, progress: Progress) -> None:
-    """Rewrite the tables of every release with the same ids, into a new catalogue."""
+    """Rewrite the tables of every release into a new catalogue; release ids stay the same."""
     with open_catalogue(old) as catalogue:
         if not catalogue.table_exists((NAMESPACE, RELEASES.name)):
             return
@@ -230,7 +230,7 @@ class _Files:
     _job_io: dict[tuple[tuple[str, ...], ...], tuple[str, ...]] = field(default_factory=dict)
 
     def convert_table(self, table: Table, snapshots: Mapping[str, int]) -> tuple[str, ...]:
-        """Return the places of a table's converted files in a release; each file is converted once."""
+        """Return the locations of a table's converted files in a release; each file is converted once."""
         if table == JOB_IO:
             return self._job_io_of(snapshots)
         name = conversion.SOURCES.get(table) or _FORMER_TABLES.get(table.name, table.name)
@@ -284,6 +284,6 @@ def _release(row: Mapping[str, Any], snapshots: dict[str, int]) -> Release:
 
 
 def _parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename the settings that affect results, and record the version they come from."""
+    """Rename the settings that affect results, and record the version that the release comes from."""
     found = renames.rename_settings(parameters)
     return found | {releases.CONVERTED: renames.COMMIT}

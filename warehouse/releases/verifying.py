@@ -1,4 +1,4 @@
-"""Verification: compare the files of a warehouse with their checksums.
+"""Verify a warehouse by comparing its files with their checksums.
 
 `iosig verify` prints the result of `verify`, `iosig repair` repairs the damage, and `iosig upgrade` requires that
 `verify` finds none.
@@ -39,7 +39,7 @@ RESTORE = "`iosig repair` restores it."
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A damaged file with the problem and the remedy; its path is relative to the warehouse's root."""
+    """A damaged file (path relative to the warehouse's root), the problem and the remedy."""
 
     path: str
     problem: str
@@ -48,7 +48,7 @@ class Damage:
 
 @dataclass
 class _Expected:
-    """Expected files with checksums and remedies; begun: checksums of a relocation that was killed."""
+    """Expected files with their checksums and remedies; begun: checksums after a relocation that was killed."""
 
     begun: dict[str, Sealed]
     files: dict[str, tuple[Sealed, str]] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class _Expected:
 def verify(store: Store, *, is_all: bool = False, told: Progress = lambda *_: None) -> list[Damage]:
     """Verify the current release, or every release if `is_all`, and all landings; return the damaged files.
 
-    Where the catalogue or metadata of the current release are damaged, other releases are not checked.
+    If the catalogue or the current release's metadata are damaged, other releases are not checked.
     """
     if form.is_damaged(store):
         return [Damage(form.FILE, "is damaged", MAKE_AGAIN)]
@@ -90,7 +90,7 @@ def _in_releases(store: Store, is_all: bool, told: Progress) -> list[Damage]:
 
 
 def _in_databases(store: Store) -> Iterator[Damage]:
-    """Yield damaged SQLite files, and a catalogue that does not name the tables."""
+    """Yield damaged SQLite files, and the catalogue if it does not name the tables."""
     for path in (store.catalogue, store.journal):
         if path.is_file() and (problem := _problem_of_sqlite(path)):
             yield Damage(path.name, problem, GO_BACK)
@@ -99,7 +99,7 @@ def _in_databases(store: Store) -> Iterator[Damage]:
         recorded = checksums.read(store, CATALOGUE_SEAL)
         if recorded is None:
             yield Damage(CATALOGUE_SEAL, "is missing or damaged", MAKE_AGAIN)
-        # a writer that was killed left no checksum; the tables in the catalogue are checked nevertheless
+        # a killed writer leaves no checksum; the tables in the catalogue are checked nevertheless
         for name, sealed in (recorded or {}).items():
             if problem := problem_of(store, name, sealed):
                 yield Damage(name, problem, GO_BACK)
@@ -126,7 +126,7 @@ def _problem_of_sqlite(path: Path) -> str | None:
 
 
 def _in_metadata(store: Store, expected: _Expected) -> Iterator[Damage]:
-    """Yield damaged files that define the current release's files or the list of releases."""
+    """Yield damaged metadata that define the current release's files or the list of releases."""
     current = _current_metadata(store)
     documents = [known for name in checksums.release_seals(store) if (known := checksums.read(store, name))]
     rows = {name: sealed for known in documents for name, sealed in known.items() if is_release_row(name)}
@@ -170,7 +170,7 @@ def tells_of_releases(name: str) -> bool:
 
 
 def _must_exist(store: Store, name: str, current: set[str]) -> bool:
-    """Return whether a file with a checksum must still exist; old metadata documents get removed over time."""
+    """Return whether a file with a checksum must still exist; old metadata documents are removed over time."""
     return not name.endswith(".metadata.json") or name in current or bool(store.files.mark(name))
 
 
@@ -221,7 +221,7 @@ def _files_of(store: Store, kept: Iterable[Release]) -> dict[str, list[str]]:
 
 
 def _in_landings(store: Store, expected: _Expected) -> Iterator[Damage]:
-    """Yield unreadable landings, and add the files of the others to the expected ones."""
+    """Yield unreadable landings, and add the files of all other landings to the expected ones."""
     for folder in sorted(store.files.folders("landed")):
         manifest = manifest_in(folder)
         if manifest in expected.files:
@@ -241,7 +241,7 @@ def _in_landings(store: Store, expected: _Expected) -> Iterator[Damage]:
 
 
 def _in_caches(store: Store, history: list[Release], own: dict[str, list[str]]) -> Iterator[Damage]:
-    """Yield indexes, lists and hints that differ from their sources."""
+    """Yield indexes, file lists and hints that differ from their sources."""
     wrong = {
         name
         for folder in CACHES
@@ -259,7 +259,7 @@ def _in_caches(store: Store, history: list[Release], own: dict[str, list[str]]) 
     try:
         is_true = ledger.is_true(store)
     except MachineFault:
-        # a damaged manifest, which is reported elsewhere
+        # a manifest is damaged, which is reported elsewhere
         is_true = True
     if not is_true:
         yield Damage(ledger.HEAD, "contradicts the manifests", MAKE_AGAIN)
@@ -268,7 +268,7 @@ def _in_caches(store: Store, history: list[Release], own: dict[str, list[str]]) 
 
 
 def _names_metadata(store: Store, hint: str) -> bool:
-    """Return whether a hint names existing metadata; after a kill, these may be the previous ones."""
+    """Return whether a hint names existing metadata, which may be outdated after a kill."""
     content = store.files.content(hint)
     if content is None:
         return True

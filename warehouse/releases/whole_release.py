@@ -1,4 +1,4 @@
-"""A whole release as plain files, or as one DuckDB file, for readers without iosig."""
+"""Export a whole release as plain files, or as one DuckDB file, for readers without iosig."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from iosig.warehouse.store.store import Store, write_json
 if TYPE_CHECKING:
     import duckdb
 
-#: readable by DuckDB 1.0 and later
+#: storage format of DuckDB, readable by DuckDB 1.0 and later
 _STORAGE_VERSION = "v1.0.0"
 _SELF = "release"
 
@@ -39,8 +39,8 @@ _SELF = "release"
 def export_folder(store: Store, release: Release, folder: Path, *, is_copied: bool = False) -> dict[str, int]:
     """Export all tables of a release as plain Parquet files into a new folder; return the row counts.
 
-    The files are hard links to the release's own where possible. They are copied on request, across file systems, and
-    where they lack newer columns. Raises UsageError if the folder is not empty.
+    The files are hard links to the release's own where possible. They are copied on request, and across file systems;
+    files that lack newer columns are rewritten. Raises UsageError if the folder is not empty.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} already exists: choose a new or empty folder.")
@@ -95,7 +95,7 @@ def _words(release: Release, counts: dict[str, int]) -> str:
 
 
 def export_database(store: Store, release: Release, target: Path, *, is_copied: bool = False) -> dict[str, int]:
-    """Export a release as a DuckDB file, with views over its files or with its rows; return the row counts.
+    """Export a release as a DuckDB file with views over its files or, if `is_copied`, with its rows; return row counts.
 
     Tables and columns have their docs and units as comments; `release` is the release's own row of `releases`. Raises
     UsageError unless the file's name ends in .duckdb.
@@ -140,7 +140,7 @@ def _write_database(target: Path) -> Iterator[Path]:
 
 
 def _patterns(store: Store, paths: Sequence[Path]) -> list[str]:
-    """Return the file patterns of a database's views: absolute paths, with pattern characters escaped."""
+    """Return the file patterns for a database's views: absolute paths, with pattern characters escaped."""
     root = store.root.resolve()
     found = [duckdb_pattern(root / path.relative_to(store.root)) for path in paths]
     if None in found:

@@ -1,4 +1,4 @@
-"""Hash buckets: a large table that is not partitioned by day is split into files by the hash of one column.
+"""Split a large table that is not partitioned by day into files, called buckets, by the hash of one column.
 
 The hash is Iceberg's bucket transform, which every engine knows: (murmur3 of the text's UTF-8 bytes & 2**31 - 1) modulo
 the number of buckets (Iceberg table specification, Appendix B).

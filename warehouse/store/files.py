@@ -1,4 +1,4 @@
-"""File interface of a warehouse, implemented by a local folder or an object store.
+"""Define the file interface of a warehouse, which a local folder or an object store implements.
 
 A name is a slash-separated path below the warehouse's root. Writes are atomic, data files are immutable, and the only
 mutable objects are small documents and views, which are replaced in one step. Renames, links and fsync are details of
@@ -25,12 +25,12 @@ from typing import BinaryIO, ClassVar, Self, TypeVar
 from iosig.warehouse.engine_paths import iceberg_location
 from iosig.warehouse.placing import atomic_write, copy, link_or_copy, make_folder, make_read_only, sweep_temporaries
 
-#: damaged files are kept here, because they may hold data that no other file has
+#: folder for damaged files, which may contain data that no other file has
 ASIDE = "damaged"
 _PIECE_BYTES = 1 << 20
-#: the largest integer that tables can contain
+#: the largest integer that tables can store; inodes are masked with it
 _MOST = (1 << 63) - 1
-#: number of files of a folder that are written in parallel: each waits for the disk
+#: number of files that are written in parallel, since each write waits for the disk
 _AT_ONCE = 4
 _THREADS = "files"
 
@@ -85,11 +85,11 @@ class Files(ABC):
 
     @abstractmethod
     def content(self, name: str) -> bytes | None:
-        """Return a file's bytes, None where it does not exist."""
+        """Return a file's bytes, or None if it does not exist."""
 
     @abstractmethod
     def mark(self, name: str) -> list[float]:
-        """Return a fingerprint that changes whenever the file does; an empty list where it does not exist."""
+        """Return a fingerprint that changes whenever the file does; an empty list if the file does not exist."""
 
     @abstractmethod
     def matching(self, pattern: str) -> list[str]:
@@ -97,7 +97,7 @@ class Files(ABC):
 
     @abstractmethod
     def folders(self, name: str) -> dict[str, int]:
-        """Map each direct subfolder to a number that changes when the folder is recreated.
+        """Map each direct subfolder to a number that changes if the subfolder is recreated.
 
         The numbers come from a directory listing; the contents of the subfolders are not read.
         """
@@ -120,29 +120,30 @@ class Files(ABC):
 
     @abstractmethod
     def write_folder(self, folder: str, last: str) -> AbstractContextManager[Path]:
-        """Provide a local folder to fill; its files are stored on exit, and `last` after all others.
+        """Provide a local folder to fill; its files are stored on exit, with `last` after all others.
 
-        Raises Exists where another process has stored the same folder in the meantime.
+        Raises Exists if another process has stored the same folder since.
         """
 
     @abstractmethod
     def take(self, source: Path, name: str) -> None:
-        """Store a local file under this name too, without a copy where possible."""
+        """Store a local file under this name as well, without copying it where possible."""
 
     @abstractmethod
     def show(self, view: str, label: str, members: Mapping[str, Path]) -> None:
-        """Set the files of a view, by their places in it, in one step.
+        """Replace the content of a view, a folder-like set of links to files, in one step.
 
-        The previous version stays until the next change, for readers that are still using it.
+        members: maps each path within the view to its file. The previous content stays until the next change, for
+        readers that are still using it.
         """
 
     @abstractmethod
     def shown(self, view: str) -> str | None:
-        """Return the label of a view's content; None where the view is missing or empty."""
+        """Return the label of a view's content; None if the view is missing or empty."""
 
     @abstractmethod
     def showing(self, view: str) -> set[str]:
-        """Return the places of a view at which a file exists."""
+        """Return the paths within a view at which a file exists."""
 
     @abstractmethod
     def remove(self, *patterns: str) -> None:
@@ -154,7 +155,7 @@ class Files(ABC):
 
     @abstractmethod
     def lock(self, name: str, *, is_shared: bool = False) -> AbstractContextManager[None]:
-        """Lock a name exclusively, or raise Busy at once; or share the lock, after waiting for an exclusive owner."""
+        """Lock exclusively, or raise Busy at once; if `is_shared`, wait for an exclusive owner, then share the lock."""
 
     def protect(self, *patterns: str) -> None:  # noqa: B027
         """Make files that match glob patterns read-only, on storage that has permissions."""
@@ -163,7 +164,7 @@ class Files(ABC):
         """Restrict access to the owner and the group, on storage that has permissions."""
 
     def sweep(self, folder: str) -> None:  # noqa: B027
-        """Remove temporary files of killed writers from a folder, if any; no writer may be active."""
+        """Remove temporary files of killed writers from a folder; no writer may be active."""
 
     def fetch(self, names: Iterable[str]) -> None:  # noqa: B027
         """Copy files to the same places below the local folder, for programs that read only local files."""
@@ -197,14 +198,14 @@ class Folder(Files):
         return (self.root / name).open("rb")
 
     def content(self, name: str) -> bytes | None:
-        """Return a file's bytes, None where it does not exist."""
+        """Return a file's bytes, or None if it does not exist."""
         try:
             return (self.root / name).read_bytes()
         except FileNotFoundError:
             return None
 
     def mark(self, name: str) -> list[float]:
-        """Return the file's metadata that change with it; an empty list where it does not exist."""
+        """Return the metadata that change whenever the file does; an empty list if the file does not exist."""
         try:
             status = (self.root / name).stat()
         except OSError:
@@ -263,7 +264,7 @@ class Folder(Files):
             raise Exists(folder) from error
 
     def take(self, source: Path, name: str) -> None:
-        """Store a local file under this name too, as a hard link where possible."""
+        """Store a local file under this name as well, as a hard link where possible."""
         with atomic_write(self.root / name) as temporary:
             link_or_copy(source, temporary)
 
@@ -286,13 +287,13 @@ class Folder(Files):
                 shutil.rmtree(old, ignore_errors=True)
 
     def shown(self, view: str) -> str | None:
-        """Return the label of a view's content; None where the view is missing or empty."""
+        """Return the label of a view's content; None if the view is missing or empty."""
         pointer = self.root / view
         is_sound = pointer.is_symlink() and pointer.is_dir()
         return os.readlink(pointer).removeprefix(_shown_as(view, "")) if is_sound else None
 
     def showing(self, view: str) -> set[str]:
-        """Return the places of a view at which a file exists."""
+        """Return the paths within a view at which a file exists."""
         found = (path.relative_to(self.root / view) for path in (self.root / view).rglob("*") if path.is_file())
         return {path.as_posix() for path in found}
 
@@ -323,7 +324,7 @@ class Folder(Files):
 
     @contextmanager
     def lock(self, name: str, *, is_shared: bool = False) -> Iterator[None]:
-        """Lock a name exclusively, or raise Busy at once; or share the lock, after waiting for an exclusive owner."""
+        """Lock exclusively, or raise Busy at once; if `is_shared`, wait for an exclusive owner, then share the lock."""
         with self._lock_file(name, fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX | fcntl.LOCK_NB):
             yield
 
@@ -359,7 +360,7 @@ def side_by_side(do: Callable[[_Item], _Answer], items: Iterable[_Item], count: 
 
 @cache
 def _threads(count: int) -> ThreadPoolExecutor:
-    """Return a cached thread pool; a release needs one about twenty times."""
+    """Return a cached thread pool, because publishing a release needs one about twenty times."""
     return ThreadPoolExecutor(count, _THREADS)
 
 
@@ -369,7 +370,7 @@ def _shown_as(view: str, label: str) -> str:
 
 
 def lay_out(folder: Path, members: Mapping[str, Path], *, is_copied: bool = False) -> None:
-    """Fill a folder with files at these places, as hard links where possible, or as copies on request."""
+    """Fill a folder with hard links where possible, or copies; members maps each path within the folder to its file."""
     for parent in sorted({os.path.dirname(place) for place in members} | {""}):
         make_folder(folder / parent)
     for place, source in members.items():

@@ -1,4 +1,4 @@
-"""Forgetting: rewrite a landing without some of its rows into a new folder; the old folder is removed later.
+"""Forget data: rewrite a landing without some of its rows into a new folder; the old folder is removed later.
 
 No file is edited in place. The remaining rows form the content's next generation, at the same position in the landing
 order, so incremental plans treat it like any input that was landed again. Its manifest records the time of forgetting,
@@ -41,12 +41,12 @@ Left = Callable[[Landing, Table, "pl.DataFrame"], "pl.DataFrame"]
 
 
 def rows_of(store: Store, landing: Landing, part: Part) -> pl.DataFrame:
-    """Return a landing's rows of a part; a shared file also contains rows of other landings."""
+    """Return the rows that a part contains for a landing; a shared file also contains rows of other landings."""
     return scans(store, contract(part.table), [(landing, part)])[0].collect()
 
 
 def leave(store: Store, landing: Landing, generation: int, left: Left, source_file: str, at: str) -> Landing:
-    """Write the remaining rows of a landing, possibly zero, as a new generation of its content; idempotent.
+    """Write the remaining rows of a landing, possibly none, as a new generation of its content; idempotent.
 
     source_file: new name of the input. at: time of forgetting.
     """
@@ -76,7 +76,7 @@ def leave(store: Store, landing: Landing, generation: int, left: Left, source_fi
 
 
 def remove(store: Store, going: Collection[Landing]) -> tuple[list[str], list[str]]:
-    """Remove landings; the other landings of a lot are rewritten into a new folder.
+    """Remove landings; for a landing in a lot, rewrite the lot's other landings into a new folder.
 
     Returns the manifests that were removed, and those that were created.
     """
@@ -93,7 +93,7 @@ def remove(store: Store, going: Collection[Landing]) -> tuple[list[str], list[st
 
 
 def _without(store: Store, lot: str, ids: set[str]) -> str | None:
-    """Rewrite a lot without some of its landings; return the new folder's name, or None where the lot is now empty."""
+    """Rewrite a lot without some of its landings; return the new folder's name, or None if no landing remains."""
     told = document(store, manifest_in(lot))
     if told is None:
         return None

@@ -1,4 +1,4 @@
-"""Format version of a warehouse, which increases whenever older code would misread new content.
+"""Record and check the format version of a warehouse, which increases if older code would misread new content.
 
 2: commit 18b5d00. 3: the public names of iosig 0.1.0.
 """
@@ -19,12 +19,12 @@ FORMER = 2
 #: the first version of iosig that reads this format
 READ_BY = "0.1.0"
 FILE = "form.json"
-#: files that exist after any landing
+#: file that exists after any landing
 _LANDED = "landing.sequence"
 _NOTE, _FORMER_NOTE = {"form": FORM, "read_by": READ_BY}, {"form": FORMER, "read_by": "0.2"}
-#: a table that exists only in format version 2
+#: folder of a table that exists only in format version 2
 _FORMER_TABLE = "tables/best_job_io"
-#: lies in a warehouse while it is upgraded: readers see the old form until it is gone
+#: exists in a warehouse during an upgrade; readers see the old format until it is removed
 UNFINISHED = "before-upgrade/landed.json"
 #: warehouses that this process upgrades
 _UPGRADING: set[Path] = set()
@@ -32,7 +32,7 @@ _UPGRADING: set[Path] = set()
 
 @contextmanager
 def upgrading(store: Store) -> Iterator[None]:
-    """Let this process, and no other, use a warehouse while it is upgraded."""
+    """Let only this process use a warehouse, while it upgrades the warehouse in this block."""
     _UPGRADING.add(store.root)
     try:
         yield
@@ -41,7 +41,7 @@ def upgrading(store: Store) -> Iterator[None]:
 
 
 def form_of(store: Store) -> int | None:
-    """Return the format version of a warehouse; None where it is empty. Raises MachineFault for a damaged marker."""
+    """Return a warehouse's format version; None if it is empty. Raises MachineFault if the marker is damaged."""
     if store.url is None and store.root not in _UPGRADING and (store.root / UNFINISHED).is_file():
         return FORMER
     if is_damaged(store):
@@ -94,10 +94,10 @@ def require_form(store: Store) -> None:
 
 
 def mark_form(store: Store) -> None:
-    """Write the format marker of a new or upgraded warehouse; access to a new one is restricted to owner and group."""
+    """Write the format marker of a new or upgraded warehouse; restrict access to a new one to its owner and group."""
     found = form_of(store)
     if found != FORM:
         put_document(store, FILE, _NOTE)
     if found is None:
-        # it contains names of users and jobs, so its owner decides who may read them
+        # the warehouse contains names of users and jobs, so its owner decides who may read them
         store.files.close_to_others()

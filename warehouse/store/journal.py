@@ -1,8 +1,8 @@
-"""The journal of followed inputs: predictions and resumable state, committed in one transaction.
+"""Keep the journal of followed inputs: predictions and resumable state, committed in one transaction.
 
-It is one SQLite file with a rollback journal that is truncated at each commit and flushed (`synchronous = full`):
-committed rows survive SIGKILL and power loss, and SQLite rolls back an incomplete transaction when the file is next
-opened. A write-ahead log would commit faster, but needs shared memory, which network file systems lack.
+The journal is one SQLite file with a rollback journal that is truncated at each commit and flushed (`synchronous =
+full`): committed rows survive SIGKILL and power loss, and SQLite rolls back an incomplete transaction when the file is
+next opened. A write-ahead log would commit faster, but needs shared memory, which network file systems lack.
 
 Several processes may follow different inputs with one journal; commits wait for each other. A lock on one byte of a
 separate lock file prevents two processes from following the same input. The byte's offset is the hash of the input's
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
     from iosig.warehouse.store.pseudonyms import Names
 
-#: `PRAGMA user_version`: increase it when the tables below change
+#: `PRAGMA user_version`: increase when the tables below change
 VERSION = 1
-#: version of the `State` format; increase it when an older follower could not read the new one
+#: version of the `State` format; increase when older followers could not read the new format
 STATE_VERSION = 2
 #: SQLite's sync mode: `full` survives power loss
 SYNCHRONOUS = "full"
@@ -65,7 +65,7 @@ _REMEDIES = {
 
 
 class JournalFault(InputRefused, MachineFault):
-    """The journal is damaged or cannot be accessed; it was left unchanged."""
+    """Raised when the journal is damaged or cannot be accessed; the journal is left unchanged."""
 
     exit_code = MachineFault.exit_code
 
@@ -74,8 +74,8 @@ class JournalFault(InputRefused, MachineFault):
 class State:
     """Resume point of a followed input: a JSON-serializable position and the follower's private state.
 
-    fault: why a state that was read cannot be resumed. A state without a fault is bit-identical to what was written, so
-    the follower need not validate each value again.
+    fault: reason why a stored state cannot be resumed. A state without a fault is bit-identical to the one that was
+    written, so the follower need not validate each value again.
     """
 
     followed_id: str
@@ -100,7 +100,7 @@ class Journal:
     """
 
     def __init__(self, path: Path, patience_s: float = 60.0, names: Names | None = None) -> None:
-        """Open the journal; patience_s: timeout for other processes that are writing to it.
+        """Open the journal; patience_s: maximum time to wait for other processes that are writing to it.
 
         names: pseudonyms of a private warehouse; the follower itself keeps using clear names.
         """
@@ -149,7 +149,7 @@ class Journal:
     # ---- following
 
     def follow(self, followed_id: str) -> None:
-        """Claim an input until `leave`, `close` or process exit. Raises UsageError if another process has it."""
+        """Claim an input until `leave`, `close` or process exit. Raises UsageError if another process has a claim."""
         if followed_id in self._followed:
             return
         with _refusing_system(self.path):
@@ -168,8 +168,8 @@ class Journal:
     def commit(self, rows: Sequence[Mapping[str, Any]], states: Iterable[State]) -> int:
         """Write rows of `predictions` and states of inputs in one transaction; return the last sequence number.
 
-        Evaluation numbers of an input increase in each direction. Raises ContractError where a row violates the
-        contract or already exists, and ValueError where its input was not claimed.
+        Evaluation numbers of an input increase in each direction. Raises ContractError if a row violates the contract
+        or already exists, and ValueError if its input is not claimed.
         """
         states = list(states)
         strangers = {row.get("followed_id") for row in rows} | {state.followed_id for state in states}
@@ -190,7 +190,7 @@ class Journal:
             return _last(connection)
 
     def _raise_evaluations(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        # The unique key no longer covers pruned rows; this check does.
+        # The unique key does not cover pruned rows; this check does.
         raised = self._connection.executemany(
             "insert into last_evaluations values (?, ?, ?) on conflict (followed_id, direction) do update set "
             "evaluation = excluded.evaluation where excluded.evaluation > last_evaluations.evaluation",
@@ -200,7 +200,7 @@ class Journal:
             raise ContractError(f"{self.path}: an evaluation is repeated or out of order.")
 
     def state(self, followed_id: str) -> State | None:
-        """Read the saved state of a followed input; None if it has none."""
+        """Read the saved state of a followed input; None if none was saved."""
         with _refusing(self.path):
             kept_id = self._pseudonymize_id(followed_id)
             found = self._connection.execute("select * from states where followed_id = ?", (kept_id,)).fetchone()
@@ -419,7 +419,7 @@ def _refusing_system(path: Path) -> Iterator[None]:
 
 
 def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Convert rows to a data frame. Raises ContractError where they violate the contract."""
+    """Convert rows to a data frame. Raises ContractError if they violate the contract."""
     import polars as pl
 
     from iosig.warehouse.contracts import frames
@@ -457,7 +457,7 @@ def _from_sqlite(rows: Sequence[tuple[Any, ...]], path: Path) -> pl.DataFrame:
 
 
 def _last(connection: sqlite3.Connection) -> int:
-    # Rows are no substitute, since they may have been pruned.
+    # The largest sequence number of the rows is no substitute, since rows may have been pruned.
     found = connection.execute("select seq from sqlite_sequence where name = 'predictions'").fetchone()
     return int(found[0]) if found else 0
 

@@ -1,4 +1,8 @@
-"""Landing: each input becomes landed tables atomically and exactly once, and its refused rows land in `rejects`."""
+"""Land inputs: write the rows of each input to tables, atomically and exactly once; refused rows land in `rejects`.
+
+A landing is the stored result of reading one input: a folder with a manifest and the data files of its tables. If the
+input is landed again, for example with other options, the new landing is the next generation of the same content.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +44,9 @@ if TYPE_CHECKING:
     from iosig.warehouse.store.ledger import Known
     from iosig.warehouse.store.pseudonyms import Names
 
-#: lock shared by running landings; and the file with the last allocated position in the landing order
+#: lock shared by running landings; file with the last allocated position in the landing order
 _AT_WORK, _SEQUENCE = "landing.lock", "landing.sequence"
-#: maximum number of queued pieces to write; bounds the memory
+#: maximum number of pieces in the write queue, to bound memory use
 _AHEAD = 2
 _WRITERS = 2
 _PollKey = tuple[str, str, str]
@@ -57,7 +61,7 @@ def ledger(store: Store) -> list[Landing]:
 
 
 def find(store: Store, landing_id: str) -> Landing | None:
-    """Find a landing by its id, even if it has been replaced; None where it does not exist."""
+    """Find a landing by its id, even if it has been replaced; None if it does not exist."""
     from iosig.warehouse.store.ledger import read
 
     whole = read(store)
@@ -66,7 +70,7 @@ def find(store: Store, landing_id: str) -> Landing | None:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """Result of landing one input: landed now, landed before, or refused completely."""
+    """Result of landing one input: it landed now, had landed before, or was refused completely."""
 
     landing: Landing
     is_new: bool
@@ -86,12 +90,12 @@ def land(
 ) -> Landed:
     """Land one input unless its content has already landed; `reading_of` chooses the read options for its format.
 
-    An input is a file, or a folder that a format treats as one input.
-    `columns` maps our column names of polls to the site's, so that its own headers are recognized.
-    `replace` lands the file again, with other options; a file without any landed row is also landed again. Raises
-    InputRefused where the file cannot be read at all; the reason then lands as one row of `rejects`.
-    known: index of landed contents, shared by a call that lands many inputs. names: pseudonyms, in a private warehouse.
-    sequence: a position in the landing order that was reserved with `reserve_positions`; by default the next one.
+    An input is a file, or a folder that a format treats as one input. `columns` maps iosig's column names of polls to
+    the site's, so that headers with the site's names are recognized. `replace` lands the file again, with other
+    options; a file without any landed row is also landed again. Raises InputRefused if the file cannot be read at all;
+    the reason then lands as one row of `rejects`. known: index of landed contents, shared by a call that lands many
+    inputs. names: pseudonyms, in a private warehouse. sequence: a position in the landing order that was reserved with
+    `reserve_positions`; by default the next one.
     """
     from iosig.warehouse.sources.files.opening import content_hash
     from iosig.warehouse.store.ledger import Known
@@ -188,7 +192,7 @@ def land_batches(
 
 
 class _NothingNew(Exception):
-    """Raised to discard another attempt that landed no rows, like the previous one."""
+    """Raised to discard a repeated landing that, like the previous one, has no rows."""
 
 
 def write(
@@ -255,13 +259,13 @@ def write_landing(landing: Landing, folder: Path) -> None:
 def folder_of(store: Store, name: str) -> Iterator[Path]:
     """Provide a new folder of landings to fill, including its manifest; it appears atomically.
 
-    Raises Exists on exit where another process has already created the folder.
+    Raises Exists on exit if another process has already created the folder.
     """
     require_form(store)
     mark_form(store)
     place = f"landed/{name}"
     if store.files.holds(place) and not in_folder(store, name):
-        # without its manifest, the folder's content cannot be identified
+        # the folder's manifest is missing, so its content cannot be identified
         store.files.set_aside(place)
     with store.files.lock(_AT_WORK, is_shared=True), store.files.write_folder(place, MANIFEST) as folder:
         yield folder
@@ -296,7 +300,7 @@ def _count(number: int) -> bytes:
 
 
 def _parse_count(content: bytes | None) -> int | None:
-    """Return the number of allocated positions; None where the checksum fails, as after a bit flip."""
+    """Return the number of allocated positions; None if the checksum does not match, for example after a bit flip."""
     number = (content or b"").split(b" ")[0]
     return int(number) if number.isdigit() and _count(int(number)) == content else None
 
@@ -318,7 +322,7 @@ def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Itera
 
 
 def write_part(path: Path, landing_id: str, table: Table, day: str | None, rows: pl.DataFrame) -> Part:
-    """Write rows of a table, or of one of its days, as a file of a landing, and return its description."""
+    """Write rows of a table, or of one of its days, as a file of a landing; return the file's description."""
     write_parquet(rows, table, path)
     place, sealed = f"landed/{landing_id}/{path.name}", Sealed.from_path(path)
     part = Part(table.name, place, day, rows.height, sealed.byte_count, sealed.sha256)
@@ -331,7 +335,7 @@ def write_part(path: Path, landing_id: str, table: Table, day: str | None, rows:
 
 
 def _edges(polls: pl.DataFrame) -> tuple[_PollKey | None, _PollKey | None]:
-    """Return the first and last key of sorted polls, or None for both where a key is duplicated."""
+    """Return the first and last key of sorted polls, or None for both if a key is duplicated."""
     import polars as pl
 
     keys = polls.select(POLLS.landed_by)
@@ -351,7 +355,7 @@ def set_provenance(rows: pl.DataFrame, landing_id: str, source_file: str) -> pl.
 
 
 def _by_day(table: Table, rows: pl.DataFrame) -> Iterator[tuple[str | None, pl.DataFrame]]:
-    """Split the rows of tables partitioned by day by UTC day, in order; yield rows of other tables unchanged."""
+    """Yield (UTC day, rows) in order for a table partitioned by day, and (None, all rows) for any other table."""
     import polars as pl
 
     if rows.is_empty():
@@ -369,7 +373,7 @@ def _by_day(table: Table, rows: pl.DataFrame) -> Iterator[tuple[str | None, pl.D
 
 
 def _is_ordered(rows: pl.DataFrame, names: Sequence[str]) -> bool:
-    """Return whether rows are sorted by these columns, as most are; the check costs a third of a sort."""
+    """Return whether rows are sorted by these columns. Most are, and the check takes a third of the time of a sort."""
     import polars as pl
 
     *earlier, last = (pl.col(name) for name in names)

@@ -1,4 +1,4 @@
-"""The ledger: every landing as a row of a data frame, so that millions of landings stay cheap to query.
+"""Read the ledger, a data frame with a row per landing, so that millions of landings stay cheap to query.
 
 The manifests in the folders of `landed/` are authoritative. The index caches them in segments, immutable Parquet
 files, and in one small head file that lists the segments and is replaced atomically. `landed/` is listed each time:
@@ -34,11 +34,11 @@ from iosig.warehouse.store.store import Store, digest_of
 HEAD, FOLDER = "ledger.json", "ledger"
 #: format version of the index; an index with another version is ignored
 _FORM = 2
-#: number of unindexed landings that justify a new segment
+#: minimum number of unindexed landings for a new segment
 _WORTH = 256
-#: number of folders whose manifests are in memory as objects at once
+#: number of folders per batch whose manifests are in memory as objects
 _AT_ONCE = 1000
-#: leftover files of killed writers are removed at this age [s]
+#: age at which leftover files of killed writers are removed [s]
 _LEFT_S = 3600.0
 
 _LANDINGS = pl.Schema(
@@ -64,9 +64,9 @@ _FILES = pl.Schema(
         "row_count": pl.Int64(),
         "longest_interval_s": pl.Float64(),
         "is_shared": pl.Boolean(),
-        # of polls, if known
+        # file systems of polls, if known
         "filesystems": pl.List(pl.String),
-        # of traces: range of end days, and whether an end or a start is unknown
+        # for traces: range of end days, and whether an end or a start is unknown
         "first_on": pl.Date(),
         "last_on": pl.Date(),
         "is_undated": pl.Boolean(),
@@ -80,8 +80,8 @@ class Ledger:
     """All landings, including replaced ones, as a row per landing and a row per file.
 
     landings: folder, mark, landing_id, content, sequence, generation, landed_at, row_count, refused_count. files:
-    folder, table, path, day, row_count, longest_interval_s, is_shared; of polls filesystems; of traces first_on,
-    last_on, is_undated and is_untimed.
+    folder, table, path, day, row_count, longest_interval_s, is_shared; for polls also filesystems; for traces also
+    first_on, last_on, is_undated and is_untimed.
     """
 
     store: Store
@@ -90,7 +90,7 @@ class Ledger:
 
     @cached_property
     def in_force(self) -> pl.DataFrame:
-        """The latest generation of each content, in landing order."""
+        """Landings in force: the latest generation of each content, in landing order."""
         counted = _first(self.landings, "content")
         # already sorted if the sequence numbers are increasing
         return counted if counted["sequence"].is_sorted() else counted.sort("sequence", "landing_id")
@@ -130,7 +130,7 @@ class Ledger:
         held: dict[str, dict[str, Landing]] = {}
         for folder, landing_id in landings.select("folder", "landing_id").iter_rows():
             if folder not in held:
-                # the first landing of a duplicate id
+                # keep the first landing of a duplicate id
                 held[folder] = {one.landing_id: one for one in reversed(in_folder(self.store, folder))}
             # a manifest that was deleted in the meantime is skipped
             if landing_id in held[folder]:
@@ -150,7 +150,7 @@ def _first(landings: pl.DataFrame, key: str) -> pl.DataFrame:
 class Known:
     """Index of landed contents for one call that lands many inputs; it includes the call's own landings.
 
-    is_empty: the caller has found that none of these contents had landed before.
+    is_empty: the caller already knows that none of these contents has landed before.
     """
 
     def __init__(self, store: Store, *, is_empty: bool = False) -> None:
@@ -161,7 +161,7 @@ class Known:
 
     @cached_property
     def _there(self) -> tuple[npt.NDArray[np.uint64], pl.DataFrame]:
-        """Sorted content hashes, and the landings in the same order."""
+        """Return the sorted content hashes, and the landings in the same order."""
         landings = _LANDINGS.to_frame() if self._is_empty else read(self._store).landings
         ordered = landings.sort("content", "generation", "sequence")
         return ordered["content"].to_numpy(), ordered.select("landing_id", "folder")
@@ -179,7 +179,7 @@ class Known:
         return [by_generation[generation] for generation in sorted(by_generation)]
 
     def add(self, landing: Landing) -> None:
-        """Add a landing that was just created."""
+        """Include a new landing in the results of `generations`."""
         self._own.setdefault(landing.trace_id, []).append(landing)
 
     def _landing(self, folder: str, landing_id: str) -> Landing | None:
@@ -189,9 +189,9 @@ class Known:
 
 
 def read(store: Store) -> Ledger:
-    """Read the ledger from the index and the manifests of other landings, which are indexed if numerous.
+    """Read the ledger from the index, and from the manifests of unindexed landings; if these are many, index them.
 
-    Raises MachineFault where one of these manifests is damaged.
+    Raises MachineFault if one of these manifests is damaged.
     """
     require_form(store)
     there = store.files.folders("landed")
@@ -207,7 +207,7 @@ def read(store: Store) -> Ledger:
         told = told.without(gone)
     fresh = _concat_rows([_of_folders(store, some.iter_rows()) for some in new.iter_slices(_AT_ONCE)])
     if gone.height or fresh.landings.height >= _WORTH:
-        # without write permission, readers still work
+        # readers need no write permission
         with suppress(OSError):
             _keep(store, head, segments, fresh, gone)
     whole = _concat_rows([told, fresh])
@@ -235,7 +235,7 @@ def _concat_rows(rows: Sequence[_Rows]) -> _Rows:
 
 
 def _of_folders(store: Store, folders: Iterable[tuple[str, int]]) -> _Rows:
-    """Read the manifests of folders into ledger rows."""
+    """Convert the manifests of folders to ledger rows."""
     landings: list[tuple[Any, ...]] = []
     files: dict[str, tuple[Any, ...]] = {}
     for folder, mark in folders:
@@ -275,7 +275,7 @@ def _times(store: Store, part: Part) -> tuple[date | None, date | None, bool, bo
             is_undated, is_untimed = (any(each.null_count for each in column) for column in (ended, started))
             return min(days, default=None), max(days, default=None), is_undated or not days, is_untimed
     except (OSError, pa.ArrowException, ValueError, AttributeError):
-        # the code that reads the manifest reports the fault
+        # the code that reads the trace's rows reports the fault
         return None, None, True, True
 
 
@@ -295,7 +295,7 @@ class _Segment:
 
 
 def _read_index(store: Store) -> tuple[bytes | None, list[_Segment]]:
-    """Read the head file and the segments of the index; without valid segments, return an empty list."""
+    """Read the head file and the segments of the index; the list is empty if the index is missing or invalid."""
     head = store.files.content(HEAD)
     while True:
         try:
@@ -334,8 +334,8 @@ def _segment(store: Store, told: dict[str, Any]) -> _Segment:
 def _keep(store: Store, head: bytes | None, segments: list[_Segment], fresh: _Rows, gone: pl.DataFrame) -> None:
     """Add landings to the index, merging similarly small segments to keep the number of segments low.
 
-    gone: deleted folders; their entries are dropped, since names and inodes may be reused. If another process was
-    faster, its index stays.
+    gone: deleted folders; their entries are dropped, since names and inodes may be reused. If another process has
+    replaced the index in the meantime, its index stays.
     """
     left = list(segments)
     rows = [fresh]

@@ -1,7 +1,9 @@
-"""Lots: small traces that land together, in files of a useful size, each identified by its own content and name.
+"""Land small traces together in lots.
 
-The cost of a file barely depends on its size: a trace of a kilobyte in five separate files costs more to write, list
-and open than to read. Results do not depend on whether a trace lies in a lot or in its own folder.
+A lot is a folder of landings that share data files. Each trace in it is identified by its own content and name.
+
+The cost of a file barely depends on its size: to write, list and open five separate files for a trace of a kilobyte
+costs more than to read their content. Results do not depend on whether a trace lies in a lot or in its own folder.
 """
 
 from __future__ import annotations
@@ -40,12 +42,12 @@ if TYPE_CHECKING:
 
     from iosig.warehouse.store.pseudonyms import Names
 
-#: a larger input gets a folder of its own
+#: maximum size of an input in a lot [B]; a larger one gets a folder of its own
 SMALL_BYTES = 1 << 20
-#: a lot is full at this number of inputs or rows, which are kept in memory
+#: a lot, which is kept in memory, is full at this number of inputs or rows
 MOST_INPUTS = 500
 MOST_ROWS = 1 << 18
-#: smaller lots get separate folders per input, too
+#: in a smaller lot, each input gets a folder of its own
 FEWEST_INPUTS = 8
 #: tables with a column that identifies the landing of each row
 _SHARED = (TRACES, TRACE_MODULES, TRACE_FILES, TRACE_RECORDS, TRACE_HEATMAPS, TRACE_REQUESTS, REJECTS)
@@ -53,7 +55,7 @@ _SHARED = (TRACES, TRACE_MODULES, TRACE_FILES, TRACE_RECORDS, TRACE_HEATMAPS, TR
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """An input in memory, with its name, the hash of its content, its rows, and the reason for a refusal, if any.
+    """An input in memory, with its name, content hash and rows, and the reason if it was refused.
 
     sequence: its reserved position in the landing order, if any.
     """
@@ -78,7 +80,7 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Outcome of landing one input of a lot."""
+    """Result of landing one input of a lot: a landing, or the reason for its refusal."""
 
     path: Path
     landed: Landed
@@ -93,11 +95,11 @@ class Lot:
         self._store = store
         self._names = names
         self._known = known or Known(store)
-        #: given inputs in order; a duplicate content is read only once
+        #: path and content hash of each given input, in order; duplicate content is read only once
         self._given: list[tuple[Path, str]] = []
         self._inputs: dict[str, _Read] = {}
         self._row_count = 0
-        #: formats with tables that lots do not support; their inputs are not read again
+        #: formats with tables that lots do not support; further inputs in these formats are not read
         self._unshared: set[str] = set()
 
     @property
@@ -161,14 +163,14 @@ class Lot:
 
 
 def _read(path: Path, sha256: str, source: Source, reading: Reading, sequence: int | None, *, is_named: bool) -> _Read:
-    """Read an input into memory; a refused input yields its reason as the only row."""
+    """Read an input into memory; if it is refused, the reason is its only row."""
     read = _Read(path, get_input_name(path, source), sha256, source.name, [], None, sequence)
     try:
         with record_zones() as zones:
             batches = list(source.read(path, reading))
         return replace(read, batches=batches, time_zone=", ".join(sorted(zones)) or None)
     except InputRefused as refusal:
-        # only the user could have named the format
+        # the format is known only if the user has named it
         name = source.name if is_named else "unknown"
         return replace(read, format=name, batches=[landing.make_refusal(refusal)], refusal=refusal)
 

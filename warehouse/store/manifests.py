@@ -1,4 +1,7 @@
-"""Manifests: the metadata of each landing, in one file next to the data files; a lot has one manifest for all."""
+"""Read and write manifests: the metadata of each landing, in one file next to the data files.
+
+The landings of a lot, which share data files, also share one manifest.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,11 @@ LOT = "lot-"
 class Part:
     """One Parquet file of a landing: its table, its path within the warehouse, and its UTC day, if it has one.
 
-    A part of polls is sorted; `first` and `last` are its first and last (time, controller, file system), and None where
-    two of its polls share a controller and an instant. `longest_interval_s` is the longest polling interval: a poll may
-    begin that long before its own day. `filesystems` lists the file systems of its polls; None if an older version
-    landed it. A shared file holds rows of several landings, which `landing_column` distinguishes; its size and hash
-    cover the whole file.
+    A part of polls is sorted; `first` and `last` are the keys (time, controller, file system) of its first and last
+    poll, or None if two of its polls share a controller and an instant. `longest_interval_s` is the longest polling
+    interval; a poll's interval may start that long before the part's day. `filesystems` lists the file systems of the
+    polls; None in manifests of older versions. A shared file holds rows of several landings, which `landing_column`
+    distinguishes; its size and hash cover the whole file.
     """
 
     table: str
@@ -51,11 +54,11 @@ class Part:
 class Landing:
     """Metadata of one landed input.
 
-    `generation` counts how often it was landed again. `sequence` is its position in the landing order, from 1,
-    independent of the clock time `landed_at`. `lot` is the folder of inputs that landed together; None if the landing
-    has a folder to itself. `forgotten_at` is the time at which data of the input were forgotten; this landing holds the
-    remaining rows. `time_zone` is the zone in which local times of the input were read; None where it has none, or
-    where an older version did not record it. `first_at` and `last_at` are the range of its times, in UTC.
+    `generation` counts the earlier landings of the same content. `sequence` is the position in the landing order, from
+    1, independent of the clock time `landed_at`. `lot` is the folder of inputs that landed together; None if the
+    landing has a folder to itself. `forgotten_at` is the time at which data of the input were forgotten; this landing
+    holds the remaining rows. `time_zone` is the zone in which local times of the input were read; None if it has
+    none, or where an older version did not record it. `first_at` and `last_at` are the range of its times, in UTC.
     """
 
     landing_id: str
@@ -99,7 +102,7 @@ def id_of(content_sha256: str) -> str:
 
 
 def id_in(content_sha256: str, generation: int) -> str:
-    """Return the id of a content's landing in a later generation."""
+    """Return the id of a content's landing in the given generation."""
     return id_of(content_sha256) + (f"-{generation}" if generation else "")
 
 
@@ -114,9 +117,9 @@ def write_manifest(told: Mapping[str, Any], folder: Path) -> None:
 
 
 def in_folder(store: Store, name: str) -> list[Landing]:
-    """Read the landings from the manifest of a folder; an empty list where the folder has no manifest.
+    """Read the landings from the manifest of a folder; return an empty list if the folder has no manifest.
 
-    Raises MachineFault where it is damaged.
+    Raises MachineFault if the manifest is damaged.
     """
     manifest = manifest_in(name)
     told: dict[str, Any] | None = document(store, manifest)
@@ -153,7 +156,7 @@ def _part(told: dict[str, Any]) -> Part:
 
 
 def _of_lot(lot: str, files: dict[str, dict[str, Any]], told: dict[str, Any]) -> Landing:
-    """Build one landing of a lot; `files` maps each table to its shared file."""
+    """Build one landing of a lot from its manifest entry; `files` maps each table to its shared file."""
     parts = tuple(
         Part(table=table, day=None, row_count=row_count, is_shared=True, **files[table])
         for table, row_count in told["row_counts"].items()

@@ -1,4 +1,4 @@
-"""Running the SQL models: one SELECT a file, its inputs exposed by name, its result validated against the contract."""
+"""Run the SQL models: each file is one SELECT over named views, and its result is validated against the contract."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from iosig.warehouse.store.manifests import Landing, Part
 
 SQL_ROOT = Path(__file__).resolve().parents[2] / "sql"
-#: numbers the objects that this process creates in an engine
+#: numbers for the names of objects that this process creates in an engine
 _NUMBERS = count()
 
 
@@ -59,7 +59,7 @@ def engine(spill: Path, memory_limit: str) -> Iterator[duckdb.DuckDBPyConnection
 
 @lru_cache(maxsize=1)
 def _database(spill: str, memory_limit: str) -> duckdb.DuckDBPyConnection:
-    """Return this process's cached DuckDB, because opening one takes as long as many a model run."""
+    """Return this process's cached DuckDB, because opening one takes as long as a typical model run."""
     import duckdb
     import polars as pl
 
@@ -72,7 +72,7 @@ def _database(spill: str, memory_limit: str) -> duckdb.DuckDBPyConnection:
 
 
 def expose(connection: duckdb.DuckDBPyConnection, schema: str, table: Table, files: Iterable[Path]) -> None:
-    """Expose Parquet files as the view `schema.table`; without files it is empty. Missing columns are NULL."""
+    """Create the view `<schema>.<table>` over Parquet files; it is empty without files. Missing columns are NULL."""
     paths = duckdb_paths(files)
     if not paths:
         _expose_empty(connection, schema, table)
@@ -84,7 +84,7 @@ def expose(connection: duckdb.DuckDBPyConnection, schema: str, table: Table, fil
 
 
 def _expose_empty(connection: duckdb.DuckDBPyConnection, schema: str, table: Table, **more: str) -> None:
-    """Expose a table as `schema.table` without rows; `more` maps extra columns to their types."""
+    """Create the view `<schema>.<table>` without rows; `more` maps extra columns to their types."""
     types = {column.name: DUCKDB_TYPES[column.dtype] for column in table.columns} | more
     columns = ", ".join(f"null::{dtype} as {quote_identifier(name)}" for name, dtype in types.items())
     connection.execute(f'create or replace view "{schema}__{table.name}" as select {columns} where false')
@@ -105,7 +105,7 @@ def _add_columns(relation: duckdb.DuckDBPyRelation, table: Table) -> duckdb.Duck
 def expose_landed(
     connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path], landing_ids: Sequence[str]
 ) -> None:
-    """Expose landed files as `landed.table`, with `landing_id`, `part_order` and `part_row`."""
+    """Create the view `landed.<table>` over landed files, with `landing_id`, `part_order` and `part_row`."""
     own = [_own(connection, files, landing_ids, range(len(files)))] if files else []
     _expose_landed(connection, table, own)
 
@@ -113,7 +113,7 @@ def expose_landed(
 def expose_parts(
     store: Store, connection: duckdb.DuckDBPyConnection, table: Table, parts: Iterable[tuple[Landing, Part]]
 ) -> None:
-    """Expose the parts of one table as `landed.table`, with the columns of `expose_landed`."""
+    """Create the view `landed.<table>` over parts of a table, with the columns of `expose_landed`."""
     import polars as pl
 
     of_table = [(lot.landing_id, part.path, part.is_shared) for lot, part in parts if part.table == table.name]
@@ -123,9 +123,9 @@ def expose_parts(
 
 
 def expose_files(store: Store, connection: duckdb.DuckDBPyConnection, table: Table, files: pl.DataFrame) -> None:
-    """Expose landed files of a table as `landed.table`, with the columns of `expose_landed`.
+    """Create the view `landed.<table>` over landed files, with the columns of `expose_landed`.
 
-    files: landing_id, path, is_shared and part_order, from `Ledger.parts`.
+    files: the columns landing_id, path, is_shared and part_order, from `Ledger.parts`.
     """
     import polars as pl
 
@@ -199,7 +199,7 @@ def _expose_landed(
 
 
 def extend_landed(connection: duckdb.DuckDBPyConnection, table: Table, more: Table, *, unless_in: str) -> None:
-    """Append rows of a built table to `landed.table`, skipping values of `unless_in` that it already contains.
+    """Append rows of a built table to `landed.<table>`, skipping values of `unless_in` that it already contains.
 
     The added rows sort after all landed rows.
     """
@@ -217,7 +217,7 @@ def extend_landed(connection: duckdb.DuckDBPyConnection, table: Table, more: Tab
 
 
 def expose_frame(connection: duckdb.DuckDBPyConnection, schema: str, name: str, frame: pl.DataFrame) -> None:
-    """Expose a data frame as `schema.name`."""
+    """Create the view `<schema>.<name>` over a data frame."""
     connection.register(f"{schema}__{name}__frame", frame.to_arrow())
     _name(connection, connection.table(f"{schema}__{name}__frame"), schema, name)
 
@@ -248,7 +248,7 @@ def select(
 def compute(
     connection: duckdb.DuckDBPyConnection, table: Table, parameters: Mapping[str, Any] | None = None
 ) -> duckdb.DuckDBPyRelation:
-    """Run a table's SQL model, expose the result as `layer.table` in this engine, and return it.
+    """Run a table's SQL model, store the result as `<layer>.<table>` in this engine, and return it.
 
     The result is a table, which may spill to disk. DuckDB declares a Parquet column as required if statistics show that
     it has no NULL; a table has such statistics, whereas most queries do not.
@@ -263,7 +263,7 @@ def compute(
 def write(
     connection: duckdb.DuckDBPyConnection, table: Table, path: Path, parameters: Mapping[str, Any] | None = None
 ) -> int:
-    """Compute a table like `compute`, and let DuckDB write the table's file. Returns the rows.
+    """Compute a table like `compute`, and let DuckDB write the table's file. Returns the number of rows.
 
     Raises ContractError, and writes nothing, if columns, rows or the key differ from the table's contract.
     """
@@ -281,10 +281,10 @@ def write_days(
     *,
     is_sparse: bool = True,
 ) -> dict[date | None, int]:
-    """Compute a table, and let DuckDB write one file per day; only these rows stay exposed. Returns the rows per day.
+    """Compute a table, and let DuckDB write one file per day. Returns the number of rows per day.
 
-    is_sparse: whether days without rows get no file. Rows of other days are not written. Raises ContractError if
-    columns, rows or the key of a day differ from the table's contract.
+    is_sparse: whether days without rows get no file. Rows of other days are neither written nor kept in the engine.
+    Raises ContractError if columns, rows or the key of a day differ from the table's contract.
     """
     assert table.partition
     day, result = quote_identifier(table.partition), compute(connection, table, parameters)
@@ -305,7 +305,7 @@ def _copy(
     connection: duckdb.DuckDBPyConnection, table: Table, path: Path, condition: str, **parameters: object
 ) -> None:
     """Write the computed rows that meet a condition to a file, in the format of `write_parquet`."""
-    # nullable columns are declared nullable, even if the rows contain no NULL
+    # declare nullable columns as nullable, even if the rows contain no NULL
     columns = ", ".join(
         f"try({quote_identifier(column.name)}) as {quote_identifier(column.name)}"
         if column.nullable

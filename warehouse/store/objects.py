@@ -1,4 +1,4 @@
-"""Files of a warehouse in an object store: the interface of `files`, implemented with conditional puts.
+"""Implement the file interface of `files` in an object store, with conditional puts.
 
 Objects appear atomically, and a put can depend on the current state (`If-Match`, `If-None-Match`), so renames, links
 and file locks are not needed. A folder of files exists once its last file does. A view is one object that lists
@@ -35,7 +35,7 @@ from iosig.warehouse.store.files import ASIDE, Busy, Exists, Files, Sealed
 #: a lease that is not renewed for this time has expired
 LEASE_S = 60.0
 _ASKED_EVERY_S = 0.2
-#: timeouts of connecting and of one request with its answer [s]; a request that fails is retried within _TIMEOUT_S
+#: timeout for connecting [s]; timeout for one request with its response [s], within which failed requests are retried
 _CONNECT_TIMEOUT_S, _TIMEOUT_S = 10, 300
 _RETRIES: Any = {"max_retries": 10, "retry_timeout": timedelta(seconds=_TIMEOUT_S)}
 _AT_ONCE = 16
@@ -48,7 +48,7 @@ _KNOWN: dict[str, tuple[float, str | None]] = {}
 
 @cache
 def require_installed() -> None:
-    """Raise UsageError with the install command where the library is missing."""
+    """Raise UsageError with the install command if the library is missing."""
     if find_spec("obstore") is None:
         raise MissingExtra("A warehouse in an object store", "s3")
 
@@ -86,9 +86,9 @@ def file_system(url: str) -> Any:
 
 
 def _elsewhere(url: str) -> str | None:
-    """Return the location of a warehouse's tables, where its catalogue accepts only its own storage; else None.
+    """Return the location of a warehouse's tables if its catalogue accepts only storage of its own; otherwise None.
 
-    A location is cached for good; its absence is checked again after a while.
+    A location is cached permanently; if none is found, the next call after a while checks again.
     """
     at, found = _KNOWN.get(url, (-math.inf, None))
     if found is None and time.monotonic() - at > _ASKED_AGAIN_S:
@@ -126,7 +126,7 @@ class Objects(Files):
         return cast(BinaryIO, io.BufferedReader(_Reading(self._objects(name), name), 1 << 20))
 
     def content(self, name: str) -> bytes | None:
-        """Return a file's bytes, None where it does not exist."""
+        """Return a file's bytes, or None if it does not exist."""
         import obstore
 
         try:
@@ -145,7 +145,7 @@ class Objects(Files):
         return Sealed(byte_count, digest.hexdigest())
 
     def mark(self, name: str) -> list[float]:
-        """Return a fingerprint that changes whenever the file does; an empty list where it does not exist."""
+        """Return a fingerprint that changes whenever the file does; an empty list if the file does not exist."""
         found = self._head(name)
         return (
             []
@@ -264,7 +264,7 @@ class Objects(Files):
         return obstore.put(self._objects(name), name, path.read_bytes(), mode=mode)
 
     def take(self, source: Path, name: str) -> None:
-        """Store a local file under this name too, by a copy within the store where possible."""
+        """Store a local file under this name as well, by a copy within the store where possible."""
         import obstore
 
         known = self._name_of(source)
@@ -278,7 +278,7 @@ class Objects(Files):
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else None
 
     def show(self, view: str, label: str, members: Mapping[str, Path]) -> None:
-        """Write the object that lists a view's files, by compare and swap."""
+        """Write the object that lists a view's files, by compare-and-swap."""
         before = self.content(f"{view}.json")
         known = _view(before)
         if known.get("label") == label:
@@ -300,11 +300,11 @@ class Objects(Files):
             self.remove(f".{view}-{known['before']}")
 
     def shown(self, view: str) -> str | None:
-        """Return the label of a view's content; None where the view is missing or empty."""
+        """Return the label of a view's content; None if the view is missing or empty."""
         return _view(self.content(f"{view}.json")).get("label")
 
     def showing(self, view: str) -> set[str]:
-        """Return the places of a view at which an object exists."""
+        """Return the paths within a view at which an object exists."""
         files = _view(self.content(f"{view}.json")).get("files", {})
         found = self.each(lambda url: self._head(self._strip_url(url)), files.values())
         return {place for place, head in zip(files, found, strict=True) if head is not None}
@@ -386,13 +386,13 @@ class Objects(Files):
 
     @contextmanager
     def lock(self, name: str, *, is_shared: bool = False) -> Iterator[None]:
-        """Lock a name exclusively, or raise Busy at once; or share the lock, after waiting for an exclusive owner."""
+        """Lock exclusively, or raise Busy at once; if `is_shared`, wait for an exclusive owner, then share the lock."""
         lease_name = f"{name}.d/{uuid.uuid4().hex}" if is_shared else name
         lease = _Lease(self, lease_name)
         if not lease.take():
             raise Busy(name)
         try:
-            # each process writes its lease before it looks for others, so two cannot miss each other
+            # each process writes its lease before it looks for others, so at least one of two notices the other
             if is_shared:
                 while self._is_leased(name):
                     time.sleep(_ASKED_EVERY_S)
@@ -447,7 +447,7 @@ class _Lease:
 
 
 def _view(content: bytes | None) -> dict[str, Any]:
-    """Parse the object of a view; an empty dict where it is missing or torn."""
+    """Parse the object of a view; return an empty dict if the object is missing or torn."""
     with suppress(ValueError):
         told = json.loads(content or b"null")
         if isinstance(told, dict) and isinstance(told.get("files"), dict):
@@ -462,7 +462,7 @@ def _until(content: bytes | None) -> float:
 
 
 def _stamp(e_tag: str) -> int:
-    """Derive a file time [ns] from an e-tag, so that a copy with other bytes has another time."""
+    """Derive a modification time [ns] from an e-tag, so that copies with different content have different times."""
     return int(hashlib.sha256(e_tag.encode()).hexdigest()[:15], 16)
 
 

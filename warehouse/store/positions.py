@@ -1,7 +1,7 @@
-"""Read positions of inputs that continue: a database, a server, or a command that is queried repeatedly.
+"""Keep read positions of inputs that grow: a database, a server, or a command that is queried repeatedly.
 
-A position is written before the rows, together with the id of their landing, and takes effect once that landing
-exists. So rows that a crash kept from landing are read again, and none are skipped.
+A position is written before the rows, together with the id of their landing, and takes effect once that landing exists.
+So rows that did not land because of a crash are read again, and none are skipped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from iosig.warehouse.store.store import Store, document
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Read position of an input: its unique name and its cursor, None at the start."""
+    """Read position of an input: the input's unique name and a cursor, which is None at the start."""
 
     store: Store
     name: str
@@ -36,7 +36,7 @@ class Position:
         return f"positions/{hashlib.sha256(self.name.encode()).hexdigest()[:16]}.json"
 
     def last(self) -> Landed | None:
-        """Return the last landing of the input, marked as landed before; None without one."""
+        """Return the last landing of the input, marked as landed before; None if there was none."""
         before = landing.find(self.store, self.landing_id) if self.landing_id else None
         return Landed(before, is_new=False) if before else None
 

@@ -1,7 +1,7 @@
-"""Pseudonyms: keyed hashes that replace names of users, jobs and files in landed rows, if a site requires it.
+"""Replace names of users, jobs and files in landed rows by pseudonyms, if a site requires it.
 
-A pseudonym is an HMAC-SHA256 of the name. The same name always has the same pseudonym, so joins by name still work.
-Without the key, no pseudonyms can be computed, not even to test known names.
+A pseudonym is a keyed hash (HMAC-SHA256) of the name. The same name always has the same pseudonym, so joins by name
+still work. Without the key, no pseudonyms can be computed, not even to test known names.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from iosig.warehouse.contracts import Table
     from iosig.warehouse.contracts.types import Hiding
 
-#: marks a warehouse as pseudonymized, and detects a key other than the first one
+#: file that marks a warehouse as pseudonymized, and detects a key other than the first one
 MARK = "privacy.json"
-#: a shorter key could be found by brute force
+#: minimum key length [B]; a shorter key could be found by brute force
 FEWEST_KEY_BYTES = 32
-#: 80 bits make collisions between a site's names negligible
+#: characters of a pseudonym: 80 bits make collisions between a site's names negligible
 _LENGTH = 16
 #: words in job ids, next to numbers, that identify no user
 _STEPS = frozenset({"batch", "extern", "interactive"})
@@ -89,7 +89,7 @@ class Names:
         return "/".join(map(self.name, clear.split("/")))
 
     def mount(self, clear: str) -> str:
-        """Pseudonymize a mount point, unless the settings list it or it has one component, which names no user."""
+        """Pseudonymize a mount point, unless the settings list it, or its only component cannot contain a user name."""
         return clear if clear in self.rules.mounts or clear.strip("/").count("/") == 0 else self.path(clear)
 
     def words(self, clear: str) -> str:
@@ -113,7 +113,7 @@ class Names:
         return clear if clear.isdecimal() else self.name(clear)
 
     def nodes(self, clear: str) -> str | None:
-        """Pseudonymize a scheduler's host list, in the form used by traces; None where the list is too long."""
+        """Pseudonymize a scheduler's host list, in the form used by traces; None if the list is too long."""
         hosts = host_lists.expand(clear)
         return None if hosts is None else ",".join(map(self.node, hosts))
 
@@ -122,7 +122,7 @@ class Names:
         return clear if _STORAGE_TARGET.fullmatch(clear) else self.node(clear)
 
     def reason(self, clear: str) -> str | None:
-        """Return the scheduler's own code of a wait reason without the names that follow it; None for another text."""
+        """Return the scheduler's own code from a wait reason, without the names that follow it; None for other text."""
         return wait_reasons.extract_code(clear)
 
     def listed(self, clear: str) -> str:
@@ -153,7 +153,7 @@ class Names:
 
 
 def _extract_group(values: pl.Series, pattern: str) -> pl.Series:
-    """Return a pattern's first group in each value; NULL where it does not match or is empty."""
+    """Return a pattern's first group in each value; NULL if the pattern does not match or the group is empty."""
     import polars as pl
 
     groups = values.str.extract(pattern, 1)
@@ -161,7 +161,7 @@ def _extract_group(values: pl.Series, pattern: str) -> pl.Series:
 
 
 def _with_numbers_as_users(rows: pl.DataFrame) -> pl.DataFrame:
-    """Replace uids with user names; where the name is unknown, the uid becomes the name, as joins need it."""
+    """Replace uids with user names; if a name is unknown, the uid itself becomes the name, so that joins still work."""
     import polars as pl
 
     return rows.with_columns(
@@ -200,8 +200,8 @@ def is_private(store: Store) -> bool:
 def names_of(store: Store, rules: Rules, key: bytes | None) -> Names | None:
     """Return the pseudonyms of a warehouse, and mark it as private; None for a warehouse with clear names.
 
-    key: None where the settings disable pseudonyms. Raises UsageError where a warehouse would mix names and pseudonyms,
-    or pseudonyms of two keys.
+    key: None if the settings disable pseudonyms. Raises UsageError if a warehouse would mix names and pseudonyms,
+    or pseudonyms from two keys.
     """
     told: dict[str, Any] | None = document(store, MARK)
     if key is None:

@@ -1,7 +1,8 @@
-"""State documents: decisions that cannot be derived from other files, such as pins, rollbacks and positions.
+"""Keep state documents: decisions that cannot be derived from other files, such as pins, rollbacks and positions.
 
 Each has a copy with a checksum, `copies/NAME`. `iosig verify` compares both, and `iosig repair` restores one from the
-other. While a document is being replaced, its copy records this and either content is valid, so a kill damages none.
+other. While a document is being replaced, its copy records this, and both the old and the new content are valid. So a
+killed process leaves no damage.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The warehouse: the layout of its folder, and the functions that write its tables and documents."""
+"""Define the layout of a warehouse's folder, and write its tables and documents."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 ROW_GROUP_ROWS = 1 << 20
-#: the lock file of a warehouse, with a readable note about its owner; and the polling interval of a waiting process [s]
+#: lock file of a warehouse, with a readable note about its owner; interval at which a waiting process retries [s]
 _LOCK, _ASKED_EVERY_S = "lock", 1.0
-#: the owner of a lock writes its note within this time [s]
+#: maximum time between taking a lock and writing the note [s]
 _TOLD_WITHIN_S = 0.5
 #: libraries interpret these characters in a store's URL differently: some decode them, some expand them
 _NOT_IN_URL = re.compile(r"[*?#%\[\]{}\\\x00-\x1f\x7f]")
-#: records the URL that the copies in a folder belong to
+#: file that records the URL to which the copies in a folder belong
 _URL = ".url"
 
 _Read = TypeVar("_Read")
@@ -56,14 +56,14 @@ def default_root() -> Path:
 class Store:
     """A warehouse, identified by its folder, which can be moved or copied because no file in it holds an absolute path.
 
-    For a warehouse in an object store it is the folder of local copies, which records the store's URL.
+    For a warehouse in an object store, the folder contains local copies, and records the store's URL.
     """
 
     root: Path
 
     @classmethod
     def locate(cls, text: str) -> Self:
-        """Return the warehouse of a folder or a URL; local copies of a URL's files lie in the user's cache."""
+        """Return the warehouse at a folder or a URL; local copies of a URL's files lie in the user's cache."""
         if not is_url(text):
             if not is_utf8(text):
                 raise UsageError(
@@ -123,7 +123,7 @@ class Store:
         return [self.root / name for name in wanted]
 
     def here(self, path: Path) -> Path:
-        """Fetch a file if necessary, and return its local path."""
+        """Fetch a file of the warehouse if necessary, and return its local path."""
         return self.local(path.relative_to(self.root).as_posix())
 
     def has(self, name: str) -> bool:
@@ -169,7 +169,7 @@ class Store:
 
 
 def write_parquet(frame: pl.DataFrame, table: Table, path: Path) -> Path:
-    """Write a frame that meets the table's contract as one Parquet file, units and docs in its metadata.
+    """Write a frame that meets the table's contract as one Parquet file, with units and docs in the metadata.
 
     The file is read-only: landed and released files are only ever replaced as a whole.
     Raises ContractError, and writes nothing, if the frame differs from the contract.
@@ -216,10 +216,10 @@ def parquet_writer(path: Path, table: Table) -> pq.ParquetWriter:
 def join_parquet(
     parts: Sequence[Path], table: Table, path: Path, kept: Callable[[pl.DataFrame], pl.DataFrame] | None = None
 ) -> Path:
-    """Concatenate Parquet files that `write_parquet` wrote, in order, a batch of rows at a time.
+    """Concatenate files of `write_parquet` in order, one batch of rows at a time.
 
-    kept: filter that is applied to each batch; by default all rows stay. With a filter, files may lack newer columns;
-    ContractError is raised if the filtered rows differ from the contract.
+    kept: filter for each batch; by default all rows stay. With a filter, files may lack newer columns; ContractError is
+    raised if the filtered rows differ from the contract.
     """
     import polars as pl
     import pyarrow.parquet as pq
@@ -258,12 +258,12 @@ def put_document(store: Store, name: str, document: Any) -> None:
 
 
 def digest_of(document: Any) -> str:
-    """Return the SHA-256 that a JSON document stores about its own content."""
+    """Return the SHA-256 of a JSON document; several formats store it as a checksum of their content."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def document(store: Store, name: str) -> Any:
-    """Read a JSON document of the warehouse, None where it does not exist; raise MachineFault if torn."""
+    """Read a JSON document of the warehouse; None if it does not exist. Raises MachineFault if it is torn."""
     content = store.files.content(name)
     try:
         return None if content is None else json.loads(content)
@@ -274,7 +274,7 @@ def document(store: Store, name: str) -> Any:
 
 
 def read_cache(store: Store, name: str, read: Callable[[Any], _Read]) -> _Read | None:
-    """Parse a JSON document that serves as a cache; None where it is missing or torn.
+    """Parse a JSON document that serves as a cache; return None if it is missing or torn.
 
     `read` converts the document, and raises TypeError, KeyError, ValueError or AttributeError for an unexpected one.
     """
@@ -295,7 +295,7 @@ def lock_warehouse(store: Store, wait_s: float = 0.0) -> Iterator[None]:
 def hold_lock(store: Store, lock: str, work: str, remedy: str, wait_s: float = 0.0) -> Iterator[None]:
     """Hold an exclusive lock of a warehouse, which is released when its owner dies.
 
-    work: description of the owner's work for messages. Raises UsageError, with the owner and the remedy, where another
+    work: description of the owner's work for messages. Raises UsageError, with the owner and the remedy, if another
     process still holds the lock after `wait_s`.
     """
     with ExitStack() as stack:
@@ -307,7 +307,7 @@ def hold_lock(store: Store, lock: str, work: str, remedy: str, wait_s: float = 0
                     time.sleep(_TOLD_WITHIN_S)
                 raise UsageError(f"Another {work} is writing to {store.name}{_holder_text(store, lock)}. {remedy}")
             time.sleep(min(_ASKED_EVERY_S, max(0.0, deadline - time.monotonic())))
-        # the note is informational: a full disk must not stop the work
+        # the note is only informational, so a full disk must not stop the work
         with suppress(OSError):
             now = datetime.now(UTC).isoformat(timespec="seconds")
             put_document(store, _holder_name(lock), {"host": socket.gethostname(), "process": getpid(), "since": now})
@@ -332,7 +332,7 @@ def _is_held(store: Store, lock: str, held: ExitStack) -> bool:
 def holder(store: Store, lock: str = _LOCK) -> dict[str, Any] | None:
     """Return the recorded owner of a lock (`host`, `process`, `since`); None if it is free.
 
-    This reads the note instead of trying the lock, because a try would block a process that starts at that moment.
+    This reads the note instead of trying the lock, because a try would make another process fail that starts just then.
     """
     told = read_cache(
         store, _holder_name(lock), lambda told: {name: told[name] for name in ("host", "process", "since")}
@@ -342,7 +342,7 @@ def holder(store: Store, lock: str = _LOCK) -> dict[str, Any] | None:
     try:
         kill(told["process"], 0)
     except (ProcessLookupError, TypeError, OverflowError):
-        # the owner was killed
+        # the owner was killed without removing its note
         return None
     except PermissionError:
         return told

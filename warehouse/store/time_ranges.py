@@ -1,4 +1,4 @@
-"""Time range of an input's rows: the first and the last instant, in UTC."""
+"""Determine the time range of an input's rows: the first and the last instant, in UTC."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from iosig.warehouse.sources.protocol import Batch
 if TYPE_CHECKING:
     import polars as pl
 
-#: columns with the time of an event, by precedence; other time columns contain expected or planned times
+#: columns with the time of an event, in order of precedence; other time columns contain expected or planned times
 _TIMES = (("polled_at",), ("scraped_at",), ("observed_at",), ("started_at", "ended_at"))
-#: smaller times of series are relative to a start of their own
+#: times of series below this value are relative to the series' own start, not seconds since 1970
 _EPOCH_FROM_S = 1e9
 
 
 @dataclass(slots=True)
 class TimeRange:
-    """Time range of the rows seen so far; None where they have no times."""
+    """Time range of the rows seen so far; None if they have no times."""
 
     first: datetime | None = None
     last: datetime | None = None

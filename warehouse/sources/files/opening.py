@@ -57,7 +57,7 @@ class _Streams(io.RawIOBase):
         super().close()
 
     def readinto(self, buffer: Any) -> int:
-        """Read decompressed bytes; raise EOFError, OSError or LZMAError where the content is damaged."""
+        """Read decompressed bytes; raise EOFError, OSError or LZMAError if the content is damaged."""
         content = b""
         while not content:
             packed = b""

@@ -122,7 +122,7 @@ def _chunk_count(name: str) -> pl.Expr:
 
 
 def _host_count(name: str) -> pl.Expr:
-    """Count the different hosts of `cn01/0*8+cn01/1+cn02/0-7`; NULL where a range hides them."""
+    """Count the different hosts of `cn01/0*8+cn01/1+cn02/0-7`; NULL if a range hides them."""
     hosts = pl.col(name).str.split("+").list.eval(pl.element().str.extract(r"^([^/]+)", 1))
     return pl.when(~pl.col(name).str.contains(r"[\[,]")).then(hosts.list.drop_nulls().list.n_unique())
 

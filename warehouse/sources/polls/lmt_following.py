@@ -57,7 +57,7 @@ _ROWS = {
 class NewPolls:
     """New polls of a database since a cursor.
 
-    rows: controller, polled_us, interval_us, both rates [B/s]; NULL where a counter decreased. refused: unusable
+    rows: controller, polled_us, interval_us, both rates [B/s]; NULL if a counter decreased. refused: unusable
     readings, as (TS_ID, reason). cursor: the next position. is_behind: more data is already available. is_replaced:
     the database is not that of the cursor.
     """
