@@ -1,12 +1,12 @@
-"""Contracts: each column once, each table once; schemas, checks, comments and the dictionary derive from them.
+"""Declare each column and each table once (contracts); schemas, checks and the data dictionary derive from them.
 
-- `types`: `Column` and `Table`, the two declarations.
-- `columns`: the columns that several nouns share.
-- a module a noun, such as `jobs` or `signatures`: its tables, with the columns that no other noun has.
-- `rules`: what the columns imply for each row.
-- `frames`: the dialect of Polars.
-- `files`: Parquet files, validated by DuckDB.
-- `arrow`: the dialect of Arrow. The dialects are not imported with the package, so that it costs nothing.
+- `types`: `Column` and `Table`, the classes of the declarations.
+- `columns`: the columns that several subjects share.
+- one module per subject, such as `jobs` or `signatures`: the subject's tables, with their own columns.
+- `rules`: the rules that a table's columns imply for each row.
+- `frames`: contracts as Polars schemas and expressions.
+- `files`: validation of Parquet files by DuckDB.
+- `arrow`: contracts as Arrow schemas. The package does not import `frames`, `files` and `arrow`, so its import is fast.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from iosig.warehouse.contracts.types import Column, Dtype, Layer, Table
 __all__ = ["TABLES", "Column", "Dtype", "Layer", "Table", "table"]
 
 _NOT_NOUNS = ("arrow", "columns", "files", "frames", "rules", "types")
-#: order of the nouns in the dictionary; unlisted nouns come in between
+#: order of the modules in the dictionary; unlisted modules come in between
 _FIRST = (
     "jobs",
     "series",
@@ -44,7 +44,7 @@ def _load_tables(nouns: Iterable[str]) -> list[Table]:
     return [value for module in modules for value in vars(module).values() if isinstance(value, Table)]
 
 
-#: every table: landed ones, sorted by noun, and then derived ones
+#: every table: landed ones, ordered by module, and then derived ones
 TABLES = (
     *(table for table in _load_tables(sorted(_list_nouns())) if table.layer == "landed"),
     *(table for table in _load_tables(_list_nouns()) if table.layer != "landed"),

@@ -1,4 +1,7 @@
-"""The id of an application: user/application/node_count, a slash in the user as %2F, `*` for all node counts."""
+"""Build and parse application ids.
+
+An id is user/application/node_count, with %2F for a slash in the user, and `*` for all node counts.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ APPLICATION_ID_SQL = """replace("user", '/', '%2F') || '/' || application || '/'
 
 
 def application_id_of(user: str | None, application: str | None, node_count: int | None) -> str | None:
-    """Return the id; None if a part is not known."""
+    """Return the id of an application; None if a part is unknown."""
     if user is None or application is None or node_count is None:
         return None
     return f"{user_prefix(user)}{application}/{node_count}"
@@ -27,12 +30,12 @@ def application_ids() -> pl.Expr:
 
 
 def user_prefix(user: str) -> str:
-    """Return what the ids of all applications of a user begin with."""
+    """Return the common prefix of the ids of a user's applications."""
     return f"{user.replace('/', '%2F')}/"
 
 
 def without_node_count(application_id: str) -> str:
-    """Return an id up to its node count, which applications that differ in their size have in common."""
+    """Return an id up to the node count; this part is the same for all sizes of an application."""
     return application_id.rpartition("/")[0]
 
 

@@ -1,4 +1,4 @@
-"""Contracts in Arrow: the schema that every Parquet file carries, with units and docs as field metadata."""
+"""Convert contracts to Arrow schemas, which every Parquet file carries, with units and docs as field metadata."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ ARROW_TYPES: dict[Dtype, pa.DataType] = {
 
 
 def field(column: Column) -> pa.Field:
-    """Return a column's Arrow field, its unit and doc in the metadata."""
+    """Return a column's Arrow field, with unit and doc in its metadata."""
     metadata = {"doc": column.doc} | ({"unit": column.unit} if column.unit else {})
     return pa.field(column.name, ARROW_TYPES[column.dtype], column.nullable, metadata)
 
 
 def schema(table: Table) -> pa.Schema:
-    """Return a table's Arrow schema, the grain and key in its metadata."""
+    """Return a table's Arrow schema, with grain and key in its metadata."""
     metadata = {"table": table.name, "grain": table.grain, "key": ",".join(table.key)}
     return pa.schema([field(column) for column in table.columns], metadata)
 

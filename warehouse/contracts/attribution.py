@@ -1,4 +1,4 @@
-"""Attribution: shares of a file system's traffic per run, from the runs' signatures."""
+"""Tables of the attribution, which divides a file system's traffic among runs by the runs' signatures."""
 
 from dataclasses import replace
 
@@ -51,7 +51,7 @@ ATTRIBUTED_IO = Table(
     partition="ended_on",
 )
 
-#: the same rows before they are limited to polled times
+#: rows of `attributed_io` before they are limited to polled times
 PLACED_IO = replace(ATTRIBUTED_IO, name="placed_io", is_published=False)
 
 POLLED_MINUTES = Table(

@@ -1,4 +1,4 @@
-"""Classes: when in its run a subject does its I/O."""
+"""Tables of classes; a class states when during its run a subject does its I/O."""
 
 from dataclasses import replace
 
@@ -49,7 +49,7 @@ CLASSES = Table(
     partition="ended_on",
 )
 
-#: measured answers, before those of the other runs are inferred
+#: measured classes, before those of all other runs are inferred
 MEASURED_CLASSES = replace(
     CLASSES,
     name="measured_classes",

@@ -1,4 +1,4 @@
-"""The columns that several nouns share: the same quantity has the same name, unit and meaning in every table."""
+"""Columns that several modules share: the same quantity has the same name, unit and meaning in every table."""
 
 from iosig.warehouse.contracts.types import Column
 
@@ -7,7 +7,7 @@ DIRECTIONS = ("read", "write", "unstated")
 METADATA_OPERATIONS = ("open", "close", "seek", "stat", "sync", "other")
 
 
-# ---- who and what ran
+# ---- jobs and their identity
 CLUSTER = Column("cluster", "text", "The cluster that ran the job; `default` if the log does not name one.")
 JOB_ID = Column(
     "job_id", "text", "The scheduler's id of the job, array task or step, as written in the log.", hides="id"
@@ -26,7 +26,7 @@ APPLICATION_ID = Column(
 )
 NODE_COUNT = Column("node_count", "int", "Allocated nodes of the job.")
 
-# ---- when
+# ---- times of jobs
 STARTED_AT = Column("started_at", "instant", "When the job started.")
 ENDED_AT = Column("ended_at", "instant", "When the job ended.")
 ENDED_ON = Column("ended_on", "date", "The UTC day on which the job or series ended; NULL if unknown.")
@@ -41,7 +41,7 @@ INTERVAL_S = Column(
     high=366 * 86400,
 )
 
-# ---- what storage moved
+# ---- traffic of file systems
 FILESYSTEM = Column("filesystem", "text", "The file system; `default` if neither the input nor the command names it.")
 READ_BYTES_PER_S = Column("read_bytes_per_s", "real", "Bytes read per second over the interval.")
 WRITE_BYTES_PER_S = Column("write_bytes_per_s", "real", "Bytes written per second over the interval.")
@@ -59,7 +59,7 @@ FLAG = Column(
 )
 DIRECTION = Column("direction", "text", "Direction of the bytes, as seen from the application.", choices=DIRECTIONS)
 
-# ---- a day of polls
+# ---- days of polls
 POLLED_ON = Column("polled_on", "date", "The UTC day of the poll's right edge.")
 EXPECTED_CONTROLLER_COUNT = Column(
     "expected_controller_count", "int", "Controllers with at least one report on that day."

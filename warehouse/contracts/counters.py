@@ -1,7 +1,7 @@
-"""Counters of storage servers that name the job, as collectors read them: bytes and operations since an entry began.
+"""Tables of storage servers' counters per job, as collectors read them: bytes and operations since an entry began.
 
-What lands lies by the UTC day of `scraped_at`. So that a day is known from its own rows and the last values of the day
-before, an entry that does not change has a row nevertheless where it is read first in an input, or on a UTC day.
+Landed rows are stored by the UTC day of `scraped_at`. A day must be computable from its own rows and the last values of
+the day before. Therefore, even an unchanged entry has a row for its first reading in an input and on each UTC day.
 """
 
 from iosig.warehouse.contracts import columns as c
@@ -102,9 +102,9 @@ SCRAPES = Table(
 )
 
 _COUNTED_ON = Column("scraped_on", "date", "The UTC day on which the counters were read.")
-#: operations that traces contain, too
+#: operations that traces count, too
 _SHARED = {"open": c.OPEN_COUNT, "sync": c.SYNC_COUNT}
-#: delta columns, by the names of the counters
+#: columns of increases, by counter name
 RISEN = (
     c.READ_BYTES.optional(),
     c.WRITTEN_BYTES.optional(),

@@ -1,4 +1,4 @@
-"""Request events: what each layer of the I/O system did for each request."""
+"""Tables of request events: the work of each layer of the I/O system for each request."""
 
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table

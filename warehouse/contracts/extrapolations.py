@@ -1,4 +1,4 @@
-"""Extrapolations: the trace that a set of traces implies at another rank count, or why there is none."""
+"""Tables of extrapolations: the trace predicted from a set of traces for another rank count, or why it is missing."""
 
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table

@@ -1,4 +1,4 @@
-"""Contracts on Parquet files: DuckDB counts in one query the rows that break each rule."""
+"""Validate Parquet files against contracts: DuckDB counts the rows that break each rule, in one query."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _FILE = "read_parquet($path, hive_partitioning = false)"
 
 
 def require_file(path: Path, table: Table) -> None:
-    """Raise ContractError unless the columns and rows of a file meet the table's contract; keys are not compared."""
+    """Raise ContractError unless a file's columns and rows meet the table's contract; the key is not checked."""
     with _database().cursor() as connection:
         require_types(connection, f"from {_FILE}", table, path=duckdb_path(path))
         _require_rules(connection, path, table, _counts(table))
 
 
 def require_result(connection: duckdb.DuckDBPyConnection, path: Path, table: Table) -> None:
-    """Raise ContractError unless the rows of a new file meet the table's contract, its key included."""
+    """Raise ContractError unless the rows of a new file meet the table's contract, including its key."""
     _require_rules(connection, path, table, _counts(table) | {KEY_RULE: _count_repeated_keys(table)})
 
 
@@ -41,14 +41,14 @@ def quote_identifier(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _database() -> duckdb.DuckDBPyConnection:
-    """Return this process's DuckDB for validation; opening one takes longer than validating a small file."""
+    """Return this process's cached DuckDB, since opening one takes longer than validating a small file."""
     import duckdb
 
     return duckdb.connect()
 
 
 def _types(table: Table) -> dict[str, str]:
-    # DuckDB answers with the long name
+    # DuckDB reports types by their long names
     names = {column.name: DUCKDB_TYPES[column.dtype].upper() for column in table.columns}
     return {name: dtype.replace("TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE") for name, dtype in names.items()}
 
@@ -62,7 +62,7 @@ def _require_rules(connection: duckdb.DuckDBPyConnection, path: Path, table: Tab
 
 
 def _counts(table: Table) -> dict[str, str]:
-    """Build SQL for each row rule that counts the rows that break it."""
+    """Build, for each row rule, SQL that counts the rows that break it."""
     return {rule.name: f"count(*) filter (not ({_condition(rule)}))" for rule in row_rules(table)}
 
 

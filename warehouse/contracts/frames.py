@@ -1,4 +1,4 @@
-"""Contracts on Polars frames: schemas, row rules, and validation."""
+"""Validate Polars frames against contracts, by their schemas and row rules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def schema(table: Table) -> pl.Schema:
 
 
 def empty(table: Table) -> pl.DataFrame:
-    """Return a frame of the table's schema without rows."""
+    """Return a frame with the table's schema and no rows."""
     return pl.DataFrame(schema=schema(table))
 
 
@@ -69,7 +69,7 @@ def require_schema(found: pl.Schema, table: Table) -> None:
 def split(frame: pl.DataFrame, table: Table) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Split a frame with the right schema into good and bad rows.
 
-    The bad rows have one more column, `rule`: the first rule that each breaks.
+    The bad rows have an additional column `rule` with the first rule that each row breaks.
     """
     require_schema(frame.schema, table)
     broken = pl.coalesce(

@@ -1,4 +1,4 @@
-"""Inference: classes and periods inferred from signatures, and how often they agree with measured ones."""
+"""Tables of inference: classes and periods inferred from signatures, and their agreement with measured ones."""
 
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table

@@ -1,4 +1,4 @@
-"""Bytes of each run: by source of measurement, and the best estimate with its range."""
+"""Tables with the bytes of each run: one value per source of measurement, and the best estimate with its range."""
 
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.counters import OPERATIONS

@@ -1,4 +1,4 @@
-"""Jobs: what the scheduler's log says of them."""
+"""Tables of jobs, as recorded in the scheduler's log and queue."""
 
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table

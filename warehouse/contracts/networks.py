@@ -1,4 +1,4 @@
-"""Networks: who talked to whom in a traced run, what that looked like, and which requests held it up."""
+"""Tables of networks: the nodes and transfers of a traced run, their patterns, and the requests that delayed it."""
 
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table

@@ -1,4 +1,4 @@
-"""Periods: how often a subject does its I/O, and how sure that is."""
+"""Tables of periods: the time between repetitions of a subject's I/O, with its uncertainty."""
 
 from dataclasses import replace
 
@@ -175,7 +175,7 @@ PERIODS = Table(
     partition="ended_on",
 )
 
-#: measured answers, before those of the other runs are inferred
+#: measured periods, before those of all other runs are inferred
 MEASURED_PERIODS = replace(
     PERIODS,
     name="measured_periods",
@@ -183,7 +183,7 @@ MEASURED_PERIODS = replace(
     is_published=False,
 )
 
-#: columns of an application's period that its runs take over
+#: columns that runs inherit from the period of their application
 OF_AN_APPLICATION = (
     "outcome",
     "frequency_hz",
@@ -285,7 +285,7 @@ KEPT_SEGMENTS = replace(
     is_published=False,
 )
 
-#: outcome and period of the method `null_tested`, for tables with one row per signal
+#: outcomes, and columns of the period, of the method `null_tested`, for tables with one row per signal
 _CONTROLLED_OUTCOMES = ("periodic", "aperiodic", "too_short", "no_io", "no_data", "too_many_gaps")
 _PERIOD = (
     c.WINDOW_START_S,
@@ -345,7 +345,7 @@ KEPT_NODES = replace(
     is_published=False,
 )
 
-#: period of counts, in one row for all segments
+#: columns of a period of operation counts, in one row for all segments
 _METADATA_PERIOD = (
     *_PERIOD,
     Column(

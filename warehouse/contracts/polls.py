@@ -1,4 +1,4 @@
-"""Polls of storage controllers, and what a day of them comes to."""
+"""Tables of storage controllers' polls, and of their daily sums."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ _CONFLICTING_POLL_COUNT = Column(
     "int",
     "Polls that contradict another one of the same controller and instant; the first landed is used.",
 )
-#: what befell polls
+#: numbers of polls with each kind of fault
 _FAULT_COUNTS = (
     Column("gap_poll_count", "int", "Polls that are flagged as gaps."),
     _DUPLICATE_POLL_COUNT,

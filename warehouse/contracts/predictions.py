@@ -1,4 +1,4 @@
-"""Predictions: what a followed run's I/O was expected to do next, evaluation by evaluation."""
+"""Tables of predictions: the expected next I/O of a followed run, at each evaluation."""
 
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table

@@ -1,4 +1,4 @@
-"""Quality: what was refused, what was checked, and what was taken out."""
+"""Tables of data quality: refused rows, results of checks, and quarantined rows."""
 
 from dataclasses import replace
 
@@ -82,7 +82,7 @@ QUARANTINE = Table(
     partition="day",
 )
 
-#: until the quarantine of all tables is gathered
+#: quarantined rows of one table, before those of all tables are combined
 FAULTY_JOBS = replace(
     QUARANTINE,
     name="faulty_jobs",

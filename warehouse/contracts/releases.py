@@ -1,13 +1,13 @@
-"""Releases: time, inputs and content of each, and the days to recompute."""
+"""Tables of releases, with the time, inputs and content of each, and of the days to recompute."""
 
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table
 
-#: what the checks say of a run: `failed` is never released
+#: results of a run's checks; a run with the result `failed` is never released
 PASSED, WITH_WARNINGS, FAILED = "passed", "passed with warnings", "failed"
 #: kind of a release from a run that computed selected tables only
 SELECT = "select"
-#: how a release comes about; its id ends with it
+#: kinds of releases, by origin; the release id ends with the kind
 KINDS = ("run", "backfill", "rollback", "forget", SELECT)
 
 STALE_DAYS = Table(

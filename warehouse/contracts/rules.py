@@ -1,4 +1,4 @@
-"""Row rules and schema that a table's columns imply; `frames` and `files` evaluate them."""
+"""Derive the row rules and the schema that a table's columns imply; `frames` and `files` evaluate them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ KEY_RULE = "key_unique"
 
 @dataclass(frozen=True, slots=True)
 class RowRule:
-    """A rule about one column; NULL breaks `not_null` only. limit: the bound of `at_least` and `at_most`.
+    """A rule about one column; NULL breaks only `not_null`. limit: the bound for `at_least` and `at_most`.
 
-    Bounds of lists, and `finite`, apply to each element. NaN and infinities break `finite`: a missing value is NULL.
+    In lists, bounds and `finite` apply to each element. NaN and infinities break `finite`; a missing value must be
+    NULL.
     """
 
     name: str
@@ -30,7 +31,7 @@ class RowRule:
 
 @cache
 def row_rules(table: Table) -> tuple[RowRule, ...]:
-    """Return the rules that each row of a table meets."""
+    """Return the rules that each row of a table must meet."""
     return tuple(rule for column in table.columns for rule in _rules_of(column))
 
 
@@ -63,7 +64,7 @@ def require_columns(found: Mapping[str, object], expected: Mapping[str, object],
 
 
 def require_no_faults(counts: Mapping[str, int], table: Table) -> None:
-    """Raise ContractError naming the rules that rows break. counts: rule -> rows that break it."""
+    """Raise ContractError, naming the broken rules, if any. counts: rule -> number of rows that break it."""
     faults = [f"{name} in {count} rows" for name, count in counts.items() if count]
     if faults:
         raise ContractError(f"{table.name}: rows break {', '.join(faults)}")

@@ -1,4 +1,4 @@
-"""Samples: the part of a file system's traffic during each run, and its owner."""
+"""Tables of samples; a sample is the traffic of a file system during a run."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Series: what one subject itself moved, interval by interval."""
+"""Tables of series: the bytes that one subject itself transferred in each interval."""
 
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table

@@ -1,4 +1,4 @@
-"""Signatures: the common I/O pattern of an application's runs, and its comparison with traced and counted runs."""
+"""Tables of signatures, the common I/O pattern of an application's runs, and of their comparison with measured runs."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ _METHOD_OF_SIGNATURE = Column(
     ),
     choices=("elastic", "robust", "time_normalized", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile", "joint"),
 )
-#: application and method of a signature
+#: columns that identify a signature by application, file system, direction and method
 _MADE = (c.APPLICATION_ID, c.FILESYSTEM, c.DIRECTION, _METHOD_OF_SIGNATURE)
 _KEY = tuple(column.name for column in _MADE)
 

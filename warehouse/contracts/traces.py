@@ -1,4 +1,4 @@
-"""Traces of clients: one input is one traced run."""
+"""Tables of client traces; each input is one traced run."""
 
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table
@@ -27,7 +27,7 @@ _COUNTERS = Column("counters", "text", "Sums of the module's additive counters, 
 _IS_NESTED = Column(
     "is_nested", "bool", "Whether the call is nested within another traced file call, and therefore not counted."
 )
-#: what a tracer counts of a file or a module
+#: counters that a tracer keeps per file or module
 _COUNTS = (
     c.READ_BYTES.optional(),
     c.WRITTEN_BYTES.optional(),
@@ -61,7 +61,7 @@ _COUNTS = (
         nullable=True,
     ),
 )
-#: columns of a file's record that have no sum over files
+#: columns of a file's record that cannot be summed over files
 _OF_ONE_FILE = (
     Column("read_extent_bytes", "int", "Position of the last byte read, from 1.", low=0, nullable=True),
     Column("written_extent_bytes", "int", "Position of the last byte written, from 1.", low=0, nullable=True),

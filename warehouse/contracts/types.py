@@ -1,4 +1,4 @@
-"""The two declarations from which every schema, check, comment and page of the dictionary derives."""
+"""Define `Column` and `Table`, from which every schema, check, comment and dictionary page derives."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ DUCKDB_TYPES: dict[Dtype, str] = {
     "ints": "bigint[]",
 }
 Layer = Literal["landed", "stage", "samples", "transforms", "quality"]
-#: how names in a landed column become pseudonyms: the whole text (name; uid: the number of a user), the names in a job
-#: id, each part of a path, each word, quotes in a sentence (said), each text of a JSON list (listed), a host that is
-#: not a number (node), each host of a scheduler's list (nodes), a counter's target unless storage (target). A wait
-#: reason keeps Slurm's own code (reason), job_name and comment keep what the site's rule extracts, raw keeps nothing
+#: parts of a landed column's value that are replaced by pseudonyms: the whole text (name; uid: a user's number), the
+#: names in a job id, each component of a path, each word, quotes in a sentence (said), each string in a JSON list
+#: (listed), a host that is not a number (node), each host in a scheduler's list (nodes), a counter's target unless it
+#: is a storage target (target). A wait reason keeps Slurm's own code (reason), job_name and comment keep the text that
+#: the site's rule extracts, raw keeps nothing
 Hiding = Literal[
     "name", "uid", "id", "path", "mount", "words", "said", "listed", "node", "nodes", "target", "reason", "job_name",
     "comment", "raw",
 ]  # fmt: skip
 
-#: unit and bounds implied by a name's ending; the longest matching ending applies
+#: unit, lower and upper bound implied by the ending of a column name; the longest matching ending applies
 ENDINGS: dict[str, tuple[str | None, float | None, float | None]] = {
     "_s": ("s", None, None),
     "_us": ("us", None, None),
@@ -52,12 +53,12 @@ ENDINGS: dict[str, tuple[str | None, float | None, float | None]] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One quantity with name, type, meaning, unit and bounds.
+    """Declaration of a column: one quantity with name, type, meaning, unit and bounds.
 
-    Unit and bounds default to those of the name's ending (`ENDINGS`); a count's unit is the word before `_count`.
-    `low` and `high` are inclusive; `choices` is a closed list. For `reals` and `ints` (a list of numbers, such as one
-    per step of a grid, NULL where nothing was measured) the bounds apply to each element. `hides` says how names in it
-    become pseudonyms, if a site wants that.
+    Unit and bounds default to those that the name's ending implies (`ENDINGS`); a count's unit is the word before
+    `_count`. `low` and `high` are inclusive; `choices` is a closed list. For `reals` and `ints` (a list of numbers,
+    such as one per step of a grid, NULL where nothing was measured) the bounds apply to each element. `hides` defines
+    how names in the column become pseudonyms, if a site requires them.
     """
 
     name: str
@@ -71,7 +72,7 @@ class Column:
     hides: Hiding | None = None
 
     def __post_init__(self) -> None:
-        """Derive unit and bounds that are not given from the name."""
+        """Derive missing unit and bounds from the name."""
         endings = [ending for ending in ENDINGS if f"_{self.name}".endswith(ending)]
         implied = ENDINGS[max(endings, key=len)] if endings else (None, None, None)
         for name, value in zip(("unit", "low", "high"), implied, strict=True):
@@ -88,12 +89,12 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table: grain, key and columns.
+    """Declaration of a table: grain, key and columns.
 
     `partition` names the date column by which the table is rewritten, one day at a time; None means that the whole
-    table is rewritten. `bucketed_by` names the column whose hash distributes a large table without days over several
-    files. Landed rows are stored in files by the UTC day of the first column (a date or an instant) of `landed_by`,
-    sorted by all of these. `is_published` tables are part of every release.
+    table is rewritten. `bucketed_by` names the column by the hash of which a large table without days is split into
+    several files. Landed rows are stored in files by the UTC day of the first column (a date or an instant) of
+    `landed_by`, sorted by all of these. A table with `is_published` is part of every release.
     """
 
     name: str
@@ -107,7 +108,7 @@ class Table:
     is_published: bool = True
 
     def __hash__(self) -> int:
-        # tables are dictionary keys everywhere, and hashing all their columns would be slow
+        # tables are often used as dictionary keys, and hashing all their columns would be slow
         return hash(self.name)
 
     def column(self, name: str) -> Column:

@@ -1,6 +1,6 @@
-"""Input formats, one package per family; a module with a `SOURCE` is a format that iosig can land.
+"""Read input formats, with one package per family; a module with a `SOURCE` defines a format that iosig can land.
 
-- `protocol` (`Batch`, `Reading`, `Source`, `Head`): Input formats, one module each.
+- `protocol` (`Batch`, `Reading`, `Source`, `Head`): The interface of input formats.
 - `counters/`: Cumulative counters per job or target, as collectors read them from storage servers.
 - `darshan/`: Darshan's logs.
 - `dftracer/`: DFTracer's traces: one JSON line per call, one file per process.
@@ -8,10 +8,10 @@
 - `extrapolations/`: Extrapolations, as `iosig extrapolate` records them, and compressed traces as files.
 - `files/`: Opening of input files: compressed, archived, or readable only by a library that may crash.
 - `jobs/`: Job logs and queues: Slurm's accounting and queue, PBS, and the Standard Workload Format.
-- `polls/`: Polls of storage controllers: CSV, Parquet, LMT's and TOKIO's own forms.
+- `polls/`: Polls of storage controllers: CSV, Parquet, and the formats of LMT and TOKIO.
 - `predictions/`: Predictions of `iosig predict`.
 - `recorder/`: Recorder's traces: raw, as text, or as Parquet.
 - `rows/`: Rows of any format: parsed, checked, and refused with line, reason and remedy.
-- `series/`: One job's or node's own series of bytes.
+- `series/`: Time series of the bytes of one job or node.
 - `tmio/`: TMIO's traces, complete or growing.
 """

@@ -1,18 +1,19 @@
-"""Cumulative counters per job or target, as collectors read them from storage servers.
+"""Read cumulative counters per job or target, as collectors read them from storage servers.
 
 - `changes` (`Changes`, `build_change_batches`, `pivot_points`): Changes between consecutive readings of a counter.
 - `exposition` (`Exposition`): Parser of Prometheus' text format.
 - `glljobstat`: glljobstat's Parquet logs: Lustre's job statistics, summed over all servers.
 - `influx_line`: Counters as Influx line protocol: Telegraf's lustre2, beegfs-mon, and a site's own counters.
-- `jobstats`: Lustre's job statistics as `lctl get_param` prints them, many targets and snapshots in a file.
+- `jobstats`: Lustre's job statistics as `lctl get_param` prints them, with many targets and snapshots per file.
 - `jobstats_entries` (`Entries`): Parser of job statistics entries, block by block.
-- `jobstats_text` (`parse_events`): The text of `lctl get_param`: headers, times, and the entries between them.
-- `ldms_csv`: Counters as LDMS' store_csv writes them: a set of metrics a line, a schema a file.
+- `jobstats_text` (`parse_events`): Tokenizer for the text of `lctl get_param`: headers, times and entries.
+- `ldms_csv`: Counters as LDMS' store_csv writes them, with a set of metrics per line and a schema per file.
 - `line_protocol` (`parse_points`, `Points`): Parser of Influx line protocol, block by block.
-- `metrics` (`map_metrics`, `map_labels`, `select_counted_series`): Maps metrics and labels to our columns.
+- `metrics` (`map_metrics`, `map_labels`, `select_counted_series`): Mapping of metrics and labels to iosig's columns.
 - `mmpmon`: `mmpmon -p` of a GPFS node: bytes and operations per file system since its mount.
 - `prometheus`: Counters from Prometheus: an exporter's text, or responses of the HTTP API.
 - `prometheus_http` (`Server`): Client of a Prometheus server's HTTP API.
 - `prometheus_json` (`read`): Responses of Prometheus' HTTP API to `query` and `query_range`.
-- `samples` (`build_sample_batches`, `find_filesystems`, `parse_time_in_name`): Shared functions of all counter formats.
+- `samples` (`build_sample_batches`, `find_filesystems`, `parse_time_in_name`): Functions that all counter formats
+  share.
 """

@@ -1,4 +1,4 @@
-"""Changes between consecutive readings of a counter within an input, and the scrape times of each target."""
+"""Find changes between consecutive readings of a counter within an input, and the scrape times of each target."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iosig.warehouse.sources.rows.rejects import build_refused_rows, build_rejec
 
 Numbers = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]
-#: columns that identify a counter, texts that may be NULL
+#: columns that identify a counter; strings that may be NULL
 KEYS = ("filesystem", "component", "target", "job_key", "collector")
 _OWNERS = tuple(name for name in KEYS if name != "job_key")
 #: maximum number of counters with a cached last value; older ones are evicted first
@@ -28,7 +28,7 @@ _DAY_US = 86_400_000_000
 _NEVER = np.iinfo(np.int64).max
 #: remedy for a damaged input
 CUT = "Check for a truncated file, or two concurrent writers."
-#: readings: hashes of their counter, of its owner (a target or its jobs), and of their values
+#: columns of readings: hashes of the counter, of its owner (a target or its jobs) and of the values, and the time
 _SCHEMA = pl.Schema({"key": pl.UInt64, "owner": pl.UInt64, "said": pl.UInt64, "at_us": pl.Int64})
 _SCRAPE_SCHEMA = pl.Schema(
     dict.fromkeys(_OWNERS, pl.String) | {"is_job_scrape": pl.Boolean, "at_us": pl.Int64, "entry_count": pl.Int64}
@@ -44,15 +44,15 @@ def fill_filesystems(keys: pl.DataFrame, reading: Reading) -> pl.DataFrame:
 
 @dataclass(slots=True)
 class Changes:
-    """Drops readings that repeat the previous reading; those of one counter arrive mostly in time order."""
+    """Drops readings that repeat their counter's previous one; a counter's readings arrive mostly in time order."""
 
     _last: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=_SCHEMA))
     _scrapes: list[pl.DataFrame] = field(default_factory=list)
 
     def take(self, keys: pl.DataFrame, said: pl.Series, at_us: pl.Series) -> pl.Series:
-        """Return the sorted indices of readings that changed, are first, or are the first of a UTC day.
+        """Return the sorted indices of readings that changed, or are the first of their counter or of a UTC day.
 
-        keys: KEYS of each reading. said: a hash of its values. at_us: when it was read [us since 1970].
+        keys: KEYS of each reading. said: hash of the reading's values. at_us: time of the reading [us since 1970].
         """
         owners = keys.select(*_OWNERS, pl.col("job_key").is_not_null().alias("is_job_scrape"))
         hashes = pl.DataFrame({"key": keys.select(KEYS).hash_rows(), "owner": owners.hash_rows()})
@@ -96,8 +96,9 @@ class Changes:
 class _TimeOrdered:
     """Readings in time order, with their counters and owners as integer codes.
 
-    place: index of each reading among the last and new ones. number: index of its counter among the known ones.
-    by_owner: readings by owner, in time order; scrape: where an owner's readings of one time start there.
+    place: index of each reading in the concatenated old and new readings. number: index of its counter among the known
+    ones. by_owner: readings by owner, in time order; scrape: positions in `by_owner` at which an owner's readings of
+    one time start.
     """
 
     place: Numbers
@@ -111,7 +112,7 @@ class _TimeOrdered:
 
     @classmethod
     def from_readings(cls, known: pl.DataFrame, number: Numbers, said: Numbers, at_us: Numbers) -> _TimeOrdered:
-        """Sort readings by time; known: `key` and `owner` of counters, number: each reading's index there."""
+        """Sort readings by time; known: `key` and `owner` of counters; number: each reading's index in `known`."""
         place = np.argsort(at_us, kind="stable")
         number, at_us = number[place], at_us[place]
         key, owner = (np.unique(known[name].to_numpy(), return_inverse=True)[1][number] for name in ("key", "owner"))
@@ -120,9 +121,9 @@ class _TimeOrdered:
         return cls(place, number, key, owner, said[place], at_us, by_owner, scrape)
 
     def compare_with_previous(self) -> tuple[Numbers, Flags, Flags]:
-        """Return readings by counter, which of these have a previous one, and which have its values.
+        """Return readings by counter, a mask of those with a previous reading, and a mask of those with equal values.
 
-        A counter that was absent from its target's previous scrape starts again.
+        A counter that was absent from its target's previous scrape has no previous reading.
         """
         by_key = _sort_stably(self.key)
         at_us, before_us = self.at_us[by_key], self._previous_scrape_us()[by_key]
@@ -145,19 +146,19 @@ class _TimeOrdered:
         """
         is_new = self.place >= last_count
         is_entry = is_new.copy()
-        # a counter with two readings of one time is one entry
+        # two readings of a counter at one time count as one entry
         is_entry[by_key[is_again & _equals_previous(self.at_us[by_key]) & np.roll(is_new[by_key], 1)]] = False
         old, entries = (
             np.add.reduceat(mask[self.by_owner], self.scrape, dtype=np.int64) for mask in (~is_new, is_entry)
         )
-        # old readings come first
+        # the indices of old readings come first
         return self.by_owner[(self.scrape + old)[entries > 0]], entries[entries > 0]
 
 
 def _sort_stably(numbers: Numbers) -> Numbers:
     """Return the stable argsort of non-negative integers."""
     bits = len(numbers).bit_length()
-    # sorting packed words is many times as fast as argsort
+    # sorting packed integers is many times faster than argsort
     return np.sort(numbers << bits | np.arange(len(numbers))) & ((1 << bits) - 1)
 
 
@@ -169,7 +170,7 @@ def _equals_previous(values: Numbers) -> Flags:
 
 
 def pivot_points(points: pl.DataFrame) -> pl.DataFrame:
-    """Pivot points to one row per counter and time; values of one column are summed.
+    """Pivot points to one row per counter and time, and sum the values of each column.
 
     points: KEYS, `at_us`, `column` (a column of counter_samples), `value` and `line`. The result has KEYS, `at_us`,
     the first `line`, `is_doubled` (a column has two values) and a column for each counted quantity, NULL if absent.
@@ -186,10 +187,10 @@ def pivot_points(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def pivot_series(series: pl.DataFrame, values: pl.DataFrame) -> pl.DataFrame:
-    """Pivot series that are read repeatedly to one row per counter and time, as `pivot_points` does.
+    """Pivot repeatedly read series to one row per counter and time, as `pivot_points` does.
 
-    series: KEYS and `column` of each; NULL in `column` if a series counts elsewhere. values: `series` (its index),
-    `at_us`, `value` and `line`, in the order of lines; each time has one snapshot.
+    series: KEYS and `column` of each series; `column` is NULL if another series counts the same. values: `series` (an
+    index), `at_us`, `value` and `line`, in the order of lines; each time has one snapshot.
     """
     values = values.filter(series["column"].is_not_null().gather(values["series"]))
     key = series.select(KEYS).hash_rows()
@@ -200,7 +201,7 @@ def pivot_series(series: pl.DataFrame, values: pl.DataFrame) -> pl.DataFrame:
     times, time = np.unique(values["at_us"].to_numpy(), return_inverse=True)
     own = counter[number].astype(np.int64) * len(times) + time
     _, first, place = np.unique(own, return_index=True, return_inverse=True)
-    # in the order of their first lines
+    # order rows by their first lines
     order = np.argsort(first)
     ranks = np.empty_like(order)
     ranks[order] = np.arange(len(order))
@@ -229,14 +230,14 @@ def _sum_columns(place: Numbers, count: int, column: Numbers, names: Sequence[st
 
 
 def convert_to_samples(rows: pl.DataFrame) -> pl.DataFrame:
-    """Convert readings to samples: scraped at `at_us`, sampled at `held_us` if the rows have it."""
+    """Convert readings to samples with `scraped_at` from `at_us`, and `sampled_at` from `held_us` if present."""
     held = pl.coalesce("held_us", "at_us") if "held_us" in rows.columns else pl.col("at_us")
     times = rows.with_columns(sampled_at=instants(held), scraped_at=instants(pl.col("at_us")))
     return times.drop("at_us", "held_us", strict=False)
 
 
 def find_incomplete_jobs(rows: pl.DataFrame) -> pl.Series:
-    """Mark jobs with fewer counters than others of their target: a collector gives all of them, or none."""
+    """Mark jobs with fewer counters than other jobs of their target, since a collector reports all counters or none."""
     counts = [name for name in rows.columns if name.startswith("total_")]
     is_job = rows["job_key"].is_not_null()
     if not counts or not rows.select(pl.any_horizontal(pl.col(counts).has_nulls())).item():

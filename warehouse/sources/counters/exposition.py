@@ -1,9 +1,9 @@
-"""Parser of Prometheus' text format, block by block.
+"""Parse Prometheus' text format, block by block.
 
 A line is `name{label="value",…} value [timestamp]` (Prometheus' exposition formats; OpenMetrics 1.0 writes timestamps
-in seconds). The part before the value identifies a series: there are few series, however often they are scraped, so
-each is parsed once. Series of one exporter have the same labels in the same order, so the texts between the quotes
-repeat.
+in seconds). The part before the value identifies a series. An input has few series, even if they are scraped often, so
+each is parsed only once. Series of one exporter have the same labels in the same order, so the text between the quoted
+values repeats.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import polars as pl
 from iosig.warehouse.sources.rows.rejects import build_refused_rows
 
 Ints = npt.NDArray[np.int64]
-#: maximum number of labels of a line; lines with more are refused
+#: maximum number of labels per line; lines with more are refused
 _MAX_LABELS = 32
-#: minimum number of lines at which a label that occurs in one line only counts as damaged
+#: minimum number of lines from which a label that occurs in only one line is treated as damaged
 _MIN_LINES = 10
 _SOUND = r"^(?:[a-zA-Z_:][a-zA-Z0-9_:]*(?:\{.*\})? +[-+0-9.eEINFinfaN]+(?: +-?[0-9.]+)?(?: +# .*)?|#.*|)\s*$"
 _FIRST = re.compile(r"([a-zA-Z_:][\w:]*)\{ *([a-zA-Z_]\w*)=")
@@ -38,8 +38,8 @@ _NO_VALUE = "The value is not a non-negative integer."
 class ParsedLines(NamedTuple):
     """Series and their values, parsed from lines.
 
-    series: `name` and the roles of each. values: `line`, `snapshot`, `series` (index), `value` (integer) and `at_us`
-    (NULL if the line has no timestamp), in the order of lines. refused: lines as refused rows.
+    series: `name` and roles of each series. values: `line`, `snapshot`, `series` (an index), `value` (an integer) and
+    `at_us` (NULL if the line has no timestamp), in the order of lines. refused: refused rows.
     """
 
     series: pl.DataFrame
@@ -47,7 +47,7 @@ class ParsedLines(NamedTuple):
     refused: pl.DataFrame
 
     def rows(self) -> pl.DataFrame:
-        """Join the values with the name and the roles of their series."""
+        """Join the values with the names and roles of their series."""
         return pl.concat([self.values.drop("series"), self.series[self.values["series"].to_numpy()]], how="horizontal")
 
 
@@ -75,7 +75,7 @@ class Exposition:
         return ParsedLines(self._series(len(said), shapes), values, pl.concat([strange, _refuse_lines(lines, faulty)]))
 
     def _refuse_unknown(self, lines: pl.DataFrame) -> pl.DataFrame:
-        """Refuse lines of other metrics that are damaged, or have an undeclared name."""
+        """Refuse lines of other metrics that are damaged or have an undeclared name."""
         lines = lines.unique(["snapshot", "text"], keep="first", maintain_order=True)
         is_sound = lines["text"].str.contains(_SOUND)
         name = lines["text"].str.extract(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)")
@@ -102,11 +102,10 @@ class Exposition:
 
 
 def _encode_series(lines: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
-    """Dictionary-encode the series of lines, for parsing each series once.
+    """Dictionary-encode the series of lines, so that each series is parsed only once.
 
-    Returns the texts of the series, and lines as `place`, `line`, `snapshot`, `series`, `tail`. The series is the text
-    up to the quote before the value, and the tail is the rest. A line of another form is a series of its own without a
-    tail.
+    Returns the text of each series, and lines as `place`, `line`, `snapshot`, `series`, `tail`. A series is the text up
+    to the quote before the value, and the tail is the rest. A line of another form is a separate series without a tail.
     """
     text = lines["text"]
     split = text.str.splitn('"} ', 2).struct
@@ -129,7 +128,7 @@ def _encode_series(lines: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
 
 
 def _drop_repeated(coded: pl.DataFrame) -> pl.DataFrame:
-    """Drop lines that repeat another line of their snapshot."""
+    """Drop lines that repeat another line in their snapshot."""
     of_snapshot = coded.select(pl.struct("snapshot", "series").n_unique()).item()
     if of_snapshot == coded.height:
         return coded
@@ -149,7 +148,7 @@ class _Shape(NamedTuple):
         return self.parts[f"field_{2 * len(self.labels)}"]
 
     def role(self, names: Sequence[str]) -> pl.Series:
-        """Return the values of the first of these labels that the series have; NULL if there is none."""
+        """Return the values of the first of these labels that the series have; NULL if they have none."""
         there = next((self.labels.index(name) for name in names if name in self.labels), None)
         if there is None:
             return pl.Series([None], dtype=pl.String).new_from_index(0, self.parts.height)
@@ -157,7 +156,7 @@ class _Shape(NamedTuple):
 
 
 def _shapes(said: pl.Series, selected: pl.Series) -> tuple[list[_Shape], pl.DataFrame]:
-    """Group series by their labels; return damaged ones as `series` and `reason`."""
+    """Group series by their labels; also return damaged series with `series` and `reason`."""
     text = said.gather(selected)
     escaped = text.str.contains("\\", literal=True)
     if escaped.any():
@@ -203,9 +202,10 @@ def _group_by_labels(series: Ints, text: pl.Series, count: int) -> Iterator[_Sha
 def _add_lone_labels(
     reasons: pl.DataFrame, shapes: Sequence[_Shape], selected: pl.DataFrame, known: Collection[str]
 ) -> pl.DataFrame:
-    """Add lines with a label that no other line of their snapshot has, as `series`, `snapshot` and `reason`.
+    """Add a reason (`series`, `snapshot`, `reason`) for each label that only one line of a snapshot has.
 
-    known: labels with a role, which may be rare. A reason without a snapshot applies to all snapshots.
+    known: labels with a role, which are exempt, since they may be rare. A reason without a snapshot applies to all
+    snapshots.
     """
     everywhere = reasons.with_columns(snapshot=pl.lit(None, pl.Int64))
     rare = {label for shape in shapes for label in shape.labels} - set(known) - {None}
@@ -233,7 +233,7 @@ def _add_lone_labels(
 def _parse_values(
     selected: pl.DataFrame, shapes: Sequence[_Shape], reasons: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Parse the values of lines; return lines without one as `place`, `line` and `reason`."""
+    """Parse the values of lines; also return lines without a value as `place`, `line` and `reason`."""
     value, at_us = _parse_ends(selected["tail"])
     is_odd = value.is_null() & selected["tail"].is_null()
     if is_odd.any():
@@ -268,7 +268,7 @@ def _parse_series_ends(shapes: Sequence[_Shape], series: pl.Series) -> tuple[pl.
 def _parse_ends(tails: pl.Series, written: pl.Series | None = None) -> tuple[pl.Series, pl.Series]:
     """Parse the values and timestamps [us] after the labels; NULL if absent.
 
-    written: the full line ends, if they may deviate from the regular form.
+    written: the complete ends of lines, if they may deviate from the regular form.
     """
     value = tails.cast(pl.Int64, strict=False)
     at_us = pl.Series([None], dtype=pl.Int64).new_from_index(0, len(tails))
@@ -280,7 +280,7 @@ def _parse_ends(tails: pl.Series, written: pl.Series | None = None) -> tuple[pl.
     whole, at = ends["value"].cast(pl.Int64, strict=False), ends["at"].cast(pl.Float64)
     if whole.has_nulls():
         whole = whole.zip_with(whole.is_not_null(), _parse_exponent(ends["value"]))
-    # OpenMetrics has seconds, the older format milliseconds
+    # OpenMetrics writes seconds, the older format milliseconds
     own_us = (at.zip_with(at > 1e11, at * 1e3) * 1e3).round().cast(pl.Int64)
     return value.scatter(is_bad.arg_true(), whole), at_us.scatter(is_bad.arg_true(), own_us)
 

@@ -1,8 +1,8 @@
-"""glljobstat's Parquet logs: Lustre's job statistics, summed over all servers.
+"""Read glljobstat's Parquet logs: Lustre's job statistics, summed over all servers.
 
-A row is `timestamp`, `job_id`, `operation`, `value` (its source, logging/parquet.rs); operations that a job did not
-perform have no row. A sum never resets as a whole: it decreases when one server drops its entry, and the true delta is
-then unknown. Therefore the counters are declared to have started in 1970, and a decrease gives no value.
+A row is `timestamp`, `job_id`, `operation`, `value` (glljobstat's source, logging/parquet.rs); operations that a job
+did not perform have no row. A sum never resets as a whole: it decreases if one server drops its entry, and the true
+delta is then unknown. Therefore 1970 is recorded as the start of the counters, and a decrease yields no value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from iosig.warehouse.sources.rows.rejects import Sifted, build_reject_frame
 _PIECE_ROWS = 1_000_000
 _COLUMNS: Final = {"timestamp": "timestamp", "job_key": "job_id", "operation": "operation", "value": "value"}
 _BYTES: Final = {"read_bytes": ("total_read_bytes", "read"), "write_bytes": ("total_written_bytes", "write")}
-#: operation name of the sum of a job's operations
+#: name of the operation that is the sum of a job's operations
 _ALL = "ops"
 _ALWAYS: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _REMEDY = "Log the statistics again."
@@ -49,7 +49,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
         pieces = tables.parquet_pieces(plain, _locate, lambda rows: _check_rows(rows, columns), _PIECE_ROWS)
         for piece in pieces:
             points = pl.concat([waiting, piece.rows]) if waiting.height else piece.rows
-            # the last log time may continue in the next piece
+            # rows with the last log time may continue in the next piece
             is_last = points["at_us"] == points["at_us"].max()
             waiting = points.filter(is_last)
             yield from _batches(points.filter(~is_last), columns, changes, reading, piece.refused)
@@ -58,9 +58,9 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
 
 
 def _columns(path: Path) -> dict[str, str]:
-    """Map the file's operations to our columns; byte operations only if they are not counts.
+    """Map the file's operations to iosig's columns; omit byte operations that are counts.
 
-    A byte operation whose values always equal those of its operation is a count.
+    A byte operation with values that always equal those of its operation is a count.
     """
     with refusing_parquet_damage():
         table = scan_parquet(path)
@@ -98,7 +98,7 @@ def _locate(names: Sequence[str]) -> dict[str, str]:
 
 
 def _check_rows(rows: pl.DataFrame, columns: dict[str, str]) -> Sifted:
-    """Select counting rows as `line`, `job_key`, `operation`, `at_us` and `value`; refuse bad ones."""
+    """Select rows with used operations as `line`, `job_key`, `operation`, `at_us`, `value`; refuse bad rows."""
     at_ms = pl.col("timestamp").cast(pl.Int64)
     timed = rows.with_columns(at_us=pl.when(at_ms.is_between(10**12, 9 * 10**12)).then(at_ms * 1_000))
     faults = [

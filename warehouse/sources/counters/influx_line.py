@@ -1,7 +1,8 @@
-"""Counters as Influx line protocol: Telegraf's lustre2, beegfs-mon, and a site's own counters.
+"""Read counters in Influx line protocol: Telegraf's lustre2, beegfs-mon, and a site's own counters.
 
-lustre2 has a point for each target, and one for each of its jobs, with the counters of job statistics. beegfs-mon
-(highResStorage) has what each server moved within a second, which is a poll. Points of other measurements are skipped.
+lustre2 writes a point for each target, and one for each of the target's jobs, with the counters of job statistics.
+beegfs-mon (highResStorage) writes the bytes that each server transferred within a second, which are polls. Points of
+other measurements are skipped.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ from iosig.warehouse.sources.rows.rejects import build_refused_rows, build_rejec
 
 #: maximum size of a block [B]
 BLOCK_BYTES = 16 << 20
-#: number of rows that are compared with earlier ones together
+#: number of rows that are compared with earlier ones at once
 _NEWS_ROWS = 100_000
 _THREADS = 2
 _SNIFFED_LINES = 20
 LUSTRE: Final = "lustre2"
 BEEGFS: Final = "highResStorage"
 _JOB = "jobstats_"
-#: tags of points that repeat a target's counts by client or by size
+#: tags of points that repeat a target's counts per client or per size
 _PARTS: Final = frozenset({"client", "brw_section"})
 _ROLES: Final = {"filesystem": "", "component": "", "target": "name", "job_key": "jobid", "collector": ""}
 _FIELDS: Final = {
@@ -101,17 +102,17 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
-    """Maps fields to our columns, and roles to tags."""
+    """Maps fields to iosig's columns, and roles to tags."""
 
     own_fields: Mapping[str, str]
     roles: Mapping[str, str]
 
     def measurements(self, *known: str) -> tuple[str, ...] | None:
-        """Return the measurements to read, None for all; known: those without the site's own fields."""
+        """Return the measurements to read, or None for all; known: those to read without any fields of the site."""
         return None if self.own_fields else known
 
     def columns(self, found: Shape) -> dict[str, str]:
-        """Map the counting fields of a point shape to our columns; empty if they are counted elsewhere."""
+        """Map the counting fields of a point shape to iosig's columns; empty if other points count the same."""
         if found.measurement != LUSTRE:
             return {name: self.own_fields[name] for name in found.fields if name in self.own_fields}
         if _PARTS & set(found.tags):
@@ -125,7 +126,7 @@ class _Meaning:
         }
 
     def fault(self, found: Shape, strange: str | None) -> str | None:
-        """Return why points are refused, None if they are sound; strange: a name that no other point has."""
+        """Return the reason for refusing points, None if they are sound; strange: a name that no other point has."""
         has_job = self.roles["job_key"] in found.tags
         is_job = [name.startswith(_JOB) for name in found.fields] if found.measurement == LUSTRE else [has_job]
         if any(is_job) and not has_job:
@@ -141,7 +142,7 @@ class _Meaning:
 
 @dataclass(frozen=True, slots=True)
 class _ParsedBlock:
-    """Counters, polls and refused lines of a block; has_any: whether any point counts something."""
+    """Counters, polls and refused lines of a block; has_any: whether any point contains a counter."""
 
     counters: pl.DataFrame
     polls: pl.DataFrame
@@ -172,7 +173,7 @@ def _read_block(block: text_blocks.Block, meaning: _Meaning) -> _ParsedBlock:
 
 
 def _column(field_name: str) -> str | None:
-    """Map a field of lustre2 to our column; None if it counts nothing or is counted elsewhere."""
+    """Map a field of lustre2 to iosig's column; None if it is no counter or another field counts the same."""
     if field_name in _FIELDS:
         return _FIELDS[field_name]
     if field_name.endswith(_SIZES):
@@ -206,7 +207,7 @@ def _sums(counts: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
 
 
 def _convert_polls(found: Points) -> pl.DataFrame:
-    """Convert BeeGFS points, which cover the second before, to polls."""
+    """Convert BeeGFS points, each of which covers the second before its time, to polls."""
     moved = found.counts(["diskReadBytes", "diskWriteBytes"]).cast(pl.Float64)
     return found.lines.select(
         "line",

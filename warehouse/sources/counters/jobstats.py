@@ -1,8 +1,8 @@
-"""Lustre's job statistics as `lctl get_param` prints them, with many targets and snapshots per file.
+"""Read Lustre's job statistics as `lctl get_param` prints them, with many targets and snapshots per file.
 
-`snapshot_time` of an entry is the time of its last change, so the time of the reading comes from a line before it
-(`date +%s`, ISO 8601), from the file's name, or else from the newest entry of the same snapshot. An entry with the
-same text as in the previous snapshot is not parsed again: it is only counted, except on another UTC day.
+An entry's `snapshot_time` is the time of its last change. So the time of the reading comes from a line before the
+entries (`date +%s`, ISO 8601), else from the file's name, else from the newest entry in the same snapshot. An entry
+with the same text as in the previous snapshot is counted but not parsed again, unless a new UTC day has begun.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import times
 from iosig.warehouse.sources.rows.rejects import Refused, build_reject_frame
 
-#: text size at which collected entries are parsed [B]
+#: size of collected entries at which they are parsed [B]
 _READ_BYTES = 8 << 20
 #: number of rows at which batches are yielded
 _BATCH_ROWS = 200_000
 _ELAPSED = b"\n  elapsed_time:"
 _SECONDS = rb"([0-9]{1,10}(?:\.[0-9]{1,9})?)"
 _SINCE = re.compile(rb"\n  start_time: *" + _SECONDS + rb"[^\n]*\n  elapsed_time: *" + _SECONDS)
-#: ten digits, whose text order is their numeric order
+#: pattern of an entry's time; with ten digits, the text order is the numeric order
 _SNAPSHOT = re.compile(rb"\n  snapshot_time: *(1[0-9]{9}(?:\.[0-9]{1,9})?)(?![0-9])")
 _DAY_US = 86_400_000_000
 _IN_NAME = re.compile(r"[A-Za-z0-9_.]+-(?P<kind>OST|MDT)[0-9a-f]{4}")
 _JOB_STATS = re.compile(r"^(?:[a-z]+\.\S+\.job_stats=.*|job_stats:\s*)$", re.MULTILINE)
-#: other parameters that `lctl get_param` prints for a server or client
+#: pattern of other parameters that `lctl get_param` prints for a server or client
 _PARAMETERS = re.compile(
     r"^(?:memused|lnet_memused|health_check|memused_max|(?:obdfilter|mdt|osd-\w+|ost|mgs|mds|ldlm|lod|osp|mdd|llite|osc|"
     r"mdc)\.[^\s=]+)=",
@@ -72,7 +72,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
 
 @dataclass(slots=True)
 class _Snapshot:
-    """One target in one round."""
+    """Entries of one target in one round (see `_Rounds`)."""
 
     line: int
     round: int
@@ -83,7 +83,7 @@ class _Snapshot:
 
 @dataclass(slots=True)
 class _Changed:
-    """Changed entries, collected until they are parsed together."""
+    """Collects changed entries until they are parsed together."""
 
     entries: list[bytes] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
@@ -115,7 +115,7 @@ class _Changed:
 class _Rounds:
     """Groups snapshots into rounds: a round starts with a time, or when a target repeats.
 
-    Rows of a round wait until its time is known. `_before` and `_now` hold hashes of each target's entries.
+    A round's rows are kept until its time is known. `_before` and `_now` contain hashes of each target's entries.
     """
 
     path: Path
@@ -205,7 +205,7 @@ class _Rounds:
         snapshot, day = self._snapshots[-1], at_us // _DAY_US
         is_same = self._days.get(snapshot.target) == day
         if not snapshot.entry_count:
-            # if only its later entries reveal another day, the entries before them get rows in the next round
+            # if only later entries show that the day has changed, the entries before them get rows in the next round
             self._days[snapshot.target] = day
         return is_same
 
@@ -282,7 +282,7 @@ def _refuse_untimed(line: int) -> Refused:
 
 
 def _drop_elapsed(entry: bytes) -> bytes:
-    """Drop the elapsed time of an entry, which new servers update at each reading."""
+    """Drop the elapsed time from an entry, because new servers update it at each reading."""
     start = entry.find(_ELAPSED)
     return entry if start < 0 else entry[:start] + entry[entry.find(b"\n", start + 1) :]
 

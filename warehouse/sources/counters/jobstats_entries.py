@@ -1,8 +1,9 @@
-"""Parser of job statistics entries, block by block.
+"""Parse job statistics entries, block by block.
 
-An entry is what lprocfs_jobstats_seq_show writes (lustre/obdclass/lprocfs_jobstats.c): the job, `snapshot_time` (the
-time of its last change, js_time_latest), optionally `start_time` and `elapsed_time`, and a line for each counter of
-the target, including zeros. Therefore an entry with fewer counters than earlier ones is truncated.
+An entry is the output of lprocfs_jobstats_seq_show (lustre/obdclass/lprocfs_jobstats.c) for one job: the job,
+`snapshot_time` (the time of the entry's last change, js_time_latest), optionally `start_time` and `elapsed_time`, and a
+line for each counter of the target, including zeros. Therefore an entry with fewer counters than earlier ones is
+truncated.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted
 from iosig.warehouse.sources.rows.times import INSTANT
 
 Numbers = npt.NDArray[np.int64]
-#: columns: index of an entry in its input, and its line
+#: columns with the index of an entry in its input, and with its line number
 PLACE, LINE = "place", "line"
-#: length of a prefix of a counter's line that includes its brace; Lustre pads names to 15 characters
+#: length of a prefix of a counter's line that includes the brace; Lustre pads names to 15 characters
 _START_CHARS = 26
-#: maximum number of distinct counters, more than any server has; further ones share a code
+#: maximum number of distinct counters, which is more than any server has; all further ones share a code
 _MAX_NAMES = 62
 _COUNTER = (
     r"^  [a-z][a-z0-9_]{0,19}: {0,14}\{ samples: *[0-9]{1,17}, unit: *(?:bytes|reqs|usecs?|pages|locks)"
@@ -39,7 +40,7 @@ _HEAD = (
 _BYTES: Final = {
     "read_bytes": ("total_read_bytes", "total_read_count"),
     "write_bytes": ("total_written_bytes", "total_write_count"),
-    # the first releases of job statistics
+    # names in the first Lustre releases with job statistics
     "read": ("total_read_bytes", "total_read_count"),
     "write": ("total_written_bytes", "total_write_count"),
 }
@@ -55,10 +56,10 @@ class Entries:
     _counters: dict[str, int] = field(default_factory=dict)
 
     def read(self, entries: Sequence[bytes], lines: Sequence[int], targets: Sequence[str]) -> Sifted:
-        """Parse entries (without `ENTRY`), given the line and the target of each.
+        """Parse entries, given without the prefix `ENTRY`, with the line and target of each.
 
-        Returns rows with an entry's columns of `counter_samples`, `place` (index of the entry) and `line`, and the
-        refused rows: an entry is refused as a whole, by its first damaged line.
+        Returns rows with columns of `counter_samples`, `place` (index of the entry) and `line`, and the refused rows.
+        An entry is refused as a whole, with the reason for its first damaged line.
         """
         text = (ENTRY + (b"\n" + ENTRY).join(entries)).decode("utf-8", "replace")
         frame = pl.Series("text", [text]).str.split("\n").explode().to_frame()
@@ -82,7 +83,7 @@ class Entries:
         return Sifted(good, refused.select(REJECT_SCHEMA.names()))
 
     def _values(self, counters: pl.DataFrame, count: int) -> tuple[pl.DataFrame, Numbers, npt.NDArray[np.bool_]]:
-        """Return the value columns, the bit mask of each entry's counters, and which entries repeat a counter."""
+        """Return the value columns, a bit mask of each entry's counters, and a mask of entries with repeated ones."""
         for name in counters["name"].unique(maintain_order=True).to_list():
             self._codes.setdefault(name, min(len(self._codes), _MAX_NAMES))
         codes = counters["name"].replace_strict(self._codes, return_dtype=pl.Int64).to_numpy()
@@ -145,7 +146,7 @@ def _counters(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     has_brace = lines["text"].str.head(_START_CHARS).str.contains("{", literal=True)
     is_sound = lines["text"].str.contains(_COUNTER) & has_brace
     sound = lines if is_sound.all() else lines.filter(is_sound)
-    # there are few distinct prefixes: parse each once
+    # the distinct prefixes are few, so each is parsed only once
     starts = sound["text"].str.head(_START_CHARS)
     known = {start: (start[2 : start.index(":")], start.find("{") + len("{ samples:")) for start in starts.unique()}
     names = starts.replace_strict({start: name for start, (name, _) in known.items()}, return_dtype=pl.String)

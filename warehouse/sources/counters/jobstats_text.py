@@ -1,8 +1,8 @@
-"""Tokenizer of `lctl get_param *.*.job_stats`: headers, times, and the entries between them, block by block.
+"""Tokenize the output of `lctl get_param *.*.job_stats` into headers, times and entries, block by block.
 
-Lustre writes an entry as a list item (lprocfs_jobstats_seq_show in lustre/obdclass/lprocfs_jobstats.c): its first line
-starts with `- job_id:`, all others are indented. Other lines are headers, times that a collector wrote, or other
-parameters of the same call, which are skipped.
+Lustre writes an entry as a list item (lprocfs_jobstats_seq_show in lustre/obdclass/lprocfs_jobstats.c). The first line
+of an entry starts with `- job_id:`, and its other lines are indented. All other lines are headers, times that a
+collector wrote, or other parameters of the same call, which are skipped.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _PARAMETER = re.compile(rb"[A-Za-z][\w.@:*/,+\[\] -]*=")
 _TIME = re.compile(
     rb"#? ?(?P<time>[0-9]{10}(?:[.,][0-9]{1,9})?|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.,]{5,}[^\n]{0,12})\s*"
 )
-#: end of entries: the first line that may be a time or a parameter
+#: end of entries, which is the first line that may be a time or a parameter
 _AFTER = re.compile(rb"\n(?=#? ?[0-9]{4}|[A-Za-z][^\n]*=)")
-#: a line within entries that is not part of one
+#: line between entries that is not part of any entry
 _STRAY = re.compile(rb"\n(?!- job_id:)[^ \n]")
-#: content that may follow: times and empty lines up to the end or another parameter
+#: content that may follow entries: times and empty lines up to the end or another parameter
 _LOOSE = re.compile(
     rb"(?:#? ?[0-9]{4}[0-9T :.,Z+-]*\s*\n|\s*\n)*+(?:#? ?[0-9]{4}[0-9T :.,Z+-]*\s*\Z|\Z|[A-Za-z][^\n]*=)"
 )
@@ -61,7 +61,7 @@ class Entries(NamedTuple):
     content: bytes
 
 
-#: token of the text
+#: token in the text
 Event = Stamp | Begin | Entries | Refused
 
 
@@ -76,7 +76,7 @@ def parse_events(path: Path, zone: str | None) -> Iterator[Event]:
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield (number of the first line, whole entries and lines) of consecutive parts of a file."""
+    """Yield consecutive parts of a file that end at entry boundaries, each with the number of its first line."""
     line, rest = 1, b""
     with refusing_damage_after(lambda: line - 1), open_decompressed(path) as file:
         rest = file.read(BLOCK_BYTES).removeprefix(_BOM)
@@ -90,7 +90,7 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _find_last_start(content: bytes) -> int:
-    """Return where the last line starts that starts a new item; 0 if there is none yet."""
+    """Return the offset of the last line that starts a new item; 0 if no line does."""
     max_bytes = current_limits().max_line_bytes
     place = len(content)
     while (place := content.rfind(b"\n", max(len(content) - max_bytes, 0), place)) > 0:
@@ -107,14 +107,14 @@ def _find_last_start(content: bytes) -> int:
 
 @dataclass(slots=True)
 class _Text:
-    """State of the tokenizer, which is within entries, within another parameter, or neither."""
+    """Tokenizer with a state: within entries, within another parameter, or neither."""
 
     zone: str | None
     is_among_entries: bool = False
     is_foreign: bool = False
 
     def block(self, line: int, content: bytes) -> Iterator[Event]:
-        """Yield the events of a part of the text."""
+        """Yield the events in a part of the text."""
         place = 0
         while (found := _header(content, place)) is not None:
             start, end, header = found
@@ -187,7 +187,7 @@ def _header(content: bytes, place: int) -> tuple[int, int, bytes] | None:
 
 
 def _end(content: bytes) -> int:
-    """Return where the last entry ends; a damaged line within it stays there and makes the entry invalid."""
+    """Return the offset at which the last entry ends; damaged lines within an entry stay, and make it invalid."""
     after = _AFTER.search(content, content.rfind(b"\n" + ENTRY) + 1)
     return after.end() if after and _LOOSE.match(content, after.end()) else len(content)
 

@@ -1,9 +1,9 @@
-"""Counters as LDMS' store_csv writes them: one set of metrics per line, one schema per file.
+"""Read counters as LDMS' store_csv writes them: one set of metrics per line, one schema per file.
 
 Supported are the schemas of Lustre: lustre_ost, lustre_mdt, their job_stats, and lustre_client (llite). The header is
 the first line, or a separate file (`altheader=1`: `lustre_ost.HEADER.1556525847` of `lustre_ost.1556525847`). LDMS
-samples the sets of a target's jobs one after the other, each with its own time: they form one scrape, of the second in
-which they were sampled. An unchanged job has no line.
+samples the sets of a target's jobs one after the other, each with its own time; all sets that it samples within one
+second form one scrape. An unchanged job has no line.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BYTES: Final = {
     "read": "total_read_count",
     "write": "total_write_count",
 }
-#: Lustre's names of operations without a column of their own; other names are not operations
+#: Lustre's names of operations that have no separate column; all other unknown names are not operations
 _OTHERS: Final = frozenset({"get_info", "set_info", "quotactl"})
 _ROW = re.compile(r"([0-9]{9,10}\.[0-9]{1,6}|[0-9]{13})(?:,[^,]*){3,}")
 _REMEDY = "Check for a truncated file, or the header of another file."
@@ -67,7 +67,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Maps our column names to the header's, for one schema."""
+    """Maps iosig's column names to the header's, for one schema."""
 
     header: Header
     columns: dict[str, str]
@@ -78,12 +78,12 @@ class _Layout:
 
     @property
     def integer_columns(self) -> list[str]:
-        """Our names of integer columns."""
+        """Return iosig's names of the integer columns."""
         return [*self.counts, *(name for name in ("usec", "held_s") if name in self.columns)]
 
 
 def _layout(header: Header, reading: Reading) -> _Layout | str:
-    """Map the columns of a header, or return why that is impossible."""
+    """Map the columns of a header, or return the reason why this is impossible."""
     plain = {name.removeprefix("stats.").replace(".", "_"): name for name in header.names}
     own = {ours: theirs for ours, theirs in reading.columns.items() if theirs in header.names}
     known = [_column(name) for name in plain]
@@ -112,7 +112,7 @@ def _layout(header: Header, reading: Reading) -> _Layout | str:
 
 
 def _column(name: str) -> str | None:
-    """Map a metric to our column; None if it is not a counter."""
+    """Map a metric to iosig's column; None if it is not a counter."""
     if name in _BYTES:
         return _BYTES[name]
     column = samples.operation_column(name)
@@ -142,7 +142,7 @@ def _read_separate_header(path: Path) -> Header | None:
 
 @dataclass(slots=True)
 class _Pieces:
-    """Yields blocks with the header that applies to them; a header within the file applies from there on."""
+    """Yields blocks, each with the header that applies; a header within the file applies to the lines after it."""
 
     path: Path
     reading: Reading
@@ -175,7 +175,7 @@ class _Pieces:
 
 
 def _split_last_line(line: int, content: bytes, layout: _Layout | str) -> Iterator[tuple[Block, _Layout | str]]:
-    """Yield lines with their layout; the last line without an end may be truncated within a number."""
+    """Yield lines with their layout; a last line without a line end is separate, since it may be truncated."""
     whole = content.rfind(b"\n") + 1
     count = content.count(b"\n")
     if count:
@@ -204,7 +204,7 @@ def _parts(block: Block) -> Iterator[tuple[int, bytes]]:
 
 
 def _read_piece(piece: tuple[Block, _Layout | str]) -> list[Sifted]:
-    """Parse a block to KEYS, `line`, `at_us`, `held_us` and columns, and the refused rows."""
+    """Parse a block to rows with KEYS, `line`, `at_us`, `held_us` and counter columns, and refused rows."""
     block, layout = piece
     if isinstance(layout, str):
         lines = text_blocks.lines(block).filter(pl.col("text") != "")

@@ -1,8 +1,8 @@
-"""Parser of Influx line protocol, block by block.
+"""Parse Influx line protocol, block by block.
 
-A line is `measurement,tag=value,… field=value,… time` (InfluxDB's line protocol reference). Lines of one collector
-have the same tags and fields in the same order: a line is split at its equals signs, and the texts between a value and
-the next one repeat.
+A line is `measurement,tag=value,… field=value,… time` (InfluxDB's line protocol reference). Lines of one collector have
+the same tags and fields in the same order. So a line is split at its equals signs, and the text between a value and the
+next equals sign repeats.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import polars as pl
 from iosig.warehouse.sources.counters.changes import CUT
 from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, build_refused_rows, build_reject_frame
 
-#: maximum number of distinct shapes and damaged lines of a block; the rest is refused
+#: maximum number of distinct shapes and damaged lines per block; further lines are refused
 MAX_SHAPES = 500
-#: maximum number of tags and fields of a line; lines with more are refused
+#: maximum number of tags and fields per line; lines with more are refused
 MAX_NAMES = 200
-#: minimum number of lines at which a tag or field that occurs in one line only counts as damaged
+#: minimum number of lines from which a tag or field that occurs in only one line is treated as damaged
 _MIN_LINES = 10
 _NAME = r"(?:[^\s,=\\]|\\.)+"
 _STRING = r'"(?:[^"\\]|\\.)*"'
@@ -33,17 +33,17 @@ SOUND: Final = (
 _ESCAPED: Final = {"\\ ": "\ue000", "\\,": "\ue001", "\\=": "\ue002"}
 _PLAIN: Final = dict(zip(_ESCAPED.values(), " ,=", strict=True))
 _UNTIMED = "The point has no time in s, ms, us or ns since 1970."
-#: number of digits of a time from 2001 to 2286, and microseconds per unit (0: nanoseconds)
+#: number of digits of a time from 2001 to 2286 -> microseconds per unit (0: nanoseconds)
 UNITS: Final = {10: 1_000_000, 13: 1_000, 16: 1, 19: 0}
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Lines separated from their times, so that repeated texts are parsed once."""
+    """Lines separated from their times, so that repeated text is parsed only once."""
 
-    #: distinct texts without times: `line` (the first with this text) and `text`
+    #: distinct text without times: `line` (the first line with this text) and `text`
     said: pl.DataFrame
-    #: `first` (the line in `said`), `line` and `at_us` of each line
+    #: per line: `first` (the line number in `said`), `line` and `at_us`
     times: pl.DataFrame
 
     @classmethod
@@ -78,7 +78,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Measurement, and tags and fields in their order, that points share."""
+    """Measurement, and tags and fields in order, that several points share."""
 
     measurement: str
     tags: tuple[str, ...]
@@ -90,7 +90,7 @@ class Points:
     """Points with the same shape, split at their equals signs."""
 
     shape: Shape
-    #: `line` and `text`
+    #: `line` and `text` of the points
     lines: pl.DataFrame
     #: parts of the lines between their equals signs
     _parts: pl.DataFrame
@@ -106,7 +106,7 @@ class Points:
         return self.shape.fields
 
     def tag(self, name: str) -> pl.Series:
-        """Return the values of a tag, NULL if the shape lacks it."""
+        """Return the values of a tag; NULL if the shape lacks the tag."""
         if name not in self.tags:
             return pl.Series([None], dtype=pl.String).new_from_index(0, self._parts.height)
         place = self.tags.index(name)
@@ -120,7 +120,7 @@ class Points:
         found = self._parts.select(*(self._value(name, "i").cast(pl.Int64, strict=False) for name in there), *absent)
         odd = found.select(pl.col(name).has_nulls() | (pl.col(name) < 0).any() for name in there)
         for name in (name for name in there if odd[name][0]):
-            # not in Telegraf's form, or not a count
+            # parse again, since values are not in Telegraf's form or are not counts
             found = found.with_columns(_parse_counts(self._parts.select(self._value(name, "")).to_series()))
         return found.select(names)
 
@@ -159,9 +159,10 @@ def select_measurements(lines: pl.DataFrame, measurements: Collection[str] | Non
 
 
 def find_lone_names(found: Sequence[Points]) -> list[str | None]:
-    """Return for each shape a tag or field that no other shape has, or None.
+    """Return, for each shape, a tag or field name that is probably damaged, or None.
 
-    It is a name of a single point, if other points of its measurement have another name instead and agree in all else.
+    A name is returned if its shape has a single point, and another shape of the same measurement differs in this name
+    only. Measurements with few points are exempt.
     """
     shapes = [(group.shape.measurement, frozenset((*group.tags, *group.fields))) for group in found]
     heights: dict[str, int] = {}
@@ -191,7 +192,7 @@ def _split_time(text: pl.Series) -> tuple[pl.Series, pl.Series]:
     at = text.str.tail(20)
     if at.str.starts_with(" ").all():
         number = at.str.strip_prefix(" ").cast(pl.Int64, strict=False)
-        # all lines have nanoseconds
+        # all times are in nanoseconds
         if (number >= 10**18).all() and not number.has_nulls():
             return text.str.head(-20), number // 1_000
     parts = text.str.extract_groups(r"^(.*\S) +([0-9]{10,19})\s*$").struct.unnest()
@@ -199,7 +200,7 @@ def _split_time(text: pl.Series) -> tuple[pl.Series, pl.Series]:
 
 
 def _mask_escapes(lines: pl.DataFrame) -> pl.DataFrame:
-    """Mask escapes and empty quoted fields, so that blanks, commas and equals signs always split."""
+    """Mask escapes and empty quoted fields, so that all remaining blanks, commas and equals signs are separators."""
     special = lines["text"].str.contains_any(["\\", '"'])
     if not special.any():
         return lines
@@ -211,7 +212,7 @@ def _mask_escapes(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _take_shape(lines: pl.DataFrame) -> tuple[Points | pl.DataFrame, pl.DataFrame]:
-    """Return the lines with the shape of the first line, and the others."""
+    """Return the lines that have the shape of the first line, and all other lines."""
     names = parse_names(str(lines["text"][0]))
     if names is None:
         return _refuse_lines(lines[:1], "The tags or fields of the point are damaged."), lines[1:]
@@ -236,7 +237,7 @@ def _take_shape(lines: pl.DataFrame) -> tuple[Points | pl.DataFrame, pl.DataFram
 
 
 def _ends(tags: tuple[str, ...], fields: tuple[str, ...]) -> list[str]:
-    """Return the text after each value up to the next equals sign; empty for the last value."""
+    """Return the text between each value and the next equals sign; empty after the last value."""
     first = f" {fields[0]}"
     return [*(f",{tag}" for tag in tags), first, *(f",{name}" for name in fields[1:]), ""]
 
@@ -253,7 +254,7 @@ def parse_names(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]] | Non
 
 
 def _parse_counts(values: pl.Series) -> pl.Series:
-    """Parse values of a field as non-negative integers; NULL if they are not."""
+    """Parse values of a field as non-negative integers; NULL for all other values."""
     is_number = values.str.contains(r"^[0-9]+(?:[iu]|\.[0-9]+)?(?:[eE][+]?[0-9]+)?$")
     plain = pl.select(pl.when(is_number).then(values.str.strip_chars_end("iu"))).to_series()
     real = plain.cast(pl.Float64, strict=False)
@@ -263,7 +264,7 @@ def _parse_counts(values: pl.Series) -> pl.Series:
 
 
 def _instants(at: pl.Series) -> pl.Series:
-    """Convert times to microseconds since 1970, with the unit inferred from the number of digits; else NULL."""
+    """Convert times to microseconds since 1970, with the unit inferred from the number of digits; NULL if invalid."""
     length = at.str.len_bytes()
     number = at.cast(pl.Int64, strict=False)
     timed = pl.lit(None, pl.Int64)

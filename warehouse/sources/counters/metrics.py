@@ -1,7 +1,7 @@
-"""Maps metrics and labels, as in Prometheus, to our columns and roles.
+"""Map metrics and labels, as in Prometheus, to iosig's columns and roles.
 
 Supported are lustre_exporter (HPE, GSI; also behind lustre_exporter_slurm), lustrefs-exporter (DDN) and gpfs_exporter;
-the settings add a site's own metrics.
+the settings can add a site's own metrics.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROLES: Final = {
     "collector": ("instance",),
     "operation": ("operation",),
 }
-#: column of each metric; None: the label `operation` decides
+#: column of each metric, or None if it depends on the label `operation`
 COLUMNS: Final[dict[str, str | None]] = {
     f"{start}{rest}": column
     for start in ("lustre_", "lustre_job_")
@@ -38,7 +38,7 @@ COLUMNS: Final[dict[str, str | None]] = {
     "gpfs_perf_write_bytes_total": "total_written_bytes",
     "gpfs_perf_operations_total": None,
 }
-#: metric that names the node of a file system's metrics, which lack it
+#: metric that names the node, which a file system's other metrics lack
 GPFS_NODE = "gpfs_perf_info"
 _GPFS_OPERATIONS = {
     **{"opens": "open", "closes": "close", "reads": "read", "writes": "write"},
@@ -47,40 +47,40 @@ _GPFS_OPERATIONS = {
 
 
 def map_metrics(reading: Reading) -> dict[str, str | None]:
-    """Return the column of each known metric and of the site's own."""
+    """Map each metric, known or of the site, to its column."""
     own = {theirs: ours for ours, theirs in reading.columns.items() if ours.startswith("total_")}
     return COLUMNS | own | {GPFS_NODE: None}
 
 
 def map_labels(reading: Reading) -> dict[str, tuple[str, ...]]:
-    """Return the labels of each role, the site's own first."""
+    """Map each role to its labels, with the site's own labels first."""
     own = {ours: theirs for ours, theirs in reading.columns.items() if ours in ROLES}
     return {role: (*((own[role],) if role in own else ()), *names) for role, names in ROLES.items()}
 
 
 def find_column(name: str, operation: str | None, component: str | None, columns: dict[str, str | None]) -> str | None:
-    """Look up the column of a series; None if it is counted elsewhere."""
+    """Look up the column of a series; None if another series counts the same."""
     if (column := columns.get(name)) is not None or operation is None:
         return column
     if name.startswith("gpfs_"):
         return operation_column(_GPFS_OPERATIONS.get(operation, operation))
     if operation in ("read_bytes", "write_bytes"):
-        # OSTs have separate metrics for these
+        # OSTs have separate metrics for bytes
         return operation_column(operation.removesuffix("_bytes")) if component == "mdt" else None
     return None if operation in ("read", "write") else operation_column(operation)
 
 
 def select_counted_series(series: pl.DataFrame, columns: dict[str, str | None]) -> pl.DataFrame:
-    """Add the column of each series, and drop series that are counted elsewhere.
+    """Add the column of each series, and drop series that repeat the counts of others.
 
-    series: `name`, and the roles as text columns, NULL for an absent label. The result has KEYS and `column` instead;
-    a missing component is inferred from the target's name, else it is a server.
+    series: `name`, and the roles as string columns, NULL for an absent label. The result has KEYS and `column` instead.
+    A missing component is inferred from the target's name; if this fails, it is a server.
     """
     return assign_columns(series, columns).filter(pl.col("column").is_not_null())
 
 
 def assign_columns(series: pl.DataFrame, columns: dict[str, str | None]) -> pl.DataFrame:
-    """Add the column of each series as `select_counted_series` does; NULL if it is counted elsewhere."""
+    """Add the column of each series like `select_counted_series`, but as NULL if another series counts the same."""
     distinct = series.select("name", "operation", "component").unique()
     known = [find_column(name, operation, component, columns) for name, operation, component in distinct.iter_rows()]
     distinct = distinct.with_columns(pl.Series("column", known, pl.String))

@@ -1,7 +1,7 @@
-"""`mmpmon -p` of a GPFS node: bytes and operations per file system since its mount.
+"""Read the output of `mmpmon -p` on a GPFS node: bytes and operations per file system since its mount.
 
-A line is keywords and values in a fixed order (IBM Storage Scale, "Understanding the fs_io_s and io_s output"). The
-counters belong to the node: no job is named.
+A line contains keywords and values in a fixed order (IBM Storage Scale, "Understanding the fs_io_s and io_s output").
+The counters belong to the node and name no job.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LINE: Final = (
 )
 #: error lines, such as a file system that is not mounted
 _FAILED = rf"^_fs_io_s_ {_WHO}[1-9][0-9]* "
-#: output of other requests, or of all file systems together
+#: output lines of other requests, or of all file systems together
 _OTHER = r"^\s*$|^_[a-z]\w*_ |^mmpmon "
 
 
@@ -80,7 +80,7 @@ _FAULTS: Final = [
 
 
 def _read(lines: pl.DataFrame, *, is_cut: bool) -> pl.DataFrame:
-    """Parse the counter lines; lines that are not mmpmon's have no target."""
+    """Parse the counter lines; the target is NULL for lines that mmpmon did not write."""
     text = pl.col("text")
     is_selected = text.str.starts_with(_START) & ~text.str.contains(_FAILED)
     own = lines.filter(is_selected | ~text.str.contains(_OTHER))

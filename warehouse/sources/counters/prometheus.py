@@ -1,7 +1,7 @@
-"""Counters from Prometheus: an exporter's text, or responses of the HTTP API (`prometheus_json`).
+"""Read counters from Prometheus: an exporter's text, or responses of the HTTP API (`prometheus_json`).
 
-An exporter's text has no reading time. It comes from a line's own time stamp, else a line before the text (`date +%s`,
-ISO 8601), else the file's name, else the file's modification time.
+An exporter's text does not contain the time of the reading. The time comes from a line's own time stamp, else from a
+line before the text (`date +%s`, ISO 8601), else from the file's name, else from the file's modification time.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class _Text:
     def take(self, block: text_blocks.Block) -> Iterator[Batch]:
         """Parse whole lines; yield the snapshots that end there."""
         lines = text_blocks.lines(block)
-        # prefilter by the first character: few lines can be times
+        # prefilter by the first character, since few lines can be times
         may_be = lines["text"].str.head(1).is_in(list("# 0123456789")).arg_true()
         stamps = lines[may_be.to_numpy()].with_columns(time=pl.col("text").str.extract(_TIME)).drop_nulls("time")
         for number, (line, text) in enumerate(stamps.select("line", "time").iter_rows(), self._number + 1):
@@ -107,7 +107,7 @@ class _Text:
         yield from samples.build_sample_batches(build_reject_frame([]), scrapes=self._changes.scrapes())
 
     def _yield_complete(self, *, is_end: bool) -> Iterator[Batch]:
-        """Yield the changes of completed snapshots; keep the one that continues."""
+        """Yield the changes in complete snapshots; keep the one that may continue."""
         refused, self._refused = [build_reject_frame([]), *self._refused], []
         if self._parsed:
             parsed, self._parsed = _concat_parsed(self._parsed), []
@@ -139,7 +139,7 @@ class _Text:
             yield self._rows_of_one(rows, self._time_us(number, is_only=is_only))
 
     def _rows_of_series(self, parsed: ParsedLines) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
-        """Return the changed samples of snapshots that each have a time."""
+        """Return the changed samples and the refused rows of several snapshots, each of which has a time."""
         parsed = _split_series_by_node(parsed, self.path)
         numbered = parsed.series.with_row_index("line").cast({"line": pl.Int64})
         bad, values, refused = sift(numbered, _NO_OWNER).refused["line"], parsed.values, list[pl.DataFrame]()
@@ -151,7 +151,7 @@ class _Text:
         return rows, [*refused, more]
 
     def _rows_of_one(self, values: pl.DataFrame, time_us: int | None) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
-        """Return the changed samples of one snapshot."""
+        """Return the changed samples and the refused rows of one snapshot."""
         sound = sift(values, _NO_OWNER)
         refused = [sound.refused]
         values = sound.rows.with_columns(pl.col("at_us").fill_null(pl.lit(time_us, pl.Int64)))
@@ -163,7 +163,7 @@ class _Text:
         return rows, [*refused, more]
 
     def _select_changed(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Select the changed counters (one row each), and the refused ones."""
+        """Return the changed counters, one row each, and the refused ones."""
         found = sift(rows, _FAULTS)
         changed, lacking = select_changes(found.rows.drop("is_doubled"), self._changes, self.reading)
         return changed, pl.concat([found.refused, lacking])

@@ -1,9 +1,9 @@
-"""Client of a Prometheus server's HTTP API that fetches storage counters as scraped.
+"""Fetch storage counters, as scraped, from a Prometheus server's HTTP API.
 
-`query_range` is unsuitable: it evaluates at its own steps, each the last value within five minutes, so a counter that
-has gone seems to stay, and no value has the time of its scrape. `query` with a range, `metric[3600s]`, returns the
-samples themselves. Prometheus 3 excludes a sample at the very start of a range, earlier versions include it: it is
-dropped here.
+`query_range` is unsuitable: at each of its own steps it returns the last value within five minutes. So a counter that
+has disappeared seems to continue, and no value has the time of its scrape. `query` with a range, `metric[3600s]`,
+returns the samples themselves. Prometheus 3 excludes a sample at the very start of a range, and earlier versions
+include it, so this module drops it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from iosig.warehouse.sources.counters import metrics, prometheus_json
 from iosig.warehouse.sources.protocol import Batch, Reading
 from iosig.warehouse.sources.rows.json_items import items
 
-#: environment variable with a bearer token, for servers behind an authenticating proxy
+#: environment variable that contains a bearer token, for servers behind an authenticating proxy
 TOKEN_VARIABLE = "IOSIG_PROMETHEUS_TOKEN"
-#: metrics of exporters: HPE's and GSI's lustre_exporter and DDN's lustrefs-exporter share names
+#: metrics by exporter; HPE's and GSI's lustre_exporter and DDN's lustrefs-exporter use the same names
 PRESETS = {
     preset: tuple(name for name in metrics.COLUMNS if name.startswith(f"{preset}_")) for preset in ("lustre", "gpfs")
 }
@@ -38,14 +38,14 @@ _MAX_ERROR_BYTES = 1 << 16
 
 
 class TooMuch(InputRefused):
-    """The server refused an answer of this size or duration; a smaller range may succeed."""
+    """Raised when the server refuses a response of this size or duration; a smaller range may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
     """Connection parameters of a Prometheus server.
 
-    url: without credentials. matchers: additional label matchers (`job="lustre"`).
+    url: address without credentials. matchers: additional label matchers (`job="lustre"`).
     """
 
     url: str
@@ -55,7 +55,7 @@ class Server:
 
     @classmethod
     def from_url(cls, url: str, matchers: str, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> Server:
-        """Parse a URL; credentials are its user and password, else a token from the environment."""
+        """Parse a URL; credentials are the URL's user and password or, without these, a token from the environment."""
         split = urlsplit(url)
         if split.scheme not in ("http", "https") or not split.hostname:
             raise UsageError(
@@ -69,16 +69,16 @@ class Server:
         return cls(_strip_user(url).rstrip("/"), matchers, timeouts, authorization)
 
     def read(self, names: Sequence[str], since_s: int, until_s: int, reading: Reading) -> list[Batch]:
-        """Fetch metrics in (since_s, until_s], whole seconds since 1970; empty if absent.
+        """Fetch metrics in the range (since_s, until_s], in whole seconds since 1970; empty if the server has none.
 
-        Raises InputRefused if the server does not answer, TooMuch if a smaller request may succeed.
+        Raises InputRefused if the server does not respond, TooMuch if a smaller request may succeed.
         """
         with tempfile.TemporaryDirectory(prefix="iosig-") as folder:
             series = (item for name in names for item in self._series(name, since_s, until_s, Path(folder) / "answer"))
             return [*prometheus_json.read_series(series, reading)]
 
     def _series(self, name: str, since_s: int, until_s: int, answer: Path) -> Iterator[object]:
-        """Yield the series of a metric; only one metric's answer is on disk at a time."""
+        """Yield the series of a metric; only one metric's response is on disk at a time."""
         selector = ",".join(filter(None, (f"__name__={json.dumps(name)}", self.matchers)))
         self._query({"query": f"{{{selector}}}[{until_s - since_s}s]", "time": str(until_s)}, answer)
         for item in items(answer, "data.result", _REMEDY):
@@ -90,8 +90,8 @@ class Server:
                 yield item
 
     def _query(self, parameters: dict[str, str], answer: Path) -> None:
-        """Query the server and write its answer to a file."""
-        # with several Prometheus servers behind one address (Thanos), all must answer
+        """Query the server and write its response to a file."""
+        # with several Prometheus servers behind one address (Thanos), all must respond
         query = urlencode(parameters | {"partial_response": "false"})
         url = f"{self.url}/api/v1/query?{query}"
         headers = {"Accept": "application/json", "Accept-Encoding": "gzip"}
@@ -119,7 +119,7 @@ class Server:
         reason = f"{self.url} answered {received.status}: {' '.join(str(message).split())[:_MAX_MESSAGE_CHARS]}."
         if received.status in (401, 403):
             return InputRefused(reason, f"Set {TOKEN_VARIABLE}, or give the user and password in the URL.")
-        # too many samples, or a timeout of the server or of a proxy
+        # the request has too many samples, or timed out in the server or a proxy
         if received.status in (413, 422, 503, 504):
             return TooMuch(reason, "Set prometheus.chunk_s lower.")
         return InputRefused(reason, _REMEDY)

@@ -1,4 +1,4 @@
-"""Responses of Prometheus' HTTP API to `query` and `query_range`, read series by series.
+"""Read responses of Prometheus' HTTP API to `query` and `query_range`, series by series.
 
 Unchanged values are dropped while reading; the changes of a counter are merged at the end.
 """
@@ -31,7 +31,7 @@ _ROLES = tuple(metrics.ROLES)
 
 
 def is_answer(text: str) -> bool:
-    """Test whether a text starts like a response of the API."""
+    """Test whether the text starts like a response of the API."""
     return _ANSWER.match(text) is not None
 
 
@@ -52,7 +52,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
 
 
 def read_series(series_items: Iterable[object], reading: Reading) -> Iterator[Batch]:
-    """Read series of one or more responses; skip those that count neither bytes nor operations of storage."""
+    """Read series from one or more responses; skip those that count neither bytes nor operations of storage."""
     return _collect_series(series_items, reading).batches()
 
 

@@ -1,4 +1,4 @@
-"""Shared functions of all counter formats: column names, targets, reading times, landed rows."""
+"""Provide functions for all counter formats: column names, targets, reading times, landed rows."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from iosig.warehouse.sources.rows import times
 from iosig.warehouse.sources.rows.faults import validate_rows
 from iosig.warehouse.sources.rows.rejects import reject_batches
 
-#: collectors' names of operations that differ from ours
+#: collectors' names of operations that differ from iosig's
 _ALIASES: Final = {"create_file": "create", "fsync": "sync", "truncate": "punch"}
 #: parts of a rename that Lustre counts a second time (mdt_rename_counter_tally)
 COUNTED_TWICE = frozenset({"samedir_rename", "crossdir_rename", "parallel_rename_file", "parallel_rename_dir"})
-#: times in file names: ten digits of seconds, or an ISO time, plain or compact
+#: patterns of times in file names: ten digits of seconds, or an ISO time, plain or compact
 _EPOCH = re.compile(r"(?<![0-9])(1[0-9]{9})(?:\.([0-9]{1,9}))?(?![0-9])")
 _LETTERS = re.compile(r"(?:^|-)(OST|MDT)[0-9a-f]+")
 _ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
@@ -31,7 +31,7 @@ _DATE = re.compile(
 
 
 def operation_column(name: str) -> str | None:
-    """Return the column that counts an operation, by default `total_other_count`; None if it is counted twice."""
+    """Return the column of an operation, by default `total_other_count`; None if another operation counts it again."""
     if name in COUNTED_TWICE:
         return None
     known = _ALIASES.get(name, name)
@@ -41,7 +41,7 @@ def operation_column(name: str) -> str | None:
 
 
 def find_filesystems(targets: pl.Series, reading: Reading) -> pl.Series:
-    """Determine each target's file system: the user's, else by the settings' pattern from its name."""
+    """Determine each target's file system: the one that the user names, else by the settings' pattern from its name."""
     if reading.filesystem:
         return pl.select(pl.lit(reading.filesystem).repeat_by(len(targets)).explode()).to_series().head(len(targets))
     form = re.compile(reading.target_pattern)
@@ -51,7 +51,7 @@ def find_filesystems(targets: pl.Series, reading: Reading) -> pl.Series:
 
 
 def find_components(targets: pl.Series) -> pl.Series:
-    """Classify targets by Lustre's letters in their names: ost, mdt, or a server of both."""
+    """Classify targets by Lustre's abbreviations in their names: ost, mdt, or a server of both."""
     found = {name: _LETTERS.search(name) for name in targets.drop_nulls().unique().to_list()}
     named = {name: match[1].lower() for name, match in found.items() if match}
     return targets.replace_strict(named, default="server", return_dtype=pl.String)
@@ -72,7 +72,7 @@ def parse_time_in_name(text: str, zone: str | None) -> int | None:
 def instant_us(text: str, zone: str | None) -> int | None:
     """Parse a time [us since 1970], local in `zone` if it has no offset; None if malformed."""
     if seconds := _SECONDS.fullmatch(text):
-        # fast path for `date +%s` before each scrape: parsing a one-row column takes 3 ms
+        # fast path for `date +%s` before each scrape, since parsing a one-row column takes 3 ms
         return int(seconds[1]) * 1_000_000 + int((seconds[2] or "").ljust(6, "0")[:6])
     read = times.parse(pl.Series([text]), zone, "scrape's")["instant"]
     return None if read.has_nulls() else int(read.dt.timestamp("us")[0])

@@ -1,4 +1,4 @@
-"""Opening of input files: compressed, archived, or readable only by a library that may crash.
+"""Open input files: plain, compressed, archived, or readable only by a library that may crash.
 
 - `child` (`arrays_from_child`, `Arrays`, `read_printed_text`): Native readers in a child process.
 - `limits` (`Limits`, `current_limits`, `apply_limits`): Size limits of one input.

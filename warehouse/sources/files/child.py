@@ -1,11 +1,11 @@
-"""Native readers in child processes: a hostile file that crashes the library is refused like any other.
+"""Run native readers in child processes, so that a hostile file that crashes the library is refused like any other.
 
 The child imports only the function's own module. Arrays come back over a pipe as raw bytes under a line of JSON, never
 pickled, so a hostile file cannot make the parent execute anything.
 
-A child that served a request well waits for the next request of the same module, because some libraries start more
-slowly than they read most files. After anything else (a refusal, an error, a consumer that stopped early, output
-printed by the library) it is ended: a library that met damage may have a damaged heap.
+After a request without problems, a child waits for the next request of the same module, because starting some libraries
+takes longer than reading most files. In all other cases (a refusal, an error, a consumer that stopped early, output
+printed by the library), the child is ended, because a damaged file may have damaged the library's heap.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 Arrays: TypeAlias = "dict[str, npt.NDArray[Any]]"
-#: what a function in a child yields: arrays, or a list of small ones that are sent together, because waking the parent
-#: takes longer than building them
+#: result of a function in a child: named arrays, or a list of small ones, which are sent together because waking the
+#: parent takes longer than building them
 Yielded: TypeAlias = "Arrays | list[Arrays]"
 
 #: timeout for the next result of a reader [s]
 TIMEOUT_S = 600.0
-#: bounds a leaking library: a child is ended after this number of requests, or at this resident size
+#: number of requests, and resident size [B], after which a child is ended, to limit the effect of memory leaks
 MAX_REQUESTS = 1000
 MAX_RESIDENT_BYTES = 1 << 30
 #: time that an idle child waits for a request [s], and maximum number of idle children per module
@@ -55,7 +55,7 @@ _PIPE_BYTES = 1 << 16
 _REMEDY = "Fetch the file again; if other tools can read it, report this error with the file."
 _START = "import json, sys; r = json.loads(sys.argv[1]); sys.path[:] = r['path']; import {0}; {0}.serve(r)"
 _IS_CHILD = threading.Event()
-#: identifies interchangeable children: their module and `sys.path`
+#: module and `sys.path`, by which interchangeable children are identified
 _Key: TypeAlias = tuple[str, tuple[str, ...]]
 
 
@@ -81,9 +81,9 @@ def arrays_from_child(
 
 
 def read_printed_text() -> str:
-    """Return what libraries printed so far in this request; called by the function in the child.
+    """Return the text that libraries have printed during this request; called by the function in the child.
 
-    Empty for a function that does not run in a child.
+    The text is empty if the function does not run in a child.
     """
     if not _IS_CHILD.is_set():
         return ""
@@ -105,7 +105,7 @@ def _this_process() -> ctypes.CDLL:
 
 
 def _send_to_child(key: _Key, request: bytes, timeout_s: float) -> tuple[_Child, bytes]:
-    """Send a request to an idle or new child; an idle child that has ended is replaced, as it read nothing yet."""
+    """Send a request to an idle child or, if there is none or it has ended, to a new one."""
     while (child := _POOL.take(key)) is not None:
         header = child.send_request(request, timeout_s)
         if header:
@@ -116,13 +116,13 @@ def _send_to_child(key: _Key, request: bytes, timeout_s: float) -> tuple[_Child,
 
 
 class _Child:
-    """A reading process that serves one request at a time."""
+    """A child process that serves one request at a time."""
 
     def __init__(self, key: _Key) -> None:
         self.key = key
         self._served_count = 0
         self._is_silent = False
-        # Stays open as long as the process runs.
+        # The file stays open while the process runs.
         self._printed_file = tempfile.TemporaryFile()  # noqa: SIM115
         start = json.dumps({"path": key[1], "module": key[0]})
         command = [sys.executable, "-I", "-c", _START.format(__name__), start]
@@ -171,7 +171,7 @@ class _Child:
             header = self._receive_line(timeout_s)
 
     def end(self) -> None:
-        """End the process and all that its library started, at once."""
+        """End the process, and all processes that its library started, at once."""
         end_group(self._process, grace_s=0)
         self._requests.close()
         self._pipe.close()
@@ -189,7 +189,7 @@ class _Child:
 
     def _receive_array(self, entry: dict[str, Any], timeout_s: float) -> npt.NDArray[Any] | None:
         """Receive an array; return None if the process ends or times out before its end."""
-        # Imported while the child starts: both take equally long.
+        # Import NumPy while the child starts, which takes equally long.
         import numpy as np
 
         dtype, size = np.dtype(entry["dtype"]), int(entry["size"])
@@ -231,7 +231,7 @@ class _Child:
 
 
 class _Pool:
-    """Idle children; thread-safe: a child that is taken belongs to one thread."""
+    """Pool of idle children; thread-safe, since a child that is taken belongs to one thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -261,7 +261,7 @@ class _Pool:
             child.end()
 
     def forget(self) -> None:
-        """Drop the children after a fork, without ending them: they belong to the parent."""
+        """Drop the children after a fork without ending them, because they belong to the parent."""
         self._lock = threading.Lock()
         self._forgotten = self._idle
         self._idle = {}

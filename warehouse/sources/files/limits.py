@@ -1,6 +1,6 @@
-"""Size limits of one input, which a site can set and no honest input should exceed.
+"""Limit the size of one input; a site can set the limits, and no valid input should exceed them.
 
-They apply to everything that is read within `apply_limits`, without being passed as arguments.
+The limits apply to everything that is read within `apply_limits`; they are not passed as arguments.
 """
 
 from __future__ import annotations

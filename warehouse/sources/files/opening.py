@@ -1,4 +1,4 @@
-"""Opening of inputs: plain or compressed, recognized by content, never by name."""
+"""Open plain or compressed inputs; compression is recognized by content, never by name."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def compression(path: Path) -> str | None:
 class _Streams(io.RawIOBase):
     """Concatenated compressed streams, optionally padded with zeros.
 
-    The readers of bz2 and lzma mistake a damaged later stream for the end of the file.
+    The readers of Python's bz2 and lzma mistake a damaged later stream for the end of the file.
     """
 
     def __init__(self, file: IO[bytes], decoder: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor]) -> None:
@@ -134,9 +134,9 @@ def _open_compressed(path: Path, kind: str) -> IO[bytes] | io.RawIOBase:
     return io.BufferedReader(pa.input_stream(utf8_path(path), compression="zstd"))
 
 
-#: exceptions while reading a damaged compressed file
+#: exceptions that reading a damaged compressed file may raise
 DAMAGE = (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error)
-#: errors of the machine, not of the file: no space, too many open files
+#: error numbers that the machine causes, not the file, such as no space or too many open files
 _OF_MACHINE = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 )
@@ -162,7 +162,7 @@ def refusing_damage(
 
 @contextmanager
 def refusing_damage_after(line: Callable[[], int]) -> Iterator[None]:
-    """Convert exceptions of a damaged file into InputRefused that names the last line read."""
+    """Convert exceptions of a damaged file into an InputRefused that names the last line read."""
     try:
         yield
     except DAMAGE as error:
@@ -196,17 +196,17 @@ def read_head(path: Path, columns: Mapping[str, str] | None = None) -> Head:
 
 
 def file_size(path: Path) -> int | None:
-    """Return the size of a file in bytes; None if it is not a file or its status is unreadable."""
+    """Return the size of a file [B]; None if the path is not a file or its status is unreadable."""
     with suppress(OSError):
         return path.stat().st_size if path.is_file() else None
     return None
 
 
 def content_hash(path: Path, names: Sequence[str] = ()) -> str:
-    """Compute the SHA-256 (hex) of a file's bytes on disk; of its name, if it is empty.
+    """Compute the SHA-256 (hex) of a file's bytes on disk or, for an empty file, of its name.
 
-    For a folder: of the names, sizes and bytes of the named files, in the order of the names. Raises InputRefused for
-    an unreadable input.
+    For a folder, hash the name, size and bytes of each file in `names`, in this order. Raises InputRefused for an
+    unreadable input.
     """
     if names:
         return _folder_hash(path, names)
@@ -230,7 +230,7 @@ def content_hash(path: Path, names: Sequence[str] = ()) -> str:
 
 
 def unreadable(error: OSError) -> InputRefused:
-    """Build the refusal of an input that the system does not allow to be read."""
+    """Build the refusal of an input that the system does not let this process read."""
     remedy = (
         "Grant this user the permission to read it."
         if isinstance(error, PermissionError)
@@ -274,7 +274,7 @@ def lines_of(file: IO[bytes], first_line: int = 1) -> Iterator[tuple[int, str | 
     """Yield (line number, text, raw) for each line of an open file; text is None if it is not UTF-8.
 
     Line ends are CR LF or LF. For a line beyond the length limit, raw is its start, a `CutLine`, and text is None.
-    Raises InputRefused for a file of almost only empty lines.
+    Raises InputRefused for a file that consists almost entirely of empty lines.
     """
     count, empty_count, max_line_bytes, max_empty = (
         0,
@@ -306,7 +306,7 @@ def lines_of(file: IO[bytes], first_line: int = 1) -> Iterator[tuple[int, str | 
             yield number, None, stripped.decode("utf-8", "backslashreplace")
 
 
-#: size of a Parquet file's end: the footer's length (32 bits, little endian) and the magic bytes
+#: size of a Parquet file's tail, which is the footer's length (32 bits, little endian) and the magic bytes
 _PARQUET_TAIL_BYTES = 8
 _MAX_FOOTER_BYTES = 1 << 24
 
@@ -332,7 +332,7 @@ def refusing_parquet_damage(remedy: str = "Fetch or write the file again.") -> I
     """Convert exceptions of damaged Parquet into InputRefused; ValueError comes from undecodable names."""
     try:
         yield
-    # A panic of the reader is no `Exception`, but the file causes it as well.
+    # A panic of the reader is not an `Exception`, but it is caused by the file as well.
     except (
         pl.exceptions.PolarsError,
         pl.exceptions.PanicException,

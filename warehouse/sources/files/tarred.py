@@ -1,6 +1,6 @@
-"""Tar archives, read as a stream without unpacking to paths, with bounded header sizes.
+"""Read tar archives as a stream, without unpacking files to paths, and with limited header sizes.
 
-`tarfile` would read extended headers of any claimed size into memory, so only its parser of plain headers is used.
+`tarfile` would read extended headers of any declared size into memory, so only its parser of plain headers is used.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from iosig.warehouse.errors import InputRefused
 
 _BLOCK_BYTES = tarfile.BLOCKSIZE
 _PIECE_BYTES = 1 << 20
-#: maximum size of a header that holds names
+#: maximum size of a header that contains names [B]
 _MAX_HEADER_BYTES = 1 << 20
 _REMEDY = "Create the archive again with plain tar and no options."
 _NAMING = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME)
@@ -32,7 +32,7 @@ class Member:
 
 
 class TarStream:
-    """Iterates over the entries of an archive; `pieces` gives the content of the current one."""
+    """Iterates over the entries of an archive; `pieces` yields the content of the current entry."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

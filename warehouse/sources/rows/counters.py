@@ -1,4 +1,4 @@
-"""Deltas of cumulative counters, with decreases distinguished from traffic.
+"""Compute deltas of cumulative counters, and distinguish decreases from traffic.
 
 Two kinds of counter need two rules. A server's byte counter (`flag_server_counters`) is monotonic until the server
 restarts. A counter that a monitor sums over nodes (`confirm_increases`) can retract bytes.
@@ -37,9 +37,10 @@ def flag_server_counters(values: Numbers, is_first: Marks) -> Flags:
     `values` (n,) [B] are the readings of all counters, counter by counter, each in time order; `is_first` (n,) marks
     the first reading of each.
 
-    A decrease below the counter's first reading is RESET: the counter restarted. Any other decrease is DECREASE, and
-    so is one increase that undoes it: from below the value before the decrease to at least that value, by more than
-    all that was counted since. Without this rule one faulty low reading would pass for the traffic of years.
+    A decrease below the counter's first reading is flagged RESET, because the counter restarted. Any other decrease is
+    flagged DECREASE. So is one later increase that undoes the decrease: it starts below the value before the decrease,
+    reaches that value or more, and exceeds the total counted since the decrease. Without this rule, the recovery from
+    one faulty low reading would be counted as the traffic of years.
 
     Returns the flag of each reading; the delta of an unflagged reading is never negative.
     """
@@ -62,13 +63,13 @@ def flag_server_counters(values: Numbers, is_first: Marks) -> Flags:
 def confirm_increases(values: Numbers) -> tuple[Numbers, Flags]:
     """Count only the bytes that all later readings of a retracting counter confirm.
 
-    `values` (n,) [B] are the readings of one counter in time order. A decrease below all earlier readings is RESET:
-    the counter restarted. After a smaller decrease the bytes were reported and then withdrawn: a reading counts as the
-    minimum of itself and all later ones up to the next reset.
+    `values` (n,) [B] are the readings of one counter in time order. A decrease below all earlier readings is flagged
+    RESET, because the counter restarted. A smaller decrease means that bytes were reported and then withdrawn. The
+    confirmed value of a reading is the minimum of itself and all later ones up to the next reset.
 
-    Returns the confirmed, non-negative delta to the previous reading (n,) [B], and the flags (n,). The first reading
-    and those flagged RESET have a meaningless delta of 0; RETRACTED ones differ from the raw delta. Without a reset
-    the deltas sum to the last reading minus the first.
+    Returns the confirmed, non-negative delta to the previous reading (n,) [B], and the flags (n,). The delta of the
+    first reading and of those flagged RESET is 0 and has no meaning. For readings flagged RETRACTED, the confirmed
+    delta differs from the raw one. Without a reset, the deltas sum to the last reading minus the first.
     """
     if not values.size:
         return values, np.zeros(0, np.int8)

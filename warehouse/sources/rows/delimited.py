@@ -1,4 +1,4 @@
-"""Delimited text, split into cells block by block; a malformed line is refused individually."""
+"""Split delimited text into cells, block by block; a malformed line is refused individually."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iosig.warehouse.sources.rows.rejects import Refused, Sifted, build_refused_
 LINE = "line"
 RAW = "raw"
 DELIMITERS = (",", ";", "\t", "|")
-#: splits at runs of white space and ignores quotes
+#: special delimiter: split at runs of white space, and ignore quotes
 WHITE_SPACE = " "
 
 
@@ -27,7 +27,7 @@ class Header:
 
 
 def header_of(line: str) -> Header:
-    """Parse a header line with the delimiter that gives the most columns."""
+    """Parse a header line with the delimiter that yields the most columns."""
     text = line.removeprefix("\ufeff").rstrip("\r\n")
     return max((Header(names_in(text, mark), mark) for mark in DELIMITERS), key=lambda header: len(header.names))
 
@@ -43,7 +43,7 @@ def names_in(line: str, delimiter: str) -> tuple[str, ...]:
 
 
 def require_single(header: Header, columns: Mapping[str, str]) -> None:
-    """Raise InputRefused if a column that we use occurs more than once in the header."""
+    """Raise InputRefused if a column that is used occurs more than once in the header."""
     duplicates = sorted({name for name in columns.values() if header.names.count(name) > 1})
     if duplicates:
         raise InputRefused(
@@ -56,9 +56,9 @@ def split_lines(
 ) -> Sifted:
     """Split lines (`line`, `raw`) at the delimiter; refuse lines whose number of cells differs from the header.
 
-    A trailing delimiter is accepted. A quoted cell may contain delimiters, but no line end. columns: maps our names of
-    the wanted columns to the header's. Returns these as stripped text, NULL for an empty cell, with `line` and `raw`.
-    has_white_space: whether cells may need stripping, which costs more than splitting.
+    A trailing delimiter is accepted. A quoted cell may contain delimiters, but no line end. columns: maps iosig's names
+    of the wanted columns to the header's. Returns these columns as stripped text, NULL for an empty cell, with `line`
+    and `raw`. has_white_space: whether cells may need stripping, which takes longer than splitting.
     """
     split, refused = _split(lines, header.delimiter)
     width = len(header.names)
@@ -75,7 +75,7 @@ def split_lines(
 
 
 def _refuse_widths(lines: pl.DataFrame, width: int) -> pl.DataFrame:
-    """Refuse lines (`line`, `raw`, `count` of cells); lines with the same count share one text."""
+    """Refuse lines (`line`, `raw`, `count` of cells); all lines with the same count get the same reason."""
     if lines.is_empty():
         return build_reject_frame([])
     counts = lines["count"].unique()
@@ -92,7 +92,7 @@ def _split(lines: pl.DataFrame, delimiter: str) -> tuple[pl.DataFrame, pl.DataFr
     has_quotes = lines[RAW].str.contains('"', literal=True)
     if not has_quotes.any():
         return lines.with_columns(cells=pl.col(RAW).str.split(delimiter)), build_reject_frame([])
-    # quotes around whole cells without inner delimiters or quotes can be dropped
+    # quotes around a whole cell can be dropped if it contains neither delimiters nor quotes
     cell = f'(?:"[^"{delimiter}]*"|[^"{delimiter}]*)'
     is_plain = lines[RAW].str.contains(f"^{cell}(?:[{delimiter}]{cell})*$")
     bare = pl.col(RAW).str.replace_all('"', "", literal=True)
@@ -103,7 +103,7 @@ def _split(lines: pl.DataFrame, delimiter: str) -> tuple[pl.DataFrame, pl.DataFr
 
 
 def _parse_quoted(lines: pl.DataFrame, delimiter: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Split lines one by one with the csv module: their quotes enclose delimiters or quotes, or do not match."""
+    """Split lines one by one with the csv module, since their quotes enclose delimiters or quotes, or do not match."""
     cells: list[list[str] | None] = []
     refused: list[Refused] = []
     for number, raw in lines.select(LINE, RAW).iter_rows():

@@ -1,4 +1,4 @@
-"""Type checks of JSON values; a value of another type is reported by its place in the document."""
+"""Check the types of JSON values; an error names the value's place in the document."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 
 class MalformedError(ValueError):
-    """A value of a document has an unexpected type; the message is a reason for `rejects`."""
+    """Raised when a value in a document has an unexpected type; the message is a reason for `rejects`."""
 
 
 def text(value: object, place: str) -> str:
-    """Require a string of valid Unicode, which a column can store."""
+    """Return a value that must be a string of valid Unicode; raise MalformedError otherwise."""
     if not isinstance(value, str):
         raise MalformedError(f"{place} is not text")
     # JSON can encode lone surrogates, which no column can store.
@@ -20,21 +20,21 @@ def text(value: object, place: str) -> str:
 
 
 def flag(value: object, place: str) -> bool:
-    """Require a Boolean value."""
+    """Return a value that must be a Boolean; raise MalformedError otherwise."""
     if not isinstance(value, bool):
         raise MalformedError(f"{place} is neither true nor false")
     return value
 
 
 def members(value: object, place: str) -> Mapping[str, object]:
-    """Require a JSON object."""
+    """Return a value that must be a JSON object; raise MalformedError otherwise."""
     if not isinstance(value, dict):
         raise MalformedError(f"{place} is not an object")
     return value
 
 
 def items(value: object, place: str) -> list[object]:
-    """Require a JSON list."""
+    """Return a value that must be a JSON list; raise MalformedError otherwise."""
     if not isinstance(value, list):
         raise MalformedError(f"{place} is not a list")
     return value

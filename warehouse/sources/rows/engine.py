@@ -1,4 +1,4 @@
-"""DuckDB for one input: parses many lines at once, and sorts on disk what exceeds the memory."""
+"""Provide a DuckDB connection for one input, to parse many lines at once and sort data larger than memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iosig.warehouse.sources.rows import traced
 if TYPE_CHECKING:
     import duckdb
 
-#: memory limit of sorting before it spills to disk
+#: memory that a sort may use before it spills to disk
 _SORT_MEMORY = "1GiB"
 
 

@@ -1,4 +1,4 @@
-"""Row checks that separate good rows from refused ones, each with a reason and a remedy."""
+"""Check rows, and separate good rows from refused ones; each check has a reason and a remedy."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A check: where it fails (NULL counts as passed), and reason and remedy as text or per row."""
+    """A check: an expression that is true for rows that fail, and reason and remedy, as text or as expressions.
+
+    NULL counts as passed.
+    """
 
     broken: pl.Expr
     reason: pl.Expr | str
     remedy: pl.Expr | str
 
 
-#: a fault that an earlier stage recorded in the row itself
+#: check for a fault that an earlier stage recorded in the row itself
 NOTED = Fault(pl.col("reason").is_not_null(), pl.col("reason"), pl.col("remedy"))
 
 
@@ -48,7 +51,7 @@ def build_contract_faults(table: Table, *, but: Collection[str] = ()) -> list[Fa
 
 
 def build_number_fault(given: str, column: str) -> Fault:
-    """Build the check of a cell in column `given` that could not be parsed into the number `column`."""
+    """Build the check for cells in column `given` that could not be parsed as the number `column`."""
     text = pl.col(given).cast(pl.String, strict=False).str.slice(0, SHOWN_CHARS)
     return Fault(
         pl.col(given).is_not_null() & pl.col(column).is_null(),
@@ -65,7 +68,10 @@ def _has_any(rows: pl.DataFrame, faults: Sequence[Fault]) -> bool:
 
 
 def sift(rows: pl.DataFrame, faults: Sequence[Fault]) -> Sifted:
-    """Separate good rows from refused ones by the first check that fails; rows have `line` and optionally `raw`."""
+    """Separate good rows from refused ones, which get the reason of the first failed check.
+
+    rows: with the column `line` and optionally `raw`.
+    """
     if not _has_any(rows, faults):
         return Sifted(rows, pl.DataFrame(schema=REJECT_SCHEMA))
     number = pl.coalesce(
@@ -81,7 +87,7 @@ def sift(rows: pl.DataFrame, faults: Sequence[Fault]) -> Sifted:
 
 
 def validate_rows(table: Table, rows: pl.DataFrame, *extra: Fault) -> Sifted:
-    """Check rows against additional faults and a table's contract; missing columns are filled with NULL."""
+    """Fill missing columns with NULL, and check rows against the `extra` checks and a table's contract."""
     absent = {name: dtype for name, dtype in frames.schema(table).items() if name not in rows.columns}
     whole = rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in absent.items())
     return sift(whole, [*extra, *build_contract_faults(table)])

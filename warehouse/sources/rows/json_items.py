@@ -1,4 +1,4 @@
-"""Streams the items of a long list in a JSON document, which may exceed the memory."""
+"""Stream the items of a long list in a JSON document, which may exceed the memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AFTER = frozenset(_BLANK) | frozenset(",:]}")
 
 
 class _MalformedJson(ValueError):
-    """The document is malformed; the message says how."""
+    """Raised when the document is malformed; the message describes the fault."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class _Window:
         self.text = self.decoder.decode(start)
 
     def more(self) -> bool:
-        """Buffer more of the text; return False at its end."""
+        """Read more text into the buffer; return False at the end of the text."""
         if self.is_whole:
             return False
         # double the buffer each time, so that a long item is parsed only a few times
@@ -77,7 +77,7 @@ class _Window:
             except JSONDecodeError as error:
                 fault: str | None = error.msg
             else:
-                # a number may continue beyond the buffer, and its prefix is a number, too
+                # a number may continue beyond the buffer, since a prefix of a number is also a number
                 is_complete = self.is_whole or self.text[end : end + 1] in _AFTER
                 fault = None if is_complete else "a value is not followed by a comma"
             if fault is None:
@@ -121,7 +121,7 @@ def items(path: Path, member: str, remedy: str) -> Iterator[object]:
         raise InputRefused(f"The JSON has no list of {member}.", remedy)
 
 
-#: yielded once at the start of the list, so that an empty list counts as present
+#: marker that is yielded once at the start of the list, so that an empty list counts as present
 _NONE = object()
 
 

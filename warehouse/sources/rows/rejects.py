@@ -1,4 +1,4 @@
-"""Good rows and refused ones, with line, reason, remedy and raw text in a uniform schema."""
+"""Hold good rows and refused ones; refused rows have line, reason, remedy and raw text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Sifted:
     refused: pl.DataFrame
 
     def batches(self, table: Table) -> Iterator[Batch]:
-        """Yield the batches to land: good rows, which have the table's columns, and refused ones."""
+        """Yield the batches to land: the good rows as rows of `table`, and the refused ones."""
         if not self.rows.is_empty():
             yield Batch(table, self.rows.select(table.column_names))
         yield from reject_batches(self.refused)
@@ -40,12 +40,12 @@ def reject_batches(rows: pl.DataFrame) -> Iterator[Batch]:
 
 
 def build_reject_frame(rows: Iterable[Refused]) -> pl.DataFrame:
-    """Build a frame of SCHEMA from refused rows."""
+    """Build a frame with the columns of SCHEMA from refused rows."""
     return pl.DataFrame(list(rows), schema=SCHEMA, orient="row")
 
 
 def as_text(text: pl.Expr | str) -> pl.Expr:
-    """Convert a constant text, or an expression per row, to an expression."""
+    """Convert a constant string to an expression, and return an expression unchanged."""
     return pl.lit(text) if isinstance(text, str) else text
 
 

@@ -1,7 +1,8 @@
-"""Tables as delimited text or Parquet, read in pieces.
+"""Read tables in delimited text or Parquet, piece by piece.
 
-A format locates its columns in a table (`Locate`) and reads a piece under its own names (`Read`). Parquet rows come
-without `raw`: `Read` returns None if it would refuse one, and is then called again with `raw`.
+A format provides two functions: `Locate` finds its columns in a table, and `Read` reads a piece with renamed columns.
+Rows from Parquet come without `raw` first. If `Read` would refuse one, it returns None, and is then called again with
+`raw`.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from iosig.warehouse.sources.rows.delimited import LINE, RAW, Header, header_of,
 from iosig.warehouse.sources.rows.rejects import Sifted
 from iosig.warehouse.sources.rows.text_blocks import Block
 
-#: maps our column names to the table's, given the table's columns
+#: function that maps iosig's column names to the table's, given the table's columns
 Locate = Callable[[Sequence[str]], dict[str, str]]
-#: separates rows under our names, of any type, with `line` and perhaps `raw`, into good and refused ones
+#: function that separates rows into good and refused ones; the rows have iosig's column names, any types, `line` and
+#: perhaps `raw`
 Read = Callable[[pl.DataFrame], Sifted | None]
 Piece = TypeVar("Piece")
 Found = TypeVar("Found")
@@ -37,7 +39,7 @@ def text(rows: pl.DataFrame, name: str) -> pl.Expr:
     """Convert a column to text, with empty and missing cells as NULL."""
     if name not in rows.columns:
         return pl.lit(None, pl.String)
-    # names repeat, so checking the distinct values for white space is cheaper
+    # values repeat, so checking only the distinct ones for white space is cheaper
     distinct = rows[name].unique().drop_nulls().cast(pl.String)
     if (distinct.str.len_bytes() > 0).all() and (distinct.str.strip_chars() == distinct).all():
         return pl.col(name).cast(pl.String)
@@ -58,7 +60,7 @@ def parquet_names(path: Path) -> list[str]:
 
 
 def parquet_pieces(path: Path, locate: Locate, read: Read, piece_rows: int) -> Iterator[Sifted]:
-    """Yield a plain Parquet file's rows in pieces; a refused row's line is its ordinal."""
+    """Yield a plain Parquet file's rows in pieces; the `line` of a refused row is its ordinal number."""
     with refusing_parquet_damage():
         table = scan_parquet(path)
         columns = locate(table.collect_schema().names())
@@ -96,14 +98,14 @@ def _require_short_cells(path: Path, names: Collection[str]) -> None:
 
 
 def names_of(start: Sequence[str]) -> set[str]:
-    """Return the column names in the first line of a text."""
+    """Return the column names in the first line of the text."""
     return set(header_of(start[0] if start else "").names)
 
 
 def text_pieces(
     path: Path, locate: Locate, read: Read, *, block_bytes: int = text_blocks.BLOCK_BYTES, thread_count: int = 0
 ) -> Iterator[Sifted]:
-    """Yield the rows of a text with a header, block by block; malformed lines are refused individually.
+    """Yield the rows of a text file with a header, block by block; malformed lines are refused individually.
 
     thread_count: number of blocks that are read ahead, each in its own thread; requires a stateless `read`.
     """
@@ -124,7 +126,7 @@ def _piece(block: Block, header: Header, columns: dict[str, str], read: Read) ->
 
 
 def merge_pieces(pieces: Iterable[Sifted], row_count: int) -> Iterator[Sifted]:
-    """Concatenate consecutive pieces until they have `row_count` rows, or a tenth as many refused ones."""
+    """Concatenate consecutive pieces until they have `row_count` good rows, or a tenth of that number refused."""
     pending: list[Sifted] = []
     good_count = refused_count = 0
     for piece in pieces:

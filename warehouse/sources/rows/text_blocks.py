@@ -1,4 +1,4 @@
-"""Text in blocks of whole lines, and the cells of delimited text, block by block."""
+"""Read text in blocks of whole lines, and split delimited text into cells, block by block."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iosig.warehouse.sources.rows.rejects import Refused, Sifted, build_reject_f
 
 #: maximum size of a block [B]
 BLOCK_BYTES = 16 << 20
-#: size of the first block, from which the line length is estimated, and maximum number of lines in a later one
+#: size of the first block [B], from which the line length is estimated; maximum number of lines in later blocks
 _FIRST_BYTES, _MAX_LINES = 1 << 20, 125_000
 #: ASCII white space without line ends
 _WHITE_SPACE = (b" ", b"\t", b"\r", b"\v", b"\f", b"\x1c", b"\x1d", b"\x1e", b"\x1f")
@@ -28,7 +28,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Consecutive whole lines of a text."""
+    """Consecutive whole lines of text."""
 
     first_line: int
     line_count: int
@@ -74,7 +74,7 @@ def lines(block: Block) -> pl.DataFrame:
     content, found = block.content, None
     if block.first_line > 1 or not content.startswith(_BOM):
         with suppress(pl.exceptions.PolarsError):
-            # a delimiter that no line contains; the reader skips empty lines of a one-column table
+            # use a delimiter that no line contains; the reader skips empty lines in a one-column table
             found = pl.read_csv(
                 content, has_header=False, separator="\x01", quote_char=None, schema={"text": pl.String}
             )

@@ -1,4 +1,4 @@
-"""Parsing of times in logs into UTC instants and durations; a local time needs a time zone."""
+"""Parse times in logs into UTC instants and durations; a local time needs a time zone."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import polars as pl
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.errors import InputRefused, UsageError
 
-#: what logs write for a missing or future time
+#: text that logs contain instead of a missing or future time
 NO_TIME = ("", "unknown", "none", "n/a", "invalid")
 INSTANT: Final = frames.POLARS_DTYPES["instant"]
 #: range of instants that 64-bit nanosecond clocks of other programs can represent
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2262, 1, 1, tzinfo=UTC)
 
-# Rust's \d also takes non-Latin digits, which no cast takes: hence [0-9] throughout.
+# Rust's \d also matches non-Latin digits, which no cast accepts, so the patterns use [0-9] throughout.
 _ISO = (
     r"^(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})[T ](?P<clock>[0-9]{2}:[0-9]{2}:[0-5][0-9])"
     r"(?:[.,](?P<fraction>[0-9]{1,9}))? ?(?P<offset>Z|z|[+-](?:[01][0-9]|2[0-3]):?[0-5][0-9])?$"
@@ -40,7 +40,7 @@ _USED_ZONES: ContextVar[set[str] | None] = ContextVar("used_zones", default=None
 
 
 def require_zone(name: str | None) -> str | None:
-    """Validate an IANA name of a time zone, or None; raise UsageError for an unknown one."""
+    """Return the IANA name of a time zone, or None, unchanged; raise UsageError if the zone is unknown."""
     if name is None:
         return None
     try:
@@ -86,7 +86,7 @@ def in_range(instant: pl.Expr) -> pl.Expr:
 
 
 def convert_to_utc(times: pl.Series, time_zone: str | None, example: str) -> pl.Series:
-    """Convert dates and times to UTC instants; those without a zone are local in `time_zone` (see `local_zone`).
+    """Convert dates and date-times to UTC instants; those without a zone are local in `time_zone` (see `local_zone`).
 
     Local times that a clock change skips or repeats become NULL.
     """
@@ -115,12 +115,12 @@ def _parse_offset(text: pl.Expr) -> pl.Expr:
 
 
 def parse(texts: pl.Series, time_zone: str | None, label: str) -> pl.DataFrame:
-    """Parse the texts of one column into UTC instants.
+    """Parse the strings in one column into UTC instants.
 
     Accepted are ISO 8601 with T or a blank (fraction, `Z` and offset optional; truncated to microseconds) and epoch
-    seconds of nine or ten digits. Empty, `Unknown` and `None` give NULL. A time without offset is local in
-    `time_zone`; a time that a clock change skips or repeats is a fault, and so is one outside 1970 to 2261. `label`
-    names the time in a reason (`start`).
+    seconds of nine or ten digits. Empty, `Unknown` and `None` give NULL. A time without offset is local in `time_zone`.
+    A time that a clock change skips or repeats is a fault, and so is a time outside 1970 to 2261. `label` names the
+    time in a reason (such as `start`).
 
     Returns the columns `instant`, and `reason` and `remedy`, which are NULL without a fault. Raises InputRefused for a
     local time without a time zone.
@@ -145,7 +145,7 @@ def parse(texts: pl.Series, time_zone: str | None, label: str) -> pl.DataFrame:
     there = pl.col("local").dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
     given = (pl.col("local") - _parse_offset(pl.col("offset"))).dt.replace_time_zone("UTC")
     here = pl.when(pl.col("offset").is_null()).then(there.dt.convert_time_zone("UTC")).otherwise(given)
-    # A repeated time has an earliest instant, a skipped one has none.
+    # If `ambiguous` is "earliest", a repeated time gets an instant, and a skipped one gets none.
     repeated = pl.col("local").dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null").is_not_null()
     frame = frame.with_columns(instant=pl.coalesce("epoch", here), repeated=repeated)
     return _with_faults(frame, zone, label)

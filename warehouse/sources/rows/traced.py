@@ -1,4 +1,4 @@
-"""Rows of the trace tables, built from the columns that a format has; shared by all trace readers."""
+"""Build rows of the trace tables from the columns that a format has; all trace readers share these functions."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.traces import TRACE_FILES
 from iosig.warehouse.sources.protocol import Batch
 
-#: maximum number of rows of a batch: bounds memory and gives row groups of a good size
+#: maximum number of rows per batch, which bounds memory use and yields row groups of a good size
 BATCH_ROWS = 1 << 18
-#: a column name, and the Python type of its values
+#: column name, and Python type of the column's values
 _Kind = tuple[str, str]
 _SCALARS = frozenset({type(None), str, int, float, bool, date, datetime})
 
 
 @dataclass(frozen=True, slots=True)
 class Nullable:
-    """Values (n) with a mask (n) of the known ones."""
+    """Values (n), and a mask (n) of the known values."""
 
     values: npt.NDArray[Any]
     known: npt.NDArray[np.bool_]
@@ -37,7 +37,7 @@ class Nullable:
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """Dictionary-encoded texts (n)."""
+    """Dictionary-encoded strings (n)."""
 
     texts: Sequence[str]
     codes: npt.NDArray[np.int64]
@@ -47,11 +47,11 @@ class Coded:
 
 
 def build_batch(table: Table, known: Mapping[str, Any], ended_at: datetime | None = None) -> Batch:
-    """Build a batch of a trace table from the columns that a format has; the others are NULL.
+    """Build a batch of a trace table from the columns that a format has; all other columns are NULL.
 
     known: by column name, an array, a series, a list, `Nullable`, `Coded`, or one value for all rows; all but single
-    values have the length of the table. `ended_at` is the end of the traced run; its day is the row's. Landing adds
-    `trace_id`, `source_file` and the like. The frame is built on first access, or together with others
+    values have the length of the table. `ended_at` is the end of the traced run; its day becomes `ended_on`. Landing
+    adds `trace_id`, `source_file` and the like. The frame is built on first access, or together with others
     (`concat_batches`).
     """
     unknown = set(known) - set(frames.schema(table))
@@ -82,22 +82,22 @@ class Numbering:
 
 
 def build_file_batches(numbers: Mapping[str | None, int] | Mapping[str, int]) -> Iterator[Batch]:
-    """Yield the numbered files of a trace by their paths, unless there are none."""
+    """Yield one batch with the path and number of each file of a trace; yield nothing if it has no files."""
     if numbers:
         known = {"file_number": list(numbers.values()), "path": list(numbers)}
         yield build_batch(TRACE_FILES, known)
 
 
 def record_columns() -> list[pl.Expr]:
-    """Aggregate the calls of one process to one file.
+    """Return the expressions that aggregate the calls of one process to one file.
 
-    Rows stand for `count` calls each of the same kind (`deed`): `bytes` (NULL if unknown), `time_s`, `start_s` of the
-    first and `end_s` of the last call. A sum with an unknown part is NULL.
+    An input row stands for `count` calls of one kind (`deed`), with their `bytes` (NULL if unknown), `time_s`, the
+    `start_s` of the first and the `end_s` of the last call. A sum with an unknown part is NULL.
     """
     count, moved, time = pl.col("count"), pl.col("bytes"), pl.col("time_s")
     start, end = pl.col("start_s"), pl.col("end_s")
     is_deed = {deed: pl.col("deed") == deed for deed in ("open", "close", "read", "write", "seek", "stat", "sync")}
-    # synchronization blocks the process: Darshan counts it as write time, too
+    # synchronization blocks the process, so Darshan counts its time as write time, too
     writes = is_deed["write"] | is_deed["sync"]
     return [
         *(
@@ -128,7 +128,7 @@ class _LazyBatch(Batch):
             object.__setattr__(self, name, value)
 
     columns: Mapping[str, Any]
-    #: types of the columns with a value per row: batches with the same types are built together
+    #: types of the columns with a value per row; batches with the same types are built together
     kinds: tuple[_Kind, ...]
     _height: int
     _built: pl.DataFrame | None
@@ -147,7 +147,7 @@ class _LazyBatch(Batch):
 
 
 def concat_batches(batches: Sequence[Batch]) -> pl.DataFrame:
-    """Concatenate batches of one table in order; building one frame for all costs as much as for each."""
+    """Concatenate batches of one table in order; building one frame for all is as fast as for a single one."""
     by_kinds: dict[tuple[_Kind, ...] | None, list[int]] = {}
     for place, batch in enumerate(batches):
         by_kinds.setdefault(batch.kinds if isinstance(batch, _LazyBatch) else None, []).append(place)
@@ -216,5 +216,5 @@ def series(name: str, parts: Sequence[Any]) -> pl.Series:
 
 @lru_cache(maxsize=1 << 10, typed=True)
 def _constant_series(name: str, value: Hashable, dtype: pl.DataType) -> pl.Series:
-    # consecutive small traces share the value of most columns
+    # consecutive small traces have the same value in most columns
     return pl.Series(name, [value], dtype)
