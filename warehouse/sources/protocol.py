@@ -1,4 +1,4 @@
-"""Input formats, one module each; a module with a `SOURCE` is a format that iosig can land.
+"""Define the interface of input formats; a module with a `SOURCE` defines a format that iosig can land.
 
 A source recognizes its format from the content (`sniff`) and reads it into landed tables (`read`). It yields frames
 that match the contract. An unreadable row becomes a row of `rejects` with its line, reason and remedy. A file that
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
     from iosig.warehouse.contracts import Table
 
-#: content of an input; selects the section of the settings that applies to it
+#: content of an input, which selects the section of the settings that applies to the input
 Kind = Literal["jobs", "polls", "series", "traces", "extrapolations", "predictions", "counters"]
 
 RAW_LIMIT_CHARS = 2000
 HEAD_BYTES = 65536
 PARQUET_MAGIC = b"PAR1"
-#: file system of inputs that name none, if neither the user nor the settings do
+#: name of the file system if neither the input nor the user nor the settings name one
 DEFAULT_FILESYSTEM = "default"
-#: Lustre's target names; the first group is the file system
+#: pattern of Lustre's target names; the first group is the file system
 TARGET_PATTERN = r"^(.+)-(?:OST|MDT)[0-9a-f]+"
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the user or the settings specify about an input beyond its content.
+    """Read options: properties of an input that the user or the settings specify.
 
-    `columns` maps our column names to the input's (`{"polled_at": "ts"}`). `time_zone` is the IANA zone of times
-    without offset; `filesystem_zones` overrides it for single file systems; without a zone such times are refused.
+    `columns` maps iosig's column names to the input's (`{"polled_at": "ts"}`). `time_zone` is the IANA zone of times
+    without offset; `filesystem_zones` overrides it for single file systems. Without a zone, such times are refused.
     `direction` and `value` apply to bare series: `value` is `counter` (cumulative bytes), `rate` (bytes per second) or
     `volume` (bytes in the interval). The first group of `target_pattern` is the file system in the name of a target.
     """
@@ -79,8 +79,8 @@ class Batch:
 class Head:
     """The decompressed start of an input, from which `sniff` recognizes the format.
 
-    `columns` maps our column names to the input's, from the settings for polls. `path` is the input itself, for
-    formats that are recognized at their end.
+    `columns` maps iosig's column names to the input's, from the settings for polls. `path` is the input itself, for
+    formats that are recognized by the end of a file.
     """
 
     name: str
@@ -102,7 +102,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One input format and how to recognize and read it.
+    """One input format, with the functions that recognize and read it.
 
     `doc` is a one-line description for users.
     """
@@ -112,9 +112,9 @@ class Source:
     kind: Kind
     sniff: Callable[[Head], bool]
     read: Callable[[Path, Reading], Iterator[Batch]]
-    #: formats with a higher precedence are tried first: stricter ones before looser ones
+    #: formats with a higher precedence, which are the stricter ones, are tried first
     precedence: int = 0
-    #: returns the names of the files of a folder that together form one input of this format, or none;
+    #: function that returns the names of the files in a folder that together form one input of this format, if any;
     #: None if an input is always a file
     owns: Callable[[Path], tuple[str, ...]] | None = None
 
@@ -127,7 +127,7 @@ def list_sources() -> tuple[Source, ...]:
 
 
 def _find_source_modules() -> Iterator[str]:
-    """Yield the modules that declare a source, and skip the slow imports that only read."""
+    """Yield the names of the modules that declare a source, without modules that are only needed for reading."""
     for info in pkgutil.walk_packages(iosig.warehouse.sources.__path__, "iosig.warehouse.sources."):
         spec = find_spec(info.name)
         text = spec.loader.get_source(spec.name) if spec and isinstance(spec.loader, InspectLoader) else None
@@ -168,7 +168,7 @@ def recognize(head: Head) -> Source:
 def get_input_name(path: Path, source: Source | None) -> str:
     """Name an input; a generic trace name (`raw`, a number) is prefixed with its folders' names.
 
-    Hundreds of traces may lie in folders of the same name, so `ios/8/raw` and `ios/8/raw.tar.zst` keep theirs.
+    Hundreds of traces may have such a name, so `ios/8/raw` and `ios/8/raw.tar.zst` keep the names of their folders.
     """
     if source is None or source.kind != "traces":
         return path.name

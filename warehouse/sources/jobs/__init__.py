@@ -1,15 +1,15 @@
-"""Job logs and queues: Slurm's accounting and queue, PBS, and the Standard Workload Format.
+"""Read job logs and queues: Slurm's accounting and queue, PBS, and the Standard Workload Format.
 
 - `host_lists` (`expand`): Lists of hosts as schedulers write them.
 - `pbs`: PBS Professional, OpenPBS and Torque accounting records: `MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value …`.
 - `queue`: Builds rows of `queue_records` from the cells of a scheduler's queue.
 - `records`: Builds rows of `job_records` from the cells of any job log.
-- `sacct`: Slurm's `sacct --parsable2`: with a header of any fields in any order, or the two known forms without one.
+- `sacct`: Slurm's `sacct --parsable2`: a header with any fields in any order, or two known forms without a header.
 - `sacct_json`: Slurm's `sacct --json`, as the data parsers of Slurm 21.08 to 24.x write it: jobs.
 - `slurm_commands`: Runs `sacct` and `squeue`, and writes their output to a file.
-- `slurm_json`: Values in Slurm's JSON, whichever version wrote them: plain or wrapped, a word or a list of words.
+- `slurm_json`: Values in Slurm's JSON of any version: plain or wrapped, a word or a list of words.
 - `squeue`: Slurm's `squeue --format`, fields separated by `|`: running and waiting jobs at one instant.
 - `squeue_json`: Slurm's `squeue --json`, as Slurm 21.08 to 24.x write it: running and waiting jobs at one instant.
-- `swf`: The Standard Workload Format, version 2.2: 18 numbers a job, `;` comments with a header.
+- `swf`: The Standard Workload Format, version 2.2: 18 numbers per job, `;` comments with a header.
 - `wait_reasons` (`extract_code`): Slurm's codes of wait reasons.
 """

@@ -1,13 +1,13 @@
-"""Lists of hosts as schedulers write them: Slurm's `cn[01-04,07]` and PBS's `cn01/0*8+cn02/0-7`."""
+"""Expand lists of hosts as schedulers write them: Slurm's `cn[01-04,07]` and PBS's `cn01/0*8+cn02/0-7`."""
 
 from __future__ import annotations
 
 import re
 from itertools import product
 
-#: maximum length of an expanded list
+#: maximum number of hosts in an expanded list
 MAX_HOSTS = 20_000
-#: an entry, up to a comma or plus outside brackets
+#: pattern of an entry, which ends at a comma or plus outside brackets
 _ENTRY = re.compile(r"(?:[^\[\],+]|\[[^\]]*\])+")
 _PARTS = re.compile(r"\[([^\]]*)\]|([^\[\]]+)")
 _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
@@ -16,11 +16,11 @@ _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
 def expand(hosts: str) -> list[str] | None:
     """Expand a list to its distinct hosts, in order; None if it is malformed or exceeds MAX_HOSTS."""
     if _ENTRY.sub("", hosts).strip(",+ "):
-        # unbalanced brackets
+        # the brackets are unbalanced
         return None
     found: dict[str, None] = {}
     for entry in _ENTRY.findall(hosts):
-        # PBS's processor numbers follow a slash
+        # drop PBS's processor numbers, which follow a slash
         names = _names(entry.partition("/")[0].strip(), MAX_HOSTS - len(found))
         if names is None:
             return None

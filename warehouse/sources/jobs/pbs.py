@@ -1,4 +1,4 @@
-"""PBS Professional, OpenPBS and Torque accounting records: `MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value …`."""
+"""Read PBS Professional, OpenPBS and Torque accounting records: `MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value …`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from iosig.warehouse.sources.rows import times
 from iosig.warehouse.sources.rows.log_lines import blocks
 from iosig.warehouse.sources.rows.rejects import reject_batches
 
-#: started, or restarted from a checkpoint
+#: record types that start a run: started, restarted from a checkpoint
 STARTED = ("S", "T")
-#: these end a run: ended, run again, aborted by the server
+#: record types that end a run: ended, rerun, aborted by the server
 ENDED = ("E", "R", "A")
 DELETED = "D"
-#: types without information on a run beyond its S, E, R, A or D record (OpenPBS acct.h, Torque manual 9.1):
+#: record types that add no information to a run's S, E, R, A or D record (OpenPBS acct.h, Torque manual 9.1):
 #: queued, moved, altered, held, suspended, resumed, parts of phased jobs, reservations, provisioning, licences
 SKIPPED = tuple("QMaCzrsuceUYBFKkPpL")
 _KINDS = (*STARTED, *ENDED, DELETED)
@@ -65,12 +65,12 @@ def _fault(reason: pl.Expr, remedy: str) -> pl.Expr:
 
 
 def _head(lines: pl.DataFrame) -> pl.DataFrame:
-    """Split each line into its head and message."""
+    """Split each line into its head (time, type, id) and message."""
     return lines.with_columns(pl.col("raw").str.extract_groups(_RECORD).alias("head")).unnest("head")
 
 
 def _faults(frame: pl.DataFrame) -> pl.DataFrame:
-    """Find faults of a line: not a record, unknown type, truncated message, invalid exit status."""
+    """Find faults of lines: not a record, unknown type, truncated message, invalid exit status."""
     kind, status = pl.col("kind"), pl.col("exit_code")
     rest = pl.col("message").str.replace_all(_TOKEN, "").str.strip_chars()
     # The server writes free text into A records.
@@ -115,14 +115,14 @@ def _values(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _chunk_count(name: str) -> pl.Expr:
-    """Sum the counts of a request such as `4:ppn=8+2:ppn=4` or `cn01+cn02`; a chunk without count is one."""
+    """Sum the counts in a request such as `4:ppn=8+2:ppn=4` or `cn01+cn02`; a chunk without a count counts as one."""
     count = pl.element().str.extract(r"^([0-9]{1,9})(?::|$)", 1).cast(pl.Int64).fill_null(1)
     total = pl.col(name).str.split("+").list.eval(count).list.sum()
     return pl.when(~pl.col(name).str.contains(r"(?:^|\+)[0-9]{10}")).then(total)
 
 
 def _host_count(name: str) -> pl.Expr:
-    """Count the different hosts of `cn01/0*8+cn01/1+cn02/0-7`; NULL if a range hides them."""
+    """Count the distinct hosts in a list such as `cn01/0*8+cn01/1+cn02/0-7`; NULL if a range hides their number."""
     hosts = pl.col(name).str.split("+").list.eval(pl.element().str.extract(r"^([^/]+)", 1))
     return pl.when(~pl.col(name).str.contains(r"[\[,]")).then(hosts.list.drop_nulls().list.n_unique())
 
@@ -181,10 +181,10 @@ def _cells(frame: pl.DataFrame) -> pl.DataFrame:
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read accounting records: one row per start (S, T), end (E, R, A) or deletion (D) of a job.
 
-    Nodes are counted from `exec_host` (the allocation), else from the request; tasks are PBS's `mpiprocs` or Torque's
+    Nodes are counted from `exec_host` (the allocation), else from the request. Tasks are PBS's `mpiprocs` or Torque's
     execution slots, never processors. Record time stamps are local and used only if a record that ends a run has no
-    `end`. `resources_used.walltime` is not used: it excludes suspension and start-up. Exit status 0 is COMPLETED, any
-    other FAILED: it does not reveal who ended the job, or why.
+    `end`. `resources_used.walltime` is not used: it excludes suspension and start-up. Exit status 0 becomes COMPLETED,
+    and any other FAILED, since it reveals neither who ended the job nor why.
     """
     time_zone = times.require_zone(reading.time_zone)
     for block in blocks(path):

@@ -1,4 +1,4 @@
-"""Builds rows of `queue_records` from the cells of a scheduler's queue."""
+"""Build rows of `queue_records` from the cells of a scheduler's queue."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from iosig.warehouse.sources.jobs.records import settle
 from iosig.warehouse.sources.rows import times
 from iosig.warehouse.sources.rows.rejects import Sifted
 
-#: squeue's texts for missing values
+#: text that squeue writes for missing values
 _NOTHING = ("", "(null)", "N/A", "None", "NONE")
 _UNLIMITED = ("UNLIMITED", "NOT_SET", "Partition_Limit", "INVALID")
-#: states that only squeue has, and their short forms, mapped to equivalent states of the accounting
+#: states that only squeue has, and their short forms -> equivalent states in the accounting
 _STATES = {
     **dict.fromkeys(
         ("REQUEUE_HOLD", "RH", "REQUEUE_FED", "RF", "RESV_DEL_HOLD", "RD", "SPECIAL_EXIT", "SE"), "PENDING"
@@ -31,7 +31,7 @@ _EPOCH = re.compile(r"(?<!\d)1\d{9}(?!\d)")
 
 
 def infer_observation_time(path: Path) -> datetime:
-    """Infer when a queue was queried: from the epoch seconds in the file's name, else the file's time."""
+    """Infer the time of the query from the epoch seconds in the file's name, else from the file's modification time."""
     named = _EPOCH.findall(path.name)
     return datetime.fromtimestamp(int(named[0]) if len(named) == 1 else path.stat().st_mtime, UTC)
 
@@ -40,7 +40,7 @@ def settle_queue(cells: pl.DataFrame, time_zone: str | None, observed_at: dateti
     """Convert cells to rows of `queue_records`; finished jobs are dropped.
 
     cells: as in `records.settle`, with the expected start as `started_at` of a waiting job, and additionally
-    `eligible_at`, `time_limit` ([DD-]HH:MM:SS or seconds) and `wait_reason`. A bad cell refuses its row.
+    `eligible_at`, `time_limit` ([DD-]HH:MM:SS or seconds) and `wait_reason`. A row with a bad cell is refused.
     """
     told = [name for name, kind in cells.schema.items() if kind == pl.String and name not in ("job_name", "raw")]
     known = cells.with_columns(
@@ -70,7 +70,7 @@ def _check_queue_cells(cells: pl.DataFrame, time_zone: str | None) -> tuple[pl.D
     cells = cells.with_columns(pl.lit(None, pl.String).alias(name) for name in lacking)
     eligible = times.parse(cells["eligible_at"], time_zone, "eligible")
     limit = pl.col("time_limit").str.strip_chars()
-    # minutes and seconds without hours
+    # complete a limit of minutes and seconds without hours
     limit = pl.when(limit.str.contains(r"^\d+:\d\d$")).then("0:" + limit.str.zfill(5)).otherwise(limit)
     limit = pl.when(~limit.is_in(_UNLIMITED)).then(limit)
     limits = times.parse_durations(cells.select(limit.alias("time_limit")).to_series())
@@ -90,7 +90,7 @@ def _check_queue_cells(cells: pl.DataFrame, time_zone: str | None) -> tuple[pl.D
 
 
 def _run_counts(job_ids: pl.Series) -> pl.Series:
-    """Count the tasks of an array in each id: `12_[1-9:2,11%4]` has six; NULL if the list is abridged."""
+    """Count the array tasks that each id contains: `12_[1-9:2,11%4]` contains six; NULL if the list is abridged."""
     lists = job_ids.str.extract(r"\[([^%\]]*)", 1)
     counts = {text: _task_count(text) for text in lists.drop_nulls().unique()}
     told = lists.replace_strict(counts, return_dtype=pl.Int64, default=None) if counts else lists.cast(pl.Int64)

@@ -1,4 +1,4 @@
-"""Builds rows of `job_records` from the cells of any job log, with uniform states, counts and times."""
+"""Build rows of `job_records` from the cells of any job log, with uniform states, counts and times."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHORT_STATES = {
     "S": "SUSPENDED",
     "TO": "TIMEOUT",
 }
-#: final states, for which the elapsed time is the whole duration
+#: final states, in which the elapsed time is the total duration
 FINAL_STATES = (
     "BOOT_FAIL",
     "CANCELLED",
@@ -55,15 +55,15 @@ _SHOWN_CHARS = 60
 
 
 def settle(cells: pl.DataFrame, time_zone: str | None) -> Sifted:
-    """Convert cells to rows of `job_records`; an unreadable cell refuses its row.
+    """Convert cells to rows of `job_records`; a row with an unreadable cell is refused.
 
     `cells` has `line` (unique), and any of these columns: the text columns of `job_records`, `state` and
     `cancelled_by`, the counts, the three times (text, or UTC instants), `elapsed` and `suspended` (Slurm durations,
     for logs without the end of a job), `raw`, and `reason` with `remedy` for faults that the source found.
 
-    Counts may carry Slurm's K or M (1,024 and 1,024^2; slurm `convert_num_unit`), but only with integers, because
-    Slurm rounds the others. `elapsed` excludes suspended time (slurmdbd: end - start - suspended), so ended_at =
-    started_at + elapsed + suspended, for final states only.
+    Counts may have Slurm's suffix K or M (1,024 and 1,024^2; slurm `convert_num_unit`), but only after integers,
+    because Slurm rounds fractions. `elapsed` excludes suspended time (slurmdbd: end - start - suspended). So for final
+    states, ended_at = started_at + elapsed + suspended.
     """
     frame = _complete(cells)
     frame = _refuse(
@@ -80,7 +80,7 @@ def settle(cells: pl.DataFrame, time_zone: str | None) -> Sifted:
 
 
 def _complete(cells: pl.DataFrame) -> pl.DataFrame:
-    """Add missing columns as NULL, and trim texts."""
+    """Add missing columns as NULL, and strip white space from text."""
     names = [*_TEXTS, *_COUNTS, *_TIMES, *_OTHER]
     missing = [pl.lit(None, pl.String).alias(name) for name in (*names, *_AS_IS) if name not in cells.columns]
     trimmed = [
@@ -153,7 +153,7 @@ def _time(frame: pl.DataFrame, name: str, label: str, time_zone: str | None) -> 
 
 
 def _ends(frame: pl.DataFrame) -> pl.DataFrame:
-    """Compute the end of final runs from the elapsed time, if the log lacks it."""
+    """Compute the end of runs in a final state from the elapsed time, if the log lacks the end."""
     if _is_absent(frame, "elapsed"):
         return frame
     elapsed = times.parse_durations(frame["elapsed"])

@@ -1,4 +1,4 @@
-"""Slurm's `sacct --parsable2`: with a header of any fields in any order, or the two known forms without one."""
+"""Read the output of Slurm's `sacct --parsable2`: a header with any fields, or two known forms without a header."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iosig.warehouse.sources.rows import times as job_times
 from iosig.warehouse.sources.rows.log_lines import blocks
 from iosig.warehouse.sources.rows.rejects import build_refused_rows, reject_batches
 
-#: our cells, and the sacct fields that fill them, in order of preference
+#: iosig's cells -> sacct fields that fill them, in order of preference
 FIELDS = {
     "cluster": ("cluster",),
     "job_id": ("jobid", "jobidraw"),
@@ -36,7 +36,7 @@ FIELDS = {
     "suspended": ("suspended",),
 }
 _KNOWN = frozenset(field for fields in FIELDS.values() for field in fields)
-#: free-text fields; as the last field they may contain the delimiter
+#: free-text fields; the last field of a line may contain the delimiter if it is one of these
 _FREE_TEXT = frozenset({"jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "extra"})
 _HEADER_CELL = re.compile(r"[A-Za-z][A-Za-z0-9_/]*")
 _TIME_LIKE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.+Z-]{8,}|[0-9]{9,10}|Unknown|None|")
@@ -49,12 +49,12 @@ def _layout(header: str) -> tuple[str, ...]:
     return tuple(cell.strip().lower() for cell in header.strip().removesuffix("|").split("|"))
 
 
-#: XDMoD's shredder (Slurm.php)
+#: form without a header: XDMoD's shredder (Slurm.php)
 FORM_26 = _layout(
     "JobID|JobIDRaw|Cluster|Partition|QOS|Account|Group|GID|User|UID|Submit|Eligible|Start|End|Elapsed|ExitCode|State|"
     "NNodes|NCPUS|ReqCPUS|ReqMem|ReqTRES|AllocTRES|TimeLimit|NodeList|JobName"
 )
-#: SUPReMM's collector (batch_acct.py, SLURMNative)
+#: form without a header: SUPReMM's collector (batch_acct.py, SLURMNative)
 FORM_21 = _layout(
     "JobID|Cluster|Partition|Account|Group|GID|User|UID|Submit|Eligible|Start|End|ExitCode|State|NNodes|NCPUS|ReqCPUS|"
     "NodeList|JobName|TimeLimit|ReqMem"
@@ -89,7 +89,7 @@ def sniff(head: Head) -> bool:
 
 
 def _cells(lines: pl.DataFrame, layout: tuple[str, ...]) -> pl.DataFrame:
-    """Split lines into our cells; the last field keeps surplus delimiters."""
+    """Split lines into iosig's cells; surplus delimiters belong to the last field."""
     parts = pl.col("raw").str.splitn("|", len(layout)).alias("parts")
     filled = {}
     for cell, fields in FIELDS.items():
@@ -105,7 +105,7 @@ def _select_fitting(lines: pl.DataFrame, layout: tuple[str, ...]) -> pl.DataFram
     width = len(layout)
     count = pl.col("raw").str.count_matches("|", literal=True).cast(pl.Int64) + 1
     closed = (count == width + 1) & pl.col("raw").str.ends_with("|")
-    # Two merged lines have about twice the fields, which is not free text with delimiters.
+    # Two merged lines have about twice the number of fields; this differs from free text with delimiters.
     overlong = count.is_between(width + 1, 2 * width - 2) & pl.lit(layout[-1] in _FREE_TEXT)
     trimmed = pl.when(closed).then(pl.col("raw").str.strip_suffix("|")).otherwise("raw")
     return lines.filter((count == width) | closed | overlong).with_columns(full=pl.col("raw"), raw=trimmed)
@@ -122,7 +122,7 @@ def _misfits(lines: pl.DataFrame, layouts: Sequence[tuple[str, ...]], expected: 
 
 
 def _part(lines: pl.DataFrame, layout: tuple[str, ...] | None) -> Iterator[pl.DataFrame]:
-    """Yield the cells of the lines under one header (None: before the first header), and the faults of the others."""
+    """Yield the cells of the lines under one header (None: before the first header), and the faults of bad lines."""
     if layout is None:
         layouts = [FORM_26, FORM_21]
         expected = "no header with JobID precedes it, and a log without one has 26 or 21"
@@ -134,9 +134,9 @@ def _part(lines: pl.DataFrame, layout: tuple[str, ...] | None) -> Iterator[pl.Da
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read a log of sacct; a further header line (concatenated logs) changes the order of the fields.
+    """Read a log of sacct; each further header line, as in concatenated logs, changes the order of the fields.
 
-    If the header lacks `End`, it is start + elapsed (+ suspended) for final states.
+    If the header lacks `End`, the end of jobs in a final state is start + elapsed (+ suspended).
     """
     time_zone = job_times.require_zone(reading.time_zone)
     numbers: dict[tuple[str, ...], int] = {}

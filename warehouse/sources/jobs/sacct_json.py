@@ -1,4 +1,4 @@
-"""Slurm's `sacct --json`, as the data parsers of Slurm 21.08 to 24.x write it: jobs, each with its steps.
+"""Read the output of Slurm's `sacct --json`, as Slurm 21.08 to 24.x write it: jobs, each with its steps.
 
 A step's id is a number or name, an object, or `<job>.<step>`.
 """
@@ -30,7 +30,7 @@ _TEXTS = ("job_id", "user", "account", "cluster", "job_name", "partition", "stat
 _OTHERS = ("exit_code", "node_list", "comment", "submitted_at", "started_at", "ended_at", "elapsed")
 _NAMES = (*_TEXTS, *_OTHERS, "node_count", "task_count", "reason", "remedy")
 _SLURM_WORDS = ('"slurm"', '"derived_exit_code"', '"allocation_nodes"', '"kill_request_user"')
-#: distinguishes squeue's JSON, which also has jobs, in another form
+#: word that only squeue's JSON contains, which has jobs in another form
 _SQUEUE_WORD = '"job_state"'
 _REMEDY = "Export the log again with sacct --json."
 
@@ -89,7 +89,7 @@ def _run(record: Mapping[str, object]) -> Cells:
     return {
         "started_at": instant_of(times.get("start"), "time.start"),
         "ended_at": instant_of(times.get("end"), "time.end"),
-        # An end of 0 means a running job; the elapsed time replaces the end only if it is absent.
+        # An end of 0 means that the job is running; the elapsed time replaces the end only if the end is absent.
         "elapsed": None if "end" in times else number_of(times.get("elapsed"), "time.elapsed"),
         "state": state,
         "cancelled_by": text_of(record.get("kill_request_user"), "kill_request_user"),
@@ -114,7 +114,7 @@ def _job(job: Mapping[str, object]) -> Cells:
 
 
 def _step(step: Mapping[str, object], of_job: Cells) -> Cells:
-    """Extract a step's cells; job-level values apply to its steps."""
+    """Extract a step's cells; values of the job apply to its steps, too."""
     if "reason" in of_job:
         raise MalformedError("its job is refused")
     nodes = object_of(step.get("nodes"), "nodes")

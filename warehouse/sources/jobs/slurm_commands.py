@@ -1,4 +1,4 @@
-"""Runs `sacct` and `squeue`, and writes their output to a file that is read like a site's log.
+"""Run `sacct` and `squeue`, and write their output to a file that is read like a site's log.
 
 JSON has unambiguous names and times, so it is tried first; text is used if Slurm does not support JSON.
 """
@@ -17,12 +17,12 @@ from iosig.warehouse.external.processes import run
 from iosig.warehouse.sources.jobs import sacct, sacct_json, squeue, squeue_json
 from iosig.warehouse.sources.protocol import Source
 
-#: fields of every sacct since 14.03; the last one may contain the delimiter
+#: fields that every sacct since 14.03 has; the last one may contain the delimiter
 _SACCT_FIELDS = (
     "Cluster,JobID,User,Account,Partition,AllocNodes,NTasks,Submit,Start,End,State,ExitCode,NodeList,Comment,JobName"
 )
 _SQUEUE_FORMAT = "%i|%u|%a|%P|%T|%V|%S|%l|%D|%r|%k|%j"
-#: environment variables of a user's preferences, which must not change the output
+#: prefixes of environment variables with a user's preferences, which must not change the output
 _HABITS = ("SACCT_", "SQUEUE_")
 _FAULTS_IN_JSON = re.compile(rb'"errors"\s*:\s*\[\s*\{')
 _LOOKED_AT_BYTES = 64 << 10
@@ -30,7 +30,7 @@ _SAID_CHARS = 300
 
 
 def query_sacct(since: datetime, until: datetime, folder: Path, timeout_s: float) -> tuple[Source, Path]:
-    """Query all jobs within two instants; return format and file of the output.
+    """Query all jobs between two instants; return the format and file of the output.
 
     Its times are in UTC. Raises InputRefused if sacct is missing, fails, or times out.
     """
@@ -42,7 +42,7 @@ def query_sacct(since: datetime, until: datetime, folder: Path, timeout_s: float
 
 
 def query_squeue(at: datetime, folder: Path, timeout_s: float) -> tuple[Source, Path]:
-    """Query the jobs that run and wait now; return format and file of the output, named after the instant.
+    """Query the running and waiting jobs; return the format and file of the output, which is named after the instant.
 
     Its times are in UTC. Raises InputRefused if squeue is missing, fails, or times out.
     """
@@ -59,7 +59,7 @@ def _clock(at: datetime) -> str:
 def _run_first_supported(
     forms: Sequence[tuple[Source, list[str]]], answer: Path, timeout_s: float
 ) -> tuple[Source, Path]:
-    """Return the first form that succeeds; raise the error of the last one if none does."""
+    """Return the first format that the command supports, and its output; if all fail, raise the last error."""
     for source, command in forms:
         said = _run(command, answer, timeout_s)
         if said is None and ("--json" not in command or _is_sound_json(answer)):
@@ -92,7 +92,7 @@ def _run(command: Sequence[str], answer: Path, timeout_s: float) -> str | None:
 
 
 def _is_sound_json(answer: Path) -> bool:
-    """Test for JSON without errors, which newer versions report only in the output."""
+    """Test whether the output is JSON without errors; newer versions report errors only in the output."""
     with answer.open("rb") as file:
         start = file.read(_LOOKED_AT_BYTES)
         file.seek(max(0, answer.stat().st_size - _LOOKED_AT_BYTES))

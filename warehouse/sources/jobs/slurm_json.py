@@ -1,7 +1,7 @@
-"""Values in Slurm's JSON of any version: plain or wrapped, a word or a list of words.
+"""Convert values in Slurm's JSON of any version: plain or wrapped, a word or a list of words.
 
-A number is plain or `{"set": …, "infinite": …, "number": …}`; a state is a word or a list, whose first word is the
-state and the others are flags.
+A number is plain or `{"set": …, "infinite": …, "number": …}`. A state is a word or a list; in a list, the first word is
+the state and all others are flags.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from iosig.warehouse.sources.protocol import RAW_LIMIT_CHARS
 from iosig.warehouse.sources.rows.documents import MalformedError, items, members, text
 from iosig.warehouse.sources.rows.rejects import Sifted
 
-#: cells of a record, by our names
+#: cells of a record, by iosig's names
 Cells: TypeAlias = dict[str, str | None]
 _BLOCK_RECORDS = 20_000
 
 
 def object_of(value: object, name: str) -> Mapping[str, object]:
-    """Require an object's members; empty for null."""
+    """Return the members of a value that must be an object or null; empty for null."""
     return {} if value is None else members(value, name)
 
 
 def list_of(value: object, name: str) -> list[object]:
-    """Require a list's items; empty for null."""
+    """Return the items of a value that must be a list or null; empty for null."""
     return [] if value is None else items(value, name)
 
 
 def text_of(value: object, name: str) -> str | None:
-    """Convert a text or number to text; NULL for null and empty."""
+    """Convert a string or number to text; None for null and empty strings."""
     if value is None:
         return None
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -41,7 +41,7 @@ def text_of(value: object, name: str) -> str | None:
 
 
 def number_of(value: object, name: str) -> str | None:
-    """Convert a plain or wrapped number to text; NULL if not set or infinite."""
+    """Convert a plain or wrapped number to text; None if it is not set or infinite."""
     if isinstance(value, dict):
         if not value.get("set", True) or value.get("infinite"):
             return None
@@ -52,7 +52,7 @@ def number_of(value: object, name: str) -> str | None:
 
 
 def instant_of(value: object, name: str) -> str | None:
-    """Convert epoch seconds to text; 0, which Slurm writes for future events, becomes NULL."""
+    """Convert epoch seconds to text; 0, which Slurm writes for future events, becomes None."""
     seconds = number_of(value, name)
     return None if seconds == "0" else seconds
 
@@ -71,7 +71,7 @@ def format_job_id(
 ) -> str | None:
     """Format a job's id as in Slurm's text output: `12`, `12_3`, `12_[4-9]` or `12+1`.
 
-    array: its id, the task's number, and the pending tasks. het: its id, and the component.
+    array: id of the job array, number of the task, and pending tasks. het: id of the heterogeneous job, and component.
     """
     array_id, task, waiting = array
     if array_id not in (None, "0") and (task is not None or waiting is not None):
@@ -90,9 +90,9 @@ def build_malformed_cells(error: Exception, remedy: str) -> Cells:
 def settle_in_blocks(
     records: Iterator[tuple[Cells, object]], names: Sequence[str], settle: Callable[[pl.DataFrame], Sifted]
 ) -> Iterator[Sifted]:
-    """Convert records in blocks: cells under given names, and the raw record.
+    """Convert records, given as (cells, raw record), to rows in blocks; names: names of the cells.
 
-    Only refused records are formatted as text, because formatting all would cost more than reading.
+    Only refused records are formatted as text, because formatting all records would take longer than reading them.
     """
     schema = pl.Schema({"line": pl.Int64} | dict.fromkeys(names, pl.String))
     numbered = enumerate(records, start=1)

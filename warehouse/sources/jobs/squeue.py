@@ -1,4 +1,4 @@
-"""Slurm's `squeue --format`, fields separated by `|`: running and waiting jobs at one instant."""
+"""Read the output of Slurm's `squeue --format`, with fields separated by `|`: the running and waiting jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from iosig.warehouse.sources.rows import times
 from iosig.warehouse.sources.rows.log_lines import blocks
 from iosig.warehouse.sources.rows.rejects import build_refused_rows, reject_batches
 
-#: our cells by squeue's field headers
+#: squeue's field headers -> iosig's cells
 CELLS = {
     "JOBID": "job_id",
     "CLUSTER": "cluster",
@@ -36,7 +36,7 @@ CELLS = {
     "COMMENT": "comment",
     "NAME": "job_name",
 }
-#: field names that sacct's logs never have
+#: field names that never occur in sacct's logs
 _OWN = frozenset({"SUBMIT_TIME", "START_TIME", "TIME_LIMIT", "TIME_LEFT", "TIME", "ST"})
 _NEEDED = ("job_id", "state")
 #: fields that may contain the delimiter
@@ -63,7 +63,7 @@ def sniff(head: Head) -> bool:
 
 @dataclass(slots=True)
 class _Answers:
-    """The consecutive outputs of a file: fields and, if known, time of each."""
+    """Consecutive outputs in a file: the fields and, if known, the time of each."""
 
     path: Path
     zone: str | None
@@ -89,15 +89,15 @@ class _Answers:
         return None
 
     def get(self, number: int | None) -> tuple[tuple[str, ...], datetime | None]:
-        """Return the fields and the time of an output; no time for an unknown number."""
+        """Return the fields and the time of an output; the time is None for an unknown number."""
         return ((), None) if number is None or number == _NO_ANSWER else self.found[number]
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read one or more outputs, each a header and its lines; a time line (`date +%s`) applies to the next output.
 
-    The first output's time defaults to the epoch seconds in the file's name, or to the file's time. The last field may
-    contain the delimiter. Raises InputRefused if a header lacks the job or its state.
+    The first output's time defaults to the epoch seconds in the file's name, or to the file's modification time. The
+    last field may contain the delimiter. Raises InputRefused if a header lacks the job or its state.
     """
     answers = _Answers(path, times.require_zone(reading.time_zone))
     for block in blocks(path, answers.find_number):

@@ -1,4 +1,4 @@
-"""Slurm's `squeue --json`, as Slurm 21.08 to 24.x write it: running and waiting jobs at one instant."""
+"""Read the output of Slurm's `squeue --json`, as Slurm 21.08 to 24.x write it: the running and waiting jobs."""
 
 from __future__ import annotations
 
@@ -67,10 +67,11 @@ def _records(path: Path) -> Iterator[tuple[Cells, object]]:
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read the jobs of a queue; `line` counts them.
+    """Read the jobs in a queue; `line` numbers them.
 
-    The time of the query comes from the epoch seconds in the file's name, or from the file's time, because the output
-    has none. Raises InputRefused, after the jobs before it, for invalid JSON, and for JSON without jobs.
+    The output does not contain the time of the query, so it comes from the epoch seconds in the file's name, or from
+    the file's modification time. Raises InputRefused, after the jobs before it, for invalid JSON, and for JSON without
+    jobs.
     """
     zone, observed_at = times.require_zone(reading.time_zone), infer_observation_time(path)
     for sifted in settle_in_blocks(_records(path), _NAMES, lambda cells: settle_queue(cells, zone, observed_at)):

@@ -1,4 +1,4 @@
-"""The Standard Workload Format, version 2.2: 18 numbers a job, `;` comments with a header.
+"""Read the Standard Workload Format, version 2.2: 18 numbers per job, `;` comments with a header.
 
 Source: the Parallel Workloads Archive's definition (Chapin et al. 1999, doi:10.1007/3-540-47954-6_4; Feitelson,
 Tsafrir and Krakov 2014, doi:10.1016/j.jpdc.2014.06.013).
@@ -41,7 +41,7 @@ FIELDS = (
     "think_time",
 )
 STATES = {"0": "FAILED", "1": "COMPLETED", "5": "CANCELLED"}
-#: status of a part of a swapped job; the job's own line, which comes first, includes it
+#: status codes of parts of a swapped job; the job's own line, which comes first, includes the parts
 PARTIAL = ("2", "3", "4")
 _TIMES = ("submit", "wait", "run")
 _WHOLE = ("job", "processors", "status", "user", "executable", "queue", "partition")
@@ -54,7 +54,7 @@ _SHOWN_CHARS = 60
 
 
 def _header(comments: list[str]) -> dict[str, str]:
-    """Parse the `; Key: value` comments, the first of each key."""
+    """Parse the `; Key: value` comments; the first value of each key counts."""
     header: dict[str, str] = {}
     for comment in comments:
         if match := _HEADER.match(comment):
@@ -73,7 +73,7 @@ def sniff(head: Head) -> bool:
 
 
 def _start_s(header: Mapping[str, str]) -> float:
-    """Return the epoch seconds of the log's origin, or raise InputRefused if the header lacks it."""
+    """Return the epoch seconds of the log's time origin, or raise InputRefused if the header lacks them."""
     text = header.get("UnixStartTime", "")
     if re.fullmatch(r"[0-9]{1,10}(?:\.[0-9]+)?", text):
         return float(text)
@@ -150,7 +150,7 @@ def _cells(frame: pl.DataFrame, header: Mapping[str, str]) -> pl.DataFrame:
 
 
 def _drop_parts(frame: pl.DataFrame, whole_jobs: pl.Series) -> pl.DataFrame:
-    """Drop the parts of swapped jobs that follow the job's own line; refuse others."""
+    """Drop parts of swapped jobs that follow the job's own line; refuse all other parts."""
     is_part = pl.col("reason").is_null() & pl.col("status").is_in(PARTIAL).fill_null(False)
     is_orphan = is_part & ~pl.col("job").is_in(whole_jobs.implode()).fill_null(False)
     return frame.filter(~is_part | is_orphan).with_columns(
@@ -164,9 +164,9 @@ def _drop_parts(frame: pl.DataFrame, whole_jobs: pl.Series) -> pl.DataFrame:
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read a workload log: one row per job; the job's own line includes its parts (status 2 to 4).
 
-    Times count from the header's UnixStartTime, which is UTC by definition, so no time zone is needed. Processors are
-    the format's only measure of parallelism: they are the tasks, and also the nodes if MaxNodes equals MaxProcs. The
-    partition defaults to the queue. Raises InputRefused without UnixStartTime.
+    Times count from the header's UnixStartTime, which is UTC by definition, so no time zone is needed. The number of
+    processors is the format's only measure of parallelism. It becomes the number of tasks and, if MaxNodes equals
+    MaxProcs, also the number of nodes. The partition defaults to the queue. Raises InputRefused without UnixStartTime.
     """
     del reading
     header: dict[str, str] = {}

@@ -1,6 +1,6 @@
-"""Slurm's codes of wait reasons, none of which names a user, an account or a node.
+"""Extract Slurm's codes of wait reasons, which name no user, account or node.
 
-The list is that of `squeue`'s manual, section JOB REASON CODES, of Slurm 24.05, with codes of earlier versions.
+The codes are those in the manual of `squeue` in Slurm 24.05, section JOB REASON CODES, and those of earlier versions.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ WAIT_REASONS = frozenset(
 
 
 def extract_code(reason: str) -> str | None:
-    """Return the code at the start of a reason; None if it is not one of Slurm's.
+    """Return the code at the start of a reason; None if it is not a code of Slurm.
 
     `ReqNodeNotAvail, UnavailableNodes:cn[01-04]` starts with `ReqNodeNotAvail`.
     """

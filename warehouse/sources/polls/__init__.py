@@ -1,16 +1,16 @@
-"""Polls of storage controllers: CSV, Parquet, LMT's and TOKIO's own forms.
+"""Read polls of storage controllers: CSV, Parquet, and the formats of LMT and TOKIO.
 
 - `csv`: Polls as delimited text with a header; other columns are ignored.
-- `grids`: Polls on a grid of times and targets.
-- `h5lmt`: pyLMT archives (`.h5lmt`): server-side throughput of a Lustre file system, a day a file.
-- `hdf5`: Reads HDF5 archives of Lustre throughput in a child process, see `child`.
+- `grids`: Conversion of polls in arrays of times by targets to rows.
+- `h5lmt`: pyLMT archives (`.h5lmt`): server-side throughput of a Lustre file system, one file per day.
+- `hdf5`: Reader of HDF5 archives of Lustre throughput, which runs in a child process.
 - `lmt_connections` (`engine_of`): Connections to the server of an LMT database, each with time limits.
 - `lmt_cursors` (`Cursor`): Read position in an LMT database.
 - `lmt_database` (`read_url`): LMT databases: cumulative counters of each Lustre target.
-- `lmt_following` (`NewPolls`, `engine_of`, `read_on`): LMT databases that are being written.
-- `lmt_queries`: LMT databases: cumulative byte counters of every Lustre target.
+- `lmt_following` (`NewPolls`, `engine_of`, `read_on`): Incremental reading of LMT databases that are being written.
+- `lmt_queries`: Queries of an LMT database, and conversion of its readings to polls.
 - `mmperfmon`: Output of `mmperfmon query` for GPFS: bytes and operations per time bucket.
 - `parquet`: Polls as Parquet, with the published column names or a mapping.
-- `polls`: Converts any table of polls, and infers missing intervals.
+- `polls`: Conversion of any table of polls, with inference of missing intervals.
 - `tokio`: TOKIO time series archives (`.hdf5`): throughput per storage target. Times are LEFT edges, -0.0 is missing.
 """

@@ -1,4 +1,4 @@
-"""Polls as delimited text with a header; other columns are ignored."""
+"""Read polls from delimited text with a header; other columns are ignored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iosig.warehouse.sources.rows import tables
 
 #: maximum size of a block [B]
 BLOCK_BYTES = 8 << 20
-#: number of rows per batch: fewer rows make more files
+#: number of rows per batch; with fewer rows, more files are written
 _PIECE_ROWS = 500_000
 _THREADS = 2
 
@@ -23,7 +23,7 @@ def sniff(head: Head) -> bool:
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read polls from delimited text, filling missing intervals."""
+    """Read polls from delimited text, and fill missing intervals."""
     locate, sifted = partial(polls.locate, reading=reading), partial(polls.read_rows, reading=reading)
     return polls.fill_intervals(
         lambda: tables.merge_pieces(

@@ -1,4 +1,7 @@
-"""Polls on a grid of times and targets: interval edges, gaps and rows."""
+"""Read polls stored as arrays of times by targets (grids) from HDF5, and convert them to rows.
+
+Each time becomes an interval; the edges of intervals, and gaps between them, are found here.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ _LATEST_US = round(job_times.LATEST.timestamp()) * _US_PER_S
 
 @dataclass(frozen=True, slots=True)
 class _Edges:
-    """The interval of each step [us]; steps that are not `good` have none."""
+    """Interval of each step [us], and a mask of good steps; steps that are not `good` have no interval."""
 
     right_us: Micros
     interval_us: Micros
@@ -46,10 +49,10 @@ def _microseconds(times_s: npt.NDArray[np.float64]) -> Micros:
 
 
 def find_edges(times_s: npt.NDArray[np.float64], edge: Edge) -> _Edges:
-    """Find the interval of each step from the times [s since 1970] of its left or right edge.
+    """Find the interval of each step from the times [s since 1970] of the left or right edges.
 
-    A step that is not later than all earlier ones is bad. The interval is the most common step, or shorter if the next
-    edge is earlier. Raises InputRefused for fewer than two good steps.
+    A step is bad unless it is later than all earlier ones. The length of an interval is the most common distance of
+    times, or less if the next edge is closer. Raises InputRefused for fewer than two good steps.
     """
     micros = _microseconds(times_s)
     before = np.concatenate([[-1], np.maximum.accumulate(micros)[:-1]])
@@ -75,7 +78,7 @@ def _refuse_steps(found: _Edges, times_s: npt.NDArray[np.float64]) -> Batch:
 
 
 def _rows(grid: hdf5.Arrays, block: hdf5.Arrays, found: _Edges, filesystem: str | None) -> pl.DataFrame:
-    """Convert a block's cells to typed polls with `line` (the step from 1) and `raw`."""
+    """Convert a block's cells to typed polls with `line` (the number of the step, from 1) and `raw`."""
     first = int(block["first_step"][0])
     step_count, controller_count = block["read"].shape
     steps = np.repeat(np.arange(first, first + step_count), controller_count)
@@ -122,7 +125,7 @@ def _check_rows(rows: pl.DataFrame) -> Iterator[Batch]:
 
 
 def _drop_first_step(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Drop the first step, whose interval started before the file; refuse it if it has bytes."""
+    """Drop the first step, since its interval started before the file; refuse the step if it has bytes."""
     moved = pl.any_horizontal(pl.col("read_bytes_per_s", "write_bytes_per_s").fill_null(0) != 0)
     lost = build_refused_rows(
         rows.filter((pl.col(LINE) == 1) & moved).with_columns(_SHOWN),
@@ -137,8 +140,8 @@ def read_grid(
 ) -> Iterator[Batch]:
     """Read a grid through a function of `hdf5`, run in a child process.
 
-    `edge` is the edge of the interval that a time stands for. With right edges the first step's interval started
-    before the file, so it is dropped.
+    `edge` states whether times are left or right edges of intervals. With right edges, the first step's interval
+    started before the file, so the step is dropped.
     """
     with plain_file(path) as plain:
         arrays = arrays_from_child(function, str(plain))

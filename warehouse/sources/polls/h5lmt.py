@@ -1,7 +1,7 @@
-"""pyLMT archives (`.h5lmt`): server-side throughput of a Lustre file system, one file per day.
+"""Read pyLMT archives (`.h5lmt`): server-side throughput of a Lustre file system, one file per day.
 
-Times are RIGHT edges in epoch seconds. After the last poll of an unfinished day the arrays are filled with unmarked
-zeros: after the last step with traffic or a working server, nothing was recorded.
+Times are RIGHT edges in epoch seconds. If a day is unfinished, the arrays are filled with unmarked zeros after its last
+poll. Therefore steps after the last one with traffic or a working server count as not recorded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
 
-# HDF5 stores names anywhere in the file, so the start of a day's archive has only some of them.
+# HDF5 stores names anywhere in the file, so the start of a day's archive contains only some names.
 _NAMES = (b"FSStepsDataSet", b"FSStepsGroup", b"FSMissingDataSet", b"OSTReadGroup", b"OSTBulkReadDataSet")
 
 
@@ -26,7 +26,7 @@ def sniff(head: Head) -> bool:
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read a pyLMT archive; the file system is the command's, the archive's `fs`, or the targets' prefix."""
+    """Read a pyLMT archive; the file system is the command's, else the archive's `fs`, else the targets' prefix."""
     return read_grid(hdf5.pylmt, path, reading, "right")
 
 

@@ -1,8 +1,9 @@
-"""Reads HDF5 archives of Lustre throughput with h5py; runs in a child process, see `child`.
+"""Read HDF5 archives of Lustre throughput with h5py; runs in a child process, see `child`.
 
-Both layouts give the same result: first the grid (`controllers` (k,), `filesystems` (k,), `times_s` (n,),
-`recorded_count` (1,): the number of steps up to the last recorded one), then blocks of `first_step` (1,), `read` and
-`write` (m, k), NaN for a missing poll, and `is_volume` (1,): bytes instead of bytes per second.
+Readers of both layouts yield the same arrays. First comes the grid: `controllers` (k,), `filesystems` (k,), `times_s`
+(n,) and `recorded_count` (1,), the number of steps up to the last recorded one. Then come blocks: `first_step` (1,),
+`read` and `write` (m, k), NaN for a missing poll, and `is_volume` (1,), whether values are bytes instead of bytes per
+second.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from iosig.warehouse.errors import InputRefused
 Arrays = dict[str, npt.NDArray[Any]]
 Reals = npt.NDArray[np.float64]
 
-#: maximum number of cells of a block, per direction
+#: maximum number of cells per block and direction
 BLOCK_CELLS = 1_000_000
-#: maximum plausible number of cells of an archive
+#: maximum plausible number of steps in an archive
 MOST_STEPS = 20_000_000
 MOST_CELLS = 4_000_000_000
 _REMEDY = "Check that the file is complete and of a known version."
-# exceptions of h5py for damaged content or unexpected shapes
+# exceptions that h5py raises for damaged content or unexpected shapes
 _DAMAGE = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, IndexError, OverflowError)
 
 
@@ -115,7 +116,7 @@ def _count_recorded(datasets: list[Any], step_count: int) -> int:
 def pylmt(path: str) -> Iterator[Arrays]:
     """Read a pyLMT archive; times are right edges, values are rates, arrays are (target, time).
 
-    A cell that the archive marks missing is missing unless it has bytes, which some poll must have reported.
+    A cell that the archive marks as missing is missing, unless it has bytes, which must come from a poll.
     """
     with _open_file(path) as file:
         times = _get_dataset(file, "FSStepsGroup/FSStepsDataSet", 1)
@@ -147,8 +148,8 @@ def pylmt(path: str) -> Iterator[Arrays]:
 def tokio(path: str) -> Iterator[Arrays]:
     """Read a TOKIO time series archive; times are left edges, arrays are (time, target), -0.0 is missing.
 
-    The dataset's name determines its content: `readrates` bytes per second, `readbytes` bytes. Its `units` do not:
-    real archives have `bytes/sec` on both.
+    The name of a dataset determines its unit: `readrates` contains bytes per second, `readbytes` bytes. The attribute
+    `units` is ignored, because real archives have `bytes/sec` on both.
     """
     with _open_file(path) as file:
         is_volume = "datatargets/readrates" not in file

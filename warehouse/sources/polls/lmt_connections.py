@@ -1,4 +1,4 @@
-"""Connections to the server of an LMT database, each with time limits."""
+"""Connect to the server of an LMT database, with time limits for each connection."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def _limit(engine: sa.Engine, timeouts: Timeouts) -> None:
             deadline.cancel()
             _raise_timeout(error, deadline, timeouts)
             if isinstance(error, Exception) and not isinstance(error, pymysql.Error):
-                # PyMySQL parses packets unchecked: a malformed one raises ValueError, IndexError and others.
+                # PyMySQL parses packets unchecked, so a malformed one raises ValueError, IndexError or other
+                # exceptions.
                 raise pymysql.OperationalError("the server does not follow MySQL's protocol") from error
             raise
         return connection

@@ -1,4 +1,4 @@
-"""Read position in an LMT database, with the state of each target's counters that later readings need."""
+"""Keep the read position in an LMT database, with the counter state of each target that later readings need."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import polars as pl
 from iosig.warehouse.sources.rows.counters import Marks, Numbers
 from iosig.warehouse.sources.rows.times import INSTANT
 
-#: counters by the rate derived from them
+#: rate -> counter from which it is derived
 DIRECTIONS = {"read_bytes_per_s": "READ_BYTES", "write_bytes_per_s": "WRITE_BYTES"}
-#: state per counter: first reading, start and end of the last decrease (else the first), last reading
+#: state per counter: first reading, readings before and after the last decrease (or else the first), last reading
 _KEPT = ("first", "top", "base", "last")
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """State of a target with TS_ID and instant [us] of its last reading, and `_KEPT` of both counters."""
+    """State of a target: TS_ID and instant [us] of its last reading, and the values `_KEPT` of both counters."""
 
     ts_id: int
     instant_us: int
@@ -30,7 +30,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Read position in a database: its last instant (TS_ID and time [us]), and the state of each target."""
+    """Read position in a database: the last read instant (TS_ID and time [us]), and the state of each target."""
 
     ts_id: int
     instant_us: int | None = None
@@ -51,7 +51,7 @@ class Cursor:
 
 
 def convert_to_readings(places: Sequence[int], known: Sequence[Counted]) -> pl.DataFrame:
-    """Build readings that reproduce the state of all earlier ones, all at the time of the last one."""
+    """Build readings that stand for all earlier ones with the same state; all have the time of the last reading."""
     count = len(_KEPT)
     columns = {
         "target": [place for place in places for _ in range(count)],
@@ -65,7 +65,7 @@ def convert_to_readings(places: Sequence[int], known: Sequence[Counted]) -> pl.D
 
 
 def summarize_readings(whole: pl.DataFrame, is_first: Marks, ost_ids: Sequence[int | str]) -> dict[int | str, Counted]:
-    """Summarize the readings of several targets, one target after the other, as their states."""
+    """Summarize the readings of several targets, given one target after the other, as a state per target."""
     firsts = np.flatnonzero(is_first)
     lasts = np.append(firsts[1:], len(is_first)) - 1
     kept = [_summarize_counter(whole[name].to_numpy(), is_first, firsts, lasts) for name in DIRECTIONS.values()]
@@ -79,7 +79,7 @@ def summarize_readings(whole: pl.DataFrame, is_first: Marks, ost_ids: Sequence[i
 
 
 def _summarize_counter(values: Numbers, is_first: Marks, firsts: Numbers, lasts: Numbers) -> list[list[int]]:
-    """Return the state of each counter that `counters.flag_server_counters` needs to continue (`_KEPT`)."""
+    """Return, per counter, the state (`_KEPT`) from which `counters.flag_server_counters` can continue."""
     falls = ~is_first & (values < np.roll(values, 1))
     fall = np.maximum.accumulate(np.where(falls, np.arange(len(values)), 0))[lasts]
     has_fallen = fall > firsts

@@ -1,6 +1,6 @@
-"""LMT databases: cumulative counters of each Lustre target, in an SQLite file or behind a URL.
+"""Read LMT databases, with cumulative counters of each Lustre target, in an SQLite file or behind a URL.
 
-Reading needs SQLAlchemy, which is imported only then; recognition is cheap.
+SQLAlchemy is imported only for reading, so that recognizing the format is fast.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
 def read_url(
     url: str, reading: Reading, cursor: Mapping[str, Any] | None, timeouts: Timeouts = DEFAULT_TIMEOUTS
 ) -> tuple[list[Batch], dict[str, Any]]:
-    """Read new data of an LMT database behind an SQLAlchemy URL; return it, and the next cursor.
+    """Read new data from an LMT database behind an SQLAlchemy URL; return the data and the next cursor.
 
     Raises UsageError for a URL that no driver supports, InputRefused for a database that cannot be read or exceeds a
     time limit.

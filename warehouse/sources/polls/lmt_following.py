@@ -1,7 +1,7 @@
-"""Follows LMT databases that are being written: reads new readings by index, and computes their polls.
+"""Follow LMT databases that are being written: read new readings by index, and compute their polls.
 
-Every poll of the database is a few short reads on its own connection, without locks in between. A `Cursor` holds the
-read position and each target's last reading; the counters continue as if the database had been read at once.
+Each call makes a few short reads on its own connection, without locks in between. A `Cursor` holds the read position
+and each target's last reading, so the result is the same as if the database had been read at once.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Reading
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
 from iosig.warehouse.sources.rows.faults import sift
 
-#: maximum number of readings per call: bounds the pending data, which every position contains
+#: maximum number of readings per call, to limit the pending data, which every position contains
 MOST_READINGS = 4096
-#: number of instants to wait for a late target; its next delta includes the traffic in between
+#: number of instants to wait for a late target; the target's next delta includes the traffic since its last reading
 OVERLAP_INSTANTS = 60
 #: timeout for an SQLite file that its writer locks
 _BUSY_S = 2.0
-#: number of instants to search for a readable time
+#: maximum number of instants to search for a readable time
 _TRIED = 16
 _SHOWN_REFUSALS = 20
 #: maximum number of parameters of an SQLite query
@@ -55,11 +55,11 @@ _ROWS = {
 
 @dataclass(frozen=True, slots=True)
 class NewPolls:
-    """New polls of a database since a cursor.
+    """New polls in a database since a cursor.
 
-    rows: controller, polled_us, interval_us, both rates [B/s]; NULL if a counter decreased. refused: unusable
-    readings, as (TS_ID, reason). cursor: the next position. is_behind: more data is already available. is_replaced:
-    the database is not that of the cursor.
+    rows: controller, polled_us, interval_us, both rates [B/s]; NULL if a counter decreased. refused: unusable readings,
+    as (TS_ID, reason). cursor: the next position. is_behind: more data is already available. is_replaced: the database
+    is not the one to which the cursor belongs.
     """
 
     rows: pl.DataFrame
@@ -86,7 +86,7 @@ def engine_of(url: str, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> sa.Engine:
 
 
 def _file_engine(path: Path) -> sa.Engine:
-    # A pipe would block forever, and a device has no end.
+    # Reading a pipe could block forever, and a device has no end.
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is not a file.")
     address = sqlite_uri(path, mode="ro")
@@ -128,7 +128,10 @@ def _ends(connection: sa.Connection) -> tuple[int, int]:
 
 
 def _is_after(connection: sa.Connection, ts_id: int, last: int, since: datetime, zone: str | None) -> bool:
-    """Test whether the first poll from `ts_id` on with a time is after `since`; True if none has a time."""
+    """Test whether the first timestamped poll at or after `ts_id` is later than `since`; True if no poll has a time.
+
+    last: TS_ID at which the search ends.
+    """
     column = get_table("TIMESTAMP_INFO").c["TS_ID"]
     query = lmt_queries.times_query().where(column >= ts_id, column <= last).limit(_TRIED)
     known = lmt_queries.read_instants(connection, zone, query)["instant"].drop_nulls()
@@ -138,9 +141,9 @@ def _is_after(connection: sa.Connection, ts_id: int, last: int, since: datetime,
 def read_on(engine: sa.Engine, filesystem: str, reading: Reading, cursor: Cursor, until: int | None = None) -> NewPolls:
     """Read the polls of a file system's targets since a cursor, up to the TS_ID `until` if given.
 
-    Nothing is read from a replaced database: it needs a new cursor. Raises InputRefused, caused by the database's
-    error, if it is temporarily unreadable; InputRefused without a cause if it is not an LMT database; UsageError if it
-    has no target of that file system.
+    Nothing is read from a replaced database, because it needs a new cursor. Raises InputRefused, caused by the
+    database's error, if the database is temporarily unreadable; InputRefused without a cause if it is not an LMT
+    database; UsageError if it has no target of that file system.
     """
     with lmt_queries.connect(engine) as connection:
         lmt_queries.check_tables(connection)
@@ -175,7 +178,7 @@ def read_on(engine: sa.Engine, filesystem: str, reading: Reading, cursor: Cursor
 
 
 def _is_replaced(instants: pl.DataFrame, cursor: Cursor) -> bool:
-    """Test whether the last instant has changed; a purged one does not count."""
+    """Test whether the cursor's last instant has changed in the database; if it was purged, it has not."""
     there = instants.filter(pl.col("TS_ID") == cursor.ts_id)["instant"].dt.epoch("us").drop_nulls()
     return cursor.instant_us is not None and bool((there != cursor.instant_us).any())
 
@@ -187,7 +190,7 @@ def _targets(connection: sa.Connection, filesystem: str, reading: Reading) -> li
     found = [
         target
         for target in named
-        # Only SQLite distinguishes a number from its digits as text.
+        # Only SQLite distinguishes a number from a string of its digits.
         if known[id(target)] == filesystem and isinstance(target.ost_id, int | str) and ids[str(target.ost_id)] == 1
     ]
     if not found:
@@ -203,7 +206,7 @@ def _find_low(cursor: Cursor) -> int:
 
 
 def _readings(connection: sa.Connection, targets: Sequence[Target], low: int, last: int) -> pl.DataFrame:
-    """Read the counters of targets in a range of instants: index in `targets`, TS_ID, counters."""
+    """Read the counters of targets in a range of instants, as index in `targets`, TS_ID and counters."""
     data = get_table("OST_DATA")
     names = ("TS_ID", *DIRECTIONS.values())
     schema = {"OST_ID": pl.String(), **{name: pl.Int64() for name in names}}
@@ -222,7 +225,7 @@ def _readings(connection: sa.Connection, targets: Sequence[Target], low: int, la
 def _select_usable(
     readings: pl.DataFrame, instants: pl.DataFrame, targets: Sequence[Target], cursor: Cursor
 ) -> tuple[pl.DataFrame, tuple[tuple[int, str], ...]]:
-    """Return the readings after each target's last one, in time order, and why others are unusable."""
+    """Return the readings after each target's last one, in time order, and the reasons why others are unusable."""
     known = [cursor.counted.get(target.ost_id) for target in targets]
     last_ts = pl.Series("last_ts", [it.ts_id if it else None for it in known], pl.Int64)
     last_us = pl.Series("last_us", [it.instant_us if it else None for it in known], pl.Int64)
@@ -242,7 +245,7 @@ def _select_usable(
 
 
 def _select_new_reasons(refused: pl.DataFrame) -> tuple[tuple[int, str], ...]:
-    """Return why readings are unusable, without those that were reported before."""
+    """Return the reasons why readings are unusable, without those that were reported before."""
     said = refused.sort(LINE, RAW).select(LINE, pl.format("{}: {}", RAW, "reason")).rows()
     if len(said) <= _SHOWN_REFUSALS:
         return tuple(said)
@@ -252,7 +255,7 @@ def _select_new_reasons(refused: pl.DataFrame) -> tuple[tuple[int, str], ...]:
 def _compute_polls(
     rows: pl.DataFrame, targets: Sequence[Target], cursor: Cursor
 ) -> tuple[pl.DataFrame, dict[int | str, Counted]]:
-    """Compute the polls of every target from its last reading on; return them, and the new states."""
+    """Compute the polls of every target since its last reading; return the polls and the new states."""
     counted = dict(cursor.counted)
     if rows.is_empty():
         return pl.DataFrame(schema=_ROWS), counted

@@ -1,7 +1,7 @@
-"""LMT databases: cumulative byte counters of every Lustre target, in SQLite or behind a MariaDB/MySQL URL.
+"""Query LMT databases, in SQLite or behind a MariaDB/MySQL URL, and convert byte counters of targets to polls.
 
-A poll's rate is the counter's delta to the target's previous reading, divided by the time in between. A decrease is a
-flagged gap, see `counters.flag_server_counters`.
+A poll's rate is the counter's increase since the target's previous reading, divided by the elapsed time. A decrease
+becomes a flagged gap, see `counters.flag_server_counters`.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from iosig.warehouse.sources.rows.delimited import LINE, RAW
 from iosig.warehouse.sources.rows.faults import NOTED, Fault, sift, validate_rows
 from iosig.warehouse.sources.rows.rejects import reject_batches
 
-#: approximate number of rows of a batch, which has whole targets
+#: approximate number of rows per batch; a batch contains whole targets
 BATCH_ROWS = 2_000_000
 _FETCHED_ROWS = 100_000
-#: number of instants to wait for a late target: more than a day at one per second
+#: number of instants to wait for a late target, more than a day at one per second
 LATEST_INSTANTS = 100_000
-#: less than any TS_ID
+#: value below any TS_ID
 _BEFORE_ALL = -(1 << 63)
 REMEDY = "Check that the LMT database is complete and readable."
 _NEEDED = {
@@ -68,14 +68,14 @@ class Target:
 
 @cache
 def get_table(name: str) -> sa.TableClause:
-    """Build one of LMT's tables with the columns that are read."""
+    """Return one of LMT's tables, with the columns that are read."""
     return sa.table(name, *(sa.column(column) for column in _NEEDED[name]))
 
 
 def check_tables(connection: sa.Connection) -> None:
     """Raise InputRefused if one of the tables or columns that are read is missing."""
     inspector = sa.inspect(connection)
-    # Views could compute forever; LMT has tables.
+    # LMT has tables; views are not accepted, because their queries could take forever.
     there = set(inspector.get_table_names())
     for name, columns in _NEEDED.items():
         if name not in there:
@@ -113,7 +113,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def times_query() -> sa.Select[Any]:
-    """Build the query of the polls' times: TS_ID and TIMESTAMP, in the order of TS_ID."""
+    """Build the query for the polls' times: TS_ID and TIMESTAMP, ordered by TS_ID."""
     table = get_table("TIMESTAMP_INFO")
     return sa.select(table.c["TS_ID"], table.c["TIMESTAMP"]).order_by(table.c["TS_ID"])
 
@@ -121,7 +121,7 @@ def times_query() -> sa.Select[Any]:
 def read_instants(connection: sa.Connection, zone: str | None, query: sa.Select[Any] | None = None) -> pl.DataFrame:
     """Read the polls' times: TS_ID, instant, reason and remedy; an ambiguous time is NULL.
 
-    query: `times_query` for some of them; by default all.
+    query: a restricted `times_query`; by default, all times are read.
     """
     query = times_query() if query is None else query
     times = fetch(connection, query, {"TS_ID": pl.Int64(), "TIMESTAMP": pl.String()})
@@ -132,7 +132,7 @@ def read_instants(connection: sa.Connection, zone: str | None, query: sa.Select[
 
 
 def _names(connection: sa.Connection, name: str) -> dict[Any, Any]:
-    """Read a table of two columns as a mapping, without keys that have two different values."""
+    """Read a table with two columns as a mapping, without keys that have two different values."""
     table = get_table(name)
     key, value = (table.c[column] for column in (_NEEDED[name][0], _NEEDED[name][1]))
     found: dict[Any, Any] = {}
@@ -142,7 +142,7 @@ def _names(connection: sa.Connection, name: str) -> dict[Any, Any]:
 
 
 def find_zone(connection: sa.Connection, reading: Reading) -> str | None:
-    """Determine the zone of a database's local times; refuse one whose file systems have different zones."""
+    """Determine the zone of a database's local times; refuse a database if its file systems have different zones."""
     names = {_text(name) for name in _names(connection, "FILESYSTEM_INFO").values()} or {None}
     zones = {reading.zone_of(name) for name in names}
     if len(zones) > 1:
@@ -178,7 +178,7 @@ def _text(value: Any) -> str | None:
 
 
 def _readings(connection: sa.Connection, target: Target, instants: pl.DataFrame, since: int) -> pl.DataFrame:
-    """Read one target's counters after a TS_ID in time order, with reasons why any are unusable."""
+    """Read one target's counters after a TS_ID in time order, with the reasons why readings are unusable."""
     data = get_table("OST_DATA")
     names = ("TS_ID", *DIRECTIONS.values())
     query = sa.select(*(data.c[name] for name in names)).where(data.c["OST_ID"] == target.ost_id)
@@ -190,7 +190,7 @@ def _readings(connection: sa.Connection, target: Target, instants: pl.DataFrame,
 
 
 def add_instants(rows: pl.DataFrame, instants: pl.DataFrame) -> pl.DataFrame:
-    """Add instants to readings, in time order, or the reason why there is none."""
+    """Add to each reading its instant, or the reason why it has no instant; sort by time."""
     return rows.join(instants, on="TS_ID", how="left", maintain_order="left").sort(
         "instant", "TS_ID", maintain_order=True
     )
@@ -216,9 +216,9 @@ def build_faults(*, has_name: bool) -> list[Fault]:
 
 
 def drop_repeats(rows: pl.DataFrame, *of: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Keep the first reading of each instant; refuse a later one that differs.
+    """Keep the first reading at each instant; refuse a later one that differs.
 
-    of: the columns that identify targets, if there are several.
+    of: columns that identify the target, if the rows have several targets.
     """
     repeats = ~pl.struct("instant", *of).is_first_distinct()
     first = [pl.col(name).first().over("instant", *of) for name in DIRECTIONS.values()]
@@ -235,7 +235,7 @@ def drop_repeats(rows: pl.DataFrame, *of: str) -> tuple[pl.DataFrame, pl.DataFra
 def compute_polls(readings: pl.DataFrame, is_first: counters.Marks | None = None) -> pl.DataFrame:
     """Convert readings in time order into rates (READ_BYTES, WRITE_BYTES, instant).
 
-    is_first (n): marks the first reading of each target. It has no interval and gives no row. Returns instant,
+    is_first (n): marks the first reading of each target, which has no interval and yields no row. Returns instant,
     interval_s, the two rates and flag.
     """
     is_first = np.arange(readings.height) == 0 if is_first is None else is_first
@@ -268,7 +268,7 @@ def _rows_of(target: Target, rates: pl.DataFrame, reading: Reading) -> pl.DataFr
 def _batches(
     connection: sa.Connection, reading: Reading, instants: pl.DataFrame, counted: dict[int | str, Counted], low: int
 ) -> Iterator[Batch]:
-    """Read the polls of the targets at instants after a TS_ID.
+    """Yield the polls of all targets at instants after the TS_ID `low`.
 
     counted: the state of each target; it is updated.
     """
@@ -290,7 +290,7 @@ def _batches(
 
 
 def _rates(readings: pl.DataFrame, target: Target, counted: dict[int | str, Counted]) -> pl.DataFrame:
-    """Compute a target's rates from its state on, and update the state."""
+    """Compute a target's rates since its state, and update the state."""
     if readings.is_empty():
         return compute_polls(readings)
     before = counted.get(target.ost_id)
@@ -318,7 +318,7 @@ def connect(engine: sa.Engine) -> Iterator[sa.Connection]:
 def read_file(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read an LMT database in an SQLite file; its times are local in the reading's time zone."""
     with plain_file(path) as plain:
-        # Immutable: SQLite writes no files next to the input, whether it is locked or not.
+        # With `immutable`, SQLite writes no files next to the input, whether it is locked or not.
         address = sqlite_uri(plain, mode="ro", immutable=1)
         engine = sa.create_engine("sqlite://", creator=lambda: _open_sqlite(address))
         with connect(engine) as connection:
@@ -340,7 +340,7 @@ def read_url(
 ) -> tuple[list[Batch], Cursor]:
     """Read an LMT database behind an SQLAlchemy URL (`mysql://`, `mariadb://` or `sqlite://`) from a cursor on.
 
-    Returns the new data and the next cursor; all data if the database is not that of the cursor. Raises UsageError for
+    Returns the new data and the next cursor; all data if the cursor belongs to another database. Raises UsageError for
     a URL that no driver supports, InputRefused for a database that cannot be read or exceeds a time limit.
     """
     with connect(engine_of(url, timeouts)) as connection:

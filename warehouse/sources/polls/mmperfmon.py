@@ -1,8 +1,8 @@
-"""Output of `mmperfmon query` for GPFS: bytes and operations per time bucket, by node and disk or file system.
+"""Read the output of `mmperfmon query` for GPFS: bytes and operations per time bucket, node, and disk or file system.
 
-A query is a legend of keys (`node|GPFSNSDDisk|disk|metric`, `node|GPFSFilesystem|cluster|fs|metric`) and their values,
-in groups of columns (IBM Storage Scale, "mmperfmon command"). A row's time is the end of its bucket, on the clock of
-the queried node. A tar archive of such outputs is read as one.
+The output of a query has a legend of keys (`node|GPFSNSDDisk|disk|metric`, `node|GPFSFilesystem|cluster|fs|metric`),
+followed by their values in groups of columns (IBM Storage Scale, "mmperfmon command"). A row's time is the end of its
+bucket, on the clock of the queried node. A tar archive of such outputs is read as one.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from iosig.warehouse.sources.rows.faults import Fault, sift, validate_rows
 from iosig.warehouse.sources.rows.rejects import Refused, Sifted, build_reject_frame
 from iosig.warehouse.sources.rows.text_blocks import Block
 
-#: maximum size of a read, and of a query
+#: maximum size of a read [B]; maximum size of a query's output [B]
 BLOCK_BYTES, MOST_BYTES = 16 << 20, 256 << 20
 _LEGEND = "Legend:"
 _READ, _WRITE, _READS, _WRITES = "read_bytes_per_s", "write_bytes_per_s", "read_iops", "write_iops"
-#: quantity of a metric, by its suffix
+#: suffix of a metric -> quantity
 _METRICS: Final = {
     "GPFSNSDDisk": {"bytes_read": _READ, "bytes_written": _WRITE, "ops_read": _READS, "ops_written": _WRITES},
     "GPFSFilesystem": {"bytes_read": _READ, "bytes_written": _WRITE, "read_ops": _READS, "write_ops": _WRITES},
 }
 _STARTS: Final = {"GPFSNSDDisk": "gpfs_nsdds_", "GPFSFilesystem": "gpfs_fs_"}
-#: marks the start of an archive's entry
+#: pattern of the start of an archive's entry
 _IN_ARCHIVE = re.compile(rb"\0\s*Legend:\s+1:\s*\S+\|")
 _ENTRY = r"^([0-9]+): ?(\S+)$"
 _ROW = r"^(?P<row>[0-9]{1,9}) (?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})-(?P<clock>[0-9]{2}:[0-9]{2}:[0-9]{2}) (?P<cells>.+)$"
 _REMEDY = "Check for a truncated file. If cells have units, query raw numbers (--raw)."
-#: marks a last line without an end
+#: mark that is appended to a last line without a line end
 _CUT = "\N{HORIZONTAL ELLIPSIS}"
 _US_PER_S = 1_000_000
 
@@ -121,17 +121,17 @@ def _blocks(path: Path) -> Iterator[Block]:
 class _Query:
     """The columns and rows of one query."""
 
-    #: counting columns: `place` in the legend, `filesystem`, `controller`, `what`
+    #: columns with counters: `place` in the legend, `filesystem`, `controller`, `what`
     columns: pl.DataFrame
-    #: `section`, index and number of its columns
+    #: groups of columns: `section`, index and number of the section's columns
     sections: pl.DataFrame
-    #: `line`, `raw`, `section`, `row`, `time`, `cells`
+    #: rows of values: `line`, `raw`, `section`, `row`, `time`, `cells`
     rows: pl.DataFrame
     refused: pl.DataFrame
 
     @classmethod
     def parse(cls, lines: pl.DataFrame, reading: Reading) -> _Query | Refused:
-        """Parse the lines of a query, or return why the whole query is refused."""
+        """Parse the lines of a query, or return the reason why the whole query is refused."""
         lines = lines.filter(pl.col("text") != "")
         first = int(lines["line"][0]) if lines.height else 1
         legend = lines.filter(pl.col("text").str.contains(_ENTRY))["text"].str.extract_groups(_ENTRY).struct.unnest()
@@ -175,7 +175,7 @@ class _Query:
 
 
 def _columns(keys: list[str], reading: Reading) -> pl.DataFrame:
-    """Map the counting columns: `place`, `filesystem`, `controller`, `what`."""
+    """Map the columns with counters: `place`, `filesystem`, `controller`, `what`."""
     found: list[tuple[int, str, str, str]] = []
     for place, key in enumerate(keys):
         node, sensor, *names, metric = key.split("|") if key.count("|") >= 3 else ("", "", "", "")
@@ -190,7 +190,7 @@ def _columns(keys: list[str], reading: Reading) -> pl.DataFrame:
     )
     if told.is_empty():
         return told
-    # reads and writes often come from two queries: their polls must not replace each other
+    # reads and writes often come from two queries, and the polls of one must not replace those of the other
     has = told.group_by("filesystem", "controller").agg(
         reads=pl.col("what").is_in([_READ, _READS]).any(), writes=pl.col("what").is_in([_WRITE, _WRITES]).any()
     )
@@ -238,7 +238,7 @@ def _rows(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _interval_s(instants: pl.Series) -> float | None:
-    """Return the most common distance of bucket ends [s]; the smallest one at a tie."""
+    """Return the most common distance between bucket ends [s]; the smallest one in case of a tie."""
     steps = instants.unique().sort().diff().dt.total_microseconds().drop_nulls()
     return None if steps.is_empty() else float(steps.mode().min()) / _US_PER_S  # type: ignore[arg-type]
 
@@ -253,7 +253,7 @@ def _single(rows: pl.DataFrame) -> Refused:
 
 
 def _wide(values: pl.DataFrame) -> pl.DataFrame:
-    """Pivot the columns of a key to one row per bucket."""
+    """Pivot the values of each key to one row per bucket."""
     names = (_READ, _WRITE, _READS, _WRITES)
     own = {name: pl.col("value").filter(pl.col("what") == name) for name in names}
     rows = values.group_by("filesystem", "controller", "polled_at", maintain_order=True).agg(

@@ -1,4 +1,4 @@
-"""Polls as Parquet, with the published column names or a mapping; other columns are ignored."""
+"""Read polls from Parquet, with the documented column names or a mapping; other columns are ignored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from iosig.warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading
 from iosig.warehouse.sources.rows import tables
 
 PIECE_ROWS = 1_000_000
-#: rows in memory until their interval is known (a day of a hundred controllers); further rows are read twice
+#: maximum number of rows in memory until their interval is known (a day of a hundred controllers); the rest is read
+#: twice
 HELD_ROWS = 5_000_000
 
 
@@ -22,7 +23,7 @@ def sniff(head: Head) -> bool:
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read polls from a Parquet file, filling missing intervals."""
+    """Read polls from a Parquet file, and fill missing intervals."""
     locate, sifted = partial(polls.locate, reading=reading), partial(polls.read_rows, reading=reading)
     with plain_file(path) as plain:
         yield from polls.fill_intervals(lambda: tables.parquet_pieces(plain, locate, sifted, PIECE_ROWS), HELD_ROWS)

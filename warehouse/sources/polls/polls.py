@@ -1,4 +1,4 @@
-"""Converts any table of polls to landed polls, and infers missing intervals."""
+"""Convert any table of polls to landed polls, and infer missing intervals."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ REQUIRED = ("polled_at", "controller", "read_bytes_per_s", "write_bytes_per_s")
 OPTIONAL = ("filesystem", "interval_s", "read_iops", "write_iops")
 NUMBERS = ("interval_s", "read_bytes_per_s", "write_bytes_per_s", "read_iops", "write_iops")
 
-#: maximum number of rows in memory until their interval is known; further rows are read a second time
+#: maximum number of rows in memory until their interval is known; the rest is read twice
 HELD_ROWS = 1_000_000
-#: minimum number of new instants that are merged at once
+#: minimum number of new instants per merge
 _FEWEST_NEW = 100_000
-#: columns that identify an instant of a file system
+#: columns that identify a file system's poll instant
 _POLLED = ("filesystem", "polled_at")
 _GIVEN = "given_"
 _US_PER_S = 1_000_000
@@ -41,7 +41,7 @@ _SHORT_OFFSET = r"(:[0-9]{2}(?:\.[0-9]+)? ?[+-][0-9]{2})$"
 
 
 def locate(names: Collection[str], reading: Reading) -> dict[str, str]:
-    """Map our columns to the input's; raise InputRefused if a mandatory one is missing."""
+    """Map iosig's columns to the input's; raise InputRefused if a mandatory one is missing."""
     wanted = {ours: reading.columns.get(ours, ours) for ours in (*REQUIRED, *OPTIONAL)}
     found = {ours: theirs for ours, theirs in wanted.items() if theirs in names}
     absent = [theirs for ours, theirs in wanted.items() if ours not in found and (ours in REQUIRED or theirs != ours)]
@@ -54,7 +54,7 @@ def locate(names: Collection[str], reading: Reading) -> dict[str, str]:
 
 
 def _text_instants(texts: pl.Series, zone: str | None) -> pl.DataFrame:
-    # Each poll time occurs once per controller, so parsing distinct texts only is fast.
+    # Each poll time occurs once per controller, so it is faster to parse only distinct strings.
     runs = texts.rename("text").to_frame().select(pl.col("text").rle()).unnest("text")
     distinct = runs["value"].unique()
     read = job_times.parse(distinct.str.strip_chars().str.replace(_SHORT_OFFSET, "${1}:00"), zone, "poll")
@@ -79,8 +79,8 @@ def _number_instants(seconds: pl.Series) -> pl.Series:
 def instants(times: pl.Series, zone: str | None) -> pl.DataFrame:
     """Convert poll times of any type to UTC.
 
-    Texts are ISO 8601 or epoch seconds, numbers are epoch seconds, and times without a zone are local in `zone`.
-    Returns the column polled_at, and, if any time has a fault, reason and remedy, which are NULL elsewhere.
+    Strings are ISO 8601 or epoch seconds, numbers are epoch seconds, and times without a zone are local in `zone`.
+    Returns the column polled_at. If any time has a fault, the columns reason and remedy are added, NULL for good times.
     """
     if times.dtype == pl.String:
         return _text_instants(times, zone)
@@ -106,7 +106,7 @@ def instants(times: pl.Series, zone: str | None) -> pl.DataFrame:
 
 
 def _instants_of(rows: pl.DataFrame, filesystems: pl.Series, reading: Reading) -> pl.DataFrame:
-    """Convert the poll times of a table, each in the zone of its own file system."""
+    """Convert the poll times in a table, each in the zone of its own file system."""
     zones = {name: job_times.require_zone(reading.zone_of(name)) for name in filesystems.unique().to_list()}
     if len(set(zones.values())) <= 1:
         return instants(rows["polled_at"], next(iter(zones.values()), reading.time_zone))
@@ -130,10 +130,10 @@ def _number_column(rows: pl.DataFrame, name: str) -> pl.Expr:
 
 
 def convert_types(rows: pl.DataFrame, reading: Reading) -> tuple[pl.DataFrame, list[Fault]]:
-    """Convert a table's columns, under our names and of any type, to those of `polls`.
+    """Convert a table's columns, which have iosig's names and any type, to those of `polls`.
 
-    `rows` also have `line`, and `raw` if refused rows are to be shown. Returns the rows, with NULL for a missing
-    `interval_s`, and the checks to sift them by.
+    `rows` also have `line`, and `raw` if refused rows are to contain it. Returns the rows, with NULL for a missing
+    `interval_s`, and the checks that separate good rows from refused ones.
     """
     given = [name for name in NUMBERS if name in rows.columns and rows.schema[name] != pl.Float64]
     filesystem = pl.coalesce(text(rows, "filesystem"), pl.lit(reading.filesystem or DEFAULT_FILESYSTEM))
@@ -166,7 +166,7 @@ def read_rows(rows: pl.DataFrame, reading: Reading) -> Sifted | None:
 class _Steps:
     """The distinct poll instants of each file system so far.
 
-    A year of polls has some 16 million instants: they are stored as sorted numbers, a file system as its hash.
+    A year of polls has some 16 million instants, so they are stored as sorted numbers, and file systems as hashes.
     """
 
     _filesystem: UInts = field(default_factory=lambda: np.empty(0, np.uint64))
@@ -176,10 +176,10 @@ class _Steps:
 
     def add(self, rows: pl.DataFrame) -> None:
         """Add the instants of more rows."""
-        # Most rows repeat the previous instant; dropping these first is fast.
+        # Drop the rows that repeat the previous instant first, which is fast; most rows do.
         is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in _POLLED)
         new = rows.lazy().select(_POLLED).filter(is_new | (pl.int_range(pl.len()) == 0)).collect()
-        # copies: the result of a filter may keep all of its input in memory
+        # copy, because the result of a filter may keep its whole input in memory
         self._new.append((new["filesystem"].hash().to_numpy().copy(), new["polled_at"].to_physical().to_numpy().copy()))
         self._new_count += new.height
         # merging when the size doubles keeps the cost per instant constant
@@ -195,12 +195,12 @@ class _Steps:
         self._filesystem, self._at_us = filesystem[is_first], at_us[is_first]
 
     def intervals(self) -> pl.DataFrame:
-        """Return the most common distance [s] of neighbouring instants per file system; the smallest at a tie."""
+        """Return the most common distance [s] between neighbouring instants per file system; the smallest in a tie."""
         self._merge()
         is_within = ~_changes(self._filesystem)
         every = pl.DataFrame({"filesystem": self._filesystem[~is_within]})
         filesystem, distance_us = self._filesystem[is_within], np.diff(self._at_us)[is_within[1:]]
-        # free the memory: no instants are added any more
+        # free the memory, since no more instants are added
         self._filesystem, self._at_us = self._filesystem[:0].copy(), self._at_us[:0].copy()
         filesystem, distance_us = _sort_by_filesystem(filesystem, distance_us)
         starts = np.flatnonzero(_changes(filesystem) | _changes(distance_us))
@@ -216,9 +216,9 @@ class _Steps:
 
 
 def _sort_by_filesystem(filesystem: UInts, number: Ints) -> tuple[UInts, Ints]:
-    """Sort both by file system, then by number."""
+    """Sort both arrays by file system, then by number."""
     if not len(filesystem) or (filesystem == filesystem[0]).all():
-        # an argsort would take several times the memory of the values
+        # in place, since an argsort would take several times the memory of the values
         number.sort()
         return filesystem, number
     order = np.lexsort((number, filesystem))
@@ -234,7 +234,7 @@ def _changes(values: UInts | Ints) -> Bools:
 
 @dataclass(frozen=True, slots=True)
 class _PendingPiece:
-    """A pending piece, with constant columns (mostly half of them) stored once."""
+    """A piece that waits for its interval; constant columns (mostly half of all columns) are stored once."""
 
     rows: pl.DataFrame
     same: pl.DataFrame
@@ -242,15 +242,15 @@ class _PendingPiece:
 
     @classmethod
     def from_piece(cls, piece: Sifted) -> Self:
-        """Store a piece with rows."""
+        """Create from a non-empty piece."""
         differs = piece.rows.select(pl.exclude(LINE).ne_missing(pl.exclude(LINE).first()).any())
         same = [name for name in differs.columns if not differs[name][0]]
         first = piece.rows.select(same).head(1)
-        # a new series: a slice would keep all values in memory
+        # copy the first row, because a slice would keep all values in memory
         return cls(piece.rows.drop(same), pl.DataFrame(first.rows(), schema=first.schema, orient="row"), piece.refused)
 
     def restore(self) -> Sifted:
-        """Expand the constant columns again."""
+        """Return the original piece, with the constant columns expanded."""
         return Sifted(self.rows.with_columns(pl.lit(column).first() for column in self.same), self.refused)
 
 
@@ -276,8 +276,8 @@ def fill_intervals(read: Callable[[], Iterator[Sifted]], held_rows: int | None =
     """Fill the interval of every poll, and yield the batches.
 
     `read` yields the pieces of one input (columns of `polls` and `line`), identically at every call. Pieces with
-    intervals are yielded at once. Others wait until all instants are known, `held_rows` (HELD_ROWS by default) of them
-    in memory; the rest is read again. Raises InputRefused if the interval is unknown altogether.
+    intervals are yielded at once. Other pieces wait until all instants are known: up to `held_rows` rows (HELD_ROWS by
+    default) stay in memory, and the rest is read again. Raises InputRefused if the interval is unknown altogether.
     """
     most = HELD_ROWS if held_rows is None else held_rows
     steps = _Steps()
@@ -286,7 +286,7 @@ def fill_intervals(read: Callable[[], Iterator[Sifted]], held_rows: int | None =
     held_count = yielded_count = 0
     for index, piece in enumerate(read()):
         if piece.rows.is_empty():
-            # refused rows are yielded at once: there may be millions
+            # yield refused rows at once, since they may be millions
             yield from reject_batches(piece.refused)
             continue
         steps.add(piece.rows)

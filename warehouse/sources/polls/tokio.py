@@ -1,4 +1,4 @@
-"""TOKIO time series archives (`.hdf5`): throughput per storage target. Times are LEFT edges, -0.0 is missing."""
+"""Read TOKIO time series archives (`.hdf5`): throughput per storage target; times are LEFT edges, -0.0 is missing."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 
 
 def sniff(head: Head) -> bool:
-    """Recognize HDF5 with TOKIO's group of throughput."""
+    """Recognize HDF5 that contains TOKIO's group with throughput."""
     return head.start.startswith(HDF5_MAGIC) and b"datatargets" in head.start
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read a TOKIO archive; polls are stored with right edges, one step after the archive's times."""
+    """Read a TOKIO archive; polls get right edges, one step after the archive's times."""
     return read_grid(hdf5.tokio, path, reading, "left")
 
 
