@@ -1,10 +1,10 @@
-"""Darshan's logs.
+"""Read Darshan's logs.
 
-- `counters`: Maps Darshan's counters to our columns, and sums the additive ones.
-- `layout`: The structure of a Darshan log, checked without Darshan's library: finds and locates damage.
+- `counters`: Mapping of Darshan's counters to iosig's columns, and sums of the additive ones.
+- `layout`: Check of a log's structure without Darshan's library, which finds and locates damage.
 - `library`: Bindings of Darshan's own library from the `darshan` wheel.
-- `reading`: Reads a Darshan log into arrays in a child process, see `child`.
-- `rows`: Builds rows of the trace tables from the child's arrays.
+- `reading`: Reader of a log into arrays, which runs in a child process.
+- `rows`: Conversion of the child's arrays to rows of the trace tables.
 - `source`: The format: counters per I/O layer, heat maps, and, with DXT, every read and write.
-- `stripes`: Maps file offsets to Lustre targets (OSTs), from Darshan's LUSTRE module.
+- `stripes`: Mapping of file offsets to Lustre targets (OSTs), from Darshan's LUSTRE module.
 """

@@ -1,9 +1,9 @@
-"""Maps Darshan's counters to our columns, and sums the additive ones.
+"""Map Darshan's counters to iosig's columns, and sum the additive ones.
 
-A counter is additive over records unless it is a maximum, an instant, a property (a mode, an alignment, a size of
-chunks or types, a flag), of a single process (fastest, slowest, variance), or belongs to a value that differs between
-records (the common access sizes and strides). Machine properties (BG/Q) are not counters. A counter that is missing in
-some record (marked -1 by the library) has no sum.
+Most counters are additive over records. Exceptions are maxima, instants, properties (modes, alignments, sizes of chunks
+or types, flags), counters of a single process (fastest, slowest, variance), and counters of values that differ between
+records (common access sizes and strides). Machine properties (BG/Q) are not counters. A counter that is missing in any
+record (marked -1 by the library) has no sum.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOT_ADDED = re.compile(
     r"_MAX_|_(?:FASTEST|SLOWEST)_RANK|_VARIANCE_|_TIMESTAMP$|_(?:ACCESS|STRIDE)\d_|_MODE$|_(?:MEM|FILE)_ALIGNMENT$"
     r"|_RENAMED_FROM$|_USE_|_IS_|_NDIMS$|_NPOINTS$|_(?:DATATYPE|CHUNK|CELL)_SIZE|_OTYPE$|^BGQ_"
 )
-#: upper limit of plausible counts; larger sums may overflow 64 bits
+#: upper limit of plausible counts; sums of larger ones could overflow 64 bits
 _MAX_COUNT = 1 << 62
 
 _TIMES = {
@@ -37,7 +37,7 @@ _TIMES = {
     "close_end_s": "F_CLOSE_END_TIMESTAMP",
 }
 _SPANS = {"read_time_s": "F_READ_TIME", "write_time_s": "F_WRITE_TIME", "metadata_time_s": "F_META_TIME"}
-#: counters of the last byte moved and of the bytes moved
+#: column of an extent -> counters of the last transferred byte and of the transferred bytes
 _EXTENTS = {
     "read_extent_bytes": ("MAX_BYTE_READ", "BYTES_READ"),
     "written_extent_bytes": ("MAX_BYTE_WRITTEN", "BYTES_WRITTEN"),
@@ -50,8 +50,8 @@ _EXTREMES = {
 }
 _BYTES: dict[str, tuple[str, ...]] = {"read_bytes": ("BYTES_READ",), "written_bytes": ("BYTES_WRITTEN",)}
 
-#: per module: our columns, each the sum of these counters. Opens of DFS and POSIX through another process' handle or a
-#: duplicate follow Darshan's counts; the others include the asynchronous operations of DFS and DAOS.
+#: module -> column of iosig -> counters to sum; opens of DFS and POSIX through another process' handle or a duplicate
+#: are counted as Darshan counts them, and all other columns include the asynchronous operations of DFS and DAOS
 COUNTS: dict[str, dict[str, tuple[str, ...]]] = {
     "POSIX": _BYTES
     | {
@@ -138,13 +138,13 @@ class Records:
     reals: Reals
 
     def is_sound(self) -> npt.NDArray[np.bool_]:
-        """Mark records with plausible counts: at least -1, which stands for missing."""
+        """Mark records with plausible counts, which are -1 (missing) or more."""
         added = self.integers[:, _find_additive(self.integer_names)]
         found: npt.NDArray[np.bool_] = np.logical_and.reduce((added >= -1) & (added < _MAX_COUNT), axis=1)
         return found
 
     def columns(self) -> dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]]:
-        """Map the counters to our columns: values, and where they are known."""
+        """Map the counters to iosig's columns, each as values and a mask of the known ones."""
         found: dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]] = {}
         places = _places(self.integer_names)
         for column, suffixes in COUNTS[self.module].items():
@@ -155,18 +155,18 @@ class Records:
             place = places.get(f"{self.module}_{suffix}")
             if place is not None:
                 values = self.reals[:, place].copy()
-                # An instant that is not positive was never set.
+                # An instant of 0 or less was never set.
                 complete_sums = np.isfinite(values) & ((values > 0) if column in _TIMES else (values >= 0))
                 found[column] = values, complete_sums
         return found | self._file_columns()
 
     def _file_columns(self) -> dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]]:
-        """Return the extents of records in their files, and the fastest and slowest of several processes."""
+        """Return the extents of accesses in each file, and the counters of the fastest and slowest process."""
         found: dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]] = {}
         for column, (last, moved) in _EXTENTS.items():
             ends, volumes = self._counter(last), self._counter(moved)
             if ends is not None and volumes is not None:
-                # a record without bytes also has a last byte of 0
+                # in a record without bytes, the last byte is also 0
                 found[column] = ends + 1, (ends >= 0) & (volumes > 0)
         slowest_s = self._counter("F_SLOWEST_RANK_TIME")
         if slowest_s is None:
@@ -174,12 +174,12 @@ class Records:
         for column, suffix in _EXTREMES.items():
             values = self._counter(suffix)
             if values is not None:
-                # Darshan leaves them at 0 for a single process
+                # Darshan leaves these counters at 0 for a single process
                 found[column] = values, np.isfinite(values) & (values >= 0) & (slowest_s > 0)
         return found
 
     def _counter(self, suffix: str) -> npt.NDArray[Any] | None:
-        """Return a counter (n) of the records; None if the module lacks it."""
+        """Return the records' values (n) of a counter; None if the module lacks it."""
         name = f"{self.module}_{suffix}"
         place = _places(self.integer_names).get(name)
         if place is not None:
@@ -190,7 +190,7 @@ class Records:
 
 @dataclass(slots=True)
 class Totals:
-    """Sums of a module's counters, in the tracer's order; missing if some record lacks the counter."""
+    """Sums of a module's counters, in the tracer's order; a sum is missing if any record lacks the counter."""
 
     _sums: dict[str, int | float] = field(default_factory=dict)
     _unknown: set[str] = field(default_factory=set)
@@ -222,5 +222,5 @@ class Totals:
             self._sums[name] = self._sums.get(name, 0) + value
 
     def complete_sums(self) -> dict[str, int | float]:
-        """Return the sums without missing parts."""
+        """Return the sums of counters that all records have."""
         return {name: value for name, value in self._sums.items() if name not in self._unknown}

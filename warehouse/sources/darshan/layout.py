@@ -1,4 +1,4 @@
-"""The structure of a Darshan log, checked without Darshan's library: finds and locates damage.
+"""Check the structure of a Darshan log without Darshan's library, to find and locate damage.
 
 A log is a header, the job record, the names of traced files, and the modules' records, each compressed. The library
 reads a truncated or corrupted log silently or with a misleading error, so these checks come first:
@@ -8,21 +8,21 @@ reads a truncated or corrupted log silently or with a misleading error, so these
 - the modules and their versions exist, the job record is plausible, and the format is not older than the library
   version in the job record.
 
-The records themselves are checked after the library has read them, in a process that may crash: whether their lengths
-add up to the region's, and whether their ranks and ids are those of the job and of the names (`reading`).
+The module `reading` checks the records themselves, after the library has read them in a process that may crash. Their
+lengths must add up to the region's length, and their ranks and ids must be those in the job record and in the names.
 
-Format: darshan-util's `darshan-log-format.h` and `darshan-logutils.c`. Only the header has no checksum. Undetectable
-in the header are:
+Format: darshan-util's `darshan-log-format.h` and `darshan-logutils.c`. Only the header has no checksum. These changes
+in the header cannot be detected:
 
-- whether a module is partial (one bit each): a cleared bit claims a complete module, and only the share of counted
-  bytes that the module holds reveals it; a set bit marks a complete module as partial;
-- a module's version changed to another one with records of the same size: MPI-IO 1 and 2 (read identically),
-  DXT_MPIIO 1 and 2 (offsets of 1 are meaningless), each two bits apart; and any version of a module with a place but
-  no records;
-- format 3.20 changed to 3.21, since a log of 3.20 may have been converted: both are read identically.
+- a change of the bit that marks a module as partial: a cleared bit marks a partial module as complete, which only the
+  fraction of the counted bytes that the module contains reveals; a set bit marks a complete module as partial;
+- a change of a module's version to another one with records of the same size: MPI-IO 1 and 2 (read identically) or
+  DXT_MPIIO 1 and 2 (offsets in version 1 are meaningless), which differ in two bits; and any version of a module that
+  has a place but no records;
+- a change of format 3.20 to 3.21, since a log of 3.20 may have been converted; both are read identically.
 
 The job record and the names have checksums like the modules. A 32-bit checksum accepts one damaged stream in four
-thousand million.
+billion.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from iosig.warehouse.errors import InputRefused
 
 _MAGIC = 6567223
 _COMPRESSIONS = ("zlib", "bzip2", "none")
-#: size of one read [B]; kept small because every new stream copies the rest of it
+#: size of one read [B]; small, because each new stream copies the unused rest of a read
 _READ_BYTES = 1 << 15
 #: maximum size of a decompressed piece [B]
 _PIECE_BYTES = 1 << 18
@@ -54,10 +54,10 @@ _FETCH = "Fetch the log again from where Darshan wrote it; if that file is damag
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """One stored region of a log: the job record (`JOB`), the names (`NAMES`), or a module's records.
+    """One stored region in a log: the job record (`JOB`), the names (`NAMES`), or a module's records.
 
-    `raw_bytes` is its decompressed length, None if it cannot be decompressed; `fault` explains in one sentence why the
-    region is damaged, and is None if it is intact.
+    `raw_bytes` is the decompressed length, None if the region cannot be decompressed. `fault` explains in one sentence
+    why the region is damaged; None if it is intact.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Layout:
     regions: tuple[Region, ...]
 
 
-#: newest version of each module of the newest format, in its order; module 0 has no records
+#: newest version of each module in the newest format, in the format's order; module 0 has no records
 _VERSIONS = (
     {"POSIX": 4, "MPI-IO": 3, "H5F": 3, "H5D": 2, "PNETCDF_FILE": 3, "PNETCDF_VAR": 1, "BG/Q": 2, "LUSTRE": 2}
     | {"STDIO": 2, "DXT_POSIX": 2, "DXT_MPIIO": 3, "MDHIM": 1, "APXC": 1, "APMPI": 1, "HEATMAP": 1}
@@ -109,18 +109,18 @@ def _without(*names: str) -> tuple[str, ...]:
     return tuple(name for name in _MODULES if name not in names)
 
 
-# Modules were renumbered when H5D (3.20) and PNETCDF_VAR (3.41) were inserted between older ones.
+# Modules were renumbered when H5D (3.20) and PNETCDF_VAR (3.41) were inserted between older modules.
 _OLD = _Format(16, _without("H5D", "PNETCDF_VAR", "DFS", "DAOS"), "I", 5)
 _MIDDLE = _Format(16, _without("PNETCDF_VAR", "DFS", "DAOS"), "I", 5)
 _NEW = _Format(64, _MODULES, "Q", 7)
 _FORMATS = {"3.00": _OLD, "3.10": _OLD, "3.20": _MIDDLE, "3.21": _MIDDLE, "3.41": _NEW}
-#: the first release of Darshan's runtime library that writes a format
+#: format -> first release of Darshan's runtime library that writes it
 _RELEASES = {"3.10": (3, 1, 0), "3.20": (3, 2, 0), "3.21": (3, 2, 1), "3.41": (3, 4, 1)}
 _LIBRARY = re.compile(rb"(?:^|\n)lib_ver=(\d+)\.(\d+)\.(\d+)(-?)")
 
 
 class _DamageError(Exception):
-    """A damaged region; the text is its `fault`."""
+    """Raised for a damaged region; the message is the region's `fault`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class _Header:
     #: bit mask by module number
     partial: int
     names: tuple[int, int]
-    #: by module number: offset and length, and version
+    #: offset and length of each module's region, and version of each module, by module number
     places: tuple[tuple[int, int], ...]
     versions: tuple[int, ...]
     bytes: int
@@ -220,7 +220,7 @@ class _Place:
 
 
 def _places(header: _Header, size: int) -> list[_Place]:
-    """Return the places of job, names and modules; they must be contiguous up to the end of the file."""
+    """Return the places of job, names and modules, which must be contiguous up to the end of the file."""
     used = [(n, place) for n, place in enumerate(header.places) if any(place) or header.versions[n]]
     parts = [("NAMES", -1, header.names), *((_module_name(header, n), n, place) for n, place in used)]
     offsets = [offset for _, _, (offset, _) in parts if offset]
@@ -271,7 +271,7 @@ def _check_job(header: _Header, place: _Place, file: IO[bytes]) -> None:
 
 
 def _check_release(version: str, metadata: bytes) -> None:
-    # A converted log may have a newer format than its library wrote, never an older one. Prereleases of a library
+    # A converted log may have a newer format than its library wrote, but never an older one. A library's prereleases
     # write either format.
     stated = _LIBRARY.search(metadata.split(b"\0", 1)[0])
     if stated is None:
@@ -295,7 +295,7 @@ def _job_bytes(header: _Header, place: _Place, file: IO[bytes]) -> bytes:
                 raise _DamageError(f"it has more than {_JOB_RECORD_BYTES} bytes.")
     except _DamageError as damage:
         raise _build_refusal("job record", str(damage)) from None
-    # One process writes it. Further streams belong to other regions that a damaged header omits.
+    # A single process writes the job record, so further streams belong to regions that a damaged header omits.
     if place.stream_count != 1:
         raise _build_refusal("job record", f"it has {place.stream_count} streams, where Darshan writes one.")
     return content

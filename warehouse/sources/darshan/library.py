@@ -1,9 +1,9 @@
-"""Bindings of Darshan's own library from the `darshan` wheel; runs in a child process.
+"""Call Darshan's own library from the `darshan` wheel; runs in a child process.
 
 Importing the wheel's package takes a second, mostly for pandas; the library itself loads in milliseconds. Only the
 wheel's own file is used, never one that the system finds elsewhere: some builds labelled 3.5.0 have segments of 40
 bytes instead of 32, which corrupts all but the first segment of a record. Therefore the version and the number of
-counters are checked, and a log that comes with the wheel must give known results.
+counters are checked, and reading a sample log from the wheel must yield known results.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from iosig.warehouse.sources.files.child import read_printed_text
 VERSION = "3.5.0"
 _REMEDY = f"Install the wheel darshan=={VERSION} again."
 _METADATA_BYTES = 1024
-#: buffer of the command line, which the library copies without a limit; the job record holds less
+#: buffer size for the command line, which the library copies without a limit; the job record is smaller
 _COMMAND_BYTES = 1 << 14
 _MAX_COUNTERS = 1000
 
-#: per module: the library's name of its counters, and the number of integer and real counters of a record
+#: module -> the library's name for its counters, and the number of integer and of real counters in a record
 COUNTERS = {
     "POSIX": ("posix", 69, 17),
     "MPI-IO": ("mpiio", 51, 17),
@@ -43,7 +43,7 @@ COUNTERS = {
     "DFS": ("dfs", 52, 15),
     "DAOS": ("daos", 64, 15),
 }
-#: a record of DXT: id, rank, whether it is shared, host, count of writes and of reads; then its segments
+#: DXT record: id, rank, whether it is shared, host, number of writes and of reads; its segments follow
 DXT_RECORD = struct.Struct("=Qqq64sqq")
 SEGMENT_BYTES = 32
 _SAMPLE = "examples/example_logs/ior_hdf5_example.darshan"
@@ -73,7 +73,7 @@ class _Name(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The job record; times are s and ns since 1970."""
+    """The job record; times are seconds and nanoseconds since 1970."""
 
     uid: int
     started: tuple[int, int]
@@ -81,18 +81,18 @@ class Job:
     process_count: int
     job_id: int
     command: str
-    #: (mount point, file system type)
+    #: pairs (mount point, file system type)
     mounts: tuple[tuple[str, str], ...]
 
 
 def text(content: bytes) -> str:
-    """Decode bytes of a log, with bytes that are not UTF-8 escaped."""
+    """Decode bytes from a log; bytes that are not UTF-8 are escaped."""
     return content.decode("utf-8", "backslashreplace")
 
 
 @cache
 def load_library() -> ctypes.CDLL:
-    """Load the wheel's library; raises InputRefused for another version or build."""
+    """Load the wheel's library; raise InputRefused for another version or build."""
     found = importlib.util.find_spec("darshan")
     folders = [Path(folder) for folder in (found.submodule_search_locations or [])] if found else []
     files = [
@@ -157,7 +157,7 @@ def _list_names(loaded: ctypes.CDLL, symbol: str) -> list[str]:
 
 
 def _check_sample(loaded: ctypes.CDLL, sample: Path) -> None:
-    """Read a log that comes with the wheel, whose segments must sum to the bytes in its counters."""
+    """Read a sample log from the wheel; the bytes of its segments must sum to the bytes in its counters."""
     if not sample.is_file():
         raise InputRefused("The log by which Darshan's library is checked is missing.", _REMEDY)
     lengths = np.concatenate([_lengths(at) for at in _sample_records(loaded, sample, "DXT_POSIX")])
@@ -195,7 +195,7 @@ class Log:
 
 @contextmanager
 def open_log(path: str | Path, loaded: ctypes.CDLL | None = None) -> Iterator[Log]:
-    """Open a log; raises InputRefused with the library's own message if that fails."""
+    """Open a log; raise InputRefused with the library's own message if that fails."""
     chosen = loaded or load_library()
     handle = chosen.darshan_log_open(str(path).encode("utf-8", "surrogateescape"))
     if not handle:
@@ -209,7 +209,7 @@ def open_log(path: str | Path, loaded: ctypes.CDLL | None = None) -> Iterator[Lo
 
 
 def find_first_error(version: str) -> str:
-    """Extract the first error in the library's output, as part of a sentence; empty if there is none."""
+    """Extract the first error in the library's output, as part of a sentence; empty if the output has none."""
     for line in version.splitlines():
         found = line.partition("Error:")
         if found[1]:
@@ -218,9 +218,9 @@ def find_first_error(version: str) -> str:
 
 
 def iterate_records(log: Log, number: int) -> Iterator[int]:
-    """Yield the address of each record of a module, valid until the next one; raises EOFError on an error.
+    """Yield the address of each record of a module, which is valid until the next one; raise EOFError on an error.
 
-    A module must be read to its end, or the log reopened, because the library loses its position otherwise.
+    A module must be read to its end, or the log must be reopened, because the library would lose its position.
     """
     record = ctypes.c_void_p()
     where = ctypes.byref(record)
@@ -250,7 +250,7 @@ def module_numbers(log: Log) -> dict[str, int]:
 
 
 def read_job(log: Log) -> Job:
-    """Read the job record, the command and the mounts; raises InputRefused if the library fails."""
+    """Read the job record, the command and the mounts; raise InputRefused if the library fails."""
     record = _Job()
     command = ctypes.create_string_buffer(_COMMAND_BYTES)
     if log.loaded.darshan_log_get_job(log.handle, ctypes.byref(record)) < 0:

@@ -1,4 +1,4 @@
-"""Reads a Darshan log into arrays with Darshan's own library, in a child process, see `child`.
+"""Read a Darshan log into arrays with Darshan's own library, in a child process, see `child`.
 
 `read_log` yields blocks, each with a `head` (bytes of JSON: `kind`, `module` and other text), in this order:
 
@@ -28,12 +28,12 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.darshan import library as library
 from iosig.warehouse.sources.files.child import Arrays, read_printed_text
 
-#: maximum number of segments, and of bytes of records, of a block
+#: maximum number of segments, and of bytes of records, per block
 BLOCK_SEGMENTS = 1 << 18
 BLOCK_BYTES = 1 << 24
-#: size up to which small blocks are sent together [B]
+#: maximum total size of small blocks that are sent together [B]
 _MAX_PENDING_BYTES = 1 << 16
-#: record size in the log by module and version [B]; the records must sum to the module's length
+#: module -> record size in the log by version [B]; the records must sum to the module's length
 STORED_BYTES = {
     "POSIX": {1: 680, 2: 648, 3: 664, 4: 704},
     "MPI-IO": {1: 544, 2: 544, 3: 560},
@@ -46,9 +46,9 @@ STORED_BYTES = {
     "DFS": {1: 584},
     "DAOS": {1: 696},
 }
-#: versions of the modules whose records vary in length
+#: versions of the modules with records of variable length
 VARYING = {"LUSTRE": (1, 2), "HEATMAP": (1,), "DXT_POSIX": (1,), "DXT_MPIIO": (1, 2)}
-#: modules with their file's id between ids and counters
+#: modules with the id of the file between record ids and counters
 _WITH_FILE_ID = ("H5D", "PNETCDF_VAR")
 _SEGMENT_BYTES = library.SEGMENT_BYTES
 _DXT = library.DXT_RECORD
@@ -57,9 +57,9 @@ _COMPONENT_COUNTERS = 7
 _COMPONENT_BYTES = 8 * _COMPONENT_COUNTERS + 16
 _LUSTRE_BYTES = 48
 _HEATMAP = struct.Struct("=QqdqQQ")
-#: module with a machine record instead of file records: its id has no name
+#: module with a machine record instead of file records, so its id has no name
 _NAMELESS = "BG/Q"
-#: modules without I/O are skipped: the library keeps their state of one log for the next
+#: reason for skipping modules without I/O: the library keeps their state from one log to the next
 _NO_IO = "The module has no I/O data, and the library can read it for one log only."
 
 
@@ -75,7 +75,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Reference for checking records: number of processes, and sorted ids that have names."""
+    """Reference values for checking records: number of processes, and sorted ids that have names."""
 
     process_count: int
     ids: npt.NDArray[np.uint64]
@@ -88,21 +88,21 @@ class _Tally:
     part: Part
     run: _Run
     record_count: int = 0
-    #: size of the records so far in the log [B]
+    #: total size of the records read so far, as stored in the log [B]
     stored_bytes: int = 0
     has_yielded: bool = False
     fault: str | None = None
     note: str | None = None
-    #: totals of modules whose records are not counters
+    #: totals of modules with records that are not counters
     counts: dict[str, int] = field(default_factory=dict)
 
 
 class _FaultError(Exception):
-    """An implausible record; the text is the reason."""
+    """Raised for an implausible record; the message is the reason."""
 
 
 def read_log(path: str, parts: str) -> Iterator[Arrays]:
-    """Read a log; `parts` is JSON: its modules, as the fields of `Part`."""
+    """Read a log; `parts` is a JSON list of its modules, with the fields of `Part`."""
     with library.open_log(path) as opened:
         job = library.read_job(opened)
         yield _build_block("job", **{field.name: getattr(job, field.name) for field in fields(job)})
@@ -121,7 +121,7 @@ def read_log(path: str, parts: str) -> Iterator[Arrays]:
 
 
 def read_log_batched(path: str, parts: str) -> Iterator[list[Arrays]]:
-    """Read a log as `read_log` does, and yield small blocks in lists."""
+    """Read a log like `read_log`, and yield small blocks in lists."""
     pending: list[Arrays] = []
     pending_bytes = 0
     for block in read_log(path, parts):
@@ -151,7 +151,8 @@ def _module(path: str, numbers: dict[str, int], tally: _Tally) -> Iterator[Array
         addresses = library.iterate_records(opened, numbers[part.module])
         try:
             for block in _reader(part.module)(tally, addresses):
-                # The flag is set when the next block is requested, so that a short module is sent whole or not at all.
+                # The flag is set only when the next block is requested, so that a short module is sent whole or not at
+                # all.
                 yield block
                 tally.has_yielded = True
         except EOFError:
@@ -200,7 +201,7 @@ def _outcome(tally: _Tally, said: str) -> tuple[str, str | None]:
 
 
 def _check_records(tally: _Tally, ids: npt.NDArray[np.uint64], ranks: npt.NDArray[np.int64]) -> None:
-    """Raise _FaultError for records of unknown ranks or of files without a name."""
+    """Raise _FaultError for records with unknown ranks, or of files without a name."""
     lowest, highest = int(ranks.min()), int(ranks.max())
     if lowest < -1 or highest >= tally.run.process_count:
         rank = lowest if lowest < -1 else highest
@@ -210,7 +211,7 @@ def _check_records(tally: _Tally, ids: npt.NDArray[np.uint64], ranks: npt.NDArra
 
 
 def _contains_all(ids: npt.NDArray[np.uint64], known: npt.NDArray[np.uint64]) -> bool:
-    """Test whether all ids are in the sorted known ids; faster than `np.isin` for few ids."""
+    """Test whether all ids are in the sorted known ids; for few ids, this is faster than `np.isin`."""
     if not len(known):
         return not len(ids)
     places = np.minimum(np.searchsorted(known, ids), len(known) - 1)
@@ -230,10 +231,10 @@ def _adds_up(tally: _Tally) -> bool:
             tally.note = f"The library skips {skipped_count:g} records that count stdio as well."
         return skipped_count >= 0 and skipped_count.is_integer()
     if part.module == "LUSTRE" and part.version == 2:
-        # Unused components are dropped.
+        # The library drops unused components.
         return stored <= part.raw_bytes
     if part.module == "HEATMAP":
-        # The library gives all heat maps of a log the same number of bins, which may differ by one.
+        # The library gives all heat maps in a log the same number of bins, although they may differ by one.
         return abs(stored - part.raw_bytes) <= 16 * tally.record_count
     return stored == part.raw_bytes
 
@@ -301,7 +302,7 @@ def _stripes(tally: _Tally, addresses: Iterator[int]) -> Iterator[Arrays]:
         if tally.part.version > 1 or component_count != 1:
             _require_plausible_size(tally.part, _COMPONENT_BYTES * component_count, component_count)
         _require_plausible_size(tally.part, 8 * stripe_count, stripe_count)
-        # The record's own pointers are invalid where unused components were dropped.
+        # The record's own pointers are invalid if unused components were dropped.
         for index in range(component_count):
             components.append(ctypes.string_at(at + _LUSTRE_BYTES + index * _COMPONENT_BYTES, 8 * _COMPONENT_COUNTERS))
         osts.append(ctypes.string_at(at + _LUSTRE_BYTES + component_count * _COMPONENT_BYTES, 8 * stripe_count))

@@ -1,4 +1,4 @@
-"""Builds rows of the trace tables from the arrays that the child reads."""
+"""Build rows of the trace tables from the arrays that the child process reads."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from iosig.warehouse.sources.rows.rejects import reject_frame
 Ints = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
 
-#: first format whose job times have nanoseconds
+#: first format in which job times have nanoseconds
 _EXACT_FORMAT = "3.41"
-#: Darshan's times are differences of seconds since 1970 in double precision
+#: resolution of Darshan's times, which are differences of seconds since 1970 in double precision [s]
 RESOLUTION_S = 2.0**-22
-#: ids of the heat maps' names, which identify them in anonymized logs
+#: ids of the names of heat maps, which identify heat maps in anonymized logs
 _HEATMAPS = {
     16592106915301738621: "POSIX",
     3989511027826779520: "STDIO",
@@ -66,7 +66,7 @@ _NAMES_WITHOUT_FILES = ("darshan-apmpi-header", "APMPI", "darshan-apxc-header", 
 
 
 def read_batches(path: Path, file_name: str) -> Iterator[Batch]:
-    """Yield a log's rows; `file_name` is the name under which Darshan or the log's owner stored it."""
+    """Yield a log's rows; `file_name` is the name under which Darshan or the log's owner stored the log."""
     layout = examine(path)
     regions = [r for r in layout.regions if r.version is not None and (r.stored_bytes > 0 or r.fault is not None)]
     parts = [[r.name, r.version, r.raw_bytes, r.is_partial] for r in regions if r.fault is None]
@@ -85,7 +85,7 @@ def _head(content: bytes) -> dict[str, Any]:
 
 
 def map_module_name(module: str) -> str:
-    """Map Darshan's module name to ours."""
+    """Map Darshan's module name to iosig's."""
     return "MPIIO" if module == "MPI-IO" else module
 
 
@@ -103,7 +103,7 @@ class _Trace:
     stripes: Stripes = field(default_factory=Stripes.empty)
     totals: dict[str, Totals] = field(default_factory=dict)
     modules: list[dict[str, Any]] = field(default_factory=list)
-    #: number of records so far, by module; a refused record is reported by its ordinal
+    #: number of records so far, by module; a refused record is reported by its ordinal number
     record_counts: Counter[str] = field(default_factory=Counter)
     request_count: int = 0
 
@@ -129,7 +129,7 @@ class _Trace:
                 self.modules.append(head)
 
     def last_rows(self, regions: list[Region]) -> Iterator[Batch]:
-        """Yield the rows that are complete only at the end: modules and files."""
+        """Yield the rows that are complete only at the end of the log: modules and files."""
         for region in regions:
             if region.fault is not None:
                 entry = {"module": region.name, "version": region.version, "is_partial": region.is_partial}
@@ -171,7 +171,7 @@ class _Trace:
                 "process_count": head["process_count"],
                 "started_at": _instant(start_s, start_ns),
                 "ended_at": self.ended_at,
-                # Both ends are truncated to whole seconds, so Darshan adds one.
+                # Start and end are truncated to whole seconds, so Darshan adds one.
                 "duration_s": end_s - start_s + ((end_ns - start_ns) * 1e-9 if is_exact else 1.0),
                 "time_resolution_s": RESOLUTION_S,
             },
@@ -300,7 +300,7 @@ def _instant(seconds: int, nanoseconds: int) -> datetime:
 
 
 def _user(file_name: str, application: str | None, job_id: int) -> str | None:
-    """Parse the user from the log's usual name, if its program and job are those of the log."""
+    """Parse the user from the log's usual name, if the program and job in this name match the log."""
     # compiling the pattern is slow, and most names do not match
     if not application or f"_{application}_id{job_id}" not in file_name:
         return None
@@ -310,9 +310,9 @@ def _user(file_name: str, application: str | None, job_id: int) -> str | None:
 
 
 class _Mounts:
-    """Finds the mount point of a path: its longest prefix of whole names.
+    """Finds the mount point of a path, which is the longest matching prefix of whole path components.
 
-    The log may omit mounts for lack of room: a file with stripes is on Lustre even if its mount is missing.
+    The log may omit mounts for lack of space, so a file with stripes is on Lustre even if its mount is missing.
     """
 
     def __init__(self, mounts: dict[str, str]) -> None:
@@ -320,7 +320,7 @@ class _Mounts:
         self._known: dict[str, str | None] = {}
 
     def find_mount(self, path: str | None, *, is_striped: bool) -> tuple[str | None, str | None]:
-        """Return the mount point and the file system type; None if unknown or not an absolute path."""
+        """Return the mount point and the file system type; None if they are unknown or the path is not absolute."""
         mount = self._longest(path) if path and path.startswith("/") else None
         kind = self._mounts[mount] if mount is not None else None
         if is_striped and kind != _LUSTRE:
@@ -333,7 +333,7 @@ class _Mounts:
             waiting.append(path)
             path = path[: path.rindex("/")] or "/"
         found = self._known.get(path, path if path in self._mounts else None)
-        # Cache the folders: files of the same folder are likely to follow, but not the file itself.
+        # Cache the folders but not the file, because other files in the same folder are likely to follow.
         self._known |= dict.fromkeys(waiting[1:], found)
         return found
 
@@ -345,7 +345,7 @@ def _frame(known: dict[str, Any]) -> pl.DataFrame:
 
 
 def _are_distinct(ids: Ints, ranks: Ints) -> bool:
-    """Test whether no pair of id and rank repeats."""
+    """Test whether all pairs of id and rank are distinct."""
     if len(ids) < 2:
         return True
     order = np.lexsort((ranks, ids))
@@ -354,7 +354,7 @@ def _are_distinct(ids: Ints, ranks: Ints) -> bool:
 
 def _lists(values: Ints, counts: Ints) -> pl.Series:
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    # Through Polars, because PyArrow's own conversion imports pandas, which takes half a second.
+    # Convert with Polars, because PyArrow's own conversion imports pandas, which takes half a second.
     parts = (pl.Series(part).to_arrow() for part in (offsets, values))
     return pl.Series(pl.from_arrow(pa.LargeListArray.from_arrays(*parts)))
 

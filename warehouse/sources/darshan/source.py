@@ -1,7 +1,7 @@
-"""Darshan logs: counters of a run's I/O layers, heat maps, and, with DXT, every read and write.
+"""Read Darshan logs: counters of a run's I/O layers, heat maps, and, with DXT, every read and write.
 
-Formats 3.00 to 3.41, read by the library of the `darshan` wheel in a child process, after a check of the log's
-structure without the library: see `layout`, `reading` and `rows`.
+Supported are formats 3.00 to 3.41. The structure of a log is checked first (`layout`). Then the library from the
+`darshan` wheel reads the log in a child process (`reading`), and the result is converted to rows (`rows`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def sniff(head: Head) -> bool:
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read a log, optionally compressed once more; it needs no further settings."""
+    """Read a log, optionally compressed once more; no further settings are needed."""
     from iosig.warehouse.sources.darshan.rows import read_batches
     from iosig.warehouse.sources.files.opening import plain_file
 
@@ -36,6 +36,6 @@ SOURCE = Source(
     kind="traces",
     sniff=sniff,
     read=read,
-    # its first bytes are unambiguous, and nights have thousands of these logs
+    # the first bytes are unambiguous, and a night may have thousands of these logs
     precedence=20,
 )

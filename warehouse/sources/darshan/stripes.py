@@ -1,4 +1,4 @@
-"""Maps file offsets to Lustre targets (OSTs), from Darshan's LUSTRE module."""
+"""Map file offsets to Lustre targets (OSTs) by the layouts in Darshan's LUSTRE module."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.uint64]
 
-# The counters of a component, in the record's order (darshan-lustre-log-format.h).
+# indices of a component's counters, in the record's order (darshan-lustre-log-format.h)
 _SIZE, _COUNT, _PATTERN, _FLAGS, _START, _END, _MIRROR = range(7)
 
 
 @dataclass(frozen=True, slots=True)
 class Stripes:
-    """Lustre layouts of files, each with one or more components striped over targets.
+    """Lustre layouts of files, each of one or more components that are striped over targets.
 
     `ids` (n,), sorted; `first` and `last` (n,): range of each file's components; `components` (m, 7): size, count,
     pattern, flags, start, end, mirror; `component_ost` (m,): start of each component's targets in `osts` (k,).
@@ -59,7 +59,7 @@ class Stripes:
         return self.osts[first : first + int(self.components[component, _COUNT])]
 
     def targets(self, ids: Ids, counts: Ints, offsets: Ints) -> Ints | None:
-        """Return the target of each request's first byte, -1 if unknown; None if all are unknown.
+        """Return the target that stores each request's first byte, -1 if unknown; None if all are unknown.
 
         ids, counts: files, and the number of consecutive requests of each; offsets [B].
         """
@@ -75,9 +75,9 @@ class Stripes:
         return found
 
     def _fill(self, found: Ints, component: Ints, first: Ints, counts: Ints, offsets: Ints) -> None:
-        """Set the targets of requests within one component of their file, where not yet set."""
+        """Set the targets of requests that lie within one component of their file, unless already set."""
         layouts = self.components[component]
-        # The first mirror stands for all: which one served a read is unknown.
+        # The first mirror stands for all mirrors, because the log does not record which one served a read.
         is_used = (component >= 0) & (layouts[:, _COUNT] > 0) & (layouts[:, _SIZE] > 0)
         is_used &= layouts[:, _MIRROR] == self.components[first, _MIRROR]
         ends = np.where(layouts[:, _END] == -1, np.iinfo(np.int64).max, layouts[:, _END])

@@ -1,9 +1,9 @@
-"""Classifies DFTracer's events: reads and writes with their bytes, other calls, and metadata about the run.
+"""Classify DFTracer's events as reads and writes with their bytes, other calls, and metadata about the run.
 
 The functions and their logged arguments are those of DFTracer 1.0 to 3.0 (src/dftracer/core/brahma/{posix,stdio,
-mpiio}.cpp) and of its predecessor, the DLIO profiler. POSIX calls log their return value, the number of bytes moved;
-`fread` and `fwrite` return items and log the item size. MPI-IO logs an error code and no bytes: its reads and writes
-are those of the layer below.
+mpiio}.cpp) and of its predecessor, the DLIO profiler. POSIX calls log their return value, the number of transferred
+bytes; `fread` and `fwrite` return a number of items and log the item size. MPI-IO logs an error code and no bytes, so
+only the resulting reads and writes of the layer below count.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LATEST_US = int(job_times.LATEST.timestamp() * 1_000_000)
 TRACER, RANK = "dftracer", "rank"
 COMPLETE, METADATA = "complete", "metadata"
 _PHASES = {"X": COMPLETE, "1": COMPLETE, "M": METADATA, "4": METADATA}
-#: phases that are not calls: counters of a separate service, and instants without a duration
+#: event phases that are not calls: counters of a separate service, and instants without a duration
 _IGNORED = ("C", "2", "i", "I")
 _FOLDED = ("A", "3")
 
@@ -59,7 +59,7 @@ _METADATA = {
     "__lxstat64 __fxstat __fxstat64 __fxstatat __fxstatat64",
     "sync": "fsync fdatasync sync syncfs sync_file_range msync fflush MPI_File_sync",
 }
-#: functions of these layers that concern no file
+#: functions in these layers that access no file
 _WITHOUT_FILE = (
     *("fork", "vfork", "execl", "execlp", "execle", "execv", "execvp", "execvpe", "execve", "wait", "waitpid", "exit"),
     *("_exit", "umask", "clearerr", "feof", "ferror", "flockfile", "funlockfile", "ftrylockfile"),
@@ -96,7 +96,7 @@ def _mpi_transfers() -> list[str]:
 def parse_cells(cells: pl.DataFrame) -> Sifted:
     """Convert text cells to typed events and metadata, and refuse malformed lines.
 
-    Calls of the program's own functions that move no bytes are kept, because they are counted.
+    Calls of the program's own functions that transfer no bytes are kept, because they are counted.
     """
     kinds = cells.select(OF_KIND).unique(maintain_order=True).with_row_index("kind")
     cells = cells.join(kinds, on=OF_KIND, how="left", nulls_equal=True, maintain_order="left").drop(OF_KIND)
@@ -110,19 +110,19 @@ def parse_cells(cells: pl.DataFrame) -> Sifted:
         f"lost_{kind}": pl.any_horizontal(lost[name] for name in names)
         for kind, names in (("number", NUMBERS), ("ret", ("ret",)), ("size", SIZES))
     }
-    # one of the program's own functions moves bytes only if it logs a number
+    # a function of the program itself transfers bytes only if it logs a number
     is_mute = (pl.col("layer") == OWN) & pl.col("ret").is_null() & pl.col("size").is_null()
     deed = pl.when(~is_mute).then("deed")
     return sift(numbered.with_columns(**flags, deed=deed), _faults(bool(kept)))
 
 
 def drop_raw_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """Give rows that were read one by one the columns of rows that were read by DuckDB."""
+    """Drop the raw line and unparsed numbers from rows that were read one by one; rows from DuckDB lack them."""
     return rows.drop(RAW, *(f"given_{name}" for name in (*NUMBERS, *SIZES)))
 
 
 def classify_kinds(kinds: pl.DataFrame) -> pl.DataFrame:
-    """Classify the distinct combinations of OF_KIND, which are few, once each.
+    """Classify each distinct combination of OF_KIND once, since these are few.
 
     The result has `name`, `phase`, `layer`, `deed`, `rule`, `called` (the function) and flags. deed: read, write, a
     metadata operation, or NULL for a call without a file.
@@ -151,7 +151,7 @@ def classify_kinds(kinds: pl.DataFrame) -> pl.DataFrame:
 
 @cache
 def _faults(has_given: bool) -> list[Fault]:
-    """Build the checks of a line."""
+    """Build the checks for all lines."""
     is_event, moves = pl.col("phase") == COMPLETE, pl.col("deed").is_in(["read", "write"])
     is_returning = is_event & (pl.col("layer") != OWN)
     write = "Trace again: DFTracer writes a number here."
@@ -211,9 +211,9 @@ def _faults(has_given: bool) -> list[Fault]:
 
 
 def _lacks_return_value() -> pl.Expr:
-    """Test whether a call lacks its return value; only traces with metadata have any.
+    """Test whether a call lacks its return value; only traces with metadata have return values.
 
-    The program's own functions are exempt, and `fgets` and `fputs` log lengths.
+    The program's own functions are exempt, and so are `fgets` and `fputs`, which log lengths.
     """
     matched = pl.any_horizontal(
         pl.col("host", "host_hash", "path", "file_hash", "count", "size", "offset").is_not_null()
@@ -223,7 +223,7 @@ def _lacks_return_value() -> pl.Expr:
 
 
 def _naming_faults() -> list[Fault]:
-    """Build the checks of lines that map a hash to a name, or a process to its rank."""
+    """Build the checks for lines that map a hash to a name, or a process to its rank."""
     is_metadata = (pl.col("phase") == METADATA) & pl.col("is_of_tracer")
     is_rank = is_metadata & (pl.col("name") == "PR") & (pl.col("told") == RANK)
     return [
@@ -242,7 +242,7 @@ def _naming_faults() -> list[Fault]:
 
 @cache
 def request_bytes() -> pl.Expr:
-    """Compute the bytes that a read or write moved; NULL if unknown, 0 for a failed call."""
+    """Compute the bytes that a read or write transferred; NULL if unknown, 0 for a failed call."""
     ret = pl.col("ret")
     unit = pl.when(pl.col("rule") == "items").then("size").otherwise(1)
     # a trace without metadata has no lengths; `fgets` at the end of a file has none either
@@ -266,6 +266,6 @@ def request_bytes() -> pl.Expr:
 
 
 def _product(count: pl.Expr, unit: pl.Expr) -> pl.Expr:
-    """Multiply; NULL if the product exceeds any file size."""
+    """Multiply count and unit; NULL if the product exceeds any file size."""
     is_sound = count.cast(pl.Float64) * unit.cast(pl.Float64) <= MAX_BYTES
     return pl.when(is_sound).then(count * unit)

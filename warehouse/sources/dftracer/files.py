@@ -1,4 +1,4 @@
-"""Files of a DFTracer trace: their calls, and metadata about their processes."""
+"""Read the files of a DFTracer trace: their calls, and metadata about their processes."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ KEPT = pl.Schema(
         LINE: pl.Int64(),
     }
 )
-#: tolerance of a call outside its process's start and end [us]
+#: tolerance for calls before the start or after the end of their process [us]
 SLACK_US = 1_000_000
-#: prefix of the key of a host that is known by its hash only
+#: prefix of the key of a host that is known only by its hash
 BY_HASH = "#"
 #: minimum number of lines for which DuckDB is faster than reading one by one
 _MIN_DUCKDB_LINES = 500
-#: factor that exceeds the number of lines of any file
+#: factor that packs file and line into one key; it exceeds the number of lines of any file
 _LINE_FACTOR = 1 << 40
-#: a function: layer, operation, name
+#: function as layer, operation and name
 Function = tuple[int, str, str]
 
 
@@ -53,7 +53,7 @@ class Codes:
 
     processes: dict[tuple[str | None, int], int] = field(default_factory=dict)
     functions: dict[Function, int] = field(default_factory=dict)
-    #: a file by its name (input None), or by its hash within an input
+    #: codes of files, by name (with None as input) or by hash within an input
     files: dict[tuple[int | None, str], int] = field(default_factory=dict)
 
 
@@ -61,9 +61,9 @@ class Codes:
 class FileRead:
     """State and metadata of one file.
 
-    names: file names by hash; None if a hash has two names. event_count: the tracer's own number of events;
-    is_count_sound: whether it is a number, if present. is_orderly: no event can repeat an earlier one; has_overlaps:
-    some calls overlap.
+    names: hash -> file name; None if a hash has two names. event_count: number of events according to the tracer;
+    is_count_sound: whether this count, if present, is a number. is_orderly: whether no event can repeat an earlier one.
+    has_overlaps: whether any calls overlap.
     """
 
     name: str
@@ -91,7 +91,7 @@ class FileRead:
 
     @property
     def missing_count(self) -> int:
-        """Number of events that the tracer counted but the file lacks; 0 without a count."""
+        """Number of events that the tracer counted but the file lacks; 0 if the tracer wrote no count."""
         if self.event_count is None or not self.are_all_numbered or len(self.processes) != 1:
             return 0
         return max(self.event_count + 1 - self.numbered_count, 0)
@@ -104,7 +104,7 @@ class FileRead:
 
     @property
     def edges_us(self) -> tuple[int, int] | None:
-        """Start of the first event and end of the last [us]; None without events.
+        """Start of the first event and end of the last event [us]; None without events.
 
         If the start and end of all processes are known, events far outside are ignored.
         """
@@ -119,27 +119,27 @@ class FileRead:
 
     @property
     def needs_order(self) -> bool:
-        """Whether its calls may be repeated or nested, so that they must be sorted."""
+        """Whether calls in the file may be repeated or nested, so that they must be sorted."""
         return not self.is_orderly or (self.has_overlaps and len(self.layers) > 1)
 
 
-#: a file, and a block of its lines
+#: file, and a block of its lines
 Piece = tuple[FileRead, Block]
 
 
 def read_lines(pieces: Sequence[Piece], engine: Engine) -> Sifted:
-    """Parse the lines of several pieces, with `input`, and refuse malformed ones."""
+    """Parse the lines of several pieces, add the column `input`, and refuse malformed lines."""
     lines = Lines.from_blocks([(found.number, block) for found, block in pieces])
     parts = list(_read_halving(lines, {found.number: found for found, _ in pieces}, engine))
     rows = pl.concat([part.rows for part in parts])
     refused = pl.concat([part.refused for part in parts])
-    # sorting by one packed key is five times as fast as by two
+    # sorting by one packed key is five times faster than by two keys
     place = pl.col(INPUT).cast(pl.Int64) * _LINE_FACTOR + pl.col(LINE)
     return Sifted(rows if refused.is_empty() else rows.sort(place), refused)
 
 
 def _read_halving(lines: Lines, files: Mapping[int, FileRead], engine: Engine) -> Iterator[Sifted]:
-    """Read lines with DuckDB; on failure halve them until few are left, which are read one by one."""
+    """Read lines with DuckDB; if this fails, read each half separately, and few lines one by one."""
     count = len(lines.numbers)
     if count < _MIN_DUCKDB_LINES:
         for number in np.unique(lines.inputs):
@@ -155,7 +155,7 @@ def _read_halving(lines: Lines, files: Mapping[int, FileRead], engine: Engine) -
         yield parsed
         return
     yield Sifted(parsed.rows, parsed.refused.clear())
-    # read bad lines one by one for a specific reason
+    # read bad lines one by one, so that each gets a specific reason
     good = parsed.rows.select(INPUT, LINE, is_good=pl.lit(True))
     marks = cells.select(INPUT, LINE).join(good, on=[INPUT, LINE], how="left", maintain_order="left")
     others = lines.filter(marks["is_good"].is_null().to_numpy())
@@ -199,9 +199,9 @@ def collect_calls(pieces: Sequence[Piece], rows: pl.DataFrame, codes: Codes) -> 
 def _assign_numbers(
     rows: pl.DataFrame, code: Sequence[str], number: Callable[..., int | None], key: str | None = None
 ) -> pl.Series:
-    """Assign a number to each distinct combination of columns; `number` is called once per combination, in order.
+    """Assign a number to each distinct combination of column values; call `number` once per combination, in order.
 
-    key: a column that identifies the combination, if there is one.
+    key: column that alone identifies the combination, if any.
     """
     if rows.is_empty():
         return pl.Series([], dtype=pl.Int32)
@@ -211,7 +211,7 @@ def _assign_numbers(
         return pl.Series([number(*rows.select(code).row(0))], dtype=pl.Int32).new_from_index(0, rows.height)
     values = rows[varying[0]]
     if len(varying) == 1 and isinstance(values.dtype, pl.String | pl.Categorical) and not values.has_nulls():
-        # for repeated texts, categories are twice as fast as a join
+        # for repeated strings, categories are twice as fast as a join
         places = values.cast(pl.Categorical).to_physical()
         first = places.is_first_distinct().arg_true()
         table = np.zeros(int(places.max()) + 1, np.int32)  # type: ignore[arg-type]
@@ -229,7 +229,7 @@ def _is_single(values: pl.Series) -> bool:
 
 
 def _add_processes(events: pl.DataFrame, files: Mapping[int, FileRead], codes: Codes) -> pl.DataFrame:
-    """Add `process`, the code of host and process id, since hosts reuse process ids."""
+    """Add `process`, the code of the pair of host and process id, since hosts reuse process ids."""
 
     def number(source: int, host: str | None, host_hash: str | None, pid: int) -> int:
         key = host if host is not None or host_hash is None else BY_HASH + host_hash
@@ -265,7 +265,7 @@ def _record_name(found: FileRead, kind: str, name: str, value: str, pid: int) ->
 
 
 def _record_edges(events: pl.DataFrame, pieces: Sequence[Piece], files: Mapping[int, FileRead]) -> None:
-    """Record when processes started and ended."""
+    """Record the times at which processes started and ended."""
     edges = events.filter(pl.col("is_of_tracer") & pl.col("name").is_in(["start", "end"]))
     for number, name, process, ts, line in edges.select(INPUT, "name", "process", "ts", LINE).iter_rows():
         _record_edge(files[number], name, process, ts, _args(pieces, number, line))
@@ -285,7 +285,7 @@ def _record_edge(found: FileRead, name: str, process: int, ts: int, args: dict[s
 
 
 def _args(pieces: Sequence[Piece], number: int, line: int) -> dict[str, object]:
-    """Parse the full `args` of an event that has more members than others."""
+    """Parse the complete `args` of an event with members in addition to the usual ones."""
     for found, block in pieces:
         if found.number == number and block.first_line <= line < block.first_line + block.line_count:
             text = block.content.split(b"\n")[line - block.first_line].strip().removesuffix(b",")
@@ -295,7 +295,7 @@ def _args(pieces: Sequence[Piece], number: int, line: int) -> dict[str, object]:
 
 
 def _update_numbering(rows: pl.DataFrame, files: Mapping[int, FileRead]) -> None:
-    """Update whether events may repeat: ids increase from block to block, and are unique."""
+    """Update `is_orderly`: whether ids are unique and increase from block to block."""
     ids = pl.col("id")
     counted = rows.group_by(INPUT).agg(
         pl.len().alias("all"), ids.count().alias("numbered"), ids.n_unique().alias("different"),
@@ -311,7 +311,7 @@ def _update_numbering(rows: pl.DataFrame, files: Mapping[int, FileRead]) -> None
 
 
 def _update_nesting(done: pl.DataFrame, files: Mapping[int, FileRead]) -> None:
-    """Update the layers of the calls, and whether they overlap."""
+    """Update each file's set of layers, and whether its calls overlap."""
     ended = pl.col("ts") + pl.col("dur")
     seen = done.group_by(INPUT, maintain_order=True).agg(
         pl.col("layer").unique().alias("layers"),
@@ -325,7 +325,7 @@ def _update_nesting(done: pl.DataFrame, files: Mapping[int, FileRead]) -> None:
 
 
 def _update_edges(events: pl.DataFrame, files: Mapping[int, FileRead]) -> None:
-    """Update the start of the first event and the end of the last."""
+    """Update each file's start of the first event and end of the last event."""
     ended = pl.col("ts") + pl.col("dur")
     for number, first, last in events.group_by(INPUT).agg(pl.col("ts").min(), ended.max().alias("last")).iter_rows():
         found = files[number]
@@ -341,7 +341,7 @@ def _functions(rows: pl.DataFrame, codes: Codes) -> pl.Series:
 
 
 def _files(rows: pl.DataFrame, codes: Codes) -> pl.Series:
-    """Assign codes to files by name if known, else by the input's hash."""
+    """Assign codes to files by name if it is known, else by their hash within the input."""
 
     def number(*values: Any) -> int | None:
         key = _key(*values)

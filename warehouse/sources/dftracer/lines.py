@@ -1,7 +1,7 @@
-"""Lines of DFTracer's files: read by DuckDB if they are sound, one by one if not.
+"""Parse the lines of DFTracer's files, with DuckDB if they are sound, otherwise one by one.
 
-A line is one JSON object. Its cells are read as text whatever their JSON type, because DFTracer has written numbers as
-text and hashes as numbers.
+A line is one JSON object. Its values are read as text regardless of their JSON type, because some versions of DFTracer
+wrote numbers as text and hashes as numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from iosig.warehouse.sources.rows.text_blocks import Block
 #: size of a block [B], which leaves room for an incomplete last line of one chunk
 BLOCK_BYTES = 15 << 20
 _CHUNK_BYTES = 1 << 20
-#: members of a line that are read, and those of `args`, by our names
+#: members of a line that are read; members of `args` that are read, by iosig's names
 OF_LINE = ("id", "name", "cat", "pid", "tid", "ts", "dur", "ph")
 OF_ARGS = {
     "host_hash": "hhash",
@@ -53,14 +53,14 @@ SIZES = ("ret", "count", "size", "offset", "read_chars", "written_chars")
 OF_KIND = ("name", "cat", "ph")
 INPUT = "input"
 _MUST_BE_TEXT = ("name", "cat")
-#: lines that map a hash to a name: of a file, of a host, of any other text
+#: names of the lines that map a hash to the name of a file, to the name of a host, or to other text
 NAMING = ("FH", "HH", "SH")
 #: members of `args` that must be text, and those that may be text or integers
 _NAMES, _HASHES = ("hostname", "fname"), ("hhash", "fhash")
 CELLS = pl.Schema(dict.fromkeys((*OF_LINE, *OF_ARGS), pl.String) | {LINE: pl.Int64})
 _WORD = r"^[A-Za-z_~:<(*.]"
 _NO_WORD = ("true", "false")
-#: texts of numbers, Booleans, objects or lists: never names, and hashes only if they are integers
+#: pattern of numbers, Booleans, objects and lists, which are never names, and are hashes only if they are integers
 _NO_NAME = r"^(?:-?[0-9][-+0-9.eE]*|true|false|[\[{](?s:.*))$"
 _NO_HASH = r"^(?:-?[0-9]*[-.+][-+0-9.eE]*|[0-9]{1,8}[eE][-+0-9]{0,5}|true|false|[\[{](?s:.*))$"
 _FIRST = re.compile(rb"(?:\xef\xbb\xbf)?[ \t]*\[[ \t]*\r?\n")
@@ -73,7 +73,7 @@ _REMEDY = "Take the line out, or trace again."
 
 @dataclass(slots=True)
 class Ending:
-    """How a file ended, with its closing bracket or truncated within compressed data."""
+    """Records whether a file ends with its closing bracket, and whether its compressed data are truncated."""
 
     is_closed: bool = False
     is_truncated: bool = False
@@ -103,7 +103,7 @@ def blocks(path: Path, ending: Ending) -> Iterator[Block]:
 
 
 def _read_some(file: IO[bytes], ending: Ending) -> bytes:
-    """Read a chunk; empty at the end, or at a truncation."""
+    """Read a chunk; return an empty one at the end or at a truncation."""
     try:
         return file.read1(_CHUNK_BYTES)  # type: ignore[attr-defined,no-any-return]
     except EOFError:
@@ -112,7 +112,7 @@ def _read_some(file: IO[bytes], ending: Ending) -> bytes:
 
 
 def _whole_lines(parts: Sequence[bytes]) -> tuple[bytes, list[bytes]]:
-    """Split content in parts into whole lines and the rest.
+    """Split content, given in parts, into whole lines and the rest.
 
     Raises InputRefused for a line that exceeds the limit.
     """
@@ -155,7 +155,7 @@ def _too_long() -> InputRefused:
 
 
 class Lines(NamedTuple):
-    """Whole lines with their ends, the input of each, and its line number there."""
+    """Whole lines with line ends, and the input and line number of each."""
 
     content: bytes
     inputs: npt.NDArray[np.int32]
@@ -164,7 +164,7 @@ class Lines(NamedTuple):
     @classmethod
     def from_blocks(cls, blocks: Sequence[tuple[int, Block]]) -> Lines:
         """Concatenate the lines of blocks, each with the number of its input."""
-        # a single block is not copied
+        # do not copy a single block
         parts = [each.content if each.content.endswith(b"\n") else each.content + b"\n" for _, each in blocks]
         counts = [block.line_count for _, block in blocks]
         inputs = np.repeat(np.array([number for number, _ in blocks], np.int32), counts)
@@ -183,9 +183,9 @@ class Lines(NamedTuple):
 
 
 def read_with_duckdb(lines: Lines, engine: Engine) -> pl.DataFrame | None:
-    """Parse lines with DuckDB, ten times as fast as one by one.
+    """Parse lines with DuckDB, which is ten times faster than parsing them one by one.
 
-    Returns None if they need to be read one by one.
+    Returns None if the lines must be read one by one.
     """
     import duckdb
 
@@ -207,14 +207,14 @@ def read_with_duckdb(lines: Lines, engine: Engine) -> pl.DataFrame | None:
 
 def _is_unusual(content: bytes) -> bool:
     """Test for content that DuckDB and `read_one_by_one` read differently: NUL, CR, NaN, infinities."""
-    # searching a single byte is fifty times as fast as an escape that ends in a digit
+    # searching for a single byte is fifty times faster than for an escape that ends in a digit
     has_escaped_nul = b"\\" in content and rb"\u0000" in content
     return has_escaped_nul or any(text in content for text in (b"\x00", b"\r", b"NaN", b"Infinity"))
 
 
 @cache
 def _query() -> str:
-    """Build the query of a block, from constant names only."""
+    """Build the query that parses a block; it contains only constant names."""
     columns = [f"'{name}': 'varchar'" for name in OF_LINE]
     fields = ", ".join(f'"{theirs}" varchar' for theirs in OF_ARGS.values())
     selected = [f'"{name}"' for name in OF_LINE] + [f'args."{theirs}" as "{ours}"' for ours, theirs in OF_ARGS.items()]
@@ -226,7 +226,7 @@ def _query() -> str:
 
 
 def _are_words(cells: pl.DataFrame) -> bool:
-    """Test whether all mandatory texts start like a word, so that no number, `true` or object passes for text."""
+    """Test whether all mandatory text starts like a word, so that no number, `true` or object is taken for text."""
     return all(
         values.null_count() == 0 and bool(values.str.contains(_WORD).all()) and not values.is_in(_NO_WORD).any()
         for values in (cells[name].unique() for name in _MUST_BE_TEXT)
@@ -234,7 +234,7 @@ def _are_words(cells: pl.DataFrame) -> bool:
 
 
 def _have_valid_names(cells: pl.DataFrame) -> bool:
-    """Test whether no name or hash may have another JSON type."""
+    """Test whether all names and hashes certainly have a permitted JSON type."""
     naming = cells.filter(pl.col("name").is_in(NAMING))
     checks = [(cells, "host", _NO_NAME), (cells, "path", _NO_NAME), (naming, "told", _NO_NAME)]
     checks += [(cells, "host_hash", _NO_HASH), (cells, "file_hash", _NO_HASH), (naming, "value", _NO_HASH)]
@@ -276,11 +276,11 @@ def _describe_error(error: Exception) -> str:
 
 
 def parse_cells(text: str) -> list[str | None]:
-    """Parse the cells of a line; raises ValueError or RecursionError."""
+    """Parse the cells of a line; raise ValueError or RecursionError if it is malformed."""
     found = json.loads(text.removesuffix(","), object_pairs_hook=build_object, parse_constant=refuse_constant)
     if not isinstance(found, dict):
         raise ValueError("it is not an object")
-    # Other members are read from the line later.
+    # Other members are read later from the line itself.
     if "\\u" in text and not _is_storable(json.dumps(found, ensure_ascii=False)):
         raise ValueError("it contains lone surrogates")
     args = found.get("args")
@@ -294,7 +294,7 @@ def parse_cells(text: str) -> list[str | None]:
 
 
 def _require_valid_names(args: dict[str, Any], *, is_naming: bool) -> None:
-    """Raise ValueError for a name that is not text, or a hash that is neither text nor an integer."""
+    """Raise ValueError for a name that is not a string, or a hash that is neither a string nor an integer."""
     for name in (*_NAMES, *(("name",) if is_naming else ())):
         if not isinstance(args.get(name), str | None):
             raise ValueError(f"`{name}` is not text")
@@ -304,7 +304,7 @@ def _require_valid_names(args: dict[str, Any], *, is_naming: bool) -> None:
 
 
 def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object for `json.loads`; raises ValueError for a repeated name."""
+    """Build an object for `json.loads`; raise ValueError for a repeated name."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a name occurs twice in it")

@@ -1,7 +1,7 @@
-"""Detects nested and repeated calls, so that bytes passed between layers are counted once.
+"""Detect nested and repeated calls, so that bytes that layers pass to each other are counted once.
 
-A thread runs one call at a time: a call within a call of an outer layer, on the same thread, was made by it. MPI-IO
-calls have no bytes, so they do not replace the calls that they make.
+A thread runs one call at a time, so a call within another call of an outer layer, on the same thread, was made by that
+call. MPI-IO calls have no bytes, so they do not replace the calls that they make.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import polars as pl
 from iosig.warehouse.sources.dftracer.calls import LAYERS
 
 _THREAD = ["process", "tid"]
-#: distinct rows by thread and start, enclosing calls before enclosed ones
+#: query for distinct rows, ordered by thread and start, with enclosing calls before enclosed ones
 IN_ORDER = """
     select * exclude (copy)
     from (
@@ -32,7 +32,7 @@ IN_ORDER = """
 
 @dataclass(slots=True)
 class Nesting:
-    """Marks calls within calls of outer layers, batch by batch, with the state of the last thread."""
+    """Marks calls within calls of outer layers, batch by batch; keeps the last thread's state between batches."""
 
     thread: tuple[int, int] | None = None
     ends: dict[str, int] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Nesting:
 
 
 def _nesting_expression() -> pl.Expr:
-    """Test whether a call lies within an outer layer's call; a request needs one with known bytes."""
+    """Test whether a call lies within an outer layer's call; for a request, that call must have known bytes."""
     ended = pl.col("ts") + pl.col("dur")
     found = pl.lit(False)
     for layer in range(1, len(LAYERS)):

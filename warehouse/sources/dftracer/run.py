@@ -1,4 +1,4 @@
-"""Builds the rows of a DFTracer trace: requests, metadata calls, files, and the run."""
+"""Build the rows of a DFTracer trace: requests, metadata calls, files, and the run."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from iosig.warehouse.sources.rows import traced
 from iosig.warehouse.sources.rows.engine import Engine
 from iosig.warehouse.sources.rows.rejects import build_refused_rows, reject_frame, rejects
 
-#: the program's own functions that log bytes: another view of the layers below
+#: module of the program's own functions that log bytes, which the layers below transfer
 APP = "APP"
-#: files that the kernel generates or keeps in memory: they cause no storage traffic
+#: module of files that the kernel generates or keeps in memory, which cause no storage traffic
 KERNEL = "KERNEL"
 _OF_KERNEL = r"^/(?:dev|proc|sys)/"
 #: maximum size of calls in memory; longer traces spill to disk [B]
@@ -65,7 +65,7 @@ class _Run:
     engine: Engine
     codes: Codes = field(default_factory=Codes)
     files: list[FileRead] = field(default_factory=list)
-    #: files of spilled calls, and their inputs; those in `held` are not written yet
+    #: files of spilled calls, and the inputs of each; files in `held` are not written yet
     parts: list[tuple[Path, frozenset[int]]] = field(default_factory=list)
     held: dict[Path, pl.DataFrame] = field(default_factory=dict)
     held_bytes: int = 0
@@ -73,7 +73,7 @@ class _Run:
     refused_count: int = 0
 
     def read(self, files: Sequence[tuple[str, Path]]) -> Iterator[Batch]:
-        """Read all files, small ones together; yields refused lines."""
+        """Read all files, small ones together, and yield refused lines."""
         held: list[Piece] = []
         for number, (name, path) in enumerate(files):
             found = FileRead(name, number, is_alone=len(files) == 1)
@@ -113,7 +113,7 @@ class _Run:
                 self._write(part)
 
     def _write(self, *parts: Path) -> None:
-        """Write those parts that are still in memory."""
+        """Write the given parts to disk if they are still in memory."""
         for part, kept in [(part, self.held.pop(part)) for part in parts if part in self.held]:
             kept.write_parquet(part, compression="lz4", statistics=False)
             self.held_bytes -= int(kept.estimated_size())
@@ -131,7 +131,7 @@ class _Run:
         yield from self._ending(tally)
 
     def _pieces(self, tally: _Tally) -> Iterator[pl.DataFrame]:
-        """Yield the calls; those that may be repeated or nested are sorted and deduplicated."""
+        """Yield the calls; calls that may be repeated or nested are sorted and deduplicated."""
         file_counts = Counter(process for found in self.files for process in found.processes)
         shared = {process for process, count in file_counts.items() if count > 1}
         unsorted = {found.number for found in self.files if found.needs_order or not shared.isdisjoint(found.processes)}
@@ -173,7 +173,7 @@ class _Run:
         )
 
     def edges_us(self) -> tuple[int, int]:
-        """Return the start of the run's first event and the end of its last."""
+        """Return the start of the run's first event and the end of its last event."""
         edges = [edge for found in self.files if (edge := found.edges_us) is not None]
         return min(first for first, _ in edges), max(last for _, last in edges)
 
@@ -241,7 +241,7 @@ def _words(command: str | None) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Processes:
-    """Lookup tables of processes by code, with rank, host, and known start and end."""
+    """Lookup tables of processes by code, with rank, host, and start and end if known."""
 
     ranks: dict[int, int]
     rank: pl.Series
@@ -313,7 +313,7 @@ class _Functions:
     module: pl.Series
     deed: pl.Series
     name: pl.Series
-    #: whether they move bytes
+    #: whether each function transfers bytes
     moves: pl.Series
 
     @classmethod
@@ -382,7 +382,7 @@ class _Files:
 
 
 def _merge_names(run: _Run) -> dict[str, str | None]:
-    """Merge the names by hash over all files of the run; None if a hash has several."""
+    """Merge the mappings of hashes to names from all files of the run; None if a hash has several names."""
     found: dict[str, str | None] = {}
     for file in run.files:
         for key, name in file.names.items():
@@ -408,7 +408,7 @@ class _Tally:
     parts: list[pl.DataFrame] = field(default_factory=list)
 
     def list_gaps(self) -> list[str]:
-        """List expected information that the trace lacks."""
+        """Describe the expected information that the trace lacks, one sentence each."""
         process_count, unplaced_count = len(self.processes.ranks), self.processes.unplaced_count
         gaps = (
             (unplaced_count, f"Of {process_count} processes, the host of {unplaced_count} is unknown."),
@@ -502,7 +502,7 @@ class _Tally:
 
 
 def _aggregate_calls() -> list[pl.Expr]:
-    """Aggregate calls; a sum with an unknown part is NULL."""
+    """Return the expressions that aggregate calls; a sum with an unknown part is NULL."""
     size = pl.col("request_bytes")
     return [
         pl.len().cast(pl.Int64).alias("count"),
@@ -515,7 +515,7 @@ def _aggregate_calls() -> list[pl.Expr]:
 
 
 def _merge_sums(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Merge aggregated parts."""
+    """Merge the aggregates of several parts."""
     moved = pl.col("bytes")
     return (
         pl.concat(parts)

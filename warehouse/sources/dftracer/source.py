@@ -1,4 +1,4 @@
-"""DFTracer traces: one JSON line per call, one file per process.
+"""Read DFTracer traces: one JSON line per call, one file per process.
 
 A trace is a folder of such files, or a single file. Times are microseconds since 1970.
 """
@@ -28,7 +28,7 @@ def sniff(head: Head) -> bool:
 
 
 def owns(folder: Path) -> tuple[str, ...]:
-    """List the files of a folder that form one trace; at least two, as a single file is an input by itself."""
+    """List the files in a folder that form one trace, at least two, since a single file is an input of its own."""
     from iosig.warehouse.sources.files.opening import read_head
 
     try:

@@ -1,5 +1,5 @@
-"""Traces of request events, layer by layer.
+"""Read traces of request events, layer by layer.
 
-- `rows`: Request events in any table: converts its columns, text or typed, to checked rows.
+- `rows`: Conversion of any table of request events, text or typed, to checked rows.
 - `source`: The format: operations of each I/O layer per request, as text or Parquet.
 """

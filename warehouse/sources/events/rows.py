@@ -1,4 +1,4 @@
-"""Converts any table of request events, text or typed, to checked rows, piece by piece."""
+"""Convert any table of request events, text or typed, to checked rows, piece by piece."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from iosig.warehouse.sources.rows.tables import text
 
 REQUIRED = ("layer", "node", "rank", "request_id", "event", "start_s", "end_s")
 OPTIONAL = ("layer_number", "peer", "bytes", "direction", "file", "is_collective")
-#: known layers, outermost first, which need no number
+#: known layers, outermost first; they need no number
 KNOWN_LAYERS = ("application", "library", "io_node", "storage", "device")
-#: schema of a piece: times in the table's own unit, files by name
+#: schema of a piece, with times in the table's own unit and files by name
 ROWS = pl.Schema(
     {
         "layer_number": pl.Int64(),
@@ -42,7 +42,7 @@ Clock = Literal["seconds", "epoch", "instants"]
 
 _MOST_LAYERS = 64
 _MOST_RANK = (1 << 31) - 1
-#: numbers above this are seconds since 1970, as in series
+#: times above this value are seconds since 1970, as in series
 _EPOCH_FROM_S = 1e9
 _LATEST_S = job_times.LATEST.timestamp()
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
@@ -52,7 +52,7 @@ _GIVEN = "given_"
 
 
 def locate(names: Collection[str]) -> dict[str, str]:
-    """Map our columns to the table's; raise InputRefused if a mandatory one is missing."""
+    """Map iosig's columns to the table's; raise InputRefused if a mandatory one is missing."""
     absent = [name for name in REQUIRED if name not in names]
     if absent:
         raise InputRefused(f"The table has no column {', '.join(absent)}.", "Rename its columns to the published ones.")
@@ -60,7 +60,7 @@ def locate(names: Collection[str]) -> dict[str, str]:
 
 
 def find_clock(times: pl.Series) -> Clock:
-    """Infer the meaning of a table's times from the majority of the first piece."""
+    """Infer the meaning of a table's times from the majority in the first piece."""
     if times.dtype.is_temporal():
         return "instants"
     bare = times.str.strip_chars() if times.dtype == pl.String else times
@@ -91,7 +91,7 @@ def _real(rows: pl.DataFrame, name: str) -> pl.Expr:
 
 
 def _flag(rows: pl.DataFrame, name: str) -> pl.Expr:
-    """Convert a column to Booleans, NULL if invalid; an empty cell is false."""
+    """Convert a column to Booleans; an empty cell is false, and an invalid one NULL."""
     if name not in rows.columns or rows[name].null_count() == rows.height:
         return pl.lit(value=False)
     if rows.schema[name] == pl.Boolean:
@@ -103,7 +103,7 @@ def _flag(rows: pl.DataFrame, name: str) -> pl.Expr:
 def _times(rows: pl.DataFrame, name: str, clock: Clock, zone: str | None) -> pl.DataFrame:
     """Convert a column of times to the clock's unit (instants: microseconds since 1970), named without its suffix.
 
-    If any is faulty, also its reason and remedy, which are NULL elsewhere.
+    If any time is faulty, the result also has its reason and remedy, which are NULL for good times.
     """
     short = name.removesuffix("_s")
     found = _instants(rows[name], short, zone) if clock == "instants" else _numbers(rows, name, short, clock)
@@ -146,7 +146,7 @@ def _instants(times: pl.Series, short: str, zone: str | None) -> pl.DataFrame:
 
 
 class Layers:
-    """The layers of one table so far, with a one-to-one mapping of names and numbers."""
+    """Layers found so far in one table, with a one-to-one mapping of names to numbers."""
 
     def __init__(self, *, are_numbered: bool) -> None:
         self.are_numbered = are_numbered
@@ -154,7 +154,7 @@ class Layers:
         self._number_of: dict[str, int] = known
 
     def sift(self, rows: pl.DataFrame) -> Sifted:
-        """Refuse rows whose layer and number contradict an earlier row."""
+        """Refuse rows in which the pair of layer and number contradicts an earlier row."""
         pairs = rows.select("layer", "layer_number").unique(maintain_order=True)
         if self.are_numbered:
             taken = set(self._number_of.values())
@@ -187,9 +187,9 @@ class Layers:
 def convert_types(
     rows: pl.DataFrame, clock: Clock, zone: str | None, *, are_numbered: bool
 ) -> tuple[pl.DataFrame, list[Fault]]:
-    """Convert a piece of the table, under our names and of any type, to ROWS, and build its checks.
+    """Convert a piece of the table, with iosig's column names and any types, to ROWS, and build its checks.
 
-    `rows` also have `line`, and `raw` if refused rows are to be shown.
+    `rows` also have `line`, and `raw` if refused rows are to contain it.
     """
     nested = [name for name, dtype in rows.schema.items() if dtype.is_nested() or dtype in (pl.Binary, pl.Object)]
     if nested:
@@ -217,7 +217,7 @@ def convert_types(
 
 
 def _faults(faulty: Collection[str], given: Collection[str], *, are_numbered: bool) -> list[Fault]:
-    """Build the checks of times (`faulty`), of numbers (`given` as text), and of other columns."""
+    """Build the checks for times (`faulty`), for numbers (`given` as text), and for other columns."""
     fill = "Fill the cell at its source."
     size = pl.col("event_bytes")
     empty = [("layer", "layer"), ("rank", "rank"), ("event_kind", "event")]

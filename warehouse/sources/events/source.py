@@ -1,8 +1,8 @@
-"""Request events: a table of the operations of each I/O layer for each request, as text or Parquet.
+"""Read request events: a table with the operations of each I/O layer for each request, as text or Parquet.
 
-After the traces of Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems" (IPDPS'13),
-section IV.A: events of the program, the I/O nodes and the storage nodes, each with the rank and the id of its request.
-They land sorted by start, whatever their order in the table.
+The format follows the traces of Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems"
+(IPDPS'13), section IV.A: events of the program, the I/O nodes and the storage nodes, each with the rank and the id of
+its request. Events land sorted by start, regardless of their order in the table.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted
 
 MODULE = "EVENTS"
 _PIECE_ROWS = 1 << 19
-#: maximum number of event kinds that the module's counters distinguish
+#: maximum number of event kinds that the counters of the trace's module distinguish
 _MOST_KINDS = 100
 #: names of metadata operations, without `other`
 _METADATA_KINDS = METADATA_OPERATIONS[:-1]
@@ -104,7 +104,7 @@ def _pieces(path: Path, table: _Table) -> Iterator[Sifted]:
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read one traced run; the table spills to disk until it is complete, because times are relative to the first."""
+    """Read one traced run; rows spill to disk until all are read, because times are relative to the earliest one."""
     table = _Table(times.require_zone(reading.time_zone))
     with TemporaryDirectory(prefix="iosig-") as scratch:
         record: list[Path] = []
@@ -126,7 +126,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
 
 
 def _sort_by_time(record: list[Path], table: _Table, scratch: Path) -> Iterator[pl.DataFrame]:
-    """Yield all rows sorted by start; ties keep the table's order."""
+    """Yield all rows sorted by start; rows with equal starts keep the table's order."""
     if table.is_sorted:
         for path in record:
             yield from read_parquet(path).iter_slices(traced.BATCH_ROWS)
@@ -162,7 +162,7 @@ def _land_rows(pieces: Iterator[pl.DataFrame], table: _Table) -> Iterator[Batch]
 
 
 def _place_rows(piece: pl.DataFrame, table: _Table) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Convert times to seconds from the trace's start, and fill nodes; refuse rows without one."""
+    """Convert times to seconds since the trace's start, and fill in nodes; refuse rows without a node."""
     is_outermost = pl.col("layer_number") == table.outermost
     node = pl.coalesce("node", pl.when(is_outermost).then(pl.col("rank").cast(pl.String)))
     rows = piece.with_columns(_seconds("start", table), _seconds("end", table), node=node)
@@ -215,7 +215,7 @@ def _module(table: _Table, counts: _Counts) -> Batch:
 
 
 def _trace(table: _Table, counts: _Counts) -> Batch:
-    """Build the row of the run; the highest rank gives its processes, the last event its end."""
+    """Build the row of the run; the number of processes follows from the highest rank, the end from the last event."""
     started, ended = (_instant(table, value) for value in (table.began, table.ceased))
     return traced.build_batch(
         TRACES,

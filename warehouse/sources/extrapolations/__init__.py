@@ -1,4 +1,4 @@
-"""Extrapolations recorded by `iosig extrapolate`, and files of compressed traces.
+"""Read extrapolations recorded by `iosig extrapolate`, and read and write files of compressed traces.
 
 - `compressed_traces` (`write`, `is_compressed_trace`, `read`, `render_page`): Parquet files of compressed traces.
 - `record` (`FieldModel`, `GivenTrace`, `Record`, `RefusedField`): The record of an extrapolation.

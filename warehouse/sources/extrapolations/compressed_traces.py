@@ -1,6 +1,6 @@
-"""Parquet files of compressed traces, one row per node, in a documented form for other tools.
+"""Read and write compressed traces as Parquet files, one row per node, in a documented format for other tools.
 
-The form is declared here once, with the meaning of each column and field; its page in `docs/` is generated from it.
+The format is declared here, with the meaning of each column and field; its page in `docs/` is generated from it.
 `iosig.transforms.traces.frames`, which this package does not import, builds and interprets the rows.
 """
 
@@ -26,16 +26,17 @@ if TYPE_CHECKING:
 
 #: value of the file's metadata key `iosig.format`
 FORMAT = "iosig compressed trace"
-#: version of the form; any added, dropped or redefined column increments it
+#: version of the format; increases if any column is added, dropped or redefined
 VERSION = 1
-#: maximum size of a file's content [B]: some 30 million irregular numbers
+#: maximum size of a file's content [B], some 30 million irregular numbers
 MOST_BYTES = 1 << 28
 
 _PREFIX = "iosig."
 #: address space limit of the process that reads a file [B]
 _MOST_READER_BYTES = 1 << 32
 _MOST_PROCESSES = (1 << 31) - 1
-#: zstd levels: a high level for small files, which would take minutes on large ones
+#: maximum size of a small file [B]; zstd level of small files, which would take minutes on large ones; level of large
+#: files
 _SMALL_BYTES, _SMALL_LEVEL, _LARGE_LEVEL = 1 << 23, 19, 3
 _REMEDY = "Write the file again with iosig compress or iosig extrapolate."
 
@@ -55,14 +56,14 @@ class Field:
 
     @property
     def type_words(self) -> str:
-        """Format the type in DuckDB's notation, with structures by name."""
+        """Format the type in DuckDB's notation, with the names of structures."""
         plain = {"int": "BIGINT", "real": "DOUBLE", "text": "VARCHAR"}
         return (self.kind.name if isinstance(self.kind, Structure) else plain[self.kind]) + "[]" * self.lists
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """A reusable group of fields; only the documentation has its name."""
+    """A reusable group of fields; its name is used only in the documentation."""
 
     name: str
     doc: str
@@ -138,7 +139,7 @@ GAP = Structure(
     ),
 )
 
-#: columns in order
+#: columns of the format, in order
 COLUMNS = (
     Field("rank_class", "int", "class of ranks with the same calls except for numbers in them, from 0"),
     Field("node", "int", "number of the row's call or loop in its class, from 0; a loop precedes its body"),
@@ -157,7 +158,7 @@ COLUMNS = (
 
 
 def structures() -> tuple[Structure, ...]:
-    """List the structures of the columns, containing ones before contained ones."""
+    """List the structures in the columns, each before the structures that it contains."""
     found: dict[str, Structure] = {}
 
     def visit(fields: tuple[Field, ...]) -> None:
@@ -202,7 +203,7 @@ _MARKS = (
 
 
 def render_page(text: str) -> str:
-    """Regenerate the tables between the markers of the page about the form.
+    """Regenerate the tables between the markers of the page about the format.
 
     Raises ValueError if the text lacks the markers.
     """
@@ -229,9 +230,9 @@ def _markdown(what: str, fields: tuple[Field, ...]) -> str:
 
 
 def write(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -> None:
-    """Write a frame of these columns atomically to a file, with texts in the file's metadata.
+    """Write a frame with these columns atomically to a file, with `metadata` in the file's metadata.
 
-    metadata: at least `process_count`, an integer. Raises UsageError if the frame is too large for the form;
+    metadata: at least `process_count`, an integer. Raises UsageError if the frame is too large for the format;
     ValueError, without writing, if it has other columns.
     """
     import pyarrow.parquet as pq
@@ -256,7 +257,7 @@ def write(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -> None:
             compression="zstd",
             compression_level=_SMALL_LEVEL if rows.nbytes < _SMALL_BYTES else _LARGE_LEVEL,
             use_dictionary=False,
-            # No statistics: they would be a third of the file, and small files gain nothing from skipping rows.
+            # Statistics would take a third of the file, and small files gain nothing from skipping rows.
             write_statistics=False,
             write_page_checksum=True,
         )
@@ -283,7 +284,7 @@ def _is_process_count(text: str) -> bool:
 
 
 def is_compressed_trace(path: Path) -> bool:
-    """Recognize a compressed trace by its footer, without reading further."""
+    """Recognize a compressed trace by its footer alone."""
     with contextlib.suppress(OSError):
         from iosig.warehouse.sources.files.opening import parquet_footer
 
@@ -292,9 +293,9 @@ def is_compressed_trace(path: Path) -> bool:
 
 
 def read(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Read the rows of a file in the form's columns, and its metadata (`process_count` and others).
+    """Read the rows of a file in the format's columns, and its metadata (`process_count` and others).
 
-    Raises InputRefused for anything but a complete file of this form and version. The content of rows is not checked.
+    Raises InputRefused for anything but a complete file in this format and version. The content of rows is not checked.
     """
     from iosig.warehouse.sources.files.child import arrays_from_child
 
@@ -306,7 +307,7 @@ def read(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
 
     try:
         frame = pl.read_ipc_stream(found["rows"].tobytes())
-    # A panic of the reader is no `Exception`, but the file causes it as well.
+    # A panic of the reader is not an `Exception`, but it is caused by the file as well.
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise InputRefused("The rows of the compressed trace cannot be converted.", _REMEDY) from error
     return frame, json.loads(found["metadata"].tobytes())
@@ -371,12 +372,12 @@ def _table(path: str) -> tuple[pa.Table, dict[str, str]]:
     rows.validate(full=True)
     if rows.nbytes > MOST_BYTES:
         raise InputRefused("The compressed trace exceeds the maximum size that iosig writes.", _REMEDY)
-    # The file's own column metadata are dropped: they are not used and may not be UTF-8.
+    # Drop the file's own column metadata, which are not used and may not be UTF-8.
     return rows.cast(pa.schema([field.remove_metadata() for field in schema()])), metadata
 
 
 def _own_metadata(found: Mapping[bytes, bytes]) -> dict[str, str]:
-    """Extract the texts about a trace; refuse another form or version, or a missing process count."""
+    """Extract the metadata of a trace; refuse another format or version, or a missing process count."""
     prefix = _PREFIX.encode()
     own = {key.removeprefix(prefix).decode(): text.decode() for key, text in found.items() if key.startswith(prefix)}
     told = own.pop("checksum", None)

@@ -1,6 +1,6 @@
-"""The record of an extrapolation as one JSON object: traces, rank count, result and reasons.
+"""Write and parse the record of an extrapolation, a JSON object with traces, rank count, result and reasons.
 
-The same extrapolation always gives the same bytes. Records are validated when read, because they may come from another
+The same extrapolation always yields the same bytes. Records are validated when read, because they may come from another
 machine, alone or in the metadata of an extrapolated trace's file.
 """
 
@@ -20,13 +20,13 @@ from iosig.warehouse.sources.rows.documents import MalformedError, flag, items, 
 
 MARK = "iosig-extrapolation"
 VERSION = 1
-#: maximum size of a record [B]: it occurs twice in the footer of a trace's file, which is limited to 16 MiB
+#: maximum size of a record [B]; a record occurs twice in the footer of a trace's file, which is limited to 16 MiB
 MOST_BYTES = 6 << 20
 MOST_TRACES = 1000
 #: maximum rank count, which is MPI's limit
 MOST_PROCESSES = 2**31 - 1
 _MOST_NAME_CHARS = 4096
-#: maximum plausible total; larger numbers are damage
+#: maximum plausible total; larger numbers indicate damage
 _MOST_TOTAL = 2**127 - 1
 _MOST_INT = 2**63 - 1
 _ID_DIGITS = 16
@@ -41,7 +41,7 @@ _Read = Callable[[object, str], _T]
 
 @dataclass(frozen=True, slots=True, order=True)
 class GivenTrace:
-    """An input trace, identified by process count, SHA-256 of its content (hex), and name."""
+    """An input trace: process count, SHA-256 of the content (hex), and name."""
 
     process_count: int
     sha256: str
@@ -50,7 +50,7 @@ class GivenTrace:
 
 @dataclass(frozen=True, slots=True)
 class FieldModel:
-    """The model of a field over all rank counts."""
+    """The model that describes a field as a function of the rank count."""
 
     field: str
     formula: str
@@ -78,7 +78,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One extrapolation with its input `traces` in order, and `totals`, all None without a trace."""
+    """One extrapolation, with its input `traces` in order; the `totals` are all None if no trace was extrapolated."""
 
     traces: tuple[GivenTrace, ...]
     has_nested_calls: bool
@@ -90,7 +90,7 @@ class Record:
 
     @property
     def trace_set_id(self) -> str:
-        """Hash that identifies the input traces and whether nested calls are included (16 hex digits)."""
+        """Hash of the input traces, and of whether nested calls are included (16 hex digits)."""
         content = [[trace.sha256 for trace in self.traces], self.has_nested_calls]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:_ID_DIGITS]
 
@@ -99,7 +99,7 @@ class Record:
         return format_json({"format": MARK, "version": VERSION} | asdict(self))
 
     def row(self) -> dict[str, Any]:
-        """Build a row of `extrapolation_records`; landing adds the file.
+        """Build a row of `extrapolation_records`; landing adds the name of the file.
 
         Totals beyond 64 bits become NULL.
         """
@@ -130,7 +130,7 @@ def format_json(value: object) -> str:
 
 
 def parse(content: bytes) -> Record:
-    """Parse a record from its JSON; raises InputRefused unless it is valid, complete and consistent."""
+    """Parse a record from its JSON; raise InputRefused unless it is valid, complete and consistent."""
     if len(content) > MOST_BYTES:
         raise InputRefused(f"The record of the extrapolation is longer than {MOST_BYTES:,} bytes.", _REMEDY)
     try:

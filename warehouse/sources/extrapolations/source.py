@@ -1,6 +1,6 @@
-"""Extrapolations: records of `iosig extrapolate`, as JSON or within the extrapolated trace's file.
+"""Read records of `iosig extrapolate`, as JSON or within the extrapolated trace's file.
 
-A record is a row, with or without a trace. The trace itself stays where it is.
+A record becomes a row, with or without a trace. The trace itself does not land.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _has_compressed_trace(path: Path) -> bool:
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read one record; raises InputRefused for one that is damaged, and for a trace that was not extrapolated."""
+    """Read one record; raise InputRefused if it is damaged, or for a compressed trace that was not extrapolated."""
     from iosig.warehouse.sources.extrapolations import record as extrapolation_json
 
     yield batch(extrapolation_json.parse(_content(path)))

@@ -1,7 +1,7 @@
-"""Predictions as JSON Lines: written by `iosig predict` and read back without loss.
+"""Format predictions as JSON Lines, as `iosig predict` writes them, and parse these without loss.
 
 A line is an object with `format` and the columns of `predictions`. Instants are ISO 8601 in UTC, with microseconds;
-`intervals` is a list of objects and `events` a list of texts, which are one text each in the table.
+`intervals` is a list of objects and `events` a list of strings; in the table, each list is a single string.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _CUT = "Complete the line or remove it; the following output contains it complet
 
 
 def format_line(row: Mapping[str, Any]) -> str:
-    """Format a row of `predictions` as an ASCII line without its end; raises ValueError for an invalid row.
+    """Format a row of `predictions` as an ASCII line without line end; raise ValueError for an invalid row.
 
-    Texts of `intervals` must come from `format_intervals`, so that the row can be restored exactly.
+    The value of `intervals` must come from `format_intervals`, so that the row can be restored exactly.
     """
     checked = check_row(row)
     told = {
@@ -51,7 +51,7 @@ def format_line(row: Mapping[str, Any]) -> str:
 
 
 def format_intervals(intervals: object) -> str:
-    """Format a list of intervals for the column `intervals`; raises ValueError for an invalid one."""
+    """Format a list of intervals for the column `intervals`; raise ValueError for an invalid list."""
     return _compact(_intervals(intervals))
 
 
@@ -63,7 +63,7 @@ def _event_list(value: str) -> list[str]:
     return value.split(",") if value else []
 
 
-#: columns with another form in a line than in the table
+#: columns with a different representation in a line than in the table
 _TOLD: dict[str, Callable[[Any], Any]] = {
     "intervals": json.loads,
     "events": _event_list,
@@ -80,7 +80,7 @@ def _compact(value: object) -> str:
 
 
 def check_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Order the columns of a row of `predictions`; raises ValueError unless each has its own type.
+    """Order the columns of a row of `predictions`; raise ValueError if any value has a wrong type.
 
     The contract checks bounds and closed lists, for many rows at once.
     """
@@ -182,7 +182,7 @@ def _intervals(value: object) -> list[dict[str, float | int]]:
 
 
 def parse_line(line: str) -> dict[str, Any]:
-    """Parse a line to a row of `predictions`; raises ValueError with the reason for an invalid one."""
+    """Parse a line to a row of `predictions`; raise ValueError with the reason if it is invalid."""
     document = _load_json(line)
     if not isinstance(document, dict) or "format" not in document:
         raise MalformedError("it is not an object with a format")
@@ -209,7 +209,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
 def _convert_value(column: Column, value: Any) -> Any:
-    """Convert a value of a line to its form in the table."""
+    """Convert a value in a line to its representation in the table."""
     if column.name == "intervals":
         return format_intervals(value)
     if column.name == "events":
@@ -271,7 +271,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def _batches(
     rows: list[dict[str, Any]], raw: Mapping[int, str], refused: list[tuple[int | None, str, str, str | None]]
 ) -> Iterator[Batch]:
-    """Yield rows that meet the contract, and the others as refused lines."""
+    """Yield rows that meet the contract, and all others as refused lines."""
     import polars as pl
 
     from iosig.warehouse.contracts import frames

@@ -1,4 +1,4 @@
-"""Predictions: the lines that `iosig predict` prints, one evaluation each."""
+"""Read predictions, the lines that `iosig predict` prints, with one evaluation each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds the rows of calls, requests and the run from any form of a Recorder trace."""
+"""Build the rows of calls, requests and the run from any form of a Recorder trace."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from iosig.warehouse.sources.recorder.requests import Requests
 from iosig.warehouse.sources.rows import traced
 from iosig.warehouse.sources.rows.rejects import SCHEMA, reject_frame, rejects
 
-#: Recorder's function types, by the number that its tools print
+#: Recorder's function types, indexed by the number that its tools print
 MODULES = ("POSIX", "MPIIO", "MPI", "HDF5", "FTRACE")
-#: maximum number of calls of a rank, which are processed together in memory
+#: maximum number of calls per rank; all calls of a rank are in memory together
 MAX_CALLS = 1 << 24
 #: maximum plausible duration of a run [s]
 MAX_DURATION_S = 10 * 366 * 86400.0
@@ -46,7 +46,7 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class Run(Generic[_Decoded]):
-    """An open trace with metadata, its ranks, and the reader of a rank.
+    """An open trace: its metadata, its ranks, and the function that reads a rank.
 
     `resolution_s` is None for single-precision times, because their resolution depends on the end of the run.
     """
@@ -60,17 +60,17 @@ class Run(Generic[_Decoded]):
 
 
 def build_calls(rank: int, columns: Mapping[str, Any]) -> pl.DataFrame:
-    """Build the calls of a rank as rows of `trace_calls`, numbered in order unless `call` is given."""
+    """Build the rows of `trace_calls` for a rank, numbered in order unless `columns` has `call`."""
     height = len(columns["start_s"])
     known = {"rank": rank, "call": np.arange(height)} | dict(columns)
     return traced.build_batch(TRACE_CALLS, known).rows
 
 
 def split_texts(content: bytes, ends: npt.NDArray[np.int64]) -> pl.Series:
-    r"""Split a text at byte offsets; bytes that are not UTF-8 become `\x..`."""
+    r"""Split text at byte offsets, and decode it; bytes that are not UTF-8 become `\x..`."""
     starts = np.concatenate(([0], ends))
     try:
-        # A piece ends with a space or a line end: no character can lie across two of them.
+        # Each piece ends with a space or a line end, so no character can extend over two pieces.
         content.decode("utf-8")
     except UnicodeDecodeError:
         pieces = (content[begin:end] for begin, end in pairwise(starts.tolist()))
@@ -86,7 +86,7 @@ def check_count(count: int) -> None:
 
 
 def read_run(run: Run[Rank]) -> Iterator[Batch]:
-    """Yield all rows of a trace, batched over ranks; an unreadable rank is skipped and reported.
+    """Yield all rows of a trace, with several ranks per batch; unreadable ranks are skipped and reported.
 
     Raises InputRefused if no rank can be read.
     """
@@ -134,7 +134,7 @@ def _chunks(ranks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 
 
 def refuse_bad_times(found: Rank, rank: int) -> Rank:
-    """Refuse calls with implausible times: beyond any run, ending before their start, or out of order."""
+    """Refuse calls with implausible times: too late for any run, ending before their start, or out of order."""
     start_s, end_s = (found.calls[name].to_numpy() for name in ("start_s", "end_s"))
     is_untimely = ~((start_s >= 0) & (start_s <= MAX_DURATION_S) & (end_s >= 0) & (end_s <= MAX_DURATION_S))
     ends_early = ~is_untimely & (end_s < start_s)
@@ -157,7 +157,7 @@ def refuse_bad_times(found: Rank, rank: int) -> Rank:
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts of what was read of a trace and what was refused."""
+    """Numbers of calls and ranks that were read or refused."""
 
     run: Run[Rank]
     read_count: int = 0
@@ -249,7 +249,7 @@ class _Tally:
 
 
 def _describe_missing(run: Run[Rank]) -> str:
-    """Describe the ranks without a file; empty if there are none."""
+    """Describe the ranks without a file; return "" if all have one."""
     edges = [-1, *sorted({rank for rank in run.ranks if rank < run.process_count}), run.process_count]
     gaps = [(before + 1, after - 1) for before, after in pairwise(edges) if after - before > 1]
     return f"Ranks {_format_spans(gaps)}" if gaps else ""

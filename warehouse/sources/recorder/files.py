@@ -1,8 +1,7 @@
-"""The files of one Recorder trace: in a folder, in an archive, or a single text file.
+"""Access the files of one Recorder trace in a folder, in an archive, or as a single text file.
 
 A trace has one of three forms. `raw`: `VERSION`, `recorder.mt` and, per rank, `.cst`, `.cfg` and `.ts`; `text`:
-`<rank>.txt` of recorder2text; `parquet`: `<rank>.parquet` of recorder2parquet. Other files in the same place are
-ignored.
+`<rank>.txt` from recorder2text; `parquet`: `<rank>.parquet` from recorder2parquet. All other files are ignored.
 """
 
 from __future__ import annotations
@@ -24,20 +23,21 @@ Form = Literal["raw", "text", "parquet"]
 _RANK = r"(?:0|[1-9][0-9]{0,8})"
 _NAMES: dict[Form, re.Pattern[str]] = {
     "raw": re.compile(rf"VERSION|recorder\.mt|ug\.mt|{_RANK}\.(?:cst|cfg|ts)"),
-    # recorder2text may pad the ranks with zeros.
+    # recorder2text may pad ranks with zeros.
     "text": re.compile(r"[0-9]{1,9}\.txt"),
     "parquet": re.compile(r"[0-9]{1,9}\.parquet"),
 }
 _LINE = re.compile(rb"[0-9]+\.[0-9]+ [0-9]+\.[0-9]+ [^ \n]* [0-9]+ [0-4] \((?: [^\n]*)? \)\r?(?:\n|$)")
 _EXPORTED = (b"tstart", b"tend", b"func_id", b"args_10")
 
-#: size of a file's start from which a trace is recognized [B]
+#: number of bytes at the start of a file from which a trace is recognized
 _HEAD_BYTES = 1 << 16
 _LINE_BYTES = 1 << 12
 _MAX_SNIFFED_FILES = 8
-#: maximum size of one file of a trace, that is, of one rank
+#: maximum size of one file of a trace, which belongs to one rank [B]
 MAX_FILE_BYTES = 2 << 30
-#: maximum decompressed size of an archive: this size plus a multiple of its own, to stop decompression bombs
+#: constant part of an archive's maximum decompressed size [B]; a multiple of the compressed size is added, so that
+#: decompression bombs are stopped
 FREE_BYTES = 1 << 30
 MAX_EXPANSION_FACTOR = 200
 _MAX_MEMORY_BYTES = 64 << 20
@@ -45,11 +45,11 @@ _REMEDY = "Fetch or pack the trace again, with all of its files, and no others."
 
 
 class Files(Protocol):
-    """Access to the files of a trace, wherever they are stored."""
+    """Interface to the files of a trace."""
 
     @property
     def names(self) -> Mapping[str, int]:
-        """Sizes of the files, by name."""
+        """Map the names of the files to their sizes [B]."""
 
     def read(self, name: str, max_bytes: int | None = None) -> bytes:
         """Read a file, or its start; raise InputRefused if it is missing, too large or unreadable."""
@@ -71,7 +71,7 @@ class _InFolder:
 
 @dataclass(frozen=True, slots=True)
 class _InArchive:
-    """Files of an archive, concatenated in an unnamed temporary file."""
+    """Files from an archive, concatenated in an unnamed temporary file."""
 
     store: IO[bytes]
     places: Mapping[str, int]
@@ -105,10 +105,10 @@ def select_names(names: Collection[str], form: Form) -> tuple[str, ...]:
 
 
 def list_trace_files(folder: Path) -> tuple[str, ...]:
-    """List the files of a folder that form a trace; empty if it has none.
+    """List the files in a folder that form a trace; empty if the folder has no trace.
 
-    Text and Parquet files may have such names by accident, so one of the first non-empty ones must have a trace's
-    content.
+    Text and Parquet files may have such names by accident, so one of the first non-empty files must have the content of
+    a trace.
     """
     try:
         names = [path.name for path in folder.iterdir() if path.is_file()]
@@ -165,12 +165,12 @@ def _open_folder(path: Path) -> tuple[Form, Files]:
     return form, _InFolder(path, {name: (path / name).stat().st_size for name in names})
 
 
-#: offset and size by folder and name
+#: folder -> file name -> offset and size
 _Members = dict[str, dict[str, tuple[int, int]]]
 
 
 def _copy_members(archive: IO[bytes], store: IO[bytes], max_bytes: int) -> _Members:
-    """Copy the files of an archive that may belong to a trace; return their offsets and sizes."""
+    """Copy the files in an archive that may belong to a trace; return their offsets and sizes."""
     from iosig.warehouse.sources.files.tarred import TarStream
 
     found: _Members = {}
@@ -198,7 +198,7 @@ def _subtract_size(max_bytes: int, size: int) -> int:
 
 
 def _open_archive(store: IO[bytes], members: _Members) -> tuple[Form, Files]:
-    """Select the only trace of an archive; folders below it hold the output of Recorder's tools."""
+    """Select the only trace in an archive; folders below the trace contain the output of Recorder's tools."""
     forms = {folder: form for folder, names in members.items() if (form := find_form(names)) is not None}
     upper = [folder for folder in forms if not any(_is_below(folder, other) for other in forms)]
     if len(upper) != 1:
@@ -215,7 +215,7 @@ def _is_below(folder: str, other: str) -> bool:
 
 
 class _SingleFile:
-    """The plain or compressed text of one rank, which is the file's name."""
+    """The plain or compressed text of one rank; the file is named after the rank."""
 
     def __init__(self, path: Path) -> None:
         rank = path.name.split(".")[0]
@@ -238,7 +238,7 @@ class _SingleFile:
 
 
 def is_in_archive(start: bytes) -> bool:
-    """Recognize an archive whose start contains files of a Recorder trace."""
+    """Recognize an archive by files of a Recorder trace at its start."""
     from iosig.warehouse.sources.files.tarred import TarStream, is_tar
 
     if not is_tar(start):
@@ -254,6 +254,6 @@ def is_in_archive(start: bytes) -> bool:
             if _NAMES["text"].fullmatch(name) and is_text(stream.start(_LINE_BYTES)):
                 return True
     except InputRefused:
-        # Only the start is available, so the archive appears truncated.
+        # The archive appears truncated, because only its start is available.
         return False
     return False

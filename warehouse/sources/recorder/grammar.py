@@ -1,7 +1,7 @@
-"""Unfolds Recorder's grammars (`.cfg`): a rank's calls as Sequitur rules with exponents.
+"""Unfold Recorder's grammars (`.cfg`), which encode a rank's calls as Sequitur rules with exponents.
 
-A grammar is a count of rules, then of each rule its negative number, its count of symbols, and as many pairs of symbol
-and exponent. A non-negative symbol is a call signature, a negative one a rule; rule -1 is the start.
+A grammar starts with the number of rules. For each rule follow its negative number, its number of symbols, and a pair
+(symbol, exponent) per symbol. A non-negative symbol is a call signature, a negative one a rule; rule -1 is the start.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _REMEDY = "Fetch the trace again, with all of its files."
 def unfold(content: bytes, call_count: int, signature_count: int) -> Ints:
     """Return the signature of each call of a rank, in order.
 
-    The number of time stamps bounds the number of calls, so exponents cannot request more memory than the trace has
-    calls. Each rule is unfolded once and then copied: the work is linear in symbols and calls, whatever the nesting.
+    call_count: the number of time stamps, which bounds the number of calls, so exponents cannot cause a larger memory
+    use. Each rule is unfolded once and then copied, so the run time is linear in symbols and calls for any nesting.
     """
     grammar = _parse(content)
     _check(grammar, call_count, signature_count)
@@ -32,7 +32,7 @@ def unfold(content: bytes, call_count: int, signature_count: int) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class _Grammar:
-    """The bodies of all rules, concatenated; `first` and `last` are the range of each rule's symbols."""
+    """The bodies of all rules, concatenated; `first` and `last` delimit each rule's symbols."""
 
     symbols: Ints
     exponents: Ints
@@ -77,7 +77,7 @@ def _check(grammar: _Grammar, call_count: int, signature_count: int) -> None:
         raise InputRefused("The grammar has an unknown symbol or an exponent below 1.", _REMEDY)
     if not set(np.unique(grammar.symbols[~is_call]).tolist()) <= set(grammar.first):
         raise InputRefused("The grammar refers to a missing rule.", _REMEDY)
-    # Every rule is used, so the calls in the bodies are a lower bound of the total.
+    # Every rule is used, so the number of calls in the bodies is a lower bound for the total.
     if int(grammar.exponents[is_call].sum(dtype=np.int64)) > call_count:
         raise _refuse_too_many(call_count)
 
@@ -88,7 +88,7 @@ def _refuse_too_many(call_count: int) -> InputRefused:
 
 @dataclass(slots=True)
 class _Open:
-    """A rule that is being unfolded: next and last inner rule, position in `calls`, and start of its output."""
+    """State of a rule that is being unfolded: next and last inner rule, position in `calls`, start of the output."""
 
     rule: int
     inner: int
@@ -101,8 +101,8 @@ class _Open:
 class _Unfolding:
     """State of unfolding a grammar.
 
-    The calls of all bodies are concatenated in `calls`, with exponents expanded. A body is slices of `calls` between
-    its inner rules, which are in `inner`, in the order of all bodies.
+    `calls` contains the calls of all bodies, with exponents expanded; `inner` contains the inner rules of all bodies.
+    The slices of `calls` between a body's inner rules form the body.
     """
 
     grammar: _Grammar
@@ -164,7 +164,7 @@ class _Unfolding:
         self.finished[top.rule] = (top.start, self.position - top.start)
 
     def _write(self, top: _Open, end: int) -> None:
-        """Write the calls of a body up to its next inner rule."""
+        """Write the calls in a body up to the next inner rule."""
         after = self.position + end - top.written
         if after > self.call_count:
             raise _refuse_too_many(self.call_count)
@@ -172,7 +172,7 @@ class _Unfolding:
         self.position, top.written = after, end
 
     def _repeat(self, top: _Open, times: int) -> None:
-        """Copy the next inner rule of a body `times` times, and advance past it."""
+        """Copy the output of a body's next inner rule `times` times, and advance past the rule."""
         start, length = self.finished[self.inner[top.inner]]
         after = self.position + length * times
         if after > self.call_count:

@@ -1,7 +1,7 @@
-"""Recorder's Parquet export (recorder2parquet): one file per rank, one row per call.
+"""Read Recorder's Parquet export (recorder2parquet): one file per rank, one row per call.
 
-Its times have single precision, ten times coarser than Recorder's own after a second and a thousand times after two
-minutes, and it has only the first ten arguments. The text and the raw trace are complete.
+The export is incomplete, unlike the text and the raw trace. Its times have single precision, which is ten times coarser
+than Recorder's own after a second and a thousand times after two minutes. It has only the first ten arguments.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _has_type(dtype: pl.DataType, expected: type[pl.DataType]) -> bool:
 
 
 def _unpack(name: str, dtype: pl.DataType) -> pl.Expr:
-    """Unpack a column to one value per row: the export declares most columns as lists of one value."""
+    """Unpack a column to one value per row, since the export declares most columns as lists of one value."""
     if not isinstance(dtype, pl.List):
         return pl.col(name)
     return pl.when(pl.col(name).list.len() == 1).then(pl.col(name).list.first())
@@ -91,7 +91,7 @@ def _columns(rows: pl.DataFrame) -> dict[str, Any]:
     listed = pl.concat_list(_ARGUMENTS).list.head(pl.col("arg_count").clip(0, _ARGUMENT_COUNT)).list.join(" ")
     return rows.select(
         pl.col("level"),
-        # As in recorder2text, the program's own functions have no arguments.
+        # The program's own functions get no arguments, as in recorder2text.
         arguments=pl.when(is_user).then(pl.lit("")).otherwise(listed),
         module=pl.col("cat").replace_strict(dict(enumerate(MODULES)), return_dtype=pl.String),
         function=pl.col("func_id"),

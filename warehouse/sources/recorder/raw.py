@@ -1,7 +1,8 @@
-"""Raw Recorder 2.5 traces: metadata, call signatures (`.cst`), grammars (`.cfg`) and time stamps (`.ts`).
+"""Read raw Recorder 2.5 traces: metadata, call signatures (`.cst`), grammars (`.cfg`) and time stamps (`.ts`).
 
 All numbers are little-endian. Time stamps are pairs of 32-bit ticks, each relative to the start of the rank's previous
-call: a gap of more than 2^32 ticks (429 s) between two calls loses a multiple of it, undetectably.
+call. A gap between two calls of more than 2^32 ticks (429 s) is therefore recorded too short by a multiple of 2^32
+ticks, which cannot be detected.
 """
 
 from __future__ import annotations
@@ -33,16 +34,17 @@ _USER_FUNCTION = 255
 _HEADER = struct.Struct("<i4xddiii4x")
 _ENTRY_BYTES = 16
 _KEY_BYTES = 15
-#: vectorized search for signatures of equal length: maximum and minimum run length; signatures read one by one between
+#: vectorized search for consecutive signatures of equal length: their maximum and minimum number, and the number of
+#: signatures that are read one by one before the next search
 _MAX_EQUAL, _MIN_EQUAL, _ONE_BY_ONE = 2048, 16, 256
-#: latest plausible start [s since 1970]; guards datetime conversion against damage
+#: latest plausible start [s since 1970]; protects the conversion to a datetime from damaged values
 _LAST_START_S = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
 _REMEDY = "Fetch the trace again, with all of its files."
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """Content of `recorder.mt`: ranks, start, tick, and function names by number."""
+    """Content of `recorder.mt`: number of ranks, start, tick, and function names by number."""
 
     process_count: int
     started_at: datetime
@@ -53,7 +55,7 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
-    """The distinct calls of a rank, or of all ranks if merged, by number, with their counts.
+    """The distinct calls of a rank (or of all ranks in a merged trace), by number, with their counts.
 
     `rows` has the columns level, module, function and arguments.
     """
@@ -64,7 +66,7 @@ class Signatures:
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """The calls of a rank as rows of `signatures` in order, with start and end times."""
+    """The calls of a rank in order, as row numbers of `signatures`, with start and end times."""
 
     signatures: pl.DataFrame
     order: Ints
@@ -130,7 +132,7 @@ def _build_separate_decoder(files: Files, metadata: Metadata) -> Callable[[int],
 
 
 def _build_merged_decoder(files: Files, metadata: Metadata) -> Callable[[int], Coded]:
-    """Build the decoder of a trace with one list of signatures and shared grammars."""
+    """Build the decoder for a merged trace, with one list of signatures and shared grammars."""
     content = files.read("ug.mt") if "ug.mt" in files.names else b""
     grammars = np.frombuffer(content, "<i4", count=len(content) // 4)
     is_whole = len(content) == 4 * (metadata.process_count + 1)
@@ -139,7 +141,7 @@ def _build_merged_decoder(files: Files, metadata: Metadata) -> Callable[[int], C
     known = read_signatures(files.read("0.cst"), metadata.functions, None)
 
     def decode(rank: int) -> Coded:
-        # recorder2text prints the times of rank 0 for all ranks of such a trace, but each has its own.
+        # Each rank has its own times, although recorder2text prints those of rank 0 for all ranks in such a trace.
         return _decode(files, metadata, rank, known, int(grammars[rank]))
 
     return decode
@@ -190,7 +192,7 @@ def read_signatures(content: bytes, functions: tuple[str, ...], rank: int | None
 
 
 def _entry_starts(data: Bytes) -> Longs:
-    """Find the start of each signature, which follows from the length of the previous one."""
+    """Find the start of each signature; it follows from the start and length of the previous one."""
     claimed = int(_view_numbers(data)[0]) if data.size >= 4 else -1
     if not 0 <= claimed <= data.size // (_ENTRY_BYTES + _KEY_BYTES):
         raise InputRefused("The list of call signatures is truncated.", _REMEDY)
@@ -210,8 +212,8 @@ def _entry_starts(data: Bytes) -> Longs:
 
 
 def _next_starts(data: Bytes, place: int, max_count: int) -> tuple[Longs, int]:
-    """Find the starts of up to `max_count` next signatures, and the position after them."""
-    # Consecutive signatures often have equal lengths; those are found at once.
+    """Return the starts of up to `max_count` signatures from `place` on, and the position after the last one."""
+    # Find consecutive signatures of equal length at once, since these are frequent.
     lengths = _view_numbers(data)[place + 8 :]
     step = _ENTRY_BYTES + int(lengths[0]) if lengths.size else 0
     is_equal = lengths[::step][: min(max_count, _MAX_EQUAL)] == lengths[0] if step > 0 else np.zeros(0, np.bool_)
@@ -230,7 +232,7 @@ def _next_starts(data: Bytes, place: int, max_count: int) -> tuple[Longs, int]:
 
 
 def _view_numbers(data: Bytes) -> npt.NDArray[np.int32]:
-    """View the 32-bit number at each byte offset without a copy; they overlap and are unaligned."""
+    """View the 32-bit numbers at all byte offsets without a copy; the numbers overlap and are unaligned."""
     return np.ndarray((max(data.size - 3, 0),), "<i4", data, strides=(1,))
 
 
@@ -263,7 +265,7 @@ def _add_functions(rows: pl.DataFrame, functions: tuple[str, ...]) -> pl.DataFra
     listed = pl.DataFrame({"index": np.arange(len(functions), dtype=np.uint8), "function": functions})
     found = rows.join(listed.with_columns(module=_modules(functions)), on="index", how="left", maintain_order="left")
     if found["function"].null_count():
-        # The arguments of the program's own functions are address and name; recorder2text prints neither.
+        # The program's own functions have address and name as arguments; recorder2text prints neither.
         is_own = pl.col("index") == _USER_FUNCTION
         name = pl.col("arguments").str.split(" ").list.get(1, null_on_oob=True)
         found = found.with_columns(
@@ -277,7 +279,7 @@ def _add_functions(rows: pl.DataFrame, functions: tuple[str, ...]) -> pl.DataFra
 
 
 def _modules(functions: tuple[str, ...]) -> pl.Series:
-    """Assign modules to functions: POSIX functions are listed first, those of MPI next, HDF5's last."""
+    """Assign modules to functions by their order in the list: POSIX first, MPI next, HDF5 last."""
     mpi = next((index for index, name in enumerate(functions) if "MPI" in name), len(functions))
     hdf5 = next((index for index, name in enumerate(functions) if "H5" in name), len(functions))
     found = np.full(len(functions), "POSIX", dtype="<U6")

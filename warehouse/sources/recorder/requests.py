@@ -1,13 +1,16 @@
-"""Derives requests from Recorder's calls: file, offset, bytes, and sums per process and file.
+"""Derive requests from Recorder's calls: file, offset, bytes, and sums per process and file.
 
-Recorder logs arguments, no return values. The bytes of a request are therefore those *requested*: short and failed
-reads or writes look like complete ones, and failed opens like successful ones. POSIX calls have the file's name but
-not its descriptor, and `read`, `write` and the like have no offset: it is tracked through the opens, seeks, reads and
-writes of one process and name, assuming that each call moved what it requested. If the offset is ambiguous (the file
-is open twice, written at its end, sought from its end, used through a stream and a descriptor at once, accessed
-through a derived file type or shared pointer), it is NULL. So are the bytes of a derived datatype: Recorder logs its
-name but not its layout. Nonblocking and split collective requests last as long as the call that started them: Recorder
-2.5 logs their request handle as `%p` and does not log the `_end` call, so the completing wait is unknown.
+Recorder logs arguments, but no return values. The bytes of a request are therefore the *requested* bytes: short and
+failed reads or writes look like complete ones, and failed opens like successful ones.
+
+POSIX calls have the file's name but not its descriptor, and `read`, `write` and similar calls have no offset. The
+offset is tracked through the opens, seeks, reads and writes of one process and name, on the assumption that each call
+transferred the requested bytes. It is NULL if it is ambiguous: if the file is open twice, is written at its end or
+sought from its end, is used through a stream and a descriptor at once, or is accessed through a derived file type or a
+shared pointer. The bytes of a derived datatype are NULL, too, because Recorder logs its name but not its layout.
+
+The duration of nonblocking and split collective requests is that of the call that started them. Recorder 2.5 logs their
+request handle as `%p` and does not log the `_end` call, so the completing wait is unknown.
 """
 
 from __future__ import annotations
@@ -31,11 +34,11 @@ _MPI_MODE_APPEND = 128
 _F_SETFL = 4
 #: maximum plausible size or offset; products and sums of larger values could overflow 64 bits
 _MAX_BYTES = 1 << 60
-#: functions whose logged length includes the final NUL, which is not written
+#: functions with a logged length that includes the final NUL, which is not written
 WITH_FINAL_NUL = ("fprintf", "vfprintf")
-#: file names that Recorder logs for unknown files
+#: names that Recorder logs for unknown files
 _UNKNOWN = ("???", "MPI_FILE_NULL", "MPI_FILE_UNKNOWN")
-#: maximum nesting level; deeper calls are treated as this deep
+#: maximum nesting level; deeper calls are treated like calls at this level
 MAX_LEVELS = 32
 _ARGUMENT_COLUMNS = ("file_at", "count_at", "size_at", "type_at", "offset_at", "whence_at", "flags_at", "path_at")
 
@@ -44,7 +47,7 @@ _KEPT = (
     *("path", "offset", "whence", "flags", "flags_at", "type", "count", "copies", "request_bytes", "is_malformed"),
 )
 
-#: size of MPI's predefined datatypes under LP64 [B], by `MPI_Type_get_name`; Fortran types at their default sizes
+#: name from `MPI_Type_get_name` -> size of MPI's predefined datatype under LP64 [B]; Fortran types have default sizes
 TYPE_BYTES = {
     **dict.fromkeys(("MPI_BYTE", "MPI_PACKED", "MPI_CHAR", "MPI_SIGNED_CHAR", "MPI_UNSIGNED_CHAR"), 1),
     **dict.fromkeys(("MPI_INT8_T", "MPI_UINT8_T", "MPI_C_BOOL", "MPI_CXX_BOOL", "MPI_CHARACTER", "MPI_INTEGER1"), 1),
@@ -127,7 +130,7 @@ def _mpi_forms() -> list[dict[str, object]]:
 
 @cache
 def list_forms() -> pl.DataFrame:
-    """Describe how Recorder logs each function that accesses files: operation, and position of arguments."""
+    """Describe how Recorder logs each function that accesses files: operation, and positions of arguments."""
     posix = pl.DataFrame(_posix_forms(), infer_schema_length=None).with_columns(layer=pl.lit("POSIX"))
     mpi = pl.DataFrame(_mpi_forms(), infer_schema_length=None).with_columns(layer=pl.lit("MPIIO"))
     return pl.concat([posix, mpi], how="vertical_relaxed").with_columns(pl.col(_ARGUMENT_COLUMNS).cast(pl.Int64))
@@ -143,15 +146,15 @@ def find_nested(calls: pl.DataFrame) -> pl.Series:
 
 
 def find_enclosed(levels: npt.NDArray[np.int64], encloses: Flags, is_first: Flags | None = None) -> Flags:
-    """Mark the calls made within an enclosing call; a call precedes those that it makes.
+    """Mark the calls made within an enclosing call; a call precedes the calls that it makes.
 
-    A call that is missing in the trace encloses nothing. is_first: the first call of each rank, if there are several;
-    it is never enclosed.
+    A call that is missing in the trace encloses nothing. is_first: marks the first call of each rank, if the calls are
+    those of several ranks; it is never enclosed.
     """
     found = np.zeros(levels.size, np.bool_)
     place = np.arange(levels.size, dtype=np.int32)
     for depth in np.unique(levels)[:-1].tolist():
-        # The last call at this depth or above: it encloses the following calls if it is exactly at this depth.
+        # The last call at this depth or above encloses the following calls if it is exactly at this depth.
         is_outer = levels <= depth if is_first is None else (levels <= depth) | is_first
         last = np.maximum.accumulate(np.where(is_outer, place, 0))
         found |= (levels > depth) & (levels[last] == depth) & (encloses | found)[last]
@@ -165,7 +168,7 @@ def _argument(place: str) -> pl.Expr:
 def _file_calls(calls: pl.DataFrame) -> pl.DataFrame:
     """Select the calls that access files, with their arguments as text and numbers.
 
-    `name` is the POSIX file's name or the MPI file's handle, `stream` the code of the process's pointer into it.
+    `name` is the name of a POSIX file or the handle of an MPI file; `stream` is the code of the process's file pointer.
     """
     columns = calls.select("rank", "call", "function", "arguments", "start_s", "end_s", find_nested(calls))
     known = columns.join(list_forms(), on="function", how="inner", maintain_order="left")
@@ -194,7 +197,7 @@ def _requested_bytes() -> pl.Expr:
 
 
 def _has_bad_arguments() -> pl.Expr:
-    """Test whether arguments of a read or write are missing."""
+    """Test whether a read or write lacks arguments."""
     lacks = [
         pl.col(f"{part}_at").is_not_null() & pl.col(part).is_null() for part in ("count", "size", "offset", "type")
     ]
@@ -204,8 +207,8 @@ def _has_bad_arguments() -> pl.Expr:
 def track_pointers(rows: pl.DataFrame) -> pl.Series:
     """Return the file position before each step; NULL if unknown.
 
-    rows: in order, with `stream` (identifies the pointer), `is_set` (the step sets the pointer to `to`, NULL if
-    unknown) and `by` (otherwise the step moves it by this number of bytes, NULL if unknown).
+    rows: in order, with `stream` (identifies the pointer), `is_set` (whether the step sets the pointer to `to`, NULL if
+    unknown) and `by` (number of bytes by which all other steps move the pointer, NULL if unknown).
     """
     stream = rows["stream"].to_numpy()
     if not stream.size:
@@ -218,7 +221,7 @@ def track_pointers(rows: pl.DataFrame) -> pl.Series:
     anchor = np.maximum.accumulate(np.where(is_set, np.arange(stream.size), 0))
     moved, roughly = np.cumsum(by), np.cumsum(by.astype(np.float64))
     after = to.fill_null(0).to_numpy()[anchor] + moved - moved[anchor]
-    # The float sum detects overflow of the integer sum. A seek before the file's start fails.
+    # The float sum detects an overflow of the integer sum. A seek to before the file's start fails.
     lost = np.cumsum((after < 0) | (np.abs(roughly - roughly[anchor]) > _MAX_BYTES))
     lost_before = np.r_[0, lost[:-1]][anchor]
     known = to.is_not_null().to_numpy()[anchor] & (unknown == unknown[anchor]) & (lost == lost_before)
@@ -227,10 +230,10 @@ def track_pointers(rows: pl.DataFrame) -> pl.Series:
 
 
 def _holders() -> pl.Expr:
-    """Return an upper bound of the descriptors of the file that the process holds after the step.
+    """Return an upper bound for the number of descriptors of the file that the process has after the step.
 
-    Failed opens count too, since they are not recognizable. Once any descriptor was copied, a close may leave the file
-    open, so that the next open may be a second one.
+    Failed opens count, too, since they cannot be recognized. After a descriptor was copied, a close may leave the file
+    open, so the next open may be a second one.
     """
     step = pl.when(pl.col("deed") == "open").then(1).when(pl.col("deed") == "close").then(-1).otherwise(0)
     sum_ = step.cum_sum()
@@ -259,7 +262,7 @@ def _posix_offsets(rows: pl.DataFrame) -> pl.DataFrame:
     """Add `offset_bytes` to the sorted POSIX calls of a stream."""
     deed, moves = pl.col("deed"), pl.col("pointer").is_in(["descriptor", "stream"])
     route = pl.when(moves).then(pl.col("pointer"))
-    # A buffered stream reads ahead and writes late, so its position differs from its descriptor's.
+    # A buffered stream reads ahead and writes late, so its position differs from that of its descriptor.
     strays = moves & (deed != "open") & (route != route.forward_fill().shift().over("stream"))
     held = rows.with_columns(holders=_holders(), appends=_appends() & (deed == "write"), strays=strays)
     most_held = pl.max_horizontal("holders", pl.col("holders").shift().over("stream"))
@@ -278,7 +281,7 @@ def _posix_offsets(rows: pl.DataFrame) -> pl.DataFrame:
     )
     implied = pl.when(~pl.col("doubtful") & moves).then("pointer_bytes")
     given = pl.when((pl.col("pointer") == "explicit") & (pl.col("offset") >= 0)).then("offset").otherwise(implied)
-    # On Linux even `pwrite` appends to such a file.
+    # On Linux, even `pwrite` appends to a file that is open for appending.
     placed = steps.with_columns(track_pointers(steps)).with_columns(
         offset_bytes=pl.when(~pl.col("appends")).then(given)
     )
@@ -286,7 +289,7 @@ def _posix_offsets(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _views() -> list[pl.Expr]:
-    """Return the start of the handle's view in the file and the size of its unit; NULL if it may have gaps."""
+    """Return the start of the handle's view in the file, and the view's unit size; NULL if the view may have gaps."""
     unit = pl.col("type").replace_strict(TYPE_BYTES, default=None, return_dtype=pl.Int64)
     is_plain = unit.is_not_null() & (pl.col("flags") == pl.col("type")) & pl.col("offset").is_between(0, _MAX_BYTES)
     is_view, is_open = pl.col("deed") == "view", pl.col("deed") == "open"
@@ -337,7 +340,7 @@ class Requests:
         self._records: list[pl.DataFrame] = []
 
     def add(self, calls: pl.DataFrame) -> Iterator[Batch]:
-        """Process all calls of one or more processes, sorted by rank and call; yield their rows and rejects."""
+        """Process all calls of one or more processes, sorted by rank and call; yield rows and rejects."""
         placed = _add_offsets(_file_calls(calls)).filter(pl.col("deed") != "copy")
         rows = self._add_file_numbers(placed.filter(~pl.col("is_malformed")))
         self._records.append(_aggregate(rows.filter(~pl.col("is_nested"))))
@@ -392,7 +395,7 @@ def _add_offsets(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _refuse_malformed(rows: pl.DataFrame) -> pl.DataFrame:
-    """Convert malformed requests to refused rows; the line is the ordinal among the process's calls."""
+    """Convert malformed requests to refused rows; `line` is the ordinal number of the process's call."""
     return rows.select(
         line=pl.col("call") + 1,
         reason=pl.format("The arguments of a request of rank {} lack its file or its bytes.", "rank"),

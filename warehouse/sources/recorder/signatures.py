@@ -1,8 +1,8 @@
-"""Recorder traces as distinct calls (signatures) of a rank and their order, without a row per call.
+"""Read Recorder traces as distinct calls (signatures) of each rank and their order, without a row per call.
 
-A program repeats the same calls. They differ in few *signatures* (level, module, function and arguments), so a call is
-the number of one, and two times. Traces are read this way to be compressed, extrapolated or replayed: a missing rank
-or call would change the program, so any damage refuses the whole trace.
+A program repeats the same calls. These have few distinct *signatures* (level, module, function and arguments), so a
+call is stored as the number of its signature and two times. Traces are read this way to be compressed, extrapolated or
+replayed. A missing rank or call would change the program, so a damaged trace is refused as a whole.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ Ints = npt.NDArray[np.int32]
 Reals = npt.NDArray[np.float64]
 
 SIGNATURE = ("level", "module", "function", "arguments")
-#: module of the program's own functions: they do no I/O themselves, and calls within them count as the program's
+#: module of the program's own functions, which do no I/O themselves; calls within them count as the program's calls
 _OWN_MODULE = "FTRACE"
 _REMEDY = "Fetch the trace again, with all of its files: an incomplete trace cannot be compressed faithfully."
 
 
 @dataclass(frozen=True, slots=True)
 class SignedRank:
-    """The calls of a rank as signatures in order, with start and end times.
+    """The calls of a rank in order, as signatures with start and end times.
 
     signatures: level Int64, module, function, arguments String; distinct, in the order of their first calls. order
-    (calls): the row of `signatures` of each call. start_s, end_s (calls): seconds since the start of the trace's
+    (calls): row number in `signatures` of each call. start_s, end_s (calls): seconds since the start of the trace's
     clock.
     """
 
@@ -53,7 +53,7 @@ class SignedRank:
 def open_signed_run(path: Path) -> Iterator[Run[SignedRank]]:
     """Open a complete trace in a folder, in an archive, or in a single text file.
 
-    Raises InputRefused if a rank has no file; decoding raises it if a rank is damaged.
+    Raises InputRefused if a rank has no file; reading a rank raises InputRefused if the rank is damaged.
     """
     with recorder_files.open_trace(path) as (form, files):
         run = _open_raw(files) if form == "raw" else _open_rows(get_opener(form)(files))
@@ -121,7 +121,7 @@ def _check(found: Rank) -> None:
 
 
 def _build_timed_calls(signed: SignedRank) -> pl.DataFrame:
-    """Build calls with times only, for checking them."""
+    """Build calls that have only times, for `refuse_bad_times`."""
     count = signed.order.size
     unknown = pl.Series([""], dtype=pl.String).new_from_index(0, count)
     times = {"start_s": signed.start_s, "end_s": signed.end_s}
@@ -129,15 +129,15 @@ def _build_timed_calls(signed: SignedRank) -> pl.DataFrame:
 
 
 def _sign(rank: int, signatures: pl.DataFrame, order: Ints, start_s: Reals, end_s: Reals) -> SignedRank:
-    """Normalize signatures, so that they are distinct, used, and in the order of their first calls."""
+    """Drop duplicate and unused signatures, and sort the others by their first calls."""
     first = np.full(signatures.height, order.size, np.int64)
-    # With repeated indices the last assignment wins: the first call.
+    # With repeated indices, the last assignment takes effect, which is that of the first call.
     first[order[::-1]] = np.arange(order.size - 1, -1, -1)
     made = np.argsort(first, kind="stable")[: np.count_nonzero(first < order.size)]
     rows = signatures.select(pl.col("level").cast(pl.Int64), *SIGNATURE[1:])[made]
     number = np.zeros(signatures.height, np.int32)
     number[made] = np.arange(made.size)
-    # Distinct hashes prove distinct rows, and are fast to check.
+    # Distinct hashes prove that rows are distinct, and checking them is fast.
     if rows.hash_rows().n_unique() < rows.height:
         rows, same = _distinct(rows)
         number[made] = same
@@ -153,7 +153,7 @@ def _distinct(rows: pl.DataFrame) -> tuple[pl.DataFrame, Ints]:
 
 
 def select_outer_calls(signed: SignedRank) -> SignedRank:
-    """Select the calls made by the program itself, not within another traced I/O or MPI call.
+    """Select the calls that the program itself made, not those within another traced I/O or MPI call.
 
     The program's own functions are dropped, and calls within them are kept. All remaining calls get level 0.
     """

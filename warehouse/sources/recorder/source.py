@@ -1,7 +1,7 @@
-"""Recorder traces: every traced call of every rank, from the raw trace, its text or its Parquet export.
+"""Read Recorder traces: every traced call of every rank, from the raw trace, its text or its Parquet export.
 
-A trace is a folder, or an archive (tar, plain or compressed) of one. The text and the export lack the run's start. No
-form has return values: a request's bytes are those requested.
+A trace is a folder, or a tar archive (plain or compressed) of a folder. The text and the export lack the run's start.
+No form has return values, so a request's bytes are the requested ones.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def sniff(head: Head) -> bool:
 
 
 def owns(folder: Path) -> tuple[str, ...]:
-    """List the files of a folder that form one Recorder trace; empty if there is none."""
+    """List the files in a folder that form one Recorder trace; empty if the folder has none."""
     from iosig.warehouse.sources.recorder import files as recorder_files
 
     return recorder_files.list_trace_files(folder)

@@ -1,7 +1,7 @@
-"""Output of recorder2text: one file per rank, one line per call.
+"""Read the output of recorder2text: one file per rank, one line per call.
 
 A line is `<start> <end> <function> <level> <type> ( <arguments> )`, in seconds since the start of the run; the type is
-0 for POSIX, 1 for MPI-IO, 2 for MPI, 3 for HDF5, 4 for functions of the program. The text lacks the run's start, its
+0 for POSIX, 1 for MPI-IO, 2 for MPI, 3 for HDF5, 4 for functions of the program. The text lacks the run's start, the
 number of ranks and Recorder's version.
 """
 
@@ -25,7 +25,7 @@ _MAX_LEVEL = 255
 
 
 def open_run(files: Files) -> Run[Rank]:
-    """Build the run from the names of the files and their first line."""
+    """Build the run from the names of the files and the resolution of their times."""
     names = map_ranks(files)
     return Run(None, max(names) + 1, None, _resolution_s(files), tuple(sorted(names)), _decoder(files, names))
 
@@ -44,7 +44,7 @@ def map_ranks(files: Files) -> dict[int, str]:
 
 
 def _resolution_s(files: Files) -> float | None:
-    """Infer the time resolution from the decimals of the first time of the first file with calls."""
+    """Infer the time resolution [s] from the number of decimals in the first timestamp."""
     for name in sorted(files.names):
         if found := re.match(rb"[0-9]+\.([0-9]{1,12}) ", files.read(name, 64)):
             return float(f"1e-{len(found[1])}")
@@ -59,7 +59,7 @@ def _decoder(files: Files, names: dict[int, str]) -> Callable[[int], Rank]:
 
 
 def parse_rank(rank: int, content: bytes) -> Rank:
-    """Parse the calls of a rank, and refuse other lines; a call's number is that of its line."""
+    """Parse the calls of a rank, and refuse other lines; a call has the number of its line."""
     pieces: list[pl.DataFrame] = []
     refused: list[pl.DataFrame] = []
     check_count(content.count(b"\n"))
@@ -90,7 +90,7 @@ def _pieces(content: bytes) -> Iterator[bytes]:
 
 
 def _lines(content: bytes) -> pl.Series:
-    """Split a text into lines without their ends."""
+    """Split text into lines without line ends."""
     ends = np.flatnonzero(np.frombuffer(content, np.uint8) == ord("\n")) + 1
     if not ends.size or ends[-1] != len(content):
         ends = np.append(ends, len(content))
@@ -102,7 +102,7 @@ def _fields(lines: pl.Series, first: int) -> pl.DataFrame:
     split = lines.str.splitn(" ", 6).struct.unnest()
     start, end, function, level, kind, rest = (pl.col(f"field_{index}") for index in range(6))
     shown = rest.str.strip_prefix("(").str.strip_suffix(" )")
-    # The brackets are empty without arguments; an empty argument is a space.
+    # Without arguments, the brackets are empty; with an empty argument, they contain a space.
     is_closed = (rest.str.len_bytes() == shown.str.len_bytes() + 3) & ((shown == "") | shown.str.starts_with(" "))
     kinds = {str(number): name for number, name in enumerate(MODULES)}
     return split.select(

@@ -1,7 +1,7 @@
-"""Series of one subject (a job, a node): times and a byte counter, or times and rates, as text or CSV.
+"""Read series of one subject (a job, a node): times and a byte counter, or times and rates, as text or CSV.
 
-Two bare columns are time and cumulative bytes by default; a header line names other content. The file's name is the
-subject.
+Without a header, two columns are time and cumulative bytes by default; a header line can name other content. The file's
+name is the subject.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DELIMITERS = (",", ";", "\t", " ")
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]+(?:Z|[+-][0-9:]+)?)?"
 _ISO_BLANK = r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9:.]+(?:Z|[+-][0-9:]+)?"
-#: delimiters of bare columns, and pattern of such a line
+#: delimiter of columns without a header -> pattern of such a line
 _BARE = {
     mark: re.compile(rf"\s*(?:{_NUMBER}|{_ISO}|{blank}){between}(?:{_NUMBER}|[nN]a[nN])?\s*")
     for mark, between, blank in (
@@ -52,7 +52,7 @@ _WORDS = {"read": "read", "reads": "read", "write": "write", "writes": "write"}
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
-    """One column of values with its position, direction, and kind of numbers."""
+    """A column of values: its position, direction, and kind of numbers."""
 
     name: str
     direction: str
@@ -61,7 +61,7 @@ class _Measure:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Layout of the text with column names, delimiter, header, and measured columns."""
+    """Layout of the text: column names, delimiter, header, and measured columns."""
 
     names: tuple[str, ...]
     delimiter: str
@@ -71,7 +71,7 @@ class _Layout:
 
 
 def subject(name: str) -> str:
-    """Derive the subject from a file's name, without compression and text suffixes."""
+    """Derive the subject from a file's name, without the suffixes for compression and text."""
     path = Path(name)
     if path.suffix.lower() in _PACKED:
         path = path.with_suffix("")
@@ -79,7 +79,7 @@ def subject(name: str) -> str:
 
 
 def find_direction(name: str) -> str:
-    """Find the direction as a word in a file's name; else `unstated`."""
+    """Return the direction that a word in the file's name states, or `unstated`."""
     found = {_WORDS[word] for word in re.split(r"[^a-z]+", name.lower()) if word in _WORDS}
     return found.pop() if len(found) == 1 else "unstated"
 
@@ -89,7 +89,7 @@ def _is_header(names: tuple[str, ...]) -> bool:
 
 
 def sniff(head: Head) -> bool:
-    """Recognize a header of series, or lines that each are a time and a number."""
+    """Recognize a header of series, or lines that consist of a time and a number."""
     lines = [line.removeprefix("\ufeff") for line in head.lines if line.strip()][:_SNIFFED_LINES]
     if lines and any(_is_header(names_in(lines[0], mark)) for mark in _DELIMITERS):
         return True
@@ -100,7 +100,7 @@ def _parse_header(line: str, reading: Reading) -> _Layout | None:
     ours = {theirs: ours for ours, theirs in reading.columns.items()}
     for delimiter in _DELIMITERS:
         given = [ours.get(name, name) for name in names_in(line.removeprefix("\ufeff"), delimiter)]
-        # Other columns are ignored, and may have repeated names.
+        # Rename unknown columns, which are ignored and may have repeated names.
         names = tuple(name if name in _KNOWN else f"column {index}" for index, name in enumerate(given))
         if not _is_header(names):
             continue
@@ -140,7 +140,7 @@ def _layout(path: Path, reading: Reading) -> _Layout:
 def _seconds(times: pl.Series, zone: str | None) -> pl.DataFrame:
     """Convert times to seconds: numbers as they are, or ISO times as seconds since 1970.
 
-    The majority decides the form of the file. Returns time_s, reason and remedy.
+    The majority determines the form of times in the file. Returns time_s, reason and remedy.
     """
     number = times.cast(pl.Float64, strict=False)
     if number.count() * 2 >= times.count():
@@ -161,7 +161,7 @@ def _seconds(times: pl.Series, zone: str | None) -> pl.DataFrame:
 
 
 def _select_ordered(cells: pl.DataFrame, layout: _Layout, zone: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Keep rows with valid, increasing times; refuse the others."""
+    """Keep rows with valid, increasing times; refuse all others."""
     timed = cells.with_columns(_seconds(cells[layout.time], zone))
     good = sift(timed, [NOTED])
     late = Fault(
@@ -195,7 +195,7 @@ def _difference_counter(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]
     )
     found = sift(rows.filter(pl.col("given").is_not_null()), [negative])
     whole = found.rows["given"].cast(pl.Int64, strict=False)
-    # Integers, because a float would round counters above 2^53.
+    # Use integers, because floats would round counters above 2^53.
     values = (found.rows["value"] if whole.has_nulls() else whole).to_numpy()
     rises, codes = counters.confirm_increases(values)
     interval = pl.col("time_s").diff()
@@ -208,7 +208,7 @@ def _difference_counter(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]
 
 def _convert_rates(timed: pl.DataFrame, rows: pl.DataFrame, *, is_volume: bool) -> pl.DataFrame:
     distances = np.diff(timed["time_s"].to_numpy())
-    # Time stamps jitter, so distances may all differ: use the median.
+    # Use the median, because time stamps jitter, so all distances may differ.
     first = float(np.percentile(distances, 50, method="lower")) if distances.size else None
     intervals = timed.select(LINE, interval_s=pl.col("time_s").diff().fill_null(pl.lit(first, pl.Float64)))
     rate = pl.col("value") / pl.col("interval_s") if is_volume else pl.col("value")
@@ -242,7 +242,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     layout = _layout(path, reading)
     used = [layout.time, *(measure.name for measure in layout.measures)]
     header, columns = Header(layout.names, layout.delimiter), {name: name for name in used}
-    # a file may have only a header
+    # prepend an empty block, since a file may have only a header
     blocks = [text_blocks.Block(1, 0, b""), *text_blocks.blocks(path, has_header=layout.has_header)]
     pieces = [text_blocks.cells(block, header, columns) for block in blocks]
     cells = pl.concat([piece.rows for piece in pieces])

@@ -1,8 +1,8 @@
-"""TMIO's traces, complete or growing.
+"""Read TMIO's traces, complete or growing.
 
-- `following` (`TmioFeed`): Follows a growing TMIO trace from any position.
-- `parts`: Parses flushes per mode from JSON, JSON Lines or MessagePack.
-- `requests`: Derives requests and totals from flushes, and checks them against each other.
+- `following` (`TmioFeed`): Incremental reading of a growing trace, from any position on.
+- `parts`: Parsing of flushes, mode by mode, from JSON, JSON Lines or MessagePack.
+- `requests`: Derivation of requests and totals from flushes, and their comparison.
 - `source` (`sniff`): The format, FTIO's input: I/O phases of each rank.
-- `stream`: Splits arriving JSON Lines or MessagePack into flushes.
+- `stream`: Splitting of arriving JSON Lines or MessagePack into flushes.
 """

@@ -1,4 +1,7 @@
-"""Follows a growing TMIO trace from any position, across rotation, truncation and replacement."""
+"""Follow a growing TMIO trace from any position, across rotation, truncation and replacement.
+
+A flush is a block of records that TMIO writes at one time.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +20,19 @@ from iosig.warehouse.sources.tmio import source
 from iosig.warehouse.sources.tmio.parts import ARRAYS, BOM
 from iosig.warehouse.sources.tmio.stream import StreamedFlush, TmioStream
 
-#: usual first bytes of an uncompressed trace
+#: possible first bytes of an uncompressed trace
 _STARTS = ARRAYS | {b"{", b" ", b"\t", b"\r", b"\n", BOM[:1]}
 
 
 class TmioFeed:
     """The flushes of one followed TMIO trace, JSON Lines or MessagePack.
 
-    A flush's position is the end of the flush, from which a reader can resume. If the file was renamed and another one
-    continues (`rotated`), a flush may start in one file and end in the other. If the file was truncated or replaced,
-    its incomplete flush is returned first, and the first flush of the new content has the event.
+    A flush's position is the end of the flush, at which a reader can resume. If the file was renamed and another file
+    continues it (`rotated`), a flush may start in one file and end in the other. If the file was truncated or replaced,
+    the incomplete flush is returned first, and the first flush of the new content has the event.
     """
 
-    #: failed polls; always 0, because an unreadable file raises instead
+    #: number of failed polls; always 0, because an unreadable file raises an error instead
     failed_count = 0
 
     def __init__(self, path: Path, position: Mapping[str, Any] | None = None) -> None:
@@ -44,7 +47,7 @@ class TmioFeed:
         self._is_over = known is not None and known[2]
         #: position after the last complete line or array
         self._mark: Position | None = known[0] if known else None
-        #: events since the last flush; and events before lines of the incomplete flush
+        #: events since the last flush; events that precede lines of the incomplete flush
         self._events: list[str] = []
         self._passed: list[str] = []
         self._unfit: InputRefused | None = None
@@ -55,9 +58,9 @@ class TmioFeed:
         return self._file.is_behind
 
     def poll(self) -> list[Flush]:
-        """Return the flushes that new data completes; reads at most 4 MiB and never blocks.
+        """Return the flushes that new data complete; read at most 4 MiB, and never block.
 
-        Raises InputRefused, at every call until the file is replaced, if the file cannot be followed.
+        Raises InputRefused if the file cannot be followed, at every call until it is replaced.
         """
         piece = self._file.read()
         self.is_quiet = piece is None
@@ -67,18 +70,18 @@ class TmioFeed:
         return flushes
 
     def pending(self) -> list[Flush]:
-        """Return the incomplete last flush, when the file has been quiet for long.
+        """Return the incomplete last flush; call this if the file has not grown for a long time.
 
-        Later data of the same flush becomes a flush of its own, also after a restart.
+        Later data of the same flush become a separate flush, also after a restart.
         """
         last = self._stream.pending()
         return [] if last is None else [self._flush(last, self._mark)]
 
     def finish(self) -> list[Flush]:
-        """Return the remaining flushes when the run is over; the last one has the event `end`, once.
+        """Return the remaining flushes at the end of the run; the last one has the event `end`, once.
 
-        A last line without its end counts if it is complete JSON, and is refused if not. Unread data is read to its
-        end: poll first as long as the feed is behind.
+        A last line without a line end counts if it is complete JSON, and is refused if not. Call `poll` first until the
+        feed is no longer behind, because this method reads all unread data.
         """
         flushes = self.poll()
         while self.is_behind and self._unfit is None:
@@ -126,7 +129,7 @@ class TmioFeed:
                     )
 
     def _end_content(self, piece: Piece) -> list[Flush]:
-        """Return the flushes that end because this piece starts new content."""
+        """Return the flushes that end, because this piece starts new content."""
         if self._stream.end:
             self._passed, self._events = self._passed + self._events, []
         found, last = self._stream.end_file()
@@ -142,9 +145,9 @@ class TmioFeed:
         return flushes
 
     def _flush(self, found: StreamedFlush, mark: Position | None, *, is_before: bool = False) -> Flush:
-        """Build a flush with its position; events belong to the first flush that ends after them.
+        """Build a flush with its position; an event belongs to the first flush that ends after the event.
 
-        is_before: the flush ends before the events at its mark.
+        is_before: whether the flush ends before the events at its mark.
         """
         events_before, self._passed = self._passed, []
         if mark is None or not mark.event or is_before:
@@ -162,7 +165,7 @@ class TmioFeed:
 
 
 def _restore(position: Mapping[str, Any]) -> tuple[Position | None, TmioStream, bool]:
-    """Restore the file position, the stream from there on, and whether the run was over."""
+    """Restore the file position, the stream from that position on, and whether the run was over."""
     place = None if position["file"] is None else Position.from_dict(position["file"])
     offset = place.offset if place else 0
     stream = TmioStream(offset=offset, line=position["line"], form=position["form"], seen=dict(position["seen"]))

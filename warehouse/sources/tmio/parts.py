@@ -1,7 +1,8 @@
-"""Parses flushes of a TMIO trace per mode from JSON, JSON Lines or MessagePack.
+"""Parse the flushes of a TMIO trace, mode by mode, from JSON, JSON Lines or MessagePack.
 
-Objects are parsed one at a time and bounded in size; memory is a small multiple of the largest one: of a JSON file the
-whole, of JSON Lines a line, of MessagePack an array.
+A flush is a block of records that TMIO writes at one time; a mode is a kind of requests, such as synchronous reads.
+Objects are parsed one at a time, and their size is limited. An object is a whole JSON file, a line of JSON Lines or a
+MessagePack array. Memory use is a small multiple of the largest object.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ MODES = ("read_sync", "write_sync", *(f"{way}_async{end}" for way in ("read", "w
 UNSTATED = "unstated"
 IO_TIME = "io_time"
 BOM = b"\xef\xbb\xbf"
-#: maximum size of an object, which takes about six times as much memory [B]
+#: maximum size of an object [B]; parsing it takes about six times this amount of memory
 MAX_OBJECT_BYTES = 1 << 28
 _READ_BYTES = 1 << 20
 _RAW_CHARS = 200
@@ -35,11 +36,11 @@ _RAW_CHARS = 200
 ARRAYS = {bytes([mark]) for mark in (*range(0x90, 0xA0), 0xDC, 0xDD)}
 #: maximum number of refused lines that are reported before the first good one
 _MAX_PENDING = 1000
-#: members of JSON, in decreasing precision: phases of ranks, single requests
+#: members of JSON objects, in decreasing precision: phases of ranks, single requests
 _LEVELS = (("b_rank_avr", "t_rank_s", "t_rank_e"), ("b_ind", "t_ind_s", "t_ind_e"))
 _STEPS = ("b_overlap_avr", "t_overlap")
 _PLAIN_KEYS = (*(level[0] for level in _LEVELS), _STEPS[0])
-#: the members of a MessagePack array after type, is_async and is_write
+#: members of a MessagePack array after type, is_async and is_write
 _PACKED_NAMES = (
     "total_bytes",
     "max_bytes_per_rank",
@@ -58,7 +59,7 @@ _PACKED_TIMES = (
     *("delta_t_rank0_overhead_post_runtime", "delta_t_rank0_overhead_peri_runtime", "delta_t_overhead"),
     *("delta_t_overhead_post_runtime", "delta_t_overhead_peri_runtime", "delta_t_overhead_dft"),
 )
-#: members of a phase in MessagePack: bytes, start, end of the transfer, required end, four rates, operations
+#: number of a phase's members in MessagePack: bytes, start, end of transfer, required end, four rates, operations
 _PHASE_LENGTH = 9
 
 
@@ -68,10 +69,10 @@ def _none() -> Reals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Content of one flush for one mode: its stated totals, and its requests (NaN for missing values).
+    """Content of one flush for one mode: the stated totals, and the requests (NaN for missing values).
 
-    `rate_bytes_per_s` times the duration gives a request's bytes, unless `moved_bytes` is set. `is_rounded`: the
-    numbers were text, with totals of three digits and times of six decimals.
+    A request's bytes are `rate_bytes_per_s` times the duration, unless `moved_bytes` is set. `is_rounded`: whether the
+    numbers were text, with three digits in totals and six decimals in times.
     """
 
     line: int
@@ -119,7 +120,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 def parse_object(content: bytes, line: int) -> dict[str, object] | Refusal:
-    """Parse a JSON object from a line or a file, or return why that fails."""
+    """Parse a JSON object from a line or a file, or return a refusal with the reason."""
     try:
         document = _DECODER.decode(content.decode(json.detect_encoding(content), "surrogatepass"))
     except ValueError as error:
@@ -161,7 +162,7 @@ def _read_document(path: Path) -> dict[str, object] | Refusal:
 
 
 def _documents(path: Path) -> Iterator[tuple[int, dict[str, object] | Refusal]]:
-    """Yield the objects of JSON Lines, or the single object of a file that spans several lines."""
+    """Yield the objects in JSON Lines, or the single object in a file that spans several lines."""
     reason: str | None = None
     waiting: list[tuple[int, dict[str, object] | Refusal]] = []
     is_first = True
@@ -218,14 +219,14 @@ def _part(content: object, mode: str, line: int) -> Part | Refusal:
 
 
 def _convert_steps(bandwidth: Mapping[str, object], mode: str, stated: dict[str, float], line: int) -> Part:
-    """Convert the steps of an application's rate to requests: each lasts until the next one's time."""
+    """Convert the steps of an application's rate to requests; each step lasts until the time of the next one."""
     rates, times = _numbers(bandwidth[_STEPS[0]]), _numbers(bandwidth[_STEPS[1]])
     is_moving = rates != 0
     return Part(line, mode, stated, times[is_moving], np.r_[times[1:], np.nan][is_moving], rates[is_moving])
 
 
 def _raw(value: object) -> str:
-    """Format a value for a refusal; only the type of a list or object, which may be large or deep."""
+    """Format a value for a refusal; for a list or object, which may be large or deep, only the type is given."""
     return str(value)[:_RAW_CHARS] if value is None or isinstance(value, str | int | float) else type(value).__name__
 
 
@@ -254,7 +255,7 @@ def _numbers(values: object) -> Reals:
     """Convert a list to floats; NaN for other values."""
     assert isinstance(values, list)
     numbers = np.empty(len(values))
-    # This takes a third of the time of numpy's conversion.
+    # `struct` takes a third of the time of numpy's conversion.
     with suppress(struct.error, OverflowError):
         struct.pack_into(f"{len(values)}d", numbers.data, 0, *values)
         # struct converts Booleans to 0 or 1.
@@ -266,7 +267,7 @@ def _numbers(values: object) -> Reals:
 # ---- MessagePack
 
 
-#: exceptions of malformed MessagePack
+#: exceptions that malformed MessagePack raises
 _UNPACKING_FAULTS = (msgpack.UnpackException, ValueError, TypeError, RecursionError)
 #: maximum size of an unpacked piece [B]
 _PIECE_BYTES = 1 << 19
@@ -274,7 +275,7 @@ _PIECE_BYTES = 1 << 19
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unit:
-    """The parts of a line or an array, the position after it, and its ordinal."""
+    """The parts in a line or an array, the position after the line or array, and its ordinal number."""
 
     found: Sequence[Part | Refusal]
     end: int
@@ -282,12 +283,12 @@ class Unit:
 
 
 class Arrays:
-    """Splits MessagePack into arrays; after malformed content, the rest of the file is unreadable."""
+    """Splits MessagePack into arrays; the rest of the file after malformed content is unreadable."""
 
     def __init__(self, offset: int, line: int, max_object_bytes: int) -> None:
         self.is_broken = False
         self._max_object_bytes = max_object_bytes
-        # bounds: false sizes must not allocate memory
+        # limits, so that false sizes do not allocate memory
         self._unpacker = msgpack.Unpacker(
             max_buffer_size=max(max_object_bytes, 2 * _PIECE_BYTES),
             max_array_len=max(max_object_bytes, 2 * _PIECE_BYTES) // _PHASE_LENGTH,
@@ -301,17 +302,17 @@ class Arrays:
         self._end, self._line = offset, line
 
     def feed(self, content: bytes) -> Iterator[Unit]:
-        """Yield the arrays that these bytes complete."""
+        """Yield the units of the arrays that these bytes complete."""
         place = 0
         while place < len(content) and not self.is_broken:
-            # The size limit triggers at the same byte, however the bytes are split.
+            # The size limit applies at the same byte, regardless of how the bytes are split.
             stop = place + min(_PIECE_BYTES, self._max_object_bytes + 1 - self._waiting_bytes)
             yield from self._feed_piece(content[place:stop])
             place = stop
 
     @property
     def _waiting_bytes(self) -> int:
-        """Size of the incomplete array so far."""
+        """Size of the incomplete array so far [B]."""
         return self._start + self._fed_bytes - self._end
 
     def _feed_piece(self, piece: bytes) -> Iterator[Unit]:
@@ -337,7 +338,7 @@ class Arrays:
         return Unit((refusal,), self._end, self._line)
 
     def rest(self) -> Unit | None:
-        """Return a refusal of a truncated last array, if any."""
+        """Return a refusal for a truncated last array, if any."""
         if self.is_broken or not self._waiting_bytes:
             return None
         refusal = Refusal(self._line + 1, "The file is truncated within an array.")
@@ -356,7 +357,7 @@ def _read_packed(contents: Iterable[bytes]) -> Iterator[Part | Refusal]:
 
 
 def parse_array(item: object, number: int) -> Part | Refusal:
-    """Parse a MessagePack array of one mode."""
+    """Parse a MessagePack array, which contains one mode."""
     if not isinstance(item, list) or not item or not isinstance(item[0], str):
         return Refusal(number, "This is not an array that begins with a mode.", _raw(item))
     mode = item[0]

@@ -1,9 +1,9 @@
-"""Derives requests and totals from the flushes of a TMIO trace, and checks them against each other.
+"""Derive requests and totals from the flushes of a TMIO trace, and check them against each other.
 
-TMIO states a phase's mean rate `b_rank_avr`, in bytes per second, and its start and end in seconds: their product is
-the phase's bytes. (`b_rank_sum` adds the rates of a phase's operations, and is not a volume.) Asynchronous phases have
-two records of the same bytes: `_t` lasts until the transfer was over, `_b` until the program waited for it. `_t` is
-landed; `_b` only if its flush has no `_t`.
+TMIO states a phase's mean rate `b_rank_avr` in bytes per second, and the phase's start and end in seconds. The rate
+times the duration is the phase's bytes. (`b_rank_sum` adds the rates of a phase's operations, and is not a volume.)
+Asynchronous phases have two records of the same bytes: `_t` lasts until the end of the transfer, `_b` until the program
+waited for it. `_t` is landed, and `_b` only if its flush has no `_t`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from iosig.warehouse.sources.tmio.parts import IO_TIME, UNSTATED, Part, Reals, R
 
 _MODULE = "MPIIO"
 _REMEDY = "Trace or export the run again. The totals do not include refused requests."
-#: relative precision of totals, and precision of times, in JSON
+#: relative precision of totals in JSON; precision of times in JSON [s]
 _TOTAL_PRECISION = 0.005
 _TIME_PRECISION_S = 1e-6
 _EXACT = 1e-9
-#: faults of a request, by the codes of `check_requests`
+#: faults of requests, indexed by the codes from `check_requests`
 FAULTS = (
     "its rate or its bytes are not finite",
     "its start is not a finite number",
@@ -51,12 +51,12 @@ class _Mode:
     unknown_count: int = 0
 
     def disagreement(self, mode: str) -> str | None:
-        """Describe how the stated total differs from the sum of requests, beyond rounding; None if it agrees."""
+        """Describe how the stated total differs from the sum of requests, beyond rounding; None if they agree."""
         stated = self.stated.get("total_bytes")
         if stated is None:
             return None
         difference = self.landed_bytes - stated
-        # Requests of unknown size may account for missing bytes.
+        # Requests of unknown size may explain missing bytes.
         if difference > self.allowance_bytes or (-difference > self.allowance_bytes and not self.unknown_count):
             return f"{mode} states {stated:.6g} bytes, its requests add up to {self.landed_bytes:.6g}"
         return None
@@ -81,7 +81,7 @@ class _Run:
 class _Good:
     """The valid requests of a part; unknown bytes are NaN.
 
-    They are collected as arrays, because a frame per flush would dominate the run time.
+    The requests are collected as arrays, because a data frame per flush would dominate the run time.
     """
 
     mode: str
@@ -126,9 +126,9 @@ def read(path: Path) -> Iterator[Batch]:
 
 
 def _drop_duplicates(found: Iterator[Part | Refusal], run: _Run) -> Iterator[Part | Refusal]:
-    """Drop second records: `_b` of a direction is kept only if its flush has no requests of `_t`.
+    """Drop second records of the same requests: keep `_b` of a direction only if the flush has no requests in `_t`.
 
-    A flush ends where a mode repeats.
+    A flush ends if a mode repeats.
     """
     seen: dict[str, int] = {}
     pending: dict[str, Part] = {}
@@ -157,7 +157,7 @@ def _resolve_pending(seen: dict[str, int], pending: dict[str, Part], run: _Run) 
 
 
 def count_transfers(mode: str, seen: Mapping[str, int]) -> int:
-    """Count the landed transfers of a flush that a mode `_b` records, from its requests per mode."""
+    """Count the landed requests in a flush that mode `_b` records again; seen: the flush's requests per mode."""
     return max(seen.get(mode.removesuffix("_b") + end, 0) for end in ("_t", ""))
 
 
@@ -170,7 +170,7 @@ def _convert_refusal(refusal: Refusal, run: _Run) -> pl.DataFrame:
 
 
 def _check_part(part: Part, run: _Run) -> tuple[_Good | None, pl.DataFrame | None]:
-    """Separate the valid requests of a part from refused ones, and update the run's totals."""
+    """Separate the valid requests in a part from refused ones, and update the run's totals."""
     run.part_count += 1
     if part.mode == IO_TIME:
         for name, value in part.stated.items():
@@ -179,7 +179,7 @@ def _check_part(part: Part, run: _Run) -> tuple[_Good | None, pl.DataFrame | Non
     mode = run.modes.setdefault(part.mode, _Mode())
     _update_stated(mode, part, run)
     if not part.start_s.size:
-        # Shortcut: most flushes have no requests in most modes.
+        # Shortcut, since most flushes have no requests in most modes.
         _update_landed(mode, part, np.zeros(0, bool), part.start_s, run)
         return None, None
     fault, moved = check_requests(part)
@@ -193,16 +193,16 @@ def _check_part(part: Part, run: _Run) -> tuple[_Good | None, pl.DataFrame | Non
 
 
 def check_requests(part: Part) -> tuple[NDArray[np.int64], Reals]:
-    """Return the fault code of each request of a part (n; index in FAULTS, -1: none), and its bytes.
+    """Return the fault code (index in FAULTS, -1 without a fault) and the bytes of each request (n) in a part.
 
-    The bytes of a valid request are NaN if unknown; those of an invalid one are meaningless.
+    The bytes of a valid request are NaN if unknown; the bytes of an invalid one are meaningless.
     """
     duration_s = part.end_s - part.start_s
     with np.errstate(all="ignore"):
         moved = part.moved_bytes if part.moved_bytes is not None else part.rate_bytes_per_s * duration_s
         sound = part.rate_bytes_per_s if part.moved_bytes is None else moved
         shortest_s, longest_s = duration_s.min(initial=np.inf), duration_s.max(initial=0)
-        # Shortcut for valid parts: a NaN or an infinite time fails one of these tests.
+        # Shortcut for valid parts, since a NaN or an infinite time fails one of these tests.
         if shortest_s >= 0 and longest_s < np.inf and sound.min(initial=0) >= 0 and moved.max(initial=0) < np.inf:
             return np.full(moved.size, -1), _mask_unknown(part, duration_s, moved) if shortest_s == 0 else moved
     wrong = (
@@ -217,7 +217,7 @@ def check_requests(part: Part) -> tuple[NDArray[np.int64], Reals]:
 
 
 def _mask_unknown(part: Part, duration_s: Reals, moved: Reals) -> Reals:
-    """Replace the bytes of zero-length requests with a rate by NaN: their duration was rounded to 0."""
+    """Replace the bytes by NaN in requests with a rate but no duration, since the duration was rounded to 0."""
     if part.moved_bytes is not None:
         return moved
     return np.where((duration_s == 0) & (part.rate_bytes_per_s != 0), np.nan, moved)
@@ -279,7 +279,7 @@ def _requests(pieces: Sequence[_Good], run: _Run) -> Iterator[Batch]:
 
 
 def _trace(run: _Run) -> Batch:
-    """Build the row of the run; it lasts as long as rank 0's flushes state, at least to the last request's end."""
+    """Build the row of the run; its duration is the one in rank 0's flushes, or extends to the last request's end."""
     ranks = run.rank_count or run.io_rank_count
     duration_s = max(run.last_end_s, run.times.get("delta_t_rank0", -np.inf))
     return traced.build_batch(

@@ -1,7 +1,7 @@
-"""TMIO traces, FTIO's input: JSON, JSON Lines or MessagePack with the I/O phases of each rank, and FTIO's own JSON.
+"""Read TMIO traces, FTIO's input: the I/O phases of ranks as JSON, JSON Lines or MessagePack, and FTIO's own JSON.
 
-A phase covers a rank's I/O from its start until the rank continued: one request, or several that it had started
-together. It lands as one request. TMIO has no ranks of phases, no files and no offsets.
+A phase covers a rank's I/O from its start until the rank continued, which is one request or several that were started
+together. A phase lands as one request. TMIO does not record the ranks of phases, files or offsets.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _JSON = re.compile(
     rb'"(?:' + _MODES + rb')"\s*:\s*\{|"io_time"\s*:\s*\{\s*"delta_t_|"(?:b_rank_avr|b_overlap_avr|b_ind)"\s*:\s*\['
 )
 _BLANK = b" \t\r\n"
-#: an array of less than 65,536 members that starts with the name of a mode
+#: pattern of an array with fewer than 65,536 members that starts with the name of a mode
 _PACKED = re.compile(
     rb"(?:[\x90-\x9f]|\xdc..)[\xa7\xa9\xaa\xab](?:read_sync|write_sync|read_async|write_async|io_time)", re.S
 )

@@ -1,9 +1,9 @@
-"""Splits arriving JSON Lines or MessagePack into TMIO's flushes.
+"""Split arriving JSON Lines or MessagePack into TMIO's flushes.
 
-The content alone determines the flushes, never how the bytes arrive: a flush ends before the line (or array) with a
-mode that it already has, and after the one with `io_time`, which TMIO writes last. Rates without a mode are a flush of
-their own. A flush also ends before the line with its thousandth refusal. Memory is a small multiple of the largest
-line or array, which are bounded.
+The flushes depend only on the content, not on how the bytes arrive. A flush ends before a line (or array) with a mode
+that it already has, and after the line with `io_time`, which TMIO writes last. Rates without a mode form a separate
+flush. A flush also ends before the line with its thousandth refusal. Memory use is a small multiple of the size of the
+largest line or array, which is limited.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _MAX_REPORTED = 20
 _LAST_MODES = (IO_TIME, UNSTATED)
 _BLANK = b" \t\r\n"
 
-#: JSON Lines; MessagePack; MessagePack that is unreadable from here on
+#: content types: JSON Lines; MessagePack; MessagePack that is unreadable from the current position on
 FORMS = ("lines", "arrays", "broken")
 _LINES, _ARRAYS, _BROKEN = FORMS
 
-#: marks the end of a file that another one continues
+#: position that marks the end of a file that another file continues
 _AT_END = -1
 
 Refused = tuple[int, str]
@@ -57,8 +57,9 @@ Refused = tuple[int, str]
 class StreamedFlush:
     """A flush, and the stream's position after it.
 
-    end: offset of its end in the file; line: number of lines (or arrays) up to its end. form: content type (`FORMS`),
-    None if unknown yet. seen: for a flush that was returned before its end, the requests of each mode so far.
+    end: offset of the flush's end in the file; line: number of lines (or arrays) up to its end. form: content type
+    (`FORMS`), None if not yet known. seen: for a flush that was returned before its end, the number of requests per
+    mode so far.
     """
 
     moves: Mapping[str, Moves]
@@ -80,15 +81,15 @@ class _Units(Protocol):
         ...
 
     def rest(self) -> Unit | None:
-        """Return the last bytes as a unit or a refusal, if nothing follows them; None if there are none."""
+        """Return the remaining last bytes as a unit or a refusal, if no bytes follow; None if no bytes remain."""
         ...
 
 
 class TmioStream:
-    """The flushes of a growing file.
+    """Collects the flushes of a growing file.
 
-    It starts at the file's start or, given the fields of a StreamedFlush, after that flush. Raises InputRefused if the
-    content is one JSON document of several lines, which has no flushes.
+    The stream starts at the file's start or, if given the fields of a StreamedFlush, after that flush. Raises
+    InputRefused if the content is one JSON document of several lines, which has no flushes.
     """
 
     def __init__(
@@ -125,15 +126,16 @@ class TmioStream:
     def pending(self) -> StreamedFlush | None:
         """Return the incomplete flush, or None.
 
-        Later data of the same flush becomes a flush of its own; no bytes count twice.
+        Later data of the same flush become a separate flush; no bytes count twice.
         """
         return self._flush() if self._has_units else None
 
     def end_file(self) -> tuple[list[StreamedFlush], list[StreamedFlush]]:
-        """Treat the last bytes as complete, or refuse them, because another file continues from its start.
+        """Treat the last bytes as complete, or refuse them, because another file continues this one from its own start.
 
-        Returns the flushes that end before them, and those that end with the file, which is the start of the next one.
-        A line or array never continues in another file, because a writer keeps writing to the file that it has opened.
+        Returns the flushes that end before the last bytes, and those that end with the file, at the start of the next
+        one. A line or array never continues in another file, because a writer keeps writing to the file that it has
+        opened.
         """
         rest = self._units.rest() if self._units is not None else None
         flushes = [] if rest is None else list(self._process(Unit(rest.found, _AT_END, 0)))
@@ -147,9 +149,9 @@ class TmioStream:
         return StreamedFlush({}, math.nan, (), self.end, self._line, self._form, dict(self._seen))
 
     def finish(self) -> list[StreamedFlush]:
-        """Return the remaining flushes when the run is over; a last line without its end counts if complete.
+        """Return the remaining flushes at the end of the run; a last line without a line end counts if it is complete.
 
-        The stream can continue if the run does: a line refused as truncated is parsed again.
+        If the run continues after all, so can the stream; a line that was refused as truncated is then parsed again.
         """
         rest = self._units.rest() if self._units is not None else None
         flushes: list[StreamedFlush] = []
@@ -189,7 +191,7 @@ class TmioStream:
         return StreamedFlush(moves, until_s, refused, self.end, self._line, self._form, seen)
 
     def _select_parts(self) -> Iterator[Part]:
-        """Yield the parts that are not second records of the same requests."""
+        """Yield the parts, without second records of the same requests."""
         for part in self._parts:
             if part.mode.endswith("_async_b"):
                 is_record = count_transfers(part.mode, self._seen) > 0
@@ -240,7 +242,7 @@ def _concat(pieces: Sequence[Moves]) -> Moves:
 
 
 class _Lines:
-    """Splits bytes into the lines of JSON Lines."""
+    """Splits bytes into lines of JSON Lines."""
 
     is_broken = False
 
@@ -249,7 +251,7 @@ class _Lines:
         #: offset after all received bytes, and number of complete lines
         self._offset, self._line = offset, line
         self._partial = bytearray()
-        #: size of the dropped start of a line that is too long
+        #: number of dropped bytes at the start of a line that is too long
         self._skipped = 0
         self._is_first = offset == 0
         #: the first line, if it is not complete JSON but may start a document of several lines
@@ -271,7 +273,7 @@ class _Lines:
             self._partial += rest
 
     def rest(self) -> Unit | None:
-        """Return the last line, which has no end; it is consumed if it is complete JSON."""
+        """Return the last line, which has no line end; it is consumed if it is complete JSON."""
         was_first, line = self._is_first, self._line + 1
         content = bytes(self._partial).removeprefix(BOM).strip()
         if self._skipped:
@@ -281,7 +283,7 @@ class _Lines:
         if any(isinstance(part, Part) for part in found):
             self._partial = bytearray()
             return Unit(found, self._offset, self._line)
-        # It may still become the first line when its end arrives.
+        # The line may still become the first one when its line end arrives.
         self._is_first = was_first
         return Unit(found, self._offset - len(self._partial) - self._skipped, self._line) if found else None
 
@@ -321,7 +323,7 @@ class _Lines:
 
 
 def _is_json_prefix(content: bytes) -> bool:
-    """Test whether bytes are JSON, or the start of it."""
+    """Test whether bytes are valid JSON, or the start of valid JSON."""
     text = content.decode("utf-8", "replace")
     try:
         json.loads(text)
