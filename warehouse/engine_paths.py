@@ -1,6 +1,6 @@
 """Convert paths to the form that each engine reads literally.
 
-DuckDB expands `*`, `?` and `[` in every path that it reads, and fails where a name in a listed folder begins with a
+DuckDB expands `*`, `?` and `[` in every path that it reads, and fails if a name in a listed folder begins with a
 backslash. Polars expands them unless `glob=False`. Both give a meaning to the start of a relative path (`~`, `file:`).
 URIs (SQLite, SQLAlchemy) cut a path at `?` and `#`. All code that hands a path to an engine goes through this module.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-#: DuckDB escapes or splits at a backslash, depending on what else is in the path
+#: pattern characters; DuckDB escapes or splits at a backslash, depending on the rest of the path
 _PATTERN = re.compile(r"[*?\[\\]")
 _PLAIN_SUFFIX = re.compile(r"(\.[a-z0-9]{1,8}){0,2}", re.IGNORECASE)
 _FILE = "file://"

@@ -212,7 +212,7 @@ SETTING_VALUES = {
 def rename_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Rename settings and their values to the current names, by section and field, and drop removed settings.
 
-    Sections without a rename, and tables whose keys are names that the site chose, stay unchanged.
+    Sections without a rename, and tables with keys that the site chose, stay unchanged.
     """
     result: dict[str, Any] = {}
     for section, fields in settings.items():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-#: SQL for the id of a row with `user`, `application` and `node_count`; NULL if one of them is NULL
+#: SQL for the id of a row with `user`, `application` and `node_count`; NULL if a part is NULL
 APPLICATION_ID_SQL = """replace("user", '/', '%2F') || '/' || application || '/' || node_count"""
 
 
@@ -22,7 +22,7 @@ def application_id_of(user: str | None, application: str | None, node_count: int
 
 
 def application_ids() -> pl.Expr:
-    """Return the ids of rows with `user`, `application` and `node_count`; NULL if one of them is NULL."""
+    """Return the ids of rows with `user`, `application` and `node_count`; NULL if a part is NULL."""
     import polars as pl
 
     user = pl.col("user").str.replace_all("/", "%2F", literal=True)

@@ -57,8 +57,8 @@ class Column:
 
     Unit and bounds default to those that the name's ending implies (`ENDINGS`); a count's unit is the word before
     `_count`. `low` and `high` are inclusive; `choices` is a closed list. For `reals` and `ints` (a list of numbers,
-    such as one per step of a grid, NULL where nothing was measured) the bounds apply to each element. `hides` defines
-    how names in the column become pseudonyms, if a site requires them.
+    such as one per step of a grid, NULL if nothing was measured) the bounds apply to each element. `hides` defines how
+    names in the column become pseudonyms, if a site requires them.
     """
 
     name: str
@@ -92,8 +92,8 @@ class Table:
     """Declaration of a table: grain, key and columns.
 
     `partition` names the date column by which the table is rewritten, one day at a time; None means that the whole
-    table is rewritten. `bucketed_by` names the column by the hash of which a large table without days is split into
-    several files. Landed rows are stored in files by the UTC day of the first column (a date or an instant) of
+    table is rewritten. `bucketed_by` names the column by the hash values of which a large table without days is split
+    into files. Landed rows are stored in files by the UTC day of the first column (a date or an instant) of
     `landed_by`, sorted by all of these. A table with `is_published` is part of every release.
     """
 

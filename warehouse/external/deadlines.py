@@ -23,7 +23,7 @@ DEFAULT_TIMEOUTS = Timeouts()
 
 
 class Deadline:
-    """Shuts a socket down after a time limit, regardless of which code reads from it, with or without TLS.
+    """Shuts a socket down after a time limit, regardless of the code that reads from it, with or without TLS.
 
     A socket's own timeout restarts with each byte, so it does not end a transfer of one byte at a time.
     """

@@ -121,7 +121,7 @@ class Piece:
 
 
 class FollowedFile:
-    """A file whose appended bytes are returned by each read.
+    """A followed file; each read returns the bytes that were appended since the previous one.
 
     The file is open only during a read, so thousands can be followed at once. A read without new data costs one system
     call. It handles these events between two reads, in one process or across processes:

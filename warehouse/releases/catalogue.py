@@ -265,7 +265,7 @@ def _properties(table: Table, schema: Schema) -> dict[str, Any]:
         "comment": table.grain,
         TableProperties.METADATA_PREVIOUS_VERSIONS_MAX: str(_KEPT_VERSIONS),
         TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
-        # our files have no field ids, so readers match columns by name
+        # data files of iosig have no field ids, so readers match columns by name
         TableProperties.DEFAULT_NAME_MAPPING: schema.name_mapping.model_dump_json(),
     }
 

@@ -1,7 +1,7 @@
 """Provide the current release as plain Parquet files in `latest/`, for readers that do not know releases.
 
-It has one folder per table, with `day=` subfolders where the table is partitioned by day, and `application_bucket=`
-subfolders where it is split into hash buckets. The files are links to the release's own. `latest` is switched
+`latest/` has one folder per table, with `day=` subfolders for a table partitioned by day, and `application_bucket=`
+subfolders for a table split into hash buckets. The files are links to the release's own. `latest` is switched
 atomically, and glob patterns for it match no other release.
 """
 

@@ -67,8 +67,8 @@ def publish(
 
     `built` maps a table to the Parquet files of its days or buckets; tables that it does not name keep their snapshot.
     adopted: files that `adopt_early` has already stored. Each table gets the release's id as a tag. Raises MachineFault
-    where another writer has published in the meantime. If this release was already published by a process that missed
-    the confirmation, the published release is returned.
+    if another writer has published since the draft was planned. If this release was already published by a process that
+    missed the confirmation, the published release is returned.
     """
     from iosig.warehouse.releases.relocating import relocate
 

@@ -1,9 +1,9 @@
 """Read releases, which are named, immutable sets of snapshots, and their history.
 
-A release is one row of the Iceberg table `releases` and a tag on every table, committed together: readers see all of it
-or none. Its position in the history is a sequence number rather than a time, since clocks can be set back. Readers need
-no Iceberg library: the rows and each snapshot's file list are also cached as JSON, named after the immutable object
-they describe, and rebuilt when missing.
+A release is one row of the Iceberg table `releases` and a tag on every table. Both are committed together, so readers
+see a release completely or not at all. Its position in the history is a sequence number rather than a time, since
+clocks can be set back. Readers need no Iceberg library: the rows and each snapshot's file list are also cached as JSON,
+named after the immutable object they describe, and rebuilt when missing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Repair a warehouse: rebuild damaged files, return to an intact release, or set files aside.
 
-Caches, links and hints are rebuilt from the releases, and manifests from a release's data files. If other metadata of
-the current release are damaged, or a file of a table that is not partitioned by day, the newest intact release becomes
-the current one. If a file of one day is damaged, that day is scheduled for recomputation. In both cases, the next run
-computes the data from the landings. A damaged landing is set aside, so that its input can land again. In a moved or
+Caches, links and hints are rebuilt from the releases, and manifests from a release's data files. The newest intact
+release becomes the current one if other metadata of the current release are damaged, or a file of a table that is not
+partitioned by day. If a file of one day is damaged, that day is scheduled for recomputation. In both cases, the next
+run computes the data from the landings. A damaged landing is set aside, so that its input can land again. In a moved or
 copied warehouse, the paths in the metadata are rewritten.
 """
 
@@ -233,7 +233,7 @@ def _documents(store: Store, seal: str) -> dict[str, str] | None:
 
 
 def _name_in_catalogue(store: Store, documents: dict[str, str]) -> None:
-    """Point the catalogue at these metadata; an SQLite catalogue is rebuilt, since any byte of it may be damaged."""
+    """Point the catalogue at these metadata; an SQLite catalogue is rebuilt, since any byte may be damaged."""
     server = server_of(store)
     if server == EMBEDDED:
         with suppress(FileNotFoundError):

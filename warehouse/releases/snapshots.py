@@ -73,7 +73,7 @@ def live_manifests(table: Table) -> Live:
 
 
 def data_files(table: Table, locations: Iterable[str], copies: Mapping[str, Path] | None = None) -> list[DataFile]:
-    """Describe Parquet files as manifest entries of a table; copies: local copies of some of them."""
+    """Describe Parquet files as manifest entries of a table; copies: local copies of some files."""
     io = cast(FileIO, _Copies(table.io, copies or {}))
     return list(parquet_files_to_data_files(io, table.metadata, iter(locations)))
 

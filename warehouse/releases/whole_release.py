@@ -133,7 +133,7 @@ def _write_database(target: Path) -> Iterator[Path]:
             yield temporary
             return
         # DuckDB inserts the `.wal` of its log's name before the first `?` of the path, in whichever folder that is, and
-        # takes a backslash for a separator where the path has a pattern character
+        # takes a backslash for a separator if the path has a pattern character
         with TemporaryDirectory(prefix="iosig-export-") as folder:
             yield Path(folder, "made.duckdb")
             copy(Path(folder, "made.duckdb"), temporary)

@@ -136,7 +136,7 @@ def _find_source_modules() -> Iterator[str]:
 
 
 def get_source(name: str) -> Source:
-    """Look up a source by its name; raise UsageError with the known names if there is none."""
+    """Look up a source by its name; raise UsageError with the known names if the name is unknown."""
     for source in list_sources():
         if source.name == name:
             return source

@@ -287,7 +287,7 @@ class Journal:
                 (_microseconds(landed_before),),
             ).fetchone()
             removed = connection.execute("delete from predictions where sequence <= ?", (last,)).rowcount
-            # The last row stays, because it marks where the next landing starts.
+            # The last row stays, because it marks the start of the next landing.
             connection.execute("delete from landings where last_sequence < ?", (last,))
             return removed
 

@@ -347,7 +347,7 @@ def _edges(polls: pl.DataFrame) -> tuple[_PollKey | None, _PollKey | None]:
 
 
 def set_provenance(rows: pl.DataFrame, landing_id: str, source_file: str) -> pl.DataFrame:
-    """Set the provenance columns of an input's rows, where the table has them."""
+    """Set the provenance columns of an input's rows, if the table has these columns."""
     import polars as pl
 
     provenance = {"landing_id": landing_id, "source_file": source_file, "trace_id": landing_id[:ID_DIGITS]}

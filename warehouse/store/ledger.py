@@ -36,7 +36,7 @@ HEAD, FOLDER = "ledger.json", "ledger"
 _FORM = 2
 #: minimum number of unindexed landings for a new segment
 _WORTH = 256
-#: number of folders per batch whose manifests are in memory as objects
+#: number of folders per batch; the manifests of one batch are in memory as objects
 _AT_ONCE = 1000
 #: age at which leftover files of killed writers are removed [s]
 _LEFT_S = 3600.0

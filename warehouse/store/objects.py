@@ -392,7 +392,7 @@ class Objects(Files):
         if not lease.take():
             raise Busy(name)
         try:
-            # each process writes its lease before it looks for others, so at least one of two notices the other
+            # each process writes its lease before it looks for others, so two processes cannot miss each other
             if is_shared:
                 while self._is_leased(name):
                     time.sleep(_ASKED_EVERY_S)

@@ -68,7 +68,7 @@ def sniff(head: Head) -> bool:
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read points; raise InputRefused if none of them counts bytes or operations of storage."""
+    """Read points; raise InputRefused if no point counts bytes or operations of storage."""
     own = {theirs: ours for ours, theirs in reading.columns.items() if ours in COUNTER_SAMPLES.column_names}
     roles = {role: reading.columns.get(role, theirs) for role, theirs in _ROLES.items()}
     meaning = _Meaning({theirs: ours for theirs, ours in own.items() if ours.startswith("total_")}, roles)
@@ -207,7 +207,7 @@ def _sums(counts: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
 
 
 def _convert_polls(found: Points) -> pl.DataFrame:
-    """Convert BeeGFS points, each of which covers the second before its time, to polls."""
+    """Convert BeeGFS points to polls; each point covers the second before its time."""
     moved = found.counts(["diskReadBytes", "diskWriteBytes"]).cast(pl.Float64)
     return found.lines.select(
         "line",

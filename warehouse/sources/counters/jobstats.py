@@ -1,8 +1,8 @@
 """Read Lustre's job statistics as `lctl get_param` prints them, with many targets and snapshots per file.
 
-An entry's `snapshot_time` is the time of its last change. So the time of the reading comes from a line before the
-entries (`date +%s`, ISO 8601), else from the file's name, else from the newest entry in the same snapshot. An entry
-with the same text as in the previous snapshot is counted but not parsed again, unless a new UTC day has begun.
+An entry's `snapshot_time` is the time of its last change. So the time of the reading comes, in order of preference,
+from a line before the entries (`date +%s`, ISO 8601), the file's name, or the newest entry in the same snapshot. An
+entry with the same text as in the previous snapshot is counted but not parsed again, unless a new UTC day has begun.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ class _Text:
 
 
 def _header(content: bytes, place: int) -> tuple[int, int, bytes] | None:
-    """Find the next header: start, end, and its text of one or two lines; None if there is none."""
+    """Return start, end and text (one or two lines) of the next header; None if no header follows."""
     while (found := content.find(_TOKEN, place)) >= 0:
         start, end = content.rfind(b"\n", 0, found) + 1, content.find(b"\n", found) + 1 or len(content)
         line = content[start:end].rstrip()

@@ -55,7 +55,7 @@ def sniff(head: Head) -> bool:
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read counters of Lustre; raise InputRefused if there is no header, or none of its columns counts."""
+    """Read counters of Lustre; raise InputRefused if the file has no header, or the header no column with a counter."""
     pieces = _Pieces(path, reading)
     changes = Changes()
     for _, found in tables.read_ahead(_read_piece, pieces, _THREADS):

@@ -1,7 +1,7 @@
 """Read counters from Prometheus: an exporter's text, or responses of the HTTP API (`prometheus_json`).
 
-An exporter's text does not contain the time of the reading. The time comes from a line's own time stamp, else from a
-line before the text (`date +%s`, ISO 8601), else from the file's name, else from the file's modification time.
+An exporter's text does not contain the time of the reading. The time comes, in order of preference, from a line's own
+time stamp, a line before the text (`date +%s`, ISO 8601), the file's name, or the file's modification time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def sniff(head: Head) -> bool:
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read metrics; raise InputRefused if none of them counts bytes or operations of storage."""
+    """Read metrics; raise InputRefused if no metric counts bytes or operations of storage."""
     zone = times.require_zone(reading.time_zone)
     if prometheus_json.is_answer_file(path):
         yield from prometheus_json.read(path, reading)
@@ -139,7 +139,7 @@ class _Text:
             yield self._rows_of_one(rows, self._time_us(number, is_only=is_only))
 
     def _rows_of_series(self, parsed: ParsedLines) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
-        """Return the changed samples and the refused rows of several snapshots, each of which has a time."""
+        """Return the changed samples and the refused rows of several snapshots, which all have a time."""
         parsed = _split_series_by_node(parsed, self.path)
         numbered = parsed.series.with_row_index("line").cast({"line": pl.Int64})
         bad, values, refused = sift(numbered, _NO_OWNER).refused["line"], parsed.values, list[pl.DataFrame]()

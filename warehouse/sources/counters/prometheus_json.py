@@ -41,7 +41,7 @@ def is_answer_file(path: Path) -> bool:
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read the series of a response; raise InputRefused if none of them counts bytes or operations of storage."""
+    """Read the series of a response; raise InputRefused if no series counts bytes or operations of storage."""
     series = _collect_series(items(path, "data.result", _REMEDY), reading)
     yield from series.batches()
     if not series.names:

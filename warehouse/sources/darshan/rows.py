@@ -59,7 +59,7 @@ _SOUND_HEATMAP = (
     & (pl.col("bin_bytes").list.min().fill_null(0) >= 0)
     & pl.struct("module", "rank").is_first_distinct()
 )
-#: modules whose records do not belong to files
+#: modules with records that do not belong to files
 _MODULES_WITHOUT_FILES = ("HEATMAP", "BG/Q")
 _REMEDY = "Compare it with the output of darshan-parser; the other records of the log are landed."
 _NAMES_WITHOUT_FILES = ("darshan-apmpi-header", "APMPI", "darshan-apxc-header", "APXC", "darshan-internal-bgq")

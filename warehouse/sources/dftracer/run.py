@@ -331,7 +331,7 @@ class _Functions:
 
 @dataclass(slots=True)
 class _Files:
-    """Lookup tables of files by code, where files without a path share number 0."""
+    """Lookup tables of files by code; files without a path share number 0."""
 
     number: pl.Series
     of_kernel: pl.Series

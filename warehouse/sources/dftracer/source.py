@@ -28,7 +28,7 @@ def sniff(head: Head) -> bool:
 
 
 def owns(folder: Path) -> tuple[str, ...]:
-    """List the files in a folder that form one trace, at least two, since a single file is an input of its own."""
+    """List the files in a folder that form one trace, two or more, since a single file is an input of its own."""
     from iosig.warehouse.sources.files.opening import read_head
 
     try:

@@ -232,7 +232,7 @@ def _markdown(what: str, fields: tuple[Field, ...]) -> str:
 def write(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -> None:
     """Write a frame with these columns atomically to a file, with `metadata` in the file's metadata.
 
-    metadata: at least `process_count`, an integer. Raises UsageError if the frame is too large for the format;
+    metadata: must contain `process_count`, an integer. Raises UsageError if the frame is too large for the format;
     ValueError, without writing, if it has other columns.
     """
     import pyarrow.parquet as pq

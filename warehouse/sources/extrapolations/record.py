@@ -67,7 +67,7 @@ class RefusedField:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Totals of the extrapolated trace; None where not counted."""
+    """Totals of the extrapolated trace; None if not counted."""
 
     class_count: int | None = None
     call_count: int | None = None

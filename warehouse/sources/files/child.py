@@ -105,7 +105,7 @@ def _this_process() -> ctypes.CDLL:
 
 
 def _send_to_child(key: _Key, request: bytes, timeout_s: float) -> tuple[_Child, bytes]:
-    """Send a request to an idle child or, if there is none or it has ended, to a new one."""
+    """Send a request to an idle child or, if none is left or it has ended, to a new one."""
     while (child := _POOL.take(key)) is not None:
         header = child.send_request(request, timeout_s)
         if header:
@@ -238,7 +238,7 @@ class _Pool:
         self._idle: dict[_Key, list[_Child]] = {}
 
     def take(self, key: _Key) -> _Child | None:
-        """Take the idle child that served last for a key; None if there is none."""
+        """Take the idle child that last served a request for a key; None if no child is idle."""
         with self._lock:
             waiting = self._idle.get(key)
             return waiting.pop() if waiting else None

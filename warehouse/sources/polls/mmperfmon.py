@@ -56,7 +56,7 @@ def sniff(head: Head) -> bool:
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read the queries of a file; raise InputRefused if none of them counts bytes or operations of storage."""
+    """Read the queries of a file; raise InputRefused if no query contains bytes or operations of storage."""
     zone, has_any = times.require_zone(reading.time_zone), False
     for lines in _queries(path):
         if (lines["text"] == "").all():

@@ -54,7 +54,7 @@ def require_single(header: Header, columns: Mapping[str, str]) -> None:
 def split_lines(
     lines: pl.DataFrame, header: Header, columns: Mapping[str, str], *, has_white_space: bool = True
 ) -> Sifted:
-    """Split lines (`line`, `raw`) at the delimiter; refuse lines whose number of cells differs from the header.
+    """Split lines (`line`, `raw`) at the delimiter; refuse lines with more or fewer cells than the header.
 
     A trailing delimiter is accepted. A quoted cell may contain delimiters, but no line end. columns: maps iosig's names
     of the wanted columns to the header's. Returns these columns as stripped text, NULL for an empty cell, with `line`

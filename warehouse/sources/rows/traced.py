@@ -67,7 +67,7 @@ def build_batch(table: Table, known: Mapping[str, Any], ended_at: datetime | Non
 
 @dataclass(slots=True)
 class Numbering:
-    """Consecutive row numbers, for tables whose key ends with a number."""
+    """Assigns consecutive row numbers, for tables with a key that ends with a number."""
 
     counts: Counter[str] = field(default_factory=Counter)
 
