@@ -1,7 +1,7 @@
 """Convert paths to the form that each engine reads literally.
 
 DuckDB expands `*`, `?` and `[` in every path that it reads, and fails if a name in a listed folder begins with a
-backslash. Polars expands them unless `glob=False`. Both give a meaning to the start of a relative path (`~`, `file:`).
+backslash. Polars expands them unless `glob=False`. Both interpret certain starts of a relative path (`~`, `file:`).
 URIs (SQLite, SQLAlchemy) cut a path at `?` and `#`. All code that hands a path to an engine goes through this module.
 """
 
@@ -143,7 +143,7 @@ _ALIASES = _Aliases()
 def scan_parquet(
     paths: str | Path | Sequence[str | Path], *, path_column: str | None = None, schema: pl.Schema | None = None
 ) -> pl.LazyFrame:
-    """Scan one or several local Parquet files; `path_column` names a column that holds the file of each row.
+    """Scan one or several local Parquet files; `path_column` names a column for the file of each row.
 
     With `schema`, columns that a file lacks are NULL.
     """
@@ -197,7 +197,7 @@ def sqlalchemy_uri(path: Path) -> str:
 
 
 def iceberg_location(path: Path) -> str:
-    """Return the location that Iceberg metadata hold for a local file or folder: `file://` and the path as it is.
+    """Return the location of a local file or folder for Iceberg metadata, which is `file://` and the unchanged path.
 
     Nothing is percent-encoded: pyiceberg, Polars, DuckDB and Spark all read such a location without decoding it.
     """

@@ -30,9 +30,9 @@ _Key = TypeVar("_Key")
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 #: environment variable for the number of Polars threads, and thus of DuckDB's; the processes divide the cores evenly
 _THREADS = "POLARS_MAX_THREADS"
-#: environment variable of Polars' allocator, and the default that Polars sets in it: freed memory returns to the system
-#: after half a second, although the next chunk of a large file needs the same amount again, and zeroing new memory took
-#: an eighth of the landing time
+#: environment variable of Polars' allocator; default that Polars sets in it: freed memory returns to the system after
+#: half a second, although the next chunk of a large file needs the same amount again, and zeroing new memory took an
+#: eighth of the landing time
 _MEMORY, _OF_POLARS = "_RJEM_MALLOC_CONF", "dirty_decay_ms:500,muzzy_decay_ms:1000"
 _KEPT_MEMORY = "dirty_decay_ms:10000,muzzy_decay_ms:10000"
 

@@ -154,7 +154,7 @@ def columns_of(table_name: str) -> dict[str, str]:
 
 
 def present_names(name: str) -> list[str]:
-    """Return the current names for a former name of a table, column or value; those of single tables come first."""
+    """Return the current names for a former name of a table, column or value; names in single tables come first."""
     by_table = [*TABLE_COLUMNS.values(), COLUMNS, TABLES, REPLACED_TABLES, CHECKS, *VALUES.values()]
     return [names[name] for names in by_table if name in names]
 

@@ -1,4 +1,4 @@
-"""Read a growing file incrementally; this copes with truncation, rotation and replacement.
+"""Read a growing file incrementally, even if it is truncated, rotated or replaced.
 
 A file is identified by its device and inode, its first bytes, and the bytes just before the read position (at most 4
 KiB each). A digest of all content would require reading the file again whenever a writer replaces it with a new copy.
@@ -254,7 +254,7 @@ class FollowedFile:
     def _read_after(self, file: int, found: os.stat_result, at: Position) -> Piece | None:
         """Read the data after a position, perhaps nothing; None if the content before it has changed.
 
-        The check comes last: if the content still matches after the read, the data belongs to the same file.
+        The check comes last: if the content still matches after the read, the data belong to the same file.
         """
         if found.st_size < at.offset or not stat.S_ISREG(found.st_mode):
             return None
@@ -273,7 +273,7 @@ class FollowedFile:
         if found is not None:
             self._renamed, self._is_lost = None, False
             self.is_behind = piece.end < found.st_size
-            # Empty content: the file was truncated in the meantime, or only its time stamp changed.
+            # Content is empty if the file was truncated since, or if only its time stamp changed.
             self._exhausted = None if self.is_behind else _signature(found)
         return piece if piece.content else None
 

@@ -1,4 +1,4 @@
-"""Hold the new requests of a followed input, and the time up to which the input is complete."""
+"""Define flushes: the new requests of a followed input, and the time up to which the input is complete."""
 
 from __future__ import annotations
 

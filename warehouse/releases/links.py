@@ -22,7 +22,7 @@ from iosig.warehouse.store.store import Store, parquet_writer
 LATEST = "latest"
 #: replaces Hive's folder name for NULL, which pandas cannot read; pandas ignores names with a leading underscore
 NO_DAY = "undated"
-#: column that makes a `day=` folder redundant, because the table's files contain the column
+#: partition column; if a table's files contain it, folders are named without `day=`, which would duplicate it
 _DAY = "day"
 
 

@@ -187,7 +187,7 @@ def _with_newest_days(history: Sequence[Release]) -> list[Release]:
 
 
 def newest_day(days: Iterable[str | None]) -> str | None:
-    """Return the latest of the given days in ISO format; None if there are none."""
+    """Return the latest of the given days in ISO format; None without days."""
     return max((day for day in days if day), default=None)
 
 

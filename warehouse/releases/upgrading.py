@@ -45,7 +45,7 @@ Progress = Callable[[int, int], None]
 #: backup folder for the old files during an upgrade
 _KEPT = "before-upgrade"
 _NOTE = UNFINISHED
-#: files and folders that are moved to the backup as a whole
+#: files and folders that are moved to the backup
 _MOVED = ("catalogue.sqlite", "tables", checksums.SEALS, LATEST, f".{LATEST}-*", "builds", "sound.json", *CACHES)
 #: file that marks that all files in `_MOVED` were moved
 _ALL_MOVED = f"{_KEPT}/moved.json"

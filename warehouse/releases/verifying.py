@@ -99,7 +99,7 @@ def _in_databases(store: Store) -> Iterator[Damage]:
         recorded = checksums.read(store, CATALOGUE_SEAL)
         if recorded is None:
             yield Damage(CATALOGUE_SEAL, "is missing or damaged", MAKE_AGAIN)
-        # a killed writer leaves no checksum; the tables in the catalogue are checked nevertheless
+        # a killed writer leaves no checksum, but the tables in the catalogue are checked in any case
         for name, sealed in (recorded or {}).items():
             if problem := problem_of(store, name, sealed):
                 yield Damage(name, problem, GO_BACK)
@@ -160,7 +160,7 @@ def _current_metadata(store: Store) -> set[str]:
 
 
 def is_release_row(name: str) -> bool:
-    """Return whether a file holds rows of the table `releases`."""
+    """Return whether a file contains rows of the table `releases`."""
     return name.startswith(f"tables/{RELEASES.name}/data/")
 
 

@@ -132,7 +132,7 @@ class Ledger:
             if folder not in held:
                 # keep the first landing of a duplicate id
                 held[folder] = {one.landing_id: one for one in reversed(in_folder(self.store, folder))}
-            # a manifest that was deleted in the meantime is skipped
+            # skip a manifest that another process has deleted
             if landing_id in held[folder]:
                 yield held[folder][landing_id]
 

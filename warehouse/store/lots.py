@@ -91,7 +91,7 @@ class Lot:
     """Collects small inputs of one call until they land together."""
 
     def __init__(self, store: Store, known: Known | None = None, names: Names | None = None) -> None:
-        """Create an empty lot; `names` holds the pseudonyms of a private warehouse."""
+        """Create an empty lot; names: pseudonyms of a private warehouse."""
         self._store = store
         self._names = names
         self._known = known or Known(store)

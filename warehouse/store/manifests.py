@@ -33,7 +33,7 @@ class Part:
     A part of polls is sorted; `first` and `last` are the keys (time, controller, file system) of its first and last
     poll, or None if two of its polls share a controller and an instant. `longest_interval_s` is the longest polling
     interval; a poll's interval may start that long before the part's day. `filesystems` lists the file systems of the
-    polls; None in manifests of older versions. A shared file holds rows of several landings, which `landing_column`
+    polls; None in manifests of older versions. A shared file contains rows of several landings, which `landing_column`
     distinguishes; its size and hash cover the whole file.
     """
 
@@ -57,7 +57,7 @@ class Landing:
     `generation` counts the earlier landings of the same content. `sequence` is the position in the landing order, from
     1, independent of the clock time `landed_at`. `lot` is the folder of inputs that landed together; None if the
     landing has a folder to itself. `forgotten_at` is the time at which data of the input were forgotten; this landing
-    holds the remaining rows. `time_zone` is the zone in which local times of the input were read; None if it has
+    contains the remaining rows. `time_zone` is the zone in which local times of the input were read; None if it has
     none, or where an older version did not record it. `first_at` and `last_at` are the range of its times, in UTC.
     """
 

@@ -89,7 +89,7 @@ class Names:
         return "/".join(map(self.name, clear.split("/")))
 
     def mount(self, clear: str) -> str:
-        """Pseudonymize a mount point, unless the settings list it, or its only component cannot contain a user name."""
+        """Pseudonymize a mount point, unless the settings list it or it has a single component, which names no user."""
         return clear if clear in self.rules.mounts or clear.strip("/").count("/") == 0 else self.path(clear)
 
     def words(self, clear: str) -> str:
@@ -200,8 +200,8 @@ def is_private(store: Store) -> bool:
 def names_of(store: Store, rules: Rules, key: bytes | None) -> Names | None:
     """Return the pseudonyms of a warehouse, and mark it as private; None for a warehouse with clear names.
 
-    key: None if the settings disable pseudonyms. Raises UsageError if a warehouse would mix names and pseudonyms,
-    or pseudonyms from two keys.
+    key: None if the settings disable pseudonyms. Raises UsageError if a warehouse would mix names and pseudonyms, or
+    pseudonyms from two keys.
     """
     told: dict[str, Any] | None = document(store, MARK)
     if key is None:

@@ -121,9 +121,10 @@ class _TimeOrdered:
         return cls(place, number, key, owner, said[place], at_us, by_owner, scrape)
 
     def compare_with_previous(self) -> tuple[Numbers, Flags, Flags]:
-        """Return readings by counter, a mask of those with a previous reading, and a mask of those with equal values.
+        """Return readings by counter, a mask of those with an earlier reading, and a mask of those that repeat it.
 
-        A counter that was absent from its target's previous scrape has no previous reading.
+        A reading repeats the previous one if its values are the same, no UTC day has begun in between, and the counter
+        was present in its target's previous scrape.
         """
         by_key = _sort_stably(self.key)
         at_us, before_us = self.at_us[by_key], self._previous_scrape_us()[by_key]

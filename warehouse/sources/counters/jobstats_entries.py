@@ -22,7 +22,7 @@ from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted
 from iosig.warehouse.sources.rows.times import INSTANT
 
 Numbers = npt.NDArray[np.int64]
-#: columns with the index of an entry in its input, and with its line number
+#: column with the index of an entry in its input; column with the line number
 PLACE, LINE = "place", "line"
 #: length of a prefix of a counter's line that includes the brace; Lustre pads names to 15 characters
 _START_CHARS = 26

@@ -28,8 +28,9 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.darshan import library as library
 from iosig.warehouse.sources.files.child import Arrays, read_printed_text
 
-#: maximum number of segments, and of bytes of records, per block
+#: maximum number of segments per block
 BLOCK_SEGMENTS = 1 << 18
+#: maximum size of the records in a block [B]
 BLOCK_BYTES = 1 << 24
 #: maximum total size of small blocks that are sent together [B]
 _MAX_PENDING_BYTES = 1 << 16

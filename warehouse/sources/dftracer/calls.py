@@ -29,7 +29,7 @@ MAX_BYTES = 1 << 60
 _EARLIEST_US = 10**15
 _LATEST_US = int(job_times.LATEST.timestamp() * 1_000_000)
 
-#: category of the tracer's metadata about the run, and the name of the MPI rank in it
+#: category of the tracer's metadata about the run; name of the MPI rank in these metadata
 TRACER, RANK = "dftracer", "rank"
 COMPLETE, METADATA = "complete", "metadata"
 _PHASES = {"X": COMPLETE, "1": COMPLETE, "M": METADATA, "4": METADATA}
@@ -122,7 +122,7 @@ def drop_raw_columns(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def classify_kinds(kinds: pl.DataFrame) -> pl.DataFrame:
-    """Classify each distinct combination of OF_KIND once, since these are few.
+    """Classify each distinct combination of the columns OF_KIND once, since combinations are few.
 
     The result has `name`, `phase`, `layer`, `deed`, `rule`, `called` (the function) and flags. deed: read, write, a
     metadata operation, or NULL for a call without a file.

@@ -55,7 +55,7 @@ INPUT = "input"
 _MUST_BE_TEXT = ("name", "cat")
 #: names of the lines that map a hash to the name of a file, to the name of a host, or to other text
 NAMING = ("FH", "HH", "SH")
-#: members of `args` that must be text, and those that may be text or integers
+#: members of `args` that must be strings; members that may be strings or integers
 _NAMES, _HASHES = ("hostname", "fname"), ("hhash", "fhash")
 CELLS = pl.Schema(dict.fromkeys((*OF_LINE, *OF_ARGS), pl.String) | {LINE: pl.Int64})
 _WORD = r"^[A-Za-z_~:<(*.]"

@@ -42,11 +42,13 @@ Yielded: TypeAlias = "Arrays | list[Arrays]"
 
 #: timeout for the next result of a reader [s]
 TIMEOUT_S = 600.0
-#: number of requests, and resident size [B], after which a child is ended, to limit the effect of memory leaks
+#: number of requests after which a child is ended, to limit memory leaks
 MAX_REQUESTS = 1000
+#: resident size [B] above which a child is ended
 MAX_RESIDENT_BYTES = 1 << 30
-#: time that an idle child waits for a request [s], and maximum number of idle children per module
+#: time that an idle child waits for a request [s]
 IDLE_TIMEOUT_S = 60.0
+#: maximum number of idle children
 MAX_IDLE_CHILDREN = 4
 #: maximum size of a library's printed output about one file; the rest is dropped
 MAX_PRINTED_BYTES = 1 << 20

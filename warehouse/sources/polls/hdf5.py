@@ -22,8 +22,9 @@ Reals = npt.NDArray[np.float64]
 
 #: maximum number of cells per block and direction
 BLOCK_CELLS = 1_000_000
-#: maximum plausible number of steps in an archive
+#: maximum plausible number of steps, or of targets, in an archive
 MOST_STEPS = 20_000_000
+#: maximum plausible number of cells in an archive, per direction
 MOST_CELLS = 4_000_000_000
 _REMEDY = "Check that the file is complete and of a known version."
 # exceptions that h5py raises for damaged content or unexpected shapes

@@ -51,7 +51,7 @@ class Cursor:
 
 
 def convert_to_readings(places: Sequence[int], known: Sequence[Counted]) -> pl.DataFrame:
-    """Build readings that stand for all earlier ones with the same state; all have the time of the last reading."""
+    """Build readings that have the same state as all earlier ones; each has the time of its target's last reading."""
     count = len(_KEPT)
     columns = {
         "target": [place for place in places for _ in range(count)],

@@ -277,7 +277,7 @@ def fill_intervals(read: Callable[[], Iterator[Sifted]], held_rows: int | None =
 
     `read` yields the pieces of one input (columns of `polls` and `line`), identically at every call. Pieces with
     intervals are yielded at once. Other pieces wait until all instants are known: up to `held_rows` rows (HELD_ROWS by
-    default) stay in memory, and the rest is read again. Raises InputRefused if the interval is unknown altogether.
+    default) stay in memory, and the rest is read again. Raises InputRefused if no interval can be inferred.
     """
     most = HELD_ROWS if held_rows is None else held_rows
     steps = _Steps()

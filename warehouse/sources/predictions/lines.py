@@ -76,7 +76,7 @@ def _compact(value: object) -> str:
     return _ENCODER.encode(value)
 
 
-# ---- what a row holds
+# ---- checks of a row
 
 
 def check_row(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ _USER_FUNCTION = 255
 _HEADER = struct.Struct("<i4xddiii4x")
 _ENTRY_BYTES = 16
 _KEY_BYTES = 15
-#: vectorized search for consecutive signatures of equal length: their maximum and minimum number, and the number of
+#: vectorized search for consecutive signatures of equal length: their maximum number; their minimum number; number of
 #: signatures that are read one by one before the next search
 _MAX_EQUAL, _MIN_EQUAL, _ONE_BY_ONE = 2048, 16, 256
 #: latest plausible start [s since 1970]; protects the conversion to a datetime from damaged values

@@ -10,7 +10,7 @@ import polars as pl
 from iosig.warehouse.sources.files.opening import text_lines
 from iosig.warehouse.sources.rows.rejects import Refused, Sifted, build_reject_frame, refuse_non_text
 
-#: maximum number of lines, and of characters, per block
+#: maximum number of lines per block; maximum number of characters per block
 BLOCK_LINES, _BLOCK_CHARS = 50_000, 32 << 20
 _SCHEMA = pl.Schema({"line": pl.Int64, "header": pl.Int64, "raw": pl.String})
 

@@ -1,4 +1,4 @@
-"""Hold good rows and refused ones; refused rows have line, reason, remedy and raw text."""
+"""Define the results of checking rows: good rows, and refused ones with line, reason, remedy and raw text."""
 
 from __future__ import annotations
 

@@ -26,8 +26,9 @@ from iosig.warehouse.sources.tmio.parts import IO_TIME, UNSTATED, Part, Reals, R
 
 _MODULE = "MPIIO"
 _REMEDY = "Trace or export the run again. The totals do not include refused requests."
-#: relative precision of totals in JSON; precision of times in JSON [s]
+#: relative precision of totals in JSON
 _TOTAL_PRECISION = 0.005
+#: precision of times in JSON [s]
 _TIME_PRECISION_S = 1e-6
 _EXACT = 1e-9
 #: faults of requests, indexed by the codes from `check_requests`
