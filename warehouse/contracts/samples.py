@@ -1,4 +1,4 @@
-"""Tables of samples; a sample is the traffic of a file system during a run."""
+"""Tables of samples; a sample is the traffic of a run, or of its whole file system during the run, step by step."""
 
 from dataclasses import replace
 

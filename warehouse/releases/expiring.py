@@ -36,7 +36,7 @@ _MOST_ROW_FILES = 50
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """Result of `maintain`: the expired releases with files to remove, and the number and size of removed files."""
+    """Result of `maintain`: the newly expired releases, and the number and size of the removed files."""
 
     release_ids: tuple[str, ...]
     file_count: int

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 INPUTS = (TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS, TRACE_METADATA, TRACE_CALLS)
 
 
-#: limits of a query's memory and spill space
+#: limit of a query's memory
 MEMORY_LIMIT = "2GB"
+#: limit of a query's spill space
 SPILL_LIMIT = "16GB"
 
 

@@ -58,9 +58,11 @@ FILE_FUNCTIONS = _words(
     read_single_csv_file read_single_json_file read_single_parquet_file read_text sniff_csv
     """
 )
-#: limits for the text of a query: DuckDB parses and binds recursively, in quadratic time for chains of operators
+#: maximum size of a query's text [B]
 MAX_QUERY_BYTES = 1_000_000
+#: maximum nesting depth of a query, since DuckDB parses and binds recursively
 MAX_NESTING = 100
+#: maximum number of operators in a query, since DuckDB needs quadratic time for chains of operators
 MAX_OPERATORS = 2_000
 #: scalar functions with side effects
 CHANGING_FUNCTIONS = frozenset({"currval", "nextval", "setseed", "setval", "write_log"})

@@ -31,7 +31,7 @@ _DATE = re.compile(
 
 
 def operation_column(name: str) -> str | None:
-    """Return the column of an operation, by default `total_other_count`; None if another operation counts it again."""
+    """Return the column of an operation, by default `total_other_count`; None for parts of a rename (COUNTED_TWICE)."""
     if name in COUNTED_TWICE:
         return None
     known = _ALIASES.get(name, name)

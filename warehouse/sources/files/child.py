@@ -48,7 +48,7 @@ MAX_REQUESTS = 1000
 MAX_RESIDENT_BYTES = 1 << 30
 #: time that an idle child waits for a request [s]
 IDLE_TIMEOUT_S = 60.0
-#: maximum number of idle children
+#: maximum number of idle children per module
 MAX_IDLE_CHILDREN = 4
 #: maximum size of a library's printed output about one file; the rest is dropped
 MAX_PRINTED_BYTES = 1 << 20
