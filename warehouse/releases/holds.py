@@ -41,7 +41,7 @@ class Hold:
 
     @property
     def exclusions(self) -> str:
-        """Exclusions as a verb phrase for messages."""
+        """The exclusions as a verb phrase, for use in messages."""
         count = len(self.landing_ids)
         named = ", ".join(self.landing_ids[:_MAX_NAMED]) + (", …" if count > _MAX_NAMED else "")
         landings = [f"exclude {count:,} {'landing' if count == 1 else 'landings'} ({named})"] if count else []

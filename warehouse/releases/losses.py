@@ -45,7 +45,7 @@ def add(store: Store, new: Losses) -> None:
 
 
 def settle(store: Store, settled: Losses) -> None:
-    """Delete losses that a run has processed."""
+    """Remove the losses that a run has processed from the record."""
     _write(store, losses(store) - settled)
 
 

@@ -136,7 +136,7 @@ def _keep(store: Store) -> None:
 
 
 def undo(store: Store) -> None:
-    """Undo the changes of an incomplete upgrade."""
+    """Undo an incomplete upgrade: remove the files that it created, and restore the old ones."""
     landed: list[str] | None = document(store, _NOTE)
     if landed is not None:
         kept = [path for pattern in _MOVED for path in (store.root / _KEPT).glob(pattern)]

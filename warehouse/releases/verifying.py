@@ -142,7 +142,7 @@ def _in_metadata(store: Store, expected: _Expected) -> Iterator[Damage]:
 
 
 def _in_all_metadata(store: Store, expected: _Expected) -> Iterator[Damage]:
-    """Yield damaged metadata of all releases."""
+    """Yield damaged metadata of all releases, including the current one."""
     current = _current_metadata(store)
     for name, sealed in sorted(seals.all_checksums(store).items()):
         is_meant = tells_of_releases(name) and _must_exist(store, name, current)

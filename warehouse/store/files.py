@@ -47,7 +47,7 @@ class Sealed:
 
     @classmethod
     def from_file(cls, file: BinaryIO) -> Self:
-        """Read a file to its end."""
+        """Read an open file to its end, and compute its size and checksum."""
         digest = hashlib.sha256()
         while piece := file.read(_PIECE_BYTES):
             digest.update(piece)
@@ -55,7 +55,7 @@ class Sealed:
 
     @classmethod
     def from_path(cls, path: Path) -> Self:
-        """Read a local file whole."""
+        """Read a local file, and compute its size and checksum."""
         with path.open("rb") as file:
             return cls.from_file(file)
 

@@ -126,7 +126,7 @@ class Names:
         return wait_reasons.extract_code(clear)
 
     def listed(self, clear: str) -> str:
-        """Pseudonymize each name of a JSON list."""
+        """Pseudonymize each name in a JSON list."""
         return json.dumps([self.path(str(name)) for name in json.loads(clear)])
 
     def hide(self, table: Table, rows: pl.DataFrame) -> pl.DataFrame:

@@ -91,7 +91,7 @@ class _Changed:
     byte_count: int = 0
 
     def add(self, entry: bytes, line: int, snapshot: _Snapshot) -> None:
-        """Append an entry of a snapshot."""
+        """Add a changed entry, with its line and snapshot."""
         self.entries.append(entry)
         self.lines.append(line)
         self.snapshots.append(snapshot)

@@ -196,7 +196,7 @@ class Totals:
     _unknown: set[str] = field(default_factory=set)
 
     def add(self, records: Records) -> None:
-        """Add the additive counters of more records."""
+        """Add the additive counters of further records to the sums."""
         added = _find_additive(records.integer_names)
         counts = records.integers[:, added]
         are_large = counts.sum(axis=0, dtype=np.float64) > _MAX_COUNT

@@ -52,7 +52,7 @@ class _Streams(io.RawIOBase):
         return True
 
     def close(self) -> None:
-        """Close the file as well."""
+        """Close the stream and the underlying file."""
         self._file.close()
         super().close()
 
@@ -93,12 +93,12 @@ class _Bounded(io.RawIOBase):
         return True
 
     def close(self) -> None:
-        """Close the file as well."""
+        """Close the stream and the underlying file."""
         self._file.close()
         super().close()
 
     def readinto(self, buffer: Any) -> int:
-        """Read decompressed bytes; raise InputRefused beyond the bound."""
+        """Read decompressed bytes; raise InputRefused if they exceed the size limit."""
         count = self._readinto(buffer)
         self._left -= count
         if self._left < 0:

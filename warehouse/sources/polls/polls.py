@@ -242,7 +242,7 @@ class _PendingPiece:
 
     @classmethod
     def from_piece(cls, piece: Sifted) -> Self:
-        """Create from a non-empty piece."""
+        """Create from a piece with one row or more."""
         differs = piece.rows.select(pl.exclude(LINE).ne_missing(pl.exclude(LINE).first()).any())
         same = [name for name in differs.columns if not differs[name][0]]
         first = piece.rows.select(same).head(1)

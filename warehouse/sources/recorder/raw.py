@@ -237,7 +237,7 @@ def _view_numbers(data: Bytes) -> npt.NDArray[np.int32]:
 
 
 def _numbers(data: Bytes, at: Longs) -> Longs:
-    """Read the 32-bit numbers at these offsets."""
+    """Read the 32-bit numbers at these byte offsets."""
     return _view_numbers(data)[at].astype(np.int64)
 
 
