@@ -53,7 +53,7 @@ ENDINGS: dict[str, tuple[str | None, float | None, float | None]] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Declaration of a column: one quantity with name, type, meaning, unit and bounds.
+    """Declares one quantity, with name, type, meaning, unit and bounds.
 
     Unit and bounds default to those that the name's ending implies (`ENDINGS`); a count's unit is the word before
     `_count`. `low` and `high` are inclusive; `choices` is a closed list. For `reals` and `ints` (a list of numbers,
@@ -89,12 +89,12 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Declaration of a table: grain, key and columns.
+    """Declares one table, with grain, key and columns.
 
     `partition` names the date column by which the table is rewritten, one day at a time; None means that the whole
-    table is rewritten. `bucketed_by` names the column by the hash values of which a large table without days is split
-    into files. Landed rows are stored in files by the UTC day of the first column (a date or an instant) of
-    `landed_by`, sorted by all of these. A table with `is_published` is part of every release.
+    table is rewritten. A large table without days is split into files by the hash of the column that `bucketed_by`
+    names. Landed rows are stored in files by the UTC day of the first column (a date or an instant) of `landed_by`,
+    sorted by all of these. A table with `is_published` is part of every release.
     """
 
     name: str

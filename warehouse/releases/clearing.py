@@ -27,7 +27,7 @@ _CLOSED = "closed_days.json"
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """Result of a clearing: number and size of the deleted landings, and the closed days."""
+    """Number and size of the landings that a clearing deleted, and the days that it closed."""
 
     landing_count: int
     byte_count: int

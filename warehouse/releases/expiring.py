@@ -36,7 +36,7 @@ _MOST_ROW_FILES = 50
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """Result of `maintain`: the newly expired releases, and the number and size of the removed files."""
+    """The newly expired releases, and the number and size of the removed files, as `maintain` returns them."""
 
     release_ids: tuple[str, ...]
     file_count: int

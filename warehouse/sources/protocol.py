@@ -40,7 +40,7 @@ TARGET_PATTERN = r"^(.+)-(?:OST|MDT)[0-9a-f]+"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Read options: properties of an input that the user or the settings specify.
+    """Read options, which the user or the settings specify for an input.
 
     `columns` maps iosig's column names to the input's (`{"polled_at": "ts"}`). `time_zone` is the IANA zone of times
     without offset; `filesystem_zones` overrides it for single file systems. Without a zone, such times are refused.

@@ -90,7 +90,7 @@ class Ledger:
 
     @cached_property
     def in_force(self) -> pl.DataFrame:
-        """Landings in force: the latest generation of each content, in landing order."""
+        """Landings in force, which are the latest generation of each content, in landing order."""
         counted = _first(self.landings, "content")
         # already sorted if the sequence numbers are increasing
         return counted if counted["sequence"].is_sorted() else counted.sort("sequence", "landing_id")

@@ -108,7 +108,7 @@ class _Meaning:
     roles: Mapping[str, str]
 
     def measurements(self, *known: str) -> tuple[str, ...] | None:
-        """Return the measurements to read: `known`, or None for all if the site has fields of its own."""
+        """Return `known` as the measurements to read, or None for all if the site has fields of its own."""
         return None if self.own_fields else known
 
     def columns(self, found: Shape) -> dict[str, str]:

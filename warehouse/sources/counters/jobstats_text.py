@@ -107,7 +107,7 @@ def _find_last_start(content: bytes) -> int:
 
 @dataclass(slots=True)
 class _Text:
-    """Tokenizer with a state: within entries, within another parameter, or neither."""
+    """Tokenizer, which is within entries, within another parameter, or outside of both."""
 
     zone: str | None
     is_among_entries: bool = False

@@ -379,7 +379,7 @@ def _heatmap_block(
 
 @dataclass(slots=True)
 class _Segments:
-    """Buffer of segments: each row of `pieces` describes consecutive segments in `content`."""
+    """Buffer of segments, in which each row of `pieces` describes consecutive segments in `content`."""
 
     content: npt.NDArray[np.int64]
     count: int = 0

@@ -41,7 +41,7 @@ _Read = Callable[[object, str], _T]
 
 @dataclass(frozen=True, slots=True, order=True)
 class GivenTrace:
-    """An input trace: process count, SHA-256 of the content (hex), and name."""
+    """An input trace, with its process count, the SHA-256 of its content (hex), and its name."""
 
     process_count: int
     sha256: str

@@ -54,7 +54,7 @@ _SHOWN_CHARS = 60
 
 
 def _header(comments: list[str]) -> dict[str, str]:
-    """Parse the `; Key: value` comments; the first value of each key counts."""
+    """Parse the comments `; Key: value`, and keep the first value of each key."""
     header: dict[str, str] = {}
     for comment in comments:
         if match := _HEADER.match(comment):

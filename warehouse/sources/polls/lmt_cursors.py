@@ -20,7 +20,7 @@ _KEPT = ("first", "top", "base", "last")
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """State of a target: TS_ID and instant [us] of its last reading, and the values `_KEPT` of both counters."""
+    """TS_ID and instant [us] of a target's last reading, and the values `_KEPT` of both counters."""
 
     ts_id: int
     instant_us: int

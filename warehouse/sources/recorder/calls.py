@@ -46,7 +46,7 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class Run(Generic[_Decoded]):
-    """An open trace: its metadata, its ranks, and the function that reads a rank.
+    """An open trace with its metadata, its ranks, and the function that reads a rank.
 
     `resolution_s` is None for single-precision times, because their resolution depends on the end of the run.
     """

@@ -24,7 +24,7 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A check: an expression that is true for rows that fail, and reason and remedy, as text or as expressions.
+    """A check, with an expression that is true for failing rows, and reason and remedy, as text or as expressions.
 
     NULL counts as passed.
     """

@@ -27,7 +27,7 @@ class Sifted:
     refused: pl.DataFrame
 
     def batches(self, table: Table) -> Iterator[Batch]:
-        """Yield the batches to land: the good rows as rows of `table`, and the refused ones."""
+        """Yield the good rows as a batch of `table`, and the refused ones as a batch of `rejects`."""
         if not self.rows.is_empty():
             yield Batch(table, self.rows.select(table.column_names))
         yield from reject_batches(self.refused)

@@ -52,7 +52,7 @@ _WORDS = {"read": "read", "reads": "read", "write": "write", "writes": "write"}
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
-    """A column of values: its position, direction, and kind of numbers."""
+    """A column of values with its position, direction and kind of numbers."""
 
     name: str
     direction: str
@@ -61,7 +61,7 @@ class _Measure:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Layout of the text: column names, delimiter, header, and measured columns."""
+    """Column names, delimiter, header and measured columns of the text."""
 
     names: tuple[str, ...]
     delimiter: str

@@ -92,7 +92,7 @@ class _Good:
 
     @property
     def count(self) -> int:
-        """Number of requests."""
+        """Number of valid requests in the part."""
         return self.start_s.size
 
 
