@@ -124,7 +124,7 @@ class FollowedFile:
     """A followed file; each read returns the bytes that were appended since the previous one.
 
     The file is open only during a read, so thousands can be followed at once. A read without new data costs one system
-    call. It handles these events between two reads, in one process or across processes:
+    call. The class handles these events between two reads, in one process or across processes:
 
     - growth: the new bytes are returned;
     - truncation (the content read before is gone): the file is read from its start;
