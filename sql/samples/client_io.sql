@@ -40,7 +40,7 @@ of_files as (
     select
         trace_records.trace_id,
         coalesce(filesystem_aliases.filesystem, trace_files.mount) as filesystem,
-        -- NULL where there are requests of a size that the trace does not tell
+        -- NULL if the trace has requests of unknown size
         coalesce(trace_records.read_bytes, case when coalesce(trace_records.read_count, 0) = 0 then 0 end)
             as read_bytes,
         coalesce(trace_records.written_bytes, case when coalesce(trace_records.write_count, 0) = 0 then 0 end)
@@ -51,7 +51,7 @@ of_files as (
     left join filesystem_aliases on trace_files.mount = filesystem_aliases.name
 ),
 
--- where a tracer does not tell files apart, what the module's totals say
+-- totals of the module, if the tracer does not distinguish files
 of_modules as (
     select
         trace_id,
@@ -69,7 +69,7 @@ moved as (
     select * from of_modules
 ),
 
--- a file system of which a run touched no byte is not told of, but a run without any byte is
+-- a file system without bytes of the run is left out; a run without any bytes is kept
 used as (
     select
         trace_id,
@@ -128,7 +128,7 @@ measured as (
         coalesce(trace_jobs.job_id, trace_jobs.traced_job_id, directed.trace_id) as job_id,
         coalesce(trace_jobs.job_started_at, trace_jobs.started_at) as started_at,
         directed.moved_bytes / nullif(trace_jobs.duration_s, 0) as mean_bytes_per_s,
-        -- a module's signal does not tell file systems apart
+        -- the signal of a module does not distinguish file systems
         case when directed.filesystem_count = 1 then peaks.peak_bytes_per_s end as peak_bytes_per_s
     from directed
     inner join trace_jobs using (trace_id)

@@ -19,7 +19,7 @@ counter_gaps as (
     where is_job_scrape and flag = 'lost_scrapes'
 ),
 
--- where no counter is known to be of any run of a machine, nobody knows that its runs moved nothing
+-- without a counter of any run of a machine, it is unknown whether its runs moved bytes
 known as (
     select distinct
         cluster,
@@ -46,7 +46,7 @@ places as (
     from run_counter_deltas
 ),
 
-told as (
+spans as (
     select
         cluster,
         job_id,
@@ -58,26 +58,26 @@ told as (
     group by cluster, job_id, started_at
 ),
 
--- the days that a run was there; the last one of its own says how scrapes are spaced
+-- days of each run; its last day gives the spacing of scrapes
 covered as (
     select
         places.*,
-        told.ended_on,
-        told.ended_at,
-        told.application_id,
-        arg_max(counters_daily.interval_s, (counters_daily.scraped_on <= told.ended_on, counters_daily.scraped_on))
+        spans.ended_on,
+        spans.ended_at,
+        spans.application_id,
+        arg_max(counters_daily.interval_s, (counters_daily.scraped_on <= spans.ended_on, counters_daily.scraped_on))
             as interval_s,
-        arg_max(counters_daily.grid_phase_s, (counters_daily.scraped_on <= told.ended_on, counters_daily.scraped_on))
+        arg_max(counters_daily.grid_phase_s, (counters_daily.scraped_on <= spans.ended_on, counters_daily.scraped_on))
             as grid_phase_s,
         min(counters_daily.coverage_started_at) as coverage_started_at,
         max(counters_daily.coverage_ended_at) as coverage_ended_at,
-        count(*) filter (where counters_daily.scraped_on <= told.ended_on) as day_count
+        count(*) filter (where counters_daily.scraped_on <= spans.ended_on) as day_count
     from places
-    inner join told using (cluster, job_id, started_at)
+    inner join spans using (cluster, job_id, started_at)
     inner join counters_daily
         on places.filesystem = counters_daily.filesystem
         and counters_daily.scraped_on between (places.started_at at time zone 'UTC')::date
-        and (told.ended_at at time zone 'UTC')::date + 1
+        and (spans.ended_at at time zone 'UTC')::date + 1
     group by all
 ),
 
@@ -110,7 +110,7 @@ sums as (
     group by all
 ),
 
--- counts may have got lost that nobody knows of: of a run that began or ended while nothing was scraped
+-- counts may be lost unnoticed if a run started or ended during a gap between scrapes
 lost as (
     select distinct
         gridded.cluster,

@@ -22,8 +22,8 @@ grids as (
     group by all
 ),
 
--- a poll that covers several steps, or parts of them, is shared among them by time; those that nobody needs are
--- left out here, since a poll after a long hole covers very many
+-- a poll that covers several steps, or parts of them, is divided among them by time; those that no run needs are
+-- left out here, since a poll after a long gap covers very many steps
 shares as (
     select
         grids.filesystem,

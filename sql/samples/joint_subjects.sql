@@ -27,7 +27,7 @@ latest as (
         and max(duration_s) <= $max_duration_s
 ),
 
--- those with runs since the last time, of the latest so many as are found together
+-- subjects with runs since the last fit, among the latest subjects that are fitted jointly
 changed as (
     select latest.*
     from latest

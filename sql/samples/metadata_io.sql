@@ -5,7 +5,7 @@ exact_runs as (
     select * from samples.exact_runs
 ),
 
--- whose an interval is
+-- owner of each interval
 run_counter_deltas as (
     select * from samples.run_counter_deltas
     where is_owner

@@ -19,7 +19,7 @@ jobs as (
     from stage.jobs
 ),
 
--- where no operation is known to be of any run of a machine, nobody knows that its runs did none
+-- without an operation of any run of a machine, it is unknown whether its runs had operations
 known as (
     select distinct
         cluster,

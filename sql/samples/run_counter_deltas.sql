@@ -110,8 +110,8 @@ used as (
     from known
 ),
 
--- what began anew has lost what was moved just before, be it used again or not, and so may have what nobody read for
--- too long; an entry that says afterwards that it is the same has not
+-- a counter that was reset has lost the bytes moved just before, and so may have one that was not read for
+-- too long; an entry that later proves to be the same one has not
 lost as (
     select distinct
         used.filesystem,

@@ -14,7 +14,7 @@ wanted as (
     where list_contains($days::date[], ended_on)
 ),
 
--- the runs of the wanted days, and whatever ran beside them
+-- runs of the requested days, and the runs concurrent with them
 jobs as (
     select all_runs.*
     from all_runs

@@ -148,7 +148,7 @@ measured as (
 )
 
 -- a step blurs polls that are shorter, or not on the grid: the peak is no lower than the mean, and a neighbour's
--- bytes in the run's first or last step are no peak of a run whose own polls hold none
+-- bytes in the first or last step are not a peak of a run without bytes in its own polls
 select
     directed.ended_on,
     directed.cluster,

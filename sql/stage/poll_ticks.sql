@@ -32,7 +32,7 @@ distinct_polls as (
     from repeated_polls
 ),
 
--- beyond 2^53 a double tells no bytes apart, and a few such polls fill every sum
+-- beyond 2^53 a double cannot represent single bytes, and a few such polls overflow every sum
 judged as (
     select
         *,

@@ -14,7 +14,7 @@ dated as (
     group by subject_id
 )
 
--- a subject that was landed again, longer, is told by what was landed last
+-- the last landing of a subject replaces earlier, shorter ones
 select
     dated.ended_on,
     series.subject_id,

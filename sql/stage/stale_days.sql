@@ -77,7 +77,7 @@ of_new_polls as (
         and ((job_records.ended_at + to_seconds($longest_interval_s)) at time zone 'UTC')::date
 ),
 
--- what counters tell of a job may come later than it ended
+-- counters of a job may be scraped after its end
 of_new_counters as (
     select (job_records.ended_at at time zone 'UTC')::date as ended_on
     from job_records

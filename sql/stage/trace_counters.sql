@@ -26,7 +26,7 @@ counted as (
         trace_id,
         module,
         count(distinct file_number) as file_count,
-        -- one request of a size that the trace does not tell, and the sum is not known
+        -- a single request of unknown size makes the sum unknown
         case
             when bool_and(read_bytes is not null or coalesce(read_count, 0) = 0) then sum(read_bytes)
         end::bigint as read_bytes,
@@ -86,7 +86,7 @@ mapped as (
     group by trace_id, module
 ),
 
--- what a heat map holds, beside what the counters of the same modules say
+-- totals of heat maps, next to the counters of the same modules
 covered_by_heatmap as (
     select
         mapped.trace_id,

@@ -51,7 +51,7 @@ candidates as (
     select * from of_the_user
 ),
 
--- several steps of a job run at once: the number of processes may tell them apart, nothing else does
+-- several steps of a job run concurrently: only the number of processes may distinguish them
 alike as (
     select
         candidates.*,

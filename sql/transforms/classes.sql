@@ -14,7 +14,7 @@ covering_traces as (
     select * from transforms.covering_traces
 ),
 
--- what a trace tells is the answer of the run that it covers, unless the trace lacks something
+-- a complete trace gives the answer for the run that it covers
 traced as (
     select
         measured_classes.* replace (

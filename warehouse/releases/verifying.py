@@ -91,10 +91,12 @@ def _in_releases(store: Store, is_all: bool, told: Progress) -> list[Damage]:
 
 def _in_databases(store: Store) -> Iterator[Damage]:
     """Yield damaged SQLite files, and the catalogue if it does not name the tables."""
-    for path in (store.catalogue, store.journal):
-        if path.is_file() and (problem := _problem_of_sqlite(path)):
+    problems = {path: _problem_of_sqlite(path) for path in (store.catalogue, store.journal) if path.is_file()}
+    for path, problem in problems.items():
+        if problem:
             yield Damage(path.name, problem, GO_BACK)
-            return
+    if problems.get(store.catalogue):
+        return
     if server_of(store) == EMBEDDED and store.catalogue.is_file():
         recorded = checksums.read(store, CATALOGUE_SEAL)
         if recorded is None:
