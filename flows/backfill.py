@@ -1,4 +1,4 @@
-"""Backfill: recompute many days, a range of days at a time, with a release each; a stopped backfill resumes."""
+"""Recompute many days, range by range, and publish a release for each range; a stopped backfill resumes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STATE = "backfill.json"
 
 @dataclass(frozen=True, slots=True)
 class DayRange:
-    """Days that are recomputed together, both ends included.
+    """A range of days that are recomputed together, from `since` to `until` inclusive.
 
     release: None if an earlier backfill has computed the days, or if they have no data.
     """
@@ -48,7 +48,7 @@ def backfill(
     day_count: int,
     run_days: Callable[[date, date], Release],
 ) -> Iterator[DayRange]:
-    """Recompute days, a range at a time, and yield each range with its release.
+    """Recompute days range by range, and yield each range with its release.
 
     run_days: computes a range and publishes a release; raises NothingToDo if it has no data. The warehouse records
     completed ranges until all are complete: a call with the same days and settings resumes after them.

@@ -1,8 +1,8 @@
 """An executor over the workers of a Dask scheduler, on machines that see the warehouse.
 
-A call passes through the scheduler as a function and its arguments: a work item consists of paths, days and settings,
-and its tables are in the warehouse. Dask repeats the call of a lost worker, and names one that ended several workers. A
-worker with another version of the program is refused at every call.
+The scheduler receives each call as a function with its arguments. A work item consists of paths, days and settings;
+its tables are in the warehouse. Dask repeats a call if its worker is lost, and reports a call that has ended several
+workers. Every call is refused on a worker that has another version of the program.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer")
 
-#: another version of these may give other numbers
+#: libraries that may give other numbers in another version
 _LIBRARIES = ("duckdb", "numpy", "polars", "pyarrow", "scipy")
 _PACKAGES = ("estimates", "expectations", "flows", "settings", "sql", "streams", "transforms", "warehouse")
-#: timeout of the scheduler, of its first worker, and of a result that is there [s]
+#: time limit for reaching the scheduler, for its first worker, and for fetching a result that is ready [s]
 _PATIENCE_S = 30.0
-#: the warehouses, by root and connection, that this process has seen
+#: warehouses that this process has accessed, by root and connection
 _SEEN: set[tuple[Path, str]] = set()
-#: a call that ended this number of workers is not repeated
+#: maximum number of attempts of a call that ends its worker
 TRIES = 3
-#: configuration of Dask with Slurm; docs/many-machines.md has it as environment variables
+#: configuration of Dask with Slurm; docs/many-machines.md lists the same settings as environment variables
 CONFIGURATION: dict[str, Any] = {
     "distributed.scheduler.allowed-failures": TRIES - 1,
     "distributed.worker.profile.enabled": False,
@@ -52,10 +52,10 @@ CONFIGURATION: dict[str, Any] = {
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "5s",
 }
-#: environment of workers: by default, Dask has them return freed memory at once, and items with many small arrays take
-#: twice as long
+#: environment of workers: Dask's default returns freed memory at once, which doubles the time of items with many small
+#: arrays
 ENVIRONMENT = processes.ALLOCATION
-#: Dask's priority of checks: other items go first
+#: priority of checks in Dask; other items run first
 _CHECK_PRIORITY = -1
 
 
@@ -72,7 +72,7 @@ def program() -> str:
 
 
 def _is_text(name: Path) -> bool:
-    # the default warehouse is no part of the program
+    # the default warehouse is not part of the program
     return name.suffix in {".py", ".sql", ".json"} and name.parts[:2] != ("warehouse", "data")
 
 
@@ -130,12 +130,12 @@ class Workers(Executor):
 
     @property
     def worker_count(self) -> int:
-        """Number of calls that run at a time."""
+        """Number of calls that run concurrently."""
         counts: dict[str, int] = self._client.nthreads()
         return max(1, sum(counts.values()))
 
     def submit(self, fn: Callable[..., _Answer], /, *args: Any, **kwargs: Any) -> Future[_Answer]:
-        """Have a function called on a worker; the scheduler's logs and pages show the name of its work item."""
+        """Call a function on a worker; the scheduler's logs and pages show the name of the work item."""
         item = next((each for each in args if isinstance(each, WorkItem)), None)
         name = repr(item.name) if item else f"A call of {fn.__name__}"
         call_id, attempts = uuid.uuid4().hex, count(1)
@@ -155,8 +155,8 @@ class Workers(Executor):
                 future.set_exception(error)
 
         def start() -> None:
-            # In the client's own thread: there the connection cannot be lost between a look at it and the submission.
-            # A call that is submitted after the client has cancelled its calls would be waited for forever.
+            # Submit in the client's own thread: there the connection cannot be lost between check and submission.
+            # A call submitted after the client has cancelled its calls would never return.
             self._client.loop.add_callback(submit_call)
 
         def settle(done: Any) -> None:
@@ -164,12 +164,12 @@ class Workers(Executor):
                 try:
                     future.set_result(_get_result(name, done))
                 except processes.WorkerLost:
-                    # Dask blames the calls that waited on a lost worker, too
+                    # Dask also blames the calls that waited on a lost worker
                     if self._origin.start_count(call_id) >= TRIES or next(attempts) >= TRIES:
                         raise
                     start()
             except Exception as error:
-                # also of the store or the scheduler: a future without an outcome would be waited for forever
+                # includes errors of store and scheduler: a future without an outcome would block its caller forever
                 future.set_exception(error)
 
         start()
@@ -180,7 +180,7 @@ _SCHEDULER_LOST = "The Dask scheduler no longer answers. Completed items are kep
 
 
 def _get_result(name: str, future: Any) -> Any:
-    """Return the result of a call; raise faults of workers and of the scheduler with their remedy."""
+    """Return the result of a call; raise faults of workers and of the scheduler with a remedy."""
     from distributed import CancelledError, KilledWorker
     from distributed.comm import CommClosedError
 
@@ -203,7 +203,7 @@ def _get_result(name: str, future: Any) -> Any:
 
 @contextmanager
 def connect_workers(engine: EngineSettings, slurm: SlurmSettings, root: Path) -> Iterator[Workers]:
-    """Open the workers that the settings name: those of a running scheduler, or those that Slurm starts."""
+    """Connect to the workers of a running scheduler, or start workers with Slurm, as the settings select."""
     try:
         import distributed
     except ImportError as error:
@@ -232,10 +232,10 @@ def _origin(store: Store) -> Iterator[_Origin]:
 
 
 def _require_worker(client: Client, engine: EngineSettings, slurm: SlurmSettings) -> None:
-    """Wait for the first worker, one of Slurm's jobs for longer. Raises MachineFault if none starts."""
+    """Wait for the first worker, longer if Slurm starts it. Raises MachineFault if none starts."""
     if engine.executor == "dask":
         try:
-            # a script may start the workers and the night at once
+            # a script may start the workers and the nightly run simultaneously
             client.wait_for_workers(1, timeout=_PATIENCE_S)
         except TimeoutError as error:
             raise MachineFault(
@@ -286,7 +286,7 @@ def _scheduler(engine: EngineSettings, slurm: SlurmSettings, root: Path) -> Iter
 
 
 def _export_configuration() -> Iterator[str]:
-    """Yield the lines of the shell that configure Dask for a worker."""
+    """Yield the shell commands that configure Dask for a worker."""
     for name, value in CONFIGURATION.items():
         yield f"export DASK_{name.upper().replace('.', '__').replace('-', '_')}={value}"
     for name, value in ENVIRONMENT.items():
@@ -294,7 +294,7 @@ def _export_configuration() -> Iterator[str]:
 
 
 def _security(folder: Path) -> Security:
-    """Return certificates of this run; workers read them in a folder that this user alone can read."""
+    """Create certificates for this run in a folder that only this user can read, from which workers load them."""
     from distributed import Security
 
     made = Security.temporary()

@@ -1,7 +1,7 @@
-"""The flows as deployments: served by this process, or on a work pool of a Prefect server.
+"""Deploy the flows: serve them from this process, or create deployments on a work pool of a Prefect server.
 
-Each run imports its flow by the name of its module, and finds its warehouse and settings file in the environment of
-its process. Parameters are days, names and numbers; none names a file or a program.
+Each run imports its flow by module name, and reads the paths of its warehouse and settings file from its environment.
+Parameters are days, names and numbers; none names a file or a program.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def run(store: Store, settings_path: Path | None, **parameters: Any) -> Release 
 
 
 def deployment_names(store: Store, name: str | None = None) -> dict[str, str]:
-    """Return the names of a warehouse's deployments by flow, by default of the flow and the warehouse's folder."""
+    """Return the deployments' names by flow; by default, they combine the flow with the warehouse's folder."""
     folder = store.root.resolve().name
     return {flow: name or f"{flow}-{folder}" for flow in FLOWS}
 
@@ -62,17 +62,17 @@ def serve(
 ) -> None:
     """Run the flows on their schedules in processes of this machine until `stop`; runs in progress are cancelled.
 
-    check: called each second; what it raises ends the serving.
+    check: called once per second; an exception that it raises ends `serve`.
     """
     hide_credentials()
     put_into_environment(store, settings_path)
-    # a run that was due while nothing served it starts late
+    # a run that became due while no process served it starts late
     runner = Runner(name=names["nightly"], limit=1, pause_on_shutdown=False)
     with start_blocking_portal() as portal:
-        # Ctrl-C of a terminal reaches all processes: runs inherit this mask, and are ended by the runner
+        # Ctrl-C in a terminal reaches all processes: runs inherit this mask, and the runner ends them
         portal.call(signal.pthread_sigmask, signal.SIG_BLOCK, {signal.SIGINT})
         for deployment in _deployments(store, schedule, names):
-            # a pause of an earlier process is over
+            # an earlier process may have paused the deployment
             deployment.paused = False
             portal.call(runner.aadd_deployment, deployment)
         serving = portal.start_task_soon(runner.start)
@@ -106,7 +106,7 @@ def deploy(store: Store, schedule: ScheduleSettings, work_pool: str, names: Mapp
 
 
 def _deployments(store: Store, schedule: ScheduleSettings, names: Mapping[str, str]) -> list[RunnerDeployment]:
-    """Describe the deployments, tagged with the warehouse."""
+    """Build the deployments, tagged with the warehouse."""
     crons = {"nightly": schedule.cron, "land": schedule.land_cron}
     return [
         RunnerDeployment.from_flow(
@@ -122,9 +122,9 @@ def _deployments(store: Store, schedule: ScheduleSettings, names: Mapping[str, s
 
 
 def free_names(store: Store, name: str | None) -> dict[str, str]:
-    """Choose the deployments' names. Raises UsageError if another warehouse uses one of them.
+    """Choose the deployments' names. Raises UsageError if another warehouse uses one of these names.
 
-    Raises MachineFault or UsageError unless the Prefect server answers, is one, and accepts the credentials.
+    Raises MachineFault or UsageError unless a Prefect server answers and accepts the credentials.
     """
     names = deployment_names(store, name)
     with get_client(sync_client=True) as client:
@@ -148,7 +148,7 @@ def _require_free(client: SyncPrefectClient, store: Store, full_name: str) -> No
 def _require_api(client: SyncPrefectClient) -> None:
     """Raise MachineFault or UsageError unless a Prefect server answers and accepts the credentials.
 
-    A server that does not answer at all is `machine_fault`'s: the client's own exception passes.
+    If no server answers at all, the client's exception propagates, and `machine_fault` translates it.
     """
     try:
         client.read_work_pools(limit=1)

@@ -1,7 +1,7 @@
-"""Where work items run: in this process, in processes of this machine, or on Dask workers.
+"""Run work items in this process, in processes of this machine, or on Dask workers.
 
-All three are executors as `concurrent.futures` defines them. Importing Great Expectations takes seconds. A
-dedicated worker process imports it once a run, while inputs land and are staged, and executes all checks.
+All three are executors as `concurrent.futures` defines them. Checks need Great Expectations, which takes seconds to
+import. A dedicated worker process imports it once per run, while inputs land and are staged, and executes all checks.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.processes import ProcessExecutor
 
 if TYPE_CHECKING:
-    # the process that checks starts before this one imports what steps need
+    # imported lazily: the process for checks must start before this process imports the dependencies of steps
     from iosig.flows.steps.items import ItemResult, WorkItem
     from iosig.settings.model import Settings
 
 _Params = ParamSpec("_Params")
 _Answer = TypeVar("_Answer")
 
-#: Items that read fewer bytes run in this process if no worker is idle: to start one takes a second.
+#: items that read fewer bytes run in this process if no worker is idle, since starting one takes a second
 SMALL_BYTES = 1 << 20
 
 
@@ -35,7 +35,7 @@ class InlineExecutor(Executor):
     def submit(
         self, fn: Callable[_Params, _Answer], /, *args: _Params.args, **kwargs: _Params.kwargs
     ) -> Future[_Answer]:
-        """Call a function, and return a future that is done."""
+        """Call a function, and return a completed future."""
         future: Future[_Answer] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
@@ -49,7 +49,7 @@ class Engine:
     """Executes the work items of a run.
 
     executor: for items that read many bytes. checks: for items that need Great Expectations. timeout_s: time limit of
-    an item [s]; with one, no item runs in this process, where nothing could end it.
+    an item [s]; if it is set, no item runs in this process, where nothing could interrupt it.
     """
 
     executor: Executor = field(default_factory=InlineExecutor)
@@ -58,7 +58,7 @@ class Engine:
     timeout_s: float | None = None
 
     def submit(self, item: WorkItem, root: Path) -> Future[ItemResult]:
-        """Start a work item in the warehouse of that root."""
+        """Start a work item in the warehouse at `root`."""
         from iosig.flows.steps.items import execute
 
         if item.is_check:
@@ -70,19 +70,19 @@ class Engine:
     def _runs_here(self, item: WorkItem, root: Path) -> bool:
         if not isinstance(self.executor, ProcessExecutor) or self.timeout_s is not None:
             return False
-        # other chunks are executed in parallel to a chunk
+        # chunks run in parallel with other chunks
         if item.is_chunk or self.executor.has_idle_process:
             return False
         return item.is_smaller_than(root, SMALL_BYTES)
 
     def run(self, item: WorkItem, root: Path) -> ItemResult:
-        """Execute a work item within the time limit. Raises MachineFault if it takes longer; then its process ends."""
+        """Execute a work item. If it exceeds the time limit, its process is killed and MachineFault is raised."""
         future = self.submit(item, root)
         try:
             return future.result(self.timeout_s)
         except TimeoutError as error:
             if future.done():
-                # the item's own error, such as that of a connection
+                # a timeout that the item itself raised, such as that of a connection
                 raise
             for executor in (self.executor, self.checks):
                 if isinstance(executor, ProcessExecutor):
@@ -93,11 +93,11 @@ class Engine:
 
     @property
     def remote(self) -> Executor | None:
-        """The executor if its workers run on other machines, which can land files, too."""
+        """The executor if its workers run on other machines, which can also land files; otherwise None."""
         return None if isinstance(self.executor, InlineExecutor | ProcessExecutor) else self.executor
 
     def preload(self, *modules: str) -> None:
-        """Have the processes of this machine, if there are any, import modules without waiting for it."""
+        """Start importing modules in the processes of this machine, if any, and return at once."""
         if isinstance(self.executor, ProcessExecutor):
             self.executor.preload(*modules)
 
@@ -107,7 +107,7 @@ class TimedOut(MachineFault):
 
 
 def _preload() -> None:
-    """Import what checks need, in the process that executes them."""
+    """Import the dependencies of checks in the process that executes checks."""
     with processes.freeze_gc():
         from iosig.expectations import gate
 
@@ -116,7 +116,7 @@ def _preload() -> None:
 
 @contextmanager
 def open_engine(settings: Settings, root: Path, timeout_s: float | None = None) -> Iterator[Engine]:
-    """Open the executor of work items that the settings select; it is closed with the block.
+    """Open the executor that the settings select for the duration of the block.
 
     timeout_s: time limit of a work item [s].
     """
@@ -127,7 +127,7 @@ def open_engine(settings: Settings, root: Path, timeout_s: float | None = None) 
         with with_processes(engine.worker_count, timeout_s) as pool:
             yield pool
     else:
-        # job scripts, and functions that a scheduler passes on
+        # this executor runs job scripts, and functions that a scheduler forwards
         settings.require_own_file(f"engine.executor = '{engine.executor}'")
         from iosig.flows import dask_workers
 
@@ -137,7 +137,7 @@ def open_engine(settings: Settings, root: Path, timeout_s: float | None = None) 
 
 @contextmanager
 def remote_executor(settings: Settings, root: Path) -> Iterator[Executor | None]:
-    """Open the workers of other machines that the settings name; None if they name none."""
+    """Open the workers on other machines that the settings select; yield None if all workers run on this machine."""
     if settings.engine.executor in ("dask", "slurm"):
         with open_engine(settings, root) as engine:
             yield engine.remote
@@ -147,9 +147,9 @@ def remote_executor(settings: Settings, root: Path) -> Iterator[Executor | None]
 
 @contextmanager
 def with_processes(worker_count: int | None = None, timeout_s: float | None = None) -> Iterator[Engine]:
-    """Open processes of this machine, and one that checks, which starts at once.
+    """Open a pool of processes on this machine, and one process for checks, which starts at once.
 
-    worker_count: the number of processes, that of the cores if None.
+    worker_count: the number of processes; None for the number of cores.
     """
     count = processes.workers(worker_count)
     executor = ProcessExecutor(count) if count > 1 or timeout_s is not None else InlineExecutor()

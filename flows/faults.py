@@ -45,7 +45,7 @@ _LIBRARIES = (
 _MOST_CHARS = 300
 _SERVERS = ("prefect", "httpx", "httpcore", "websockets")
 _OBJECT_STORES = ("obstore", "_obstore")
-#: what libraries say where a file system fails them
+#: words in library messages by which a failing file system is recognized
 _TOLD = {
     errno.ENOSPC: re.compile(r"no space left|disk is full|disk full|database or disk is full", re.I),
     errno.EDQUOT: re.compile(r"quota exceeded", re.I),
@@ -57,7 +57,7 @@ _TOLD = {
 }
 _PATH = re.compile(r"(?:file://)?(/[^\"'\n]*?\.(?:parquet|avro|json|sqlite))")
 _QUOTED = re.compile(r"[\"'](?:file://)?(/[^\"'\n]+)[\"']")
-#: Rust's libraries give numbers in the text alone
+#: Rust libraries state the error number only in their text
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
@@ -110,7 +110,7 @@ def _place(error: OSError, root: Path) -> str:
 
 
 def _is_of(error: BaseException, *libraries: str) -> bool:
-    """Return whether an exception was raised within a library, or one of ours was at work for it."""
+    """Return whether the innermost frame of an exception belongs to one of these modules or packages."""
     names = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
     return bool(names) and names[-1].startswith(libraries)
 
@@ -127,7 +127,7 @@ def _of_errno(number: int, where: str, root: Path, text: str) -> MachineFault | 
 
 
 def _of_server(error: BaseException) -> MachineFault | None:
-    """Name the remedy if the Prefect server does not answer; only its client's libraries are considered."""
+    """Translate an error of the Prefect client's libraries that means that the server does not answer."""
     if not re.search(r"connect|timeout|reach", f"{type(error).__name__} {error}", re.I):
         return None
     url = os.environ.get("PREFECT_API_URL")
@@ -169,9 +169,9 @@ def _of_text(text: str, root: Path) -> MachineFault | None:
 
 
 def _of_damage(error: BaseException, root: Path) -> MachineFault | None:
-    """Return which metadata file of the warehouse is damaged, if a library that reads such files raised the error.
+    """Report the damaged metadata file of the warehouse, if a library that reads such files raised the error.
 
-    Readers of damaged metadata raise arbitrary exceptions; checksums confirm the damage.
+    Readers of damaged metadata raise arbitrary exceptions, so checksums confirm the damage.
     """
     if not any(
         frame.f_globals.get("__name__", "").split(".")[0] in _LIBRARIES for frame, _ in walk_tb(error.__traceback__)

@@ -1,8 +1,8 @@
-"""The warehouse of a flow run, and how faults become states of it.
+"""Locate the warehouse of a flow run, and turn faults into failed states of the run.
 
-A flow finds its warehouse and settings file in the environment of its process (IOSIG_WAREHOUSE, IOSIG_SETTINGS):
-whoever may start a run on the Prefect server chooses neither. A fault that the operator can fix fails the flow run with
-one sentence and no traceback.
+A flow finds its warehouse and settings file in the environment of its process (IOSIG_WAREHOUSE, IOSIG_SETTINGS).
+A user who starts a run on the Prefect server can choose neither. A fault that the operator can fix fails the flow run
+with one sentence and no traceback.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from iosig.warehouse.errors import GateFailed, IosigError, UsageError
 from iosig.warehouse.interrupts import reraise_signal_errors
 from iosig.warehouse.store.store import Store
 
-#: where a run finds its warehouse and its settings file
+#: environment variables with the paths of a run's warehouse and settings file
 WAREHOUSE, SETTINGS = "IOSIG_WAREHOUSE", "IOSIG_SETTINGS"
-#: the working directory of `iosig serve`, to which paths in the settings are relative
+#: environment variable with the working directory of `iosig serve`, to which paths in the settings are relative
 WORKING_DIRECTORY = "IOSIG_WORKING_DIRECTORY"
 
 
 class _WithoutTraceback(logging.Filter):
-    """Drop what the engines log of an `IosigError` with a traceback: the failed state, logged too, has its sentence."""
+    """Drop Prefect's log records of an `IosigError` with its traceback: the failed state's record has the message."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Drop it also where a task has returned its failed state: then the traceback is empty."""
+        """Drop a record with an `IosigError`, also if a task returned a failed state, which has no traceback."""
         if not isinstance(record.exc_info, tuple):
             return True
         error = record.exc_info[1]
@@ -50,7 +50,7 @@ for _name in ("prefect.task_runs", "prefect.flow_runs", "prefect.engine"):
 def run_in_warehouse(work: Callable[[Store, Settings], Any], *, is_notified: bool = True) -> Any:
     """Call a function with the warehouse and its settings; return its result, or a failed state with one sentence.
 
-    is_notified: whether problems are reported afterwards, as the settings say.
+    is_notified: whether to send notices of problems afterwards to the recipients in the settings.
     """
     hide_credentials()
     try:
@@ -89,12 +89,12 @@ def _warehouse() -> Store:
 
 
 def run_name(flow: str) -> str:
-    """Return the name of a flow run: its kind and the folder of its warehouse."""
+    """Return the name of a flow run: its flow and the folder of its warehouse."""
     return f"{flow}-{Path(os.environ.get(WAREHOUSE) or 'nowhere').name}"
 
 
 def put_into_environment(store: Store, settings_path: Path | None) -> None:
-    """Name a warehouse and its settings file for the flow runs of this process and its children."""
+    """Store the paths of a warehouse and its settings file in the environment of this process and its children."""
     os.environ[WAREHOUSE] = store.address
     if settings_path is not None:
         os.environ[SETTINGS] = str(settings_path.resolve())

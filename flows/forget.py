@@ -1,8 +1,8 @@
 """Removal of a landing, or of all data of a user, from the warehouse and from every kept release.
 
-The remaining rows of the affected landings land as their next generation. Each kept release that reads them is rebuilt
-by the steps of the night and replaced; then the old releases and files are removed. Every step is idempotent, and the
-plan is stored until the end: an interrupted removal resumes when the command is repeated.
+A landing is an input as it was read once. The remaining rows of an affected landing land as its next generation. Each
+kept release that reads these landings is rebuilt by the nightly steps and replaced; then old releases and files are
+removed. Every step is idempotent, and the plan is stored until the end: repeating the command resumes a removal.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from iosig.warehouse.store.state import put_state
 from iosig.warehouse.store.store import Store, document, write_parquet
 
 _INTENT = "forgetting.json"
-#: how long to wait for those who read releases that are to go [s]
+#: time to wait for readers of releases that will be removed [s]
 _READERS_S = 60.0
 
 
@@ -56,9 +56,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Affected landings with their new ids, and affected releases with the landings that they read.
+    """Affected landings with the ids of their next generations, and affected releases with the landings that they read.
 
-    own: the user's data, if a user is forgotten.
+    own: the user's data, if all data of a user are removed.
     """
 
     asked: Asked
@@ -69,7 +69,7 @@ class Found:
 
     @property
     def document(self) -> dict[str, Any]:
-        """Representation in JSON, to resume from."""
+        """JSON representation, from which an interrupted removal resumes."""
         asked = {"landing_id": self.asked.landing_id, "user": self.asked.user, "reason": self.asked.reason}
         own = None if self.own is None else self.own.document()
         return {
@@ -79,7 +79,7 @@ class Found:
 
     @classmethod
     def from_document(cls, told: Mapping[str, Any]) -> Found:
-        """Read the representation in JSON."""
+        """Read the JSON representation."""
         own = None if told["own"] is None else OwnData.from_document(told["own"])
         read = {name: tuple(ids) for name, ids in told["releases"].items()}
         return cls(Asked(**told["asked"]), told["at"], told["landings"], read, own)
@@ -114,13 +114,13 @@ def find(store: Store, settings: Settings, asked: Asked) -> Found:
 
 
 def _pseudonymize_user(store: Store, settings: Settings, user: str | None) -> str | None:
-    """Return a user's name as it is stored: a pseudonym where the warehouse uses them."""
+    """Return a user's name as it is stored: as a pseudonym if the warehouse uses pseudonyms."""
     names = names_in(store, settings)
     return user if names is None or user is None else names.name(user)
 
 
 def _of_landing(known: ledger.Ledger, landing_id: str | None) -> dict[str, str]:
-    """Return all generations of a landing's content, and what they are called when nothing is left of them."""
+    """Map the ids of all generations of a landing's content to the id of an empty next generation."""
     named = [*known.objects(known.select_landings([landing_id or ""]))]
     if not named:
         raise UsageError(f"Unknown landing {landing_id}. `iosig sql` and `iosig releases --json` list landings.")
@@ -134,7 +134,7 @@ def _of_landing(known: ledger.Ledger, landing_id: str | None) -> dict[str, str]:
 
 
 def _of_user(known: ledger.Ledger, own: OwnData) -> dict[str, str]:
-    """Map the landings that hold rows or the name of a user to the ids of their next generations."""
+    """Map the ids of landings with rows or the name of a user to the ids of their next generations."""
     landings: dict[str, str] = {}
     last: dict[str, int] = {}
     for one in known.objects(known.landings.sort("content", "generation")):
@@ -161,7 +161,7 @@ def forget(store: Store, settings: Settings, found: Found, report: Report) -> No
             report("journal of predictions", journal.forget(found.own.is_followed), 0.0)
     for release_id, read in found.releases.items():
         if release_id not in {release.release_id for release in releases.list_readable(store)}:
-            # an earlier attempt has published its successor
+            # an earlier attempt has published the successor
             superseding.finish(store, releases.find(store, release_id))
             continue
         release = releases.find(store, release_id)
@@ -208,7 +208,7 @@ def _replace_release(
 
 
 def _settings_of(old: Release, settings: Settings) -> Settings:
-    """Return the settings that a release was made with, as far as its tables depend on them."""
+    """Return the current settings with the parameters of a release, as far as its tables depend on them."""
     told = settings.model_dump()
     for section, values in settings_of(old).items():
         known = told.get(section)
@@ -216,23 +216,23 @@ def _settings_of(old: Release, settings: Settings) -> Settings:
     try:
         return Settings.model_validate(told)
     except ValidationError:
-        # of an older iosig: then all of it is made as it is today
+        # the release has settings of an older iosig: rebuild it entirely with the current ones
         return settings
 
 
 def _start(store: Store, old: Release, found: Found, read: tuple[str, ...]) -> Start:
-    """Return the start of a rebuild's plan: the landings that the release read, and their next generations."""
+    """Return the start of a rebuild's plan, with the landings that the release read and their next generations."""
     new = {found.landings[name] for name in read}
-    # rows of releases that were replaced before name the next generations already
+    # releases that were replaced before already name the next generations
     known = ({*releases.landings_in(store, old)} - {*found.landings.values()}) | {*read}
     landed = ledger.read(store).where(pl.col("landing_id").is_in(sorted(known | new)))
     return Start(old, pl.Series("landing_id", sorted(known), pl.String), landed)
 
 
 def _tell_changes_as_before(run: Run, old: Release) -> None:
-    """Have signatures that are as they were say of changes what the old release said, and the others nothing.
+    """Restore the change columns of unchanged signatures from the old release, and set those of the others to NULL.
 
-    They were held against the release that is to go, which is not the one before.
+    The rebuild has compared signatures with the release that is being replaced, not with its predecessor.
     """
     path = run.path(SIGNATURES, None)
     if not path.is_file():
@@ -251,7 +251,7 @@ def _tell_changes_as_before(run: Run, old: Release) -> None:
 
 
 def _end(store: Store, found: Found, old: list[Landing]) -> None:
-    """Remove what gave way, and what was made of it."""
+    """Remove the replaced releases and landings, and all files and state derived from them."""
     for release_id in found.releases:
         superseding.remove(store, release_id, releases.find(store, release_id))
     deadline = time.monotonic() + _READERS_S

@@ -1,7 +1,7 @@
-"""Lineage: from which tables and columns each table is computed, by which step.
+"""Find the lineage of tables: the step that computes each table, and its input tables and columns.
 
-Tables follow from the declarations of the steps, and from the SQL models where there are some. Columns follow from the
-SQL alone: what Python computes has no lineage of columns.
+The lineage of tables follows from the declarations of steps and from SQL models. The lineage of columns follows from
+SQL alone: tables that Python computes have none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: additional columns of landed tables in models: the position of a row among all landed rows
 _ORDER = {"part_order": "BIGINT", "part_row": "BIGINT", "landing_id": "VARCHAR"}
-#: schemas that hold no tables of the night: settings, facts of the run, and tables of the base release
+#: schemas without tables of the nightly run: settings, facts about the run, and tables of the base release
 _NO_TABLES = ("settings.", "run.", "released.")
 
 
@@ -34,7 +34,8 @@ _NO_TABLES = ("settings.", "run.", "released.")
 class TableLineage:
     """The step that computes a table, its input tables, and whether an SQL model computes it.
 
-    tables: `layer.name` of each, without the table's own rows in the base release, which some steps carry forward.
+    tables: `layer.name` of each input. Some steps also carry the table's own rows of the base release forward; these
+    are not listed.
     """
 
     table: Table
@@ -50,7 +51,7 @@ class TableLineage:
 
 @dataclass(frozen=True, slots=True)
 class ColumnLineage:
-    """A column, and the columns of other tables from which its SQL computes it, as `layer.table.column`."""
+    """A column, and the columns of other tables from which SQL computes it, as `layer.table.column`."""
 
     column: str
     sources: tuple[str, ...]
@@ -95,7 +96,7 @@ def _name_of(table: Table) -> str:
 
 
 def table_rows() -> list[TableRow]:
-    """Return the lineage of every table with its columns, as the report shows it."""
+    """Return the lineage of every table and its columns, as shown in the report."""
     return [
         TableRow(
             found.name,
@@ -122,13 +123,13 @@ def lineage_of(name: str) -> TableLineage:
 
 
 def upstream(name: str) -> list[str]:
-    """Return all tables from which a table is computed, directly or through others, the nearest first."""
+    """Return all tables from which a table is computed, directly or indirectly, the nearest first."""
     by_name = {found.name: found.tables for found in lineage()}
     return _collect_reachable(name, by_name)
 
 
 def downstream(name: str) -> list[str]:
-    """Return all tables that are computed from a table, directly or through others, the nearest first."""
+    """Return all tables that are computed from a table, directly or indirectly, the nearest first."""
     readers: dict[str, list[str]] = {}
     for found in lineage():
         for read in found.tables:

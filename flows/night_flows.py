@@ -82,7 +82,7 @@ def compute(
 ) -> Release | None:
     """Execute a plan and publish its release; None if there was nothing to do.
 
-    kind: of the release. after: the state of the task run before, from which the graph of the run has an arrow.
+    kind: kind of the release. after: state of the preceding task run, which Prefect's graph links to this one.
     """
     schedule, retries = settings.schedule, retries_of(settings)
     with lock_warehouse(store, schedule.lock_timeout_s if lock_timeout_s is None else lock_timeout_s):
@@ -101,7 +101,7 @@ def compute(
     for warning in check_release(store, settings, release):
         get_run_logger().warning(warning)
     if settings.report.output is not None:
-        # the release stands, whatever happens to its pages
+        # the release remains valid even if writing its pages fails
         report(store, settings, release, return_state=True)
     return release
 
@@ -109,7 +109,7 @@ def compute(
 def _build(
     run: Run, engine: executors.Engine, retries: Mapping[str, Any], planned: State[Any]
 ) -> list[PrefectFuture[Any]]:
-    """Execute the work items of a run as task runs that show what they waited for; returns the last one."""
+    """Execute the work items of a run as task runs linked to their inputs; return the last task run in a list."""
     begun: dict[str, PrefectFuture[Any]] = {}
 
     def start(ready: ReadyItem) -> Future[ItemResult]:
@@ -125,7 +125,7 @@ def _build(
         task_run.add_done_callback(partial(_settle, future))
         return future
 
-    # a thread for each work item that is under way, and one for checks, which have a worker of their own
+    # one thread for each work item in progress, and one for checks, which have their own worker
     runner: ThreadPoolTaskRunner[Any] = ThreadPoolTaskRunner(max_workers=engine.worker_count + 1)
     with runner:
         for _ in build(run, engine, start):
@@ -134,7 +134,7 @@ def _build(
 
 
 def _settle(future: Future[ItemResult], task_run: PrefectFuture[Any]) -> None:
-    """Give a future the outcome of a task run that has ended."""
+    """Copy the outcome of a completed task run to a future."""
     try:
         task_run.wait()
         outcome = task_run.state.result(raise_on_failure=False)
@@ -153,7 +153,7 @@ def _settle(future: Future[ItemResult], task_run: PrefectFuture[Any]) -> None:
 def backfill(
     since: date, until: date, chunk_days: Annotated[int, Field(ge=1, le=9999)] = 7, lock_timeout_s: float | None = None
 ) -> Any:
-    """Recompute days from what has landed, some at a time, with a release each; returns the ids of the releases.
+    """Recompute days from landed inputs, range by range, with a release for each; return the ids of the releases.
 
     A run that was stopped continues after the last release that it published, if its parameters are the same.
 

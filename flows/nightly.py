@@ -1,4 +1,4 @@
-"""The nightly flow: its steps, and how they are executed with or without Prefect."""
+"""Execute the steps of the nightly flow, with or without Prefect."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import landing
 from iosig.warehouse.store.store import Store, lock_warehouse
 
-#: called with what was done, the number of its rows, and its duration [s]
+#: called with the name of a completed action, its number of rows, and its duration [s]
 Report = Callable[[str, int, float], None]
-#: called when a step begins: its name, and roughly the remaining time [s], None if it is unknown
+#: called when a step begins, with its name and the approximate remaining time [s], None if unknown
 Begin = Callable[[str, float | None], None]
 #: starts a work item that no earlier run has completed
 Start = Callable[[ReadyItem], Future[ItemResult]]
@@ -47,7 +47,7 @@ def steps_of(plan: planning.Plan) -> tuple[Step, ...]:
 
 
 def begin_run(store: Store, settings: Settings, plan: planning.Plan) -> Run:
-    """Return a run that executes a plan; what other plans left unfinished is removed."""
+    """Return a run that executes a plan, after removing unfinished files of other plans."""
     run = Run(store, settings, plan)
     own = run.place(run.folder)
     store.files.remove(*(f"builds/{left}" for left in store.files.folders("builds") if f"builds/{left}" != own))
@@ -62,7 +62,7 @@ def begin_run(store: Store, settings: Settings, plan: planning.Plan) -> Run:
 
 
 class Uploads:
-    """Files of complete tables that are copied to their place in an object store while other tables are built."""
+    """Copies files of complete tables to an object store while other tables are being built."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -70,8 +70,8 @@ class Uploads:
         self._begun: dict[str, Future[Adopted]] = {}
 
     def begin(self, schedule: Schedule) -> None:
-        """Copy the tables of steps that are complete; with a local warehouse this happens when the release is made."""
-        # a selected run publishes nothing if its tables are as they were
+        """Start copying the tables of completed steps; a local warehouse copies them at publication instead."""
+        # a run of selected steps publishes nothing if its tables have not changed
         if self._run.store.url is None or self._run.plan.selection:
             return
         for step in schedule.completed_steps():
@@ -79,7 +79,7 @@ class Uploads:
                 self._begun[step.name] = self._executor.submit(releasing.adopt, self._run, [step])
 
     def end(self) -> Adopted:
-        """Wait for the copies, and return where the files are; failed copies are tried again when publishing."""
+        """Wait for the copies, and return their locations; publication retries failed copies."""
         self._executor.shutdown()
         done = [future.result() for future in self._begun.values() if not future.exception()]
         return {name: own for copied in done for name, own in copied.items()}
@@ -94,9 +94,9 @@ def build(
 ) -> Iterator[ItemResult]:
     """Execute the work items of a run, and yield the results of those that no earlier run had completed.
 
-    Checks are executed, too; the verdict of the last step speaks of all of them.
+    This includes checks; the last step decides on the release by all their verdicts.
 
-    start: starts an item; by default on the engine. steps: those that are executed, those of the plan if None.
+    start: starts an item; by default on the engine. steps: steps to execute; None for those of the plan.
     """
     steps = steps_of(run.plan) if steps is None else steps
     checks_only = {step.name for step in steps if step.is_repeated}
@@ -112,7 +112,7 @@ def build(
             begin(ready.item.step, durations.left_s(schedule.open_counts(), engine.worker_count))
         return (start or (lambda each: engine.submit(each.item, run.store.root)))(ready)
 
-    # The release needs Iceberg, which takes a second to import.
+    # the release needs Iceberg, which takes a second to import
     on_idle = partial(processes.import_slow_module, "iosig.warehouse.releases.catalogue")
     for result in execute(run, schedule, start_item, engine.worker_count, on_idle):
         uploads.begin(schedule)
@@ -131,7 +131,7 @@ def _make_cached_future(ready: ReadyItem) -> Future[ItemResult]:
 
 
 def publish(run: Run) -> Release:
-    """Publish the tables that a run has built. Raises NothingToDo if those of a selection are as they were."""
+    """Publish the tables that a run has built. Raises NothingToDo if selected steps have changed no table."""
     return releasing.release(run, steps_of(run.plan))
 
 
@@ -140,10 +140,11 @@ def publish(run: Run) -> Release:
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """What a run would do of a step: its days and number of work items, None if tables of the run decide on them.
+    """A step that a run would execute.
 
-    complete_item_count: items that an interrupted run of the same plan has completed. expected_s: from the durations of
-    the last run [s], None if they are unknown.
+    days, item_count: days and number of work items; None if they depend on tables that the run builds.
+    complete_item_count: number of items that an interrupted run of the same plan has completed. expected_s: duration
+    estimated from the last run [s], None if unknown.
     """
 
     name: str
@@ -154,7 +155,7 @@ class PlannedStep:
 
 
 def plan_steps(store: Store, settings: Settings, plan: planning.Plan) -> list[PlannedStep]:
-    """Return what a run of a plan would do; steps without work items and checks are left out."""
+    """Return the steps that a plan would execute, without checks and steps that have no work items."""
     run, durations = Run(store, settings, plan), Durations(store)
     found = []
     for step in steps_of(plan):
@@ -177,14 +178,14 @@ def plan_steps(store: Store, settings: Settings, plan: planning.Plan) -> list[Pl
 
 
 def land_inbox(store: Store, settings: Settings, executor: Executor | None = None) -> Iterator[Arrival]:
-    """Land new content of the settings' inbox, databases and Prometheus servers, and of Slurm.
+    """Land new content of the inbox, databases, Prometheus servers and Slurm, as the settings select.
 
     A file that has landed before is only hashed. executor: workers on other machines that land files.
     """
     schedule = settings.schedule
     inbox = [str(schedule.inbox)] if schedule.inbox else []
     yield from land_paths(store, settings, [*inbox, *schedule.databases], Told(), executor=executor)
-    # what asks servers is imported where there are some
+    # clients of servers are imported only if the settings name servers
     if schedule.prometheus:
         from iosig.streams.prometheus import land_prometheus
 
@@ -197,7 +198,7 @@ def land_inbox(store: Store, settings: Settings, executor: Executor | None = Non
 
 
 def land_new(store: Store, settings: Settings, executor: Executor | None = None) -> Iterator[Arrival]:
-    """Land new content of the inbox, and the predictions that were made since the last night."""
+    """Land new content of the inputs, and the predictions that were made since the last nightly run."""
     yield from land_inbox(store, settings, executor)
     yield from predictions.land_journal(store, settings)
 
@@ -220,9 +221,10 @@ def run_inline(
 ) -> Release:
     """Land new inputs, execute a plan without Prefect, and publish the release.
 
-    report is called with each completed step, begin with each starting step and the remaining time. kind: of the
-    release. With a selection nothing lands: its steps read the inputs of the current release. Raises NothingToDo if
-    all tables are up to date, and GateFailed if a critical expectation fails; then no release is published.
+    report: called with each completed step. begin: called with each starting step and the remaining time. kind: kind of
+    the release. selection: steps to execute; they read the inputs of the current release, and no new inputs land.
+    Raises NothingToDo if all tables are up to date. Raises GateFailed if a critical expectation fails; then no release
+    is published.
     """
     clock, engine = _Clock(report), engine or Engine()
     if selection is None:
@@ -251,7 +253,7 @@ def run_inline(
 
 
 class _Clock:
-    """Reports what was done with the time since the last report."""
+    """Reports completed actions, each with the time since the last report."""
 
     def __init__(self, report: Report) -> None:
         self._report = report

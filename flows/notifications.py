@@ -1,4 +1,4 @@
-"""Notices of problems by webhook and mail, sent once when a problem begins and once when it ends.
+"""Send notices of problems by webhook and mail, once when a problem begins and once when it ends.
 
 The warehouse records sent notices. A notice that could not be sent is sent again with the next run.
 """
@@ -26,7 +26,7 @@ from iosig.warehouse.printable import one_line
 from iosig.warehouse.store.store import Store, put_document, read_cache
 
 _TOLD = "notices.json"
-#: reserved space, so that a notice of a full disk can be recorded on that disk
+#: name and size of a file that reserves space, so that a notice of a full disk can be recorded on that disk
 _ROOM, _ROOM_BYTES = "notices.room", 64 << 10
 _TIMEOUTS = Timeouts(timeout_s=20.0, total_timeout_s=60.0)
 _JSON = {"Content-Type": "application/json"}
@@ -34,7 +34,7 @@ _JSON = {"Content-Type": "application/json"}
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Begin or end of a problem of a warehouse, with the time and a message."""
+    """A notice that a problem of a warehouse has begun or ended, with the time and a message."""
 
     warehouse: str
     problem: str
@@ -52,7 +52,7 @@ class Notice:
 
 @contextmanager
 def telling(store: Store, settings: Settings, warn: Callable[[str], object]) -> Iterator[None]:
-    """Send notices after a block, also if it fails; warn of notices that could not be sent."""
+    """Send notices after a block, even if it fails; warn of notices that could not be sent."""
     failure: Exception | None = None
     require_own_sendmail(settings)
     if _is_heard(settings) and store.exists and not store.files.mark(_ROOM):
@@ -69,14 +69,14 @@ def telling(store: Store, settings: Settings, warn: Callable[[str], object]) -> 
         try:
             faults = tell_of(store, settings, failure)
         except (IosigError, OSError) as error:
-            # what went wrong before is worse
+            # an earlier failure of the block takes precedence over this error
             faults = [f"The state of the warehouse could not be determined: {error}"]
         for fault in faults:
             warn(fault)
 
 
 def tell_of(store: Store, settings: Settings, failure: Exception | None = None) -> list[str]:
-    """Send notices of the present state of a warehouse; return the errors of sending.
+    """Send notices about the current state of a warehouse; return delivery errors.
 
     failure: the error of the last run, if it failed. Does nothing without recipients in the settings.
     """
@@ -90,7 +90,7 @@ def tell_of(store: Store, settings: Settings, failure: Exception | None = None) 
 
 
 def tell(store: Store, settings: AlertSettings, problems: Sequence[Problem], at: datetime) -> list[str]:
-    """Send notices of problems that have begun or ended since the last notices; return the errors of sending."""
+    """Send notices of problems that have begun or ended since the last notices; return delivery errors."""
     known: dict[str, dict[str, str]] = read_cache(store, _TOLD, dict) or {}
     failures: list[str] = []
     for notice in list(_notices(store, known, problems, at)):
@@ -107,7 +107,7 @@ def tell(store: Store, settings: AlertSettings, problems: Sequence[Problem], at:
 
 
 def require_own_sendmail(settings: Settings) -> None:
-    """Raise UsageError if mail would go through a program that other users could have named in the settings file."""
+    """Raise UsageError if other users could have changed the mail program in the settings file."""
     if settings.alerts.mail_to and "sendmail" in settings.alerts.model_fields_set:
         settings.require_own_file("alerts.sendmail")
 
@@ -140,7 +140,7 @@ def _notices(
 
 
 def _sent(settings: AlertSettings, notice: Notice) -> Iterator[str]:
-    """Send a notice to each recipient; yield errors without secrets."""
+    """Send a notice to each recipient; yield delivery errors, with secrets removed."""
     url = os.environ.get(settings.webhook_variable)
     if url:
         document: dict[str, Any] = {"text": notice.line} if settings.webhook_format == "slack" else asdict(notice)
@@ -151,7 +151,7 @@ def _sent(settings: AlertSettings, notice: Notice) -> Iterator[str]:
 
 
 def _post_document(url: str, document: dict[str, Any]) -> str | None:
-    """Post a document; return what went wrong, without the address: it may be a secret."""
+    """Post a document; return the error without the address, which may be secret."""
     try:
         response = fetch("POST", url, _TIMEOUTS, None, headers=_JSON, content=json.dumps(document).encode())
     except RequestFailed as error:
@@ -162,7 +162,7 @@ def _post_document(url: str, document: dict[str, Any]) -> str | None:
 def _send_mail(settings: AlertSettings, notice: Notice) -> str | None:
     message = EmailMessage()
     message["To"] = ", ".join(settings.mail_to)
-    # a name from the input may hold a line break, which no header may
+    # names from inputs may contain line breaks, which headers must not
     message["Subject"] = one_line(" ".join(f"iosig: {notice.problem} {notice.state}".split()))
     message.set_content(f"{notice.line}\n\nSince {notice.since}.\n", cte="8bit")
     try:

@@ -1,8 +1,9 @@
-"""The data of a user, and the user's name in data of others.
+"""Find and remove the data of a user, and the user's name in the data of other users.
 
-A user's data are the records of the user's jobs and steps, traces by the user (or the user id) or of such a job, series
-and predictions of such jobs, extrapolations of such traces, and rejects that name the user. In rows of other users, the
-name is removed from paths, file names, command lines and comments, but not from names of their jobs and accounts.
+A user's data are the records of the user's jobs and steps, and traces by the user (or user id) or of such a job. Series
+and predictions of these jobs, extrapolations of these traces, and rejects that name the user belong to them, too.
+In rows of other users, the name is removed from paths, file names, command lines and comments, but not from names of
+jobs and accounts.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ from iosig.warehouse.store import ledger
 from iosig.warehouse.store.manifests import Landing
 from iosig.warehouse.store.store import Store
 
-#: what stands in place of a name in rows that are not its owner's
+#: replaces the user's name in rows of other users
 FORGOTTEN = "forgotten"
 _NAMING = ("path", "mount", "words", "said", "listed", "comment")
-#: how far the clocks of the job log and of a trace may differ
+#: maximum difference between the clocks of the job log and a trace
 _TOLERANCE = pl.duration(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
 class OwnData:
-    """Which rows are a user's.
+    """Identifies the rows that belong to a user.
 
-    jobs: cluster and id of each allocation or array task. trace_ids: of traced runs.
+    jobs: cluster and id of each allocation or array task. trace_ids: ids of the user's traced runs.
     """
 
     name: str
@@ -53,11 +54,11 @@ class OwnData:
         return pl.col(column).str.contains(self._pattern).fill_null(False)
 
     def remove_name(self, text: str) -> str:
-        """Return a text without the name."""
+        """Return text with the user's name replaced by `FORGOTTEN`."""
         return str(pl.select(self._without(pl.lit(text))).item())
 
     def _without(self, text: pl.Expr) -> pl.Expr:
-        # twice: what ends one place may begin the next
+        # repeated, since the delimiter after one occurrence may begin the next one
         for _ in range(2):
             text = text.str.replace_all(self._pattern, f"${{1}}{FORGOTTEN}${{2}}")
         return text
@@ -77,7 +78,7 @@ class OwnData:
         found = pl.lit(False)
         if table in (JOB_RECORDS, QUEUE_RECORDS):
             of_jobs = self._is_of_jobs(_cluster(), _allocation("job_id"))
-            # what waits may never come to the job log
+            # a queued job may never appear in the job log
             is_named = (pl.col("user") == self.name).fill_null(False) if table == QUEUE_RECORDS else found
             return rows.select(of_jobs | is_named).to_series()
         if table == SERIES:
@@ -102,24 +103,24 @@ class OwnData:
         return _allocation(column).is_in(ids.implode()).fill_null(False)
 
     def is_followed(self, told: Mapping[str, Any]) -> bool:
-        """Return whether what was followed is the user's: of the journal, by its names for it."""
+        """Return whether a followed input belongs to the user; `told` has the journal's fields of the input."""
         row = {"followed_id": "", "subject_kind": "trace", "subject_id": "", **told}
         columns = {name: [str(row[name])] for name in ("followed_id", "subject_kind", "subject_id")}
         return bool(self._is_own(PREDICTION_RECORDS, pl.DataFrame(columns)).item())
 
     def has(self, landing: Landing, landed: Iterable[tuple[str, pl.DataFrame]]) -> bool:
-        """Return whether any of a landing's rows, by table, is the user's, or names the user."""
+        """Return whether a landing has rows that belong to the user or contain the user's name, or its path does."""
         return self.remove_name(landing.source_file) != landing.source_file or any(
             not rows.equals(self.remove_rows(contract(name), rows)) for name, rows in landed
         )
 
     def document(self) -> dict[str, Any]:
-        """Return the representation in JSON, to resume from."""
+        """Return the JSON representation, from which an interrupted removal resumes."""
         return {"name": self.name, "jobs": self.jobs, "trace_ids": self.trace_ids}
 
     @classmethod
     def from_document(cls, told: Mapping[str, Any]) -> OwnData:
-        """Read the representation in JSON."""
+        """Read the JSON representation."""
         jobs = tuple((str(cluster), str(job_id)) for cluster, job_id in told["jobs"])
         return cls(told["name"], jobs, tuple(told["trace_ids"]))
 
@@ -152,7 +153,7 @@ def find(store: Store, name: str) -> OwnData:
 
 
 def _read_landed_rows(store: Store, table: Table) -> pl.DataFrame:
-    """Return a table's rows of all landings, including replaced ones."""
+    """Return a table's rows in all landings, including replaced landings."""
     landings = ledger.read(store)
     paths = landings.files.filter(pl.col("table") == table.name)["path"].to_list()
     read = (frames.add_missing_columns(read_parquet(store.local(path)), table) for path in paths)
@@ -160,7 +161,7 @@ def _read_landed_rows(store: Store, table: Table) -> pl.DataFrame:
 
 
 def _find_joined_traces(store: Store, name: str) -> Iterable[str]:
-    """Yield the ids of traces that kept releases join with a job of the user."""
+    """Yield the ids of traces that kept releases have joined with a job of the user."""
     for release in releases.list_readable(store):
         for path in releases.files_of(store, release).get(TRACE_JOBS.name, ()):
             yield from read_parquet(path, columns=["trace_id", "user"]).filter(pl.col("user") == name)["trace_id"]

@@ -1,7 +1,7 @@
-"""The Prefect server of a warehouse, which `iosig serve` runs: its address, its password, its process.
+"""Run and query the Prefect server of a warehouse, which `iosig serve` starts.
 
-It listens on the loopback interface alone and requires a password, since any local user can connect there. Database,
-log and password lie in the warehouse, in a folder that only its owner can read.
+It listens only on the loopback interface, and requires a password, since any local user can connect there. Its
+database, log and password are in a folder of the warehouse that only its owner can read.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from iosig.warehouse.store.store import Store
 HOST = "127.0.0.1"
 _FOLDER, _PASSWORD_FILE, _LOG = "prefect", "password", "server.log"
 _USER = "iosig"
-#: environment variables with credentials of Prefect's clients
+#: environment variables with the credentials of Prefect's clients
 CREDENTIALS = ("PREFECT_API_AUTH_STRING", "PREFECT_API_KEY")
 _START_TIMEOUT_S, _STOP_TIMEOUT_S, _REQUEST_TIMEOUT_S, _EXIT_WAIT_S = 120.0, 15.0, 5.0, 1.0
 _POLL_INTERVAL_S = 0.25
 #: state of a listening socket in /proc/net/tcp
 _LISTEN = "0A"
-#: `prefect`, which ends with the process that started it: then the system closes its standard input
+#: runs `prefect` until the process that started it ends, which closes its standard input
 _PREFECT = """
 import os, runpy, signal, sys, threading
 def end_with_parent():
@@ -62,7 +62,7 @@ class PrefectServer:
 
     @classmethod
     def for_warehouse(cls, store: Store, settings: Settings) -> PrefectServer:
-        """Return the server of a warehouse, be it running or not."""
+        """Return the server of a warehouse, whether or not it is running."""
         return cls(store.root.resolve() / _FOLDER, settings.schedule.server_port)
 
     @property
@@ -72,12 +72,12 @@ class PrefectServer:
 
     @property
     def api_url(self) -> str:
-        """Address of the API, as PREFECT_API_URL takes it."""
+        """Address of the API, in the format of PREFECT_API_URL."""
         return f"{self.ui_url}/api"
 
     @property
     def password_file(self) -> Path:
-        """The file with `user:password`, as PREFECT_API_AUTH_STRING takes it."""
+        """The file that contains `user:password`, in the format of PREFECT_API_AUTH_STRING."""
         return self.folder / _PASSWORD_FILE
 
     def auth_string(self) -> str:
@@ -100,7 +100,7 @@ class PrefectServer:
         return text
 
     def create_password(self) -> None:
-        """Create the folder and a password, each for its owner alone, unless they exist."""
+        """Create the folder and a password unless they exist; only their owner can read them."""
         make_folder(self.folder.parent)
         self.folder.mkdir(mode=0o700, exist_ok=True)
         if self.password_file.exists():
@@ -111,7 +111,7 @@ class PrefectServer:
             with open(descriptor, "w") as file:
                 file.write(f"{_USER}:{secrets.token_urlsafe(32)}\n")
             sync_to_disk(temporary)
-            # a link, unlike a renaming, never replaces the password of another process that was faster
+            # a link, unlike a rename, never replaces a password that another process has created first
             with suppress(FileExistsError):
                 os.link(temporary, self.password_file)
         finally:
@@ -119,7 +119,7 @@ class PrefectServer:
         sync_to_disk(self.folder)
 
     def client_environment(self) -> dict[str, str]:
-        """Environment variables of Prefect's clients: where the server is, its password, and a folder of their own."""
+        """Environment variables of Prefect's clients: the server's address and password, and a private folder."""
         direct = {*os.environ.get("no_proxy", os.environ.get("NO_PROXY", "")).split(","), HOST} - {""}
         return {
             "PREFECT_API_URL": self.api_url,
@@ -129,7 +129,7 @@ class PrefectServer:
         }
 
     def describe_state(self) -> str | None:
-        """State of the server as text, or the reason why it is unknown; None if this user has no server here."""
+        """State of the server as text, or why it is unknown; None if this user has no server for this warehouse."""
         if not os.access(self.password_file, os.R_OK):
             return None
         try:
@@ -138,7 +138,7 @@ class PrefectServer:
             return str(error)
 
     def state(self) -> ServerState:
-        """Ask the server whether it answers, with the password; another user's server never receives that."""
+        """Query the server with the password, which is never sent to a server of another user."""
         if self._status_of("/api/health") is None:
             return "not running"
         if not is_own_listener(self.port):
@@ -177,7 +177,7 @@ class PrefectServer:
         _require_free_port(self.port)
         command = [sys.executable, "-c", _PREFECT, "server", "start"]
         with (self.folder / _LOG).open("wb") as log:
-            # Ctrl-C of a terminal reaches its foreground group: the server outlives the runs, which report to it
+            # Ctrl-C reaches the foreground group; the server must outlive the runs, which report to it
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -192,7 +192,7 @@ class PrefectServer:
             try:
                 yield lambda: self._require_alive(process)
             except Exception:
-                # a client's error, such as a refused connection, does not name its cause
+                # the server's end may explain a client's error, such as a refused connection
                 self._require_alive(process, _EXIT_WAIT_S)
                 raise
         finally:
@@ -206,7 +206,7 @@ class PrefectServer:
             "PREFECT_SERVER_API_PORT": str(self.port),
             "PREFECT_SERVER_API_AUTH_STRING": self.auth_string(),
             "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": f"{self.ui_url},http://localhost:{self.port}",
-            # the installed package may be read-only for the user
+            # the user may not be allowed to write to the installed package
             "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(self.folder / "ui"),
             "PREFECT_SERVER_UI_API_URL": self.api_url,
             "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
@@ -225,7 +225,7 @@ class PrefectServer:
             raise MachineFault(f"The Prefect server did not start. Its messages are in {self.folder / _LOG}.")
 
     def _require_alive(self, process: subprocess.Popen[bytes], wait_s: float = 0.0) -> None:
-        """Raise MachineFault if the server's process ends within `wait_s`: its connections close before it ends."""
+        """Raise MachineFault if the server's process ends within `wait_s`, since its connections close earlier."""
         with suppress(subprocess.TimeoutExpired):
             process.wait(wait_s)
             raise MachineFault(f"The Prefect server ended. Its messages are in {self.folder / _LOG}.")
@@ -243,7 +243,7 @@ class PrefectServer:
 
 
 def read_api_url() -> str | None:
-    """Return PREFECT_API_URL, None if it is not set. Raises UsageError if it is no URL, as Prefect's import would."""
+    """Return PREFECT_API_URL, None if it is not set. Raises UsageError for a URL that Prefect's import would reject."""
     url = os.environ.get("PREFECT_API_URL")
     if not url:
         return None
@@ -260,21 +260,21 @@ def read_api_url() -> str | None:
 def hide_credentials() -> None:
     """Remove Prefect's credentials from this process's environment, which other programs inherit.
 
-    Prefect's settings hold them from its import on, and pass them to the processes of its runs.
+    Prefect reads them when it is imported, and passes them to the processes of its runs.
     """
     for name in CREDENTIALS:
         os.environ.pop(name, None)
 
 
 def is_own_listener(port: int) -> bool:
-    """Return whether this user, or root, listens at a port of the loopback; True where the system does not say."""
+    """Return whether all listeners at a local port belong to this user or root; True if they cannot be determined."""
     try:
         lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
     except OSError:
         return True
     port_suffix = f":{port:04X}"
     listeners = [fields for line in lines if (fields := line.split())[1].endswith(port_suffix) and fields[3] == _LISTEN]
-    # field 7 is the user
+    # field 7 is the user id
     return all(int(fields[7]) in (0, os.geteuid()) for fields in listeners)
 
 

@@ -1,4 +1,4 @@
-"""The report of a release, where the settings name a folder for it; without one nothing that draws is imported."""
+"""Write the report on a release into the folder of the settings; without a folder, no drawing library is imported."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def write_report(store: Store, settings: Settings, release: Release) -> WriteSum
 
 
 def after_release(store: Store, settings: Settings, release: Release) -> tuple[str, int] | None:
-    """Write the report where the settings name a folder; return a line about it, and the number of new files.
+    """Write the report if the settings name a folder; return a line about it, and the number of new files.
 
-    Never raises: the release stands, whatever happens to its pages.
+    Never raises: the release remains valid even if writing its pages fails.
     """
     if settings.report.output is None:
         return None

@@ -1,7 +1,7 @@
-"""The order of a run's work items: each starts when the items that it reads from are complete.
+"""Schedule the work items of a run: each item starts when its inputs are complete.
 
-The steps of a run form a graph by the tables that they read and write. Items are known once the days of their step are:
-most steps take them from the plan, some from tables that the run builds.
+The steps of a run form a graph through the tables that they read and write. The days of a step determine its items.
+Most steps take their days from the plan, some from tables that the run builds.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from iosig.flows.steps.step import Step
 from iosig.warehouse.processes import WorkerLost
 from iosig.warehouse.store.store import Store, put_document, read_cache
 
-#: identifies a work item: its step, its day (None also for an item of all days), and the number of its chunk, from 1 on
-#: (0 for the item that joins the chunks, and for one without)
+#: identifies a work item by step, day (None also for an item that covers all days) and chunk number, starting at 1
+#: (0 for an item that joins chunks or has none)
 Key = tuple[str, Day, int]
 
 
@@ -31,7 +31,7 @@ Key = tuple[str, Day, int]
 class ReadyItem:
     """A work item with complete inputs.
 
-    upstream: returns the names of the items that it waited for. is_cached: whether an earlier run has completed it.
+    upstream: returns the names of the items that this one waited for. is_cached: whether an earlier run completed it.
     """
 
     item: WorkItem
@@ -58,7 +58,7 @@ class _Progress:
 
 
 class Schedule:
-    """The work items of a run that are ready, in the order of the steps, and those that wait."""
+    """The ready work items of a run, in the order of the steps, and the waiting ones."""
 
     def __init__(self, run: Run, steps: Sequence[Step]) -> None:
         self._run = run
@@ -70,16 +70,16 @@ class Schedule:
             for table in (*step.days_after, *(table for source in step.reads for table in source.tables)):
                 self._consumers[self._producer.get(table.name, "")].add(step.name)
         self._ready: list[tuple[int, bool, str, int, Key]] = []
-        #: by step and day: the chunks of items under way, and how many of them are not complete
+        #: by step and day: the chunks of items in progress, and the number of incomplete chunks
         self._chunks: dict[tuple[str, Day], Sequence[Chunk]] = {}
         self._open_chunks: dict[tuple[str, Day], int] = {}
-        #: the items that have been popped, by their names
+        #: keys of the items that have been popped, by item name
         self._keys: dict[str, Key] = {}
         for name in self._steps:
             self._expand(name)
 
     def open_counts(self) -> dict[str, int]:
-        """Return the number of work items of each step that are not complete, as far as they are known."""
+        """Return the number of known incomplete work items of each step."""
         counts = {name: len(progress.open_days) for name, progress in self._steps.items()}
         for (name, _), count in self._open_chunks.items():
             counts[name] += count
@@ -119,11 +119,11 @@ class Schedule:
         return False
 
     def _push(self, name: str, day: Day, number: int = 0) -> None:
-        # undated items and those of all days take longest, so they come first
+        # undated items and those of all days take the longest, so they come first
         heappush(self._ready, (self._order[name], day is not None, str(day), number, (name, day, number)))
 
     def complete(self, item: WorkItem) -> None:
-        """Record that a work item is complete: those that waited for it alone become ready."""
+        """Record that a work item is complete; items with no other missing input become ready."""
         name, day, number = self._keys.pop(item.name)
         if not number:
             self._end(name, day)
@@ -133,7 +133,7 @@ class Schedule:
             self._push(name, day)
 
     def completed_steps(self) -> Iterator[Step]:
-        """Yield the steps without incomplete work items."""
+        """Yield the steps that have no incomplete work items."""
         yield from (progress.step for progress in self._steps.values() if progress.is_complete)
 
     # ---- items
@@ -164,7 +164,7 @@ class Schedule:
         self._announce(name, day)
 
     def _announce(self, name: str, day: Day) -> None:
-        """Look at the items that may have waited for an item, or for a step without items."""
+        """Check the items that may have waited for a completed item, or for a step without items."""
         is_complete = self._steps[name].is_complete
         for consumer in sorted(self._consumers[name] - {name}, key=self._order.__getitem__):
             progress = self._steps[consumer]
@@ -191,7 +191,7 @@ class Schedule:
         )
 
     def _is_read(self, step: Step, table: str) -> bool:
-        """Return whether a table is complete; a step never waits for its own, which it reads of the base release."""
+        """Return whether a table is complete; a step never waits for its own tables, but reads the base release's."""
         return self._producer.get(table) == step.name or self._is_written(table)
 
     def _is_day_written(self, step: Step, table: str, day: Day) -> bool:
@@ -232,17 +232,17 @@ def execute(
 ) -> Iterator[ItemResult]:
     """Execute the items of a schedule, and yield the result of each as it completes.
 
-    Items that depend on a failed one are not started; the others are. The first failure is raised at the end, or one
-    that names all items with lost workers.
+    Items that depend on a failed item are not started; the others are. The first failure is raised at the end. If
+    workers were lost, the error names all affected items.
 
     Parameters
     ----------
     start
         Starts an item and returns its future.
     limit
-        Number of items under way at a time; checks do not count, they have a worker of their own.
+        Maximum number of items in progress; checks do not count, since they have their own worker.
     on_idle
-        Called before each wait for an item that is under way.
+        Called before each wait for an item in progress.
     """
     ended: SimpleQueue[tuple[WorkItem, Future[ItemResult]]] = SimpleQueue()
     under_way, check_count = 0, 0
@@ -291,7 +291,7 @@ _DURATIONS = "durations.json"
 
 
 class Durations:
-    """Durations of work items by step: those of the last run, and those of the present one."""
+    """Durations of work items by step, in the last run and in the current one."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -306,13 +306,16 @@ class Durations:
         self._taken_s[result.step].append(result.duration_s)
 
     def left_s(self, open_counts: Mapping[str, int], worker_count: int = 1) -> float | None:
-        """Return roughly how long the open work items of each step take [s]; None if no run has ended yet."""
+        """Estimate the remaining time of the incomplete work items [s]; None without durations of an earlier run."""
         if not self._usual_s:
             return None
         return sum(count * self._usual_s.get(step, 0.0) for step, count in open_counts.items()) / worker_count
 
     def keep(self) -> None:
-        """Write the means for the next run, which can do without; steps that did not run keep theirs."""
+        """Store the mean durations for the next run; steps that did not run keep their old ones.
+
+        Write errors are ignored, since the next run can do without durations.
+        """
         means = {step: sum(taken) / len(taken) for step, taken in self._taken_s.items()}
         with suppress(OSError):
             put_document(self._store, _DURATIONS, {"steps": dict(sorted({**self._usual_s, **means}.items()))})

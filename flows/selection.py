@@ -1,7 +1,7 @@
-"""Selected steps of a run, by names and graph operators as in dbt: `NAME`, `+NAME`, `NAME+`, `1+NAME+2`.
+"""Select steps of a run by names and graph operators as in dbt: `NAME`, `+NAME`, `NAME+`, `1+NAME+2`.
 
-A name is a step's or a table's. Spaces between selectors form a union and commas an intersection. Tables between steps
-that no release keeps are like dbt's ephemeral models: the steps that compute them are executed, too.
+A name is that of a step or a table. Spaces between selectors form a union, and commas an intersection. Intermediate
+tables, which no release keeps, are like dbt's ephemeral models: the steps that compute them are executed, too.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _downstream() -> Mapping[str, Collection[str]]:
 
 
 def _collect_reachable(names: set[str], edges: Mapping[str, Collection[str]], depth: int | None) -> set[str]:
-    """Return the names, and all names reachable from them over at most `depth` edges."""
+    """Return the names, and all names that can be reached over at most `depth` edges (None: any number)."""
     reachable, level = set(names), names
     while level and depth != 0:
         level = {other for name in level for other in edges.get(name, ())} - reachable
@@ -106,9 +106,9 @@ def _collect_reachable(names: set[str], edges: Mapping[str, Collection[str]], de
 
 
 def _with_intermediates(chosen: set[str], excluded: set[str]) -> set[str]:
-    """Add the steps that compute tables which chosen steps read and no release keeps.
+    """Add the steps that compute intermediate tables for the chosen steps.
 
-    Quarantined rows need none of them: those of tables that are not computed stay.
+    The quarantine step needs no such steps: quarantined rows of tables that are not recomputed remain valid.
     """
     found, level = set(chosen), set(chosen)
     while level:
@@ -132,7 +132,7 @@ def _with_intermediates(chosen: set[str], excluded: set[str]) -> set[str]:
 
 
 def _union(selectors: Iterable[str]) -> set[str]:
-    """Return the steps that any of some texts selects: each is a selector or several, separated by spaces."""
+    """Return the steps that any selector matches; a string may contain several, separated by spaces."""
     found: set[str] = set()
     for text in selectors:
         words = [text] if _is_name(text.strip().strip("+0123456789")) else text.split()
@@ -145,14 +145,14 @@ def _is_name(name: str) -> bool:
 
 
 def _find_steps(name: str) -> set[str]:
-    """Return the step of a name, and the step that writes the table of that name; hyphens may stand for spaces."""
+    """Return the step with a name, and the step that writes the table with that name; hyphens may replace spaces."""
     return {step.name for step in WORK_STEPS if name in (step.name, _word(step.name))} | {
         step.name for step in WORK_STEPS if any(table.name == name for table in step.writes)
     }
 
 
 def _word(name: str) -> str:
-    """Return a step's name as one word, so that it can stand among others."""
+    """Replace the spaces of a step's name by hyphens, so that it can be used in a selector."""
     return name.replace(" ", "-")
 
 

@@ -1,7 +1,7 @@
-"""The tasks of the flows: landing, the plan, work items, publishing, maintenance, the report.
+"""Define the Prefect tasks of the flows: landing, planning, work items, publication, maintenance, the report.
 
-A complete work item has a marker in the run's folder, which serves runs without Prefect, too. If an earlier
-flow run has completed an item, its task run ends as `Cached`. Transient faults are retried as the settings say.
+A complete work item has a marker in the run's folder, which runs without Prefect use, too. If an earlier flow run
+has completed an item, its task run ends in state `Cached`. Transient faults are retried as configured.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release, list_published_tables
 from iosig.warehouse.store.store import Store
 
-#: the event of a published release
+#: name of the event that announces a published release
 PUBLISHED = "iosig.release.published"
-#: inputs in the artifact of a landing
+#: maximum number of inputs in the artifact that lists new landings
 _MAX_LISTED = 1000
 
 
 def retries_of(settings: Settings) -> dict[str, Any]:
-    """Return the retries of a task, as its options."""
+    """Return the task options that configure retries: their number, and delays that double each time."""
     schedule = settings.schedule
     delays_s = [schedule.retry_delay_s * 2**place for place in range(schedule.retry_count)]
     return {"retries": schedule.retry_count, "retry_delay_seconds": delays_s}
 
 
 def _is_transient(_: object, __: object, state: State[Any]) -> bool:
-    """Whether to try again: what the machine, a server or a worker did not give may be there later."""
+    """Return whether to retry a task: faults of the machine, a server or a worker may be temporary."""
     error = state.result(raise_on_failure=False)
     return isinstance(error, MachineFault | OSError | BrokenExecutor) and not isinstance(error, executors.TimedOut)
 
@@ -58,9 +58,9 @@ def _is_transient(_: object, __: object, state: State[Any]) -> bool:
 @task(task_run_name="land", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
 @reraise_signal_errors()
 def land(store: Store, settings: Settings) -> int:
-    """Land new files of the inbox and the journal of predictions; returns the number of new landings.
+    """Land new files of the inbox and the journal of predictions; return the number of new landings.
 
-    Files land on the machine of the flow: with Slurm, workers for each look at the inbox would wait in its queue.
+    Files land on the machine of the flow. With Slurm, workers for each check of the inbox would have to queue.
     """
     logger = get_run_logger()
     new_count, rows = 0, list[dict[str, Any]]()
@@ -97,7 +97,7 @@ def plan_run(
 
 @task(name="work item", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
 def execute_item(ready: ReadyItem, root: Path, engine: executors.Engine) -> Any:
-    """Execute a work item and wait for it; an error of the operator's is one sentence."""
+    """Execute a work item and wait for it; return a failed state with one sentence if an IosigError occurs."""
     if ready.is_cached:
         return Completed(name="Cached", message="An earlier run has completed it.", data=ready.make_cached_result())
     try:
@@ -113,7 +113,7 @@ def execute_item(ready: ReadyItem, root: Path, engine: executors.Engine) -> Any:
 def publish(run: Run) -> Release | None:
     """Publish the release, list its tables in an artifact, and emit an event that may trigger other flows.
 
-    Returns None if the tables of a selection are as they were.
+    Returns None if selected steps have changed no table.
     """
     try:
         release = publish_run(run)
@@ -138,7 +138,7 @@ def publish(run: Run) -> Release | None:
 @task(task_run_name="maintain", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
 @reraise_signal_errors()
 def maintain(store: Store, settings: Settings) -> releasing.Freed:
-    """Expire the releases that the settings do not keep, and remove files that nothing needs any more."""
+    """Expire the releases that the settings do not keep, and remove files that are no longer needed."""
     freed = releasing.maintain(store, settings)
     for name, count in freed.lines() or [("nothing to remove", 0)]:
         get_run_logger().info("%s: %s", name, count)
@@ -148,7 +148,7 @@ def maintain(store: Store, settings: Settings) -> releasing.Freed:
 @task(task_run_name="report", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
 @reraise_signal_errors()
 def report(store: Store, settings: Settings, release: Release) -> str:
-    """Write the pages of a release into the folder of the settings; returns the first page."""
+    """Write the pages of a release into the folder of the settings; return the path of the first page."""
     written = write_report(store, settings, release)
     get_run_logger().info("%s: %s new files", written.page, written.new_count)
     return str(written.page)

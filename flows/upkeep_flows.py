@@ -1,4 +1,4 @@
-"""The flows around the nights: landing, maintenance and the report of a release, as the settings say."""
+"""Define the flows that run between nightly runs: landing, maintenance, and the report on a release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A watched folder: complete inputs land, and files that are still being written are ignored.
+"""Watch folders: land complete inputs, and ignore files that are still being written.
 
 No file system reports reliably whether a writer on another host has finished. So an input counts as complete if a
 marker file `NAME.done` exists, or if it has been unchanged for `settle_s` and since the previous check. The larger of
@@ -22,7 +22,7 @@ from iosig.warehouse.store.store import Store
 
 #: suffixes of incomplete files that tools rename on completion
 UNFINISHED = (".tmp", ".part", ".partial", ".filepart", ".crdownload", ".swp", "~")
-#: batch size of a landing, so that a signal is handled soon
+#: number of inputs that land together; small enough to handle signals soon
 _AT_ONCE = 100
 
 #: per file: name, device, inode, size, change time and modification time

@@ -1,4 +1,7 @@
-"""Landing many inputs: files, folders and databases, each independently, so that one failure affects no other."""
+"""Land many inputs (files, folders and databases) independently, so that one failure affects no other input.
+
+A lot is a group of small inputs that land together, in one folder with one manifest.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ from iosig.warehouse.store.positions import Position, position
 from iosig.warehouse.store.pseudonyms import Names, names_of
 from iosig.warehouse.store.store import Store
 
-#: suffix of a marker file: the input of this name is complete
+#: suffix of a marker file, which states that the input with this name is complete
 DONE = ".done"
 #: minimum size at which a file is worth a separate process
 _LARGE_BYTES = 16 << 20
@@ -42,8 +45,8 @@ _LARGE_BYTES = 16 << 20
 class _Size(NamedTuple):
     """Parallel landing of files of one size class.
 
-    fewest_count: minimum number of files that justify processes, which take a second to start. at_once: files per task.
-    most_count: maximum number of files that are grouped at a time.
+    fewest_count: minimum number of files that justifies processes, which take a second to start. at_once: files per
+    task. most_count: maximum number of files per group.
     """
 
     fewest_count: int
@@ -51,8 +54,8 @@ class _Size(NamedTuple):
     most_count: int
 
 
-#: Small files land in lots. Queued files already have their position in the landing order, so a process that follows
-#: landings waits only for the current group and the running tasks.
+#: small files land in lots; queued files already have their position in the landing order, so a process that follows
+#: landings waits only for the current group and the running tasks
 _SMALL = _Size(fewest_count=2 * MOST_INPUTS, at_once=MOST_INPUTS, most_count=40 * MOST_INPUTS)
 _LARGE = _Size(fewest_count=4, at_once=1, most_count=64)
 
@@ -254,9 +257,9 @@ class _Call:
     def accept_arrivals(
         self, paths: Sequence[Path], sequence: int, arrivals: Sequence[Arrival] | None
     ) -> Iterator[Arrival]:
-        """Yield the outcomes of files that workers landed, from a position in the landing order on.
+        """Yield the outcomes of files that workers have landed; `sequence` is the first position in the landing order.
 
-        arrivals: None where the workers cannot access the files, which are then landed here.
+        arrivals: None if the workers cannot access the files, which then land in this process.
         """
         for path, arrival in zip(paths, self.in_turn(paths, sequence) if arrivals is None else arrivals, strict=True):
             if arrivals is not None and arrival.landed:
@@ -423,9 +426,9 @@ def within(folder: Path, closed: list[OSError]) -> Iterator[Path]:
 def _land_database(
     store: Store, settings: Settings, url: str, told: Told, names: Names | None, *, is_anew: bool
 ) -> Landed:
-    """Land new rows of a database from its stored cursor on; is_anew: land all rows again and replace the earlier ones.
+    """Land rows of a database after its stored cursor; with `is_anew`, land all rows and replace the earlier ones.
 
-    Raises InputRefused where its local times were read in another zone before: the same traffic would land twice.
+    Raises InputRefused if its local times were read in another zone before, since the same traffic would land twice.
     """
     from iosig.warehouse.sources.polls import lmt_database
 

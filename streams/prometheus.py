@@ -1,4 +1,4 @@
-"""Landing of new samples from a Prometheus server, in time windows that each land atomically."""
+"""Land new samples from a Prometheus server, in time windows that each land atomically."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from iosig.warehouse.sources.protocol import Reading
 from iosig.warehouse.store.positions import Position, position
 from iosig.warehouse.store.store import Store
 
-#: minimum window when a response is too large [s]
+#: minimum length of a window, which is shortened if a response is too large [s]
 _LEAST_S = 60
 _DAY_S = 86_400
 
@@ -50,7 +50,7 @@ def land_prometheus(
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """A Prometheus server with the metrics to query and the warehouse to land in."""
+    """A Prometheus server, the metrics to query, and the warehouse in which samples land."""
 
     store: Store
     settings: Settings
@@ -72,7 +72,7 @@ class _Asking:
     def pieces(self, at_s: int, until_s: int, *, has_any: bool) -> Iterator[Arrival]:
         """Query and land consecutive windows between two times in seconds.
 
-        has_any: whether samples of the server have landed before; if not, raises InputRefused where no window has any.
+        has_any: whether samples of the server have landed before; if not, raises InputRefused if all windows are empty.
         """
         chunk_s, is_new = self.settings.prometheus.chunk_s, False
         while at_s < until_s:

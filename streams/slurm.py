@@ -1,4 +1,4 @@
-"""Landing of new records from Slurm: accounting since the last `sacct` query, and the current queue."""
+"""Land new records from Slurm: accounting since the last `sacct` query, and the current queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The demo's site: three days of eight applications, with a change, a collision and a start that had better wait."""
+"""Simulate the demo's site: three days of eight applications, with planted events.
+
+One application changes, two runs collide, and a busy file system makes it worth delaying a start.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +14,23 @@ from iosig.transforms.synthetic.site import Site, SiteParams, simulate
 from iosig.transforms.synthetic.workload import APPLICATIONS, DAY_S, Application, Burst, Revision, bursts
 
 DAYS = 3
-#: writes twice as much in each burst from the last day on
+#: application that writes twice as much in each burst from the last day on
 CHANGED = "ior_b"
-#: one run of the first application on the last day meets a run of the second one in most of its bursts
+#: on the last day, most bursts of one run of the victim collide with a run of the culprit
 VICTIM, CULPRIT = "gromacs", "enzo"
-#: the application whose last run is traced
+#: application with a trace of its last run
 TRACED = "ior_a"
-#: runs of each application that is not planned run by run
+#: number of runs of each application without planned start times
 _RUN_COUNT = 5 * DAYS
 _VICTIM_STARTS_H = ((1.5, 6.0, 10.5, 15.0, 19.5), (2.0, 8.0, 14.0, 20.0), (3.0, 12.0, 19.0))
-#: the last one still runs when the polls end, so that others had better wait
+#: start times by day; the last run is still active when the polls end, so that other jobs should wait
 _CULPRIT_STARTS_H = ((3.9, 6.12, 11.9, 17.5, 22.0), (5.0, 8.15, 14.1), (12.13, 17.4, 23.6))
-#: more runs than half of those before: then the new version is what most runs do
+#: start times by day; the last day has enough runs for the new version to prevail in the signature
 _CHANGED_STARTS_H = ((2.5, 7.2, 12.0, 16.3, 21.0), (6.5, 18.0), (1.0, 5.0, 9.0, 14.5, 17.5, 21.0))
 _ENZO = Application(
     CULPRIT, "ivy", "prj107", 2048, 2400.0, bursts(240, 740, [2000] * 3, [5.0], "write"), weight=8.0,
 )  # fmt: skip
-#: what others do, as a multiple of the usual; how much computing differs between runs, as in the signature study
+#: background traffic as a multiple of the default; variation of compute phases between runs, as in the signature study
 _FOREIGN_LEVEL, _DRIFT_RATIO = 0.7, 0.003
 
 
@@ -70,7 +73,7 @@ def _double_bursts(application: Application) -> Application:
 
 
 def collision(site: Site) -> Collision:
-    """Return the planted slowdown of a site."""
+    """Find the planted slowdown, and how long the victim would have taken alone."""
     at = pl.lit(site.params.start) + pl.duration(seconds=int((DAYS - 1) * DAY_S + 12 * 3600))
     near = site.jobs.filter((pl.col("started_at") - at).abs() < pl.duration(minutes=15))
     victim, culprit = (near.row(by_predicate=pl.col("job_name") == name, named=True) for name in (VICTIM, CULPRIT))

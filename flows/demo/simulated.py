@@ -1,4 +1,4 @@
-"""The demo's sites: simulated machines' logs, written as the files that real ones would have, and real traces."""
+"""Write the logs of simulated machines in the formats of real ones, and find real traces that ship with `darshan`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from iosig.transforms.synthetic.workload import APPLICATIONS, DIRECTIONS, Applic
 from iosig.warehouse.contracts.application_ids import application_id_of
 
 FILESYSTEM = "widow1"
-#: file system of a second machine, with other applications; its servers count bytes by job
+#: file system of a second machine, with other applications; its servers count bytes per job
 EXACT_FILESYSTEM = "widow2"
 _SETTINGS = f"""\
 # Settings of the simulated site.
@@ -42,19 +42,19 @@ batch = ["{FILESYSTEM}"]
 analysis = ["{EXACT_FILESYSTEM}"]
 """
 _EXACT_USERS = {"ior_b": ("hacc", "gil"), "milc": ("nyx", "hal")}
-#: what a site's nightly script asks of sacct: all jobs of the day, whatever their state
+#: fields that a site's nightly script requests from sacct, for all jobs of the day in any state
 SACCT_FIELDS = (
     "JobID", "JobName", "User", "Account", "Partition", "Cluster", "NNodes", "NTasks", "Submit", "Start", "End",
     "State", "ExitCode",
 )  # fmt: skip
-#: when a site begins if nothing else is said
+#: default start of a site
 _START = SiteParams().start
-#: a torn file ends here: its first part is as it should be, its footer is missing
+#: fraction of a torn file that remains: its beginning is intact, its footer is missing
 _TORN_RATIO = 0.6
 
 
 def settings_text(inbox: Path) -> str:
-    """Return the settings file of the simulated site, whose files arrive in the inbox."""
+    """Return the content of the simulated site's settings file, with the folder in which its files arrive."""
     # JSON escapes strings like TOML
     return _SETTINGS.format(inbox=json.dumps(str(inbox)))
 
@@ -67,14 +67,14 @@ def write_site(
     with_faults: bool = False,
     filesystem: str = FILESYSTEM,
 ) -> tuple[Path, ...]:
-    """Write a site's logs: a job log each night, and a file of polls for each day; of these days, or of all.
+    """Write a site's logs of some or all days: a job log each night, and a file of polls for each day.
 
     `jobs/sacct_<day>.txt` is sacct's `--parsable2` with a header, in UTC; a job that is still running at
     midnight is in the logs of both days. `polls/polls_<day>.parquet` has the polls that arrived on that
-    day, in the order in which they did. `with_faults` adds what happens to files: the last job log has a
-    line that was cut, and the last day's polls are there a second time, torn.
+    day, in the order of arrival. `with_faults` adds typical damage: the last job log has a truncated line,
+    and a second, truncated file repeats the last day's polls.
 
-    Returns the files, those of jobs first, each kind by day.
+    Returns the paths of the job logs, then those of the polls, both by day.
     """
     jobs, polls = into / "jobs", into / "polls"
     jobs.mkdir(parents=True, exist_ok=True)
@@ -113,9 +113,9 @@ def _write_log(site: Site, day: date, folder: Path) -> Path:
 
 
 def sacct_lines(jobs: pl.DataFrame, since: datetime, until: datetime) -> list[str]:
-    """Return what sacct prints at `until` of the jobs that were there since `since`; their batch steps too.
+    """Return what sacct prints at `until` about the jobs and batch steps that existed since `since`.
 
-    What lies ahead is not known yet: a job that ends later is RUNNING, one that starts later is PENDING.
+    The log does not know the future: a job that ends later is RUNNING, one that starts later is PENDING.
     """
     known = jobs.filter(pl.col("submitted_at") < until, pl.col("ended_at").is_null() | (pl.col("ended_at") >= since))
     is_pending = pl.col("started_at") >= until
@@ -136,7 +136,7 @@ def sacct_lines(jobs: pl.DataFrame, since: datetime, until: datetime) -> list[st
         partition=pl.lit(""),
         node_count=pl.lit(1, pl.Int64),
         task_count=pl.lit(1, pl.Int64),
-        # a step is submitted when it starts, and only its job says who cancelled it
+        # a step is submitted when it starts, and only the job's row names who cancelled it
         submitted_at=pl.col("started_at"),
         said=pl.col("said").str.replace(r" by .*", ""),
     )
@@ -179,7 +179,7 @@ def _write_polls(day: date, rows: pl.DataFrame, folder: Path) -> Path:
 
 
 def exact_site(seed: int, start: datetime = _START) -> tuple[Site, JobStatistics]:
-    """Simulate a third of a day of a small machine with per-job counters, and the samples of a collector."""
+    """Simulate a small machine with per-job counters for eight hours, and the readings of a collector."""
     applications = [
         replace(one, name=name, user=user, run_count=5)
         for one in APPLICATIONS
@@ -198,7 +198,7 @@ def exact_site(seed: int, start: datetime = _START) -> tuple[Site, JobStatistics
 
 
 def write_statistics(statistics: JobStatistics, into: Path, form: Form = "new") -> tuple[Path, ...]:
-    """Write what a collector read of each server as `job_stats/<server>_<day>.txt`. Returns the files."""
+    """Write a collector's readings of each server as `job_stats/<server>_<day>.txt`. Returns the paths."""
     folder = into / "job_stats"
     folder.mkdir(parents=True, exist_ok=True)
     written = []
@@ -224,7 +224,7 @@ def find_shipped_logs() -> tuple[Path, ...]:
 
 
 def classes_truth(site: Site) -> pl.DataFrame:
-    """Return each application's class, alone on the machine: what shared traffic ought not to hide.
+    """Return each application's class when it runs alone, as a reference for results from shared traffic.
 
     Columns: application, user, node_count, direction, and those of `iosig.transforms.classes.classify`; one row
     per application and direction.
@@ -256,9 +256,9 @@ def classes_truth(site: Site) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class TrueSignature:
-    """What an application moves alone on the machine in one direction, as a rate in each second, and its bursts.
+    """The signature of an application that runs alone, in one direction: its rate in each second, and its bursts.
 
-    slowdown_ratio: how much longer its complete runs took between bursts than alone, in the median.
+    slowdown_ratio: median ratio of the time from first to last burst in complete runs to that of a run alone.
     """
 
     application: Application
@@ -269,12 +269,12 @@ class TrueSignature:
 
     @property
     def application_id(self) -> str | None:
-        """The id by which the warehouse knows the application."""
+        """The application's id in the warehouse."""
         return application_id_of(self.application.user, self.application.name, self.application.node_count)
 
 
 def signatures_truth(site: Site) -> list[TrueSignature]:
-    """Return each application's last version in each direction: what methods ought to find in shared traffic."""
+    """Return the true signature of each application's last version in each direction, to judge estimates."""
     return [
         _true_signature(application.at(site.params.span_s), direction, _slowdown_ratio(site, application, direction))
         for application in site.applications
@@ -283,7 +283,7 @@ def signatures_truth(site: Site) -> list[TrueSignature]:
 
 
 def _slowdown_ratio(site: Site, application: Application, direction: Direction) -> float:
-    """Return how much longer complete runs of the last version take from their first burst to their last than alone.
+    """Return the median time from first to last burst of the last version's complete runs, relative to a run alone.
 
     A run without two bursts is measured from its start to its end.
     """
@@ -313,7 +313,7 @@ def _true_signature(application: Application, direction: Direction, slowdown_rat
         peak_s=np.array([first + np.argmax(rates[first:last]) for first, last in seconds], dtype=np.float64),
         end_s=ended,
         volume_bytes=np.array([burst.volume_bytes for burst in bursts], dtype=np.float64),
-        # every run does what the application does
+        # every run has all bursts of the application
         support_ratio=np.ones(len(bursts)),
     )
     return TrueSignature(application, direction, rates, found, slowdown_ratio)

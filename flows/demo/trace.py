@@ -1,4 +1,4 @@
-"""A Darshan log of a simulated run: what Darshan's runtime library would have written at its end.
+"""Write the Darshan log of a simulated run, as Darshan's runtime library would at the end of the run.
 
 Format 3.21 (darshan-util's `darshan-log-format.h`): a header, the job record, the names and the records of the POSIX
 module, each compressed by zlib.
@@ -26,13 +26,13 @@ _METADATA = b"lib_ver=3.2.1\n"
 _METADATA_BYTES = 1024
 _MOUNTS = b"lustre\t/scratch"
 _UID = 4711
-#: each process writes into a shared file by requests of this size, as IOR's hard mode does; few begin at a block
+#: request size of each process in a shared file, as in IOR's hard mode; few requests begin at a block boundary
 REQUEST_BYTES = 47_008
 _BLOCK_BYTES = 1 << 20
 
 
 def write_trace(site: Site, job_id: str, into: Path) -> Path:
-    """Write the Darshan log of one of a site's runs, one shared file for each of its write bursts. Returns its path."""
+    """Write the Darshan log of a simulated run, with one shared file for each write burst. Returns its path."""
     job = site.jobs.row(by_predicate=pl.col("job_id") == job_id, named=True)
     written = site.bursts.filter(job_id=job_id, direction="write").sort("started_at")
     paths = [f"/scratch/{job['user']}/{job['job_name']}/checkpoint.{number:04d}" for number in written["burst"]]
@@ -67,7 +67,7 @@ def _job_record(job: dict[str, Any]) -> bytes:
 
 
 def _record(number: int, job: dict[str, Any], burst: dict[str, Any]) -> bytes:
-    """Return the record of a file that all processes write together: rank -1, counters, times since the start."""
+    """Return the record of a file that all processes share (rank -1): counters, and times since the start."""
     began, ceased = ((burst[f"{edge}_at"] - job["started_at"]).total_seconds() for edge in ("started", "ended"))
     process_count = job["task_count"]
     written = int(burst["volume_bytes"])

@@ -1,10 +1,10 @@
-"""Attribution of a file system's traffic to runs, by counters, traces and signatures.
+"""Attribute a file system's traffic to runs, by counters, traces and signatures.
 
 A day's runs are placed on the traffic together with the runs that overlap them, and the day's own rows are kept. Bytes
 that servers counted for a run, or that its trace recorded over time, are subtracted first; signatures are fitted to the
-residual.
-Days are placed independently, so runs of two days may claim the same bytes: a second pass (`limit_day`) limits the
-attributed bytes of each minute to what its polls hold. The best estimate of each run's bytes (`job_io`) comes last.
+residual. Days are placed independently, so runs of two days may claim the same bytes. A second pass (`limit_day`)
+therefore limits the attributed bytes of each minute to the polled bytes. Finally, each run gets its best estimate of
+bytes (`job_io`).
 """
 
 from __future__ import annotations
@@ -40,16 +40,19 @@ if TYPE_CHECKING:
     import duckdb
 
 _GRID = ("filesystem", "step_us", "phase_us")
-#: tables with the bytes of a run over time
+#: tables with the bytes of single runs over time
 _SERIES_TABLES = (EXACT_SAMPLES, JOB_IO_SOURCES, TRACE_JOBS, TRACE_SIGNALS)
-#: maximum number of days before a run's end in which its bytes are attributed
+#: maximum number of days before the end of a run on which its bytes are attributed
 _MOST_DAYS = 31
 
 
 def attribute(context: StepContext) -> int:
-    """Place the runs of a day, and those that overlap them, on the traffic that they saw. Returns the day's rows."""
+    """Place the runs of a day, and overlapping runs, on the traffic during these runs.
+
+    Returns the number of rows of the day.
+    """
     runs, steps = context.frame(RUNS), context.frame(GRID_STEPS)
-    # of an application that was not there, nothing need be put together
+    # signatures of other applications are not needed
     was_there = pl.col("application_id").is_in(runs["application_id"].unique().implode())
     signatures, bursts = (context.scan(table).filter(was_there).collect() for table in (SIGNATURES, SIGNATURE_BURSTS))
     known = list_signatures(signatures, bursts)
@@ -80,10 +83,13 @@ def attribute(context: StepContext) -> int:
 
 
 def limit_day(context: StepContext) -> int:
-    """Limit a day's attributed bytes to what polls hold beyond counted and traced bytes. Returns the rows."""
+    """Limit a day's attributed bytes to the polled bytes that were neither counted nor traced for a run.
+
+    Returns the number of rows.
+    """
     with context.engine() as connection:
         _expose_minutes(context, connection)
-        # days that are not placed again take part as they were published
+        # days that are not recomputed contribute their published rows
         models.expose(
             connection, PLACED_IO.layer, PLACED_IO, [*context.files(PLACED_IO), *context.files(ATTRIBUTED_IO)]
         )
@@ -91,7 +97,7 @@ def limit_day(context: StepContext) -> int:
 
 
 def count_days(context: StepContext) -> int:
-    """Compare the attributed bytes of a day with its polls. Returns the rows."""
+    """Compare the attributed bytes of a day with its polls. Returns the number of rows."""
     with context.engine() as connection:
         _expose_minutes(context, connection)
         context.expose(connection, ATTRIBUTED_IO)
@@ -99,10 +105,10 @@ def count_days(context: StepContext) -> int:
 
 
 def estimate_io(context: StepContext) -> int:
-    """Choose the best source of each run's bytes on a day, and add its range. Returns the rows."""
+    """Choose the best source of bytes for each run of a day, and add a range. Returns the number of rows."""
     with context.engine() as connection:
         context.expose(connection, JOB_IO_SOURCES, ATTRIBUTED_IO)
-        # of days that overlap this one, only what belongs to its runs is complete
+        # the inputs of overlapping days are complete only for the runs of this day
         return context.build_days(connection, JOB_IO, is_sparse=False)
 
 
@@ -112,14 +118,14 @@ def _expose_minutes(context: StepContext, connection: duckdb.DuckDBPyConnection)
 
 
 def list_affected_days(run: Run) -> Sequence[date]:
-    """Return the plan's days, and published days whose runs overlap runs of these days in time."""
+    """Return the plan's days, and published days with runs that overlap runs of the plan's days."""
     own = {day for day in run.plan.job_days if day is not None}
     published = {file.day for file in run.list_base_files(JOB_IO) if file.day is not None} - own
     return sorted(own.union(*(_overlapping(run, day) & published for day in own)))
 
 
 def _overlapping(run: Run, day: date) -> set[date]:
-    """Return the days on which runs may have ended that overlap the runs of a day, itself included."""
+    """Return the days on which runs that overlap the runs of a day may have ended, including the day itself."""
     first = _first_day(run, day)
     later = (day + timedelta(days=more) for more in range(1, _MOST_DAYS + 1))
     return {
@@ -142,7 +148,7 @@ def _days(run: Run) -> Sequence[date]:
 
 
 def _first_day(run: Run, day: date) -> date:
-    """Return on which day the first run of those that ended on a day began, now or in the release before."""
+    """Return the day on which the first of the runs that ended on a day began, in this run or in the base release."""
     if day not in run.backfill_days:
         now, before = run.built(RUNS, [day]), [file for file in run.list_base_files(JOB_IO) if file.day == day]
         found = [day]
@@ -156,13 +162,13 @@ def _first_day(run: Run, day: date) -> date:
 
 
 def _ticks_of(run: Run, first: date, last: date) -> Iterator[TableFile]:
-    """Yield the ticks of a range of days, and of one more on either side: polls reach over midnight."""
+    """Yield the ticks of a range of days, and of one more day on either side, since polls may span midnight."""
     edges = first - timedelta(days=1), last + timedelta(days=1)
     yield from (file for file in run.live(TICKS) if file.day is not None and edges[0] <= file.day <= edges[1])
 
 
 def _claims(run: Run, day: Day) -> Iterator[TableFile]:
-    """Yield the inputs of a day's limits: rows of all days with runs that overlap it, and the polls."""
+    """Yield the inputs of `limit_day`: the placed rows of all days with runs that overlap the day, and the polls."""
     assert day
     days = _overlapping(run, day)
     yield from run.built(PLACED_IO, [other for other in run.plan.job_days if other in days])
@@ -173,7 +179,7 @@ def _claims(run: Run, day: Day) -> Iterator[TableFile]:
 
 
 def _near(run: Run, day: Day) -> Iterator[TableFile]:
-    """Yield the rates around a day, and the attribution of runs that may overlap it."""
+    """Yield the ticks around a day, and the attributed bytes of runs that may overlap it."""
     assert day
     yield from _ticks_of(run, day, day)
     released = {file.day: replace(file, is_released=False) for file in run.list_base_files(ATTRIBUTED_IO)}
@@ -183,7 +189,7 @@ def _near(run: Run, day: Day) -> Iterator[TableFile]:
 
 
 def _sources(run: Run, day: Day) -> list[TableFile]:
-    """Return the sources of a day, and of days that overlap it: a trace may end on another day than its run."""
+    """Return the sources of bytes for a day and overlapping days, since a trace may end on another day than its run."""
     days = {None} if day is None else _overlapping(run, day)
     return [file for file in run.live(JOB_IO_SOURCES) if file.day in days]
 
@@ -193,7 +199,7 @@ def _is_polled(run: Run, day: Day) -> bool:
 
 
 def _of_day(run: Run, day: Day) -> bool:
-    """Take the days that have runs."""
+    """Return whether runs ended on the day."""
     return bool(run.built(RUNS, [day]))
 
 

@@ -1,4 +1,4 @@
-"""Validation of every built table against its suite, with the quarantined rows.
+"""Validate every built table against its suite, and collect quarantined and rejected rows.
 
 Results are stored by table and day and carried forward with the days, so they cover all rows of a release.
 """
@@ -32,22 +32,22 @@ from iosig.warehouse.store.store import Store, write_json, write_parquet
 if TYPE_CHECKING:
     from iosig.expectations.gate import Checked
 
-#: quarantined rows of each table
+#: tables of quarantined rows, by the table that they were taken out of
 _FAULTY_ROWS = {JOBS: FAULTY_JOBS, POLLS: FAULTY_POLLS, PREDICTION_RECORDS: FAULTY_PREDICTIONS}
-#: jobs are validated before they are written; the others are results of checks
+#: tables without a check step: jobs are validated before they are written, the others are results of checks
 _NOT_HELD = (JOBS, QUARANTINE, QUALITY, QUALITY_DAILY)
-#: the folder of results until all tables are checked
+#: folder of the results until all tables are checked
 VERDICTS = "verdicts/"
-#: rows of several files that a suite looks at at a time: pandas takes some hundred bytes for each
+#: number of rows from several files in a batch: pandas takes some hundred bytes per row
 _BATCH_ROWS = 500_000
 #: garbage is collected after each batch with more rows
 _LARGE_BATCH_ROWS = 50_000
-#: rows of a file that suites look at, the last ones
+#: maximum number of rows of a file that are validated; the last ones are
 _MOST_ROWS = 2_000_000
-#: tables of runs: all that is known of a run lies on its day
+#: tables of runs: a run must have rows on one day only
 _RUNS = (JOBS, TRACE_JOBS)
 _DOUBLED = {"table_name": pl.String(), "day": pl.Date(), "doubled_count": pl.Int64(), "row": pl.String()}
-#: key of the days that a result covers, in releases without results by day
+#: JSON key of the days that a result covers, in releases without results by day
 _OF_DAYS = "of_days"
 
 
@@ -69,7 +69,7 @@ def check_rows(context: StepContext, table: Table, frame: pl.DataFrame) -> Check
 
 
 def _keep(context: StepContext, table: Table, verdicts: Iterable[pl.DataFrame]) -> int:
-    """Keep what was said of a table until all are checked. Returns the verdicts."""
+    """Store the verdicts on a table until all tables are checked. Returns the number of verdicts."""
     found = pl.concat([frames.empty(QUALITY_DAILY), *verdicts])
     path = write_parquet(found, QUALITY_DAILY, context.path(verdicts_on(table)))
     days = context.days if table.partition else (None,)
@@ -84,8 +84,8 @@ def _limits(context: StepContext) -> dict[str, float]:
 def check_of(step: Step) -> Step | None:
     """Return the step that validates the published tables of another step, None if it has none.
 
-    One work item validates all of them: most are small. A run that resumes validates them again, since the suites may
-    have changed, unless it has decided on the release already.
+    One work item validates all tables, since most are small. A resumed run validates them again, since the suites may
+    have changed, unless it has already decided on the release.
     """
     tables = tuple(table for table in step.writes if table.is_published and table not in _NOT_HELD)
     if not tables:
@@ -111,7 +111,10 @@ def check_of(step: Step) -> Step | None:
 
 
 def hold(context: StepContext) -> int:
-    """Hold built tables to their suites. Returns the verdicts: one for each expectation and day with rows."""
+    """Validate built tables against their suites.
+
+    Returns the number of verdicts, one for each expectation and day with rows.
+    """
     return sum(_check_table(context, table_named(file.table.removeprefix(VERDICTS))) for file in context.item.writes)
 
 
@@ -133,8 +136,8 @@ def _check_table(context: StepContext, table: Table) -> int:
 def _batches(files: Sequence[Path], columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
     """Read columns (None: all) of built files in batches, with lists replaced by their lengths.
 
-    A file is one batch, because its keys are compared with each other. Of a very long file only the last rows are read:
-    new rows come last, and every row met the contract when it was written.
+    Each file is within one batch, because its keys are compared with each other. Only the last rows of a very long file
+    are read: new rows come last, and every row met the contract when it was written.
     """
     batch: list[pl.DataFrame] = []
     row_count = 0
@@ -143,7 +146,7 @@ def _batches(files: Sequence[Path], columns: Sequence[str] | None = None) -> Ite
         if batch and row_count + rows.height > _BATCH_ROWS:
             yield pl.concat(batch)
             batch, row_count = [], 0
-        # one file after the other: a few thousand rows of samples hold millions of numbers
+        # one file after the other, since a few thousand rows of samples contain millions of numbers
         batch.append(rows)
         row_count += rows.height
     if batch:
@@ -161,9 +164,9 @@ def _scalars(path: Path, columns: Sequence[str] | None) -> pl.DataFrame:
 
 
 def decide(context: StepContext) -> int:
-    """Decide on the release by the results of all its days. Returns the number of failed expectations.
+    """Decide whether to publish the release, by the results of all its days. Returns the number of failed expectations.
 
-    Raises GateFailed if a critical expectation fails. The verdicts stay in the plan's folder, and their pages are
+    Raises GateFailed if a critical expectation fails. Then the verdicts stay in the plan's folder, and their pages are
     separate from those of the current release.
     """
     from iosig.expectations import docs, gate, summing
@@ -182,7 +185,7 @@ def decide(context: StepContext) -> int:
 
 
 def _by_day(context: StepContext) -> pl.DataFrame:
-    """Return the results of every day of the release: new ones of recomputed days, carried ones of the others."""
+    """Return the results of every day of the release: new ones for recomputed days, carried ones for the others."""
     paths = context.files(QUALITY_DAILY)
     anew = {path.parent.name: json.loads(path.with_suffix(".json").read_text()) for path in paths}
     found = [frames.empty(QUALITY_DAILY), *map(read_parquet, paths), _carry_verdicts(context, anew)]
@@ -190,7 +193,7 @@ def _by_day(context: StepContext) -> pl.DataFrame:
 
 
 def _on_two_days(context: StepContext) -> pl.DataFrame:
-    """Count the rows of runs on recomputed days that are on another day, too, with an example.
+    """Count the rows of runs on recomputed days with a key that is on another day, too, with an example.
 
     Suites validate one day at a time, so they cannot detect a run on two days. Columns: table_name, day, doubled_count,
     row.
@@ -207,7 +210,7 @@ def _on_two_days(context: StepContext) -> pl.DataFrame:
 
 
 def _fail_duplicate_keys(by_day: pl.DataFrame, doubled: pl.DataFrame) -> pl.DataFrame:
-    """Mark the key check as failed on days with rows whose key is also on another day."""
+    """Mark the key check as failed on days with keys that are also on another day."""
     if doubled.is_empty():
         return by_day
     joined = by_day.join(doubled, on=["table_name", "day"], how="left", nulls_equal=True, maintain_order="left")
@@ -237,7 +240,7 @@ def _carry_verdicts(context: StepContext, recomputed_days: Mapping[str, Sequence
 
 
 def _of_older_release(context: StepContext) -> pl.DataFrame:
-    """Return the verdicts of a release that has no results by day, as of no day, each with the days it is about."""
+    """Return the verdicts of a base release without results by day, as undated rows with the days that each covers."""
     store, files = Store(context.root), context.list_base_files(QUALITY)
     base = releases.current(store)
     if not files or base is None:
@@ -259,7 +262,7 @@ def _of_older_release(context: StepContext) -> pl.DataFrame:
 
 
 def _still_standing(older: pl.DataFrame, anew: Mapping[str, Sequence[str | None]]) -> pl.DataFrame:
-    """Return results of older releases about several days together, until all of these are recomputed."""
+    """Return the undated results of older releases that cover a day which has not been recomputed yet."""
     told = [
         observed | {_OF_DAYS: [day for day in observed[_OF_DAYS] if day not in anew.get(name, ())]}
         for name, observed in zip(older["table_name"], map(json.loads, older["observed"]), strict=True)
@@ -269,7 +272,7 @@ def _still_standing(older: pl.DataFrame, anew: Mapping[str, Sequence[str | None]
 
 
 def _verdicts(run: Run, _: Day) -> Iterator[TableFile]:
-    """Yield what each table's check found."""
+    """Yield the verdicts on each table."""
     for name in run.store.files.matching(f"{run.place(run.folder)}/{VERDICTS}*/*.parquet"):
         yield TableFile(QUALITY_DAILY.name, name)
 
@@ -278,7 +281,7 @@ def _verdicts(run: Run, _: Day) -> Iterator[TableFile]:
 
 
 def gather_quarantine(context: StepContext) -> int:
-    """Join the quarantined rows of jobs, polls and predictions, those of other days included. Returns the row count."""
+    """Join the quarantined rows of jobs, polls and predictions, including other days. Returns the number of rows."""
     rebuilt = [
         (table.name, day) for table, faulty in _FAULTY_ROWS.items() for day in context.get_file_days(faulty).values()
     ]
@@ -291,7 +294,7 @@ def gather_quarantine(context: StepContext) -> int:
 
 
 def gather_rejects(context: StepContext) -> int:
-    """Join the rejected rows of every landing. Returns the row count."""
+    """Join the rejected rows of every landing. Returns the number of rows."""
     with context.engine() as connection:
         context.expose_landed(connection, REJECTS)
         return context.build(connection, REJECTS)
@@ -318,10 +321,10 @@ def decision(steps: Iterable[Step]) -> Step:
     return Step(
         DECISION,
         decide,
-        # Summed-up results are only needed of an older release, which has no results by day.
+        # summed-up results are needed only from an older release, which has no results by day
         reads=(Input(verdicts, _verdicts), read_released(QUALITY_DAILY, QUALITY), read_live(*_RUNS)),
         writes=(QUALITY_DAILY, QUALITY),
-        # Undated tables are rebuilt in every run, so undated verdicts are, too.
+        # undated tables are rebuilt in every run, and so are undated verdicts
         days=lambda run: run.plan.days if None in run.plan.days else (*run.plan.days, None),
         is_check=True,
     )

@@ -1,4 +1,4 @@
-"""Classes: when in its run each job, series, traced run or application does its I/O."""
+"""Classify jobs, series, traced runs and applications by the part of the run in which they do their I/O."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from iosig.warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_S
 
 
 def classify(context: StepContext) -> int:
-    """Classify counted runs, series and traced runs that ended on a day; without one, applications too.
+    """Classify counted runs, series and traced runs that ended on a day; an undated item also classifies applications.
 
-    Returns the rows.
+    Returns the number of rows.
     """
     params = context.settings.classes.params(classes.ClassParams)
     pieces = [frames.empty(CLASSES)]
@@ -59,7 +59,7 @@ def _job_classes(subjects: pl.DataFrame, params: classes.ClassParams) -> pl.Data
 
 
 def _signature_classes(found: Subjects, applications: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
-    """Classify applications by their signatures; one that pools all sizes has no number of nodes."""
+    """Classify applications by their signatures; a signature of all node counts has no node count."""
     sizes = found.keys.select(application_id="subject_id").join(
         applications.select("application_id", "node_count"), on="application_id", how="left", maintain_order="left"
     )

@@ -1,4 +1,4 @@
-"""Counters: what the entries of servers rose by, day by day, and what that comes to."""
+"""Compute the increments of server counters, day by day, and sum them by job, day and poll."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from iosig.warehouse.sources.rows.counters import flag_server_counters
 from iosig.warehouse.store.manifests import Landing, scans
 from iosig.warehouse.store.store import Store, write_parquet
 
-#: readings that are worked on at a time: it bounds the memory
+#: number of readings per part, to bound memory use
 _READINGS_AT_A_TIME = 250_000
 
 
 def end_days(context: StepContext) -> int:
-    """Find the last values of each entry on a day. Returns the entries."""
+    """Find the last values of each counter entry on a day. Returns the number of entries."""
     scrapes = _pair_scrapes(context)
     parts = [counters.select_last_values(samples, scrapes) for samples in _samples(context)]
     found = [
@@ -52,7 +52,10 @@ def end_days(context: StepContext) -> int:
 
 
 def stage_counters(context: StepContext) -> int:
-    """Find what rose between every two scrapes of a day, and what the day comes to. Returns the rises."""
+    """Compute the increments between consecutive scrapes of a day, and the day's totals.
+
+    Returns the number of increments.
+    """
     scrapes = _pair_scrapes(context)
     targets = _write_rises(context, scrapes)
     keys = scan_parquet(context.path(COUNTER_DELTAS)).select(pl.col("job_key").drop_nulls().unique()).collect()
@@ -67,7 +70,7 @@ def stage_counters(context: StepContext) -> int:
 
 
 def _write_rises(context: StepContext, scrapes: pl.DataFrame) -> pl.DataFrame:
-    """Write the rises and gaps of a day, and return what was read of each target."""
+    """Write the increments and gaps of a day, and return a summary of each target's readings."""
     ends, params = context.frame(COUNTER_LAST_VALUES), context.settings.counters.params(CounterParams)
     folder = context.folder / "counter_parts" / str(context.days[0])
     shutil.rmtree(folder, ignore_errors=True)
@@ -99,7 +102,7 @@ def sum_unattributed(context: StepContext) -> int:
 
 
 def _pair_scrapes(context: StepContext) -> pl.DataFrame:
-    """Return the valid scrapes of the day, each with its predecessor."""
+    """Return the valid scrapes of the day, each with the preceding scrape."""
     (day,) = context.days
     parts = context.parts(SCRAPES)
     on_day, before = (
@@ -113,7 +116,7 @@ def _pair_scrapes(context: StepContext) -> pl.DataFrame:
 
 
 def _samples(context: StepContext) -> Iterator[pl.DataFrame]:
-    """Yield the readings of a day in the order of landing, all of some targets at a time."""
+    """Yield the readings of a day in batches with all readings of some targets, in the order of landing."""
     landed = context.scan_landed(COUNTER_SAMPLES)
     if not landed:
         return
@@ -127,7 +130,7 @@ def _samples(context: StepContext) -> Iterator[pl.DataFrame]:
 def _by_targets(
     context: StepContext, scrapes: pl.DataFrame, ends: pl.DataFrame
 ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]]:
-    """Yield readings, scrapes and last values of some targets at a time, at last of those without readings."""
+    """Yield readings, scrapes and last values for some targets at a time; targets without readings come last."""
     left = scrapes
     for samples in _samples(context):
         own = samples.select(TARGET).unique()
@@ -140,7 +143,7 @@ def _by_targets(
 
 
 def _day_before(run: Run, day: Day) -> Iterator[TableFile | Landing]:
-    """Read the last scrapes and the last values of the day before."""
+    """Yield the last scrapes and the last values of the day before."""
     assert day
     before = date.fromordinal(day.toordinal() - 1)
     yield from run.find_landings((SCRAPES,), before)
@@ -148,7 +151,7 @@ def _day_before(run: Run, day: Day) -> Iterator[TableFile | Landing]:
 
 
 def _jobs_since(run: Run, day: Day) -> Iterator[TableFile]:
-    """Read the names of a day, and the jobs that ended on it or later, or did not end yet."""
+    """Yield the counted names of a day, and the jobs that ended on that day or later, or have not ended yet."""
     assert day
     yield from (file for file in run.live(COUNTER_JOB_TOTALS) if file.day == day)
     before = date.fromordinal(day.toordinal() - 1)

@@ -1,4 +1,4 @@
-"""Comparison of each exact sample, from per-job counters, with its application's signature."""
+"""Compare each exact sample, taken from per-job counters, with its application's signature."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ _TOLD = ("cross_correlation", "correlation", "exact_bytes", "missed_burst_count"
 
 
 def check_runs(context: StepContext) -> int:
-    """Compare what servers counted for the runs that ended on a day with their signatures. Returns the comparisons."""
+    """Compare the exact samples of the runs that ended on a day with their signatures.
+
+    Returns the number of comparisons.
+    """
     with context.engine() as connection:
         context.expose(connection, EXACT_SAMPLES, SIGNATURES, SAMPLE_SETS)
         pairs = context.compute(connection, EXACT_PAIRS)
@@ -68,14 +71,14 @@ def _compare_signatures(
 
 
 def against(signature: Signature, exact: RunSamples, run: int) -> tuple[float | int | None, ...]:
-    """Compare a signature with one run's exact sample; returns values of columns of `exact_checks`.
+    """Compare a signature with one run's exact sample; return the values of columns of `exact_checks`.
 
-    exact: samples, with the offset of each from its run's start. Bytes are compared by step of the sample, bursts by
-    second.
+    exact: samples, with the offset of each from the start of its run. Bytes are compared in steps of the sample, bursts
+    in seconds.
     """
     first, last = exact.rates.offsets[run : run + 2]
     rates, interval_s = np.nan_to_num(exact.rates.values[first:last]), float(exact.interval_s[run])
-    # there was no run before its start: what the first step has came after it
+    # bytes of the first step were moved after the start of the run
     count = max(len(rates), int(np.ceil((signature.duration_s - exact.start_s[run]) / interval_s)))
     edges = np.maximum(exact.start_s[run] + np.arange(count + 1) * interval_s, 0.0)
     truth = np.zeros(count)
@@ -96,17 +99,17 @@ def _running(values: Reals) -> Reals:
 
 
 def _by_second(moved: Reals, edges: Reals) -> Reals:
-    """Return what was moved between edges [s] by each second; no byte is lost."""
+    """Distribute the bytes between edges [s] to seconds; the total is preserved."""
     total = _running(moved)
     seconds = np.arange(int(np.ceil(edges[-1] - 1e-9)) + 1)
     by_second: Reals = np.diff(np.interp(seconds, edges, total))
-    # a first step that ends as the run begins has no length
+    # a first step that ends when the run begins has no length
     by_second[:1] += total[-1] - by_second.sum()
     return by_second
 
 
 def _is_counted(run: Run, day: Day) -> bool:
-    """Return whether servers counted bytes of runs of the day."""
+    """Return whether servers counted bytes for runs of the day."""
     return bool(run.built(EXACT_SAMPLES, [day]) and run.built(SIGNATURES, [None]))
 
 

@@ -1,4 +1,4 @@
-"""Exact samples: what servers counted for each run itself, on the grid of its file system."""
+"""Compute exact samples: the bytes that servers counted for each run, on the grid of its file system."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 
 #: key of a run on a file system
 RUN = ["cluster", "job_id", "started_at", "filesystem"]
-#: tables of counters by job
+#: tables of per-job counters
 _COUNTED = (COUNTER_JOB_TOTALS, COUNTERS_DAILY, COUNTER_GAPS, COUNTER_DELTAS)
 
 
 def take_samples(context: StepContext) -> int:
-    """Compute the samples of the runs that ended on a day from their counters. Returns the sample count."""
+    """Compute the samples of the runs that ended on a day from their counters. Returns the number of samples."""
     with context.engine() as connection:
         context.expose(connection, JOBS, RUNS, SAMPLES, *_COUNTED)
         for table in (RUN_COUNTER_DELTAS, EXACT_RUNS):
@@ -53,9 +53,9 @@ def take_samples(context: StepContext) -> int:
 
 
 def rates_on_grids(runs: pl.DataFrame, rises: pl.DataFrame, *columns: str) -> list[Ragged]:
-    """Compute the rates of counters in each step of each run; NaN where nothing was scraped.
+    """Compute the rates of counters in each step of each run; NaN in steps without scrapes.
 
-    runs, rises: rows of `exact_runs` and `run_counter_deltas`. columns: of `rises`, whole numbers.
+    runs, rises: rows of `exact_runs` and `run_counter_deltas`. columns: integer columns of `rises`.
     """
     # arrays refer to runs by number
     numbers = runs.select(*RUN, run=pl.int_range(pl.len()))
@@ -108,12 +108,12 @@ def _correlate(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_counted(run: Run, day: Day) -> bool:
-    """Take the days of runs while which servers counted by job."""
+    """Return whether servers counted per job while runs of the day were active."""
     return day is not None and bool(run.built(RUNS, [day])) and any(_counters(run, day))
 
 
 def _counters(run: Run, day: Day) -> Iterator[TableFile]:
-    """Yield what was counted on the days on which a run of this day was there, and on the day after."""
+    """Yield the counters of all days on which runs of this day were active, and of the following day."""
     assert day
     paths = run.store.locals(file.path for file in run.built(RUNS, [day]))
     runs = scan_parquet(paths).filter(pl.col("ended_on") == day)

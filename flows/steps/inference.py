@@ -1,8 +1,8 @@
-"""Class and period of every run, measured from its own bytes or inferred from its application's signature.
+"""Determine the class and period of every run, from its own bytes or from its application's signature.
 
-Measured answers need bytes that servers counted for the run, or its trace. Shared traffic does not determine the class
-or period of a single run. Other runs therefore get the answer of their application's signature, or an outcome that
-states why it is missing.
+Measured answers need a trace of the run, or bytes that servers counted for it. Shared traffic does not determine the
+class or period of a single run. Other runs therefore get the answer of their application's signature, or an outcome
+that states why this answer is missing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from iosig.warehouse.contracts.traces import TRACE_JOBS
 
 
 def infer(context: StepContext) -> int:
-    """Complete the classes and periods of a day with those of runs that were not measured. Returns the classes."""
+    """Add inferred classes and periods of runs that were not measured on a day. Returns the number of classes."""
     with context.engine() as connection:
         context.expose(connection, JOBS, SAMPLES, EXACT_SAMPLES, TRACE_JOBS, CLIENT_IO, ATTRIBUTED_IO)
         context.expose(connection, MEASURED_CLASSES, MEASURED_PERIODS, SIGNATURES, SIGNATURE_BURSTS, SAMPLE_SETS)
@@ -52,7 +52,7 @@ def _classes(runs: pl.DataFrame, bursts: pl.DataFrame, params: ClassParams) -> p
     is_refused = runs["refusal"].is_not_null() & (found["outcome"] == "classified")
     answered = found.with_columns(
         outcome=pl.when(is_refused).then(runs["refusal"]).otherwise("outcome"),
-        # what a run moved is said by job_io alone
+        # only job_io states a run's volume
         volume_bytes=pl.lit(None, pl.Float64),
         missing_ratio=pl.lit(None, pl.Float64),
     ).with_columns(pl.when(pl.col("outcome") == "classified").then(pl.col("label", "section_bytes", "cv")))
@@ -81,7 +81,7 @@ STEP = Step(
     infer,
     reads=(
         read_built(MEASURED_CLASSES, JOBS, SAMPLES, EXACT_SAMPLES, ATTRIBUTED_IO, TRACE_JOBS, CLIENT_IO),
-        # those of applications have no day
+        # rows of applications have no day
         read_built_on(lambda run, day: list(dict.fromkeys([day, None])), MEASURED_PERIODS),
         read_undated(SIGNATURES, SIGNATURE_BURSTS, SAMPLE_SETS),
     ),

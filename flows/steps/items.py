@@ -1,6 +1,6 @@
-"""Work items as data: a function, the files that it reads and writes, and the settings.
+"""Describe and execute work items: a function, the files that it reads and writes, and the settings.
 
-A work item holds no open file or connection: any process that sees the warehouse can execute it.
+A work item contains no open file or connection, so any process with access to the warehouse can execute it.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     import duckdb
 
 Day = date | None
-#: bytes of a landed row, roughly
+#: approximate size of a landed row [B]
 _LANDED_ROW_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A Parquet file of a table: its path below the warehouse's root, its day or bucket if it has one.
+    """A Parquet file of a table: its path below the warehouse's root, and its day or bucket, if any.
 
-    is_released: whether it belongs to the base release, with its previous version of recomputed days.
-    subject_kinds: kinds of subjects with valid rows; empty for all.
+    is_released: whether it belongs to the base release, which has the previous version of recomputed days.
+    subject_kinds: kinds of subjects whose rows are valid; empty for all.
     """
 
     table: str
@@ -51,9 +51,9 @@ class TableFile:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A share of the rows of a step and day, small enough for the memory of one process.
+    """A part of the rows of a step and day that fits into the memory of one process.
 
-    reads: all files that it is computed from. keys: identify its rows in files that several chunks read.
+    reads: all input files. keys: identify the chunk's rows in files that several chunks read.
     """
 
     reads: tuple[TableFile | Landing, ...]
@@ -64,13 +64,13 @@ class Chunk:
 class WorkItem:
     """One execution of a step, for one day, for a chunk of it, or for all days together.
 
-    function: `module:name`. reads: files, and landings with those of their parts that are read. writes: files; those
-    without rows may be absent, and a star in a path matches any number of files. days: days that are recomputed.
-    folder: the run's own, below the root. marker: the file that says that the item is complete; empty for an item that
-    every run executes. is_check: whether it needs Great Expectations. chunk_function: executed before `function` where
-    the item computes its only chunk, too. chunk_keys: of the chunk that it computes. chunk_files: those that it writes
-    as a chunk, or joins. poll_span: the first and last day of polls in the warehouse. beginning_filesystems: file
-    systems with their first polls on these days.
+    function: `module:name`. reads: files, and landings reduced to the parts that are read. writes: files; those without
+    rows may be absent, and a star in a path matches any number of files. days: days that are recomputed. folder: the
+    run's own folder, below the root. marker: file that marks the item as complete; empty for an item that every run
+    executes. is_check: whether it needs Great Expectations. chunk_function: executed before `function` if the item also
+    computes its only chunk. chunk_keys: keys of the chunk that it computes. chunk_files: files that it writes as a
+    chunk, or joins. poll_span: the first and last day of polls in the warehouse. beginning_filesystems: file systems
+    whose first polls are on these days.
     """
 
     name: str
@@ -91,11 +91,11 @@ class WorkItem:
 
     @property
     def is_chunk(self) -> bool:
-        """Whether it computes one of several chunks, which other items join."""
+        """Whether the item computes one of several chunks, which another item joins."""
         return bool(self.chunk_files) and self.writes == self.chunk_files
 
     def is_smaller_than(self, root: Path, byte_count: int) -> bool:
-        """Return whether the item reads fewer bytes."""
+        """Return whether the item reads fewer than `byte_count` bytes."""
         total = 0
         for source in self.reads:
             if isinstance(source, TableFile):
@@ -109,7 +109,7 @@ class WorkItem:
 
 
 def execute(item: WorkItem, root: Path) -> ItemResult:
-    """Execute a work item in the warehouse of that root; its completion marker is written last."""
+    """Execute a work item in the warehouse at `root`; its completion marker is written last."""
     start_s = time.perf_counter()
     store = Store(root)
     files = store.files
@@ -142,7 +142,7 @@ def _with_companions(names: Iterable[str]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class ItemResult:
-    """A completed work item: the rows that it wrote, how long it took, and the paths of its files.
+    """A completed work item: the number of rows that it wrote, its duration, and the paths of its files.
 
     is_cached: whether an earlier run had completed it.
     """
@@ -164,7 +164,7 @@ class StepContext:
 
     @property
     def settings(self) -> Settings:
-        """What the site says about itself."""
+        """The site's settings."""
         return self.item.settings
 
     @property
@@ -174,7 +174,7 @@ class StepContext:
 
     @property
     def folder(self) -> Path:
-        """Where the plan's files are, and where an item may leave some for itself."""
+        """The plan's folder, in which an item may also keep files of its own."""
         return self.root / self.item.folder
 
     # ---- inputs
@@ -192,11 +192,11 @@ class StepContext:
         return list(self.get_file_days(table))
 
     def frame(self, table: Table) -> pl.DataFrame:
-        """Read the built files of a table; without files it is empty."""
+        """Read the built files of a table; without files, the frame is empty."""
         return self.scan(table).collect()
 
     def scan(self, table: Table, *, is_released: bool = False) -> pl.LazyFrame:
-        """Return the built files of a table, or those of the base release, to be read; without files it is empty."""
+        """Scan the built files of a table, or those of the base release; without files, the frame is empty."""
         files = list(self.get_file_days(table, is_released=is_released))
         return scan_parquet(files) if files else frames.empty(table).lazy()
 
@@ -231,7 +231,7 @@ class StepContext:
         return [path for path in paths if path.is_file()]
 
     def join_chunks(self, table: Table) -> None:
-        """Write the rows of all chunks as the table's one file; without rows, no file is written."""
+        """Join the rows of all chunks into the table's file; without rows, no file is written."""
         paths = self.chunk_paths(table)
         if self.item.chunk_function and paths:
             self.path(table).parent.mkdir(parents=True, exist_ok=True)
@@ -240,7 +240,7 @@ class StepContext:
             join_parquet(paths, table, self.path(table))
 
     def join(self, parts: Sequence[Path], table: Table) -> None:
-        """Write the rows of Parquet files as the table's one file, or one a bucket."""
+        """Join the rows of Parquet files into the table's file, or into one file per bucket."""
         if table.bucketed_by is None:
             join_parquet(parts, table, self.path(table))
             return
@@ -248,7 +248,7 @@ class StepContext:
         split_parquet(parts, table, {file.bucket: self.root / file.path for file in own if file.bucket is not None})
 
     def write_days(self, frame: pl.DataFrame, table: Table, *, is_sparse: bool = True) -> None:
-        """Write a frame as one file per day, by the table's partition column; a sparse one has none without rows."""
+        """Write one file per day, by the table's partition column. is_sparse: write no file for days without rows."""
         assert table.partition
         for file in self.item.writes:
             if file.table == table.name:
@@ -260,48 +260,51 @@ class StepContext:
 
     @contextmanager
     def engine(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Open DuckDB with the settings that models join as tables, and all that the item reads."""
+        """Open DuckDB, with settings that models read as tables, and with views of the item's inputs."""
         with staging.engine(self.settings, self.folder / "spill") as connection:
             yield connection
 
     def expose(self, connection: duckdb.DuckDBPyConnection, *tables: Table) -> None:
-        """Make the built files of tables that the item reads, or has written, readable as `layer.table`."""
+        """Create views `<layer>.<table>` over the built files of tables that the item reads or has written."""
         for table in tables:
             own = (self.root / file.path for file in self.item.writes if file.table == table.name)
             files = [*self.files(table), *(path for path in own if path.is_file())]
             models.expose(connection, table.layer, table, files)
 
     def expose_released(self, connection: duckdb.DuckDBPyConnection, *tables: Table) -> None:
-        """Make the files of tables in the base release readable as `released.table`."""
+        """Create views `released.<table>` over the files of tables in the base release."""
         for table in tables:
             models.expose(connection, "released", table, self.list_base_files(table))
 
     def expose_landed(self, connection: duckdb.DuckDBPyConnection, *tables: Table) -> None:
-        """Make the landed files of tables readable as `landed.table`."""
+        """Create views `landed.<table>` over the landed files of tables."""
         for table in tables:
             models.expose_parts(Store(self.root), connection, table, self.parts(table))
 
     def build(self, connection: duckdb.DuckDBPyConnection, table: Table) -> int:
-        """Run a table's model, have DuckDB write the result, and expose it. Returns the rows."""
+        """Run a table's model, write the result with DuckDB, and expose it. Returns the number of rows."""
         return models.write(connection, table, self.path(table), self.parameters())
 
     def build_days(self, connection: duckdb.DuckDBPyConnection, table: Table, *, is_sparse: bool = True) -> int:
-        """Do the same with a file a day (sparse: only of days with rows). Returns the rows."""
+        """Run a table's model, write one file per day, and expose them. Returns the number of rows.
+
+        is_sparse: write no file for days without rows.
+        """
         paths = {file.day: self.root / file.path for file in self.item.writes if file.table == table.name}
         row_counts = models.write_days(connection, table, paths, self.parameters(), is_sparse=is_sparse)
         return sum(row_counts.values())
 
     def compute(self, connection: duckdb.DuckDBPyConnection, table: Table) -> pl.DataFrame:
-        """Run the model of a table that no file holds, expose the result, and return it for computation."""
+        """Run a table's model without writing a file, expose the result, and return it."""
         rows: pl.DataFrame = models.compute(connection, table, self.parameters()).pl(lazy=False)
         return rows
 
     def put(self, connection: duckdb.DuckDBPyConnection, table: Table, rows: pl.DataFrame) -> None:
-        """Write the table's one file from a frame, and expose it."""
+        """Write a frame as the table's file, and expose it."""
         models.expose(connection, table.layer, table, [write_parquet(rows, table, self.path(table))])
 
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters of SQL models: days, and those that come from the settings."""
+        """Return the parameters of SQL models: the days, and values from the settings."""
         files = (file for file in self.item.reads if isinstance(file, TableFile))
         return {
             "subject_kinds": sorted({kind for file in files for kind in file.subject_kinds}),

@@ -1,9 +1,9 @@
-"""Joint signatures, fitted at an interval of days, in addition to the separate ones; otherwise carried forward.
+"""Fit joint signatures at an interval of days, in addition to separate ones; carry them forward otherwise.
 
 The fit covers all applications with runs since the previous fit. It explains the traffic of a file system by the
-signatures of all concurrent runs at once, and subtracts interference from the samples accordingly. Applications with
-few runs in this time contribute their default signature. The inputs are those of the night alone, so a rerun gives the
-same result.
+signatures of all concurrent runs together, and subtracts interference from the samples accordingly. Applications with
+few runs in this time contribute their default signature. The result depends only on the inputs of the nightly run, so a
+rerun gives the same result.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ _LEAST_HALF = 3
 
 
 def make_signatures(context: StepContext) -> int:
-    """Make the signatures of applications that have new samples, and those found together. Returns the new ones."""
+    """Extract separate and, if due, joint signatures of applications with new samples.
+
+    Returns the number of new signatures.
+    """
     sets = context.frame(SAMPLE_SETS)
     again = select_due_subjects(context, sets)
     is_joint = pl.col("method") == METHOD
@@ -95,7 +98,7 @@ def is_due(last: date | None, now: date | None, interval_days: int) -> bool:
     """Return whether a new interval has begun since the last runs of the previous release."""
     if not interval_days or last is None or now is None:
         return False
-    # days are counted from a Monday
+    # intervals are counted from a Monday
     return (now.toordinal() - 1) // interval_days > (last.toordinal() - 1) // interval_days
 
 
@@ -126,7 +129,7 @@ def _subjects(sets: pl.DataFrame, without: pl.DataFrame) -> pl.Series:
 def _extract_jointly(
     context: StepContext, sets: pl.DataFrame, again: pl.DataFrame, parts: Mapping[Table, Sequence[Path]]
 ) -> Iterator[dict[str, pl.DataFrame]]:
-    """Yield the rows of each table, by file system and direction."""
+    """Yield the rows of each table for one file system and direction at a time."""
     if again.is_empty():
         return
     due_sets = sets.join(again, on=SUBJECT, how="semi", maintain_order="left")
@@ -147,7 +150,7 @@ def _extract_jointly(
 
 
 def _runs(context: StepContext, again: pl.DataFrame) -> pl.DataFrame:
-    """Return the runs that were there during a sample of the subjects, in order: rows of `joint_runs`."""
+    """Return the runs that were active during a sample of the subjects, as ordered rows of `joint_runs`."""
     with context.engine() as connection:
         context.expose(connection, SAMPLE_SETS, SAMPLES, JOBS)
         models.expose_frame(connection, JOINT_SUBJECTS.layer, JOINT_SUBJECTS.name, again)
@@ -172,14 +175,14 @@ def _read_default_signatures(
 
 @dataclass(frozen=True, slots=True)
 class _There:
-    """The traffic of one file system and direction during the samples, with the concurrent runs."""
+    """The traffic of one file system in one direction during the samples, with all runs active then."""
 
     shared: SharedTraffic
     applications: tuple[str, ...]
 
     @classmethod
     def collect(cls, context: StepContext, runs: pl.DataFrame, meant: pl.DataFrame) -> _There:
-        """Collect runs and traffic; samples whose step differs from the most common one are dropped."""
+        """Collect runs and traffic; drop samples with an interval other than the most common one."""
         interval_s = float(meant["interval_s"].mode().sort()[0])
         runs = runs.filter(pl.col("interval_s") == interval_s)
         start_s = float(epoch_s(runs["grid_started_at"]).min())
@@ -196,7 +199,7 @@ class _There:
     def select_known(
         self, known: dict[tuple[str, str, str], tuple[Signature, float]], filesystem: str, direction: str
     ) -> KnownSignatures:
-        """Collect the known signatures of the applications on a file system and direction."""
+        """Return the known signatures of the applications on a file system in one direction, None if unknown."""
         told = [known.get((name, filesystem, direction)) for name in self.applications]
         return KnownSignatures(
             tuple(None if one is None else one[0] for one in told),
@@ -205,7 +208,7 @@ class _There:
 
 
 def _traffic(context: StepContext, runs: pl.DataFrame, first: Ints, interval_s: float) -> Reals:
-    """Return the bytes of each step while any of the runs was there, by their samples; day by day, NaN elsewhere."""
+    """Return the bytes of each step, from the samples of all runs; NaN while no run was active. Reads day by day."""
     counts = runs["step_count"].to_numpy()
     volume = np.full(int((first + counts).max()), np.nan)
     key = [*_RUN, "filesystem", "direction"]
@@ -221,7 +224,7 @@ def _traffic(context: StepContext, runs: pl.DataFrame, first: Ints, interval_s: 
 
 
 def _plainly(sets: SampleSets, settings: SignatureSettings) -> list[Signature]:
-    """Return the plain signatures of halves of sets, as the settings ask for them."""
+    """Extract signatures without interference subtraction, by the methods in the settings."""
     params = replace(plain.params_of(settings), min_run_count=_LEAST_HALF)
     answers = extract_signatures(sets, params, settings.methods)
     by_method = {answer.method: answer.signatures for answer in answers}
@@ -229,7 +232,7 @@ def _plainly(sets: SampleSets, settings: SignatureSettings) -> list[Signature]:
 
 
 def _rows(context: StepContext, own: pl.DataFrame, there: _There, found: JointResult) -> dict[str, pl.DataFrame]:
-    """Return the rows of each table of those answers that stand."""
+    """Return the rows of each table for the accepted joint signatures."""
     stands = {name for name, is_better in zip(there.applications, found.is_accepted.tolist(), strict=True) if is_better}
     rows = own.filter(pl.col("application_id").is_in(list(stands)))
     subjects = rows.group_by(SUBJECT, maintain_order=True).agg(count=pl.len())
@@ -246,7 +249,7 @@ def _rows(context: StepContext, own: pl.DataFrame, there: _There, found: JointRe
 
 
 def _count_missing_bursts(shared: SharedTraffic, joint_result: JointResult, places: Sequence[int]) -> Reals:
-    """Count the bursts that most runs have and each signature lacks, in samples with interference."""
+    """Count the bursts that each signature lacks although most runs have them, in samples with interference."""
     sets = shared.make_sample_sets(shared.cut_samples(shared.volume_bytes))
     counts = np.full(len(places), np.nan)
     for number, place in enumerate(places):

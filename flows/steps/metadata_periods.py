@@ -1,4 +1,4 @@
-"""Periods of metadata calls of traced runs: when opens, closes, seeks, stats and the like come, one count a call."""
+"""Find the periods of metadata calls of traced runs: opens, closes, seeks and stats; each call counts once."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.periods import METADATA_GRIDS, METADATA_PERIODS, METADATA_SPANS, METADATA_STEPS
 from iosig.warehouse.contracts.traces import TRACE_JOBS, TRACE_METADATA
 
-#: samples that are worked on at a time
+#: number of samples per part, to bound memory use
 _SAMPLES_AT_A_TIME = 1 << 23
 _SUBJECT = ["trace_id", "operation_group"]
 
 
 def find(context: StepContext) -> int:
-    """Find the periods of metadata calls of the traced runs that ended on a day. Returns the rows."""
+    """Find the periods of metadata calls of the traced runs that ended on a day. Returns the number of rows."""
     rows = frames.empty(METADATA_PERIODS)
     if "null_tested" in context.settings.periods.methods and context.parts(TRACE_METADATA):
         with context.engine() as connection:
@@ -44,20 +44,20 @@ def find(context: StepContext) -> int:
 
 
 def grid_rows(spans: pl.DataFrame, grid: SignalParams) -> pl.DataFrame:
-    """Divide runs into the same steps as their signals of bytes, as rows of `metadata_grids`."""
+    """Divide runs into the same time steps as their byte signals, as rows of `metadata_grids`."""
     interval_s, step_count = signals.choose_grids(floats(spans["lasting_s"]), grid)
     return spans.select("ended_on", "trace_id", interval_s=interval_s, step_count=step_count)
 
 
 def metadata_rows(grids: pl.DataFrame, steps: pl.DataFrame, params: PeriodParams) -> pl.DataFrame:
-    """Return rows of `metadata_periods`: of runs whose trace says when they made metadata calls.
+    """Return rows of `metadata_periods` for the runs with traced times of metadata calls.
 
-    grids, steps: rows of `metadata_grids` and `metadata_steps`. The kinds of calls of a run share one level of false
-    alarms.
+    grids, steps: rows of `metadata_grids` and `metadata_steps`. All kinds of calls of a run share one significance
+    level, so each is tested at the level divided by their number.
     """
     subjects = steps.select(_SUBJECT).unique().sort(_SUBJECT).join(grids, on="trace_id", maintain_order="left")
     shared = subjects.with_columns(share=pl.len().over("trace_id").cast(pl.Float64))
-    # with one share each: signals that are tested together share one significance level
+    # a part contains runs with the same number of kinds, since signals that are tested together have the same level
     part = pl.col("step_count").cum_sum().over("share") // _SAMPLES_AT_A_TIME
     pieces = shared.with_columns(part=part).partition_by("share", "part", maintain_order=True)
     rows = [frames.empty(METADATA_PERIODS), *(_rows(own, steps, params) for own in pieces)]
@@ -65,7 +65,7 @@ def metadata_rows(grids: pl.DataFrame, steps: pl.DataFrame, params: PeriodParams
 
 
 def _rows(subjects: pl.DataFrame, steps: pl.DataFrame, params: PeriodParams) -> pl.DataFrame:
-    """Return the rows of some kinds of calls of runs that have equally many kinds."""
+    """Return the rows of kinds of calls, of runs that all have the same number of kinds."""
     hz, counts = 1.0 / subjects["interval_s"].to_numpy(), subjects["step_count"].to_numpy()
     offsets = offsets_of(counts)
     placed = steps.join(subjects.select(*_SUBJECT, first=offsets[:-1]), on=_SUBJECT, how="inner")
@@ -88,7 +88,10 @@ def _rows(subjects: pl.DataFrame, steps: pl.DataFrame, params: PeriodParams) -> 
 
 
 def columns_of(answer: Periods, share: float) -> Iterator[tuple[str, pl.Series]]:
-    """Yield the columns of the period that was found; share: the part of the level that each has."""
+    """Yield the columns that describe the periods.
+
+    share: number of signals that share the significance level; it multiplies the false-alarm probabilities.
+    """
     found, segments = answer.detections, answer.segments
     assert segments is not None
     yield "outcome", pl.Series(found.outcome.tolist(), dtype=pl.String)

@@ -1,4 +1,4 @@
-"""Metadata rates: when in its run a job works on names and attributes, and how often, as servers counted for it."""
+"""Compute the class and period of metadata operations during each run, from per-job counters of servers."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from iosig.warehouse.contracts.periods import METADATA_RATES
 from iosig.warehouse.contracts.samples import EXACT_RUNS, METADATA_RUNS, RUN_COUNTER_DELTAS
 
 _COUNT, _RATES = "metadata_operation_count", "sample_operations_per_s"
-#: a mean number of operations per node below it is NO_USAGE: a program that starts opens some hundred files
+#: a lower mean number of operations per node is NO_USAGE, since starting a program opens some hundred files
 _NO_USAGE_OPERATIONS = 100.0
-#: samples that are worked on at a time
+#: number of samples per part, to bound memory use
 _SAMPLES_AT_A_TIME = 1 << 23
 
 
@@ -41,9 +41,9 @@ def tell(context: StepContext) -> int:
 
 
 def rate_rows(runs: pl.DataFrame, rises: pl.DataFrame, class_params: ClassParams, params: PeriodParams) -> pl.DataFrame:
-    """Return rows of `metadata_rates`: of runs of file systems whose servers count metadata operations by job.
+    """Return rows of `metadata_rates`, for runs on file systems with per-job counters of metadata operations.
 
-    runs, rises: rows of `metadata_runs` and `run_counter_deltas`. class_params: its limit of bytes does not count.
+    runs, rises: rows of `metadata_runs` and `run_counter_deltas`. class_params: its byte limit does not apply.
     """
     (rates,) = rates_on_grids(runs, rises.filter(pl.col(_COUNT).is_not_null()), _COUNT)
     subjects = (
@@ -57,7 +57,7 @@ def rate_rows(runs: pl.DataFrame, rises: pl.DataFrame, class_params: ClassParams
 
 
 def _analyze_runs(subjects: pl.DataFrame, class_params: ClassParams, params: PeriodParams) -> pl.DataFrame:
-    """Return the rows of some runs: their class and their period."""
+    """Return the rows of some runs, with class and period."""
     rates, hz = ragged(subjects[_RATES]), 1.0 / subjects["interval_s"].to_numpy()
     grid_s, start_s, end_s = (epoch_s(subjects[name]) for name in ("grid_started_at", "started_at", "ended_at"))
     sections = classes.grid_sections(rates.values, rates.offsets, grid_s, 1.0 / hz, start_s, end_s)

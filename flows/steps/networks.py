@@ -1,4 +1,4 @@
-"""Networks: the communication of each traced run by window, its patterns and its bottlenecks."""
+"""Build the network of each traced run: its transfers by time window, patterns and bottlenecks."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from iosig.estimates.networks.making import NetworkResult
 
 TABLES = (NETWORK_RUNS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_BOTTLENECKS)
-#: what a network is made of
+#: landed tables from which a network is built
 LANDED = (REQUEST_EVENTS, TRACE_REQUESTS, TRACE_FILES, TRACE_RECORDS)
-#: maximum number of runs, and of the landed rows of several runs, that one work item reads
+#: maximum number of runs per work item, and of their landed rows; a single run may exceed the latter
 _CHUNK_RUNS, _CHUNK_ROWS = 1024, 1 << 19
-#: maximum number of runs in a batch, and of the landed rows of a batch of several runs
+#: maximum number of runs per batch, and of their landed rows; a single run may exceed the latter
 _BATCH_RUNS, _BATCH_ROWS = 256, 1 << 16
 #: columns of every table that identify the run
 _OWN = {"ended_on": pl.Date(), "trace_id": pl.String(), "source_file": pl.String()}
-#: a row of `trace_jobs`, and its landed parts by table
+#: a row of `trace_jobs`, and the run's landed parts by table
 _Run = tuple[Mapping[str, Any], Mapping[Table, Sequence[tuple[Landing, Part]]]]
-#: how a computation fails by what a trace holds; a full disk or memory is no fault of a trace
+#: errors that the content of a trace can cause, unlike a full disk or memory
 _FAULTS_OF_CONTENT = (
     IosigError,
     ArithmeticError,
@@ -63,7 +63,7 @@ def divide(run: Run, day: Day) -> list[Chunk]:
 
 
 def make_networks(context: StepContext) -> int:
-    """Make the networks of a chunk of traced runs, some together. Returns the number of runs."""
+    """Build the networks of a chunk of traced runs in batches. Returns the number of runs."""
     landed = {table: _by_trace(context, table) for table in LANDED}
     jobs = context.frame(TRACE_JOBS).filter(pl.col("trace_id").is_in(context.item.chunk_keys))
     runs = [
@@ -94,13 +94,13 @@ def _by_trace(context: StepContext, table: Table) -> Mapping[str, list[tuple[Lan
 
 
 def _batches(runs: Sequence[_Run]) -> Iterable[Sequence[_Run]]:
-    """Yield runs of a bounded number of rows, each small enough to be made together."""
+    """Yield batches of runs with a bounded number of rows."""
     row_counts = [_row_count(of_run) for _, of_run in runs]
     yield from (runs[batch] for batch in chunks_of(row_counts, _BATCH_ROWS, _BATCH_RUNS))
 
 
 def _together(store: Store, runs: Sequence[_Run], settings: NetworkSettings) -> dict[Table, pl.DataFrame]:
-    """Return the rows of a few runs, in order."""
+    """Return the rows of a batch of runs, in order."""
     is_small = [not of_run[REQUEST_EVENTS] and _row_count(of_run) <= _BATCH_ROWS for _, of_run in runs]
     found, left = _of_small(store, [run for run, small in zip(runs, is_small, strict=True) if small], settings)
     if not left and all(is_small):
@@ -121,7 +121,7 @@ def _together(store: Store, runs: Sequence[_Run], settings: NetworkSettings) -> 
 def _of_small(
     store: Store, runs: Sequence[_Run], settings: NetworkSettings
 ) -> tuple[dict[Table, pl.DataFrame], list[_Run]]:
-    """Return the rows of small runs, made together, and the runs that are to be made each alone."""
+    """Build the networks of small runs together. Return their rows, and the runs that must be built one by one."""
     from iosig.estimates.networks.together import TooManyPiecesError, build_batch
     from iosig.transforms.networks.network import NetworkParams
 
@@ -147,12 +147,12 @@ def _of_small(
         joined = {table: pl.concat([each[table] for each in (rows, more) if table in each]) for table in rows | more}
         return joined, left + more_left
     except _FAULTS_OF_CONTENT:
-        # one of them: it is found by making each alone
+        # one of the runs causes the error: building them one by one identifies it
         return {}, list(runs)
 
 
 def _read(store: Store, runs: Sequence[_Run], table: Table) -> pl.DataFrame:
-    """Return the landed rows of a table, each with the number of its run."""
+    """Return the landed rows of a table for a batch, each with the number of its run."""
     from iosig.estimates.networks.together import COLUMNS
 
     numbers = pl.DataFrame({"trace_id": [job["trace_id"] for job, _ in runs], "run": range(len(runs))})
@@ -199,7 +199,7 @@ def _build_network(
 
 
 def _rows(made: NetworkResult) -> dict[Table, pl.DataFrame]:
-    """Return what was made as rows, without the run's own columns."""
+    """Convert a network to rows of each table, without the columns that identify the run."""
     from iosig.transforms.networks.rows import bottleneck_rows, edge_rows, pattern_rows, run_row
 
     line = run_row(
@@ -222,7 +222,7 @@ def _rows(made: NetworkResult) -> dict[Table, pl.DataFrame]:
 
 
 def _require_contracts(job: Mapping[str, Any], rows: Mapping[Table, pl.DataFrame]) -> dict[Table, pl.DataFrame]:
-    """Add the run's columns to rows, and validate them against their contracts."""
+    """Add the columns that identify the run to rows, and validate the rows against their contracts."""
     run_columns = [pl.lit(job[name], dtype).alias(name) for name, dtype in _OWN.items()]
     return {
         table: frames.require(frame.with_columns(run_columns).select(table.column_names), table)

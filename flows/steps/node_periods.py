@@ -1,4 +1,4 @@
-"""Periods of each node of traced runs, and by how much a node's bursts are late against the run's."""
+"""Find the period of each node in traced runs, and the lag of its bursts behind those of the run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from iosig.transforms.throughput.requests import Requests
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.periods import NODE_PERIODS
 
-#: samples that are worked on at a time
+#: number of samples per part, to bound memory use
 _SAMPLES_AT_A_TIME = 1 << 23
 
 
@@ -31,11 +31,11 @@ def node_rows(
     requests: Sequence[pl.LazyFrame],
     params: PeriodParams,
 ) -> pl.DataFrame:
-    """Return rows of `node_periods`: of runs of several nodes whose requests say on which they were made.
+    """Return rows of `node_periods`, for runs on several nodes, if their requests name the node.
 
-    Without the method null_tested there are none.
+    The result is empty if the method null_tested is not selected.
 
-    found, periods: the runs, and their rows of `periods`. signals, requests: as of `collect_trace_requests`.
+    found, periods: the runs, and their rows of `periods`. signals, requests: as in `collect_trace_requests`.
     """
     if "null_tested" not in params.methods:
         return frames.empty(NODE_PERIODS)
@@ -49,7 +49,7 @@ def node_rows(
     told = several.join(default, on=["subject_id", "direction"], how="left", maintain_order="left")
     counts = np.diff(found.samples.offsets)[told["subject"].to_numpy()]
     part = pl.Series("part", np.cumsum(counts) // _SAMPLES_AT_A_TIME)
-    # all nodes of a run are in one part
+    # all nodes of a run are in the same part
     pieces = told.with_columns(part).with_columns(pl.col("part").min().over("subject"))
     rows = [_rows(own, found, moved, params) for _, own in pieces.group_by("part", maintain_order=True)]
     return pl.concat(rows).sort(NODE_PERIODS.key)
@@ -85,7 +85,7 @@ def _rows(nodes: pl.DataFrame, found: Subjects, moved: Requests, params: PeriodP
 
 
 def _samples(nodes: pl.DataFrame, found: Subjects, moved: Requests, subject: Ints) -> Ragged:
-    """Return what nodes moved in each step of their runs' signals, in bytes per second."""
+    """Return the rate of each node in each step of its run's signal [B/s]."""
     number = np.full(moved.subject_count, -1, dtype=np.int64)
     number[nodes["number"].to_numpy()] = np.arange(nodes.height)
     own = replace(moved, subject=number[moved.subject], subject_count=nodes.height)
@@ -97,7 +97,7 @@ def _samples(nodes: pl.DataFrame, found: Subjects, moved: Requests, subject: Int
 
 
 def _detect_node_periods(samples: Ragged, sampling_hz: Reals, shares: Reals, params: PeriodParams) -> Detections:
-    """Detect periods in whole signals of nodes, each with its share of the significance level."""
+    """Detect periods in whole signals of nodes; the nodes of a run and direction share the significance level."""
     null_model = params.null_tested or NullModelParams()
     parts, places = [], []
     for share in np.unique(shares):

@@ -1,4 +1,4 @@
-"""The steps of a run, in the order in which ready work items start."""
+"""List the steps of a run, in the order in which ready work items start."""
 
 from __future__ import annotations
 
@@ -69,5 +69,5 @@ def with_checks(steps: Sequence[Step]) -> tuple[Step, ...]:
     return (*every, checks.decision(every))
 
 
-#: The steps and their checks; what waits for what follows from their tables.
+#: the steps and their checks; dependencies follow from the tables that they read and write
 STEPS = with_checks(WORK_STEPS)

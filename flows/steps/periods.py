@@ -1,4 +1,4 @@
-"""Periods: how often each job, series, traced run or application does its I/O, by every method."""
+"""Find the periods of the I/O of jobs, series, traced runs and applications, by every method."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from iosig.warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_R
 from iosig.warehouse.store.manifests import Landing, Part, scans
 from iosig.warehouse.store.store import Store
 
-#: rows of the base release that are still valid, by table
+#: models that select the rows of the base release that are still valid, by table
 _KEPT = {PERIODS: KEPT_PERIODS, PERIOD_SEGMENTS: KEPT_SEGMENTS, NODE_PERIODS: KEPT_NODES}
-#: requests that are worked on at a time
+#: maximum number of requests per batch, to bound memory use
 _REQUESTS_AT_A_TIME = 5_000_000
 
 
 def find(context: StepContext) -> int:
-    """Find the periods of counted runs, series and traced runs that ended on a day; without one, of applications too.
+    """Find the periods of counted runs, series and traced runs that ended on a day.
 
-    Returns the rows.
+    An undated item also finds those of applications. Returns the number of rows.
     """
     settings = context.settings.periods
     params = params_of(settings)
@@ -62,7 +62,7 @@ def find(context: StepContext) -> int:
 
 
 def _of_traces(context: StepContext, params: PeriodParams) -> Iterator[Rows]:
-    """Yield the periods of traced runs in batches, from their requests, because fixed steps blur short bursts."""
+    """Yield the periods of traced runs in batches, computed from requests, because fixed steps blur short bursts."""
     jobs, counters, signals = map(context.frame, (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS))
     parts = context.parts(TRACE_REQUESTS)
     for trace_ids in _groups(parts, jobs["trace_id"]):

@@ -1,4 +1,4 @@
-"""What a run has to do: the days that new or replaced landings make stale, and no others."""
+"""Plan a run: find the days that new or replaced landings make stale."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from iosig.warehouse.store.store import Store
 
 _DAY_S = 86_400.0
 _COUNTERS = (COUNTER_SAMPLES, SCRAPES)
-#: in a release's settings: those of selected steps, where they differ
+#: key, in a release's settings, of the settings that differ for selected steps
 _SELECTED = "selected_steps"
-#: days of polls, on which runs and series ended, of predictions, of counters that may be of jobs, and of queues
+#: stale days of polls, of ends of runs and series, of predictions, of counters that may belong to jobs, and of queues
 _Stale = tuple[list[date], list[date | None], list[date], list[date], list[date]]
 
 
@@ -53,11 +53,12 @@ class Selection:
 class Plan:
     """Base release and landings of a run, and the days that it recomputes.
 
-    `poll_days` are days of polls, but for `late_days`, of which the earlier polls were cleared; `job_days` are days
-    on which runs or series ended, None for those without an end; `prediction_days` are days on which predictions were
-    made; `counter_days` are days of polls with scraped counters, and `told_days` are these and the days of counters
-    of jobs with new data. `queue_days` are days with snapshots of the scheduler's queue. `losses` are those of a
-    repair, which the plan recomputes. A plan that is made again after a crash has the same fingerprint.
+    `poll_days` are days of polls, except `late_days`, on which polls arrived after earlier polls were cleared.
+    `job_days` are days on which runs or series ended, None for those without an end. `prediction_days` are days on
+    which predictions were made. `counter_days` are days of polls with scraped counters; `told_days` also include the
+    counter days of jobs with new data. `queue_days` are days with snapshots of the scheduler's queue. `losses` are
+    files that a repair could not restore, so the plan recomputes them. A plan that is made again after a crash has the
+    same fingerprint.
     """
 
     base: Release | None
@@ -87,7 +88,7 @@ class Plan:
 
     @cached_property
     def poll_span(self) -> tuple[date | None, date | None]:
-        """The first and last day of polls and counters that are landed."""
+        """The first and last day of landed polls and counters."""
         return poll_span(self.landed, self.landed.in_force)
 
     @cached_property
@@ -100,7 +101,7 @@ class Plan:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What an operator should know before the run."""
+        """Warnings for the operator before the run."""
         late = (
             f"polls of {day} are too late and ignored: the earlier polls of this day were deleted"
             for day in self.late_days
@@ -109,14 +110,15 @@ class Plan:
 
     @property
     def analysis_days(self) -> tuple[date | None, ...]:
-        """Days with recomputed classes and periods; those of signatures belong to no day (None)."""
+        """Days with recomputed classes and periods; None for those of signatures, which have no day."""
         return self.job_days if None in self.job_days else (*self.job_days, None)
 
     @property
     def released_parameters(self) -> str:
-        """The settings of the release, as JSON: those of the base where steps are selected, and what differs for these.
+        """The settings of the release, as JSON.
 
-        They equal no settings then, so the next run recomputes everything.
+        If steps are selected, these are the base release's settings, plus those that differ for the selected steps.
+        Such settings equal no others, so the next run recomputes everything.
         """
         if self.selection is None or self.base is None or self.base.parameters == self.parameters:
             return self.parameters
@@ -128,7 +130,7 @@ class Plan:
 
     @property
     def released_code_version(self) -> str:
-        """The code version of the release: that of the base where steps are selected."""
+        """The code version of the release; if steps are selected, that of the base release."""
         return self.base.code_version if self.selection and self.base else code_version()
 
     @cached_property
@@ -149,7 +151,7 @@ class Plan:
 
 
 def poll_span(landed: Ledger, landings: pl.DataFrame) -> tuple[date | None, date | None]:
-    """Return the first and last day of the polls and counters of some landings."""
+    """Return the first and last day of polls and counters in some landings."""
     files = landed.files.join(landings, on="folder", how="semi")
     days = files.filter(pl.col("table").is_in([table.name for table in (POLLS, *_COUNTERS)]))["day"]
     first, last = days.min(), days.max()
@@ -159,9 +161,9 @@ def poll_span(landed: Ledger, landings: pl.DataFrame) -> tuple[date | None, date
 
 
 def first_poll_days(landed: Ledger, landings: pl.DataFrame) -> dict[str, date]:
-    """Return the first day of polls of each file system, of some landings.
+    """Return the first day of polls of each file system in some landings.
 
-    Older landings do not record their file systems: none is known to begin after the first day of those.
+    Older landings do not record their file systems, so their first day limits the days on which one is known to begin.
     """
     polls = landed.files.join(landings, on="folder", how="semi").filter(pl.col("table") == POLLS.name)
     unknown = polls.filter(pl.col("filesystems").is_null())["day"].min()
@@ -170,28 +172,28 @@ def first_poll_days(landed: Ledger, landings: pl.DataFrame) -> dict[str, date]:
 
 
 def code_version() -> str:
-    """Return the version of iosig that runs."""
+    """Return the version of the running iosig."""
     return version("iosig")
 
 
 def settings_of(release: Release) -> dict[str, Any]:
-    """Return the settings of a release, without those of selected steps that differ."""
+    """Return the settings of a release, without those that differ for selected steps."""
     found: dict[str, Any] = json.loads(release.parameters)
     found.pop(_SELECTED, None)
     return found
 
 
 def require_order(since: date | None, until: date | None) -> None:
-    """Raise UsageError where no day lies between two."""
+    """Raise UsageError if a range of days ends before it begins."""
     if since and until and since > until:
         raise UsageError(f"since ({since}) comes after until ({until}): the range has no days.")
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start of a plan: a base release, the landings that it has read, and the landings in force.
+    """Start of a plan: a base release, the ids of the landings that it has read, and the landings in force.
 
-    missed: known landings that some tables lack, since a rollback restored these tables.
+    missed: known landings that some tables lack, because a rollback restored these tables.
     """
 
     base: Release | None
@@ -223,7 +225,7 @@ def start_now(store: Store, settings: Settings) -> Start:
 
 
 def _start_at_base(start: Start) -> Start:
-    """Return the start of a selected run: what the current release has read, and nothing that is new."""
+    """Return the start of a run of selected steps, with only those landings that the base release has read."""
     if start.base is None:
         raise UsageError("No release exists yet to read other tables from. Run once without --select.")
     return Start(start.base, start.known, start.landed.where(pl.col("landing_id").is_in(start.known.implode())))
@@ -238,10 +240,10 @@ def make_plan(
     kind: str = "run",
     selection: Selection | None = None,
 ) -> Plan:
-    """Find the days that are stale since the current release or another start, or take all days of a range.
+    """Plan the days that are stale since the current release or another start, or all days of a range.
 
-    kind: of the release that the plan makes. selection: steps that are executed even if their tables are up to date,
-    for all days of the current release, or for those of the range.
+    kind: kind of the planned release. selection: steps to execute even if their tables are up to date, for all days of
+    the current release or of the range.
 
     Raises NothingToDo if all tables are up to date, UsageError without any landing.
     """
@@ -294,7 +296,7 @@ def make_plan(
             f"`iosig run --since {first}` computes them again"
         )
     if since or until:
-        # What concerns days outside of the range stays new for the next run.
+        # landings that concern days outside the range remain new for the next run
         fresh, gone = (
             lots[[place for place in range(lots.height) if _is_within(news.stale(lots[place]), since, until)]]
             for lots in (fresh, gone)
@@ -332,7 +334,7 @@ def _reasons(
     input_counts: tuple[int, int],
     lost: Losses,
 ) -> Iterator[str]:
-    """Yield why a plan computes anything, each as a phrase."""
+    """Yield the reasons for a plan, each as a phrase."""
     base, (since, until), (new_count, gone_count) = start.base, requested, input_counts
     if base is None:
         yield "no release exists yet"
@@ -353,7 +355,7 @@ def _reasons(
 
 
 def _changes_of_settings(base: Release, settings: Settings) -> Iterator[str]:
-    """Yield how settings differ from those with which the tables of a release were computed."""
+    """Yield the differences between the settings and those of a release."""
     old, new = _flat(settings_of(base)), _flat(json.loads(settings.parameters()))
     if changed := sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name)):
         yield f"settings changed: {', '.join(changed)}"
@@ -382,10 +384,10 @@ def _with_lost(news: _News, touched: pl.DataFrame, past: pl.DataFrame, lost: Col
 
 
 def _find_changed_coverage_days(store: Store, base: Release | None, landed: Ledger, before: pl.DataFrame) -> set[date]:
-    """Return days of the release that became or ceased to be the first or last day of coverage.
+    """Return the days of the release that became or ceased to be the first or last day of coverage.
 
-    Coverage begins for each file system by itself. Their polls are counted again if any were missing: a partial day
-    misses only those within its time.
+    Coverage begins separately for each file system. On a partial day, polls outside its covered time do not count as
+    missing. The expected polls of these days must therefore be recomputed if any were missing.
     """
     spans = [*zip(poll_span(landed, before), poll_span(landed, landed.in_force), strict=True)]
     first_before, first_now = (first_poll_days(landed, landings) for landings in (before, landed.in_force))
@@ -403,14 +405,14 @@ def _find_changed_coverage_days(store: Store, base: Release | None, landed: Ledg
 
 
 def _rows_of_days(store: Store, release: Release, table: Table, days: set[date | None]) -> pl.DataFrame:
-    """Return a released table's rows of some days; columns that an older release lacks are NULL."""
+    """Return a released table's rows on some days; columns that an older release lacks are NULL."""
     paths = releases.files_of(store, release).get(table.name, [])
     own = [store.here(path) for path in paths if locations.day_of(path) in days]
     return pl.concat([frames.empty(table), *map(read_parquet, own)], how="diagonal")
 
 
 def _changes(landed: Ledger, known: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the landings in force that are not known, and those that are known and not in force any more."""
+    """Return the landings in force that are not known, and the known ones that are no longer in force."""
     ids = known.to_frame("landing_id")
     fresh = landed.in_force.join(ids, on="landing_id", how="anti", maintain_order="left")
     if landed.in_force.height - fresh.height == ids.height:
@@ -437,7 +439,7 @@ class _News:
     closed: set[date]
 
     def stale(self, touched: pl.DataFrame) -> _Stale:
-        """Return the days that landings concern, as the release's tables go by days."""
+        """Return the days of the release's tables that landings affect."""
         files = self.landed.files.join(touched, on="folder", how="semi")
         counter_days = self._counter_days(files)
         poll_days = sorted({*_days_of(POLLS, files), *counter_days} - self.closed)
@@ -463,20 +465,20 @@ class _News:
 
     @cached_property
     def counter_days(self) -> set[date]:
-        """The days on which counters were read, be it in landings that were replaced since."""
+        """The days on which counters were read, including those in landings that have been replaced."""
         files = self.landed.files.join(self.landings, on="folder", how="semi")
         return {day for table in _COUNTERS for day in _days_of(table, files)}
 
     def _counter_days(self, files: pl.DataFrame) -> list[date]:
-        """Return the days of counters of files, and those that go on from the last values of them."""
+        """Return the counter days of files, and later days that continue from their last values."""
         days = {day for table in _COUNTERS for day in _days_of(table, files)}
         after = {day + timedelta(days=1) for day in days}
         return sorted(days | (after & self.counter_days))
 
     def _reach_s(self, day: date) -> float:
-        """Return how long before a day a job of its counters may have ended [s].
+        """Return how long before a day a job may have ended if the day's counters include its bytes [s].
 
-        The counters cover the time since the previous day's last scrape of the same targets, plus the allowed delay.
+        The counters cover the time since the last scrape of the same targets on the day before, plus the allowed delay.
         """
         before, own = (self._scan_last_scrapes(on) for on in (day - timedelta(days=1), day))
         last = before.join(own, on=TARGET, how="semi").select(pl.col("last_at").min()).collect().item()
@@ -484,7 +486,7 @@ class _News:
         return self.settings.counters.grace_s + (0.0 if last is None else (midnight - last).total_seconds())
 
     def _scan_last_scrapes(self, day: date) -> pl.LazyFrame:
-        """Return the targets that were scraped on a day, each with its last scrape."""
+        """Return the targets that were scraped on a day, each with the time of its last scrape."""
         parts = self.landed.parts(SCRAPES, self.landings, pl.col("day") == day)
         paths = self.store.locals(parts["path"])
         rows = scan_parquet(paths) if paths else frames.empty(SCRAPES).lazy()
@@ -501,7 +503,7 @@ class _News:
     def _prediction_days(self, touched: pl.DataFrame, files: pl.DataFrame) -> list[date]:
         """Return the days of new predictions; all days if landed records were replaced.
 
-        Then a record of another day may have become the first one of an evaluation.
+        After a replacement, a record of another day may have become the first record of an evaluation.
         """
         table = PREDICTION_RECORDS
         anew = touched.filter(pl.col("generation") > 0)
@@ -522,7 +524,7 @@ def _earliest_start(connection: duckdb.DuckDBPyConnection, landing_ids: pl.Serie
 
 
 def _days_with_jobs(connection: duckdb.DuckDBPyConnection, landing_ids: pl.Series) -> list[date]:
-    """Return the days on which jobs of some landings were there."""
+    """Return the days on which jobs of some landings were active."""
     found = connection.sql(
         """
         select distinct unnest(

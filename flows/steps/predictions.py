@@ -1,4 +1,7 @@
-"""Predictions: what the journal holds is landed, and each day's become a table."""
+"""Land the journal of predictions, and stage the predictions of each day.
+
+The journal stores the evaluations of followed inputs until they land.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def land_journal(store: Store, settings: Settings) -> Iterator[Arrival]:
 
 
 def _land(store: Store, journal: Journal, rows: Range) -> landing.Landed:
-    """Land a range of rows, which a landing that broke off may have done already."""
+    """Land a range of rows, unless an interrupted call has already landed it."""
     content = journal.fingerprint(rows).encode()
     landed = landing.land_batches(store, journal.path.name, SOURCE.name, _batches(journal, rows), content=content)
     journal.end_landing(rows, datetime.now(UTC))
@@ -49,7 +52,7 @@ def _land(store: Store, journal: Journal, rows: Range) -> landing.Landed:
 
 
 def _batches(journal: Journal, rows: Range) -> Iterator[Batch]:
-    """Yield the rows of a range as records, numbered like lines."""
+    """Yield batches of the rows of a range, numbered like lines of a file."""
     done, count = rows.first - 1, 0
     while done < rows.last:
         frame, done = journal.rows_after(done, _BATCH_ROWS, rows.last)
@@ -61,7 +64,7 @@ def _batches(journal: Journal, rows: Range) -> Iterator[Batch]:
 
 
 def stage_predictions(context: StepContext) -> int:
-    """Stage one day of predictions: of records of the same evaluation the first counts. Returns the rows."""
+    """Stage one day of predictions, with the first record of each evaluation. Returns the number of rows."""
     with context.engine() as connection:
         context.expose_landed(connection, PREDICTION_RECORDS)
         context.build(connection, FAULTY_PREDICTIONS)

@@ -1,4 +1,4 @@
-"""The release: all that was built and checked becomes visible at once."""
+"""Publish a release, which makes all built and checked tables visible at once, and remove expired data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from iosig.warehouse.store.store import Store
 def release(run: Run, steps: Sequence[Step]) -> Release:
     """Publish all tables that steps have built, as one release, and remove the run's folder.
 
-    Raises NothingToDo if selected steps have built what the base release has.
+    Raises NothingToDo if selected steps have built the same files as in the base release.
     """
     from iosig.expectations import docs
 
@@ -66,12 +66,12 @@ def _is_released(run: Run, built: Mapping[str, Mapping[Part, Path]]) -> bool:
 
 
 def adopt(run: Run, steps: Iterable[Step]) -> Adopted:
-    """Copy what steps have built to where a release keeps it; return where it lies."""
+    """Copy the files that steps have built to their place in a release; return their locations."""
     return publishing.adopt_early(run.store, run.plan.fingerprint, _built(run, steps))
 
 
 def make_draft(run: Run, steps: Iterable[Step]) -> tuple[Draft, dict[str, dict[Part, Path]]]:
-    """Return the tables to be published and the release's description; GateFailed if checks refuse it."""
+    """Return the description of the release, and the files to publish. Raises GateFailed if checks reject them."""
     from iosig.expectations import gate
 
     plan, built = run.plan, _built(run, steps, run.uploaded)
@@ -92,7 +92,7 @@ def make_draft(run: Run, steps: Iterable[Step]) -> tuple[Draft, dict[str, dict[P
 def _built(run: Run, steps: Iterable[Step], known: Collection[str] = ()) -> dict[str, dict[Part, Path]]:
     """Return the files of published tables that steps have built, by day or bucket.
 
-    known: names of tables with files that this machine no longer needs.
+    known: names of tables whose files have already been copied to the object store, and need not be fetched.
     """
     hold = holds.in_force(run.store)
     kept = hold.table_names if hold else ()
@@ -117,7 +117,7 @@ class Freed:
     landed: clearing.Cleared
 
     def lines(self) -> list[tuple[str, int]]:
-        """Return what went, each with its number; nothing where nothing did."""
+        """Return the kinds of removed data with their number; empty if nothing was removed."""
         released, landed = self.released, self.landed
         told = [
             ("expired releases", len(released.release_ids)),
@@ -150,7 +150,7 @@ def maintain(
 
 
 def complete(store: Store) -> None:
-    """Leave what belongs to the current release, where a run was killed right after it."""
+    """Finish publishing the current release if a run was killed during or right after publication."""
     from iosig.expectations import docs
 
     publishing.complete(store)

@@ -1,4 +1,4 @@
-"""A plan being executed: the files of the landings, of the base release and of the tables that are built."""
+"""Find the files of a plan being executed: landings, the base release, and the tables that are built."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from iosig.warehouse.store.buckets import BUCKET_COUNT
 from iosig.warehouse.store.manifests import ID_DIGITS, Landing
 from iosig.warehouse.store.store import Store
 
-#: name of the last step: it decides on the release
+#: name of the last step, which decides on the release
 DECISION = "checks"
-#: partition of the tables that hold the inputs of chunks, any number of Arrow files
+#: partition of tables with the inputs of chunks; each consists of any number of Arrow files
 CHUNK = "chunk"
 
 
@@ -34,9 +34,9 @@ class Run:
     settings: Settings
     plan: Plan
     _known: set[str] = field(default_factory=set, repr=False, compare=False)
-    #: by table: where its files were copied to in an object store before publishing
+    #: by table: files that were copied to an object store before publication
     uploaded: dict[str, Mapping[str, Path]] = field(default_factory=dict, repr=False, compare=False)
-    #: by day: when the first run of those that ended on that day began, as far as it was read already
+    #: by day: day on which the first of the runs that ended on that day began, as far as known
     backfill_days: dict[date, date] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -46,15 +46,15 @@ class Run:
 
     @cached_property
     def is_decided(self) -> bool:
-        """Whether the decision on the release was complete when this was read first."""
+        """Whether the decision on the release was complete at the first access."""
         return self.store.has(self.marker(DECISION))
 
     def marker(self, name: str) -> str:
-        """Return the file that marks a work item of the plan as complete."""
+        """Return the path of the file that marks a work item of the plan as complete."""
         return f"{self.place(self.folder)}/done/{name.replace(' ', '-').replace('/', '-')}.json"
 
     def list_files(self) -> None:
-        """List the files of an object store that are built, since a request for each of them takes long."""
+        """List the built files in an object store once, since one request per file would take long."""
         if self.store.url is not None:
             self._known.update(self.store.files.matching(f"{self.place(self.folder)}/*/*"))
 
@@ -67,15 +67,15 @@ class Run:
         return name in self._known if self.store.url is not None else self.store.has(name)
 
     def place(self, path: Path) -> str:
-        """Return a path below the warehouse's root."""
+        """Return a path relative to the warehouse's root."""
         return path.relative_to(self.store.root).as_posix()
 
     def path(self, table: Table, day: Day) -> Path:
-        """Return where a day of a table is built, or the whole of it for no day."""
+        """Return the path at which a table is built for a day, or without days (None)."""
         return self.folder / table.name / f"{day.isoformat() if day else 'undated'}.parquet"
 
     def files(self, table: Table, days: Sequence[Day]) -> list[TableFile]:
-        """Return the files of a table's days, of all of it for no day: those without rows may not be there."""
+        """Return the files of a table on some days; those without rows may not exist."""
         folder = self.place(self.folder / table.name)
         if table.partition == CHUNK:
             return [TableFile(table.name, f"{folder}/*.arrow")]
@@ -84,7 +84,7 @@ class Run:
         return [TableFile(table.name, f"{folder}/{bucket:02}.parquet", bucket=bucket) for bucket in range(BUCKET_COUNT)]
 
     def built(self, table: Table, days: Sequence[Day]) -> list[TableFile]:
-        """Return the built files of a table's days, or those of the base release if the run does not build the table.
+        """Return the built files of a table on some days; the base release's if the run does not build the table.
 
         A day without rows may have no file.
         """
@@ -102,7 +102,7 @@ class Run:
         return releases.files_of(self.store, self.plan.base) if self.plan.base else {}
 
     def live(self, table: Table) -> list[TableFile]:
-        """Return the files that the new release will have: built ones, and those of the base release for other days."""
+        """Return the table's files in the new release: built ones, and those of the base release for other days."""
         days = self.plan.job_days if table.partition == "ended_on" else self.plan.poll_days
         return [file for file in self._carry_files(table) if file.day not in days] + self.built(table, days)
 
@@ -116,7 +116,7 @@ class Run:
     def find_landings(
         self, wanted: Sequence[Table], day: Day = None, trace_ids: set[str] | None = None
     ) -> Iterator[Landing]:
-        """Yield landings with parts of some tables, reduced to these parts; optionally of one day or of traced runs."""
+        """Yield landings with parts of some tables, reduced to these parts; optionally of one day or traced runs."""
         names = {table.name for table in wanted}
         ledger = self.plan.landed
         landings = ledger.having(wanted, True if day is None else pl.col("day") == day)
@@ -135,7 +135,7 @@ class Run:
         days = [day for day in self.plan.job_days if day is not None]
         may_be = pl.col("is_undated") & (None in self.plan.job_days)
         if days:
-            # the span of a file may cover these days without rows on them, so its rows are read
+            # the time span of a file may cover these days although it has no rows on them, so its rows are read
             may_be |= (pl.col("last_on") >= min(days)) & (pl.col("first_on") <= max(days))
         for landing in self.plan.landed.objects(self.plan.landed.having([TRACES], may_be)):
             parts = tuple(part for part in landing.parts if part.table == TRACES.name)

@@ -1,4 +1,4 @@
-"""Samples: each run's piece of its file system's traffic, and the applications that the runs are of."""
+"""Cut each run's sample out of its file system's traffic, and count the samples of each application."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ from iosig.warehouse.contracts.polls import POLLS_DAILY, TICKS
 from iosig.warehouse.contracts.samples import APPLICATIONS, GRID_STEPS, RUNS, SAMPLE_PLACES, SAMPLES
 from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 
-#: what samples are cut out of
+#: tables out of which samples are cut
 _TRAFFIC = (POLLS_DAILY, TICKS)
 
 
 def cut_samples(context: StepContext) -> int:
-    """Cut the samples of the runs that ended on a day out of their file systems' traffic. Returns the sample count."""
+    """Cut the samples of the runs that ended on a day out of their file systems' traffic.
+
+    Returns the number of samples.
+    """
     with context.engine() as connection:
         context.expose(connection, JOBS, *_TRAFFIC)
         for table in (RUNS, GRID_STEPS):
@@ -37,40 +40,41 @@ def cut_samples(context: StepContext) -> int:
 
 
 def _has_jobs(run: Run, day: Day) -> bool:
-    """Return whether runs ended on a day: on some days only series or traces did."""
+    """Return whether runs ended on a day; on some days, only series or traces end."""
     return day is not None and bool(run.built(JOBS, [day]))
 
 
 def _there(run: Run, day: Day) -> Iterator[TableFile]:
-    """Yield the jobs that overlap those of a day, and the polls of all days with a job of the day.
+    """Yield the jobs of a day and overlapping ones, and the polls of all days on which jobs of the day were active.
 
-    Days that ended before the first of these jobs started are not read.
+    Days before the start of the first of these jobs are not read.
     """
     assert day
     jobs = scan_parquet(run.store.locals(file.path for file in run.built(JOBS, [day])))
     first = jobs.select(pl.col("started_at").min().dt.date()).collect().item() or day
     yield from (file for file in run.live(JOBS) if file.day is None or file.day >= first)
-    # The last poll of a run that ends at midnight is the next day's.
+    # the last poll of a run that ends at midnight belongs to the next day
     last = date.fromordinal(day.toordinal() + 1)
     for table in _TRAFFIC:
         yield from (file for file in run.live(table) if file.day is not None and first <= file.day <= last)
 
 
 def join_io(context: StepContext) -> int:
-    """Put what polls, counters and traces say about the runs of a day into one table. Returns the rows."""
+    """Join the bytes of the runs of a day by polls, counters and traces into one table. Returns the number of rows."""
     with context.engine() as connection:
         context.expose(connection, SERVER_IO, EXACT_IO, CLIENT_IO)
         return context.build_days(connection, JOB_IO_SOURCES)
 
 
 def _cut(places: pl.DataFrame, grid_steps: pl.DataFrame) -> pl.DataFrame:
-    """Cut each run's steps out of its grid; runs without any poll have no sample.
+    """Cut each run's steps out of its file system's grid; runs without any poll have no sample.
 
-    The joins are SQL; slices of arrays share the grid's memory, where SQL would copy every step of every run.
+    SQL does the joins. The cutting uses array slices, which share the grid's memory; SQL would copy every step of every
+    run.
     """
     first = places["first_place"].to_numpy()
     last = first + places["step_count"].to_numpy() - 1
-    # both directions on end
+    # both directions, one after the other
     rates = np.concatenate([floats(grid_steps[name]) for name in ("read_bytes_per_s", "write_bytes_per_s")])
     shift = np.where(places["direction"] == "write", grid_steps.height, 0)
     cut = places.with_columns(
@@ -85,7 +89,7 @@ def _cut(places: pl.DataFrame, grid_steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def count_applications(context: StepContext) -> int:
-    """Count the samples of every application over all days. Returns the applications."""
+    """Count the samples of every application over all days. Returns the number of applications."""
     with context.engine() as connection:
         context.expose(connection, JOBS, JOB_IO_SOURCES)
         return context.build(connection, APPLICATIONS)

@@ -1,4 +1,4 @@
-"""Signatures against the truth: where clients of an application's run were traced, what they moved themselves."""
+"""Compare signatures with the truth: the bytes that traced runs of the application moved, recorded on the clients."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SIGNATURES = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)
 
 
 def check_signatures(context: StepContext) -> int:
-    """Compare each signature with each traced run of its application. Returns the comparisons."""
+    """Compare each signature with each traced run of its application. Returns the number of comparisons."""
     traced = _load_traced_runs(context)
     found = frames.empty(SIGNATURE_CHECKS) if traced is None else _compare_signatures(context, *traced)
     write_parquet(found, SIGNATURE_CHECKS, context.path(SIGNATURE_CHECKS))
@@ -85,7 +85,7 @@ def _compare_signatures(context: StepContext, of_trace: pl.DataFrame, traced: Su
 
 
 def _against(signature: Signature, traced: Subjects, place: int) -> tuple[float | int | None, ...]:
-    """Compare a signature with a traced run; returns values of columns of `signature_checks`."""
+    """Compare a signature with a traced run; return the values of columns of `signature_checks`."""
     truth = _by_second(traced, place)
     missed, false = similarity.count_burst_errors(signature.bursts, detect_bursts(truth))
     return (
@@ -99,7 +99,7 @@ def _against(signature: Signature, traced: Subjects, place: int) -> tuple[float 
 
 
 def _by_second(traced: Subjects, place: int) -> Reals:
-    """Return one run's mean rates in each second; no byte is lost."""
+    """Return one run's mean rate in each second; the total number of bytes is preserved."""
     first, last = traced.samples.offsets[place : place + 2]
     rates = np.nan_to_num(traced.samples.values[first:last])
     step_s = 1.0 / traced.sampling_hz[place]

@@ -1,4 +1,4 @@
-"""Signatures: the I/O of each application when it runs alone, from the samples of its latest runs.
+"""Extract signatures, the I/O of each application when it runs alone, from the samples of its latest runs.
 
 The samples of applications with new runs are gathered in chunks; each chunk is a work item.
 """
@@ -45,21 +45,24 @@ from iosig.warehouse.store.store import join_parquet, write_parquet
 
 _RUN = ("cluster", "job_id", "started_at")
 MADE = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)
-#: rows and samples of the sample sets to extract signatures from; a group of files for each chunk
+#: the sample sets from which signatures must be extracted, with their samples; a group of files for each chunk
 STALE_SAMPLES = replace(SAMPLES, name="stale_samples", partition=CHUNK, is_published=False)
-#: tables of samples by their source
+#: tables of samples, with the name of their source
 _SOURCES = ((SAMPLES, "server"), (EXACT_SAMPLES, "jobstats"))
-#: maximum steps of samples in a chunk: they take seconds. A step of more than two seconds counts as several, since
-#: signatures have a point a second
+#: maximum number of sample steps in a chunk, which take seconds to process; a step longer than `_STEP_S` counts as
+#: several, since signatures have one point per second
 _CHUNK_STEPS, _STEP_S = 2_000_000, 2.0
-#: maximum sample sets in a chunk
+#: maximum number of sample sets in a chunk
 _CHUNK_SETS = 400
-#: number of days with samples in memory
+#: number of days whose samples are in memory together
 _DAYS_AT_A_TIME = 8
 
 
 def gather_sets(context: StepContext) -> int:
-    """Gather the latest samples of every application, those to extract in chunks. Returns the samples in sets."""
+    """Gather the latest samples of every application; divide the sets to extract into chunks.
+
+    Returns the number of samples in sets.
+    """
     with context.engine() as connection:
         context.expose(connection, JOBS, JOB_IO_SOURCES, SAMPLES, EXACT_SAMPLES)
         count = context.build(connection, SAMPLE_SETS)
@@ -78,7 +81,7 @@ def select_unchanged_subjects(context: StepContext) -> pl.DataFrame:
 
 
 def divide(run: Run, day: Day) -> list[Chunk]:
-    """Return the chunks of samples that were gathered."""
+    """Return the chunks of gathered samples."""
     known = tuple(file for table in MADE for file in run.list_base_files(table))
     files = defaultdict[str, list[TableFile]](list)
     (pattern,) = run.files(STALE_SAMPLES, [None])
@@ -88,7 +91,7 @@ def divide(run: Run, day: Day) -> list[Chunk]:
 
 
 def extract_signatures(context: StepContext) -> int:
-    """Extract the signatures of a chunk of sample sets, by all methods. Returns the signatures."""
+    """Extract the signatures of a chunk of sample sets, by all methods. Returns the number of signatures."""
     settings = context.settings.signatures
     params = params_of(settings)
     rows = pl.concat([read_ipc(path) for path in context.files(STALE_SAMPLES)]).sort("place")
@@ -106,7 +109,7 @@ def extract_signatures(context: StepContext) -> int:
 def carry(context: StepContext, is_carried: pl.Expr) -> dict[Table, Path]:
     """Write the signatures of the base release that are still valid; return the file of each table.
 
-    is_carried: selects them by the signature's key and `is_kept`: whether its samples are the same.
+    is_carried: selects signatures by their key, and by `is_kept`, which states whether their samples are unchanged.
     """
     subjects = select_unchanged_subjects(context).with_columns(is_kept=pl.lit(True))
     paths = {}
@@ -138,7 +141,7 @@ CHANGES = ("is_changed", "change_correlation", "relative_volume_change", "added_
 
 
 def _in_chunks(sets: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of sets with the number of their chunk, and their place in it; samples have their interval."""
+    """Return rows of sets with their chunk's number, their place in the chunk, and the interval of their samples."""
     steps = pl.col("step_count") * pl.max_horizontal(pl.col("interval_s") / _STEP_S, 1.0)
     subjects = sets.group_by(SUBJECT, maintain_order=True).agg(count=pl.len(), steps=steps.sum().ceil().cast(pl.Int64))
     chunks = chunks_of(subjects["steps"].to_numpy(), _CHUNK_STEPS, _CHUNK_SETS)
@@ -149,15 +152,15 @@ def _in_chunks(sets: pl.DataFrame) -> pl.DataFrame:
 
 
 def params_of(settings: SignatureSettings) -> SignatureParams:
-    """Return the settings of signatures as the methods' parameters."""
+    """Convert the signature settings to parameters of the methods."""
     iosi = IosiParams(level=settings.wavelet_level, gamma=settings.gamma, kappa=settings.kappa)
     return SignatureParams(min_run_count=settings.min_sample_count, iosi=iosi)
 
 
 def _gather_samples(context: StepContext, wanted: pl.DataFrame) -> None:
-    """Write rows of sets with their samples, a group of files for each chunk; each day of samples is read once."""
+    """Write rows of sets with their samples, as one group of files per chunk; read each day of samples only once."""
     days = {path: (source, day) for table, source in _SOURCES for path, day in context.get_file_days(table).items()}
-    # the samples of a run by both sources are of one day
+    # the samples of a run from both sources have the same day
     each_day = sorted({day for _, day in days.values()}, key=str)
     folder = context.path(STALE_SAMPLES).parent
     shutil.rmtree(folder, ignore_errors=True)
@@ -166,14 +169,14 @@ def _gather_samples(context: StepContext, wanted: pl.DataFrame) -> None:
         at_a_time = each_day[first : first + _DAYS_AT_A_TIME]
         found = _samples_in([(path, source) for path, (source, day) in days.items() if day in at_a_time], wanted)
         for (chunk,), rows in found.partition_by("chunk", as_dict=True).items():
-            # uncompressed: samples are noise
+            # uncompressed, since samples hardly compress
             rows.write_ipc(folder / f"{chunk:05d}-{first:05d}.arrow")
 
 
 def _samples_in(files: list[tuple[Path, str]], wanted: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows that are wanted with their samples in some files, each of a source.
+    """Return the wanted rows with samples in some files; each file is given with its source.
 
-    Rows from exact counters also have the shared traffic during the run (`shared_…`), where it is known.
+    Rows from exact counters also have the shared traffic during the run (`shared_…`) if it is known.
     """
     run, told = [*SUBJECT[1:], *_RUN], ["grid_started_at", "interval_s", "sample_bytes_per_s"]
     days = wanted["ended_on"].unique().implode()
@@ -185,7 +188,7 @@ def _samples_in(files: list[tuple[Path, str]], wanted: pl.DataFrame) -> pl.DataF
     schema = frames.schema(SAMPLES)
     empty = pl.LazyFrame(schema=schema).select(*run, *told)
     shared = of_source.get("server", empty).rename({name: f"shared_{name}" for name in told})
-    # to join nothing copies all samples
+    # a join would copy all samples, even if no row matches
     nothing = [pl.lit(None, schema[name]).alias(f"shared_{name}") for name in told]
     meant = {
         source: rows.join(wanted.lazy().filter(pl.col("source") == source), on=run, how="inner")
@@ -199,7 +202,7 @@ def _samples_in(files: list[tuple[Path, str]], wanted: pl.DataFrame) -> pl.DataF
 
 
 def _sample_sets(rows: pl.DataFrame, subjects: pl.DataFrame, settings: SignatureSettings) -> SampleSets:
-    """Return the samples of some sets; rows are in the order of the sets."""
+    """Collect the samples of some sets; the rows must be in the order of the sets."""
     of_runs = SampleSets(
         samples=ragged(rows["sample_bytes_per_s"]),
         start_s=epoch_s(rows["grid_started_at"]) - epoch_s(rows["started_at"]),
@@ -212,7 +215,7 @@ def _sample_sets(rows: pl.DataFrame, subjects: pl.DataFrame, settings: Signature
 
 
 def _others(found: pl.DataFrame) -> Reals | None:
-    """Return the background traffic during counted runs; None if it is unknown for all of them."""
+    """Return the background traffic during counted runs; None if it is unknown for all runs."""
     if found["shared_interval_s"].null_count() == found.height:
         return None
     own, shared = (
@@ -275,7 +278,7 @@ def _rows(
     for answer in answers:
         left_out = [job_id[a:b][answer.is_outlier[a:b]].tolist() for a, b in pairwise(edges)]
         made.append(_signature_rows(sets, answer, left_out, taken, params))
-    # tables that are derived from ordered signatures need no sort
+    # the rows of all tables follow the order of the signatures, so they need no sort
     keys = pl.concat([sets.select(SUBJECT).with_columns(method=pl.lit(answer.method)) for answer in answers])
     order = keys.select(pl.arg_sort_by(KEY)).to_series().to_list()
     found = [one for answer in answers for one in answer.signatures]
@@ -308,7 +311,7 @@ def _signature_rows(
 
 
 def _make_row(signature: Signature, sample_count: int, left_out: Sequence[str]) -> dict[str, object]:
-    """Return a signature's row by column name; omitted columns are NULL."""
+    """Return the values of a signature's row by column; the columns in `left_out` are NULL."""
     row: dict[str, object] = {
         "outcome": signature.outcome,
         "used_sample_count": sample_count - len(left_out),
@@ -343,9 +346,9 @@ def _burst_rows(keys: pl.DataFrame, found: Sequence[Signature]) -> pl.DataFrame:
 
 
 def _part_rows(keys: pl.DataFrame, found: Sequence[Signature | Bursts], table: Table, place: str) -> pl.DataFrame:
-    """Return a row for each value of each part: its key, its place in the part, and what the part's arrays hold.
+    """Return one row for each point or burst of signatures: its key, its index (column `place`), and its values.
 
-    The arrays have the names of the table's other columns; their NaN is NULL.
+    The values come from the attributes that are named like the table's other columns; NaN becomes NULL.
     """
     named = [name for name in table.column_names if name not in (*KEY, place)]
     counts = np.array([len(getattr(one, named[0])) for one in found], dtype=np.int64)
@@ -378,7 +381,7 @@ def build_rows(
 def _mark_changes(
     context: StepContext, signature_rows: pl.DataFrame, answers: Sequence[MethodSignatures]
 ) -> pl.DataFrame:
-    """Add how much each signature differs from the one in the base release, where both exist."""
+    """Add the columns that compare each signature with the one in the base release, if both exist."""
     if not context.list_base_files(SIGNATURES):
         return signature_rows
     new = {answer.method: answer.signatures for answer in answers}

@@ -1,4 +1,4 @@
-"""Stage: one truth per thing, out of all that was landed."""
+"""Stage landed inputs: resolve duplicates and contradictions, and validate the rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 def stage_jobs(context: StepContext) -> int:
-    """Stage the runs and series of the plan's days; rows that break a rule go to quarantine. Returns the rows."""
+    """Stage the runs and series of the plan's days; rows that break a rule go to quarantine.
+
+    Returns the number of rows.
+    """
     with context.engine() as connection:
         context.expose_landed(connection, JOB_RECORDS, SERIES)
         staged = models.select(connection, JOBS, context.parameters())
@@ -48,7 +51,7 @@ def stage_queue(context: StepContext) -> int:
 
 
 def stage_polls(context: StepContext) -> int:
-    """Stage one day of polls: doubles resolved, controllers summed. Returns the ticks."""
+    """Stage one day of polls: resolve duplicates, and sum over controllers. Returns the number of ticks."""
     with context.engine() as connection:
         context.expose_landed(connection, POLLS)
         _join_counters(context, connection)
@@ -58,7 +61,7 @@ def stage_polls(context: StepContext) -> int:
         else:
             models.expose(connection, REPEATED_POLLS.layer, REPEATED_POLLS, [])
         ticks = models.compute(connection, POLL_TICKS, context.parameters())
-        # reading a day of polls once more takes as long as summing it up
+        # reading a day of polls again takes as long as summing it
         if may_conflict or ticks.filter("implausible_poll_count > 0").limit(1).fetchall():
             context.build(connection, FAULTY_POLLS)
         else:
@@ -68,14 +71,14 @@ def stage_polls(context: StepContext) -> int:
 
 
 def _join_counters(context: StepContext, connection: duckdb.DuckDBPyConnection) -> None:
-    """Add polls derived from totals of targets, for file systems without landed polls on that day."""
+    """Add polls derived from the counters of targets, for file systems without landed polls on that day."""
     if context.files(COUNTER_POLLS):
         context.expose(connection, COUNTER_POLLS)
         models.extend_landed(connection, POLLS, COUNTER_POLLS, unless_in="filesystem")
 
 
 def gather_extrapolations(context: StepContext) -> int:
-    """Gather the extrapolations of all landed records: of every set of traces and rank count the latest."""
+    """Gather the latest extrapolation for each set of traces and rank count, from all landed records."""
     with context.engine() as connection:
         context.expose_landed(connection, EXTRAPOLATION_RECORDS)
         return context.build(connection, EXTRAPOLATIONS)

@@ -1,7 +1,7 @@
-"""Steps as declarations: what each reads and writes, for which days, and the function that does the work.
+"""Declare steps: the tables that each reads and writes, its days, and the function that does the work.
 
-One declaration gives the work items of a run, the order in which they execute, the tasks that Prefect shows, and the
-lineage of tables.
+The work items of a run, their order, the tasks that Prefect shows, and the lineage of tables follow from these
+declarations.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from iosig.warehouse.contracts.traces import TRACE_JOBS, TRACES
 from iosig.warehouse.engine_paths import read_parquet
 from iosig.warehouse.store.manifests import Landing
 
-#: which work items of the steps that write a table an input waits for: of the same day, all, or none
+#: work items for which an input waits, among those that write its tables: those of the same day, all, or none
 Wait = Literal["day", "all", "none"]
 Files = Callable[[Run, Day], Iterable[TableFile | Landing]]
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Tables that a step reads, and the function that selects their files for a day."""
+    """Tables that a step reads, the function that selects their files for a day, and the items to wait for."""
 
     tables: tuple[Table, ...]
     files: Files
@@ -37,12 +37,12 @@ class Input:
 class Step:
     """Declaration of a step: the tables that it reads and writes, and the function that executes a work item.
 
-    days: the days of a run that the step computes. is_daily: whether each of them is a work item; otherwise one item
-    covers them all. days_after: tables that must be complete before `days` can be evaluated. is_needed: evaluated when
-    the inputs of a work item are complete; an item that is not needed is skipped. chunks: divides a work item that may
-    take long, evaluated when its inputs are complete. Each chunk is an item of its own, which executes
-    `chunk_function`; another one then joins their files by `function`. A single chunk and the join are one item.
-    is_check: whether it needs Great Expectations. is_repeated: whether every run executes it, also one that resumes.
+    days: the days of a run that the step computes. is_daily: whether each day is a work item; otherwise one item covers
+    all days. days_after: tables that must be complete before `days` can be evaluated. is_needed: evaluated when the
+    inputs of a work item are complete; an item that is not needed is skipped. chunks: divides a work item that may take
+    long, evaluated when its inputs are complete. Each chunk is a separate item, which executes `chunk_function`;
+    another item then joins the chunks' files by `function`. A single chunk and the join are one item. is_check: whether
+    the step needs Great Expectations. is_repeated: whether even a resumed run executes the step again.
     """
 
     name: str
@@ -67,17 +67,17 @@ class Step:
         return run.files(table, days if self.is_daily or table.partition else (None,))
 
     def item_name(self, day: Day) -> str:
-        """Return the name of the work item of a day, or of all days."""
+        """Return the name of the work item for a day, or for all days."""
         return f"{self.name} {day or 'undated'}" if self.is_daily else self.name
 
     def chunk_name(self, day: Day, number: int, count: int) -> str:
-        """Return the name of the work item of one of several chunks; its number begins with 0."""
+        """Return the name of a chunk's work item; `number` starts at 0."""
         return f"{self.item_name(day)} {number + 1}/{count}"
 
     def item(self, run: Run, day: Day, days: Sequence[Day], chunks: Sequence[Chunk] = ()) -> WorkItem:
-        """Return the work item of a day, or of several days together; its inputs and chunks must be complete.
+        """Return the work item for a day, or for several days together; its inputs and chunks must be complete.
 
-        It computes a single chunk, too, and joins the files of several.
+        If it has a single chunk, the item also computes this chunk; it joins the files of several chunks.
         """
         name, reads = self.item_name(day), tuple(file for source in self.reads for file in source.files(run, day))
         writes = tuple(file for table in self.writes for file in self._files(run, table, days))
@@ -95,7 +95,7 @@ class Step:
         return replace(item, reads=(*reads, *files), chunk_files=files)
 
     def chunk_item(self, run: Run, day: Day, days: Sequence[Day], chunks: Sequence[Chunk], number: int) -> WorkItem:
-        """Return the work item of one of several chunks; its number begins with 0."""
+        """Return the work item of one of several chunks; `number` starts at 0."""
         chunk, files = chunks[number], self._chunk_files(run, day, number)
         name = self.chunk_name(day, number, len(chunks))
         item = self._item(run, name, days, self.chunk_function, chunk.reads, files)
@@ -131,7 +131,7 @@ class Step:
 
 
 def _name_of(function: Callable[[StepContext], int] | None) -> str:
-    """Return `module:name` of a step's function."""
+    """Return a step's function as `module:name`; empty if None."""
     assert function is not None
     return f"{function.__module__}:{function.__name__}"
 
@@ -171,22 +171,25 @@ def read_in_chunks(*tables: Table) -> Input:
 
 
 def read_built(*tables: Table) -> Input:
-    """Read files of some tables that this run builds for the item's day; all files of tables without days."""
+    """Read the files that this run builds for the item's day; all files of tables without days."""
     return Input(tables, lambda run, day: [file for table in tables for file in run.built(table, [day])], "day")
 
 
 def read_built_on(days: Callable[[Run, Day], Sequence[Day]], *tables: Table) -> Input:
-    """Read files of some tables that this run builds for the days that a function returns."""
+    """Read the files that this run builds for the days that a function returns."""
     return Input(tables, lambda run, day: [file for table in tables for file in run.built(table, days(run, day))])
 
 
 def read_undated(*tables: Table) -> Input:
-    """Read files of some tables that this run builds without a day."""
+    """Read the undated files that this run builds."""
     return read_built_on(lambda run, day: [None], *tables)
 
 
 def read_live(*tables: Table, only: Callable[[Run, Day, date | None], bool] = lambda run, day, other: True) -> Input:
-    """Read tables as the new release will have them: days of this run, and all other days of the base release."""
+    """Read tables as they will be in the new release: days of this run, and all other days from the base release.
+
+    only: selects files by the run, the item's day and the file's day.
+    """
     return Input(
         tables,
         lambda run, day: [file for table in tables for file in run.live(table) if only(run, day, file.day)],
@@ -194,7 +197,7 @@ def read_live(*tables: Table, only: Callable[[Run, Day, date | None], bool] = la
 
 
 def read_released(*tables: Table, days: Callable[[Run], Sequence[Day]] | None = None) -> Input:
-    """Read tables of the base release: all of them, or some days."""
+    """Read tables of the base release, on all or some days."""
 
     def read(run: Run, day: Day) -> list[TableFile]:
         wanted = None if days is None else set(days(run))
@@ -204,10 +207,10 @@ def read_released(*tables: Table, days: Callable[[Run], Sequence[Day]] | None = 
 
 
 def read_carried(*tables: Table) -> Input:
-    """Read undated rows of the base release that may still be valid, and the signatures that they were computed from.
+    """Read undated rows of the base release that may still be valid, and the signatures from which they were computed.
 
-    Rows of applications may be valid if the settings are the same. Rows of other kinds of subjects are, unless undated
-    rows are recomputed.
+    Rows of applications may be valid if the settings are unchanged. Rows of other kinds of subjects are valid, unless
+    undated rows are recomputed.
     """
 
     def read(run: Run, day: Day) -> Iterator[TableFile]:

@@ -1,4 +1,4 @@
-"""Subjects of classes and periods: counted runs, and applications by their signatures."""
+"""Find the subjects of classes and periods: counted runs, and applications by their signatures."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def compute_counted_samples(context: StepContext) -> pl.DataFrame:
 def of_applications(context: StepContext, kept: Mapping[Table, Table]) -> tuple[Subjects, list[pl.DataFrame]]:
     """Return the applications to analyze, by their default signatures, and the rows that remain valid.
 
-    kept: the model of the rows that stay, for each table of the base release; the first table has the answers. An
-    application keeps its rows if its signature is that of the base release.
+    kept: for each table of the base release, the model that selects its valid rows; the first table has the classes or
+    periods. An application keeps its rows if its signature equals that of the base release.
     """
     answers = next(iter(kept))
     with context.engine() as connection:

@@ -1,4 +1,4 @@
-"""Traces: each traced run joined with its job, its modules counted, and its bytes as a signal over time."""
+"""Join traced runs with their jobs, sum their counters by module, and build signals of their bytes over time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from iosig.warehouse.engine_paths import read_parquet
 
 
 def stage_traces(context: StepContext) -> int:
-    """Join the traced runs of the plan's days with the job log. Returns the traced runs."""
+    """Join the traced runs of the plan's days with the job log. Returns the number of traced runs."""
     with context.engine() as connection:
         context.expose_landed(connection, TRACES)
         context.expose(connection, JOBS)
@@ -32,7 +32,10 @@ def stage_traces(context: StepContext) -> int:
 
 
 def trace_signals(context: StepContext) -> int:
-    """Count the modules and make the signals of the traced runs that ended on a day. Returns the signals."""
+    """Sum the counters by module, and build the signals, of the traced runs that ended on a day.
+
+    Returns the number of signals.
+    """
     with context.engine() as connection:
         context.expose(connection, TRACE_JOBS)
         context.expose_landed(connection, *LANDED)
@@ -49,7 +52,7 @@ def _signals_of(context: StepContext) -> pl.DataFrame:
     return make_signals(
         context.frame(TRACE_JOBS),
         read_parquet(context.path(TRACE_COUNTERS)),
-        # what landed long ago lacks columns that came later
+        # rows that landed under older versions lack newer columns
         pl.concat([frames.empty(TRACE_RECORDS), *records], how="diagonal"),
         read_parquet(context.path(TRACE_HEATMAPS)),
         context.scan_landed(TRACE_REQUESTS),

@@ -1,4 +1,4 @@
-"""Recurring patterns in the unattributed traffic of a file system, and the applications that may cause them."""
+"""Find recurring patterns in the unattributed traffic of file systems, and applications that may cause them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from iosig.transforms.unattributed_patterns.matching import PatternSummary
     from iosig.transforms.unattributed_patterns.patterns import Pattern
 
-#: number of latest days of polls that are searched, which bounds the memory
+#: number of latest days of polls that are searched, to bound memory use
 WINDOW_DAYS = 14
-#: minimum duration of polls to search for recurrences [s]
+#: minimum polled time needed to search for recurrences [s]
 _LEAST_POLLED_S = 6 * 3600.0
 _MINUTE_S = 60.0
 #: maximum number of days between an attributed minute and the end of its run
@@ -42,7 +42,7 @@ _SAID = ("filesystem", "direction", "pattern_id", "known_since_at")
 
 
 def find_patterns(context: StepContext) -> int:
-    """Find recurring patterns in the unexplained traffic of each file system. Returns the row count."""
+    """Find recurring patterns in the unexplained traffic of each file system. Returns the number of rows."""
     with context.engine() as connection:
         context.expose(connection, TICKS, ATTRIBUTED_IO, JOBS)
         polls, explained, runs = (
@@ -69,7 +69,7 @@ def find_patterns(context: StepContext) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """Unattributed bytes of each step, NaN without measurement; start_s: start of the first step."""
+    """Unattributed bytes in each step, NaN without measurement. start_s: start of the first step."""
 
     volume_bytes: Reals
     start_s: float
@@ -82,7 +82,7 @@ class Left:
 
 
 def _compute_residual_bytes(polls: pl.DataFrame, explained: pl.DataFrame) -> Left:
-    """Compute the unexplained bytes of consecutive steps; the first one starts with a minute.
+    """Compute the unexplained bytes in consecutive steps; the first step starts at a full minute.
 
     polls, explained: rows of `polled_traffic` and `explained_minutes` of one file system and direction.
     """
@@ -107,9 +107,9 @@ def _compute_residual_bytes(polls: pl.DataFrame, explained: pl.DataFrame) -> Lef
 
 
 def _runs(rows: pl.DataFrame, left: Left) -> tuple[Runs, list[str]]:
-    """Return the runs that overlap the polls, with times in steps, and the applications' ids.
+    """Return the runs that overlap the polls, with times in steps, and the ids of the applications.
 
-    rows: of `filesystem_runs`, of one file system.
+    rows: rows of `filesystem_runs` for one file system.
     """
     from iosig.transforms.unattributed_patterns.cooccurrence import Runs
 
@@ -126,7 +126,7 @@ def _runs(rows: pl.DataFrame, left: Left) -> tuple[Runs, list[str]]:
 
 
 def _rows(left: Left, filesystem_runs: pl.DataFrame, released: pl.DataFrame, key: dict[str, str]) -> pl.DataFrame:
-    """Return the patterns of one file system and direction, or one row with the reason why there are none."""
+    """Return the patterns of one file system and direction, or one row that states why none was found."""
     if not left.is_long:
         return pl.DataFrame({"outcome": ["too_short"]})
     from iosig.transforms.unattributed_patterns import finding
@@ -199,7 +199,7 @@ def _assign_ids(rows: pl.DataFrame, before: pl.DataFrame, key: dict[str, str]) -
     from iosig.transforms.unattributed_patterns.matching import match_patterns
 
     matches = match_patterns(list(_summarize_patterns(rows)), list(_summarize_patterns(before)))
-    # an id of before goes with the pattern that it was given to, though another one now begins where that one did
+    # an earlier id stays reserved for its pattern, even if another pattern now begins where that one did
     taken = set(before["pattern_id"])
     ids, since = [], []
     for place, (first_run_started_at, volume) in zip(
@@ -213,10 +213,10 @@ def _assign_ids(rows: pl.DataFrame, before: pl.DataFrame, key: dict[str, str]) -
 
 
 def _new_id(told: Sequence[str], taken: set[str]) -> str:
-    """Derive a unique id from the identity of a pattern."""
+    """Derive a unique id from the values that identify a pattern."""
     again = 0
     while True:
-        # the first attempt hashes the identity alone, as earlier releases did
+        # the first attempt hashes the values alone, as in earlier releases
         tried = "\n".join((*told, str(again))) if again else "\n".join(told)
         found = hashlib.sha256(tried.encode()).hexdigest()[:_ID_DIGITS]
         if found not in taken:
@@ -225,7 +225,7 @@ def _new_id(told: Sequence[str], taken: set[str]) -> str:
 
 
 def _summarize_patterns(rows: pl.DataFrame) -> Iterator[PatternSummary]:
-    """Summarize published patterns, to recognize them again."""
+    """Summarize published patterns, to recognize them in later runs."""
     from iosig.transforms.unattributed_patterns.matching import PatternSummary
 
     for first_run_started_at, occurrence_starts_s, volume, lasting_s in rows.select(
@@ -240,7 +240,7 @@ def _summarize_patterns(rows: pl.DataFrame) -> Iterator[PatternSummary]:
 
 
 def _window(run: Run) -> tuple[date, date] | None:
-    """Return the first and the last day that are looked at; None without polls."""
+    """Return the first and the last day that are searched; None without polls."""
     days = [file.day for file in run.live(TICKS) if file.day is not None]
     return (max(days) - timedelta(days=WINDOW_DAYS - 1), max(days)) if days else None
 

@@ -1,4 +1,4 @@
-"""One followed input: its feed, its clock, and a predictor for each direction of its runs."""
+"""Follow one input: read its feed, check its clock, and update a predictor for each direction of its runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHORTEST_S, _LONGEST_S = 1e-3, 86_400.0
 
 
 class Feed(Protocol):
-    """Source of an input's flushes."""
+    """Source of flushes: a growing trace, or polls of a file system."""
 
     #: number of consecutive failed reads
     failed_count: int
@@ -55,7 +55,7 @@ class Feed(Protocol):
 
 @dataclass(slots=True)
 class _Clock:
-    """The run's own clock, as the latest time and the start of the last flush's first request."""
+    """The run's own clock: its latest time, and the start of the first request in the last flush."""
 
     until_s: float = -math.inf
     start_s: float = -math.inf

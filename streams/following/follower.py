@@ -1,4 +1,4 @@
-"""Following many inputs in one process: new data are evaluated in batches, committed, and reported.
+"""Follow many inputs in one process: evaluate new data in batches, commit and report the results.
 
 Files and polls are checked periodically (one `stat` each, if nothing is new) instead of by file notification. The
 parallel file systems that hold traces do not notify other hosts of a write.

@@ -1,4 +1,4 @@
-"""Opening of inputs to follow: traces, folders of traces, landed polls of a job, and LMT databases."""
+"""Open inputs to follow: traces, folders of traces, landed polls of a job, and LMT databases."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Position = Mapping[str, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class AskedPolls:
-    """Selects the polls to follow: a job's, from the warehouse or an LMT database (url), or all since an instant."""
+    """Selection of polls to follow: a job's, from the warehouse or an LMT database (url), or all since an instant."""
 
     job_id: str | None = None
     cluster: str | None = None

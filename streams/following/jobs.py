@@ -1,4 +1,4 @@
-"""Selection of a running job by the landed job logs: its start, its file systems, and whether it has ended.
+"""Find a running job in the landed job logs: its start, its file systems, and whether it has ended.
 
 The latest record of a run counts, by the same SQL model of `jobs` as in nightly runs. The same rules select the file
 systems of a job: the one in its comment, else those of its partition, else every file system with polls.
@@ -84,7 +84,7 @@ class Landings:
         except FileNotFoundError:
             return False
         is_same = changed_ns == self._changed_ns
-        # Two changes within one tick of the file system's clock look like one.
+        # two changes within one tick of the file system's clock look like one
         is_settled = time.time_ns() - changed_ns > _SETTLED_S * 1e9
         self._changed_ns = changed_ns if is_settled else None
         return not is_same
@@ -103,7 +103,7 @@ class JobLog:
         for lot in landings:
             files = self._store.locals(part.path for part in lot.parts if part.table == JOB_RECORDS.name)
             records = self._of_job(files)
-            # A content that landed again replaces its earlier records.
+            # content that landed again replaces its earlier records
             if records.height or lot.content_sha256 in self._records:
                 self._records[lot.content_sha256] = (lot, records)
                 is_told = True

@@ -1,4 +1,4 @@
-"""An LMT database polled live, as flushes of the counter deltas of a file system's targets."""
+"""Poll an LMT database live, and yield the counter increments of a file system's targets as flushes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _subject_of(since: datetime) -> str:
 
 
 class LmtFeed(PollFeed):
-    """Live polls of a file system in an LMT database, from an instant on.
+    """Live polls of a file system in an LMT database, starting at an instant.
 
     url: an SQLAlchemy URL, or the path of an SQLite file. since: an instant with a time zone. job: the run to follow,
     if the job log determines its end. While the database is unavailable, `is_down` is true, `down_reason` contains the

@@ -1,4 +1,4 @@
-"""Polls of one file system as flushes, grouped by poll time, with each poll counted once.
+"""Merge the polls of one file system into flushes, grouped by poll time, and count each poll once.
 
 Internal times are whole microseconds since 1970; flushes contain seconds since the run's start. A poll time is complete
 once a later one has been seen, or every controller that reported recently has reported.
@@ -65,7 +65,7 @@ class FeedParams:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ordered:
-    """Polls (n) in time order, clipped to the run: times [us], controllers, volumes [B] by direction."""
+    """Polls (n) in chronological order, clipped to the run: times [us], controllers, volumes [B] by direction."""
 
     polled_us: Ints
     controller: Ints
@@ -88,7 +88,7 @@ class _Ordered:
 
 
 class MergedPolls:
-    """Counted polls of one file system, and queued ones with an incomplete poll time."""
+    """Counted polls of one file system, and queued ones, with poll times that are not complete yet."""
 
     def __init__(
         self,
@@ -290,7 +290,7 @@ class MergedPolls:
         if self._held_at_us is None:
             self._held_at_us = reached_us
         elif held >= _HELD_TIMES and self._held_at_us == reached_us:
-            # The other controllers have sent nothing since, so these are the only active ones.
+            # the other controllers have sent nothing since, so these are the only active ones
             return self._waiting
         elif held >= _HELD_TIMES:
             count = self._waiting.height - ontime.height

@@ -1,7 +1,7 @@
-"""Landed polls of a running job, as flushes; and the base class of all feeds of polls.
+"""Feed the landed polls of a running job as flushes, and define the base class of all feeds of polls.
 
-A position names the landings with queued polls, and the fully read landings of the last hour; earlier ones count as
-read. After a restart only the former are read again, from the last poll time that was returned.
+A position names the landings with queued polls, and the fully read landings of the last hour; earlier landings count as
+read. After a restart, only landings with queued polls are read again, from the last returned poll time on.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from iosig.warehouse.store.store import Store
 
 #: maximum number of flushes per call; bounds the memory
 MOST_FLUSHES = 1024
-#: number of landings that may be in progress at once: one that started earlier may appear later
+#: number of landings that may be in progress simultaneously: one that started earlier may appear later
 _LATEST = 500
 
 

@@ -1,4 +1,4 @@
-"""Evaluations of followed inputs as rows of `predictions`."""
+"""Convert evaluations of followed inputs to rows of `predictions`."""
 
 from __future__ import annotations
 

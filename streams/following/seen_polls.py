@@ -1,4 +1,4 @@
-"""Compact record of counted polls: regular polls are stored as arithmetic progressions."""
+"""Record counted polls compactly: regular polls are stored as arithmetic progressions."""
 
 from __future__ import annotations
 
