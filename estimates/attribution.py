@@ -1,4 +1,4 @@
-"""Attribution: the bytes of each run within the traffic of its file system."""
+"""Attribute the traffic of a file system to runs, and estimate slowdowns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _RATES = {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}
 _MINUTE_US = 60_000_000
 _BURST = ("start_s", "end_s", "volume_bytes")
 _BURST_KEY = (*RUN, "direction", "burst")
-#: minimum fraction of a burst's volume in the traffic at which it counts as found
+#: minimum fraction of a burst's volume that must be in the traffic for the burst to count as found
 _MIN_FILLED_RATIO = 0.5
 
 
@@ -54,7 +54,7 @@ def list_signatures(signatures: pl.DataFrame, bursts: pl.DataFrame) -> pl.DataFr
 
 @dataclass(frozen=True, slots=True)
 class ActiveRuns:
-    """Active runs of a file system and direction: those with a signature, and those with server counters."""
+    """Active runs on a file system in one direction: those with a signature, and those with server counters."""
 
     signed: pl.DataFrame
     counted: pl.DataFrame
@@ -126,7 +126,7 @@ class TrafficAttribution:
         return [cls(*fields, explanation) for fields, explanation in zip(known, explained, strict=True)]
 
     def rows(self) -> pl.DataFrame:
-        """Return rows of `placed_io` of the day's own runs."""
+        """Return rows of `placed_io` for the day's own runs."""
         exact, explained = self.exact, self.explained
         low, high = range_factors(explained.confidence)
         signed = self.there.signed.with_columns(
@@ -167,7 +167,7 @@ def _runs(there: pl.DataFrame, traffic: Traffic) -> Runs:
             np.nan_to_num(ended, nan=len(traffic.volume_bytes)),
             floats(there["duration_s"]) / traffic.interval_s,
         ),
-        # default of signatures whose method has no expected correlation
+        # 0.5 is the default for methods without an expected correlation
         (floats(there["expected_correlation"].fill_null(0.5)), ints(there["application_id"].rank("dense")) - 1),
         offsets_of(there["burst_volume_bytes"].list.len().to_numpy().astype(np.int64)),
         (begun / traffic.interval_s, ceased / traffic.interval_s, volume),
@@ -188,14 +188,14 @@ def _minutes(run: Ints, step: Ints, volume_bytes: Reals, traffic: Traffic) -> pl
     volume = volume_bytes[of] * ((np.minimum(until_us[of], (minute + 1) * _MINUTE_US) - begun_us) / step_us)
     is_first = np.diff(run[of], prepend=-1) != 0
     is_first |= np.diff(minute, prepend=-1) != 0
-    # sequential sum: Polars' sums depend on the number of threads in the last bits
+    # sequential sum: the last bits of Polars' sums depend on the number of threads
     summed = np.bincount(np.cumsum(is_first) - 1, volume).astype(np.float64)
     minute_us = (minute[is_first] + 1) * _MINUTE_US
     return pl.DataFrame({"run": run[of][is_first], "minute_us": minute_us, "attributed_bytes": summed})
 
 
 def _rows(there: pl.DataFrame, minutes: pl.DataFrame, direction: str) -> pl.DataFrame:
-    """Build rows of `placed_io` of the day's own runs."""
+    """Build rows of `placed_io` for the day's own runs."""
     volume = minutes["attributed_bytes"]
     return (
         there.select(pl.exclude("direction"))[minutes["run"].to_numpy()]
@@ -212,7 +212,7 @@ def _rows(there: pl.DataFrame, minutes: pl.DataFrame, direction: str) -> pl.Data
 
 
 def compute_slowdowns(laid: Sequence[TrafficAttribution]) -> pl.DataFrame:
-    """Compute rows of `slowdowns` of the day's own runs, from one or more directions of a file system."""
+    """Compute rows of `slowdowns` for the day's own runs, from one or both directions of a file system."""
     who = pl.concat([of.select(*_WHO) for one in laid for of in (one.there.signed, one.there.counted)])
     who = who.unique(RUN, maintain_order=True).with_row_index("who")
     moves = _merge_traffic(laid, who)
@@ -271,7 +271,7 @@ def _add_delays(bursts: pl.DataFrame, laid: Sequence[TrafficAttribution], moves:
     """Add delay, slowdown and background bytes to bursts."""
     start_s, end_s = floats(bursts["start_s"]), floats(bursts["end_s"])
     there: Reals = np.sum([one.traffic.sum_between(start_s, end_s) for one in laid], axis=0)
-    # an ambiguous burst has no attributed bytes, but its bytes are no interference either
+    # an ambiguous burst has no attributed bytes, but its bytes are not interference either
     own = moves.sum_between(ints(bursts["who"]), start_s, end_s) + floats(bursts["withheld_bytes"])
     others = np.maximum(there - own, 0.0)
     alone_s, meant = floats(bursts["alone_s"]), floats(bursts["meant_bytes"])

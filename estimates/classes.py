@@ -1,4 +1,4 @@
-"""Classes: when in its run a subject does its I/O."""
+"""Classify subjects by the part of the run in which they do their I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from iosig.warehouse.contracts.classes import CLASSES
 
 
 def series_classes(intervals: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
-    """Classify the subjects of series, as rows of `series_intervals`; returns rows of `classes`."""
+    """Classify the subjects of time series.
+
+    intervals: rows of `series_intervals`. Returns rows of `classes`.
+    """
     ordered = intervals.sort("subject_id", "direction", "time_s").with_columns(
         left_s=pl.col("time_s") - pl.col("interval_s"),
         bytes=pl.col("bytes_per_s") * pl.col("interval_s"),
@@ -44,10 +47,10 @@ def trace_classes(
     params: classes.ClassParams,
     max_interval_ratio: float,
 ) -> pl.DataFrame:
-    """Classify traced runs, as rows of `trace_jobs`, `trace_counters` and `trace_signals`; returns rows of `classes`.
+    """Classify traced runs, given as rows of `trace_jobs`, `trace_counters` and `trace_signals`.
 
-    A run is not classified if more than the fraction `max_interval_ratio` of its bytes is known from counters only:
-    their times are unknown.
+    A run is not classified if more than the fraction `max_interval_ratio` of its bytes is known from counters only,
+    since the times of these bytes are unknown. Returns rows of `classes`.
     """
     counted = signals.filter("is_counted")
     subjects = list_trace_runs(jobs, counters, counted, max_interval_ratio)
@@ -84,6 +87,6 @@ def _sum_sections(subjects: pl.DataFrame, counted: pl.DataFrame, end_s: Reals) -
     )
     volume = np.zeros((subjects.height, classes.SECTION_COUNT))
     np.add.at(volume, placed["subject"].to_numpy(), sections.volume_bytes)
-    # Time without requests is no gap: the tracer was active throughout.
+    # time without requests is not a gap, since the tracer was active throughout
     covered = np.repeat(np.nan_to_num(end_s)[:, None] / classes.SECTION_COUNT, classes.SECTION_COUNT, axis=1)
     return classes.Sections(volume, covered, end_s)

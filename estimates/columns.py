@@ -1,4 +1,4 @@
-"""From frame columns to arrays and back: NULL in a frame is NaN in an array."""
+"""Convert frame columns to arrays and back: NULL in a frame is NaN in an array."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def list_column(pieces: Ragged) -> pl.Series:
     import pyarrow as pa
 
     values: Any = pl.Series(pieces.values).fill_nan(None).to_arrow()
-    # converted by Polars: PyArrow's conversion imports pandas, which takes half a second
+    # converted by Polars, since PyArrow's conversion imports pandas, which takes half a second
     offsets: Any = pl.Series(pieces.offsets).to_arrow()
     lists = pa.LargeListArray.from_arrays(offsets, values)
-    # as a batch: for a single array Polars imports `pyarrow.compute`, which takes 40 ms
+    # as a batch, since Polars imports `pyarrow.compute` for a single array, which takes 40 ms
     frame = cast(pl.DataFrame, pl.from_arrow(pa.RecordBatch.from_arrays([lists], ["pieces"])))
     return frame["pieces"].rename("")

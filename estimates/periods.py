@@ -1,4 +1,4 @@
-"""Periods of the I/O of subjects, as rows of published tables."""
+"""Find the periods of the I/O of subjects, and return them as rows of published tables."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Rows:
 
 
 def params_of(settings: PeriodSettings, methods: Sequence[str] | None = None) -> PeriodParams:
-    """Convert settings to the parameters of some methods, default: the published ones."""
+    """Convert settings to the parameters of some methods; by default, of the methods that are published."""
     wanted = settings.methods if methods is None else methods
     return PeriodParams(
         methods=tuple(wanted),
         max_missing_ratio=settings.max_missing_ratio,
-        # parameters import their method: skip those of unused methods
+        # parameters import their method, so those of unused methods are skipped
         null_tested=_make_null_model_params(settings) if "null_tested" in wanted else None,
         dft=_dft(settings) if {"dft", "merged"} & set(wanted) else None,
         autocorrelation=_autocorrelation(settings) if {"autocorrelation", "merged"} & set(wanted) else None,
@@ -87,8 +87,7 @@ def _autoperiod(settings: PeriodSettings) -> AutoperiodParams:
 def rows_of(subjects: Subjects, params: PeriodParams, steps: Steps | None = None) -> Rows:
     """Find periods of subjects with each method.
 
-    steps: exact throughput of the subjects, if known. A subject without a signal gets rows with the outcome
-    only.
+    steps: exact throughput of the subjects, if known. A subject without a signal has rows with an outcome only.
     """
     answers = search.find_periods(subjects.samples, subjects.sampling_hz, subjects.start_s, params, steps)
     summaries = summarize_signals(subjects, steps)
@@ -127,7 +126,7 @@ def summarize_signals(subjects: Subjects, steps: Steps | None) -> pl.DataFrame:
 
 
 def rows_from(keys: pl.DataFrame, summaries: pl.DataFrame, answer: Periods) -> pl.DataFrame:
-    """Return rows of `periods` with one method's results; judged: from `summarize_signals`."""
+    """Return rows of `periods` with one method's results; summaries: from `summarize_signals`."""
     detections, measured, listed = answer.detections, answer.periodicity, answer.detections.candidates
     lists = {
         "candidates": listed.frequency_hz,
@@ -192,7 +191,7 @@ def segments_from(keys: pl.DataFrame, answer: Periods) -> pl.DataFrame:
         }
     )
     rows = pl.concat([keys[segments.owner], columns.with_columns(pl.col(pl.Float64).fill_nan(None))], how="horizontal")
-    # subjects without a valid signal have no result, whatever their samples
+    # subjects without a valid signal have no result, regardless of their samples
     return (
         rows.filter(pl.col("untold").is_null())
         .with_columns(method=pl.lit(answer.method))

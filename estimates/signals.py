@@ -1,4 +1,4 @@
-"""Signals of traced runs: rates by module and direction, from requests, records and heat maps."""
+"""Compute signals of traced runs (rates by module and direction) from requests, records and heat maps."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def make_signals(
 def _volumes(
     counters: pl.DataFrame, intervals: pl.DataFrame, heatmaps: pl.DataFrame, requests: Sequence[pl.LazyFrame]
 ) -> pl.DataFrame:
-    """Return the bytes in each source of data, by module, direction and `is_async`."""
+    """Return the bytes from each data source, by module, direction and `is_async`."""
     counted = _sum_counters(counters)
     requested = _sum_requests(requests)
     mapped = (
@@ -70,7 +70,7 @@ def _volumes(
     )
     timed = intervals.group_by(_MODULE).agg(has_interval=pl.lit(True))
     signalled = [frame.select(_SIGNAL) for frame in (counted, requested, mapped)]
-    # Counters do not distinguish is_async: split their bytes in proportion to the requests.
+    # counters do not distinguish is_async, so split their bytes in proportion to the requests
     whole = requested.group_by(_MODULE).agg(all_request_bytes=pl.col("request_bytes").sum())
     return (
         pl.concat(signalled)
@@ -115,7 +115,7 @@ def _sum_requests(requests: Sequence[pl.LazyFrame]) -> pl.DataFrame:
 
 
 def _intervals(records: pl.DataFrame) -> pl.DataFrame:
-    """Convert records to requests: counted bytes with their first start and last end."""
+    """Convert records to requests: one for the counted bytes, from the first start to the last end."""
     both = [
         records.select(
             "trace_id",

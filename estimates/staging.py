@@ -1,7 +1,7 @@
-"""Stage landed polls and job records with the SQL models of the night.
+"""Stage landed polls and job records with the SQL models of the nightly run.
 
-A night stages whole days from its work items. Questions about a running job, about the present or about a new landing
-stage only the rows they need. Both use the tables, parameters and models named here.
+The nightly run stages whole days in its work items. Questions about a running job, the current state or a new landing
+stage only the rows that they need. Both use the tables, parameters and models of this module.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def engine(settings: Settings, spill: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open DuckDB with the settings that models join as tables: `settings.filesystem_aliases`, and so on.
+    """Open DuckDB with the settings that models read as tables, such as `settings.filesystem_aliases`.
 
     spill: the folder for rows that exceed the memory limit; a temporary folder by default.
     """
@@ -46,7 +46,7 @@ def engine(settings: Settings, spill: Path | None = None) -> Iterator[duckdb.Duc
 
 def model_parameters(settings: Settings) -> dict[str, Any]:
     """Return the parameters of SQL models that come from the settings."""
-    # pseudonymized warehouses hold what the patterns matched before the names were replaced
+    # a pseudonymized warehouse contains the matches of the patterns, found before the names were replaced
     is_matched = settings.privacy.is_pseudonymized
     return {
         "application_pattern": "^(.*)$" if is_matched else settings.jobs.application_pattern,
@@ -66,16 +66,19 @@ def model_parameters(settings: Settings) -> dict[str, Any]:
 
 
 def stage_jobs(connection: duckdb.DuckDBPyConnection, settings: Settings, records: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `stage.jobs` for rows of `landed.job_records`, those of running jobs included."""
+    """Return the rows of `stage.jobs` for rows of `landed.job_records`, including running jobs."""
     models.expose_frame(connection, JOB_RECORDS.layer, JOB_RECORDS.name, records)
     days = records["ended_at"].dt.date().drop_nulls().unique().sort().to_list()
     return models.select(connection, JOBS, model_parameters(settings) | {"days": days, "has_undated": True})
 
 
 def stage_polls(connection: duckdb.DuckDBPyConnection, settings: Settings, polls: pl.DataFrame) -> pl.DataFrame:
-    """Return the `stage.filesystem_rates` of `landed.polls`; they and `stage.polls_daily` stay in the engine."""
+    """Return rows of `stage.filesystem_rates` for rows of `landed.polls`.
+
+    The tables `stage.filesystem_rates` and `stage.polls_daily` remain in the connection.
+    """
     models.expose_frame(connection, POLLS.layer, POLLS.name, polls)
-    # without the first and the last day of the warehouse, the days count as whole: only `missing_ratio` depends on it
+    # without the warehouse's first and last day, all days count as complete; only `missing_ratio` depends on them
     parameters = model_parameters(settings) | {
         "first_polled_on": None,
         "last_polled_on": None,

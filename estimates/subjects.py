@@ -1,4 +1,7 @@
-"""Subjects with their signals, as input of classes and periods."""
+"""Build subjects with their signals, as input for classes and periods.
+
+A subject is a job, time series, traced run or application in one direction.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +55,8 @@ class Subjects:
     """Subjects (n) and their signals.
 
     keys: one row per subject, with the columns of `KEYS`, and `untold`: reason for a missing signal, else NULL.
-    samples: ragged (n) [B/s], NaN if not measured. sampling_hz (n). start_s (n): since the run's start or the trace's
-    zero, or on the series' own clock.
+    samples: ragged (n) [B/s], NaN if not measured. sampling_hz (n). start_s (n): start of the first sample, since the
+    run's start, since time zero of the trace, or on the series' own clock.
     """
 
     keys: pl.DataFrame
@@ -68,7 +71,7 @@ class Subjects:
 
 
 def keys_of(kind: str, subjects: pl.DataFrame, **named: pl.Expr | str) -> pl.DataFrame:
-    """Build the key columns and `untold` of subjects of one kind; columns that the kind does not have are NULL.
+    """Build the key columns and `untold` for subjects of one kind; columns that the kind does not have are NULL.
 
     named: expressions for columns with other names.
     """
@@ -121,8 +124,8 @@ def collect_trace_requests(
 ) -> Requests:
     """Return the requests of traced runs; bins of heat maps replace requests where only these exist.
 
-    keys: of the subjects, as `build_trace_subjects` gives them. signals: rows of `trace_signals`. requests: rows of
-    `trace_requests`. with_empty: include requests of zero bytes, which take time.
+    keys: keys of the subjects, as returned by `build_trace_subjects`. signals: rows of `trace_signals`. requests: rows
+    of `trace_requests`. with_empty: include requests of zero bytes, which take time.
     """
     rows = _join_requests(keys, signals, requests, [], with_empty=with_empty)
     start_s, end_s, volume_bytes = (floats(rows[name]) for name in ("start_s", "end_s", "request_bytes"))
@@ -133,10 +136,10 @@ def collect_trace_requests(
 def collect_trace_nodes(
     keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[pl.LazyFrame]
 ) -> tuple[pl.DataFrame, Requests]:
-    """Return the nodes of traced runs, and the requests that each of them made.
+    """Return the nodes of traced runs, and the requests that each node made.
 
     keys, signals, requests: as in `collect_trace_requests`. One row per node: columns of keys, `subject` (row),
-    `host`, `node_count` of the subject, and `number`, which is the owner in the requests. Runs with a request of
+    `host`, `node_count` of the subject, and `number`, which is the owner in the requests. Runs with a request from an
     unknown host have no nodes.
     """
     hosted = [frame for frame in requests if frame.select(pl.col("host").is_not_null().any()).collect().item()]
@@ -159,7 +162,7 @@ def _join_requests(
     *,
     with_empty: bool = False,
 ) -> pl.DataFrame:
-    """Return the rows of `collect_trace_requests` with further columns of the requests, which are NULL for bins."""
+    """Return rows for `collect_trace_requests`, with further columns of the requests, which are NULL for bins."""
     subjects = keys.select(pl.col("subject_id").alias("trace_id"), "direction").with_row_index("subject")
     counted = signals.filter("is_counted").join(subjects, on=["trace_id", "direction"], how="inner")
     columns = ["subject", "start_s", "end_s", "request_bytes"]
@@ -190,7 +193,7 @@ def _bins(signals: pl.DataFrame) -> pl.DataFrame:
 def list_trace_runs(
     jobs: pl.DataFrame, counters: pl.DataFrame, counted: pl.DataFrame, max_interval_ratio: float
 ) -> pl.DataFrame:
-    """Return both directions of each traced run with a counted module, and how completely its bytes are known.
+    """Return both directions of each traced run with a counted module, and the completeness of its byte counts.
 
     counted: rows of `trace_signals` with `is_counted`. Columns: those of `trace_jobs`, direction, `counted_bytes` (NULL
     if the size of a request is unknown), `end_s`, and `untold`: `interval_only` if more than the fraction
@@ -259,7 +262,7 @@ def _sum_signals(runs: pl.DataFrame, signals: pl.DataFrame) -> tuple[Ragged, Rea
     interval_s, step_count = np.full(runs.height, np.inf), np.zeros(runs.height, dtype=np.int64)
     np.minimum.at(interval_s, owner, of_signal)
     counts = placed["step_count"].to_numpy()
-    # a hundredth of a step is jitter, as in `iosig.transforms.throughput.intervals`
+    # differences up to a hundredth of a step are jitter, as in `iosig.transforms.throughput.intervals`
     np.maximum.at(step_count, owner, np.ceil(counts * (of_signal / interval_s[owner]) - 0.01).astype(np.int64))
     interval_s = np.where(np.isfinite(interval_s), interval_s, 1.0)
     grid = even_values.Grid(np.zeros(runs.height), interval_s, step_count)

@@ -1,15 +1,15 @@
-"""IS IT GOOD: the suites of every published table, and the gate that decides on a release.
+"""Define the expectation suite of every published table, and decide whether a release passes.
 
-- `custom`: Custom expectations: rules of the suites with arithmetic, or across columns or rows.
-- `docs` (`of_release`, `of_refusal`, `build`): The local Data Docs: what the checks say of a release, as pages.
-- `gate` (`check`, `decide`, `preload`): The gate: holds a table to its suite, and decides on the release.
-- `sentences` (`describe_failure`, `what_to_do`): Sentences: what happened where an expectation does not hold.
-- `suites` (`rules`, `rule`, `parameters`): Suites: what a table is expected to be, and how each rule is judged.
-- `summing` (`aggregate_days`): Summing up: what the checks of days say of a release as a whole.
+- `custom`: Custom expectations: rules with arithmetic, or across columns or rows.
+- `docs` (`of_release`, `of_refusal`, `build`): The local Data Docs: pages with the validation results of a release.
+- `gate` (`check`, `decide`, `preload`): Validation of a table against its suite, and the decision on the release.
+- `sentences` (`describe_failure`, `what_to_do`): Sentences that describe a failed expectation and its remedy.
+- `suites` (`rules`, `rule`, `parameters`): The rules of each table, and how each rule is judged for a release.
+- `summing` (`aggregate_days`): Aggregation of daily validation results to results of a release.
 
 After `import iosig.expectations`, Great Expectations knows the custom expectations, so that the suites load in any of
-its contexts. Its import takes seconds, and few commands need it: if it is not imported yet, they are registered when
-it is.
+its contexts. Its import takes seconds, and few commands need it. The custom expectations are therefore registered as
+soon as Great Expectations is imported.
 """
 
 from __future__ import annotations

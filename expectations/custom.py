@@ -1,8 +1,8 @@
-"""Custom expectations: rules of the suites with arithmetic, or across columns or rows.
+"""Define custom expectations: rules with arithmetic, or across columns or rows.
 
-Great Expectations registers each class under its name in snake case when this module is imported. `import
-iosig.expectations` sees to that. Each class looks at rows with pandas; its `_holds` returns which rows are as expected.
-A comparison with NULL breaks no rule unless the class says so.
+Great Expectations registers each class under its name in snake case when this module is imported; `import
+iosig.expectations` ensures this. Each class evaluates rows with pandas; its `_holds` returns a mask of the rows that
+are as expected. A comparison with NULL violates no rule unless the class states otherwise.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from great_expectations.render.renderer.renderer import renderer
 
 
 class _Sentence:
-    """Mixin that renders an expectation in Data Docs as one sentence: the rule's, or the class's by default."""
+    """Mixin that renders an expectation in Data Docs as one sentence, from the rule or by default from the class."""
 
     @classmethod
     @renderer(renderer_type=LegacyRendererType.PRESCRIPTIVE)
@@ -71,7 +71,7 @@ class _Rows(_Sentence, MulticolumnMapExpectation):
             def _pandas(self, column_list: pd.DataFrame, _metrics: Any, **values: Any) -> pd.Series:
                 return cls._holds(column_list, **values)
 
-    #: returns of each row whether it is as expected, of the columns and the arguments by name
+    #: function of the columns and the arguments by name; returns whether each row is as expected
     _holds: ClassVar[Callable[..., pd.Series]]
 
 
@@ -90,7 +90,7 @@ class _Values(_Sentence, ColumnMapExpectation):
             def _pandas(self, column: pd.Series, _metrics: Any, **values: Any) -> pd.Series:
                 return cls._holds(column, **values)
 
-    #: returns of each value whether it is as expected
+    #: function of the column; returns whether each value is as expected
     _holds: ClassVar[Callable[..., pd.Series]]
 
 

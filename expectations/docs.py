@@ -1,7 +1,7 @@
-"""The local Data Docs: what the checks say of a release, as pages that need no network.
+"""Write the local Data Docs: pages with the validation results of a release, which need no network.
 
-They begin with the release and what happened in it; what holds is folded away. Pages hold no script at all and
-forbid themselves to load anything, so that nothing a log contains can run.
+They begin with the release and its failed expectations; passed ones are collapsed. Pages contain no scripts and forbid
+loading any resource, so that nothing from a log can be executed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from iosig.warehouse.store.store import Store
 _PAGES = Path(__file__).parent / "pages"
 _SEVERITIES = {"critical": "critical failure", "warning": "warning", "info": "note"}
 _ORDER = list(_SEVERITIES)
-#: Maximum number of releases in the history, and of days per failure.
+#: maximum number of releases in the history, and of days per failure
 _LISTED_RELEASES = 12
 _LISTED_DAYS = 7
 
@@ -50,7 +50,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Outcome of one validated expectation: a row of `quality` in words; `happened` is empty where it is met."""
+    """Outcome of one validated expectation: a row of `quality` in words; `happened` is empty if it passes."""
 
     table_name: str
     rule: Rule

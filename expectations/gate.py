@@ -37,11 +37,11 @@ from iosig.warehouse.errors import GateFailed
 _EXAMPLES = 5
 _TEXT_LIMIT_CHARS = 200
 _BRIEF = {"result_format": "BASIC", "partial_unexpected_count": _EXAMPLES}
-#: Report every violating row, not only the first ones.
+#: result format that reports every violating row, not only the first ones
 _WITH_ROWS = _BRIEF | {"result_format": "COMPLETE", "return_unexpected_index_query": False}
-#: Day number of rows without a day.
+#: day number of rows without a day
 _NO_DAY = 2**31 - 1
-#: Great Expectations has one shared engine, which holds one frame at a time.
+#: lock for Great Expectations' shared engine, which contains one frame at a time
 _TURN = threading.Lock()
 
 
@@ -161,7 +161,7 @@ def _defer(*names: str) -> None:
 def _frames() -> Any:
     """Return a cached batch definition that accepts any frame; creating one is expensive."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
-    # These modules serve plots and fits that iosig does not use, and take two fifths of the import time.
+    # these modules serve plots and fits that iosig does not use, and take two fifths of the import time
     _defer("altair", "scipy.stats")
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
@@ -191,7 +191,7 @@ def _decide_without_validation(rule: Rule, frame: pl.DataFrame, values: Mapping[
     """
     if missing := sorted(set(rule.parameter_names) - values.keys()):
         return _Finding(replace(rule, severity="info"), untold={NOT_CONFIGURED: missing})
-    # Validating an empty frame takes as long as a large one, and most nights lack some kind of input.
+    # validating an empty frame takes as long as a large one, and most nightly runs lack some kind of input
     is_known = rule.is_held or frame.is_empty() or rule.judged in ("count", "values") or _is_in_order(rule, frame)
     return _Finding(rule) if is_known else None
 
@@ -210,7 +210,7 @@ def _is_in_order(rule: Rule, frame: pl.DataFrame) -> bool:
     rises = pl.lit(value=False)
     for value in map(pl.col, reversed(names)):
         rises = (value > value.shift()) | ((value == value.shift()) & rises)
-    # A NULL key has no order.
+    # a NULL key has no order
     return bool(frame.select(rises.fill_null(value=False).slice(1).all()).item())
 
 
@@ -377,7 +377,7 @@ def _values(finding: _Finding, frame: pl.DataFrame) -> Sequence[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value for JSON: long texts are truncated, non-finite numbers become NULL, other types become text."""
+    """Convert a value for JSON: long text is truncated, non-finite numbers become NULL, other types become text."""
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Sentences: what happened where an expectation does not hold, and what to do about it."""
+"""Describe failed expectations and their remedies in sentences."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from iosig.expectations.suites import Rule
 
-#: Key in `observed` of an expectation that raised an error: the message.
+#: key in `observed` of the message of an expectation that raised an error
 ERROR = "error"
-#: Key in `observed` of an expectation with unset parameters: their names.
+#: key in `observed` of the names of an expectation's unset parameters
 NOT_CONFIGURED = "not_configured"
 ERROR_REMEDY = "Report it with the inputs of the run."
 
@@ -40,7 +40,7 @@ def describe_failure(rule: Rule, unexpected_count: int, observed: Mapping[str, A
     try:
         return (rule.failure or f"{_FAILURE} {rule.doc}").format_map(values)
     except KeyError:
-        # Observations stored by an older version may lack some of the numbers.
+        # observations stored by an older version may lack some of the numbers
         return f"{_Number(unexpected_count)} {_Number(unexpected_count):row breaks|rows break} this: {rule.doc}"
 
 

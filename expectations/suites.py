@@ -26,15 +26,15 @@ from iosig.warehouse.contracts import TABLES, Column, Table, table
 
 Severity = Literal["critical", "warning", "info"]
 
-#: How a rule is judged for a release. `rows`: each row separately, so on every day. `share`: by the share of violating
-#: rows. `count`: by the number of rows. `values`: by the set of all values. `together`: among the rows that one run
-#: recomputes, on every day; days computed by different runs are not compared, because old days are not read again.
+#: how a rule is judged for a release; `rows`: each row separately, so on every day; `share`: by the fraction of
+#: violating rows; `count`: by the number of rows; `values`: by the set of all values; `together`: among the rows that
+#: one run recomputes, on every day (days from different runs are not compared, because old days are not read again)
 Judged = Literal["rows", "share", "count", "values", "together"]
 
-#: where the JSON suites are
+#: folder of the JSON suites
 FOLDER = Path(__file__).parent
 
-#: Rule types that involve more than one row, and how daily results are combined for them.
+#: rule types that involve more than one row, and how their daily results are combined
 _JUDGED: dict[str, Judged] = {
     "expect_table_row_count_to_be_between": "count",
     "expect_column_distinct_values_to_contain_set": "values",
@@ -94,7 +94,7 @@ class Rule:
 
     @property
     def counted_columns(self) -> tuple[str, ...]:
-        """Columns that must be non-NULL for a row to count in a rule judged by share."""
+        """Columns that must be non-NULL for a row to count, in a rule that is judged by share."""
         if self.judged != "share" or self.type == "expect_column_values_to_not_be_null":
             return ()
         return tuple(self.kwargs[name] for name in ("column", "column_A", "column_B") if name in self.kwargs)
@@ -106,7 +106,7 @@ class Rule:
         return tuple(value["$PARAMETER"] for value in values if "$PARAMETER" in value)
 
     def configuration(self) -> dict[str, Any]:
-        """Return the rule in Great Expectations' own form."""
+        """Return the rule as a configuration of Great Expectations."""
         return {
             "type": self.type,
             "kwargs": dict(self.kwargs),
@@ -125,7 +125,7 @@ def derive_contract_rules(table: Table) -> tuple[Rule, ...]:
 
 
 def load_suite_rules(table: Table) -> tuple[Rule, ...]:
-    """Return the rules of a table's JSON suite; none, if it has no suite."""
+    """Return the rules of a table's JSON suite; empty if it has none."""
     return tuple(_rule(expectation) for expectation in _suite(table.name).get("expectations", ()))
 
 

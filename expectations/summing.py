@@ -1,7 +1,8 @@
-"""Summing up: what the checks of days say of a release as a whole.
+"""Aggregate daily validation results to the results of a release.
 
-A release holds days that many runs made, and each day was checked when it was made. Its `quality` is summed up from
-what was found then (`quality_daily`), rule by rule as each is judged (`suites.Judged`): old days are not read again.
+A release contains days from many runs, and each day was validated when it was computed. The `quality` of a release is
+aggregated from these results (`quality_daily`), rule by rule as each is judged (`suites.Judged`). Old days are not read
+again.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAILY
 
 _EXAMPLES = 5
-#: Maximum number of failing days listed, the latest ones; their total number is reported too.
+#: maximum number of failing days that are listed, the latest ones; their total number is reported, too
 _NAMED_DAYS = 31
 _WORST: tuple[Severity, ...] = ("critical", "warning", "info")
 
@@ -101,7 +102,7 @@ def _days(failing: pl.DataFrame) -> dict[str, Any]:
 def _merge_observations(rule: Rule, days: pl.DataFrame, row_count: int) -> tuple[dict[str, Any], list[Any]]:
     """Return the observations aggregated over all days, and the distinct values seen."""
     if rule.judged == "values":
-        # A successful day has seen all values, even if an older version did not record them.
+        # a day that passed has seen all values, even if an older version did not record them
         expected = rule.kwargs["value_set"] if days["success"].any() else ()
         observations = _read_observations(days)
         seen = sorted(

@@ -4,5 +4,5 @@
 - `renaming` (`has_former_names`, `rename_settings`): Conversion of settings files with former names.
 - `storage` (`StorageSettings`, `PrivacySettings`, `CatalogueSettings`): Retention, pseudonyms and the catalogue.
 - `values` (`with_group`, `time_zone`, `cron_line`): Validators and types of single settings.
-- `trust` (`read_settings_file`): Whether a settings file may name programs: only its user may be able to write it.
+- `trust` (`read_settings_file`): Check of the write access to a settings file, which may name programs.
 """

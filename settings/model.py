@@ -1,4 +1,4 @@
-"""What a site says about itself: one TOML file, read once, never changed."""
+"""Define, load and validate the settings of a site, from one TOML file that is read once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings files of commit 18b5d00: rewritten with the present names, comments and order kept."""
+"""Migrate settings files of commit 18b5d00 to the current names; comments and order are kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iosig.warehouse import renames
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.placing import atomic_write
 
-#: File name suffix of the backup.
+#: file name suffix of the backup
 _ASIDE = ".before-upgrade"
 _HEADER = re.compile(r"^\s*\[\s*([A-Za-z_]+)(?=[\s.\]])")
 

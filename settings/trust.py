@@ -1,4 +1,4 @@
-"""Whether a settings file may name programs: only the user who runs them, or root, may be able to write it."""
+"""Check whether a settings file may name programs: only the user who runs them, or root, may have write access."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _fault_of_folders(path: Path) -> str | None:
         status = folder.stat()
         if _has_foreign_owner(status):
             return f"{folder} belongs to {_user(status.st_uid)}: move {path.name} to a folder that you own"
-        # With the sticky bit set on a folder, only the owner of a file can replace it.
+        # in a folder with the sticky bit, only the owner of a file can replace it
         if status.st_mode & _GROUP_OR_OTHERS and not status.st_mode & stat.S_ISVTX:
             return f"other users can replace {path}: run `chmod go-w {folder}`, or move the file"
     return None

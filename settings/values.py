@@ -22,7 +22,7 @@ _SECRETS = ("password", "token", "credential", "secret")
 class Section(BaseModel):
     """Base class of the settings sections: immutable, and unknown fields are rejected."""
 
-    # Build validators only when a file is read: without a file the defaults apply, which need no validation.
+    # build validators only when a file is read: the defaults, which apply without a file, need no validation
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     def params(self, kind: type[_Params]) -> _Params:

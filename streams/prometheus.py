@@ -18,7 +18,7 @@ from iosig.warehouse.sources.protocol import Reading
 from iosig.warehouse.store.positions import Position, position
 from iosig.warehouse.store.store import Store
 
-#: minimum length of a window, which is shortened if a response is too large [s]
+#: minimum length of a window, which is halved if a response is too large [s]
 _LEAST_S = 60
 _DAY_S = 86_400
 

@@ -1,6 +1,9 @@
-"""Networks of traced runs, built from landed requests.
+"""Build networks of traced runs from landed requests.
 
-- `events`: The network of a trace of request events: latencies between layers, matched request by request.
+The network of a run is the graph of its transfers: nodes are ranks, hosts, files or storage targets, in layers, and
+edges between neighbouring layers are transfers.
+
+- `events`: The network of a trace of request events, matched request by request between layers.
 - `layers`: The layers of a network and their nodes.
 - `making` (`Query`, `network_of_trace`, `NetworkResult`): The network of one traced run.
 - `stripes` (`split_by_target`): Splits requests at stripe boundaries.

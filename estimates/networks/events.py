@@ -1,4 +1,4 @@
-"""The network of a trace of request events: latencies between layers, matched request by request."""
+"""Build the network of a trace of request events, with latencies between layers matched request by request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from iosig.transforms.networks.network import Network, NetworkParams, TimeKind, 
 #: rows per chunk
 _CHUNK_ROWS = 1 << 18
 _DEVICES = "device"
-#: largest requests per metric whose origin is kept
+#: number of largest requests per metric that are kept with their origin
 _KEPT_REQUESTS = 10
 _KEPT_SCHEMA = {
     "event": pl.Int64,
@@ -33,10 +33,10 @@ _KEPT_SCHEMA = {
 
 
 class EventNetwork:
-    """Builder of the network of a trace of request events.
+    """Builds the network of a traced run from request events, which record one request in several layers.
 
-    events: rows of `request_events`, scanned three times in chunks. process_count: of the run; if None, the ranks that
-    occur.
+    events: rows of `request_events`, scanned three times in chunks. process_count: number of processes of the run; if
+    None, the network has only the ranks that occur.
     """
 
     def __init__(self, events: Sequence[pl.LazyFrame], params: NetworkParams, process_count: int | None) -> None:
@@ -45,9 +45,9 @@ class EventNetwork:
         self.numbers: list[int] = self.layers["layer_number"].to_list()
         self.rank_high = max(int(self.layers["rank_high"][0] or 0), (process_count or 0) - 1)
         self.skew = self._skew()
-        #: requests without a match in the next layer, and events there without a request
+        #: number of requests without a match in the next layer, and of events in that layer without a request
         self.unmatched_count = 0
-        #: requests of the program
+        #: number of requests of the program
         self.request_count = 0
         self.finder = BottleneckFinder(process_count=process_count)
         self._kept_requests = pl.DataFrame(schema=_KEPT_SCHEMA)
@@ -70,7 +70,7 @@ class EventNetwork:
         )
 
     def _chunks(self) -> Iterator[pl.DataFrame]:
-        # rows are in order of time, so the events of one request are close together
+        # rows are in chronological order, so the events of one request are close together
         yield from self._lazy().collect_batches(chunk_size=_CHUNK_ROWS, maintain_order=True, engine="streaming")
 
     def _skew(self) -> clock_skew.Skew:
@@ -166,7 +166,7 @@ class EventNetwork:
 
 
 def _make_unique(name: str, known: Sequence[Members]) -> str:
-    """Make a layer name unique by a number: the trace's own layers may be named `rank` or `device`."""
+    """Make a layer name unique by a number, since the trace's own layers may be named `rank` or `device`."""
     taken = {member.layer.name for member in known}
     numbered = (f"{name} {number}" for number in count(2))
     return next(shown for shown in chain([name], numbered) if shown not in taken)

@@ -1,4 +1,4 @@
-"""Layers of a traced run's network: their nodes, and the mapping from requests to nodes."""
+"""Build the layers of a traced run's network: their nodes, and the mapping from requests to nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NUMBERS = re.compile(r"([0-9]{1,18})")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Distinct hosts, modules and files of the requests of a network (None if unknown), and their range of ranks.
+    """Distinct hosts, modules and files in the requests of a network (None if unknown), and their range of ranks.
 
     files: rows of `trace_files`, including unused files.
     """
@@ -175,7 +175,7 @@ def _natural(label: str) -> list[tuple[int, int, str]]:
 
 
 def find_used_nodes(layers: Sequence[Layer], edges: pl.DataFrame) -> Mapping[int, Ints]:
-    """Return the sorted nodes with an edge of each layer except ranks: idle ranks are kept."""
+    """Return the sorted nodes with an edge, by layer; the layer of ranks is left out, since idle ranks are kept."""
     nodes: dict[int, Ints] = {}
     for number, layer in enumerate(layers):
         if layer.name == "rank":

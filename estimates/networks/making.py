@@ -1,4 +1,8 @@
-"""The network of a traced run, from its landed requests: nodes, edge histograms, clock skew, patterns."""
+"""Build the graph of transfers of a traced run from its landed requests, and analyze it.
+
+Nodes are ranks, hosts, files or storage targets, in layers; edges are transfers, counted in histograms. The analysis
+finds clock skew, patterns and bottlenecks.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +38,13 @@ from iosig.warehouse.contracts.events import REQUEST_EVENTS
 from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
 from iosig.warehouse.errors import UsageError
 
-#: rows per chunk; bounds memory independently of the trace
+#: rows per chunk, which bounds memory use independently of the size of the trace
 _CHUNK_ROWS = 1 << 18
-#: minimum fraction of the counted bytes that requests cover; below, a note says that the trace is partial
+#: minimum fraction of the counted bytes that requests cover; below this, a note states that the trace is partial
 _COMPLETE_RATIO = 0.995
 #: the default module: its requests reach storage
 LOWEST_MODULE = "POSIX"
-#: the module of request events
+#: module name of request events
 EVENTS = "EVENTS"
 OF_FILES = ["file_number", "path", "mount", "filesystem_kind", "stripe_bytes", "osts"]
 OF_RECORDS = [
@@ -56,8 +60,8 @@ NEEDED = (
 class Query:
     """Selection of layers, outermost first, and of the module of the requests.
 
-    layers: None for ranks, hosts and targets, as far as the trace has them. module: None for POSIX, or for the module
-    with the largest volume if POSIX was not traced.
+    layers: None for ranks, hosts and targets, if the trace has them. module: None for POSIX, or for the module with the
+    largest volume if POSIX was not traced.
     """
 
     layers: tuple[str, ...] | None = None
@@ -68,10 +72,10 @@ class Query:
 class NetworkResult:
     """A network with its analysis, or an outcome without a network.
 
-    outcome: as in `network_runs`. module, request_count: of the requests. covered_ratio: fraction of the module's
-    counted bytes that the requests cover; None without counters. skew: of the ranks' clocks. patterns: from
-    `iosig.transforms.networks.patterns`. bottlenecks: rows of `network_bottlenecks` without the columns of the trace.
-    notes: remarks for users.
+    outcome: as in `network_runs`. module, request_count: module and number of the requests. covered_ratio: fraction of
+    the module's counted bytes that the requests cover; None without counters. skew: skew of the ranks' clocks.
+    patterns: from `iosig.transforms.networks.patterns`. bottlenecks: rows of `network_bottlenecks` without the columns
+    that identify the trace. notes: remarks for users.
     """
 
     outcome: str
@@ -121,7 +125,7 @@ def build_network(
     """Build the network of a traced run from its requests.
 
     requests: rows of `trace_requests`, scanned twice in chunks. files, records: rows of `trace_files` and
-    `trace_records`. process_count: of the run; if None, the ranks that occur.
+    `trace_records`. process_count: number of processes of the run; if None, the network has only the ranks that occur.
 
     Raises UsageError if the trace does not have the requested layers or module.
     """
@@ -188,7 +192,7 @@ def _build_from_events(
 # ---- selection
 
 
-#: aggregates of groups of requests
+#: expressions that aggregate groups of requests
 REQUEST_AGGREGATES = {
     "request_count": pl.len(),
     "moved_bytes": pl.col("request_bytes").sum(),
@@ -224,7 +228,7 @@ _SUMMED = (
 
 
 def _select_modules(by_module: pl.DataFrame, query: Query) -> list[str]:
-    """Select the modules whose requests are used: all if modules are a layer, else one."""
+    """Select the modules to use: all if modules are a layer, else one."""
     known: list[str] = by_module["module"].to_list() if by_module.width else []
     if query.module is not None:
         if known and query.module not in known:
@@ -288,7 +292,10 @@ def window_edges_of(start_s: float, end_s: float, skew: Skew, params: NetworkPar
 
 
 class _RequestCounter:
-    """Accumulates requests chunk by chunk: edge counts of each hop, and candidates for bottlenecks."""
+    """Accumulates requests chunk by chunk: counts on the edges of each hop, and candidates for bottlenecks.
+
+    A hop is a pair of neighbouring layers.
+    """
 
     def __init__(self, layers: Sequence[Members], window_edges_s: Reals, skew: Skew, process_count: int | None) -> None:
         self.layers = layers

@@ -1,4 +1,4 @@
-"""Assignment of requests to storage targets: each request is split at stripe boundaries."""
+"""Assign requests to storage targets by splitting each request at stripe boundaries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNKNOWN = -1
 
 
 def split_by_target(rows: pl.DataFrame, files: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Split rows of `trace_requests` at stripe boundaries; yields frames of pieces with all columns.
+    """Split rows of `trace_requests` at stripe boundaries; yield frames of pieces with all columns.
 
     files: rows of `trace_files`. `ost` of a piece is its target, NULL if unknown; `request_bytes` (NULL if unknown),
     `start_s` and `end_s` refer to the piece.

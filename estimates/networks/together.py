@@ -1,7 +1,7 @@
-"""Networks of many small traced runs in one batch, with the same results as `making`, as rows of published tables.
+"""Build the networks of many small traced runs in one batch, with the same results as `making`.
 
-The cost of a small network is the overhead of many tiny frames. Here all runs share frames with a column `run`. Runs
-with special properties (large layers, windows that are not increasing) are left to `making`.
+Small networks are expensive because of the overhead of many tiny frames. Here, all runs share frames with a column
+`run`. Runs with special properties (large layers, windows that are not increasing) are left to `making`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
 from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
 
-#: maximum pieces of requests in memory; larger networks are built one by one, in chunks
+#: maximum number of request pieces in memory; larger networks are built one by one, in chunks
 _MAX_PIECES = 1 << 18
 _FILE = ["run", "file_number"]
 _KIND: TimeKind = "service_time"
@@ -59,7 +59,10 @@ class TooManyPiecesError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """Rows of the network tables without the columns of the run, with column `run`; left: runs not in the batch."""
+    """Rows of the network tables, with the index `run` in place of the columns that identify the run.
+
+    left: indices of the runs that must be built one by one.
+    """
 
     rows: Mapping[Table, pl.DataFrame]
     left: Sequence[int]
@@ -233,8 +236,8 @@ def _of_modules(requests: pl.DataFrame, modules: pl.DataFrame) -> pl.DataFrame:
 class _Requests:
     """Requests of renumbered runs, with layers and nodes.
 
-    whole: requests in order of runs, with the label `host`. pieces: the same in the innermost layer, split by
-    target, with its label `end`.
+    whole: requests ordered by run, with the label `host`. pieces: the same requests, split by target in the innermost
+    layer, with its label `end`.
     """
 
     runs: Sequence[_Run]
@@ -242,7 +245,7 @@ class _Requests:
     pieces: pl.DataFrame
     files: pl.DataFrame
     layers: LayerBatch
-    #: node by layer and label, of the layers that have labels
+    #: node by layer and label, for layers with labels
     nodes: pl.DataFrame
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Extraction of signatures in batches of sample sets.
+"""Extract signatures from sample sets in batches.
 
 The signature of a set depends on its own samples alone, so results do not depend on the division into batches.
 """
@@ -13,7 +13,7 @@ from iosig.transforms.arrays import Ragged, chunks_of
 from iosig.transforms.signatures.methods import MethodSignatures, SignatureParams, extract_signatures
 from iosig.transforms.signatures.sample_sets import SampleSets
 
-#: maximum number of steps in the samples of a batch (4 MB), and of its sets
+#: maximum number of sample steps (4 MB) and of sample sets in a batch
 BATCH_STEPS, BATCH_SETS = 500_000, 100
 
 

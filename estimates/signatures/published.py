@@ -1,4 +1,4 @@
-"""Reading of published signatures into the types that extraction returns."""
+"""Read published signatures into the types that extraction returns."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def select_by_keys(connection: duckdb.DuckDBPyConnection, keys: pl.DataFrame) ->
 
 
 def contents(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-    """Hash each curve; returns the key columns and `content`."""
+    """Hash each curve; return the key columns and the hash, `content`."""
     query = """
         select application_id, filesystem, direction, method,
             sum(hash(offset_s, bytes_per_s))::varchar as content
@@ -84,7 +84,7 @@ def _parts(connection: duckdb.DuckDBPyConnection, table: Table, count: int) -> d
     """
     rows: pl.DataFrame = connection.sql(query).pl()
     place = rows["place"].to_numpy()
-    # sorted by NumPy, which takes half of DuckDB's time
+    # sorted by NumPy, which takes half as long as DuckDB
     order = np.lexsort((rows[position].to_numpy(), place))
     edges = np.cumsum(np.bincount(place, minlength=count))[:-1]
     columns = rows.drop("place", position)

@@ -1,4 +1,4 @@
-"""Compression of Recorder traces: one complete trace, or several of one program as input for extrapolation."""
+"""Compress Recorder traces: one complete trace, or several of one program as input for extrapolation."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from iosig.warehouse.sources.recorder import signatures
 from iosig.warehouse.sources.recorder.calls import Run
 from iosig.warehouse.sources.recorder.signatures import SignedRank
 
-#: takes a trace's name; the context yields a callback for the numbers of ranks read and of all ranks
+#: called with a trace's name; its context yields callback(ranks_read, rank_count)
 Progress = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
 
 _REMEDY = "Trace the program again: the trace is invalid."
 
 
 def keep_apart(into: Path, traces: Iterable[Path]) -> None:
-    """Raise UsageError if an output file is one of the input traces, or lies within one."""
+    """Raise UsageError if the output path is an input trace, or lies within one."""
     target = into.resolve()
     if any(trace.resolve() in (target, *target.parents) for trace in traces):
         raise UsageError(f"{into} is a trace, or inside one, and is never overwritten. Choose another path.")
@@ -48,7 +48,7 @@ def compress_trace(
 
 
 def call_total(trace: CompressedTrace) -> int:
-    """Return the number of calls of all ranks; each call has one duration in a histogram."""
+    """Return the number of calls on all ranks; each call has one duration in a histogram."""
     nodes = (node for rank_class in trace.classes for node in number_nodes(rank_class.body)[0])
     return sum(node.durations.count for node in nodes if isinstance(node, Call))
 
@@ -76,7 +76,7 @@ def _comparable(rank: SignedRank, has_nested: bool) -> SignedRank:
 
 
 def _decode_ranks(run: Run[SignedRank], path: Path, progress: Progress) -> Iterator[SignedRank]:
-    # Archives of several runs have the same name, and differ by their folders.
+    # archives of several runs may have the same name, and differ by their folders
     with progress("/".join(path.parts[-2:])) as report:
         for done, rank in enumerate(run.ranks, start=1):
             yield run.decode(rank)

@@ -1,4 +1,4 @@
-"""Extrapolation of Recorder traces: from their files to the models, a trace at another rank count, and its record."""
+"""Extrapolate Recorder traces: read them, fit models, and build a trace at another rank count with its record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from iosig.warehouse.errors import InputRefused, UsageError
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An extrapolation request with the traces, the rank count, nested calls or not, and a user's own models."""
+    """An extrapolation request: the traces, the rank count, whether to keep nested calls, and a user's own models."""
 
     paths: tuple[Path, ...]
     process_count: int

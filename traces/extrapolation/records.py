@@ -1,4 +1,4 @@
-"""Records of extrapolations: built from the models' results, stored in the trace's own file, landed in a warehouse.
+"""Build records of extrapolations from the models' results, store them in the trace's file, and land them.
 
 `iosig extrapolate` writes one record per rank count, with or without a resulting trace.
 """
@@ -36,7 +36,7 @@ from iosig.warehouse.store.landing import Landed
 from iosig.warehouse.store.manifests import Landing
 from iosig.warehouse.store.store import Store
 
-#: maximum number of a record's models, and of its refused fields: both together leave room for the traces
+#: maximum size of a record's models, and of its refused fields [B]; both together leave room for the traces
 _MOST_LISTED_BYTES = 2 << 20
 _NOT_LISTED = "Not listed: the record would be too long."
 
@@ -68,8 +68,8 @@ def record(
 ) -> Record:
     """Build the record of an extrapolation from these traces.
 
-    totals: of the extrapolated trace, if it was counted. Raises ValueError if the traces have other rank counts than
-    the extrapolation, if totals are given without a trace, or if the outcome contradicts the refusals.
+    totals: totals of the extrapolated trace, if they were computed. Raises ValueError if the traces have other rank
+    counts than the extrapolation, if totals are given without a trace, or if the outcome contradicts the refusals.
     """
     given = tuple(sorted(replace(trace, name=_plain(trace.name)) for trace in traces))
     if {trace.process_count for trace in given} != set(extrapolated.rank_counts):
@@ -97,7 +97,7 @@ def record(
 def make_totals(trace_sums: trace_totals.Totals) -> Totals:
     """Return a trace's totals for its record: bytes of outer calls, counted once; None if any part is unknown.
 
-    The classes are counted by `record`.
+    `record` counts the classes.
     """
     outer = [row for row in trace_sums.modules if not row.is_nested]
     is_clear = all(row.is_nested is False for row in outer)
@@ -141,7 +141,7 @@ def land(store: Store, record: Record, source_file: str, settings: Settings | No
     """
     names = names_in(store, settings or Settings.model_construct())
     content = record.text().encode()
-    # A record that could not be read elsewhere is not landed here either.
+    # do not land a record that could not be read elsewhere
     batch = extrapolations.batch(parse(content))
     last = _last_word(store, record)
     rows = batch.rows if names is None else names.hide(batch.table, batch.rows)
@@ -159,7 +159,7 @@ def land_if_there(store: Store, record: Record, source_file: str, settings: Sett
 
 
 def _last_word(store: Store, record: Record) -> tuple[Landing, dict[str, Any]] | None:
-    """Return the last landing with a record of the same traces and rank count, and that record without the file."""
+    """Return the last landing with a record of the same traces and rank count, and this record without its file."""
     known = ledger.read(store)
     files = known.parts(EXTRAPOLATION_RECORDS, known.in_force)
     paths = store.locals(files["path"])
@@ -169,6 +169,6 @@ def _last_word(store: Store, record: Record) -> tuple[Landing, dict[str, Any]] |
     told = rows.filter(trace_set_id=record.trace_set_id, process_count=record.process_count).collect()
     if told.is_empty():
         return None
-    # Files are read in the order of their landing, and each lies in its landing's folder.
+    # files are read in the order of landing, and each is in the folder of its landing
     (found,) = known.objects(known.select_landings([Path(told["path"][-1]).parent.name]))
     return found, told.drop("source_file", "path").row(-1, named=True)

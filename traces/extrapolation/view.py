@@ -1,8 +1,8 @@
-"""Compressed traces as one traced run: the requests of all ranks, seen from the servers' side.
+"""Convert compressed traces to the form of a traced run: requests of all ranks, as servers receive them.
 
-A compressed trace has no requests of single ranks. Simultaneous requests of its ranks become one request here (rank
--1), at the mean times of the calls. Every analysis of a traced run (throughput, period, class) therefore also applies
-to an extrapolated trace.
+A compressed trace has no requests of single ranks. Simultaneous requests of its ranks become one request (rank -1), at
+the mean times of the calls. Every analysis of a traced run (throughput, period, class) therefore also applies to an
+extrapolated trace.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from iosig.warehouse.sources.protocol import Batch
 
 _REMEDY = "Write the file again with iosig compress or iosig extrapolate."
-#: of all ranks together
+#: rank of requests that belong to all ranks together
 _ALL_RANKS = -1
 
 
 def read(path: Path) -> CompressedTrace:
-    """Read a compressed trace; raise InputRefused if the file is none, or is inconsistent."""
-    # The process that reads takes as long to start as what understands the rows takes to import.
+    """Read a compressed trace; raise InputRefused if the file is not a compressed trace, or is inconsistent."""
+    # start the reading process during the import of the modules that interpret the rows, which takes as long
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(compressed_traces.read, path)
         from iosig.transforms.traces.frames import from_frame

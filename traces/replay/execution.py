@@ -1,4 +1,4 @@
-"""Execution of one rank's steps, in order, on files that only this rank has open.
+"""Execute one rank's steps, in order, on files that only this rank has open.
 
 A POSIX call names a file, not a descriptor: it uses the descriptor of that name that the rank opened last. MPI-IO calls
 become the equivalent POSIX calls, each made by its own rank: `MPI_File_write_at` is a `pwrite` at the offset that the
@@ -46,7 +46,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """A rank waits here until all members of this communicator have arrived."""
+    """A barrier: the rank waits until all members of this communicator have arrived."""
 
     communicator: int
 
@@ -68,7 +68,7 @@ class _Handle:
 class Executor:
     """Executor of steps by POSIX calls; subclasses override some of them.
 
-    leads: by communicator, whether this rank performs the operations that one rank does for all.
+    leads: by communicator, whether this rank performs the operations that a single rank performs for all.
     """
 
     def __init__(self, script: Script, calls: Calls | NotedCalls, leads: Mapping[int, bool]) -> None:
@@ -242,7 +242,7 @@ class Executor:
 
 
 def _get_open_file(held: Mapping[int, _T], file: int) -> _T:
-    """Return the open file of a name; raise OSError as for a bad descriptor if there is none."""
+    """Return the open file with this number; raise OSError as for a bad descriptor if none is open."""
     if not held.get(file):
         raise OSError(errno.EBADF, "not open")
     return held[file]
@@ -251,7 +251,7 @@ def _get_open_file(held: Mapping[int, _T], file: int) -> _T:
 def run(
     executor: Executor, *, is_timed: bool, synced: Mapping[int, int], done: Done, start_s: float
 ) -> Generator[float | Sync, None, None]:
-    """Execute a rank's steps; yield when to go on (monotonic clock [s], 0 for now) or what to wait for.
+    """Execute a rank's steps; yield the time to continue (monotonic clock [s], 0 for now), or a barrier to wait at.
 
     synced: maps the script's communicator numbers to those that ranks wait on; other communicators are skipped. The
     delta times accumulate from the first step: a late step shortens the next wait, so that drift does not accumulate.

@@ -1,4 +1,4 @@
-"""The files that a replay needs and leaves: contents before the traced run, and final sizes.
+"""Infer the files that a replay needs and leaves: their sizes before the traced run, and their final sizes.
 
 Return values are not traced, so the initial state is inferred: bytes that ranks read before any rank wrote them, and
 files that ranks used without creating them. "Before" follows a rank's own order; among ranks, it follows the number of
@@ -32,8 +32,9 @@ class FileUse:
 
     needed_bytes: read without a prior write by the same rank, first in phase `needed_phase`. used_phase: first use
     without creation by the same rank. made_phase, written_phase: first creation and first write. end_bytes: end of the
-    furthest write or resize. is_sized: whether those alone determine its size. is_taken: unlinked or renamed in the
-    end. is_exclusive: it must not exist before. is_emptied: whether an open truncates it.
+    furthest write or resize. is_sized: whether writes and resizes alone determine its size. is_taken: whether it is
+    unlinked or renamed in the end. is_exclusive: whether it must not exist before. is_emptied: whether an open
+    truncates it.
     """
 
     read_bytes: int = 0
@@ -117,7 +118,7 @@ class Uses:
             self.files[place] = replace(use, **reset)
 
     def list_needed_folders(self) -> Iterator[Place]:
-        """Yield paths with folders that must exist before the start, as no rank creates them."""
+        """Yield folders that must exist before the replay starts, because no rank creates them."""
         for place in sorted(self.named):
             above = [place[:end] for end in range(1, len(place))]
             made = next((at for at, folder in enumerate(above) if folder in self.made_folders), len(above))

@@ -1,4 +1,4 @@
-"""The table of replayed functions: one row each, with its verb and the meaning of its arguments.
+"""Define the table of replayed functions: the verb and the meaning of the arguments of each function.
 
 `recorder_requests.forms` defines the positions of a function's file, count and offset arguments. This table adds the
 verb and the arguments that only a replay needs: modes, the second name of a rename, the communicators of MPI's
@@ -70,7 +70,7 @@ class Verb(IntEnum):
     MPI_SYNC = 54
 
 
-#: verbs that read, that write
+#: verbs that read; verbs that write
 READING = frozenset({Verb.READ, Verb.PREAD, Verb.READV, Verb.FREAD}) | {
     *(Verb.MPI_READ_AT, Verb.MPI_READ, Verb.MPI_READ_SHARED)
 }
@@ -84,8 +84,8 @@ CUTTING = frozenset({Verb.FTRUNCATE, Verb.TRUNCATE})
 SIZING = CUTTING | {Verb.MPI_SET_SIZE, Verb.MPI_PREALLOCATE}
 #: verbs that do not require an existing file, though they name it
 _NOT_USING = OPENING | {Verb.STAT, Verb.LSTAT, Verb.ACCESS, Verb.UNLINK, Verb.REMOVE, Verb.MKDIR, Verb.RMDIR}
-#: what calls do to the file that they name besides moving bytes, each with the verbs that do it; what an open does
-#: follows from its flags
+#: effects of calls on files, apart from transfers, each with the verbs that have it; the effects of an open follow from
+#: its flags
 EFFECTS: dict[str, frozenset[Verb]] = {
     "opens": OPENING,
     "uses": frozenset(Verb) - _NOT_USING,
@@ -142,10 +142,10 @@ def _mpi_verbs() -> dict[str, Verb]:
     return found
 
 
-#: function -> the verb that replays it
+#: verb that replays each function
 VERBS: dict[str, Verb] = _posix_verbs() | _mpi_verbs()
 
-#: where arguments stand that only a replay needs; `other` is a second name, `parts` the pieces of a vector
+#: positions of arguments that only a replay needs; `other` is a second name, `parts` the pieces of a vector
 _FURTHER: dict[str, dict[str, int]] = {
     **{function: {"mode_at": 2} for function in ("open", "open64")},
     **{function: {"mode_at": 1} for function in ("creat", "creat64", "access")},
@@ -161,7 +161,7 @@ _FURTHER: dict[str, dict[str, int]] = {
     "MPI_File_set_view": {"other_at": 3},
 }
 
-#: MPI's collective calls -> where the communicator stands, counted from the end where negative
+#: position of the communicator in MPI's collective calls; negative positions count from the end
 COLLECTIVES = {
     **dict.fromkeys(("MPI_Barrier", "MPI_Bcast", "MPI_Gather", "MPI_Gatherv", "MPI_Scatter", "MPI_Scatterv"), -1),
     **dict.fromkeys(("MPI_Allgather", "MPI_Allgatherv", "MPI_Alltoall", "MPI_Reduce", "MPI_Allreduce"), -1),
@@ -169,7 +169,7 @@ COLLECTIVES = {
     **dict.fromkeys(("MPI_Comm_split", "MPI_Comm_dup", "MPI_Comm_create", "MPI_Comm_split_type"), 0),
     "MPI_File_open": 0,
 }
-#: MPI-IO's calls that all ranks of the file's communicator make, besides the transfers that are `_all`
+#: collective MPI-IO calls, which all ranks of the file's communicator make, in addition to the `_all` transfers
 _TOGETHER = {
     *("MPI_File_close", "MPI_File_set_view", "MPI_File_set_size", "MPI_File_preallocate", "MPI_File_sync"),
     *("MPI_File_open", "MPI_File_seek_shared"),

@@ -1,4 +1,4 @@
-"""Barriers among processes: counters in shared memory, a lock, and a semaphore per process."""
+"""Synchronize processes by barriers: counters in shared memory, a lock, and a semaphore per process."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-#: polling interval of a waiting process, in case that another one died
+#: polling interval of a waiting process, in case another one has died [s]
 _LOOK_S = 0.25
 
 
 class Broken(Exception):
-    """Another process has died, so its arrivals will never happen."""
+    """Another process has died, so it will never arrive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class OpenBoard:
 class Gates:
     """The barriers of one process's ranks.
 
-    members: ranks of each communicator. processes: those that carry any of them.
+    members: number of ranks of each communicator. processes: the processes that run any of these ranks.
     """
 
     board: OpenBoard
@@ -66,7 +66,7 @@ class Gates:
     processes: Sequence[Sequence[int]]
 
     def arrive(self, communicator: int) -> int:
-        """Count the arrival of a rank; return the number of arrivals at which it may continue."""
+        """Count the arrival of a rank; return the number of arrivals after which it may continue."""
         while not self.lock.acquire(timeout=_LOOK_S):
             self.check()
         try:
@@ -86,13 +86,13 @@ class Gates:
         return bool(self.board.arrivals[communicator] >= needed)
 
     def wait(self, until: float | None) -> None:
-        """Wait for a change of the counters, at most until this time of the monotonic clock."""
+        """Wait for a change of the counters, until this time of the monotonic clock at the latest."""
         left = _LOOK_S if until is None else min(_LOOK_S, until - time.monotonic())
         if left > 0:
             self.semaphores[self.own].acquire(timeout=left)
         self.check()
 
     def check(self) -> None:
-        """Raise Broken if another process is gone."""
+        """Raise Broken if another process has died."""
         if self.board.broken[0]:
             raise Broken("another process ended")

@@ -1,4 +1,4 @@
-"""The C library calls of a replay: one per traced call, with its arguments, under the folder.
+"""Make the C library calls of a replay: one per traced call, with its arguments, within the replay folder.
 
 `Calls` makes them; `NotedCalls` also logs each call and its times in the format of recorder2text.
 """
@@ -15,11 +15,11 @@ from typing import IO, Any
 
 from iosig.traces.replay.sandbox import Sandbox
 
-#: maximum that Linux moves in one call, whatever the requested size
+#: maximum number of bytes that Linux moves in one call
 MOST_CALL_BYTES = 0x7FFFF000
 _FILLED_BYTES = 16 << 20
 _MOST_PARTS = 1024
-#: flags of open in x86 numbering, as in traces, and their values on this machine
+#: flags of open as x86 numbers them, as in traces, with their values on this machine
 _FLAGS = (
     *((0o100, os.O_CREAT), (0o200, os.O_EXCL), (0o1000, os.O_TRUNC), (0o2000, os.O_APPEND), (0o4000, os.O_NONBLOCK)),
     *((0o10000, os.O_DSYNC), (0o4010000, os.O_SYNC), (0o40000, os.O_DIRECT), (0o200000, os.O_DIRECTORY)),
@@ -30,7 +30,7 @@ O_CREAT, O_EXCL, O_TRUNC, O_APPEND = 0o100, 0o200, 0o1000, 0o2000
 STREAM_FLAGS = {"r": 0, "w": O_CREAT | O_TRUNC, "a": O_CREAT | O_APPEND}
 
 Place = tuple[str, ...]
-#: a buffered file, as the C library has
+#: a buffered file, like the C library's FILE
 Stream = io.BufferedReader | io.BufferedWriter | io.BufferedRandom
 
 
@@ -106,7 +106,7 @@ class Calls:
         return os.pwrite(descriptor, self._memory[:size], offset)
 
     def readv(self, name: str, descriptor: int, size: int, parts: int) -> int:
-        """Read into several buffers of equal size, as the trace has only their sum."""
+        """Read into several buffers of equal size, because the trace has only their total size."""
         return os.readv(descriptor, [bytearray(piece) for piece in _pieces(size, parts)])
 
     def writev(self, name: str, descriptor: int, size: int, parts: int) -> int:
@@ -210,7 +210,7 @@ class Calls:
         return moved
 
     def fprintf(self, name: str, stream: IO[bytes], size: int) -> int:
-        """Write a text of `size` bytes."""
+        """Write text of `size` bytes."""
         return stream.write(self._memory[:size])
 
     def fseek(self, name: str, stream: IO[bytes], offset: int, whence: int) -> None:
@@ -255,7 +255,7 @@ def _text(method: str, function: str, name: str, given: tuple[Any, ...]) -> str:
         return f"%p {given[2]} {given[1] // max(1, given[2])} {name}"
     if method == "fprintf":
         return f"{name} {given[1] + 1}"
-    # The C library's own stat functions take a version first.
+    # the first argument of the C library's own stat functions is a version
     first = "1 " if function.startswith("__") else ""
     return first + _TEXTS.get(method, "{0}").format(name, *given)
 

@@ -1,4 +1,4 @@
-"""Replay by MPI: every rank a process of `mpiexec`, MPI-IO's calls by mpi4py; its requirements and its start."""
+"""Start a replay by MPI, in which each rank is a process of `mpiexec`, and check its requirements."""
 
 from __future__ import annotations
 

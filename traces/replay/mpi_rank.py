@@ -1,4 +1,4 @@
-"""A rank of an MPI replay, started by `mpiexec`: MPI-IO's calls by mpi4py, POSIX calls as without MPI.
+"""Run one rank of an MPI replay, started by `mpiexec`: mpi4py makes the MPI-IO calls, POSIX calls are as without MPI.
 
 `python -m iosig.traces.replay.mpi_rank JOB`: the rank in MPI_COMM_WORLD selects one of the job's ranks. The traced
 MPI_COMM_WORLD becomes the set of all replayed ranks; other communicators consist of the ranks that name them.
@@ -34,10 +34,10 @@ _LOOK_S = 1.0
 
 
 class MpiExecutor(Executor):
-    """An executor that opens the files of MPI-IO by MPI itself.
+    """An executor that opens MPI-IO files through MPI.
 
-    MPI opens files by path, not by descriptor, so such a file lies under the replay's folder by its plain path. The
-    executor first walks its folders as for all other files, and refuses a link in its place.
+    MPI opens files by path, not by descriptor, so a file is opened by its plain path below the replay folder. The
+    executor first walks the folders of the path as for all other files, and refuses symbolic links.
     """
 
     def __init__(self, script: Script, calls: Calls, world: Any, communicators: Mapping[int, Any], job: MpiJob) -> None:
@@ -137,7 +137,7 @@ class MpiExecutor(Executor):
         return self._memory
 
     def close(self) -> None:
-        """Close files that the trace leaves open; of MPI's files, only those that this rank opened alone."""
+        """Close the files that the trace leaves open; MPI files only if this rank opened them alone."""
         super().close()
         for opened in self._files.values():
             if opened.Get_group().Get_size() == 1:
@@ -190,7 +190,7 @@ def _communicators(world: Any, job: MpiJob, script: Script) -> dict[int, Any]:
             members = [at for at, rank in enumerate(job.ranks) if rank in job.order.ranks[name]]
             group = world.Get_group().Incl(members)
             made[name] = world.Create_group(group)
-    # A file of an unknown communicator is opened by each rank separately.
+    # with an unknown communicator, each rank opens the file separately
     return {number: made.get(name, _mpi4py().COMM_SELF) for number, name in enumerate(script.communicators)}
 
 

@@ -1,4 +1,4 @@
-"""The order among ranks: the MPI collective calls that synchronize them, checked for deadlocks.
+"""Find the MPI collective calls that synchronize ranks, and check them for deadlocks.
 
 Without MPI, a collective call is a barrier among the replayed ranks of its communicator. A communicator's members are
 the ranks that make collective calls on it; Recorder gives it the same id (`<world rank>-<counter>`) on all of its
@@ -22,7 +22,7 @@ WORLD = "MPI_COMM_WORLD"
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """Communicators by name, and the sequence of their numbers that ranks visit, grouped by equal sequences."""
+    """A sequence of communicators that some ranks visit: names, numbers in the order of visits, and these ranks."""
 
     communicators: tuple[str, ...]
     order: bytes

@@ -1,4 +1,4 @@
-"""The wait of a rank between its calls: delta times from the trace's histograms (Luo et al., section 2).
+"""Draw the waits of a rank between its calls: delta times from the trace's histograms (Luo et al., section 2).
 
 Times are drawn for all ranks of a class together: a histogram's own quantiles, each once, in an order that a seeded
 generator shuffles. The total wait of the replayed ranks therefore equals that of the traced ranks. The longest wait,
@@ -19,7 +19,7 @@ from iosig.transforms.traces.expansion import number_nodes
 from iosig.transforms.traces.time_histograms import Bins
 from iosig.transforms.traces.trace import START, Call, CompressedTrace, TimeHistogram
 
-#: maximum count for a random permutation; more places are shuffled by a stride, which needs no memory
+#: maximum length of a random permutation; longer rows are shuffled by a stride, which needs no memory
 _SHUFFLED = 1 << 20
 
 
@@ -85,7 +85,7 @@ def _order(count: int, seed: tuple[int, ...]) -> Ints:
 
 
 def quantiles(histogram: TimeHistogram, places: Ints) -> Reals:
-    """Return the histogram's times [s] at these ranks of the sorted times; place 0 is the shortest.
+    """Return the times [s] at some places in the sorted times of a histogram; place 0 is the shortest time.
 
     Within a bin they range from its minimum to its maximum, both included, distributed as the histogram assumes.
     """

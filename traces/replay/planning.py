@@ -1,4 +1,4 @@
-"""Estimates of a replay before it runs, and refusal if disk space or open files are insufficient."""
+"""Estimate the work of a replay in advance, and refuse it if disk space or file descriptors are insufficient."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iosig.traces.replay.sandbox import Sandbox
 from iosig.traces.replay.scripts import Script
 from iosig.warehouse.errors import InputRefused
 
-#: disk space kept free in addition to the replay's files: a share of them, and a fixed number of bytes
+#: free disk space required in addition to the replay's files: a fraction of their size, and a fixed number of bytes
 _MARGIN_RATIO = 0.05
 _MARGIN_BYTES = 64 << 20
 #: descriptors of a process in addition to its ranks' files
@@ -31,9 +31,9 @@ _PIECE_BYTES = 16 << 20
 class Survey:
     """Estimated work of a set of ranks.
 
-    counts: calls that are replayed, by function; not_replayed: others, by function and reason. open_count: the most
-    files open at once. request_bytes: the largest request. drawn_s: the longest time of a rank with the drawn delta
-    times; end_s: with mean times.
+    counts: calls that are replayed, by function; not_replayed: other calls, by function and reason. open_count: maximum
+    number of files open at the same time. request_bytes: the largest request. drawn_s: the longest time of a rank with
+    the drawn delta times; end_s: the longest time with mean delta times.
     """
 
     ranks: tuple[int, ...] = ()
@@ -51,7 +51,7 @@ class Survey:
 
     @classmethod
     def from_script(cls, script: Script, uses: Uses) -> Survey:
-        """Survey the script of one rank."""
+        """Compute the estimates for one rank from its script and its file accesses."""
         verbs, sizes = script.steps["verb"], script.steps["size"]
         reads, writes, opens, closes = (
             np.isin(verbs, [*map(int, kind)]) for kind in (READING, WRITING, OPENING, CLOSING)
@@ -61,7 +61,7 @@ class Survey:
             uses=uses,
             counts=script.counts,
             not_replayed=script.not_replayed,
-            # Python integers: a damaged trace may request more than 64 bits hold.
+            # Python integers, since sizes in a damaged trace may exceed 64 bits
             read_bytes=sum(sizes[reads].tolist()),
             written_bytes=sum(sizes[writes].tolist()),
             step_count=len(script.steps),

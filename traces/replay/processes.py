@@ -1,4 +1,4 @@
-"""The processes of a replay: started together, monitored, and always terminated.
+"""Run the processes of a replay: start them together, monitor them, and always terminate them.
 
 Each process expands and surveys its ranks, and reports their planned work. When all are ready, they start at the same
 instant. If one dies, the replay is aborted for all, so that no process waits forever.
@@ -63,10 +63,10 @@ class Go:
     folder: Path
     board: Board
     order: Order
-    #: the communicators that ranks wait on, by number
+    #: names of the communicators that ranks wait on, by number
     communicators: tuple[str, ...]
     members: tuple[int, ...]
-    #: of each communicator, the processes that carry any of its ranks
+    #: by communicator: the processes that run any of its ranks
     processes: tuple[tuple[int, ...], ...]
     trace_output: Path | None
     rank_digits: int
@@ -120,7 +120,7 @@ def _perform(
         executors = [
             Executor(script, call, leads(go.order, script)) for script, call in zip(scripts, calls, strict=True)
         ]
-        # Garbage collections from here on would delay all ranks and free little.
+        # garbage collections during the replay would delay all ranks and free little
         gc.collect()
         gc.disable()
         told.send(("ready", None))
@@ -159,7 +159,10 @@ def _own_name(function: str) -> str | None:
 
 
 def leads(order: Order, script: Script) -> dict[int, bool]:
-    """Return per communicator whether this rank does what one rank does for all; without an order, all ranks do."""
+    """Return, by communicator, whether this rank performs the operations that a single rank performs for all.
+
+    Without an order among ranks, all ranks perform them.
+    """
     return {
         number: order.leaders.get(name, script.rank) == script.rank for number, name in enumerate(script.communicators)
     }
@@ -305,7 +308,7 @@ class _Stall:
 
 @contextmanager
 def start_processes(job: Job, shares: Sequence[tuple[int, ...]]) -> Iterator[Processes]:
-    """Start one process per share of the ranks; all are terminated when the context ends."""
+    """Start one process for each group of ranks; all are terminated when the context ends."""
     processes = Processes(job, shares)
     try:
         processes.start()

@@ -1,4 +1,4 @@
-"""A replay from its trace to its report: surveyed, checked, prepared, executed by processes or by MPI, and compared."""
+"""Replay a trace: survey, check and prepare it, execute it by processes or by MPI, and report the results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from iosig.traces.replay.reports import Report
 from iosig.traces.replay.scripts import Way
 from iosig.warehouse.errors import InputRefused, UsageError
 
-#: default number of processes: per core of the machine, and the minimum
+#: default number of processes per core of the machine; minimum number of processes
 _PER_CORE, _LEAST = 2, 8
 
 Tell = Callable[[str], None]
@@ -84,7 +84,10 @@ def _execute(
 def _make_plan(
     survey: Survey, folder: Path, wish: Wish, process_count: int, traced_s: float | None
 ) -> tuple[Order, Report]:
-    """Return the order among the ranks and the plan; raise InputRefused without replayable calls or without space."""
+    """Return the order among the ranks, and the plan.
+
+    Raises InputRefused if the trace has no replayable calls, or disk space is insufficient.
+    """
     if not survey.counts:
         raise InputRefused("The trace has no replayable calls.", "`--dry-run --json` lists its calls.")
     order = choose_order(survey.visits, len(survey.ranks))

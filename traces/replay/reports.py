@@ -1,4 +1,4 @@
-"""Replay results compared with the trace: calls by function, bytes, files and their sizes, times, differences."""
+"""Compare the results of a replay with the trace: calls by function, bytes, file sizes and times."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class FileSize:
 class Report:
     """Report of a finished or only planned replay.
 
-    traced_s: duration of the traced run; is_time_drawn: whether it is known from mean times only. Counters: traced and
-    replayed calls by function, failures by function and error, calls not replayed by function and reason.
+    traced_s: duration of the traced run. is_time_drawn: whether this duration is known from mean times only.
+    traced_calls, replayed_calls: by function. failures: by function and error. not_replayed: by function and reason.
     """
 
     folder: str

@@ -1,7 +1,7 @@
-"""A sandbox folder: every path of a trace is remapped under it, and no link in it is followed.
+"""Provide a sandbox folder: every path of a trace is remapped into it, and no link in it is followed.
 
-A path is split as text (`..` goes no higher than the folder) and walked from the folder's own descriptor, one name at a
-time, with O_NOFOLLOW. Links that another process creates in the folder at the same time therefore cannot lead outside.
+A path is split as text (`..` never leaves the folder). Its names are opened one by one, starting at the folder's
+descriptor, with O_NOFOLLOW. Links that another process creates in the folder at the same time cannot lead outside.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MODE_BITS = 0o777
 
 
 class PathRefused(Exception):
-    """Refusal of a path that has no place under the folder."""
+    """A traced path cannot be remapped into the folder."""
 
 
 def remap_path(path: str) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def remap_path(path: str) -> tuple[str, ...]:
 
 
 class Sandbox:
-    """The folder, open; its methods take names as `remap_path` returns them, and raise OSError as the calls do."""
+    """An open sandbox folder; methods take names as returned by `remap_path`, and raise OSError as the calls do."""
 
     def __init__(self, folder: Path) -> None:
         self._root = os.open(folder, _FOLDER)
@@ -110,7 +110,7 @@ class Sandbox:
             os.rename(names[-1], new[-1], src_dir_fd=old_parent, dst_dir_fd=new_parent)
 
     def mkdir(self, names: tuple[str, ...], mode: int) -> None:
-        """Create a folder that its owner may always enter, so that its contents can be reached and removed later."""
+        """Create a folder with full access for its owner, so that its contents can be accessed and removed later."""
         with self._parent(names) as parent:
             os.mkdir(names[-1], (mode & MODE_BITS) | _FOLDER_MODE, dir_fd=parent)
 

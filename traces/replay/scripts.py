@@ -1,6 +1,6 @@
-"""A rank's calls as plain steps: operations, order, arguments, and the wait before each.
+"""Compile a rank's calls into plain steps: operations, order, arguments, and the wait before each step.
 
-Outer calls are replayed: those that are not made within a traced call to files (POSIX or MPI-IO), because the outer one
+Outer calls are replayed, which are not made within another traced file call (POSIX or MPI-IO), because the outer call
 "provides a richer semantics" (Luo et al., ESPT 2015, section 3.1). With `nested`, the POSIX calls replace the MPI-IO
 calls around them. The time of a call that is not executed is added to the wait before the next step.
 """
@@ -22,7 +22,7 @@ from iosig.traces.replay.sandbox import PathRefused, remap_path
 from iosig.transforms.arrays import Ints, Reals
 from iosig.warehouse.sources.recorder import requests
 
-#: how MPI-IO's calls are replayed: by the rank itself as POSIX calls, by MPI, or by the POSIX calls within them
+#: how MPI-IO calls are replayed: by equivalent POSIX calls, by MPI, or by the traced POSIX calls within them
 Way = Literal["posix", "mpi", "nested"]
 
 STEP = np.dtype(
@@ -40,14 +40,14 @@ STEP = np.dtype(
     ]
 )
 Steps = npt.NDArray[np.void]
-#: number of steps converted into Python's numbers at a time
+#: number of steps that are converted to Python numbers at a time
 _CHUNK = 4096
-#: value of a number that no argument gives
+#: value of a number for which the call has no argument
 ABSENT = -1
 _SAFE = 1 << 62
-#: communicators of one rank, or of none that is known
+#: communicators with a single rank, or with unknown ranks
 _ALONE = ("MPI_COMM_SELF", "MPI_COMM_NULL", "MPI_COMM_UNKNOWN", "???")
-#: functions with a second barrier after the collective call: the file must not be used before all have finished
+#: functions with a second barrier after the collective call: no rank may use the file before all have finished
 _SETTLED_AFTER = ("MPI_File_set_size", "MPI_File_preallocate")
 
 
@@ -55,9 +55,9 @@ _SETTLED_AFTER = ("MPI_File_set_size", "MPI_File_preallocate")
 class Script:
     """Steps and names that one rank executes.
 
-    names: paths, handles and modes that steps refer to. places: the names under the replay's folder, by number of a
-    name. communicators: those that SYNC steps refer to by `size`. counts: calls that are replayed, by function.
-    not_replayed: calls that are not, by function and reason. end_s: when the traced rank ended.
+    names: paths, handles and modes that steps refer to. places: path components within the replay folder, by number of
+    a name. communicators: communicators that SYNC steps refer to by `size`. counts: replayed calls by function.
+    not_replayed: other calls by function and reason. end_s: end time of the traced rank.
     """
 
     rank: int
@@ -100,8 +100,8 @@ def outer(calls: pl.DataFrame, way: Way) -> pl.DataFrame:
 class Written:
     """A script with the replayed calls, from which its file accesses are derived.
 
-    done: the calls that are replayed: place (in the rank's order), verb, module, function, arguments, file_id,
-    other_id, flag and bytes. sync_places: the places of the calls at which ranks wait for one another, rising.
+    done: the replayed calls, with place (in the rank's order), verb, module, function, arguments, file_id, other_id,
+    flag and bytes. sync_places: ascending places of the calls at which ranks wait for one another.
     """
 
     script: Script
@@ -235,7 +235,7 @@ def _add_reasons(parsed: pl.DataFrame, way: Way) -> pl.DataFrame:
 
 
 def _refusal(places: dict[int, tuple[str, ...] | str]) -> pl.Expr:
-    """Return `reason`, with why a path has no place in the folder."""
+    """Return `reason`, completed by the reason why a path cannot be remapped into the folder."""
     refused = {number: f"path refused: {place}" for number, place in places.items() if isinstance(place, str)}
     if not refused:
         return pl.col("reason")
@@ -300,7 +300,7 @@ def _count_omitted_calls(frame: pl.DataFrame, parsed: pl.DataFrame) -> Counter[t
 def _syncs(frame: pl.DataFrame, way: Way) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Return the points at which ranks wait for one another, and their communicators, numbered.
 
-    A point has place, after (whether behind the call), is_only (the call does nothing else) and number.
+    Columns: place, after (whether the point follows the call), is_only (whether the call does nothing else), number.
     """
     opened = pl.when(pl.col("verb") == int(Verb.MPI_OPEN)).then("communicator").forward_fill().over("file_name")
     of = pl.when(pl.col("is_together")).then(opened).otherwise("communicator")
@@ -309,7 +309,7 @@ def _syncs(frame: pl.DataFrame, way: Way) -> tuple[pl.DataFrame, tuple[str, ...]
     )
     communicators = tuple(found["communicator"].unique(maintain_order=True))
     if way == "mpi":
-        # MPI itself orders its own collective calls.
+        # MPI itself orders its own collective calls
         found = found.filter(~pl.col("is_mpi"))
     settled = found.filter(pl.col("function").is_in(_SETTLED_AFTER) & pl.lit(way == "posix"))
     points = pl.concat(
@@ -342,7 +342,7 @@ def _steps(
     steps = np.zeros(done.height + syncs.height + 1, STEP)
     _fill_calls(steps[: done.height], done.with_columns(number_of=_number_of(communicators)), functions)
     _fill_syncs(steps[done.height : -1], syncs, spent)
-    # The last step does nothing: it marks the end of the traced rank.
+    # the last step does nothing but mark the end of the traced rank
     place = np.concatenate([done["place"].to_numpy(), syncs["place"].to_numpy(), [judged.height]]).astype(np.int64)
     part = np.concatenate([np.ones(done.height), syncs["after"].to_numpy() * 2, [0]])
     order = np.lexsort((part, place))
@@ -353,10 +353,10 @@ def _steps(
 
 
 def _due(judged: pl.DataFrame, done: pl.DataFrame, syncs: pl.DataFrame, spent: Reals) -> Reals:
-    """Return when each call would begin, and the rank end, if executed calls took no time [s], N + 1.
+    """Return the times at which each call would begin, and the rank end, if executed calls took no time [s], N + 1.
 
-    For a call that encloses others, the time of the inner calls counts, not its own. Calls within an executed call are
-    part of its execution.
+    If a call that is not executed encloses others, the time of the inner calls counts, not its own. Calls within an
+    executed call are part of its execution.
     """
     lasts = np.ones(judged.height, bool)
     lasts[done["place"].to_numpy()] = False
@@ -396,5 +396,5 @@ def _fill_syncs(steps: Steps, syncs: pl.DataFrame, spent: Reals) -> None:
     steps["other"] = ABSENT
     steps["size"] = syncs["number"].to_numpy()
     least = spent[syncs["place"].to_numpy(), 2] if syncs.height else np.empty(0)
-    # The last rank to arrive waited for no other: the minimum time is the duration of the call itself.
+    # the last rank to arrive waits for no other, so the minimum time is the duration of the call itself
     steps["hold_s"] = np.where(syncs["is_only"].to_numpy(), least, 0.0)

@@ -1,4 +1,4 @@
-"""The traces that can be replayed, and the reader of a rank's calls."""
+"""Open traces for replay, and read the calls of a rank."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.sources.extrapolations import compressed_traces
 from iosig.warehouse.sources.recorder.signatures import SignedRank, select_outer_calls
 
-#: maximum size of a set of ranks: one machine replays fewer
+#: maximum number of selected ranks, more than one machine can replay
 MOST_RANKS = 1 << 16
 
 
 def open_trace(path: Path, *, nested: bool = False) -> tuple[CompressedTrace, float | None]:
-    """Open a trace; return it and the traced run's duration [s], None if unknown.
+    """Open a trace; return the trace and the traced run's duration [s], None if unknown.
 
-    A compressed trace is used unchanged. A Recorder trace is compressed first: its outer calls, or with `nested` all.
+    A compressed trace is used unchanged. A Recorder trace is compressed first: its outer calls, or all with `nested`.
     Raises InputRefused for other files, and for files that cannot be read.
     """
     if path.is_file() and compressed_traces.is_compressed_trace(path):
@@ -35,7 +35,7 @@ def _compress_recorder_trace(path: Path, nested: bool) -> tuple[CompressedTrace,
     def select_replayed_calls(signed: SignedRank) -> SignedRank:
         nonlocal end_s
         end_s = max(end_s, float(signed.end_s.max(initial=0.0)))
-        # The calls of HDF5 to lower layers are replayed, HDF5's own are not.
+        # the calls of HDF5 to lower layers are replayed, HDF5's own are not
         is_layered = nested or (signed.signatures["module"] == "HDF5").any()
         return signed if is_layered else select_outer_calls(signed)
 

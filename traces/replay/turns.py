@@ -1,4 +1,4 @@
-"""The scheduler of one process's ranks: each continues when it is due and its barrier is open, earliest first."""
+"""Schedule the ranks of one process: a rank continues when it is due and its barrier is open, the earliest first."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Waiting(Protocol):
         """Return whether the needed number of ranks has arrived."""
 
     def wait(self, until: float | None) -> None:
-        """Wait for a change, at most until a time of the monotonic clock."""
+        """Wait for a change, until a time of the monotonic clock at the latest."""
 
 
-#: receives the number of executed steps, and the deadline of the process's wait
+#: called with the number of executed steps, and the deadline of the process's wait
 Telling = Callable[[int, float], None]
 Steps = Generator[float | Sync, None, None]
 
@@ -44,7 +44,7 @@ class _Process:
     """Scheduler of a process's ranks: a queue of ready ranks, and a list of blocked ones."""
 
     def __init__(self, ranks: Sequence[Steps], gates: Waiting, tell: Telling) -> None:
-        # (time, turn, rank): among ranks that are due at once, the one with the oldest turn goes first
+        # (time, turn, rank): among ranks that are due at the same time, the one with the oldest turn goes first
         self._ready = [(0.0, turn, rank) for turn, rank in enumerate(ranks)]
         self._blocked: list[tuple[Sync, int, Steps]] = []
         self._turn = len(ranks)
