@@ -26,7 +26,7 @@ _INTERVAL_S = 2
 _BEGAN = datetime(2026, 1, 5, tzinfo=UTC)
 #: the number of the first job, and how many nodes each has
 FIRST_JOB, NODE_COUNT = 100_000, 16
-#: what each controller's share of the traffic scatters by, from poll to poll
+#: what each controller's fraction of the traffic scatters by, from poll to poll
 _SCATTER = 0.2
 _SCAN = """
 import sys, duckdb

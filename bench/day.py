@@ -27,7 +27,7 @@ _POLLS = """
 
 
 def write_polls(path: Path, controller_count: int = CONTROLLER_COUNT, poll_count: int = POLL_COUNT) -> Path:
-    """Write polls as CSV in order of time, by default 4,147,200 rows."""
+    """Write polls as CSV in chronological order, by default 4,147,200 rows."""
     parameters = {
         "start_us": int(_START.timestamp() * 1e6),
         "poll_count": poll_count,

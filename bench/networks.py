@@ -33,7 +33,7 @@ _TURN = (5**0.5 - 1) / 2
 
 @benchmark("edges")
 def edges(context: Context) -> Iterator[Row]:
-    """Count requests in order of time and in random order."""
+    """Count requests in chronological order and in random order."""
     grouped = [Cost(*child_result("bench.networks", "grouped", _GROUPED))]
     for order, count, min_rate in (("sorted", _REQUESTS, 5e6), ("shuffled", _SHUFFLED, None)):
         counted = [Cost(*child_result("bench.networks", order, count))]
@@ -45,7 +45,7 @@ def edges(context: Context) -> Iterator[Row]:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """Requests, at shares of a chunk's time."""
+    """Requests, at fractions of a chunk's time."""
 
     rank: Ints
     io_node: Ints
@@ -57,7 +57,7 @@ class _Chunk:
 
     @classmethod
     def draw(cls, rng: np.random.Generator, *, is_sorted: bool) -> _Chunk:
-        """Draw requests, in order of time or in none."""
+        """Draw requests, in chronological order or in none."""
         rank, share = rng.integers(0, _RANKS, _CHUNK), rng.random(_CHUNK)
         size = np.where(rng.random(_CHUNK) < 0.8, float(1 << 20), float(1 << 16))
         outward, inward = ((base + size / 1e9) * np.exp2(rng.normal(0, 0.5, _CHUNK)) for base in (1e-3, 3e-4))
@@ -72,7 +72,7 @@ class _Chunk:
         )
 
     def transfers(self, hop: int, start_s: float, duration_s: float, turn: float = 0.0) -> Transfers:
-        """Return the requests' transfers of a hop, from an instant on, with their shares of time rotated."""
+        """Return the requests' transfers of a hop, from an instant on, with their fractions of time rotated."""
         source, target = ((self.rank, self.io_node), (self.io_node, self.target))[hop]
         time_s, at_s = self.times_s[hop], start_s + (self.share + turn) % 1.0 * duration_s
         return Transfers(hop, source, target, at_s, time_s, self.size_bytes, self.size_bytes / time_s, self.is_read)

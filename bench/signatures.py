@@ -25,7 +25,7 @@ _WORKERS = 2
 _CHUNK_SETS = 400
 #: limits on the time, as multiples of the time to cut the samples
 _MAX_RATIOS = {"iosi": 20, "elastic": 60, "robust": 60}
-#: shares of all sets; an exponent of 1 is linear
+#: fractions of all sets; an exponent of 1 is linear
 _SHARES, _MAX_EXPONENT = (1 / 64, 1 / 32, 1 / 16, 1 / 8), 1.1
 _LOF_SETS, _LOF_RUNS, _LOF_PEER_SETS = 20_000, 10, 400
 

@@ -1,11 +1,11 @@
-"""Evaluations of the methods: one sub-package per study, run by name with `iosig study NAME`.
+"""Evaluate the methods: one sub-package per study, run by name with `iosig study NAME`.
 
 - `command`: `iosig study`.
-- `study` (`Study`, `find_studies`): The record of a study, and how studies are discovered.
+- `study` (`Study`, `find_studies`): The declaration and discovery of studies.
 - `pages` (`Table`, `Template`, `write_page`): Pages of studies: a Jinja template in Markdown, its tables and figures.
-- `work_items` (`map_work_items`): Run the work items of a study, in this process or in a pool.
+- `work_items` (`map_work_items`): Execution of the work items of a study, in this process or in a pool.
 - `drawing` (`draw_panels`, `add_headline`, `add_legend_below`): Layout helpers for figures of studies.
-- `real_day` (`Day`): A day of measured polls, and the runs in its job log.
+- `real_day` (`Day`): A day of measured polls, and the runs in the job log of that day.
 - `sites` (`simulate_site`, `observe_site`, `extract_site_signatures`): Simulated sites, and their ground truth.
 - `advice/`: Simulated benefit of advice on partition and start time: `iosig study advice`.
 - `attribution/`: Accuracy of traffic attribution and slowdowns: `iosig study attribution`.

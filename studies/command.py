@@ -1,4 +1,4 @@
-"""`iosig study`: one subcommand per discovered study."""
+"""Define `iosig study`, with one subcommand per discovered study."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layout shared by the figures of studies: panels in a row, headlines and legends."""
+"""Lay out the figures of studies: panels in a row, headlines and legends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: average width of a headline's characters
+#: average number of characters per inch in a headline
 _CHARACTERS_PER_INCH = 8
 #: markers of methods, distinguishable without colour
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -23,7 +23,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 def draw_panels(
     figure: Figure, frame: pl.DataFrame, column: str, *, is_x_shared: bool = True
 ) -> Iterator[tuple[Axes, str, pl.DataFrame]]:
-    """Yield one panel per value of a column, titled with the value, and the rows that belong to it."""
+    """Yield one panel per value of a column, titled with the value, and the rows with this value."""
     values = panels.in_order(frame, column)
     every = figure.subplots(1, len(values), sharex=is_x_shared, sharey=True, squeeze=False)[0]
     for axes, value in zip(every, values, strict=True):

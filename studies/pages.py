@@ -1,4 +1,4 @@
-"""Pages of studies: a Jinja template in Markdown, rendered with a study's values, tables and figures.
+"""Render the pages of studies from Jinja templates in Markdown, with a study's values, tables and figures.
 
 A template `studies/<name>/page.md` has the variables of the study's `page.values`, and these functions and filters:
 

@@ -1,4 +1,4 @@
-"""A day of measured polls of a file system, and the runs in its job log."""
+"""Read a day of measured polls of a file system, and the runs in its job log."""
 
 from __future__ import annotations
 

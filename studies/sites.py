@@ -1,4 +1,4 @@
-"""Simulated sites of several families and noise levels, as the nightly run observes them, with ground truth."""
+"""Simulate sites of several families and noise levels, as the nightly run observes them, with ground truth."""
 
 from __future__ import annotations
 

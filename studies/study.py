@@ -1,4 +1,4 @@
-"""The record that declares a study, and the discovery of studies.
+"""Declare studies, and discover them.
 
 A folder `studies/<name>/` with `STUDY = Study(...)` in its `__init__` is a study; `iosig study <name>` runs it. The
 record holds what `--help` shows and imports nothing slow. Two modules in the folder do the work:
@@ -79,7 +79,7 @@ class SeedParams:
 
 @dataclass(frozen=True, slots=True)
 class DayParams(SeedParams):
-    """Simulated sites, and optionally a measured day: its polls and job log (`DAY_FILES`)."""
+    """Sizes of a study on simulated sites, and optionally the polls and job log of a measured day (`DAY_FILES`)."""
 
     polls: Path | None = None
     log: Path | None = None
@@ -89,9 +89,9 @@ class DayParams(SeedParams):
 class Study:
     """Declaration of a study, discovered in `studies/<name>/__init__.py`.
 
-    name: of the folder and the subcommand. summary: its line in the list of studies. doc: the help text. options: its
-    own options, each a field of `StudyParams`. drawn: the files written next to the page ("figures"). part: the option
-    that restricts the results; with it no page is written.
+    name: name of the folder and the subcommand. summary: line in the list of studies. doc: help text. options: options
+    of the study, each a field of `StudyParams`. drawn: kind of files written next to the page ("figures"). part: the
+    option that restricts the results; if it is given, no page is written.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Run the work items of a study, in this process or in a pool; the results do not depend on which."""
+"""Run the work items of a study, in this process or in a pool, with the same results."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 - `figures`: Contended bytes by policy, and their sensitivity to errors.
 - `page`: Template variables and figures of the page.
-- `running`: The study itself: draws mixes of running applications and places a new one by every policy.
+- `running`: The study itself: draws mixes of running applications, and places a new one by every policy.
 """
 
 from iosig.studies.study import SEED, WORKERS, Study, seed_count_option

@@ -33,13 +33,13 @@ _MARKS = (
 )
 #: upper limit of the axis of ratios to the rival; larger ratios are clipped
 _MAX_RATIO_TO_RIVAL = 1.25
-#: the upper bound, which knows the future
+#: name of the policy that knows the future, which is an upper bound
 _ORACLE = "oracle"
 
 
 @picture((11.0, 3.6))
 def draw_policies(figure: Figure, runs: pl.DataFrame) -> None:
-    """Box plots of each measure by policy; whiskers at 5 and 95 %, dots at the mean.
+    """Draw box plots of each measure by policy, with whiskers at 5 and 95 %, and dots at the mean.
 
     runs: policy, contended_ratio, io_slowdown, others_slowdown; one setting.
     """
@@ -58,14 +58,14 @@ def draw_policies(figure: Figure, runs: pl.DataFrame) -> None:
         )
         axes.set_title(title)
         axes.set_yticks(range(1, len(policies) + 1), policies)
-    # the panels share the axis: invert it once, so that the first policy is on top
+    # the panels share the axis, so invert it once, with the first policy at the top
     axes.invert_yaxis()
     add_headline(figure, _describe_costs(runs))
     figure.tight_layout()
 
 
 def _describe_costs(runs: pl.DataFrame) -> str:
-    """Describe the policies with the lowest and highest share of contended bytes, without the oracle."""
+    """Describe the policies with the lowest and highest fraction of contended bytes, without the oracle."""
     means = (
         runs.filter(~pl.col("policy").str.starts_with(_ORACLE)).group_by("policy").agg(pl.col("contended_ratio").mean())
     )

@@ -1,4 +1,4 @@
-"""Template variables and figures of the page `docs/advice-study.md`."""
+"""Compute the template variables and figures of the page `docs/advice-study.md`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from iosig.studies.advice.running import (
 )
 from iosig.studies.pages import Draw, index_rows
 
-#: baseline policies: what schedulers do today, and what mean loads alone would allow
+#: baseline policies: current practice of schedulers, and the best choice by mean loads alone
 RIVAL, STRONGER_RIVAL = "least loaded", "least mean"
 #: policies shown by setting; the others behave the same in most settings
 _SHOWN = ("least mean", "correlation", "contention", "contention, short delay", "contention, delayed", "oracle")
@@ -56,7 +56,7 @@ def figures(results: Results) -> dict[str, Draw]:
 
 
 def _format_wins(count: int, row: Mapping[str, float]) -> str:
-    """Format in how many mixes a policy has fewer contended bytes, ties, losses, and the total ratio."""
+    """Format a policy's comparison with the rival: mixes with fewer contended bytes, ties, losses, and total ratio."""
     return (
         f"{row['wins']} of {count} mixes (equal in {row['ties']}, more in {row['losses']}; {row['to_rival']:.2f} "
         "times as many in total)"

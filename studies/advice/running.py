@@ -22,9 +22,9 @@ from iosig.transforms.synthetic.contention import Chains, SharedBandwidth, Shari
 from iosig.transforms.synthetic.site import signature
 from iosig.transforms.synthetic.workload import PROFILE, Application, Burst
 
-#: when the new application is placed; all running applications have started by then [s]
+#: time at which the new application is placed; all running applications have started by then [s]
 NOW_S = 7200.0
-#: how far a scheduler looks back: for the current load, and for the unattributed load [s]
+#: look-back times of a scheduler, for the current load and for the unattributed load [s]
 RECENT_S, PAST_S = 300.0, 1800.0
 #: step of the advice's grid: twice the default, which hardly changes any choice [s]
 GRID_S = 4.0
@@ -33,7 +33,7 @@ ADVICE = AdviceParams(step_s=GRID_S)
 ORACLE_STEP_S = 300.0
 #: maximum delay of the policy `contention, short delay` [s]
 SHORT_DELAY_S = 600.0
-#: differences below this share of the application's bytes count as ties
+#: differences below this fraction of the application's bytes count as ties
 EQUAL_RATIO = 1e-4
 #: evaluation window, as a multiple of the new application's undisturbed duration
 _LONGER_RATIO = 1.25
@@ -47,9 +47,9 @@ _MIX, _PACE, _KNOWN, _LOT = range(4)
 class Applications:
     """Distributions of the drawn applications: all uniform, the period log-uniform.
 
-    load_ratio: mean load of a partition's runs as a share of its capacity; at least two runs. period_s, busy_ratios:
-    interval between bursts, and the share of it that an undisturbed burst takes. peak_bytes_per_s: of a burst. run_s:
-    approximate duration of a run.
+    load_ratio: mean load of a partition's runs as a fraction of its capacity; a partition has two or more runs.
+    period_s: interval between bursts. busy_ratios: fraction of this interval that an undisturbed burst takes.
+    peak_bytes_per_s: peak rate of a burst. run_s: approximate duration of a run.
     """
 
     load_ratio: tuple[float, float] = (0.3, 0.7)
@@ -61,12 +61,12 @@ class Applications:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How a mix is drawn, and what the scheduler knows of it.
+    """Parameters of a mix, and of the scheduler's knowledge about it.
 
     drift_ratio: see `workload.Workload`. seek_loss_ratio: see `contention.Pipe`. is_followed: whether the start of each
     running job's last burst is known; otherwise only the job's start. position_error_s, volume_error_ratio: standard
     deviations of the errors in each job's position and each signature's height (log scale), unknown to the advice.
-    unknown_ratio: share of running jobs without a signature.
+    unknown_ratio: fraction of running jobs without a signature.
     """
 
     applications: Applications = field(default_factory=Applications)
@@ -125,8 +125,8 @@ POLICIES = {
 class Run:
     """A planned run of an application.
 
-    demand: the application's true signature. offsets_s: start of each burst in it. start_s: start of the run. wait_s,
-    volume_bytes, peak_bytes_per_s: its transfers, several per burst, and a final wait without a transfer.
+    demand: the application's true signature. offsets_s: start of each burst in the signature. start_s: start of the
+    run. wait_s, volume_bytes, peak_bytes_per_s: its transfers, several per burst, and a final wait without a transfer.
     """
 
     demand: Demand
@@ -197,7 +197,7 @@ def _draw_application(distribution: Applications, rng: np.random.Generator) -> A
 
 
 def _draw_run(application: Application, start_s: float, drift_ratio: float, rng: np.random.Generator) -> Run:
-    """Draw the pace of a run: waits and burst speeds vary as on the synthetic site."""
+    """Draw a run with random pace: waits and burst speeds vary as on the synthetic site."""
     count = len(application.bursts)
     stretch = 1.0 + drift_ratio * (rng.standard_normal() + 0.3 * rng.standard_normal(count + 1))
     computing = np.array(application.waits_s) * np.maximum(stretch, 0.5)
@@ -224,7 +224,7 @@ def _draw_run(application: Application, start_s: float, drift_ratio: float, rng:
 class Outcome:
     """I/O times and contended bytes of the runs on a partition, within the evaluation window.
 
-    late_bytes: bytes of all transfers not moved by the time an undisturbed transfer would have finished. io_s, alone_s:
+    late_bytes: bytes of all transfers that arrive after an undisturbed transfer would have finished. io_s, alone_s:
     actual and undisturbed I/O time of the other runs. own_io_s, own_alone_s: the same for the new run.
     """
 
@@ -255,7 +255,7 @@ def simulate_partition(runs: tuple[Run, ...], pipe: SharedBandwidth, until_s: fl
 
 
 def compute_late_bytes(run: Run, start_s: Reals, shared: SharingResult, channel: int, is_judged: Bools) -> float:
-    """Return the bytes of evaluated transfers not moved by when an undisturbed transfer would have finished."""
+    """Return the bytes of evaluated transfers that arrive after an undisturbed transfer would have finished."""
     begun, alone_s = start_s[is_judged], (run.volume_bytes / run.peak_bytes_per_s)[is_judged]
     totals = shared.moved_total_bytes[:, channel]
     moved = np.interp(begun + alone_s, shared.at_s, totals) - np.interp(begun, shared.at_s, totals)
@@ -297,8 +297,8 @@ class Judge:
     def outcome(self, partition: int, delay_s: float) -> dict[str, float]:
         """Return contended_ratio, io_slowdown and others_slowdown of a placement.
 
-        Late bytes added by the new run, relative to its bytes; its I/O time relative to an undisturbed run; the other
-        runs' I/O time on its partition, relative to that without it.
+        contended_ratio: late bytes that the new run adds, relative to its bytes. io_slowdown: its I/O time relative to
+        an undisturbed run. others_slowdown: I/O time of the other runs on its partition, relative to that without it.
         """
         place = (partition, delay_s)
         if place not in self._outcomes:
@@ -350,7 +350,7 @@ def observe_mix(
 
 @dataclass(frozen=True, slots=True)
 class _Course:
-    """Estimated progress of a run, from its last observed burst if any: see `Running`."""
+    """Estimated progress of a run, from its last observed burst, if any; see `Running` for the fields."""
 
     elapsed_s: float
     position_error_s: float | None = None
@@ -441,7 +441,7 @@ def _evaluate_policies(
 # ---- the study
 
 
-#: how much is simulated: mixes of each setting
+#: number of simulated mixes per setting, and seeds
 StudyParams = SeedParams
 
 

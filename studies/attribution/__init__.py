@@ -1,9 +1,9 @@
 """Accuracy of traffic attribution and slowdowns, on sites with ground truth: `iosig study attribution`.
 
 - `page`: Template variables and the figure of the page.
-- `running`: The study itself: simulates sites, extracts signatures, attributes by every way, compares with the truth.
+- `running`: The study itself: simulates sites, extracts signatures, attributes traffic by every method, and compares.
 - `slowdowns`: Estimated slowdowns of bursts, compared with the service times of the simulated storage.
-- `ways`: Ways of attributing traffic to jobs: the nightly one, and baselines.
+- `ways`: Methods of attributing traffic to jobs: that of the nightly run, and baselines.
 """
 
 from iosig.studies.study import SEED, WORKERS, Study, seed_count_option

@@ -1,4 +1,4 @@
-"""Template variables and figures of the page `docs/attribution-study.md`."""
+"""Compute the template variables and figures of the page `docs/attribution-study.md`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _OURS = "attribution"
-#: the family without interference
+#: name of the family without interference
 _FAIR = "fair"
 _COLOURS = (style.BLUE, style.SKY, style.GREEN, style.INK, style.PURPLE, style.ORANGE, style.VERMILION)
 
@@ -63,7 +63,7 @@ def figures(results: Results) -> dict[str, Draw]:
 
 
 def summarize_sites(results: Results, *names: str) -> pl.DataFrame:
-    """Compute shares by level, way and further keys: explained, wrong, relative errors, and top-3 rates."""
+    """Compute the scores by level, way and further keys: fractions explained and wrong, errors, and top-3 rates."""
     key = ["level", "way", *names]
     sums = pl.exclude("direction", *({"family", "seed"} - set(names)))
     sites = results.sites.select(*key, sums.exclude(key)).group_by(key, maintain_order=True).sum()
@@ -91,7 +91,7 @@ def _summarize_default(results: Results, name: str) -> pl.DataFrame:
 
 
 def _format_by_level(ways: pl.DataFrame, column: str, way: str = _OURS) -> str:
-    """Format a score of a way at each level, in percent."""
+    """Format the score of a way at each level, in percent."""
     return ", ".join(
         f"{format_percent(row[column])} ({row['level']})" for row in ways.filter(way=way).iter_rows(named=True)
     )
@@ -102,7 +102,7 @@ def _format_by_level(ways: pl.DataFrame, column: str, way: str = _OURS) -> str:
 
 @picture((11.0, 3.9))
 def draw_ways(figure: Figure, ways: pl.DataFrame) -> None:
-    """Plot the share of known bytes explained against the share given wrongly, by way and level.
+    """Plot the fraction of known bytes explained against the fraction attributed wrongly, by way and level.
 
     ways: level, family, way, explained, wrong; one marker per family.
     """

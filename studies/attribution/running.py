@@ -1,4 +1,4 @@
-"""Simulate sites, extract signatures, attribute the traffic by every way, and compare with the truth."""
+"""Simulate sites, extract signatures, attribute the traffic by every method (way), and compare with the truth."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from iosig.transforms.arrays import Bools, Reals
 
 #: minutes with a lower rate are not evaluated [B/s]
 MIN_BYTES_PER_S = 1e9
-#: jobs that moved less are left out of the relative errors
+#: jobs with fewer bytes are left out of the relative errors [B]
 MIN_BYTES = 1e9
 _TOP = 3
 
 
-#: how much is drawn: sites of each family and level
+#: number of sites per family and level, and seeds
 StudyParams = SeedParams
 
 
@@ -39,8 +39,9 @@ StudyParams = SeedParams
 class Results:
     """Attribution scores per site and job, and slowdown estimates per burst.
 
-    sites: one row per site, direction and way: bytes and numbers of minutes. jobs: one row per way and job of a known
-    application that moved MIN_BYTES or more: moved and attributed bytes. bursts: see `evaluate_slowdowns`.
+    sites: bytes and numbers of minutes, one row per site, direction and way. jobs: moved and attributed bytes, one row
+    per way and job that belongs to an application with a signature and moved MIN_BYTES or more. bursts: see
+    `evaluate_slowdowns`.
     """
 
     params: StudyParams
@@ -84,7 +85,7 @@ def evaluate_site(item: tuple[str, str, int]) -> tuple[pl.DataFrame, pl.DataFram
 
 
 def compare_with_truth(seen: SiteTraffic, given: Reals, is_known: Bools) -> dict[str, float]:
-    """Compare attributed bytes (jobs, minutes) with the truth; returns the columns of `Results.sites`."""
+    """Compare attributed bytes (jobs, minutes) with the truth; return the columns of `Results.sites`."""
     truth = seen.truth_bytes
     right = np.minimum(truth, given)
     hits, known_hits, asked, known_asked = _count_top_minutes(seen, given, is_known)

@@ -1,4 +1,4 @@
-"""Slowdowns estimated from traffic and job log, compared with the service times of the simulated storage."""
+"""Compare slowdowns estimated from traffic and job log with the service times of the simulated storage."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from iosig.transforms.attribution.slowdowns import (
 from iosig.transforms.synthetic.site import Site
 from iosig.transforms.synthetic.workload import Direction, make_plans
 
-#: a burst that lost more than the first was slowed, and one that lost the second should be found [s]
+#: minimum delay of a slowed burst; minimum delay of a burst that should be detected as slowed [s]
 MIN_DELAY_S, CLEAR_DELAY_S = 1.0, 10.0
 _MIN_FILLED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class _DetectedBursts:
-    """Bursts detected in one direction (m): job, times, and the duration and bytes of an undisturbed burst."""
+    """Bursts (m) detected in one direction: job, times, and the duration and bytes of an undisturbed burst."""
 
     job: Ints
     start_s: Reals

@@ -1,4 +1,7 @@
-"""Ways of attributing traffic to jobs: the nightly one, and baselines. Each returns bytes by job and minute."""
+"""Attribute traffic to jobs by the nightly run's method and by baselines, each of which is a way.
+
+Every way returns bytes by job and minute.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from iosig.transforms.attribution.explanation import explain_traffic
 from iosig.transforms.attribution.likely_bytes import STEP_S, estimate_likely_bytes, spread_evenly
 from iosig.transforms.unattributed_patterns.residual import compute_proportional_residual
 
-#: minimum confidence of a run in the way `confident only`
+#: minimum confidence of runs that the way `confident only` keeps
 MIN_CONFIDENCE = 0.3
 #: the way that `iosig who` uses for its ranking
 LIKELY = "likely jobs"
@@ -36,20 +39,20 @@ def attribute_traffic(seen: SiteTraffic, known: SiteSignatures, min_confidence: 
 
 
 def share_residual(seen: SiteTraffic, known: SiteSignatures) -> Reals:
-    """Attribute traffic, and share the residual equally among jobs without a signature."""
+    """Attribute traffic, and distribute the residual equally to jobs without a signature."""
     given = attribute_traffic(seen, known)
     residual = np.maximum(seen.minutes_bytes - given.sum(axis=0), 0.0)
     return given + _share_by_weight(seen, residual, (~select_known_jobs(seen.logged, known)).astype(np.float64))
 
 
 def add_likely_bytes(seen: SiteTraffic, known: SiteSignatures) -> Reals:
-    """Attribute traffic, and add each job's likely bytes of the residual: the ranking of `iosig who`."""
+    """Attribute traffic, and add each job's likely bytes in the residual, as `iosig who` does for its ranking."""
     given = attribute_traffic(seen, known)
     return given + distribute_residual(seen, given)
 
 
 def distribute_residual(seen: SiteTraffic, given: Reals) -> Reals:
-    """Distribute the residual among jobs by their likely rates, as `iosig who` does; returns (jobs, minutes)."""
+    """Distribute the residual among jobs by their likely rates, as `iosig who` does; return bytes (jobs, minutes)."""
     traffic, minute = seen.resample(STEP_S)
     residual = compute_proportional_residual(traffic, given.sum(axis=0), minute, STEP_S)
     logged, (job, place) = seen.logged, np.nonzero(given)
@@ -76,12 +79,12 @@ def place_as_planned(seen: SiteTraffic, known: SiteSignatures) -> Reals:
 
 
 def share_equally(seen: SiteTraffic, _: SiteSignatures) -> Reals:
-    """Share the traffic equally among the running jobs."""
+    """Distribute the traffic equally among the running jobs."""
     return _share_by_weight(seen, seen.minutes_bytes, np.ones(len(seen.truth_bytes)))
 
 
 def share_by_nodes(seen: SiteTraffic, _: SiteSignatures) -> Reals:
-    """Share the traffic among the running jobs in proportion to their node counts."""
+    """Distribute the traffic among the running jobs in proportion to their node counts."""
     return _share_by_weight(seen, seen.minutes_bytes, seen.logged.node_count)
 
 
@@ -104,7 +107,7 @@ WAYS: dict[str, tuple[str, Callable[[SiteTraffic, SiteSignatures], Reals]]] = {
 
 
 def _share_by_weight(seen: SiteTraffic, volume_bytes: Reals, weight: Reals) -> Reals:
-    """Share the bytes of each minute among jobs (n) by weight times the part of the minute each job ran."""
+    """Distribute the bytes of each minute among jobs (n), by weight times the fraction of the minute that a job ran."""
     edges = np.arange(seen.minute_count) * MINUTE_S
     started, ended = seen.logged.start_s[:, None], seen.logged.end_s[:, None]
     presence = np.clip(np.minimum(ended, edges + MINUTE_S) - np.maximum(started, edges), 0.0, None) * weight[:, None]

@@ -1,11 +1,11 @@
-"""Extrapolated traces compared with traced ones, call by call: `iosig study extrapolations`.
+"""Compare extrapolated traces with traced ones, call by call: `iosig study extrapolations`.
 
-- `checking`: Comparison of an extrapolated trace with the traced one, and of their end times.
+- `checking`: Comparison of an extrapolated trace with the traced one: calls and end times.
 - `figures`: Sizes and times by rank count, and offsets in a shared file.
 - `maps`: Offsets of ranks in a shared file, as in Table 1 of the paper.
 - `page`: Template variables and figures of the page, and the tables for JSON.
-- `programs`: Discovers and decodes the traced programs of a folder: one Recorder trace per rank count.
-- `running`: The study itself: fits models on some rank counts and checks them at the others.
+- `programs`: Discovery and decoding of the traced programs in a folder: one Recorder trace per rank count.
+- `running`: The study itself: fits models on some rank counts, and checks them at the others.
 - `tables`: Tables for the terminal and the page.
 """
 

@@ -16,7 +16,7 @@ from iosig.warehouse.sources.recorder.signatures import SIGNATURE, SignedRank
 
 @dataclass(frozen=True, slots=True)
 class CallComparison:
-    """Number of calls in a trace, of those equal in the other trace at the same position, and of the other's calls."""
+    """Comparison of two traces: calls in the first, calls equal at the same position, and calls in the other."""
 
     call_count: int
     equal_count: int

@@ -1,4 +1,4 @@
-"""Figures of the extrapolation study: sizes and times by rank count, and offsets in a shared file."""
+"""Draw the figures of the extrapolation study: sizes and times by rank count, and offsets in a shared file."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def draw_sizes(figure: Figure, traces: pl.DataFrame, sizes: pl.DataFrame, title:
     """Plot trace size by rank count: raw with a linear extrapolation, and compressed.
 
     traces: program, process_count, traced_bytes, compressed_bytes. sizes: program, process_count, compressed_bytes at
-    extrapolated rank counts. Shows programs evenly spaced between the largest and the smallest traces, of those that
-    reach the largest rank count.
+    extrapolated rank counts. The figure shows only programs that reach the largest rank count, evenly spaced between
+    the largest and the smallest traces.
     """
     far = sizes.filter(pl.col("process_count") == sizes["process_count"].max())["program"]
     reaching = traces.filter(pl.col("program").is_in(far.to_list()))
@@ -115,7 +115,7 @@ def _times_size(_: pl.DataFrame, curves: pl.DataFrame, title: str) -> Size:
 
 @picture(_times_size, is_constrained=True, pads=_PADS)
 def draw_times(figure: Figure, checks: pl.DataFrame, curves: pl.DataFrame, title: str) -> None:
-    """Plot mean end times by rank count, one panel per program: traced, and extrapolated without the largest count.
+    """Plot traced and extrapolated mean end times by rank count, one panel per program.
 
     checks: program, process_count, traced_s; the models do not know a program's largest process_count. curves: program,
     process_count, extrapolated_s.
@@ -173,7 +173,7 @@ def _map_size(maps: pl.DataFrame, title: str) -> Size:
 def draw_map(figure: Figure, maps: pl.DataFrame, title: str) -> None:
     """Draw the offsets of each rank and iteration in a shared file, one panel per rank count.
 
-    maps: process_count, is_traced, rank, iteration, offset, of one field. Bars are as long as the smallest distance
+    maps: process_count, is_traced, rank, iteration and offset for one field. Bars are as long as the smallest distance
     between two offsets.
     """
     counts = maps.select("process_count", "is_traced").unique(maintain_order=True).rows()

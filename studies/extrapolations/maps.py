@@ -1,4 +1,4 @@
-"""Offsets of ranks in a file that they share, as in Table 1 of the paper."""
+"""Collect the offsets of ranks in a shared file, as in Table 1 of the paper."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iosig.transforms.extrapolation.result import FittedTrace
 from iosig.transforms.traces.expansion import rank_calls
 from iosig.transforms.traces.trace import CompressedTrace
 
-#: one row per offset
+#: schema with one row per offset
 SCHEMA = {
     "program": pl.String,
     "field": pl.String,
@@ -28,7 +28,7 @@ _SHARED_OUT = re.compile(r"\d+/n\*rank \+ \d+\*i")
 _PLACE = re.compile(r"call \d+ (\S+), argument (\d+)")
 #: extrapolated rank counts, as multiples of the largest traced one
 _FURTHER = (2, 4)
-#: larger rank counts are illegible in a panel
+#: maximum number of ranks that are legible in a panel
 _MAX_RANKS = 256
 
 _Row = tuple[str, str, int, bool, int, int, int]

@@ -1,4 +1,4 @@
-"""Template variables and figures of the page `docs/extrapolations-study.md`."""
+"""Compute the template variables and figures of the page `docs/extrapolations-study.md`."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ def figures(results: Results) -> dict[str, Draw]:
 
 
 def _select_offsets(results: Results) -> pl.DataFrame:
-    """Return the offsets of the first program that shares a file among its ranks."""
+    """Return the offsets of the first program with a file that its ranks share."""
     return results.maps.filter(pl.col("program") == pl.col("program").first())
 
 
 def _list_programs(known: set[str], *names: str) -> str:
-    """Format those of the given programs that were studied, in parentheses."""
+    """Format the given programs that were studied, in parentheses."""
     studied = [f"`{name}`" for name in names if name in known]
     return f" ({', '.join(studied)})" if studied else ""

@@ -15,7 +15,7 @@ from iosig.warehouse.sources.recorder import files as recorder_files, signatures
 from iosig.warehouse.sources.recorder.signatures import SignedRank
 
 _RANK_COUNT = re.compile(r"[1-9][0-9]{0,8}")
-#: of several forms of a trace, the raw one is complete
+#: preferred form of a trace in several forms: the raw one is complete
 _FIRST = "raw"
 _LAYOUT = "Lay them out as PROGRAM/RANKS/, with a Recorder trace or an archive of it in each: ior/8/raw.tar.zst."
 

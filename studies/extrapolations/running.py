@@ -24,17 +24,18 @@ from iosig.warehouse.sources.recorder.signatures import SignedRank
 
 _Row = tuple[Any, ...]
 
-#: minimum rank counts for a fit without the unseen one: three distinguish models of two parameters
+#: parameters of fits: with three or more rank counts if one is left out (three discriminate between models of two
+#: parameters), and with four or more if all are used
 _UNSEEN = ExtrapolationParams(least_rank_counts=3)
 _ALL = ExtrapolationParams(least_rank_counts=4)
 #: extrapolated rank counts at which the size of the compressed trace is measured
 FAR = (100, 1_000, 1_000_000)
-#: times are extrapolated to these multiples of the traced rank counts
+#: multiples of the traced rank counts to which times are extrapolated
 _TIMES_FURTHER = (1, 2, 4)
-#: maximum rank count of extrapolated times, unless traced; the cost is linear in ranks
+#: maximum rank count to which times are extrapolated, unless it was traced; the cost is linear in ranks
 _MAX_TIMED_RANKS = 512
 
-#: one row per program and rank count: all calls, as for `iosig compress`
+#: schema with one row per program and rank count, for all calls, as in `iosig compress`
 TRACES = {
     "program": pl.String,
     "process_count": pl.Int64,
@@ -45,7 +46,7 @@ TRACES = {
     "traced_bytes": pl.Int64,
     "compressed_bytes": pl.Int64,
 }
-#: one row per program, rank count, with and without nested calls, in and out of sample (`is_unseen`)
+#: schema with one row per program and rank count, with and without nested calls, in and out of sample (`is_unseen`)
 CHECKS = {
     "program": pl.String,
     "has_nested": pl.Boolean,
@@ -61,7 +62,7 @@ CHECKS = {
     "extrapolated_s": pl.Float64,
     "mean_s": pl.Float64,
 }
-#: one row per field that varies
+#: schema with one row per field that varies
 MODELS = {"program": pl.String, "has_nested": pl.Boolean, "field": pl.String, "formula": pl.String}
 #: sizes of extrapolated compressed traces, with nested calls
 SIZES = {"program": pl.String, "process_count": pl.Int64, "compressed_bytes": pl.Int64}
@@ -155,7 +156,7 @@ def _file_bytes(trace: CompressedTrace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _FittedRuns:
-    """A program's runs, with or without nested calls, and models fitted on all runs and on all but one."""
+    """A program's runs, with or without nested calls, and the models fitted on all runs and on all but one."""
 
     counts: tuple[int, ...]
     ranks: tuple[tuple[SignedRank, ...], ...]
@@ -167,8 +168,8 @@ class _FittedRuns:
     def fit(cls, known: Sequence[Run], *, has_nested: bool) -> _FittedRuns:
         """Compress the runs and fit the models.
 
-        Traces compressed together share the width of zero-padded numbers. The largest run is therefore also compressed
-        without the others when it is the unseen one, so that nothing leaks from it.
+        Traces that are compressed together have the same width of zero-padded numbers. For the fit without the largest
+        run, the other runs are therefore compressed without it, so that no information leaks from it.
         """
         counts = tuple(run.process_count for run in known)
         ranks = tuple(run.select_calls(has_nested=has_nested) for run in known)
@@ -225,7 +226,7 @@ def _classify_outcome(
 ) -> tuple[str, str | None, str | None, int, int, int | None]:
     """Return outcome, first refused field and its reason, number of refused fields, calls, and equal calls.
 
-    ranks: the trace at the extrapolated rank count.
+    ranks: the traced calls at the extrapolated rank count.
     """
     calls = sum(rank.order.size for rank in ranks)
     if extrapolation.trace is None:

@@ -1,4 +1,4 @@
-"""Tables of the extrapolation study for the terminal and the page."""
+"""Build the tables of the extrapolation study for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iosig.studies.pages import Table, collect_rows
 
 KINDS = {False: "outer", True: "with nested"}
 OUTCOMES = ("exact", "refused", "wrong")
-#: wrong results are highlighted
+#: text of each outcome, with wrong results highlighted
 _WORDS = {"exact": "exact", "refused": "refused", "wrong": "**WRONG**"}
 _CALL = re.compile(r"(?:call|loop) \d+,? ?([^,]*), (.*)")
 
@@ -156,7 +156,7 @@ def time_table(results: Results) -> Iterator[Sequence[str]]:
 
 
 def time_summary(results: Results) -> dict[str, float] | None:
-    """Count programs with models better than the mean of the inputs, with both median relative errors."""
+    """Count the programs with models better than the mean of the inputs, and return both median relative errors."""
     timed = _select_exact(results)
     if timed.is_empty():
         return None

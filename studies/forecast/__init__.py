@@ -1,9 +1,9 @@
 """Coverage and width of forecast intervals on held-out days: `iosig study forecast`.
 
-- `history`: What is known of a site at an instant: its past, its jobs, and their signatures.
+- `history`: The information on a site at an instant: its past, its jobs, and their signatures.
 - `page`: Template variables and the figure of the page.
-- `running`: The study itself: simulates sites, forecasts held-out days by every way, scores the forecasts.
-- `ways`: Ways of forecasting: `iosig forecast`, and baselines.
+- `running`: The study itself: simulates sites, forecasts held-out days by every method, and scores the forecasts.
+- `ways`: Methods of forecasting: `iosig forecast`, and baselines.
 """
 
 from iosig.studies.study import SEED, WORKERS, Study, seed_count_option

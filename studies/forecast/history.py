@@ -1,4 +1,4 @@
-"""The state of a simulated site at an instant: past traffic, running and waiting jobs, and their signatures."""
+"""Derive the state of a simulated site at an instant: past traffic, running and waiting jobs, and their signatures."""
 
 from __future__ import annotations
 
@@ -31,17 +31,18 @@ from iosig.transforms.forecast.upcoming_jobs import UpcomingJobs
 from iosig.transforms.synthetic.site import Site
 from iosig.transforms.synthetic.workload import Direction
 
-#: length of the known past, and of the forecast days after it
+#: length of the known past, and of the forecast period after it [days]
 PAST_DAYS, HELD_OUT_DAYS = 3.0, 1.0
 STEP_S, HORIZON = 600.0, 36
 _DAY_S = 86_400.0
-#: traffic since the nightly run is attributed together with this much before it, since runs span midnight [s]
+#: traffic after the nightly run is attributed together with the traffic of this time before, since runs span midnight
+#: [s]
 _LANDED_S = 6 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A site with first days known to a nightly run: traffic, signatures, and attributed bytes.
+    """A site, and its first days as known to a nightly run: traffic, signatures, and attributed bytes.
 
     submitted_s (jobs): submission times. attributed: job, right edge of the minute [s] and bytes of each row.
     """
@@ -54,7 +55,7 @@ class History:
 
     @property
     def total_bytes(self) -> Reals:
-        """Bytes per poll step, both directions."""
+        """Bytes per poll step, summed over both directions."""
         total: Reals = np.sum([one.traffic_bytes for one in self.seen.values()], axis=0)
         return total
 
@@ -75,7 +76,7 @@ def build_history(family: str, level: str, seed: int) -> History:
 
 
 def _truncate(traffic: SiteTraffic, until_s: float) -> SiteTraffic:
-    """Restrict a site to before `until_s`: jobs started by then, without end times if still running."""
+    """Restrict traffic to the time before `until_s`, with the jobs started by then; running jobs have no end time."""
     logged = traffic.logged
     # jobs are sorted by start time
     count = int((logged.start_s < until_s).sum())
@@ -128,7 +129,7 @@ def _pad_signatures(signatures: SiteSignatures, traffic: SiteTraffic) -> SiteSig
 class SiteState:
     """Input of a forecast: past traffic, hour of the day, running and waiting jobs with their demands.
 
-    whole_past: the past with all traffic unattributed.
+    whole_past: the past with all traffic counted as unattributed.
     """
 
     past: TrafficHistory
@@ -217,7 +218,7 @@ def _collect_jobs(history: History, at_s: float) -> tuple[Demands, UpcomingJobs,
 
 
 def _sum_directions(known: list[SiteSignatures], application: int) -> tuple[Demand, float]:
-    """Return an application's demand summed over directions, and its expected correlation weighted by bytes."""
+    """Return an application's demand, summed over directions, and its mean expected correlation, weighted by bytes."""
     curves = [one.get(application).bytes_per_s for one in known if one.has_signature[application]]
     correlations = [float(one.expected_correlation[application]) for one in known if one.has_signature[application]]
     total = np.zeros(max(map(len, curves)))

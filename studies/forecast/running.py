@@ -1,4 +1,4 @@
-"""Simulate sites, forecast held-out days by every way, and compare with the actual rates."""
+"""Simulate sites, forecast held-out days by every method (way), and compare with the actual rates."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from iosig.studies.study import SeedParams
 from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_items
 from iosig.transforms.arrays import Reals
 
-#: interval between forecasts on the held-out day, as long as the whole horizon is known [s]
+#: interval between forecasts on the held-out day, up to the last one with a known horizon [s]
 INTERVAL_S = 7200.0
 _DAY_S = 86_400.0
 
 
-#: how much is drawn: sites of each family and level
+#: number of sites per family and level, and seeds
 StudyParams = SeedParams
 
 
@@ -45,7 +45,7 @@ def study(params: StudyParams, report_progress: ReportProgress = ignore_progress
 
 
 def evaluate_site(item: tuple[str, str, int]) -> pl.DataFrame:
-    """Forecast one site by all ways at all instants, with the actual rates."""
+    """Forecast the rates of one site by all ways at all instants; return them with the actual rates."""
     family, level, seed = item
     site = build_history(family, level, seed)
     last_s = (PAST_DAYS + HELD_OUT_DAYS) * _DAY_S - HORIZON * STEP_S
@@ -70,7 +70,7 @@ def _compute_actual_rates(site: History, at_s: float) -> Reals:
 def summarize_steps(steps: pl.DataFrame, *names: str) -> pl.DataFrame:
     """Compute the scores of forecasts, grouped by `names`.
 
-    held, below, above: shares of steps within, below and above the interval. The rest is relative to the mean actual
+    held, below, above: fractions of steps within, below and above the interval. The rest is relative to the mean actual
     rate. width: of the interval. error, bias: absolute and signed error of the expected rate. score: interval score of
     Gneiting and Raftery (2007, doi:10.1198/016214506000001437, section 6.2): the width plus ten times the excess.
     """

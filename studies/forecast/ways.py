@@ -1,4 +1,4 @@
-"""Ways of forecasting: `iosig forecast`, and baselines. Each returns expected, low and high rates (steps)."""
+"""Forecast traffic by `iosig forecast` and by baselines; each returns expected, low and high rates (steps)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def forecast_climatology(state: SiteState) -> Rates:
 
 
 def forecast_persistence(state: SiteState) -> Rates:
-    """Forecast the rate of the last hour; the interval is that of its past changes."""
+    """Forecast the rate of the last hour; the interval follows from past changes of this rate."""
     past = state.whole_past
     levels = past.mean_levels(3600.0)
     changes = _after(past) - levels[: len(_after(past)), None]

@@ -1,7 +1,7 @@
-"""Accuracy of signatures extracted jointly, after subtracting what other applications explain: `iosig study joint`.
+"""Accuracy of joint signatures, extracted after subtracting the traffic of other applications: `iosig study joint`.
 
 - `page`: Template variables and the figure of the page.
-- `plain`: The signatures published by default: per application, those of the method with the best expected correlation.
+- `plain`: The signatures published by default: for each application, the one with the best expected correlation.
 - `real`: Measured bursts in runs of synthetic applications, injected into a day of measured traffic.
 - `running`: The study itself: simulates sites, extracts signatures separately and jointly, compares with the truth.
 - `sites`: Sites whose background traffic is mostly that of other jobs.

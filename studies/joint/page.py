@@ -1,4 +1,4 @@
-"""Template variables and figures of the page `docs/joint-study.md`."""
+"""Compute the template variables and figures of the page `docs/joint-study.md`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iosig.studies.signatures.sites import STUDIED
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: target: distance relative to the best separate method
+#: target of the distance of joint signatures, relative to the best separate method
 _WANTED = 0.5
 _BIN_COUNT = 5
 #: minimum increase of the distance that counts as worse
@@ -68,12 +68,12 @@ def _list_families_in_log() -> list[str]:
 
 
 def compute_distances(results: Results) -> pl.DataFrame:
-    """Return mean distances (1 - correlation) by family and level, of the best separate method and of the joint ones.
+    """Return mean distances (1 - correlation) of the best separate method and of joint extraction, by family and level.
 
     The best separate method is the one with the smallest mean distance. share: published distance relative to it;
     least_share, most_share: range over sites. below_count, of site_count: sites where half of its distance is below
-    what exact gaps leave. better_ratio: share of accepted joint signatures. explained_ratio: mean explained share of
-    the background.
+    what exact gaps leave. better_ratio: fraction of accepted joint signatures. explained_ratio: mean explained fraction
+    of the background.
     """
     key = ["family", "level"]
     mean = results.answers.group_by(*key, "way", maintain_order=True).agg(
@@ -108,7 +108,7 @@ def compute_distances(results: Results) -> pl.DataFrame:
 
 
 def compute_site_distances(results: Results) -> pl.DataFrame:
-    """Return the distances per site of the best separate method, the published signatures, and exact gaps."""
+    """Return the distances of the best separate method, the published signatures, and exact gaps, for each site."""
     mean = results.answers.group_by("family", "level", "seed", "way", maintain_order=True).agg(
         distance=1.0 - pl.col("correlation").mean()
     )
@@ -120,7 +120,7 @@ def compute_site_distances(results: Results) -> pl.DataFrame:
 
 
 def compute_error_budget(results: Results) -> pl.DataFrame:
-    """Return the remaining distance by level, as more causes of error are removed, relative to the separate method."""
+    """Return the distance by level, relative to the separate method, as more and more causes of error are removed."""
     found = compute_distances(results).filter(pl.col("family").is_in(_list_families_in_log()))
     rows = found.group_by("level", maintain_order=True).agg(
         pl.col("plain").mean(),

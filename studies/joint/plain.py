@@ -1,4 +1,4 @@
-"""The signatures published by default: per application, those of the method with the best expected correlation."""
+"""Extract the signatures published by default: for each application, the one with the best expected correlation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iosig.transforms.signatures.methods import MethodSignatures, SignatureParam
 from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.transforms.signatures.signature import Signature
 
-#: minimum runs for half of a sample set: the smallest number that a method accepts
+#: minimum number of runs in half of a sample set, the smallest number that a method accepts
 _MIN_HALF = 3
 
 

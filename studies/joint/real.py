@@ -1,8 +1,8 @@
-"""A day of measured traffic with injected runs of synthetic applications.
+"""Inject runs of synthetic applications into a day of measured traffic.
 
-The log's runs that had the file system almost to themselves provide bursts known at every step. Each application
-repeats one of them with its own gaps, and its runs start at random times. The measured traffic is kept and is in no
-log. There is no slowdown: measurements do not show how a burst would have been slowed.
+Logged runs that used the file system almost exclusively provide bursts with known bytes in every step. Each application
+repeats one such burst with its own gaps, and its runs start at random times. The measured traffic is kept, and counts
+as unlogged. Bursts are not slowed down, since the measurements do not show how contention would have affected them.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.signatures.similarity import correlation
 from iosig.transforms.synthetic.workload import stream
 
-#: scale of the injected bursts, which sets the share of the measured traffic in the total
+#: scale of the injected bursts, which determines the fraction of measured traffic in the total
 SIZES = {"as measured": 1.0, "a tenth": 0.1, "a thirtieth": 1 / 30}
 DIRECTIONS = ("read", "write")
 #: number of applications per direction, and of runs per application
 APPLICATION_COUNT, RUN_COUNT = 8, 10
-#: runs that moved less are not used as bursts [B]
+#: runs with fewer bytes are not used as bursts [B]
 _MIN_BYTES = 1e11
 #: ranges of the number of bursts per application, and of the gaps between them [s]
 _BURSTS, _GAPS_S = (3, 8), (120.0, 400.0)
-#: time before the first burst and after the last one [s]; relative standard deviation of gaps between runs
+#: time before the first and after the last burst [s]; relative standard deviation of the gaps between runs
 _BEFORE_S, _AFTER_S, _DRIFT_RATIO = 20.0, 30.0, 0.003
 
 
 @dataclass(frozen=True, slots=True)
 class InjectedDay:
-    """A day with injected runs: total traffic, each application's true rate per second, and the unlogged share."""
+    """A day with injected runs: total traffic, each application's true rate in each second, and the unlogged ratio."""
 
     shared: SharedTraffic
     truths: tuple[Reals, ...]
@@ -47,7 +47,7 @@ class InjectedDay:
 
 
 def extract_bursts(day: Day, direction: str) -> list[Reals]:
-    """Return the bytes of exclusive runs, second by second [B/s]."""
+    """Return the rates of runs that used the file system exclusively, second by second [B/s]."""
     moved = [day.truth(direction, run)[1] for run in np.flatnonzero(day.is_own).tolist()]
     # spread a poll's bytes evenly over its interval
     return [np.repeat(one, round(day.step_s)) / day.step_s for one in moved if one.sum() > _MIN_BYTES]
@@ -101,10 +101,10 @@ def _add_run(traffic: Reals, burst: Reals, start_s: float, gaps_s: Reals, step_s
 
 
 def evaluate_day(day: Day, seeds: Iterable[int]) -> pl.DataFrame:
-    """Compute the distance of signatures from the exact rate: one row per size, direction, draw and application.
+    """Compute the distances of signatures from the exact rate: one row per size, direction, draw and application.
 
-    size, direction, seed, application, unlogged_ratio; usual, joint, chosen: distances; is_better: whether the joint
-    signature was accepted; explained_ratio.
+    Columns: size, direction, seed, application, unlogged_ratio; usual, joint, chosen: distances; is_better: whether the
+    joint signature was accepted; explained_ratio.
     """
     sites = product(SIZES, DIRECTIONS, seeds)
     return pl.DataFrame([row for size, direction, seed in sites for row in _evaluate_draw(day, size, direction, seed)])

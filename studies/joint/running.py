@@ -25,22 +25,22 @@ from iosig.transforms.signatures.bursts import detect_bursts
 from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.signatures.similarity import correlation, cross_correlation, volume_ratio
 
-#: the separate methods it is compared with, and the names of the other ways
+#: the separate methods of comparison
 PLAIN = ("elastic", "robust", "time_normalized", "iosi", "quantile")
 USUAL, JOINT, CHOSEN, ORACLE = "usual", "joint", "chosen", "oracle"
-#: the upper bound given these runs: exact gaps, undisturbed bursts
+#: upper bound for the given runs: exact gaps, and undisturbed bursts
 PACED = "paced"
 #: number of random draws of the measured day
 DRAWS = 5
 
 
-#: how much is drawn: sites of each family and level, and a real day
+#: number of sites per family and level, seeds, and a real day
 StudyParams = DayParams
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Scores of signatures per site, application and way.
+    """Scores of signatures per site, application and way (method).
 
     answers: family, level, seed, application, way, cross_correlation, correlation and volume_ratio (0 without a
     signature), expected_correlation, and for the way `joint` explained_ratio and is_better. days: see

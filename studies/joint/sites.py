@@ -1,4 +1,4 @@
-"""Sites whose background traffic is mostly that of other jobs, and the undisturbed rate of each application."""
+"""Simulate sites with background traffic mostly from other jobs, and the undisturbed rate of each application."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iosig.transforms.joint.shared_traffic import SharedTraffic
 from iosig.transforms.synthetic.site import Site, SiteParams, signature, simulate
 from iosig.transforms.synthetic.workload import DAY_S, GB, Application, Burst, stream
 
-#: mean total traffic relative to the applications' typical peak, and that peak
+#: mean total traffic relative to the applications' typical peak rate; this peak rate [B/s]
 LEVELS = {"calm": 0.2, "busy": 0.5, "stormy": 1.0}
 PEAK_BYTES_PER_S = 2.6 * GB
 #: defaults: one controller polls all traffic, fair sharing, and 0.3 % variation of the pace between runs
@@ -30,10 +30,10 @@ _USUAL = SiteParams(
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A description of similar sites, and the parameters they are drawn from.
+    """A family of similar sites: a description, and the parameters from which they are drawn.
 
-    params: of the simulation, except the days, which follow from the level. neighbour_count: number of applications
-    besides the studied ones. is_logged: whether the job log contains them.
+    params: parameters of the simulation, except the days, which follow from the level. neighbour_count: number of
+    applications in addition to the studied ones. is_logged: whether the job log contains these neighbours.
     """
 
     doc: str
@@ -61,9 +61,10 @@ class SimulatedSite:
     """A simulated site as observed, and its truth.
 
     shared: traffic and all completed logged runs, each a sample. applications: the logged ones, the studied ones first.
-    own: true bytes of each sample's run. at_work: number of other active runs per step. work_ratio: share of the step
-    in which the run itself was active. cost: slowdown per other active run, as in `iosig.transforms.joint.contention`.
-    paced: rate of each application with mean gaps of its complete runs and undisturbed bursts.
+    own: true bytes of each sample's run. at_work: number of other active runs per step. work_ratio: fraction of the
+    step in which the run itself was active. cost: slowdown per other active run, as in
+    `iosig.transforms.joint.contention`. paced: rate of each application with mean gaps of its complete runs and
+    undisturbed bursts.
     """
 
     shared: SharedTraffic
@@ -138,7 +139,7 @@ def _observe_site(site: Site, logged: Sequence[Application]) -> SimulatedSite:
 
 
 def _compute_work_ratio(site: Site, job_ids: Sequence[str], first: Ints, after: Ints) -> Reals:
-    """Return the share of each step in [first, after) during which each run was active."""
+    """Return the fraction of each step in [first, after) during which each run was active."""
     parts = site.bursts.filter(pl.col("started_at").is_not_null()).partition_by("job_id", as_dict=True)
     ratios = [
         _count_active_transfers(

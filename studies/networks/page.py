@@ -1,4 +1,4 @@
-"""Template variables and figures of the page `docs/networks-study.md`."""
+"""Compute the template variables and figures of the page `docs/networks-study.md`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def figures(results: Results) -> dict[str, Draw]:
 
 @collect_rows("planted", *PATTERNS, "none named", "right")
 def confusion_table(results: Results) -> Iterator[Sequence[str]]:
-    """Yield the detected patterns of the systems with each planted pattern, and the share of correct ones."""
+    """Yield the detected patterns of the systems with each planted pattern, and the fraction of correct ones."""
     for pattern in PATTERNS:
         matched = results.answers.filter(pl.col("planted") == pattern)["matched"]
         counts = [int((matched == other).sum()) for other in PATTERNS]
@@ -75,7 +75,7 @@ def size_table(results: Results) -> Iterator[Sequence[str]]:
 
 
 def compute_right_ratio(results: Results) -> float:
-    """Return the share of systems with a correctly detected pattern."""
+    """Return the fraction of systems with a correctly detected pattern."""
     return float(results.answers.select(_IS_RIGHT.mean()).item())
 
 

@@ -1,4 +1,4 @@
-"""Synthetic parallel I/O systems with a pattern planted in their request times, to evaluate pattern detection.
+"""Draw synthetic parallel I/O systems with a pattern planted in their request times, to evaluate pattern detection.
 
 Ranks send requests to I/O nodes, which forward them to storage targets stripe by stripe. The patterns are those of
 Sigovan et al. (IPDPS'13), Figure 6: about equal times at all nodes (circular; two or three bands, as two buffer sizes
@@ -52,10 +52,10 @@ class SystemShape:
 class PlantedSystem:
     """A system with a planted pattern; arrays are by rank.
 
-    level_octaves: slowdown of a rank's slow requests. slow_ratio: share of slow requests. spread_octaves: standard
+    level_octaves: slowdown of a rank's slow requests. slow_ratio: fraction of slow requests. spread_octaves: standard
     deviation of request times. request_count: 0 for idle ranks. base_time_s: time of a normal request of the lowest
     band. band_octaves, band_bytes: slowdown and request size of each band. band_order: whether ranks go through the
-    bands in phases, in turns or at random. hiccup_ratio: share of randomly slow requests. huge_bytes: size of the
+    bands in phases, in turns or at random. hiccup_ratio: fraction of randomly slow requests. huge_bytes: size of the
     bottleneck request, or 0. is_cause: ranks that cause the pattern: the slow ones (outlier), the more loaded half
     (striped), rank 0 (bottleneck).
     """
@@ -128,7 +128,7 @@ def _choose(generator: np.random.Generator, choices: tuple[T, ...]) -> T:
 
 
 def _draw_bands(generator: np.random.Generator, spread: float, max_count: int) -> Reals:
-    """Draw the slowdown of each band; bands are one octave or more apart, and separable."""
+    """Draw the slowdown of each band; bands differ by one octave or more, so that they are separable."""
     min_gap = max(1.0, _BAND_DEVIATIONS * spread)
     gaps = generator.uniform(min_gap, min_gap + 3.0, generator.integers(1, max_count + 1) - 1)
     return np.concatenate([[0.0], np.cumsum(gaps)])

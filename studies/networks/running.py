@@ -16,7 +16,7 @@ from iosig.transforms.networks.clock_skew import estimate_skew
 from iosig.transforms.networks.network import Network
 from iosig.transforms.networks.patterns import PATTERNS, Pattern, classify_patterns
 
-#: maximum requests of a planted system, which bounds the duration of the study
+#: maximum number of requests of a planted system, which bounds the duration of the study
 MAX_REQUESTS = 1 << 15
 #: number of ranks and of collectively opened files, and jitter of the open's end between ranks [s]
 SKEW_SETTINGS = tuple(product((16, 256, 4096), (1, 3, 8), (1e-4, 5e-4)))
@@ -25,7 +25,7 @@ SKEW_RANGE_S = 0.05
 #: index of the random stream for clock offsets
 _SKEW = len(PLANTED)
 
-#: how much is planted: systems of each pattern, and sets of clocks of each setting
+#: number of systems per pattern and of sets of clocks per setting, and seeds
 StudyParams = SeedParams
 
 

@@ -4,13 +4,13 @@
 - `memoryless`: Memoryless random signals, in which a detector must find no period.
 - `methods`: The compared period detectors, by name, in the order shown.
 - `noise`: White, red and burst noise, in which a detector must find no period.
-- `oracles`: Estimators with extra knowledge, which bound what a detector can reach.
+- `oracles`: Estimators with extra knowledge, which bound the performance of detectors.
 - `page`: Template variables, tables and figures of the page.
-- `rhythms`: Periodic signals as in real runs: short, noisy, uneven, with gaps.
+- `rhythms`: Periodic signals as in real runs: short, noisy, uneven, or with gaps.
 - `running`: The study itself: draws traces and noise, runs every method, and keeps one row per result.
 - `scenarios`: The settings of the semi-synthetic traces, and the kinds of noise.
 - `semi_synthetic`: Traces with a known period: FTIO's "semi-synthetic" traces, drawn from a seed.
-- `summary`: One row per method, and the statements of the paper next to our results.
+- `summary`: Scores by method, and our results next to the statements of the paper.
 - `unseen`: Results on signals that no method was tuned on: claims, power, false alarms, holes and ticks.
 - `unseen_page`: Tables of these results.
 """

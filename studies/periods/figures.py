@@ -59,7 +59,7 @@ def _errors_size(answers: pl.DataFrame, experiment: Experiment) -> Size:
 
 @picture(_errors_size, is_constrained=True, pads=_PADS)
 def draw_errors(figure: Figure, answers: pl.DataFrame, experiment: Experiment) -> None:
-    """Box plots of detection errors by setting, one row of panels per method.
+    """Draw box plots of detection errors by setting, one row of panels per method.
 
     answers: experiment, value, noise_level, method, error_ratio (NULL if no period detected).
     """
@@ -97,7 +97,7 @@ def _describe_best_method(chosen: pl.DataFrame) -> str:
 
 
 def _error_boxes(axes: Axes, answers: pl.DataFrame, values: Sequence[float], levels: Sequence[str]) -> None:
-    """Draw a box per value and noise level, with the share of traces in which a period was found above it."""
+    """Draw a box per value and noise level; above it, write the fraction of traces in which a period was found."""
     width = 0.8 / len(levels)
     for number, level in enumerate(levels):
         offset = (number - (len(levels) - 1) / 2) * width
@@ -162,7 +162,7 @@ def _deviations_size(answers: pl.DataFrame) -> Size:
 
 @picture(_deviations_size, is_constrained=True, pads=_PADS)
 def draw_deviations(figure: Figure, answers: pl.DataFrame) -> None:
-    """Box plots of sigma_vol and sigma_time over sigma / mu, one row per method, as in Figure 9.
+    """Draw box plots of sigma_vol and sigma_time over sigma / mu, one row per method, as in Figure 9.
 
     answers: experiment, value, method, sigma_vol, sigma_time (NULL if no period detected).
     """
@@ -253,7 +253,7 @@ def _alarm_points(axes: Axes, rows: Sequence[dict[str, Any]], shift: float, numb
 
 @picture(lambda examples, hz: (_WIDTH_IN, 0.8 + 1.25 * len(examples)), is_constrained=True, pads=_PADS)
 def draw_examples(figure: Figure, examples: Sequence[tuple[str, Reals]], sampling_hz: float) -> None:
-    """Plot one trace per setting, as in Figure 7: titles, and samples in bytes per second."""
+    """Plot one trace per setting, as in Figure 7; examples: titles, and samples in bytes per second."""
     rows = figure.subplots(len(examples), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, samples) in zip(rows, examples, strict=True):
         edges = np.arange(len(samples) + 1) / sampling_hz

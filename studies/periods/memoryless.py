@@ -1,4 +1,4 @@
-"""Memoryless random signals, in which a period detector must find no period.
+"""Draw memoryless random signals, in which a period detector must find no period.
 
 These are many forms of the default detector's null hypothesis: the future does not depend on the time since the last
 burst (idle times are exponential or geometric), or depends only on the last sample. They are drawn from a seed, and
@@ -218,8 +218,8 @@ def _draw_decaying(generator: np.random.Generator, count: int, samples: int, dis
 class Trap:
     """Random bursts with a regular component that is not a period of the I/O.
 
-    hole_ratio: unmeasured share of each cycle. tick_ratio: bytes of one tick per cycle, relative to a burst. cycle: in
-    samples.
+    hole_ratio: unmeasured fraction of each cycle. tick_ratio: bytes of one tick per cycle, relative to a burst. cycle:
+    in samples.
     """
 
     label: str

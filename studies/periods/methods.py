@@ -1,4 +1,4 @@
-"""The compared period detectors, by name, in the order shown."""
+"""List the compared period detectors by name, in the order in which they are shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iosig.transforms.periods.interface.detections import Detections
 from iosig.transforms.periods.interface.even_signals import EvenSignals
 from iosig.transforms.periods.null_model import detection
 
-#: sampling of a method: mean rates over intervals, or rates at instants
+#: samples that a method takes: mean rates over intervals, or rates at instants
 Sampling = Literal["bins", "instants"]
 
 
@@ -29,8 +29,8 @@ def _compatible(signals: EvenSignals) -> Detections:
     return ftio_0_0_9.detect_in_samples(signals)
 
 
-#: Merging the paper's method with autocorrelation refines its confidence, and leaves its periods as they are
-#: (`iosig.transforms.periods.search`): errors and false alarms are those of `dft`.
+#: the merger of the paper's method with autocorrelation is left out: it refines the confidence, but does not change the
+#: periods (`iosig.transforms.periods.search`), so its errors and false alarms are those of `dft`
 METHODS: tuple[Method, ...] = (
     Method(
         "null_tested",

@@ -1,4 +1,4 @@
-"""White noise, red noise (AR(1)) and bursts at random times: signals without a period.
+"""Draw signals without a period: white noise, red noise (AR(1)), and bursts at random times.
 
 All are non-negative rates in bytes per second, drawn from the given generator.
 """

@@ -1,7 +1,7 @@
-"""Estimators with extra knowledge, which bound what a period detector can reach.
+"""Estimate periods with extra knowledge, which bounds the performance of period detectors.
 
-The matched filter knows that a burst is rectangular and its share of the cycle; it searches period and phase. Its
-threshold is set by simulating one kind of noise, which a detector cannot do without knowing the noise.
+The matched filter knows that bursts are rectangular, and which fraction of the cycle they take; it searches period and
+phase. Its threshold is set by simulating one kind of noise, which a detector cannot do without knowing the noise.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from iosig.transforms.arrays import Bools, Reals
 
 #: null models that set the threshold of the matched filter
 NULLS = ("shape known, against the noise alone", "shape known, against bursts at random times")
-#: name of the estimator that knows all burst times and their numbers
+#: name of the estimator that knows the time and number of every burst
 BURSTS = "bursts' times known"
 #: number of simulated null signals, and false-alarm rate
 _NULL_COUNT, _LEVEL = 200, 0.01
@@ -25,7 +25,7 @@ _MIN_SAMPLES, _MIN_CYCLES = 16.0, 2.5
 
 
 def is_noise_only(rhythm: Rhythm) -> bool:
-    """Whether only noise, at least as high as the bursts, hides a rhythm; then the matched filter is the bound."""
+    """Return whether only noise that is as high as the bursts hides a rhythm; then the matched filter is the bound."""
     return rhythm.noise_ratio >= 1.0 and rhythm.jitter_ratio == rhythm.wander_ratio == 0.0
 
 

@@ -1,4 +1,4 @@
-"""Template variables and figures of the page `docs/periods-study.md`."""
+"""Compute the template variables and figures of the page `docs/periods-study.md`."""
 
 from __future__ import annotations
 

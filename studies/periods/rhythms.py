@@ -1,6 +1,6 @@
-"""Periodic signals as in real runs: short, noisy, uneven, with gaps. Drawn from a seed.
+"""Draw periodic signals as in real runs, from a seed: short, noisy, uneven, or with gaps.
 
-They were committed before any method was tuned for them, so no default was chosen on them.
+They were committed before any method was tuned for them, so no default was chosen by their results.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Rhythm:
     """A kind of periodic signal.
 
     group: the question it answers. cycle_count: complete cycles per signal. shortest, longest: range of the period in
-    samples. duty: share of the cycle that a burst takes. noise_ratio: standard deviation of normal noise relative to a
-    burst's rate; its mean is three standard deviations. jitter_ratio: standard deviation of each burst's start, in
+    samples. duty: fraction of the cycle that a burst takes. noise_ratio: standard deviation of normal noise relative to
+    a burst's rate; its mean is three standard deviations. jitter_ratio: standard deviation of each burst's start, in
     cycles. wander_ratio: the same for each distance, which shifts all later bursts. drift_ratio: relative growth of the
     cycle from first to last. size_log_spread: standard deviation of the logarithm of a burst's rate. missing_ratio:
-    share of randomly missing samples. stray_count: additional random bursts per cycle, with a fifth of the bytes.
+    fraction of randomly missing samples. stray_count: additional random bursts per cycle, with a fifth of the bytes.
     tick_lead_cycles: distance of a tiny request before the first burst, in cycles; 0: none.
     """
 
@@ -106,7 +106,7 @@ def _requests(pieces: list[tuple[Reals, Reals, Reals]]) -> Requests:
 
 
 RHYTHMS: tuple[Rhythm, ...] = (
-    # is the reported period right within 3 %
+    # claims: is the reported period right within 3 %?
     Rhythm("claim", "clean", 20),
     Rhythm("claim", "noise of 5 bursts", 200, 20.0, 60.0, noise_ratio=1.5),
     Rhythm("claim", "noise of half a burst", 20, noise_ratio=0.5),
@@ -132,7 +132,7 @@ RHYTHMS: tuple[Rhythm, ...] = (
     Rhythm("plain", "5 cycles of 23 bins", 5, 22.0, 24.0, 0.3, size_log_spread=0.2),
 )
 
-#: disturbances by number of cycles: does the reported error cover the truth
+#: disturbances by number of cycles, to test whether the reported error covers the truth
 ERRORS: tuple[Rhythm, ...] = tuple(
     replace(each, group="errors", name=f"{each.name}, {count} cycles", cycle_count=count)
     for each in (

@@ -19,12 +19,12 @@ from iosig.transforms.periods.interface.detections import Detections, gather
 from iosig.transforms.periods.interface.even_signals import EvenSignals, group_by_length
 from iosig.transforms.periods.periodicity import characterize_steps
 
-#: traces and noise signals per work item, which bounds the memory of a worker
+#: traces and noise signals per work item, to bound the memory of a worker
 TRACE_CHUNK = 100
 DRAW_CHUNK = 1000
 #: independent random streams
 _LIBRARY, _TRACES, _NOISE, _EXAMPLES = range(4)
-#: further metrics of FTIO; all but R_IO are NaN without a period
+#: further metrics of FTIO; all except R_IO are NaN without a period
 _METRICS = ("sigma_vol", "sigma_time", "periodicity_score", "r_io")
 #: confidence level of the interval of a false-alarm rate
 _CONFIDENCE_LEVEL = 0.95
@@ -47,7 +47,7 @@ class StudyParams:
     parts: tuple[str, ...] = ()
 
     def wants(self, part: str) -> bool:
-        """Whether a result is to be computed."""
+        """Return whether the study computes a part of the results."""
         return part in (self.parts or PARTS)
 
 
@@ -71,7 +71,7 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class _WorkItem:
-    """Traces of one setting, or signals of one noise, to draw and search."""
+    """Traces of one setting, or noise signals of one kind, to draw and search."""
 
     subject: Setting | Null
     place: int
@@ -93,7 +93,7 @@ def study(
     report_progress: ReportProgress = ignore_progress,
 ) -> Results:
     """Draw all traces and noise, run the methods, and return their results in a fixed order."""
-    # the noise items take longest, so they start first
+    # the noise items take the longest, so they start first
     noise_items = list(
         _build_items(list_nulls() if noises is None else noises, params.draw_count, DRAW_CHUNK, params.seed, methods)
     )
@@ -118,7 +118,7 @@ def study(
 
 
 def _build_validation_items(params: StudyParams, methods: Sequence[Method]) -> Iterator[unseen.WorkItem]:
-    """Yield the items of signals no method was tuned on; only the default method for the numerous kinds."""
+    """Yield the items of signals that no method was tuned on; the default method only, for kinds with many signals."""
     count, seed = params.unseen_count, params.seed
     if params.wants("rhythms"):
         yield from unseen.build_rhythm_items(count, seed, methods)
@@ -181,7 +181,7 @@ def _trace_rows(item: _WorkItem, setting: Setting) -> pl.DataFrame:
 
 
 def _draw_library(seed: int) -> Library:
-    """Draw the library of phases shared by all settings, since the paper traced its phases once, too."""
+    """Draw the library of phases that all settings share, since the paper also traced its phases only once."""
     return draw_library(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_LIBRARY,))))
 
 
@@ -214,7 +214,7 @@ def _nan_to_null(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _alarm_rows(item: _WorkItem, null: Null) -> pl.DataFrame:
-    """Count the signals of one noise that each method reports as periodic."""
+    """Count the signals of one kind of noise that each method reports as periodic."""
     values = null.draw(item.generator(_NOISE), item.count)
     signals = EvenSignals(values, np.full(item.count, SAMPLING_HZ), np.zeros(item.count))
     counts = [int(method.detect(signals).is_periodic.sum()) for method in item.methods]

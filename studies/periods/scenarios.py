@@ -1,4 +1,4 @@
-"""The settings of the semi-synthetic traces, and the kinds of noise."""
+"""List the settings of the semi-synthetic traces, and the kinds of noise."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Setting:
 def list_settings() -> tuple[Setting, ...]:
     """Return the settings of figures 8a (t_cpu in s), 8b (phi in s), 8c and 9 (sigma / mu), and of `cut`.
 
-    The paper gives the range of the last two and no values of the first: here a quarter to four times mu. Its traces
-    have 20 complete periods, so the true frequency is one of the transform's frequencies, which real traces rarely
-    have; `cut` drops that.
+    The paper gives the range of the last two, but no values of the first; ours are a quarter to four times mu. Its
+    traces have 20 complete periods, so the true frequency is one of the transform's frequencies, which is rare in real
+    traces. The traces of `cut` do not have this property.
     """
     computing = (2.75, 5.5, 11.0, 22.0, 44.0)
     return (

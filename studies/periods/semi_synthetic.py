@@ -1,4 +1,4 @@
-"""Traces with a known period: FTIO's "semi-synthetic" traces, drawn from a seed.
+"""Draw traces with a known period from a seed: FTIO's "semi-synthetic" traces.
 
 Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section III-A: an application is J
 iterations of a compute phase followed by an I/O phase picked from a library of traced phases. Processes may start late,
@@ -64,7 +64,7 @@ class NoiseParams:
     """The libraries of noise, one per level (section III-A).
 
     From the paper: trace_count per level (200 in total); period_count periods of period_s per trace; low and high rates
-    of the single process. Ours: active_ratio, the share of a period in which it writes (one half maximizes the
+    of the single process. Ours: active_ratio, the fraction of a period in which it writes (one half maximizes the
     fundamental); cv, the coefficient of variation of periods and rates.
     """
 
@@ -244,7 +244,7 @@ class Applications:
 
     @property
     def io_ratio(self) -> Reals:
-        """Share of the observed window within I/O phases (n): the true R_IO."""
+        """Fraction of the observed window within I/O phases (n): the true R_IO."""
         began, ceased = (
             np.clip(time, self.window_start_s[:, None], self.window_end_s[:, None])
             for time in (self.phase_start_s, self.phase_end_s)
@@ -253,7 +253,7 @@ class Applications:
         return ratio
 
     def crop(self, rng: np.random.Generator) -> Applications:
-        """Restrict the window to a random time in the first period until a random time in the last one."""
+        """Restrict the window: it starts at a random time in the first period, and ends at one in the last period."""
         early, late = rng.uniform(0.0, 1.0, (2, len(self.period_s))) * self.period_s
         return replace(self, window_start_s=early, window_end_s=self.phase_end_s[:, -1] - late)
 

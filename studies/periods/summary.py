@@ -1,4 +1,4 @@
-"""One row per method, and the statements of the paper next to our results."""
+"""Summarize the results by method, and compare them with the statements of the paper."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def error_summary(results: Results) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A number stated in section III-A, and the statistic of our results to compare it with.
+    """A number stated in section III-A, and the statistic of our results with which it is compared.
 
-    experiment, low, high: the results it covers, ends included. statistic: over all of them, or, if is_highest, the
-    maximum over settings.
+    experiment, low, high: the experiment, and the range of values (inclusive) that the number covers. statistic: over
+    all results in this range; if is_highest, its maximum over settings.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Results on signals that no method was tuned on: claims, power, false alarms, holes and ticks."""
+"""Evaluate methods on signals that none was tuned on: claims, power, false alarms, holes and ticks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iosig.studies.periods.rhythms import ERRORS, RHYTHMS, Rhythm
 from iosig.transforms.arrays import Bools, Reals
 from iosig.transforms.periods.interface.even_signals import EvenSignals
 
-#: number of signals drawn with the same period
+#: number of signals with the same period in a work item
 _RHYTHM_CHUNK = 10
 #: maximum relative error of a right claim, and of a good one
 _RIGHT_ERROR, _GOOD_ERROR = 0.2, 0.03
@@ -83,7 +83,10 @@ def build_trap_items(count: int, seed: int, methods: Sequence[Method]) -> Iterat
 
 
 def count_claims(item: WorkItem) -> pl.DataFrame:
-    """Count each method's claims, the right ones, the good ones, and those within one and two reported errors."""
+    """Count each method's claims, right claims, good claims, and claims within one and two reported errors.
+
+    A claim is a reported period; `_RIGHT_ERROR` and `_GOOD_ERROR` define right and good ones.
+    """
     rates, period = _draw_signals(item)
     signals = EvenSignals(rates, np.ones(len(rates)), np.zeros(len(rates)))
     name = item.subject.name if isinstance(item.subject, Rhythm) else item.subject.label
@@ -141,7 +144,7 @@ def _draw_signals(item: WorkItem) -> tuple[Reals, Reals]:
 
 
 def sum_counts(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Sum the counts of equal group, name, length and method, in order of appearance."""
+    """Sum counts with the same group, name, length and method, in order of appearance."""
     rows = pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)
     keys = ("group", "name", "sample_count", "method")
     return rows.group_by(keys, maintain_order=True).agg(pl.exclude(keys).sum())
@@ -150,7 +153,7 @@ def sum_counts(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def add_rates(rows: pl.DataFrame) -> pl.DataFrame:
     """Add the ratios of claims, right and good ones, and a lower confidence bound of the claim ratio.
 
-    one_error_ratio, two_errors_ratio: shares of right claims whose error is within one and two reported errors.
+    one_error_ratio, two_errors_ratio: fractions of right claims with an error within one and two reported errors.
     """
     claims, draws = (rows[name].cast(pl.Float64).to_numpy() for name in ("claim_count", "draw_count"))
     lower_bound = np.where(

@@ -1,4 +1,4 @@
-"""Tables of the results on signals that no method was tuned on."""
+"""Build the tables of the results on signals that no method was tuned on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ERROR_GROUPS = ("errors",)
 _TRAP_GROUPS = ("holes", "ticks")
 _NULL_GROUPS = ("bursts", "white", "red", "states")
 #: Results of the default detector before it was tuned on these signals: the share in which it found a period, and the
-#: share of these within 3 %, as far as recorded (200 draws each, seed 0).
+#: fraction of these within 3 %, as far as recorded (200 draws each, seed 0).
 _FORMER: dict[str, tuple[float | None, float | None]] = {
     "clean": (None, 1.0),
     "noise of 5 bursts": (None, 1.0),
@@ -61,7 +61,7 @@ def _select_groups(rows: pl.DataFrame, groups: tuple[str, ...]) -> pl.DataFrame:
     return rows.filter(pl.col("group").is_in(groups))
 
 
-#: cell with the share of signals with a claim, and the share of good ones among them
+#: cell with the fraction of signals with a claim, and the fraction of good ones among them
 _CLAIMS = "{claim_ratio:%}, {good_ratio:%}"
 
 
@@ -87,7 +87,7 @@ def _error_table(rows: pl.DataFrame) -> Table:
 
 
 def _error_cell(row: dict[str, float]) -> str:
-    """Format the shares of right periods within one and two reported errors of the truth."""
+    """Format the fractions of right periods within one and two reported errors of the truth."""
     return (
         f"{format_percent(row['one_error_ratio'])}, {format_percent(row['two_errors_ratio'])}"
         if row["right_count"]

@@ -1,8 +1,8 @@
 """Accuracy of I/O classes and periods inferred from shared traffic: `iosig study population`.
 
 - `page`: Template variables, tables and the figure of the page.
-- `running`: The study itself: simulates sites, infers classes and periods of all runs by every way, and the truth.
-- `ways`: Ways of inferring a run's class and period, and the truth.
+- `running`: The study itself: simulates sites, infers classes and periods of all runs by every method, and compares.
+- `ways`: Methods of inferring a run's class and period, and the truth.
 """
 
 from iosig.studies.study import SEED, WORKERS, Study, seed_count_option

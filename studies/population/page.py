@@ -1,4 +1,4 @@
-"""Template variables and figures of the page `docs/population-study.md`."""
+"""Compute the template variables and figures of the page `docs/population-study.md`."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ def figures(results: Results) -> dict[str, Draw]:
 
 
 def _format_right_by_level(results: Results, way: str) -> str:
-    """Format how often the class of a run with a signature is right, at each level."""
+    """Format the fraction of right classes at each level, for runs of applications with a signature."""
     rows = summarize_classes(results, "level").filter(way=way).select("level", "signed_right").rows()
     return ", ".join(f"{format_percent(share)} ({level})" for level, share in rows)
 
 
 def summarize_classes(results: Results, *names: str) -> pl.DataFrame:
-    """Compute how often the class of a run is right, by way and `names`.
+    """Compute the fraction of runs with the right class, by way and `names`.
 
-    run_count; right; signed_count and signed_right: the same for runs of applications with a signature; off: total
-    variation distance of the class shares.
+    Columns: run_count; right; signed_count and signed_right: the same for runs of applications with a signature; off:
+    total variation distance between the distributions of inferred and true classes.
     """
     is_right, has = pl.col("label").eq_missing(pl.col("true_label")), pl.col("has_signature")
     off = sum((pl.col("label").eq_missing(one).mean() - (pl.col("true_label") == one).mean()).abs() for one in _LABELS)
@@ -80,10 +80,10 @@ def summarize_classes(results: Results, *names: str) -> pl.DataFrame:
 
 
 def summarize_periods(results: Results, *names: str) -> pl.DataFrame:
-    """Compute how often periods are right, by way and `names`, for ways that report periods.
+    """Compute the fractions of right periods, by way and `names`, for ways that report periods.
 
-    said, periodic: share of runs with a reported and with a true period; of_said, of_periodic: share of these whose
-    period is right (precision and recall).
+    said, periodic: fraction of runs with a reported and with a true period; of_said, of_periodic: fraction of these
+    whose period is right (precision and recall).
     """
     is_said, is_periodic = pl.col("period_s").is_not_null(), pl.col("true_period_s").is_not_null()
     is_same = ((pl.col("period_s") / pl.col("true_period_s") - 1).abs() < SAME_RATIO).fill_null(value=False)
@@ -98,7 +98,7 @@ def summarize_periods(results: Results, *names: str) -> pl.DataFrame:
 
 
 def compute_class_shares(results: Results) -> pl.DataFrame:
-    """Compute the share of runs by level, way and class, for applications with a signature; the truth comes first."""
+    """Compute the fraction of runs by level, way and class, for applications with a signature; the truth is first."""
     signed = results.runs.filter("has_signature")
     truth = signed.filter(way=_ASKED).with_columns(way=pl.lit(_TRUTH), label="true_label")
     counts = pl.concat([truth, signed]).group_by("level", "way", "label", maintain_order=True).len()
@@ -109,7 +109,7 @@ def compute_class_shares(results: Results) -> pl.DataFrame:
 
 
 def calibrate(results: Results) -> pl.DataFrame:
-    """Compute how often inferred classes and periods are right, by the signature's expected correlation."""
+    """Compute the fractions of right classes and periods as functions of the signature's expected correlation."""
     is_said = pl.col("period_s").is_not_null()
     is_same = ((pl.col("period_s") / pl.col("true_period_s") - 1).abs() < SAME_RATIO).fill_null(value=False)
     lower = (pl.col("expected_correlation") * 10).floor().clip(0, 9) / 10
@@ -132,7 +132,7 @@ def calibrate(results: Results) -> pl.DataFrame:
 
 @picture((11.0, 3.6))
 def draw_shares(figure: Figure, shares: pl.DataFrame) -> None:
-    """Bar chart of the class shares by way, one panel per level.
+    """Draw a bar chart of the distribution of classes by way, one panel per level.
 
     shares: level, way, label, run_ratio; the truth is one of the ways.
     """

@@ -1,4 +1,4 @@
-"""Simulate sites, infer the classes and periods of all runs by every way, and compare with the truth."""
+"""Simulate sites, infer the classes and periods of all runs by every method (way), and compare with the truth."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from iosig.studies.sites import (
 from iosig.studies.study import SeedParams
 from iosig.studies.work_items import ReportProgress as Heard, ignore_progress, map_work_items
 
-#: how much is drawn: sites of each family and level
+#: number of sites per family and level, and seeds
 StudyParams = SeedParams
 
 
@@ -31,8 +31,9 @@ StudyParams = SeedParams
 class Results:
     """Inferred and true class and period of each run.
 
-    runs: one row per run with a class, direction and way: family, level, seed, direction, way; label, period_s;
-    true_label, true_period_s; has_signature, expected_correlation: of the run's application; moved_bytes: true bytes.
+    runs: one row per direction and way, for each run with a class. Columns: family, level, seed, direction, way; label,
+    period_s; true_label, true_period_s; has_signature, expected_correlation: of the run's application; moved_bytes:
+    true bytes.
     """
 
     params: StudyParams

@@ -1,4 +1,4 @@
-"""Ways of inferring when in its run a job does I/O, and how often: from traffic, from signatures, and the truth.
+"""Infer the class and period of jobs from traffic or from signatures, and compute the truth; each method is a way.
 
 Classes are those of PEARC'18 (White et al., DOI 10.1145/3219104.3219121, Algorithm 1); periods are found by the nightly
 run's default method, with its settings for each source.
@@ -45,7 +45,7 @@ class Estimates:
 
 
 def compute_truth(seen: SiteTraffic, moved: Transfers) -> Estimates:
-    """Compute class and period from each run's own bytes, as counters by job would.
+    """Compute class and period from each run's own bytes, as with per-job counters.
 
     moved: the transfers of the site's jobs.
     """
@@ -73,7 +73,7 @@ def compute_truth(seen: SiteTraffic, moved: Transfers) -> Estimates:
 def classify_traffic(seen: SiteTraffic, known: SiteSignatures) -> Estimates:
     """Compute class and period from the total traffic during each run.
 
-    Not published, since it describes the file system rather than the run.
+    The nightly run does not publish this result, since it describes the file system rather than the run.
     """
     job = np.arange(len(seen.logged.start_s))
     samples, start_s = extract_samples(seen, job)
@@ -120,7 +120,7 @@ def infer_from_signature(seen: SiteTraffic, known: SiteSignatures) -> Estimates:
     return Estimates.from_columns(job, labels, period_s)
 
 
-#: placeholder: there is one file system and one direction
+#: placeholder columns, since each site has one file system and one direction is processed at a time
 _SOMEWHERE = pl.lit("").alias("filesystem"), pl.lit("").alias("direction")
 
 

@@ -1,4 +1,4 @@
-"""Figures of the prediction study: detected changes, tracking of changes, next bursts and intervals."""
+"""Draw the figures of the prediction study: detected changes, tracking of changes, next bursts and intervals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MARKS = (
 )
 #: smaller errors are clipped to the lower edge of the panel
 _MIN_ERROR = 0.003
-#: number of phases after which a change should be known
+#: number of phases after which a change should have been detected
 _LATE = 4
 #: upper end of the panels below a headline, as a ratio of the figure
 _BELOW_HEADLINE = 0.97
@@ -39,7 +39,7 @@ _MIN_COUNT = 30
 
 @picture(lambda changes: (5.4 * changes["jitter"].n_unique(), 6.6))
 def draw_changes(figure: Figure, changes: pl.DataFrame) -> None:
-    """Plot the share of changes that each rule detects in time, and its false detections, by frequency and jitter.
+    """Plot the fraction of changes that each rule detects in time, and its false detections, by frequency and jitter.
 
     changes: frequency_hz, jitter, branch, rule, run_count, in_time_ratio, false_count; false detections are those in
     the branch `unchanged`.
@@ -102,7 +102,7 @@ def _lines(axes: Axes, rows: pl.DataFrame) -> None:
 
 @picture(lambda following: (5.4 * following["branch"].n_unique(), 5.6))
 def draw_following(figure: Figure, following: pl.DataFrame) -> None:
-    """Plot the error and the share of missing predicted periods by phases since a change, a column per branch.
+    """Plot the error and the fraction of missing predicted periods by phases since a change, a column per branch.
 
     following: strategy, branch, since, told_ratio, error, low_error, high_error.
     """
@@ -150,7 +150,7 @@ def _describe_following(shown: pl.DataFrame) -> str:
 
 @picture((13.0, 4.2))
 def draw_bursts(figure: Figure, bursts: pl.DataFrame, intervals: pl.DataFrame, nominal: float) -> None:
-    """Plot coverage and error of the predicted next burst by setting, and how often intervals hold the true period.
+    """Plot coverage and error of the predicted next burst, and the fraction of intervals that hold the true period.
 
     bursts: setting, few_within_ratio, within_ratio, error, high_error. intervals: kind, above, up_to, hold_ratio,
     near_ratio, evaluation_count. nominal: the nominal coverage.

@@ -1,4 +1,4 @@
-"""Template variables and figures of the page `docs/predictions-study.md`."""
+"""Compute the template variables and figures of the page `docs/predictions-study.md`."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def figures(results: Results) -> dict[str, Draw]:
 
 @collect_rows("frequency, jitter", *_RULES)
 def change_table(results: Results) -> Iterator[Sequence[str]]:
-    """Yield by frequency and jitter each rule's in-time detections (doubled, halved) and false ones per 100 runs."""
+    """Yield each rule's timely detections (doubled, halved), and false ones per 100 runs, by frequency and jitter."""
     summary = change_summary(results)
     for (hz, jitter), setting_rows in summary.group_by(["frequency_hz", "jitter"], maintain_order=True):
         cells = {(row["rule"], row["branch"]): row for row in setting_rows.iter_rows(named=True)}
@@ -133,7 +133,7 @@ def lag_table(results: Results) -> Iterator[Sequence[str]]:
 
 
 def small_change_table(results: Results) -> Table:
-    """Tabulate by jitter the share of small changes that each rule detects soon, and at all."""
+    """Tabulate the fractions of small changes that each rule detects soon, and at all, by jitter."""
     in_percent = pl.col("jitter", "found_ratio", "all_found_ratio") * 100
     shares = small_change_summary(results).with_columns(in_percent)
     shares = shares.with_columns(jitter=pl.format("{} %", pl.col("jitter").round().cast(pl.Int64)))

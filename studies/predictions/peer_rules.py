@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from statistics import fmean, pstdev
 
-#: ADWIN's confidence is 1 - this
+#: ADWIN's delta: its confidence is 1 - delta
 _DELTA = 0.05
 #: CUSUM and Page-Hinkley: threshold and drift in standard deviations, and minimum standard deviation [Hz]
 _THRESHOLD, _DRIFT, _FLOOR_HZ = 2.0, 0.5, 0.01

@@ -1,4 +1,4 @@
-"""Synthetic runs with known I/O phases, to evaluate predictions of periods.
+"""Draw synthetic runs with known I/O phases, to evaluate predictions of periods.
 
 Each run alternates computing and I/O, as in FTIO (Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques",
 DOI 10.1109/IPDPS57955.2024.00048): a run like its HACC-IO (section III-B, Figure 15), runs with changing periods, and
@@ -18,16 +18,18 @@ import numpy as np
 from iosig.transforms.arrays import Reals
 from iosig.transforms.throughput.requests import Requests
 
-#: what a rank moves in a phase [bytes]
+#: bytes that a rank moves in a phase [B]
 REQUEST_BYTES = 1e7
-#: HACC-IO in the paper: phases; their mean distance; when the first one begins and is over [s]; mean distance of the
-#: others, from the second on
+#: HACC-IO in the paper: number of phases; mean distance of their starts; start and end of the first phase; mean
+#: distance of the phases from the second on [s]
 HACC_PHASES, HACC_PERIOD_S, HACC_FIRST_S, HACC_LATER_PERIOD_S = 10, 8.7, (4.1, 15.3), 7.7
-#: and ours, for the paper shows it only: how long a phase lasts, how much this and the distances vary
+#: our assumptions, since the paper only plots these: duration of a phase [s], and its relative variation; relative
+#: variation of the distances
 _HACC_PHASE_S, _HACC_PHASE_JITTER, _HACC_JITTER = 3.0, 0.1, 0.03
-#: a phase lasts this share of a period, varies by this share of itself, and the first one begins after this share
+#: duration of a phase relative to the period; relative variation of this duration; start of the first phase relative to
+#: the period
 _PHASE_RATIO, _PHASE_JITTER, _LEAD_RATIO = 0.15, 0.1, 0.3
-#: no gap is a smaller share of its period: phases never run into one another
+#: minimum gap relative to its period, so that phases never overlap
 _MIN_GAP_RATIO = 0.4
 
 
@@ -102,7 +104,7 @@ def plant_phases(
 
 
 def draw_hacc_run(generator: np.random.Generator) -> PlantedRun:
-    """Draw ten phases like HACC-IO's (section III-B, Figure 15); the first one is late and lasts from 4.1 to 15.3 s.
+    """Draw ten phases like HACC-IO's (section III-B, Figure 15); the first one is long, from 4.1 to 15.3 s.
 
     Phases start 8.7 s apart on average, those after the first 7.7 s, so the second starts 16.7 s after it.
     """
@@ -226,7 +228,7 @@ def _split_into_rows(values: Reals, count: int) -> Reals:
 def draw_single_phase(generator: np.random.Generator, phase_s: float, count: int = 8, ranks: int = 4) -> PlantedRun:
     """Draw one phase, reported in `count` rows, with quiet time before it and twice as long after it.
 
-    The last row ends the quiet time: one byte per request.
+    A final row of one-byte requests marks the end of the quiet time.
     """
     rows = draw_constant_run(generator, phase_s / count, count, ranks, start_s=phase_s)
     last = np.full((1, rows.start_s.shape[1]), 4 * phase_s)

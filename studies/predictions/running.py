@@ -21,9 +21,9 @@ from iosig.transforms.predictions.predictor import Due, Evaluation, Predictor, e
 
 Row = dict[str, Any]
 
-#: runs predicted together, which share transforms; bounds the memory of a worker
+#: number of runs that are predicted together and share transforms; bounds the memory of a worker
 CHUNK = 50
-#: the direction of changes, in octaves of period
+#: direction of the changes in period, in octaves
 _DETECTED = {"doubled": 1.0, "halved": -1.0, SMALL: 1.0}
 
 _EVALUATIONS = {
@@ -65,7 +65,7 @@ _CHANGES = {
 }
 
 
-#: how much is predicted: runs of each setting
+#: number of runs per setting, and seeds
 StudyParams = SeedParams
 
 
@@ -79,8 +79,8 @@ class Results:
     rest is as in `predictions`.
 
     changes: one row per rule and run of the experiment `changes`. lag: gaps of the new period before the rule detected
-    the change, in the right direction. point_error: error of its change point in (shorter) periods, positive if late.
-    false_count: detections before the change, or all if there is none.
+    the change, in the right direction. point_error: error of its change point relative to the shorter period, positive
+    if late. false_count: detections before the change, or all if there is none.
     """
 
     params: StudyParams
@@ -225,7 +225,7 @@ def _draw_run(setting: Setting, branch: Branch, seed: int, number: int) -> Plant
 
 
 def _predict(trials: Sequence[_Trial], runs: Sequence[PlantedRun], phases: range) -> None:
-    """Predict runs together, each at the end of each phase."""
+    """Predict all runs in one batch after each phase, and append the evaluations to the trials."""
     for phase in phases:
         due = []
         for trial, run in zip(trials, runs, strict=True):

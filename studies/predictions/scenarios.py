@@ -1,4 +1,4 @@
-"""The planted runs, and the parameters of their predictions."""
+"""List the settings of the study: the planted runs, and the parameters of their predictions."""
 
 from __future__ import annotations
 
@@ -26,22 +26,23 @@ from iosig.transforms.predictions.predictor import OnlineParams
 EXPERIMENTS = ("hacc", "changes", "following", "bursts", "none", "moving", "ends")
 METHODS = ("null_tested", "dft", "merged")
 STRATEGIES = ("all", "periods", "adaptive")
-#: frequencies at which periods change, and the jitter of their phases
+#: frequencies of the runs with a changing period, and jitters of their phases
 FREQUENCIES_HZ = (0.005, 0.05, 0.5, 5.0)
 JITTERS = (0.05, 0.1)
 #: gaps before and after a change, and phases observed after it; later detections count as late
 BEFORE, AFTER, OBSERVED_AFTER = 20, 20, 8
-#: the branch of a small change
+#: name of the branch with a small change
 SMALL = "longer by 20 %"
-#: branches of a run, and the ratio of its later period
+#: ratio of the later to the earlier period, by branch of a run
 BRANCHES = {"doubled": 2.0, "halved": 0.5, "unchanged": 1.0, SMALL: 1.2}
-#: runs that show how a change is followed, when bursts begin, and what has no period: their period, their phases [s]
+#: period [s] and number of phases of the runs in the experiments `following` and `bursts`; number of phases of runs
+#: without a period
 PERIOD_S, PHASE_COUNT, NONE_COUNT = 20.0, 24, 20
-#: phases of rhythms that move, and gaps before a rhythm ends and since
+#: number of phases of moving rhythms; number of gaps before and after the end of a rhythm
 MOVING_COUNT, END_COUNTS = 32, (15, 9)
-#: how later gaps are distributed, and the jitter before
+#: distributions of the gaps after the end of a rhythm, and jitters before
 ENDS, END_JITTERS = ("exponential", "log-normal", "uniform"), (0.02, 0.1)
-#: parts of the one phase of a run that has no more, and its end
+#: number of rows of a run with a single phase, including its end
 SINGLE_COUNT = 9
 
 

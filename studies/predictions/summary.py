@@ -1,4 +1,4 @@
-"""Scores of the predictions by setting, and the targets."""
+"""Score the predictions by setting, and evaluate the targets."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from iosig.studies.predictions.scenarios import BEFORE, END_COUNTS, SMALL
 from iosig.transforms.predictions.change_points import DETECTOR_NAMES
 from iosig.transforms.predictions.predictor import OnlineParams
 
-#: evaluations that count as after the third phase
+#: index of the first phase after the third
 THIRD = 3
-#: maximum lag of an in-time detection [periods]
+#: maximum lag of a timely detection [periods]
 MAX_LAG = 3
-#: maximum lag of a soon detected small change [periods]
+#: maximum lag of an early detection of a small change [periods]
 MAX_SMALL_LAG = 10
-#: from this phase on there are ten bursts, and so as many gaps as a range of 80 % needs
+#: index of the phase from which on ten bursts are known, with enough gaps for a range of 80 %
 TENTH = 9
 #: maximum error of a right change point, relative to the shorter period
 RIGHT_POINT = 0.25
@@ -27,13 +27,13 @@ RIGHT_POINT = 0.25
 MIN_WIDTH = 0.01
 #: relative tolerance of an interval for `near_ratio`
 NEAR = 0.05
-#: from this phase on ranges of the next burst are counted where rhythms move
+#: index of the phase from which on the ranges of next bursts are evaluated for moving rhythms
 FIFTH = 5
 #: upper ends of classes of the probability of a hit
 HIT_ENDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 #: upper ends of classes of probability
 PROBABILITY_ENDS = (0.25, 0.5, 0.75, 0.9, 1.0)
-#: settings that are iosig's own: its defaults
+#: name of the setting with iosig's defaults
 USUAL = f"{OnlineParams().method}, {OnlineParams().strategy}"
 #: nominal coverage of the range of the next burst
 NOMINAL = 1 - 2 * OnlineParams().burst.tail_ratio
@@ -51,9 +51,9 @@ def hacc_summary(results: Results) -> pl.DataFrame:
     """Score the predictions of HACC-like runs by method and strategy.
 
     Columns: method, strategy; period_s, low_period_s, high_period_s: mean predicted period per run, its mean and range
-    over runs; told_ratio: share of evaluations after the third phase with a period; next_error, high_next_error: mean
-    error after the third phase relative to the next gap, its mean and maximum over runs; later_error, high_later_error:
-    the same relative to the mean gap since the first phase.
+    over runs; told_ratio: fraction of evaluations after the third phase with a period; next_error, high_next_error:
+    mean error after the third phase relative to the next gap, its mean and maximum over runs; later_error,
+    high_later_error: the same relative to the mean gap since the first phase.
     """
     late = pl.col("phase") >= THIRD
     runs = (
@@ -98,9 +98,9 @@ def hacc_phases(results: Results) -> pl.DataFrame:
 def change_summary(results: Results) -> pl.DataFrame:
     """Score the detection of doubled and halved periods by frequency, jitter, branch and rule.
 
-    Columns: frequency_hz, jitter, branch, rule, run_count; in_time_ratio: share of changes detected within three
-    periods, lag_1 to lag_3 by lag; later_ratio: detected later; median_lag; right_point_ratio: share of detections with
-    the right change point; false_count: false detections, and false_run_count: runs with any.
+    Columns: frequency_hz, jitter, branch, rule, run_count; in_time_ratio: fraction of changes detected within three
+    periods, lag_1 to lag_3 by lag; later_ratio: detected later; median_lag; right_point_ratio: fraction of detections
+    with the right change point; false_count: false detections, and false_run_count: runs with any.
     """
     lag = pl.col("lag")
     known = results.changes.filter(pl.col("branch") != SMALL)
@@ -117,7 +117,7 @@ def change_summary(results: Results) -> pl.DataFrame:
 
 
 def small_change_summary(results: Results) -> pl.DataFrame:
-    """Compute the share of changes by 20 % that each rule detects within ten periods, and at all.
+    """Compute the fraction of changes by 20 % that each rule detects within ten periods, and at all.
 
     Columns: jitter, rule, found_ratio, all_found_ratio, over all frequencies.
     """
@@ -133,8 +133,8 @@ def small_change_summary(results: Results) -> pl.DataFrame:
 def following_summary(results: Results) -> pl.DataFrame:
     """Score how predictions follow a change, by strategy, branch and phases since the change (0: at the change).
 
-    Columns: strategy, branch, since; told_ratio: share of runs with a period; error, low_error, high_error: median and
-    quartiles of the relative error; near_ratio: share of all runs within 10 % of the truth.
+    Columns: strategy, branch, since; told_ratio: fraction of runs with a period; error, low_error, high_error: median
+    and quartiles of the relative error; near_ratio: fraction of all runs within 10 % of the truth.
     """
     error = _relative_error("period_s", "true_period_s")
     return (
@@ -154,11 +154,11 @@ def following_summary(results: Results) -> pl.DataFrame:
 def burst_summary(results: Results) -> pl.DataFrame:
     """Score the predicted starts of next bursts by setting.
 
-    Columns: setting; few_told_ratio, told_ratio: share of evaluations with a prediction after 4 to 9, and after 10 or
-    more phases; few_within_ratio, within_ratio: share of these within their range; error, high_error: median and 90 %
-    quantile of the error relative to the period (10 or more phases); bias: signed median, positive if late; width:
-    median relative width. exact_ratio: share of runs with the right number of phases; false_run_ratio: share of runs
-    with a detected change.
+    Columns: setting; few_told_ratio, told_ratio: fraction of evaluations with a prediction after 4 to 9, and after 10
+    or more phases; few_within_ratio, within_ratio: fraction of these within their range; error, high_error: median and
+    90 % quantile of the error relative to the period (10 or more phases); bias: signed median, positive if late; width:
+    median relative width. exact_ratio: fraction of runs with the right number of phases; false_run_ratio: fraction of
+    runs with a detected change.
     """
     is_within = (pl.col("earliest_s") <= pl.col("next_onset_s")) & (pl.col("next_onset_s") <= pl.col("latest_s"))
     off = (pl.col("start_s") - pl.col("next_onset_s")) / pl.col("true_period_s")
@@ -193,9 +193,9 @@ def burst_summary(results: Results) -> pl.DataFrame:
 def none_summary(results: Results) -> pl.DataFrame:
     """Score predictions of runs without a period, by branch and method.
 
-    Columns: branch, method; evaluation_count; periodic_ratio, tentative_ratio: shares of evaluations; run_ratio: share
-    of runs with any reported period; probability, high_probability: its median and maximum (0 outside intervals);
-    burst_ratio: share of evaluations with a predicted burst.
+    Columns: branch, method; evaluation_count; periodic_ratio, tentative_ratio: fractions of evaluations; run_ratio:
+    share of runs with any reported period; probability, high_probability: its median and maximum (0 outside intervals);
+    burst_ratio: fraction of evaluations with a predicted burst.
     """
     has_period = pl.col("period_s").is_not_null()
     given = pl.col("probability").fill_null(0.0).filter(has_period)
@@ -220,7 +220,7 @@ def interval_summary(results: Results) -> pl.DataFrame:
     """Compute how often intervals hold the true period, by kind of run and class of probability.
 
     Columns: kind (`steady`: the runs of next bursts, `changed`: after a change, adaptive window); above, up_to: the
-    class; evaluation_count; hold_ratio: share of intervals that hold the true period; near_ratio: the same with 5 %
+    class; evaluation_count; hold_ratio: fraction of intervals that hold the true period; near_ratio: the same with 5 %
     tolerance; width: median relative width.
     """
     is_changed = (pl.col("experiment") == "following") & (pl.col("strategy") == OnlineParams().strategy)
@@ -283,10 +283,10 @@ def range_summary(results: Results) -> pl.DataFrame:
 
 
 def hit_summary(results: Results) -> pl.DataFrame:
-    """Check the calibration of `hit_probability` against how often intervals hold the next gap.
+    """Check the calibration of `hit_probability` against the fraction of intervals that hold the next gap.
 
     Evaluations with an interval of all rhythmic runs, with default parameters. Columns: above, up_to: the class of
-    hit_probability; evaluation_count; told: its mean; hold_ratio: share of intervals that hold the next gap;
+    hit_probability; evaluation_count; told: its mean; hold_ratio: fraction of intervals that hold the next gap;
     probability: mean of that column.
     """
     is_usual = (pl.col("strategy") == OnlineParams().strategy) & (pl.col("method") == OnlineParams().method)

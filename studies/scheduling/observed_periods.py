@@ -1,4 +1,4 @@
-"""Online period prediction from completed I/O phases, as FTIO does it for a scheduler.
+"""Predict periods online from completed I/O phases, as FTIO does for a scheduler.
 
 Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques" (IPDPS'24, DOI 10.1109/IPDPS57955.2024.00048),
 section II-D: each evaluation transforms a moving window; section IV: the scheduler "uses the most recent prediction".
@@ -16,8 +16,8 @@ from iosig.transforms.periods.interface.even_signals import EvenSignals
 from iosig.transforms.throughput import even_values
 from iosig.transforms.throughput.requests import Requests
 
-#: phases that the window holds at most (ours: the paper's window is of k periods, k = 3, once three were found; eight
-#: average what jitter and contention do to single ones)
+#: maximum number of phases in the window; the paper's window has k = 3 periods, once three were found; our eight
+#: average out the effects of jitter and contention on single phases
 PHASE_COUNT = 8
 #: samples of a window
 _STEP_COUNT = 256
@@ -34,7 +34,7 @@ class ObservedPeriods:
     def __init__(self) -> None:
         self._phases: dict[int, deque[tuple[float, float, float]]] = {}
         self._latest: dict[int, float] = {}
-        #: phases that have come since the latest prediction
+        #: number of phases since the latest prediction, by job
         self._new_count: dict[int, int] = {}
 
     def record_phase(self, job: int, start_s: float, end_s: float, volume_bytes: float) -> None:

@@ -31,7 +31,7 @@ from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_i
 
 #: jobs of a mixed workload
 MIXED_JOBS = 40
-#: duration of each of them, extended to two periods if shorter [s]
+#: duration of each of these jobs, extended to two periods if it would be shorter [s]
 MIXED_S = 2000.0
 #: independent random streams
 _WORKLOAD, _ERROR = range(2)
@@ -63,7 +63,7 @@ WORKLOADS = {
     "figure 17": "1 job with a period of 19.2 s, 15 with 384 s; I/O takes 6.25 % of each period alone",
     "mixed": f"{MIXED_JOBS} jobs with periods from 10 s to 10,000 s, 1 to 256 nodes; together all of the bandwidth",
 }
-#: how much is simulated: draws of each workload
+#: number of draws of each workload, and seeds
 StudyParams = SeedParams
 
 

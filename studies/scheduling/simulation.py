@@ -1,4 +1,4 @@
-"""Discrete-event simulation of jobs that alternate computing and I/O on a shared file system.
+"""Simulate jobs that alternate computing and I/O on a shared file system, as discrete events.
 
 The simulation uses fluid flows: every job's bandwidth is constant between two events, and an event is a job's change
 between computing and I/O. Two policies:
@@ -27,7 +27,7 @@ import numpy as np
 
 from iosig.transforms.arrays import Bools, Ints, Reals
 
-#: the set of jobs with an unknown period, with the lowest priority
+#: number of the set of jobs with an unknown period, which has the lowest priority
 UNKNOWN_SET = math.inf
 #: maximum difference of priorities in decades, to avoid underflow
 _MAX_DECADES = 100.0
@@ -248,17 +248,17 @@ class Outcome:
 
     @property
     def stretch(self) -> Reals:
-        """Run time relative to isolation of each job (n) (FTIO, section IV); NaN for jobs that take no time."""
+        """Run time of each job divided by that in isolation (n) (FTIO, section IV); NaN for jobs that take no time."""
         return _ratio(self.end_s - self.start_s, self.runtime_alone_s)
 
     @property
     def io_slowdown(self) -> Reals:
-        """I/O time relative to isolation of each job (n) (FTIO, section IV); NaN without I/O."""
+        """I/O time of each job divided by that in isolation (n) (FTIO, section IV); NaN without I/O."""
         return _ratio(self.io_s, self.io_alone_s)
 
     @property
     def utilization(self) -> float:
-        """Share of node time spent computing rather than on I/O (FTIO, section IV); NaN without jobs."""
+        """Fraction of node time spent computing rather than on I/O (FTIO, section IV); NaN without jobs."""
         computing, doing_io = self.node_count @ self.compute_s, self.node_count @ self.io_s
         return float(_ratio(np.array([computing]), np.array([computing + doing_io]))[0])
 

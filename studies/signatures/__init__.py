@@ -1,13 +1,13 @@
 """Accuracy of the signature extraction methods, reproducible from a seed: `iosig study signatures`.
 
 - `backgrounds`: Background traffic during runs: rates per second, relative to an application's peak.
-- `bounds`: Accuracy limits without noise, since computing times vary between runs.
+- `bounds`: Accuracy limits without noise, due to the variation of computing times between runs.
 - `calibration`: Cross-validated calibration of the expected correlation.
 - `edison`: Applications injected into measured traffic of Edison's scratch file system.
 - `families`: Families of simulated sites, and all their parameters.
 - `family_page`: Tables of the families.
 - `figures`: Figures: accuracy as in IOSI's Figure 16, sensitivity as in Figures 17 and 18, time as in Figure 19.
-- `injected`: Runs among background traffic, each in its own window: sites of a family.
+- `injected`: Runs of a family's applications with background traffic, each in its own window.
 - `job_counter_page`: Table of signatures from job-level counters, shared traffic, and the upper bound.
 - `methods`: The compared methods by name, and the swept parameters of `iosi`.
 - `page`: Template variables, tables and figures of the page.

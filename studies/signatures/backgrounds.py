@@ -1,4 +1,4 @@
-"""Background traffic during runs: rates per second, relative to an application's peak.
+"""Draw background traffic during runs: rates per second, relative to an application's peak.
 
 Each kind has the requested mean. All windows (runs, seconds) are drawn independently, since an application's runs are
 hours apart.
@@ -20,12 +20,13 @@ _LENGTH_S, _LENGTH_SIGMA, _HEIGHT, _HEIGHT_SIGMA = 20.0, 0.8, 0.7, 0.4
 _STREAM_S, _STREAM_HEIGHT, _STREAM_FLOOR = 60.0, 0.1, 0.2
 #: heavy tails: Pareto exponent, minimum and maximum [s, relative rate]
 _TAIL_LENGTH, _TAIL_HEIGHT = (1.3, 4.0, 2000.0), (1.8, 0.3, 6.0)
-#: traffic that never rests: its floor over the mean (0.6 of 2.4 GB/s), the shape of the gamma-distributed rest, with
-#: which a tenth of the time is above 5 of 2.4 GB/s, and how long it remembers [s]
+#: traffic that never rests: floor relative to the mean (0.6 of 2.4 GB/s); shape of the gamma-distributed rest, which
+#: puts a tenth of the time above 5 GB/s at a mean of 2.4 GB/s; correlation time [s]
 _FLOOR, _SHAPE, _MEMORY_S = 0.25, 0.77, 15.0
-#: one big periodic neighbour: its step [s], the share of it in which it moves, how evenly, and its share of the bytes
+#: one large periodic neighbour: range of its period [s]; fraction of the period that a burst takes; relative jitter of
+#: burst starts; fraction of all background bytes
 _STEP_S, _DUTY, _UNEVEN, _NEIGHBOURS_SHARE = (150.0, 500.0), 0.2, 0.02, 0.85
-#: how much a day's hours differ
+#: relative amplitude of the daily cycle
 _DAY_SWING = 0.9
 
 

@@ -1,4 +1,4 @@
-"""Accuracy limits without noise: computing times vary between runs, and no sample shows an undisturbed duration."""
+"""Compute accuracy limits without noise, which are due to the variation of computing times between runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SCHEMA = {
 
 
 def compute_bounds(drifts: Sequence[float], seed: int, draws: int = DRAWS) -> pl.DataFrame:
-    """Score signatures that know all runs without noise: columns as in `SCHEMA`.
+    """Score signatures from noise-free knowledge of all runs; columns as in `SCHEMA`.
 
     The mean computing time of ten runs is the best estimate of the application's; the shortest run is what IOSI's
     duration correction uses (section 5.1).

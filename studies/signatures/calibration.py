@@ -1,4 +1,4 @@
-"""Cross-validated calibration of the expected correlation: evidence against true correlations, by family."""
+"""Calibrate the expected correlation by cross-validation over families: evidence against true correlations."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from iosig.transforms.arrays import Reals
 from iosig.transforms.signatures.expected_correlation import FEATURES, select_method
 from iosig.transforms.signatures.methods import DEFAULT_METHODS
 
-#: ridge penalty against collinear evidence, in rows
+#: weight of the ridge penalty, against collinear evidence [rows]
 _RIDGE = 1.0
 
 
-#: evidence with a weight of 0 or more, and evidence with a weight of 0 or less
+#: evidence with a non-negative weight; evidence with a non-positive weight
 _POSITIVE = (
     "agreement", "smoothed_agreement", "coverage", "run_correlation", "leave_one_out_coverage",
     "leave_one_out_correlation", "split_half_correlation",

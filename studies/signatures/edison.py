@@ -1,4 +1,4 @@
-"""Applications injected into measured traffic: a day of Edison's scratch file system, or any other polls."""
+"""Inject applications into measured traffic: a day of Edison's scratch file system, or any other polls."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ class Traffic:
 class EdisonSetting:
     """Applications injected into measured traffic, each into its own copy, so that runs do not overlap.
 
-    A run's transfers are slowed as on simulated sites (`contention.SharedBandwidth`): background traffic equal to its
-    own rate costs as much as one other stream. The background is kept as measured.
+    A run's transfers are slowed as on simulated sites (`contention.SharedBandwidth`): background traffic at the rate of
+    the run costs as much as one other stream. The background is kept as measured.
     """
 
     traffic: Traffic

@@ -1,7 +1,8 @@
-"""Families of simulated sites that differ in what matters to signatures, and all their parameters.
+"""Define families of simulated sites, which differ in the properties that affect signatures.
 
-They were fixed before the methods evaluated on them. A level is the mean background traffic relative to the
-application's highest peak, the same in all families. See `injected` and `backgrounds` for the meaning of the values.
+They were fixed before the methods were evaluated on them. A level is the mean background traffic relative to the
+application's highest peak, and is the same in all families. See `injected` and `backgrounds` for the meaning of the
+values.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ Drift = Literal["scale", "gaps", "walk", "load"]
 Contention = Literal["fair", "seeks", "latency"]
 #: kind of background traffic: see `backgrounds`
 Foreign = Literal["rests", "never_rests", "streams", "tails", "neighbour", "diurnal", "real"]
-#: what the runs do: all the same; volumes that grow with the step; bursts that are skipped; runs that stop and begin
-#: again; three of ten runs with another input
+#: behaviour of the runs: all alike; volumes that grow from burst to burst; skipped bursts; runs that stop and restart;
+#: three of ten runs with another input
 Program = Literal["same", "growing", "skipping", "restarts", "inputs"]
 
 
@@ -65,10 +66,10 @@ FAMILIES: tuple[Family, ...] = (
     Family("wandering", "walk", 0.012, "latency", 2.0, "neighbour", "skipping", 5.0, 0.0),
 )
 
-#: neither drift nor contention: a run is the application alone
+#: family with neither drift nor contention, in which runs equal the undisturbed application
 ALONE = Family("alone", "gaps", 0.0, "fair", 1e9, "rests", "same", 2.0, 0.0)
-#: what runs are like among real traffic (Edison, polled every 5 s): cut into pieces that do not overlap, reads and
-#: writes apart, each scaled to the levels
+#: family with measured background traffic (Edison, polled every 5 s), cut into disjoint pieces, separately for reads
+#: and writes, and scaled to the levels
 REAL = Family("edison", "gaps", 0.003, "seeks", 0.15, "real", "same", 5.0, 0.0)
-#: hours of a piece: the longest application's runs find room in it
+#: length of a piece [h], enough for the runs of the longest application
 REAL_PIECE_HOURS = 4.0

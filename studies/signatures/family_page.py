@@ -1,4 +1,4 @@
-"""Tables of the families: mean scores of each family, and of all."""
+"""Build the tables of the families: mean scores of each family, and over all families."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from iosig.studies.signatures.sites import IOR
 from iosig.studies.signatures.summary import BURST_CELL, SIMILARITIES, SIMILARITY_CELL, summarize
 from iosig.transforms.arrays import Reals
 
-#: groups of applications averaged together
+#: groups of applications that are averaged together
 _GROUPS = {"IOR_A to C": IOR, "s3d": ("s3d",), "flash": ("flash",)}
 _KNOWN_IN_TIME = [family.name for family in FAMILIES if family.has_known_time_scale]
 
 
-#: methods shown by family; the others are only in the table of all families
+#: methods shown for each family; the table of all families shows the others, too
 _MAIN = (HELD_OUT, CHOSEN, "elastic", "robust", "quantile", *(method.name for method in ORACLES))
 
 
@@ -120,7 +120,7 @@ def _pair(values: Sequence[float]) -> str:
 
 
 def _build_drift_table(answers: pl.DataFrame) -> Table | None:
-    """Tabulate burst errors in families whose time scale cannot be known."""
+    """Tabulate burst errors in families with an unknown time scale."""
     is_drifting = pl.col("family").is_in([family.name for family in FAMILIES if not family.has_known_time_scale])
     rows = summarize(answers.filter(is_drifting, pl.col("method").is_in([CHOSEN, "elastic", "robust"])))
     cell = f"{BURST_CELL}, {{clean_ratio:%0}}"

@@ -1,4 +1,4 @@
-"""Figures of the signature study: accuracy as in IOSI's Figure 16, sensitivity as in 17 and 18, time as in 19."""
+"""Draw figures of the signature study: accuracy as in IOSI's Figure 16, sensitivity as in 17 and 18, time as in 19."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WIDTH_IN = 10.0
-#: panels side by side in the picture of expected correlation
+#: number of panels per row in the figure of expected correlation
 _CALIBRATION_COLUMNS = 5
-#: the first stands out
+#: colours of lines; the first one stands out
 _COLOURS = (VERMILION, BLUE, SKY, ORANGE, GREEN, PURPLE, INK)
-#: so that a method looks the same in every picture
+#: index of each method's marker and colour, so that it looks the same in every figure
 _PLACES = {
     name: place
     for place, name in enumerate(
@@ -33,7 +33,7 @@ _PLACES = {
 }
 #: line styles of the bounds, which are not methods
 _BOUNDS = {"known, mean": "--", "known, shortest": ":"}
-#: of a legend
+#: maximum number of columns of a legend
 _MAX_PER_ROW = 7
 _METRICS = {
     "cross_correlation": "cross-correlation",

@@ -1,7 +1,7 @@
-"""Runs among background traffic, each in its own window: sites of a family without simulating the whole site.
+"""Simulate runs with background traffic, each in its own window, instead of the whole site of a family.
 
-A run alternates computing and transfers. The background slows or delays its transfers and all that follows; with fair
-sharing a run slows the background, too, and the lost background bytes are not made up.
+A run alternates computing and transfers. The background slows or delays its transfers, and thereby all later ones. With
+fair sharing, a run also slows the background, which does not make up for the lost bytes later.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from iosig.transforms.synthetic.workload import PROFILE, Application, stream
 _LEAD_S, _WINDOW_RATIO, _WINDOW_S = 30, 2.0, 600
 #: relative volume of the first and the last burst (growing)
 _GROWTH = (0.6, 1.4)
-#: how probably a burst is skipped; how probably a run stops, and how probably it then begins again
+#: probability that a burst is skipped; probability that a run stops; probability that a stopped run is replaced by one
+#: that restarts there
 _SKIP_RATIO, _STOP_RATIO, _AGAIN_RATIO = 0.08, 0.25, 0.6
-#: the other input: its share of the runs, its volumes, and how its gaps differ by turns
+#: other input: fraction of runs with it, relative volume of their bursts, and relative change of their gaps, with
+#: alternating sign
 _OTHER_RATIO, _OTHER_VOLUME, _OTHER_GAPS = 0.3, 0.6, 0.06
 
 
@@ -32,9 +34,9 @@ _OTHER_RATIO, _OTHER_VOLUME, _OTHER_GAPS = 0.3, 0.6, 0.06
 class FamilySetting:
     """A family of sites at one level of background traffic.
 
-    real: measured background (seconds) in any unit, instead of a drawn one. is_alone_seen: the background slows runs
-    but is not in the polls, as an oracle would see. is_counted: job-level counters: samples are the runs' own bytes,
-    and the background is known separately.
+    real: measured background (seconds) in any unit, instead of a drawn one. is_alone_seen: whether polls show only the
+    runs, although the background slows them, as for an oracle. is_counted: whether per-job counters exist: samples are
+    then the runs' own bytes, and the background is known separately.
     """
 
     family: Family
@@ -118,7 +120,7 @@ def _skip_bursts(plan: RunPlan, rng: np.random.Generator) -> RunPlan:
 
 
 def _restart_runs(plan: RunPlan, rng: np.random.Generator) -> RunPlan:
-    """Stop some runs before a burst, and start some at the burst where such a run stopped."""
+    """Stop some runs before a random burst, and let others start at such a burst, as restarted runs do."""
     run_count, count = plan.volume_ratio.shape
     is_stopped, is_again = (rng.random((2, run_count)).T < (_STOP_RATIO, _AGAIN_RATIO)).T
     stop, share = rng.integers(1, max(2, count), run_count), rng.random(run_count)
@@ -245,7 +247,7 @@ def simulate_runs(storage: _Storage, plan: RunPlan, application: Application, la
 def sample_polls(
     bytes_per_s: Reals, end_s: Reals, interval_s: float, jitter_ratio: float, rng: np.random.Generator
 ) -> SampleSet:
-    """Return the samples of the completed runs, as polls of their windows' traffic (runs, seconds) show them.
+    """Return the samples of the completed runs, as seen in polls of the traffic in their windows (runs, seconds).
 
     Poll times are independent of a run's start. A late poll has more bytes and the next one fewer, since rates are
     bytes over the nominal interval.

@@ -1,4 +1,4 @@
-"""Table of signatures from job-level counters, from shared traffic, and the upper bound."""
+"""Tabulate the accuracy of signatures from per-job counters and from shared traffic, and the upper bound."""
 
 from __future__ import annotations
 

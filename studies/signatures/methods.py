@@ -1,4 +1,4 @@
-"""The compared methods by name, and the swept parameters of `iosi`."""
+"""List the compared methods by name, and the swept parameters of `iosi`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iosig.transforms.signatures.bursts import detect_bursts
 from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.transforms.signatures.signature import Signature
 
-#: a method's signatures of sample sets, in order
+#: function that returns a method's signatures of sample sets, in order
 Extraction = Callable[[SampleSets], Sequence[Signature]]
 
 
@@ -21,7 +21,7 @@ Extraction = Callable[[SampleSets], Sequence[Signature]]
 class Method:
     """An extraction method; `extract` must be picklable.
 
-    is_slow: it takes longer than all others together, and is left out of the drift experiment.
+    is_slow: whether it takes longer than all others together, and is left out of the drift experiment.
     """
 
     name: str
@@ -42,7 +42,7 @@ def _extract(sets: SampleSets, name: str, changed: tuple[tuple[str, Any], ...] =
 
 
 def _remove_bursts(sets: SampleSets, seed: int) -> list[Signature]:
-    """Return signatures of `elastic` without a fifth, half or four fifths of their bursts, drawn for each set."""
+    """Return signatures of `elastic` without a fifth, half or four fifths of their bursts; the fraction is random."""
     rng = np.random.default_rng(seed)
     signatures = []
     for signature in _extract(sets, ELASTIC):
@@ -84,7 +84,7 @@ LACKING = Method("lacking", f"{ELASTIC} without some of its bursts", partial(_re
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A swept parameter of `iosi`: its field, its values, and the value in the paper."""
+    """A swept parameter of `iosi`: its field, its values, and the paper's value."""
 
     name: str
     field: str

@@ -1,4 +1,4 @@
-"""Template variables and figures of the page `docs/signatures-study.md`."""
+"""Compute the template variables and figures of the page `docs/signatures-study.md`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SWEPT_WORDS = {
 }
 _OTHERS = {"faults": "busy, polls lost", "edison": "real traffic (Edison)"}
 _VERDICTS = {True: "reached", False: "not reached", None: "not studied"}
-#: samples that are drawn of each application
+#: number of samples per application in the figure of examples
 _DRAWN_SAMPLES = 3
 _NAMES = [application.name for application in STUDIED]
 _BY_LEVEL = {"level": "level", "method": "method"}
@@ -115,7 +115,7 @@ def _pivot(summed: pl.DataFrame, keys: dict[str, str], cell: str | Callable[[dic
 
 
 def _level_tables(results: Results, levels: pl.DataFrame) -> dict[str, object]:
-    """Return the tables of the levels of other users' activity."""
+    """Return the tables of scores by level of background activity."""
     if levels.is_empty():
         return {"has_levels": False}
     rows = [
@@ -143,7 +143,7 @@ def _list_winners(levels: pl.DataFrame) -> Iterator[Sequence[str]]:
 
 
 def time_table(times: pl.DataFrame) -> Table:
-    """Return the times [ms] by samples and by points: a row for each, a column for each method."""
+    """Tabulate the times [ms]: a row for each number of samples or points, a column for each method."""
     sizes = times.with_columns(size=pl.format("{} {}", "value", "by"), time_ms=1000 * pl.col("seconds"))
     return Table.pivot(sizes, {"ms": "size"}, "method", "{time_ms:.3g}")
 
@@ -152,7 +152,7 @@ def time_table(times: pl.DataFrame) -> Table:
 
 
 def _in_percent(drift: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of runs that differ, by how much they do as their level."""
+    """Return the rows of the drift experiment, with the drift in percent as their level."""
     return drift.with_columns(
         level=pl.col("value").map_elements(lambda ratio: f"{100 * ratio:g} %", return_dtype=pl.String)
     )
@@ -168,7 +168,7 @@ def _select_others(summed: pl.DataFrame) -> pl.DataFrame:
 
 
 def _examples(results: Results) -> list[drawing.Example]:
-    """Return what the first busy site shows: the whole runs' first samples, the truth, and every signature."""
+    """Return examples from the first busy site: first samples of complete runs, the truth, and all signatures."""
     labeled = SiteSetting(foreign_level=LEVELS["busy"], days=results.params.days).draw(
         derive_seed(results.params.seed, 0)
     )

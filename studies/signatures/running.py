@@ -23,13 +23,13 @@ from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_i
 from iosig.transforms.signatures.methods import DEFAULT_METHODS
 from iosig.transforms.synthetic.workload import Direction
 
-#: how differently runs compute: none, the study's, and up to the simulated site's own default
+#: variations of computing times between runs: none, the study's, and up to the default of simulated sites
 DRIFTS = (0.0, DRIFT_RATIO, 0.006, 0.015)
-#: the level at which one parameter at a time is varied
+#: level at which single parameters are varied
 _MIDDLE = "busy"
-#: the levels at which runs are made to differ
+#: levels of the drift experiment
 _DRIFTING = ("calm",)
-#: what comes before a family's name in its experiment
+#: prefix of a family's name in the name of its experiment
 FAMILY = "family "
 #: prefix of a family's name in experiments on the source of samples, and the sources: total traffic, a run's own
 #: bytes, and own bytes with known background
@@ -84,7 +84,7 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class WorkItem:
-    """A site to draw, and the queries on it as (experiment, value, method)."""
+    """A site to draw, and its evaluations as (experiment, value, method)."""
 
     setting: SiteSetting | EdisonSetting | FamilySetting
     level: str
@@ -125,7 +125,7 @@ def build_items(params: StudyParams, methods: Sequence[Method]) -> Iterator[Work
 def _list_site_settings(
     params: StudyParams, methods: Sequence[Method]
 ) -> Iterator[tuple[str, SiteSetting, tuple[tuple[str, float, Method], ...]]]:
-    """Yield each setting of a site with its level and queries, so that no site is drawn twice."""
+    """Yield each setting of a site with its level and all its queries, so that no site is drawn twice."""
     for level, times in LEVELS.items():
         usual = SiteSetting(foreign_level=times, days=params.days)
         drifts = DRIFTS if params.wants("drift") and level in _DRIFTING else (usual.drift_ratio,)
@@ -162,7 +162,7 @@ def _build_real_items(params: StudyParams, methods: Sequence[Method]) -> Iterato
 def _build_site_items(
     setting: FamilySetting, value: float, number: int, params: StudyParams, methods: Sequence[Method]
 ) -> Iterator[WorkItem]:
-    """Yield a site's items by source of the samples, as far as they have queries."""
+    """Yield a site's items by source of the samples, if they have queries."""
     name, seed = setting.family.name, derive_seed(params.seed, number)
     queries: dict[float, list[tuple[str, float, Method]]] = {SHARED: [], OWN: [], OWN_AND_OTHERS: []}
     if params.wants("families") and setting.family != ALONE:

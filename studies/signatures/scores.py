@@ -1,4 +1,4 @@
-"""Scores of signatures: one row each, with the metrics of IOSI (section 6.3) and ours."""
+"""Score signatures: one row for each signature, with the metrics of IOSI (section 6.3) and ours."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ def summarize_runs(samples: LabeledSamples) -> list[RunSummary | None]:
 
 
 def append_best(answers: pl.DataFrame) -> pl.DataFrame:
-    """Append the signatures selected by expected correlation as a method of their own.
+    """Append the signatures selected by expected correlation as a separate method.
 
-    Selected among the default methods; nothing is appended if none of the preferred ones is present.
+    They are selected from those of the default methods. Without any preferred method, nothing is appended.
     """
     candidates = answers.filter(pl.col("method").is_in(DEFAULT_METHODS))
     if not set(PREFERRED_METHODS) & set(candidates["method"]):

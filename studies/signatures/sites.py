@@ -1,4 +1,4 @@
-"""Samples from simulated sites with known applications, one sample set each."""
+"""Extract samples from simulated sites with known applications, one sample set per application."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from iosig.transforms.synthetic.workload import APPLICATIONS, Application, burst
 
 #: background activity, as multiples of the default
 LEVELS = {"calm": 1.0, "busy": 2.0, "stormy": 4.0}
-#: what one run's computing differs from another's: see `workload.Workload`, and the study's page
+#: variation of computing times between runs; see `workload.Workload`, and the study's page
 DRIFT_RATIO = 0.003
-#: IOSI, section 6.2: each of 18,000 processes writes 3.4 MB at a checkpoint. Peaks and their unevenness are ours.
+#: S3D in IOSI, section 6.2: each of 18,000 processes writes 3.4 MB per checkpoint; peaks and their variation are ours
 S3D = Application(
     "s3d", "ben", "prj102", 1125, 3600.0, bursts(200, 440, [18_000 * 3.4e-3] * 8, [5.5, 4.2, 6.0, 4.8], "write")
 )
 _CHOSEN = ("ior_a", "ior_b", "ior_c", "flash")
-#: those of IOSI's section 6.1, of its section 6.2, and one without a regular step
+#: studied applications: those of IOSI's sections 6.1 and 6.2, and one without a regular step
 STUDIED: tuple[Application, ...] = tuple(
     S3D if name == "s3d" else next(known for known in APPLICATIONS if known.name == name)
     for name in (*_CHOSEN[:3], "s3d", *_CHOSEN[3:])
 )
-#: those that are the paper's IOR jobs
+#: names of the paper's IOR jobs
 IOR = _CHOSEN[:3]
 
 
@@ -40,12 +40,12 @@ class Truth:
 
     @classmethod
     def from_application(cls, application: Application) -> Truth:
-        """Compute what the application writes without disturbance."""
+        """Compute the undisturbed write rate and the bursts of an application."""
         written = [burst for burst in application.bursts if burst.direction == "write"]
         starts = np.array([burst.offset_s for burst in written])
         ends = np.array([burst.end_s for burst in written])
         volumes = np.array([burst.volume_bytes for burst in written])
-        # the middle of a plateau: a burst holds its peak for most of its time
+        # peak times are in the middle of plateaus, since a burst keeps its peak rate for most of its duration
         return cls(
             signature(application, "write"),
             Bursts(starts, (starts + ends) / 2.0, ends, volumes, np.full(len(starts), np.nan)),

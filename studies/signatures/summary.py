@@ -1,4 +1,4 @@
-"""Means and spreads of the scores, the targets, and the best method by application."""
+"""Summarize the scores by mean and spread, evaluate the targets, and find the best method by application."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ METRICS = ("cross_correlation", "correlation", "volume_ratio")
 #: metrics where higher is better
 SIMILARITIES = METRICS[:2]
 _WORDS = {"cross_correlation": "cross-correlation", "correlation": "correlation"}
-#: the groups of applications that share an aim, in words
+#: labels of the groups of applications with a common target
 GROUPS = {IOR: "IOR_A to C", ("s3d", "flash"): "S3D-like, irregular"}
 _KEYS = ("experiment", "value", "level", "application", "method")
-#: seeds of 20 in which every burst is to be found and no other
+#: target ratio of seeds (18 of 20) with all bursts found and no false burst
 _CLEAN_RATIO = 18 / 20
 _MAX_VOLUME_ERROR = 0.1
-#: what the chosen answers may lose to the best single method
+#: allowed loss of the selected signatures relative to the best single method
 _WITHIN = 0.01
 
 
 def summarize(answers: pl.DataFrame) -> pl.DataFrame:
     """Summarize the scores by experiment, value, level, application and method.
 
-    Columns: these, seed_count, answered_ratio (share of seeds with a signature), and for each metric its mean, standard
-    deviation and quartiles (mean_*, sd_*, low_*, high_*); clean_ratio (no missed and no false burst), and mean missed
-    and false bursts. A missing signature counts as one without I/O: its metrics are 0 and all bursts are missed.
+    Columns: these, seed_count, answered_ratio (fraction of seeds with a signature), and for each metric its mean,
+    standard deviation and quartiles (mean_*, sd_*, low_*, high_*); clean_ratio (no missed and no false burst), and mean
+    missed and false bursts. A missing signature counts as one without I/O: its metrics are 0 and all bursts are missed.
     """
     none_is_zero = answers.with_columns(pl.col(METRICS).fill_null(0.0))
     spreads = [
@@ -56,7 +56,7 @@ def summarize(answers: pl.DataFrame) -> pl.DataFrame:
 
 
 def average_applications(summed: pl.DataFrame) -> pl.DataFrame:
-    """Average over applications: experiment, value, level, method, and all columns that are means.
+    """Average all columns of means over applications, by experiment, value, level and method.
 
     summed: a frame returned by `summarize`.
     """
@@ -103,7 +103,7 @@ _AIMS = (
     _Aim("calm", _IRREGULAR, 0.95, 0.90),
     _Aim("busy", _IRREGULAR, 0.92, 0.86),
 )
-#: what IOSI's authors measured of it (section 6.3): cross-correlation, and correlation
+#: accuracy of IOSI as measured by its authors (section 6.3): ranges of cross-correlation and correlation
 PAPER_RANGES = {"cross_correlation": (0.72, 0.95), "correlation": (0.66, 0.94)}
 
 
@@ -214,8 +214,8 @@ def find_best_methods(summed: pl.DataFrame, level: str, name: str) -> dict[str, 
     return dict(firsts.select("application", "method").rows())
 
 
-#: cells of `Table.pivot`: cross-correlation/correlation; volume, and seeds with exactly the true bursts; bursts missed
-#: and false ones
+#: cells of `Table.pivot`: cross-correlation/correlation; volume, and seeds with exactly the true bursts; missed bursts,
+#: and false bursts
 SIMILARITY_CELL = "{mean_cross_correlation:.}/{mean_correlation:.}"
 VOLUME_CELL = "{mean_volume_ratio:.2f}, {clean_ratio:%0}"
 BURST_CELL = "{mean_missed_count:.1f}, {mean_false_count:.1f}"

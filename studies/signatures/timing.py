@@ -1,4 +1,4 @@
-"""Run time of the methods by number and length of samples: IOSI's Figure 19."""
+"""Measure the run time of the methods by number and length of samples, as in IOSI's Figure 19."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.synthetic.workload import Application, bursts
 
-#: IOSI, section 6.3: about 2000 points a sample, 8 samples
+#: numbers of samples and of points per sample; while one varies, the other is as in IOSI, section 6.3 (about 2000
+#: points per sample, 8 samples)
 SAMPLE_COUNTS = (2, 4, 6, 8, 10, 12)
 POINT_COUNTS = (500, 1000, 2000, 3000, 4000)
 _POINTS, _SAMPLES = 2000, 8
-#: turns of each method, and how long one takes if a call is shorter; the median of all calls is kept
+#: number of turns of each method, and minimum duration of a turn [s], which repeats shorter calls
 ROUNDS = 5
 TURN_S = 0.05
-#: of the runs that are drawn, enough come to their end
+#: number of drawn runs, of which enough are complete
 _DRAWN_RUNS = 24
 
 SCHEMA = {"by": pl.String, "value": pl.Int64, "method": pl.String, "seconds": pl.Float64}
@@ -30,7 +31,7 @@ SCHEMA = {"by": pl.String, "value": pl.Int64, "method": pl.String, "seconds": pl
 
 @dataclass(frozen=True, slots=True)
 class TimedMethod:
-    """A method without a minimum number of samples and without outlier selection."""
+    """A method that accepts any number of samples, and does not select outliers."""
 
     name: str
     extract: Callable[[SampleSet], Signature]

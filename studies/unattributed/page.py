@@ -1,4 +1,4 @@
-"""Template variables and figures of the page `docs/unattributed-study.md`."""
+"""Compute the template variables and figures of the page `docs/unattributed-study.md`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def figures(results: Results) -> dict[str, Draw]:
 
 
 def _summarize_day(results: Results) -> dict[str, float]:
-    """Summarize the measured day: moved bytes, and how often the true run ranks before decoys."""
+    """Summarize the measured day: moved bytes, and the fraction of minutes in which the true run ranks first."""
     runs, days = results.runs, results.days
     minute_count = float(days["asked"].sum())
     return {
@@ -84,14 +84,14 @@ def summarize_patterns(results: Results) -> pl.DataFrame:
 
 
 def summarize_tops(results: Results) -> pl.DataFrame:
-    """Compute the share of minutes with the top job among the first three, by level and way."""
+    """Compute the fraction of minutes with the top job among the first three, by level and way."""
     sums = results.tops.group_by("level", "way", maintain_order=True).agg(pl.col("hits", "asked").sum())
     return sums.with_columns(top=pl.col("hits") / pl.col("asked"), minute_count=pl.col("asked").cast(pl.Int64))
 
 
 @picture((7.0, 3.2))
 def draw_tops(figure: Figure, tops: pl.DataFrame) -> None:
-    """Bar chart by level and way.
+    """Draw a bar chart of the top-3 rates by level and way.
 
     tops: level, way, top.
     """

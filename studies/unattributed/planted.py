@@ -1,4 +1,4 @@
-"""Applications planted on a site without log entries, and which of them are detected in unattributed traffic."""
+"""Plant applications without log entries on a site, and match them with the patterns in unattributed traffic."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from iosig.transforms.unattributed_patterns.residual import choose_step_s, compu
 UNLOGGED_USER = "nobody"
 #: days that a nightly run analyses
 DAYS = float(WINDOW_DAYS)
-#: run counts of applications refer to this many days
+#: number of days to which the run counts of applications refer
 _WEEK_DAYS = 7.0
 #: planted applications with fewer occurrences are not evaluated
 MIN_OCCURRENCES = 6
-#: minimum share of a pattern's occurrences that belong to its owner
+#: minimum fraction of a pattern's occurrences that belong to its owner
 _MIN_OWNER_RATIO = 0.7
 #: maximum distance between the starts of a transfer and an occurrence [steps]
 _TOLERANCE_STEPS = 2.5
@@ -93,7 +93,7 @@ def compute_site_residual(one: SiteTraffic, given: Reals) -> tuple[Reals, float]
 
 
 def compute_oracle_residual(one: SiteTraffic, moved: Transfers, is_known: Bools) -> tuple[Reals, float]:
-    """Compute the residual if the bytes of some jobs were known exactly, and nothing of the others.
+    """Compute the residual as if the bytes of some jobs were known exactly, and those of the others not at all.
 
     moved: transfers of all jobs (n) in this direction; is_known (n): jobs whose bytes are known.
     """
@@ -152,8 +152,8 @@ class _SiteTransfers:
     def find_owner(self, start_s: Reals, end_s: Reals, inexact_s: float) -> tuple[str, int, Ints]:
         """Return the owner of most occurrences, their number, and the application of each occurrence (-1: none).
 
-        An occurrence belongs to the transfer that starts with it, or to the one that moved most bytes during it:
-        between the bursts of an occurrence, others may move more.
+        An occurrence belongs to the transfer that starts with it, or else to the one that moved the most bytes during
+        it. The start takes precedence, since others may move more between the bursts of an occurrence.
         """
         own = np.minimum(end_s[:, None], self.end_s) - np.maximum(start_s[:, None], self.start_s)
         share = np.clip(own, 0.0, None) / np.maximum(self.end_s - self.start_s, 1e-6) * self.moved_bytes

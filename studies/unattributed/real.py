@@ -1,7 +1,7 @@
-"""A measured day: runs whose true bytes are known, among decoys; none of them has a signature.
+"""Rank runs with known bytes on a measured day among decoys, all without a signature.
 
-The log says which runs used the polled file system. Runs on other file systems are added, and copies of all runs at
-random times: only the traffic distinguishes them from the true runs.
+The log states which runs used the polled file system. The decoys are runs on other file systems, and copies of all runs
+at random times: only the traffic distinguishes them from the true runs.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _evaluate_draw(day: Day, seed: int) -> dict[str, float]:
 
 
 def add_decoys(day: Day, seed: int) -> tuple[Ints, Reals]:
-    """Return the day's run that each true run or decoy copies, true runs first, and their start times."""
+    """Return, for true runs and then decoys, the index of the day's run that each copies, and the start times."""
     rng = np.random.default_rng(seed)
     own, others = np.flatnonzero(day.is_own), np.flatnonzero(~day.is_own)
     copied = rng.integers(0, len(day.name), DECOYS - len(others))
@@ -81,7 +81,7 @@ def add_decoys(day: Day, seed: int) -> tuple[Ints, Reals]:
 
 
 def select_busy_minutes(day: Day) -> tuple[Ints, Ints]:
-    """Return the minutes above the minimum rate with bytes of a true run, and the run with most bytes in each."""
+    """Return the minutes above the minimum rate with bytes of a true run, and the run with the most bytes in each."""
     own, count = np.flatnonzero(day.is_own), int(day.minute[-1]) + 1
     truth, total = np.zeros((len(own), count)), np.zeros(count)
     for direction, moved in day.moved.items():

@@ -31,7 +31,7 @@ from iosig.transforms.arrays import Reals
 ATTRIBUTED, SIGNED, LOGGED = "as attributed", "jobs with a signature known", "all logged jobs known"
 
 
-#: how much is drawn: sites of each family and level, and a real day
+#: number of sites per family and level, seeds, and a real day
 StudyParams = DayParams
 
 
