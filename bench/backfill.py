@@ -1,8 +1,8 @@
-"""`uv run python -m bench.backfill --days 90`: a quarter of a large site, from raw polls to a release.
+"""`uv run python -m bench.backfill --days 90`: process three months of a large site, from raw polls to a release.
 
-The input is polls of 96 controllers every 2 s, as one Parquet file a day, and the log of 80,815 jobs of 5,000
-applications, both from the site of `bench.spider`: three months of one system, as in IOSI (FAST'14, section 6.3). Each
-part is compared with DuckDB's bare scan of the same polls, a lower bound of its cost.
+The input consists of polls of 96 controllers every 2 s, as one Parquet file per day, and the log of 80,815 jobs of
+5,000 applications. Both are from the site of `bench.spider`: three months of one system, as in IOSI (FAST'14, section
+6.3). Each part is compared with DuckDB's bare scan of the same polls, which is a lower bound of its cost.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ CONTROLLERS = 96
 _POLLS_A_DAY = 43_200
 _INTERVAL_S = 2
 _BEGAN = datetime(2026, 1, 5, tzinfo=UTC)
-#: the number of the first job, and how many nodes each has
+#: id of the first job, and number of nodes of each job
 FIRST_JOB, NODE_COUNT = 100_000, 16
-#: what each controller's fraction of the traffic scatters by, from poll to poll
+#: relative variation of each controller's fraction of the traffic from poll to poll
 _SCATTER = 0.2
 _SCAN = """
 import sys, duckdb
@@ -38,7 +38,7 @@ print(duckdb.execute(
 
 
 def write_polls(of: Site, days: int, folder: Path) -> None:
-    """Write a file of polls for each day, in the order in which they were made."""
+    """Write a file of polls for each day, in chronological order."""
     names = pl.Series("controller", [f"widow-{number:02}" for number in range(CONTROLLERS)], pl.Categorical)
     for day in range(days):
         chance = np.random.default_rng(day)
@@ -96,7 +96,7 @@ def write(folder: Path, days: int) -> int:
 
 
 def measure_parts(inputs: Path, root: Path) -> Iterator[tuple[str, Cost]]:
-    """Yield what the scan, landing and the run cost, the scan once more at the end."""
+    """Yield the costs of the scan, of landing and of the run, and of the scan again at the end."""
     scan = python(_SCAN, str(inputs))
     yield "scan", process_cost(scan)
     yield "land", process_cost(iosig("--warehouse", str(root), "land", str(inputs)))
@@ -105,7 +105,7 @@ def measure_parts(inputs: Path, root: Path) -> Iterator[tuple[str, Cost]]:
 
 
 def main() -> None:
-    """Write the inputs, if they are not there, and print what each part costs, as lines of JSON."""
+    """Write the inputs unless they exist, and print the cost of each part, as lines of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--days", type=int, default=90)
     parser.add_argument("--output", type=Path, required=True, help="folder of inputs and warehouse")

@@ -1,4 +1,4 @@
-"""Polls and a job log of a synthetic site: by default a day of 96 controllers polled every 2 s, and 1,000 jobs."""
+"""Generate polls and a job log of a synthetic site: by default a day of 96 controllers every 2 s, and 1,000 jobs."""
 
 from __future__ import annotations
 

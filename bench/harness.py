@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 Measure = Literal["wall_s", "cpu_s", "peak_bytes"]
-#: libraries that would use several threads use one, here and in every process that a benchmark starts
+#: environment that limits libraries to one thread, here and in every process that a benchmark starts
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-# A small process starts the command: the peak that the system reports is never below that of the parent.
+#: a small process that starts a command, since the reported peak memory is never below that of the parent process
 _LAUNCHER = """
 import json, resource, subprocess, sys, time
 began = time.perf_counter()
@@ -38,7 +38,7 @@ print(json.dumps([done.returncode, wall_s, used.ru_utime + used.ru_stime, used.r
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Wall and processor seconds, and the peak memory of the largest process in bytes (0 within this process)."""
+    """Wall time and processor time, and the peak memory of the largest process [B] (0 within this process)."""
 
     wall_s: float
     cpu_s: float
@@ -53,7 +53,7 @@ Alternative = Callable[[], Cost]
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of measured processes: compiled bytecode is kept, as on a user's machine."""
+    """Return the environment of measured processes, which keep compiled bytecode, as on a user's machine."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -202,14 +202,14 @@ def compare_alternatives(
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where a benchmark finds real measurements, where it may write, and how many rounds it measures."""
+    """Context of a benchmark: folder of real measurements, scratch folder, and number of rounds."""
 
     data: Path
     scratch: Path
     rounds: int
 
     def fresh(self, name: str) -> Path:
-        """Return a new, empty folder of that name in the scratch folder."""
+        """Return a new, empty folder with this name in the scratch folder."""
         folder = self.scratch / name
         if folder.exists():
             shutil.rmtree(folder)
@@ -222,7 +222,7 @@ Benchmark = Callable[[Context], Iterator[Row]]
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A benchmark by name; is_of_data: it needs the real measurements."""
+    """A registered benchmark; is_of_data: whether it needs the real measurements."""
 
     run: Benchmark
     is_of_data: bool
@@ -233,7 +233,7 @@ BENCHMARKS: dict[str, Registered] = {}
 
 
 def benchmark(name: str, *, is_of_data: bool = False) -> Callable[[Benchmark], Benchmark]:
-    """Register a function as the benchmark of that name."""
+    """Register a function as the benchmark with this name."""
 
     def register(function: Benchmark) -> Benchmark:
         BENCHMARKS[name] = Registered(function, is_of_data, (function.__doc__ or "").strip())
@@ -243,7 +243,7 @@ def benchmark(name: str, *, is_of_data: bool = False) -> Callable[[Benchmark], B
 
 
 def child_result(module: str, *arguments: object) -> Any:
-    """Run a module of this package in a process of its own with one thread, and return the JSON that it prints."""
+    """Run a module of this package in a separate process with one thread, and return the JSON that it prints."""
     command = [sys.executable, "-m", module, *map(str, arguments)]
     done = subprocess.run(command, env=environment() | ONE_THREAD, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)

@@ -22,7 +22,7 @@ ROOMS = (
 )
 _USERS = (*ROOMS, "bench", "tests")
 _SMALL_LINES = 40
-#: declares an input format, a table or a step: a module that only one other lists, and that stands for itself
+#: marks a module that declares an input format, a table or a step, which may be small and have a single importer
 _FOUND = re.compile(r"^[A-Z_]+ = (?:Source|Table|Step)\(", re.M)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -71,7 +71,7 @@ def _module(place: Path, path: Path) -> Module:
 
 
 def imports(module: Module, names: set[str]) -> set[str]:
-    """Return which of the named modules are imported, including within functions."""
+    """Return the named modules that a module imports, including imports within functions."""
     found = set()
     for node in module.imports:
         if isinstance(node, ast.Import):
@@ -113,7 +113,7 @@ def folder_edges(modules: list[Module]) -> dict[str, set[str]]:
 
 
 def importer_counts(modules: list[Module]) -> Counter[str]:
-    """Count the importers of each module that is imported at all."""
+    """Count the importers of each imported module."""
     names = {module.name for module in modules}
     return Counter(name for module in modules for name in imports(module, names))
 
@@ -125,7 +125,7 @@ def private_modules(modules: list[Module]) -> list[Module]:
 
 
 def small_private_modules(modules: list[Module]) -> list[str]:
-    """Return the names of modules that one other imports and that are too small; declarations may be."""
+    """Return the names of modules that are too small and have exactly one importer, except declarations."""
     small = [module for module in private_modules(modules) if module.line_count < _SMALL_LINES]
     return [module.name for module in small if not _FOUND.search(module.source)]
 
@@ -156,7 +156,7 @@ def argument_count(function: _Function) -> int:
 
 
 def parameters(modules: list[Module]) -> list[tuple[str, str]]:
-    """Return (class, field) of every parameter: a field with a default of a dataclass whose name ends in `Params`."""
+    """Return (class, field) of every parameter: a field with a default, in a dataclass named `*Params`."""
     classes = [node for module in modules for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)]
     return [
         (owner.name, field.target.id)
@@ -168,13 +168,13 @@ def parameters(modules: list[Module]) -> list[tuple[str, str]]:
 
 
 def keywords(modules: list[Module]) -> set[str]:
-    """Return every name by which any call passes an argument."""
+    """Return the names of all keyword arguments in calls."""
     calls = [node for module in modules for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
     return {keyword.arg for call in calls for keyword in call.keywords if keyword.arg}
 
 
 def figures(root: Path) -> list[tuple[str, str]]:
-    """Return what the table says, row by row."""
+    """Compute the rows of the table of metrics, as name and value."""
     everything = modules_of(root)
     product = [module for module in everything if module.is_product]
     sizes = Counter(module.folder for module in product if not module.is_front)

@@ -1,7 +1,7 @@
-"""PyDarshan, Drishti and `iosig job` on the same Darshan logs: the tables of `docs/job-comparison.md`.
+"""Compare PyDarshan, Drishti and `iosig job` on the same Darshan logs: the tables of `docs/job-comparison.md`.
 
 Usage: `python -m bench.job_comparison LOG... [--output docs/job-comparison.md]`. Drishti and the PyDarshan that comes
-with it run in an environment of their own, which `uvx` makes.
+with it run in a separate environment, which `uvx` creates.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from iosig.studies.pages import Table
 
 _PEERS = ("uvx", "--python", "3.11", "--from", "drishti-io==0.8")
 _CODE = re.compile(r"\[([SPM]\d\d)\]")
-#: codes of Drishti that describe a run, or say that all is well
+#: codes of Drishti that describe a run, or state that it has no issue
 _NO_ISSUES = {"P01", "P02", "P03", "P04", "P12", "P14", "M04", "M05", "M08", "M10"}
-#: codes of Drishti for each of our rules: of reads and of writes
+#: codes of Drishti that correspond to each of our rules, for reads and writes
 _RULES = {
     "aggregators_share_nodes": ("M09",),
     "blocking_io": ("M06", "M07"),
@@ -46,9 +46,10 @@ _BEGIN, _END = "<!-- bench.job_comparison: begin -->", "<!-- bench.job_compariso
 
 
 def verdicts(log: Path) -> pl.DataFrame:
-    """Return one row for each of our rules: what a log's three readers say.
+    """Return the verdicts of the three programs on a log, with one row for each of our rules.
 
-    pydarshan: what its summary draws; codes: of Drishti, null where it fails; is_found, is_critical, is_unknown: ours.
+    pydarshan: content of its summary; codes: codes of Drishti, null if it fails; is_found, is_critical, is_unknown:
+    verdicts of iosig.
     """
     with open_input(log, Settings(), Told()) as trace:
         assert isinstance(trace, TraceInput)
@@ -72,7 +73,7 @@ def _drishti(log: Path) -> list[str] | None:
 
 
 def _pydarshan(log: Path) -> str:
-    """Return what PyDarshan's summary draws and warns of: it judges nothing."""
+    """Return the numbers of heat maps and warnings in PyDarshan's summary, which contains no verdicts."""
     with tempfile.TemporaryDirectory() as scratch:
         page = Path(scratch) / "summary.html"
         command = [*_PEERS, "python", "-m", "darshan", "summary", str(log), "--output", str(page)]
@@ -86,7 +87,7 @@ def _pydarshan(log: Path) -> str:
 
 
 def tables(rows: pl.DataFrame) -> str:
-    """Return the tables of `verdicts` of several logs: log by log, and rule by rule."""
+    """Return tables of the verdicts on several logs: one by log, and one by rule."""
     return "\n\n".join(table.markdown.strip() for table in (_by_log(rows), _by_rule(rows)))
 
 
@@ -105,7 +106,7 @@ def _by_log(rows: pl.DataFrame) -> Table:
 
 
 def _by_rule(rows: pl.DataFrame) -> Table:
-    """Return in how many logs each rule holds by both, by one alone, or has no answer of ours."""
+    """Count the logs in which each rule applies by both programs, by only one, or could not be evaluated by iosig."""
     codes = pl.DataFrame(
         {"rule": list(_RULES), "own": list(_RULES.values())}, {"rule": pl.String, "own": pl.List(pl.String)}
     )
@@ -136,7 +137,7 @@ def put(page: Path, made: str) -> None:
 
 
 def main() -> None:
-    """Compare logs, and print the tables or put them on the page."""
+    """Compare the verdicts on logs, and print the tables or write them to the page."""
     parser = argparse.ArgumentParser(prog="python -m bench.job_comparison", description=__doc__)
     parser.add_argument("logs", nargs="+", type=Path, help="Darshan logs")
     parser.add_argument("--output", type=Path, help="the page; the tables are printed if not given")

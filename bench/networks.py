@@ -1,9 +1,10 @@
-"""Streams of requests counted into a network's edges, compared with Polars' own grouping; peak memory apart.
+"""Count streams of requests on the edges of a network, compared with Polars' grouping; also measure peak memory.
 
-The requests are made up: each is a transfer from one of 8,192 ranks to its I/O node (256 of them, 32 ranks to each, as
-in the trees of Sigovan et al., Figure 4), and one from there to any of 64 targets; 1 MiB four times in five, else
-64 KiB; times are a millisecond (0.3 ms inward) and a second per gigabyte, spread log-normally by half an octave. Only
-`add` and `result` are timed. Values come round again every four chunks, at other times.
+The requests are synthetic. Each consists of a transfer from one of 8,192 ranks to its I/O node, and one from there to
+any of 64 targets. Each of the 256 I/O nodes serves 32 ranks, as in the trees of Sigovan et al., Figure 4. Four of five
+requests have 1 MiB, the others 64 KiB. A transfer takes one millisecond (0.3 ms for the inner one) and one second per
+gigabyte, with log-normal variation by half an octave. Only `add` and `result` are timed. Values repeat every four
+chunks, at other times.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _REQUESTS, _SHUFFLED, _GROUPED = 100_000_000, 20_000_000, 4_000_000
 _RANKS, _IO_NODES, _TARGETS, _WINDOWS = 8192, 256, 64, 64
 _CHUNK, _CHUNKS = 1 << 18, 4
 _DURATION_S = 3600.0
-#: never comes to the same instants again
+#: irrational rotation of the times within a chunk, so that instants never repeat
 _TURN = (5**0.5 - 1) / 2
 
 
@@ -45,7 +46,7 @@ def edges(context: Context) -> Iterator[Row]:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """Requests, at fractions of a chunk's time."""
+    """Requests of a chunk, with start times as fractions of its duration."""
 
     rank: Ints
     io_node: Ints
@@ -57,7 +58,7 @@ class _Chunk:
 
     @classmethod
     def draw(cls, rng: np.random.Generator, *, is_sorted: bool) -> _Chunk:
-        """Draw requests, in chronological order or in none."""
+        """Draw requests, in chronological or in random order."""
         rank, share = rng.integers(0, _RANKS, _CHUNK), rng.random(_CHUNK)
         size = np.where(rng.random(_CHUNK) < 0.8, float(1 << 20), float(1 << 16))
         outward, inward = ((base + size / 1e9) * np.exp2(rng.normal(0, 0.5, _CHUNK)) for base in (1e-3, 3e-4))
@@ -72,7 +73,7 @@ class _Chunk:
         )
 
     def transfers(self, hop: int, start_s: float, duration_s: float, turn: float = 0.0) -> Transfers:
-        """Return the requests' transfers of a hop, from an instant on, with their fractions of time rotated."""
+        """Return the transfers of a hop in a chunk that starts at `start_s`; `turn` rotates their times within it."""
         source, target = ((self.rank, self.io_node), (self.io_node, self.target))[hop]
         time_s, at_s = self.times_s[hop], start_s + (self.share + turn) % 1.0 * duration_s
         return Transfers(hop, source, target, at_s, time_s, self.size_bytes, self.size_bytes / time_s, self.is_read)
@@ -97,13 +98,13 @@ def _stream(order: str, count: int) -> tuple[float, float, int]:
         wall_s, cpu_s = wall_s + time.perf_counter() - wall, cpu_s + time.process_time() - cpu
     if network is None or network.totals["transfer_count"].sum() != 2 * pieces * _CHUNK:
         raise RuntimeError("transfers were lost")
-    # chunks are whole: scale to the number of requests
+    # only complete chunks are counted, so scale to the number of requests
     share = count / (pieces * _CHUNK)
     return wall_s * share, cpu_s * share, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def _group(count: int) -> tuple[float, float]:
-    """Group the same requests with Polars: three histograms of each hop, bins rounded from logarithms."""
+    """Group the same requests with Polars: three histograms for each hop, with bins from rounded logarithms."""
     pieces = -(-count // _CHUNK)
     chunk = _Chunk.draw(np.random.default_rng(20130520), is_sorted=True)
     wall_s = cpu_s = 0.0

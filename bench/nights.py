@@ -1,4 +1,4 @@
-"""A day of a large site: landing, the whole night, and command starts, compared with bare scans of the same polls."""
+"""Benchmark a day of a large site (landing, the nightly run, commands) against bare scans of the same polls."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _inbox(context: Context) -> Path:
 
 
 def _in_new_warehouse(context: Context, name: str, *arguments: str) -> Alternative:
-    """Return the run of a command in a warehouse that is new each time."""
+    """Return a function that runs a command in a new warehouse at each call."""
     return lambda: process_cost(iosig("--warehouse", str(context.fresh(name) / "warehouse"), *arguments))
 
 
@@ -62,7 +62,7 @@ def landing(context: Context) -> Iterator[Row]:
 
 @benchmark("night")
 def night(context: Context) -> Iterator[Row]:
-    """Run the whole night, landing to release, compared with a bare scan and aggregation of the same polls."""
+    """Execute the nightly run, from landing to release, compared with a bare scan and aggregation of the same polls."""
     inbox = _inbox(context)
     settings = context.scratch / "night.toml"
     settings.write_text(f"[schedule]\ninbox = '{inbox}'\n")
@@ -80,7 +80,7 @@ def night(context: Context) -> Iterator[Row]:
 
 @benchmark("small-night")
 def small_night(context: Context) -> Iterator[Row]:
-    """Run a night of 6 jobs and 1,800 polls, compared with the one import of Great Expectations that it contains."""
+    """Execute a nightly run of 6 jobs and 1,800 polls, compared with its one import of Great Expectations."""
     inbox = context.fresh("small-inbox")
     day.write_polls(inbox / "polls.csv", controller_count=1, poll_count=1_800)
     day.write_jobs(inbox / "jobs.sacct", job_count=6)
@@ -101,7 +101,7 @@ def small_night(context: Context) -> Iterator[Row]:
 
 @benchmark("commands")
 def commands(context: Context) -> Iterator[Row]:
-    """Run complete commands, compared with the start of an empty Python program."""
+    """Run several commands to completion, compared with the start of an empty Python program."""
     root = context.scratch / "demo"
     demo = process_cost(iosig("demo", "--output", str(root)))
     yield Comparison("`iosig demo`", max_value=15).row([demo])
@@ -114,7 +114,7 @@ def commands(context: Context) -> Iterator[Row]:
     for name, command, max_s in measured:
         yield from compare_alternatives(
             Comparison(f"`iosig {name}` / `python -c pass`", max_value=max_s),
-            # `status` reports with 7 that the demo's polls are old
+            # the exit code 7 of `status` means that the demo's polls are old
             lambda command=command: process_cost(command, exit_codes=(0, 7)),  # type: ignore[misc]
             lambda: process_cost(python("pass")),
             2 * context.rounds + 1,

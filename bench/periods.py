@@ -1,4 +1,4 @@
-"""Period detection: the command and the detectors compared with FTIO's, and batches compared with their transforms."""
+"""Benchmark period detection: command and detectors against FTIO's, and batches against their Fourier transforms."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _signals() -> Reals:
 
 
 def _our_side(search: str) -> Callable[[], Detections]:
-    """Return one search in the square wave."""
+    """Return a function that searches the square wave once."""
     starts = np.arange(0.0, _DETECTED / _HZ, _PERIOD_S)
     volume = np.full(len(starts), _BYTES_PER_S * _BURST_S)
     steps = step_function(Requests.from_arrays(starts, starts + _BURST_S, volume))

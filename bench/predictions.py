@@ -1,4 +1,4 @@
-"""Online prediction: one evaluation of a followed trace, compared with the analysis of the whole trace."""
+"""Benchmark online prediction: one evaluation of a followed trace against the analysis of the whole trace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from iosig.streams.landing import Told
 from iosig.warehouse.errors import InputRefused
 
 _FLUSH_COUNT, _FEWER_FLUSHES = 100, 10
-#: both ways to the period see the same samples
+#: maximum relative difference between the periods, which are found in the same samples
 _MAX_DIFFERENCE = 0.01
 
 
@@ -33,7 +33,7 @@ class _Grown:
 
     @classmethod
     def write(cls, path: Path, flush_count: int) -> _Grown:
-        """Write a trace with this number of flushes and follow all but the last."""
+        """Write a trace with this number of flushes, and follow all flushes but the last."""
         last = tmio.write_flushes(path, flush_count)
         follower = Follower([Opener().trace(path)], lambda _: None, _refuse)
         while follower.step():
@@ -43,7 +43,7 @@ class _Grown:
         return cls(path, follower.followed[0])
 
     def evaluate(self) -> Evaluation:
-        """Follow the last flush and return its row."""
+        """Process the last flush and return its evaluation."""
         rows: list[Evaluation] = []
         Follower([copy.deepcopy(self.followed)], rows.extend, _refuse).step()
         (row,) = rows
@@ -69,12 +69,12 @@ def evaluation(context: Context) -> Iterator[Row]:
     requests = f"{row['request_count']:,} requests"
     name = f"evaluate the last 1 % of a TMIO trace of {requests} / the same window of the whole trace, from its file"
     yield Comparison(name, max_ratio=1 / 50).row(last, whole)
-    # the same number of new requests takes as long, whatever the length of the history
+    # the time depends on the number of new requests only, not on the length of the history
     yield Comparison("… / the last flush of a trace of a tenth of that", max_ratio=1.5).row(last, last_of_shorter)
 
 
 def _whole(path: Path, row: Evaluation) -> None:
-    """Find the period in a row's window as `iosig period` does; raise RuntimeError if the row has another one."""
+    """Check that `iosig period` finds the row's period in the row's window; raise RuntimeError otherwise."""
     asked = Query("write", row["sampling_hz"], (row["window_start_s"], row["window_end_s"]), method=row["method"])
     (period_s,) = find_periods(path, Settings.model_construct(), Told(), asked).rows["period_s"]
     if abs(period_s / row["period_s"] - 1) > _MAX_DIFFERENCE:

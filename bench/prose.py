@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-#: maximum rate of each kind of finding, and what it refers to
+#: maximum rate of each kind of finding, and the total to which it refers
 LIMITS = {
     "private words": (300.0, 100_000, "words"),
     "empty docstrings": (2.0, 100, "docstrings"),
@@ -31,7 +31,7 @@ _PRIVATE = re.compile(
     r"least|(?:is|are)\s+held|there\s+is|likelier|anew|meanwhile|among\s+them)(?![\w-])",
     re.IGNORECASE,
 )
-#: a function's first word: a participle, and no verb or noun of the same ending; or a function called `of`
+#: a function name that starts with a participle (except verbs and nouns with the same ending), or the name `of`
 _PARTICIPLE = re.compile(
     r"_*(?!(?:embed|feed|need|proceed|seed|speed|even|open|ten|then|token|when)(?:_|$))"
     r"(?:[a-z]+(?:ed|en)|told|kept|held|made|known|said|found|left|laid|of$)(?:_|$)"
@@ -47,13 +47,13 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\s*\|\s*|\n\s*(?:[-*]|\d+\.)\s+|\n\s*
 
 
 class Report(NamedTuple):
-    """Findings of files (kind, path, line, text), and numbers of words, docstrings and functions in them."""
+    """Findings in files (kind, path, line, text), and their numbers of words, docstrings and functions."""
 
     findings: list[tuple[str, str, int, str]]
     totals: Counter[str]
 
     def rate(self, kind: str) -> float:
-        """Count findings of a kind, per total that `LIMITS` states."""
+        """Return the number of findings of a kind, relative to the total that `LIMITS` names."""
         _, scale, total = LIMITS[kind]
         return scale * sum(item[0] == kind for item in self.findings) / max(1, self.totals[total])
 
@@ -81,7 +81,7 @@ def check_python(path: str, source: str) -> Report:
 
 
 def is_empty(docstring: str) -> bool:
-    """Whether the first sentence has at most two words other than fillers."""
+    """Return whether the first sentence has at most two words, apart from filler words."""
     words = _WORD.findall(re.split(r"(?<=[.:])\s", docstring.strip(), maxsplit=1)[0].lower())
     return sum(not _FILLER.fullmatch(word) for word in words) <= 2
 
@@ -107,7 +107,7 @@ def check_checkout(root: Path) -> Report:
 
 
 def describe(report: Report, paths: list[str]) -> Iterator[tuple[bool, str]]:
-    """Describe each rate, and the findings if it is above its limit: (is an error, line)."""
+    """Yield (is an error, line) for each rate, and for the findings if the rate is above its limit."""
     for kind, (limit, scale, total) in LIMITS.items():
         is_error = report.rate(kind) > limit
         yield is_error, f"{kind}: {report.rate(kind):.1f} per {scale:,} {total}, limit {limit}"

@@ -1,7 +1,7 @@
-"""Readers of input formats, each compared with another program that reads the same file.
+"""Benchmark the readers of input formats, each against another program that reads the same file.
 
 The files are generated, except Darshan logs. Single-process decoders are timed in this process; FTIO and PyDarshan run
-in processes of their own.
+in separate processes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ log, into, count = sys.argv[1:]
 for number in range(int(count)):
     landing.land(Store(Path(into) / str(number)), Path(log), lambda _: Reading(), format_name="darshan")
 """
-#: `to_df` of all records, and the columns of a record repeated for each of its segments
+#: program that calls `to_df` for all records, and repeats the columns of a record for each of its segments
 _PYDARSHAN = """
 import sys
 from pathlib import Path
@@ -80,13 +80,13 @@ for log in islice(cycle(sys.argv[3:]), count):
     for batch in SOURCE.read(Path(log), Reading()):
         pass
 """
-#: further landings of a log in one process, which leave out imports; small logs that are read one after the other
+#: number of further landings of a log in the same process, without imports; number and maximum size [B] of small logs
 _WARM, _SMALL_LOGS, _SMALL_BYTES = 5, 84, 50_000
 
 
 @benchmark("darshan", is_of_data=True)
 def darshan_logs(context: Context) -> Iterator[Row]:
-    """Land a DXT log, compared with PyDarshan's route to Parquet; read small logs, against one child each."""
+    """Land a DXT log, compared with PyDarshan's conversion; read small logs, compared with one process each."""
     log = next((context.data / "darshan").glob("jeanbez_8_*.darshan"))
 
     def landing(code: str, count: int) -> Alternative:
@@ -114,7 +114,7 @@ def darshan_logs(context: Context) -> Iterator[Row]:
 
 
 def _difference(many: list[Cost], few: list[Cost], count: int) -> list[Cost]:
-    """Return the cost of one of the items that the longer runs have beyond the shorter ones, by medians."""
+    """Return the cost per item, from the difference of the medians of longer and shorter runs."""
     wall_s, cpu_s = (
         (
             statistics.median(getattr(cost, name) for cost in many)
@@ -130,13 +130,13 @@ def _difference(many: list[Cost], few: list[Cost], count: int) -> list[Cost]:
 
 _ITERATIONS, _RANKS, _OFFSETS = 20_000, 4, 25
 _OPEN, _CLOSE, _PWRITE, _BARRIER = 0, 1, 3, 5
-#: writes at random offsets at the end, which follow no rule
+#: number of writes at random offsets at the end
 _IRREGULAR = 20_000
 
 
 @benchmark("recorder")
 def recorder(context: Context) -> Iterator[Row]:
-    """Decode a raw trace of more than two million calls, compared with a decoder that goes call by call."""
+    """Decode a raw trace of more than two million calls, compared with a decoder that processes one call at a time."""
     folder = context.fresh("recorder")
     count = write_recorder_trace(folder)
 
@@ -195,7 +195,7 @@ def _write_rank(folder: Path, rank: int) -> int:
 
 _EVENTS, _FILES = 1_000_000, 500
 _STARTED_US = 1_700_000_000_000_000
-#: a call, and its arguments with a place for a number
+#: calls, with a placeholder for a number in their arguments
 _CALLS = (
     ("write", '"count":1048576,"ret":%d,"fd":7'),
     ("read", '"count":1048576,"ret":%d,"fd":7'),
@@ -236,7 +236,7 @@ def dftracer_trace(context: Context) -> Iterator[Row]:
 
 
 def _write_dftracer(path: Path) -> Path:
-    """Write a process's trace as DFTracer 1 does: reads, writes, seeks and opens of many files."""
+    """Write the trace of a process in the format of DFTracer 1: reads, writes, seeks and opens of many files."""
     rng = np.random.default_rng(7)
     sizes, files, kinds = (rng.integers(end, size=_EVENTS).tolist() for end in (1 << 20, _FILES, len(_CALLS)))
     own = '"pid":7,"tid":7'
@@ -280,7 +280,7 @@ _SETS_HEADER = (
     "#Time,Time_usec,ProducerName,fs_name,ost,job_id,snapshot_time,read_bytes_sum,write_bytes_sum,getattr,setattr,punch,"
     "sync,destroy,create,statfs,get_info,set_info,quotactl\n"
 )
-#: as Telegraf's sample has it
+#: lines in the format of Telegraf
 _POINTS = (
     "lustre2,host=oss{server},jobid={job},name=fs1-OST{target:04x} jobstats_ost_setattr=0i,jobstats_ost_sync=0i,"
     "jobstats_punch={punches}i,jobstats_read_bytes={read}i,jobstats_read_calls={reads}i,jobstats_read_max_size=4096i,"
@@ -291,7 +291,7 @@ _POINTS = (
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """Templates of a format (entry, target header, snapshot header), and the limit by entries or bytes."""
+    """Templates of a format (entry, target header, snapshot header); is_by_entry: whether the limit is per entry."""
 
     source: Source
     snapshots: int
@@ -315,7 +315,7 @@ _FORMATS = (
 def counters(context: Context) -> Iterator[Row]:
     """Read collectors' snapshots of server counters, compared with Polars' plain reading of the same file.
 
-    A site of 20 targets with 200 jobs each is polled every minute; half of the jobs are active in it.
+    A site of 20 targets with 200 jobs each is polled every minute; half of the jobs are active in each minute.
     """
     for form in _FORMATS:
         path = _write_snapshots(context.scratch / form.source.name, form)
@@ -349,7 +349,7 @@ def _plain_reading(form: _Format, path: Path) -> Callable[[], object]:
 
 
 def _write_snapshots(path: Path, form: _Format) -> Path:
-    """Write a site's snapshots in a format."""
+    """Write a site's snapshots of counters in a format."""
     rng = np.random.default_rng(7)
     read = rng.integers(10**6, 10**12, (_TARGETS, _JOBS))
     changed = np.full(read.shape, _FIRST_AT)

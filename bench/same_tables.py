@@ -32,12 +32,12 @@ _DATA = Path(os.environ.get("IOSIG_TEST_DATA", Path(__file__).resolve().parents[
 
 # ---- commands and tables
 
-#: what `{settings}/NAME.toml` holds
+#: content of `{settings}/NAME.toml`, by name
 SETTINGS = {
     "edison": '[filesystems]\nscratch1 = "snx11025"\n\n[time_zones]\nsacct = "UTC"\n',
     "other": '[signatures]\nmethods = ["iosi", "mean"]\n\n[periods]\nmethods = ["dft"]\n',
 }
-#: night -> the lines that make its release; `{into}` is a new folder, with the warehouse in it
+#: by night: the command lines that create its release; `{into}` is a new folder, which contains the warehouse
 NIGHTS: dict[str, tuple[str, ...]] = {
     "traces": (
         "--warehouse {into}/warehouse land {data}/darshan {data}/recorder {data}/tmio {data}/ccr-gpfs --json",
@@ -50,7 +50,7 @@ NIGHTS: dict[str, tuple[str, ...]] = {
         "--warehouse {into}/warehouse --settings {settings}/edison.toml run --inline",
     ),
 }
-#: night -> text -> lines that run once its tables are taken
+#: by night and text: the command lines that run after its tables are saved
 AFTER: dict[str, dict[str, tuple[str, ...]]] = {
     "traces": {
         "columns": (
@@ -100,7 +100,7 @@ _OTHER_PERIODS_OF = (
 )
 _METHODS = ("null_tested", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "all")
 _LARGE = "jeanbez_8_benchmark_parallel_id45195555_8-6-50011-11681279140261054765_1628283217"
-#: text -> lines that need no warehouse
+#: by text: the command lines that need no warehouse
 ALONE: dict[str, tuple[str, ...]] = {
     **{
         f"period-{name}": tuple(f"period {path} --method {method} --json" for method in _METHODS)
@@ -170,11 +170,11 @@ ALONE: dict[str, tuple[str, ...]] = {
 #: landed inputs that `iosig sql` reads in addition to the tables of a release
 _INPUTS = ("trace_files", "trace_records", "trace_requests", "trace_metadata", "trace_calls")
 
-#: parts of texts that differ between runs: pattern -> replacement
+#: patterns of text that differs between runs, with their replacements
 CHANGING = {
     # the instant of the advice
     r'"requested_at": "[^"]*"': '"requested_at": "<now>"',
-    # how old the newest poll is by then
+    # the age of the newest poll at that instant
     r'"load_age_s": [\d.]+': '"load_age_s": "<age>"',
     # the instant at which a prediction was made
     r'"predicted_at":"[^"]*"': '"predicted_at":"<now>"',
@@ -192,7 +192,7 @@ class Program:
     scratch: Path
 
     def into(self, name: str) -> Path:
-        """Return a folder for what commands write."""
+        """Return the folder for the files that commands write."""
         folder = self.scratch / name
         folder.mkdir(parents=True, exist_ok=True)
         return folder
@@ -224,7 +224,7 @@ class Program:
 
 @dataclass
 class Texts:
-    """Output and written files of a list of command lines; parts that differ between runs are replaced at the end."""
+    """Output and written files of a list of command lines; text that differs between runs is replaced at the end."""
 
     program: Program
     into: Path
@@ -240,7 +240,7 @@ class Texts:
         ended = self.program.run(arguments)
         parts = [f"$ iosig {line}\nexit code {ended.returncode}\n", _text(ended.stdout)]
         if ended.returncode:
-            # How far it came, and how long that took, is in lines with bars.
+            # lines with progress bars contain times
             parts += ["stderr:\n", *(row for row in _text(ended.stderr).splitlines(True) if "━" not in row)]
         for path, stamp in _stamps(self.into).items():
             if before.get(path) != stamp:
@@ -260,12 +260,12 @@ class Texts:
         if self.warehouse is None:
             return []
         told = json.loads(self.program.output("--warehouse", str(self.warehouse), "releases", "--json"))
-        # a program of before 2026-11-23 prints the bare list
+        # versions before 2026-11-23 print the bare list
         listed: list[dict[str, Any]] = told["releases"] if isinstance(told, dict) else told
         return listed
 
     def make_replacement(self) -> Callable[[str], str]:
-        """Return the function that replaces this run's paths and ids in a text."""
+        """Return the function that replaces this run's paths and ids in text."""
         places = {
             str(self.program.scratch): "<scratch>",
             str(self.program.data): "<data>",
@@ -274,7 +274,7 @@ class Texts:
         return replacing(places, self.releases())
 
     def write(self, folder: Path) -> None:
-        """Write the texts as files of their names."""
+        """Write each text to a file with its name."""
         replaced = self.make_replacement()
         for name, parts in self.found.items():
             (folder / f"{name}.txt").write_text(replaced("\n".join(parts)), encoding="utf-8")
@@ -295,7 +295,7 @@ def _text(content: bytes) -> str:
 def replacing(places: Mapping[str, str], releases: Sequence[Mapping[str, Any]]) -> Callable[[str], str]:
     """Return the function that replaces paths, ids and instants of releases, and parameters, with stable names.
 
-    Parameters are compared in the table `releases`, key by key.
+    Differences in parameters show in the table `releases`, which is compared key by key.
     """
     exact = dict(places)
     patterns = dict(CHANGING)
@@ -317,7 +317,7 @@ def replacing(places: Mapping[str, str], releases: Sequence[Mapping[str, Any]]) 
 
 
 def take_night(program: Program, name: str, target: Path) -> dict[str, float]:
-    """Run a night, write all tables of its release, and run the queries on it; returns seconds by part."""
+    """Execute a nightly run, write all tables of its release, and run the queries on it; return seconds by part."""
     into = program.into(name)
     texts = Texts(program, into, into / "warehouse")
     began = time.perf_counter()
@@ -333,7 +333,7 @@ def take_night(program: Program, name: str, target: Path) -> dict[str, float]:
 
 
 def _write_tables(program: Program, texts: Texts, name: str, folder: Path) -> None:
-    """Write all tables of the current release, in an order that their rows alone decide."""
+    """Write all tables of the current release, in an order that depends only on their rows."""
     folder.mkdir()
     query = ("--warehouse", str(texts.warehouse), "sql")
     replaced = texts.make_replacement()
@@ -368,7 +368,7 @@ def take_help(program: Program, target: Path) -> dict[str, float]:
 
 
 def take_alone(program: Program, name: str, target: Path) -> dict[str, float]:
-    """Run lines that need no warehouse."""
+    """Run the command lines that need no warehouse, and write their texts; return seconds by part."""
     began = time.perf_counter()
     texts = Texts(program, program.into(f"alone-{name}"))
     for line in ALONE[name]:

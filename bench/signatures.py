@@ -1,6 +1,6 @@
-"""Signatures of the site of `bench.spider`, compared with cutting the same samples out of the series with NumPy.
+"""Benchmark signature extraction on the site of `bench.spider` against cutting the same samples with NumPy.
 
-The comparison by samples and length of one set (Figure 19) is `iosig.studies.signatures.timing`.
+`iosig.studies.signatures.timing` compares the times by number and length of samples in one set (Figure 19).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.warehouse import processes
 
 _WORKERS = 2
-#: sets of a call, about as many as those of a work item
+#: number of sample sets per call, about as many as in a work item
 _CHUNK_SETS = 400
 #: limits on the time, as multiples of the time to cut the samples
 _MAX_RATIOS = {"iosi": 20, "elastic": 60, "robust": 60}
-#: fractions of all sets; an exponent of 1 is linear
+#: fractions of all sets at which the growth is measured; maximum exponent of the growth (1 is linear)
 _SHARES, _MAX_EXPONENT = (1 / 64, 1 / 32, 1 / 16, 1 / 8), 1.1
 _LOF_SETS, _LOF_RUNS, _LOF_PEER_SETS = 20_000, 10, 400
 
@@ -63,7 +63,7 @@ def _extract_in_processes(sets: SampleSets, method: str) -> None:
 
 
 def _growth(method: str, counts: list[int], sample_sets: Callable[[int], SampleSets]) -> Row:
-    """Return the exponent of the growth of the processor time by the number of sets."""
+    """Return a row with the exponent of the processor time as a power of the number of sets."""
     extracts = [partial(extract_in_batches, sample_sets(count), SignatureParams(), (method,)) for count in counts]
     seconds = [cost[0].cpu_s for cost in alternate([partial(call_cost, extract) for extract in extracts], 1)]
     exponent = float(np.polyfit(np.log(counts), np.log(seconds), 1)[0])

@@ -1,4 +1,4 @@
-"""A site at the scale of Spider: three months of one system's traffic, 80,815 jobs in 5,000 sample sets.
+"""Draw a site at the scale of Spider: three months of one system's traffic, 80,815 jobs in 5,000 sample sets.
 
 IOSI (Liu et al., FAST'14), section 6.3, names that many jobs in three months of logs.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from iosig.transforms.arrays import Ints, Reals, cut, places_within
 from iosig.transforms.signatures.sample_sets import SampleSets
 
-#: 90 days at 2 s, and the paper's number of jobs
+#: number of steps (90 days at 2 s); number of jobs as in the paper; number of sample sets
 TICKS, JOBS, SETS = 3_888_000, 80_815, 5_000
 INTERVAL_S = 2.0
 _GB = 1e9
@@ -22,8 +22,8 @@ _GB = 1e9
 class Site:
     """A system's traffic and the runs of its applications.
 
-    bytes_per_s (ticks): the mean rate in each 2 s. first, last (jobs): the ticks that a run touches, both included.
-    start_s (jobs): the first one's left edge since the run's start. duration_s (jobs). sizes (sets): runs in each.
+    bytes_per_s (ticks): mean rate in each step of 2 s. first, last (jobs): first and last step that overlap the run.
+    start_s (jobs): left edge of the first step, since the run's start. duration_s (jobs). sizes (sets): number of runs.
     """
 
     bytes_per_s: Reals
@@ -47,13 +47,14 @@ class Site:
 
 
 def site(job_count: int = JOBS, set_count: int = SETS, length: float = 1.0, seed: int = 1) -> Site:
-    """Draw a site; with fewer jobs that are as many times longer, its traffic is as dense.
+    """Draw a site; with fewer jobs, a proportionally larger `length` of the runs keeps the density of traffic.
 
     Sets have 5 runs, and the remaining ones are distributed by log-normal weights (sigma 0.7): 5 to 145, median 13.
-    Durations of sets are log-normal with a median of 20 minutes (sigma 0.7; 2 minutes to 12 hours), mean 26; a run
-    takes longer by 1 % in the mean (exponential), and one of 20 stops early. Each set has bursts of its own:
-    log-normal with medians of one in 300 s, 15 s long, 1.5 GB/s high (sigma 0.6), each a little late and stretched.
-    That makes about 2 GB/s, as of a busy system, over a background of 0.1 GB/s with the texture of gamma noise.
+    Durations of sets are log-normal with a median of 20 minutes (sigma 0.7; 2 minutes to 12 hours), mean 26. Runs take
+    1 % longer on average (exponential), and one of 20 stops early. Each set has its own bursts, with log-normal
+    parameters: on average one in 300 s, median length 15 s, median rate 1.5 GB/s (sigma 0.6). In each run, bursts are
+    slightly delayed and stretched. The traffic is about 2 GB/s, as on a busy system, over a background of 0.1 GB/s of
+    gamma noise.
     """
     rng = np.random.default_rng(seed)
     weights = rng.lognormal(0.0, 0.7, set_count)
@@ -86,7 +87,7 @@ def _traffic(
     begin_s = start_s[job] + (places_within(numbers) + 0.5) * period_s[own] * pace[job] + late_s
     taken_s = burst_s[own] * (1.0 + rng.exponential(0.1, len(job)))
     bytes_per_s = volume[own] / taken_s
-    # a rate that changes within a tick changes that tick's mean in part, and the next one's by the rest
+    # a rate that changes within a step affects the mean of that step in part, and that of the next step fully
     change = np.zeros(TICKS + 1)
     for at_s, by in ((begin_s, bytes_per_s), (begin_s + taken_s, -bytes_per_s)):
         tick, rest = np.divmod(np.clip(at_s / INTERVAL_S, 0.0, TICKS - 1e-6), 1.0)

@@ -1,4 +1,4 @@
-"""Whether two folders of tables and texts hold the same, column by column and line by line."""
+"""Compare two folders of tables and texts, column by column and line by line."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from polars.testing import assert_series_equal
 
 from iosig.warehouse.contracts import TABLES
 
-#: the columns of each table's key; a table that is not here is put in order by all of its columns
+#: key columns by table; other tables are sorted by all of their columns
 KEYS = {table.name: table.key for table in TABLES}
-#: (table, column) -> why its values are not compared
+#: reason why the values of a (table, column) are not compared
 LEFT_OUT = {
     ("releases", "created_at"): "the instant of the run",
     ("releases", "code_version"): "the version of the package, which may differ",
 }
 #: columns of JSON objects: values of keys that both sides have must be equal, other keys are listed
 JSON_COLUMNS = {("releases", "parameters"), ("signatures", "method_parameters")}
-#: by how much of them numbers may differ
+#: maximum relative difference of numbers
 RELATIVE = 1e-12
-#: longer lines of texts are compared in parts
+#: maximum length of lines; longer lines of text are compared in parts
 _LINE = 150
 
 
 def key_of(table: str, frame: pl.DataFrame) -> list[str]:
-    """Return the key columns of a table, of those that it has and that are compared."""
+    """Return the key columns that the frame of a table has and that are compared."""
     names = KEYS.get(table, ()) or frame.columns
     return [name for name in names if name in frame.columns and (table, name) not in LEFT_OUT]
 
 
 def in_order(table: str, frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows by their key, and by all else where several have one."""
+    """Sort the rows by their key, and by all other columns if several rows have the same key."""
     key = key_of(table, frame)
     plain = [name for name, dtype in frame.schema.items() if not dtype.is_nested() and (table, name) not in LEFT_OUT]
     names = [*(name for name in key if name in plain), *(name for name in plain if name not in key)]
@@ -127,7 +127,7 @@ def _short(text: str) -> str:
 
 
 def _unequal_documents(before: pl.Series, after: pl.Series) -> tuple[pl.Series, list[str]]:
-    """Compare two columns of JSON; returns the rows that differ, and the keys that only one side has."""
+    """Compare two columns of JSON; return the rows that differ, and the keys that only one side has."""
     only: dict[str, set[str]] = {"A": set(), "B": set()}
     unequal = [
         left != right and (left is None or right is None or not _is_same(json.loads(left), json.loads(right), (), only))
@@ -149,7 +149,7 @@ def _is_same(left: Any, right: Any, place: tuple[str, ...], only: dict[str, set[
 
 
 def compare_texts(name: str, before: str, after: str) -> Compared:
-    """Compare what commands printed, line by line."""
+    """Compare the output of commands, line by line."""
     if before == after:
         return Compared("command", name)
     diff = tuple(difflib.unified_diff(_lines(before), _lines(after), f"A {name}", f"B {name}", lineterm="", n=1))
@@ -158,7 +158,7 @@ def compare_texts(name: str, before: str, after: str) -> Compared:
 
 
 def _lines(text: str) -> list[str]:
-    """Return lines, the long ones in parts that end with a comma and that a terminal can show."""
+    """Split text into lines; divide long lines at commas into parts that fit a terminal."""
     found = []
     for line in text.split("\n"):
         parts = [line] if len(line) <= _LINE else re.findall(r"[^,]*,|[^,]+$", line)
@@ -167,7 +167,7 @@ def _lines(text: str) -> list[str]:
 
 
 def compare_folders(before: Path, after: Path) -> Iterator[Compared]:
-    """Compare all tables and texts that two folders hold."""
+    """Compare all tables and texts in two folders."""
     names = sorted({path.relative_to(side) for side in (before, after) for path in side.glob("*/*.*")})
     for name in sorted(names, key=lambda name: (name.suffix == ".txt", name)):
         sides = before / name, after / name

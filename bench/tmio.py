@@ -1,4 +1,4 @@
-"""TMIO traces of a thousand ranks that write 1 MiB in each burst: one JSON document, or flushes of JSON Lines."""
+"""Write TMIO traces of a thousand ranks with 1 MiB per burst: as one JSON document, or as flushes of JSON Lines."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from iosig.transforms.arrays import Reals
 
-#: an environment of its own: FTIO's dependencies are not ours
+#: command of FTIO in a separate environment, since its dependencies differ from ours
 FTIO = ("uvx", "--python", "3.11", "--from", "ftio-hpc==0.0.9", "ftio")
 _RANKS, _PERIOD_S, _REQUEST_BYTES = 1000, 10.0, 1 << 20
 _EMPTY_MODES = ("read_sync", "read_async_t", "read_async_b", "write_async_t", "write_async_b")
-#: TMIO writes each phase twice: by rank, and by request
+#: names of the further fields in which TMIO repeats the values of a phase, by rank and by request
 _COPIES = {"b_rank_avr": ("b_rank_sum", "b_ind"), "t_rank_s": ("t_ind_s",), "t_rank_e": ("t_ind_e",)}
 
 
@@ -26,7 +26,7 @@ def write_json(path: Path, burst_count: int = 1000) -> Path:
 
 
 def write_flushes(path: Path, flush_count: int, bursts_per_flush: int = 10) -> bytes:
-    """Write all flushes of a trace but the last one, and return that one."""
+    """Write all flushes of a trace except the last one, and return the last one."""
     rng = np.random.default_rng(20240527)
     flushes = (_flush(rng, number * bursts_per_flush, bursts_per_flush) for number in range(flush_count))
     with path.open("wb") as file:
@@ -36,7 +36,7 @@ def write_flushes(path: Path, flush_count: int, bursts_per_flush: int = 10) -> b
 
 
 def _flush(rng: np.random.Generator, first_burst: int, burst_count: int) -> bytes:
-    """Return the lines of a flush, one for each mode and one for the times."""
+    """Return the lines of a flush: one for each mode, and one for the times."""
     mode, empty = _modes(rng, first_burst, burst_count)
     until_s = (first_burst + burst_count) * _PERIOD_S
     times = {"delta_t_agg": until_s * _RANKS, "delta_t_rank0": until_s}
@@ -45,7 +45,7 @@ def _flush(rng: np.random.Generator, first_burst: int, burst_count: int) -> byte
 
 
 def _modes(rng: np.random.Generator, first_burst: int, burst_count: int) -> tuple[dict[str, object], dict[str, object]]:
-    """Return the mode that has all writes, and a mode without any."""
+    """Return the mode with all writes, and a mode without requests."""
     bursts_s = np.tile(np.arange(first_burst, first_burst + burst_count) * _PERIOD_S, _RANKS)
     start_s = bursts_s + rng.uniform(0.0, 0.5, bursts_s.size)
     lasted_s = rng.uniform(0.5, 2.0, bursts_s.size)

@@ -1,8 +1,8 @@
-"""`uv run python -m bench.years`: a year of nights on a small steady site, night after night, and what each costs.
+"""`uv run python -m bench.years`: measure the cost of nightly runs over a year, on a small site with constant load.
 
-The first nights are real: `iosig land` and `iosig run` of that night's polls and job log, as a site runs them. The rest
-is history that is written fast: each day's polls and log are landed by the program, and the release is published by its
-own code from the rows of the night before, a day later. Then nights are real again. `--told` writes the page of it.
+The first nightly runs are real: `iosig land` and `iosig run` process the polls and the job log of the day, as at a
+site. The following history is written faster: each day's polls and log land as usual, but the release is published
+from the rows of the previous one, shifted by a day. Then nightly runs are real again. `--told` writes the page.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BEGAN = date(2025, 1, 6)
 _CONTROLLERS = 4
 _STEP_S = 10
 _JOBS = 60
-#: of these applications a third has runs in a night, each as often as the others
+#: number of applications; each night, a third of these have runs, all equally often
 _APPLICATIONS = 60
 _SETTINGS = """
 [signatures]
@@ -46,7 +46,7 @@ max_sample_count = 10
 [storage]
 keep_releases = 10
 """
-#: number of final nights compared with as many early ones; a single one depends on the load of the machine
+#: number of final nights that are compared with as many early ones, since a single one depends on the machine's load
 _SPREAD = 3
 _LINES = "years.jsonl"
 _DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -54,7 +54,7 @@ _DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Cost of a night, and the state of the warehouse after it. is_real: whether it was run rather than written."""
+    """Cost of a nightly run, and size of the warehouse after it. is_real: whether it was run rather than written."""
 
     night: int
     is_real: bool
@@ -106,7 +106,7 @@ def write_day(folder: Path, night: int) -> list[str]:
 
 
 def run_night(store: Store, inputs: Path, night: int) -> Measured:
-    """Land a day and run its night, as a site does, and return what both cost."""
+    """Land a day and execute its nightly run, as a site does, and return the cost of both."""
     paths = write_day(inputs, night)
     landed, run = (
         process_cost(iosig("--warehouse", str(store.root), *arguments))
@@ -118,13 +118,13 @@ def run_night(store: Store, inputs: Path, night: int) -> Measured:
 
 
 def _day_passes(store: Store) -> None:
-    """Remove files that expire after a day, since a day passes between nights."""
+    """Remove files that expire after a day, since a day passes between nightly runs."""
     with lock_warehouse(store):
         expiring.remove(store, 0.0)
 
 
 def write_night(store: Store, inputs: Path, night: int) -> Measured:
-    """Land a day, and publish what the day before holds as if it were its own; return what lies there then."""
+    """Land a day, and publish the rows of the previous release, shifted by a day; return the warehouse's size."""
     settings = load(None, store.root)
     paths = write_day(inputs, night)
     landings = [
@@ -157,7 +157,7 @@ def write_night(store: Store, inputs: Path, night: int) -> Measured:
 
 
 def _a_day_later(paths: Sequence[Path], name: str, days: set[date], folder: Path) -> Iterator[tuple[Part, Path]]:
-    """Yield the parts of a table that a night replaces: days shifted by one, and undated rows unchanged."""
+    """Yield the parts of a table that a nightly run replaces: days shifted by one, and undated rows unchanged."""
     for path in paths:
         part = part_of(path)
         if isinstance(part, date) and part not in days:
@@ -175,7 +175,7 @@ def _a_day_later(paths: Sequence[Path], name: str, days: set[date], folder: Path
 
 
 def _measure(store: Store, night: int, cost: Cost) -> Measured:
-    """Return what lies in a warehouse after a night; of files that are linked each counts once."""
+    """Measure the files in a warehouse after a nightly run; hard links to the same file count once."""
     sizes: dict[int, tuple[int, str]] = {}
     for path in store.root.rglob("*"):
         if path.is_file() and not path.is_symlink():
@@ -197,9 +197,10 @@ def _is_data(name: str) -> bool:
 
 
 def nights(folder: Path, real: int, wholes: Sequence[int], beside: int) -> Iterator[Measured]:
-    """Run real nights, then write history, with three real nights at each length in `wholes`.
+    """Execute `real` nightly runs, then write history, and execute `_SPREAD` runs at each history length in `wholes`.
 
-    beside: number of additional real nights in a copy after the first ones, to compare the written ones with.
+    beside: number of further real runs on a copy of the warehouse after the first ones, as a reference for the written
+    history.
     """
     store = _new(folder / "warehouse")
     inputs = folder / "inputs"
@@ -225,7 +226,7 @@ def _new(root: Path) -> Store:
 
 
 def format_page(measured: Sequence[Measured], around: int, note: str = "") -> str:
-    """Format the page of the measured nights: around an early one, the last ones, and the warehouse's contents."""
+    """Format the page: costs of early nights (near `around`) and of the last ones, and the warehouse's contents."""
     real = {one.night: one for one in measured if one.is_real}
     early = [real[night] for night in real if abs(night - around) <= 1]
     ends = [night for night in real if night + 1 not in real and night - _SPREAD not in real and night > around + 1]
@@ -282,7 +283,7 @@ Written by `python -m bench.years --told`.
 
 @picture((9.0, 2.8), is_constrained=True)
 def draw(figure: Figure, measured: Sequence[Measured]) -> None:
-    """Draw what nights cost, and what lies in the warehouse after them."""
+    """Draw the cost of nightly runs, and the size of the warehouse after each."""
     panels = figure.subplots(1, 3)
     real = [one for one in measured if one.is_real]
     panels[0].plot([one.night for one in real], [one.cpu_s for one in real], "o", color=INK, markersize=3)
@@ -301,7 +302,7 @@ def draw(figure: Figure, measured: Sequence[Measured]) -> None:
 
 
 def main() -> None:
-    """Run the nights and save the measurements, or format a folder of measurements as the page in the docs."""
+    """Execute the nightly runs and save the measurements, or format saved measurements as the page in the docs."""
     parser = argparse.ArgumentParser(prog="python -m bench.years", description=__doc__)
     parser.add_argument("--real", type=int, default=40, help="number of real nights at the start (default 40)")
     parser.add_argument("--nights", type=int, nargs="+", default=[88, 363], help="lengths of history (default 88 363)")

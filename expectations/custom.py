@@ -160,7 +160,7 @@ class ExpectMulticolumnFirstToBePresentWithOthers(_Rows):
 
 
 class ExpectMulticolumnValuesToBePresentOnlyFor(_Rows):
-    """The other columns have values exactly where the first is in the set; out of it, with `is_in_set` false."""
+    """The other columns have values exactly where the first is in the set (outside the set if `is_in_set` is false)."""
 
     success_keys = ("mostly", "value_set", "is_in_set")
     value_set: list[str]
@@ -173,7 +173,7 @@ class ExpectMulticolumnValuesToBePresentOnlyFor(_Rows):
 
 
 class ExpectMulticolumnPeriodToBeOfPeriodic(_Rows):
-    """Of outcome, frequency, period and false alarm probability: all are there if periodic, else no period is."""
+    """Of outcome, frequency, period and false-alarm probability: all have values if periodic, else no period has."""
 
     @staticmethod
     def _holds(columns: pd.DataFrame) -> pd.Series:
@@ -249,7 +249,7 @@ class ExpectMulticolumnFirstToBeAtMostSecond(_Rows):
 
 
 class ExpectMulticolumnValuesToBeInOrder(_Rows):
-    """In each group of columns, none exceeds the next one times `factor`; `strict_ends` has the last exceed the first.
+    """In each group, no column exceeds the next one times `factor`; with `strict_ends`, the last exceeds the first.
 
     Without `group_size`, all the columns are one group.
     """
@@ -346,7 +346,7 @@ class ExpectMulticolumnDelaysToBeShort(_Rows):
 
 
 class ExpectMulticolumnDateToBeUtcDayOfInstant(_Rows):
-    """The first column is the UTC day of the instant in the second; NULL where that is."""
+    """The first column is the UTC day of the instant in the second column, NULL where the instant is NULL."""
 
     @staticmethod
     def _holds(columns: pd.DataFrame) -> pd.Series:
@@ -356,7 +356,7 @@ class ExpectMulticolumnDateToBeUtcDayOfInstant(_Rows):
 
 
 class ExpectMulticolumnDurationToMatchTimes(_Rows):
-    """Of duration, start and end: the duration is the time between them, NULL where one of them is."""
+    """Of duration, start and end: the duration is the time from start to end, NULL where start or end is NULL."""
 
     success_keys = ("mostly", "tolerance_s")
     tolerance_s: float
@@ -381,7 +381,7 @@ class ExpectMulticolumnGridToStartWithRun(_Rows):
 
 
 class ExpectMulticolumnGridToCoverRun(_Rows):
-    """Of steps, interval and duration: the steps cover the duration, or all but a few steps of it."""
+    """Of steps, interval and duration: the steps cover the duration, except for a few missing steps."""
 
     success_keys = ("mostly", "missing_step_count")
     missing_step_count: int

@@ -31,7 +31,7 @@ class Section(BaseModel):
 
 
 def with_group(pattern: str) -> str:
-    """Validate a regular expression with at least one group, or raise ValueError."""
+    """Validate a regular expression with one or more groups, or raise ValueError."""
     try:
         groups = re.compile(pattern).groups
     except re.error as error:

@@ -42,7 +42,8 @@ class _Seen:
 class Inbox:
     """State of the inputs in a watched folder.
 
-    settle_s: how long an input without a marker must stay unchanged. requires_marker: land only inputs with a marker.
+    settle_s: time for which an input without a marker must stay unchanged. requires_marker: land only inputs with a
+    marker.
     now: returns the time by the file system's clock, and by a monotonic clock [s].
     """
 

@@ -57,7 +57,7 @@ class Members:
     """A layer of a network, with the mapping from rows of requests to its nodes.
 
     keys: columns that identify the node. node_of: mapping from these columns (NULL is a value) to `node`; None for
-    ranks, whose node 0 begins at rank `first`.
+    ranks. first: rank at which node 0 of a layer of ranks begins.
     """
 
     layer: Layer

@@ -73,7 +73,7 @@ def _double_bursts(application: Application) -> Application:
 
 
 def collision(site: Site) -> Collision:
-    """Find the planted slowdown, and how long the victim would have taken alone."""
+    """Find the planted slowdown, and the duration of the victim when it runs alone."""
     at = pl.lit(site.params.start) + pl.duration(seconds=int((DAYS - 1) * DAY_S + 12 * 3600))
     near = site.jobs.filter((pl.col("started_at") - at).abs() < pl.duration(minutes=15))
     victim, culprit = (near.row(by_predicate=pl.col("job_name") == name, named=True) for name in (VICTIM, CULPRIT))

@@ -113,7 +113,7 @@ def _write_log(site: Site, day: date, folder: Path) -> Path:
 
 
 def sacct_lines(jobs: pl.DataFrame, since: datetime, until: datetime) -> list[str]:
-    """Return what sacct prints at `until` about the jobs and batch steps that existed since `since`.
+    """Return the lines that sacct prints at `until` about the jobs and batch steps that existed since `since`.
 
     The log does not know the future: a job that ends later is RUNNING, one that starts later is PENDING.
     """

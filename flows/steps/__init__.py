@@ -28,7 +28,7 @@ their functions; `order` lists them.
 - `signatures` (`gather_sets`, `extract_signatures`, `carry`): Signatures: the I/O of applications that run alone.
 - `stage` (`stage_jobs`, `stage_polls`, `gather_extrapolations`): Deduplicated, validated inputs.
 - `step` (`Step`, `Input`, `read_built`, `read_landed`, `read_live`, `read_released`): Declarations of steps and inputs.
-- `subjects` (`compute_counted_samples`, `of_applications`): The runs and applications whose signals are analyzed.
+- `subjects` (`compute_counted_samples`, `of_applications`): The runs and applications with signals to analyze.
 - `traces` (`stage_traces`, `trace_signals`): Traced runs joined with their jobs, and the counters of each module.
 - `unattributed_patterns` (`find_patterns`): Recurring patterns in unattributed traffic.
 """

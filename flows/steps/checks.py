@@ -277,7 +277,7 @@ def _verdicts(run: Run, _: Day) -> Iterator[TableFile]:
         yield TableFile(QUALITY_DAILY.name, name)
 
 
-# ---- what was taken out or refused
+# ---- quarantined and rejected rows
 
 
 def gather_quarantine(context: StepContext) -> int:

@@ -38,7 +38,7 @@ class TableFile:
     """A Parquet file of a table: its path below the warehouse's root, and its day or bucket, if any.
 
     is_released: whether it belongs to the base release, which has the previous version of recomputed days.
-    subject_kinds: kinds of subjects whose rows are valid; empty for all.
+    subject_kinds: kinds of subjects with valid rows; empty if the rows of all kinds are valid.
     """
 
     table: str
@@ -62,7 +62,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class WorkItem:
-    """One execution of a step, for one day, for a chunk of it, or for all days together.
+    """One execution of a step: for one day, for a chunk of one day, or for all days together.
 
     function: `module:name`. reads: files, and landings reduced to the parts that are read. writes: files; those without
     rows may be absent, and a star in a path matches any number of files. days: days that are recomputed. folder: the
@@ -70,7 +70,7 @@ class WorkItem:
     executes. is_check: whether it needs Great Expectations. chunk_function: executed before `function` if the item also
     computes its only chunk. chunk_keys: keys of the chunk that it computes. chunk_files: files that it writes as a
     chunk, or joins. poll_span: the first and last day of polls in the warehouse. beginning_filesystems: file systems
-    whose first polls are on these days.
+    with their first polls on these days.
     """
 
     name: str
@@ -157,7 +157,7 @@ class ItemResult:
 
 @dataclass(frozen=True, slots=True)
 class StepContext:
-    """What a step's function receives: its work item, and access to the item's files."""
+    """The argument of a step's function: its work item, and access to the item's files."""
 
     root: Path
     item: WorkItem

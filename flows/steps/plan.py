@@ -43,7 +43,7 @@ _Stale = tuple[list[date], list[date | None], list[date], list[date], list[date]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Steps that a run executes instead of all of them, and the tables that they write."""
+    """Selected steps, which a run executes instead of all steps, and the tables that they write."""
 
     steps: tuple[str, ...]
     tables: frozenset[str]

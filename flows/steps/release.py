@@ -92,7 +92,7 @@ def make_draft(run: Run, steps: Iterable[Step]) -> tuple[Draft, dict[str, dict[P
 def _built(run: Run, steps: Iterable[Step], known: Collection[str] = ()) -> dict[str, dict[Part, Path]]:
     """Return the files of published tables that steps have built, by day or bucket.
 
-    known: names of tables whose files have already been copied to the object store, and need not be fetched.
+    known: names of tables with files that were already copied to the object store, and need not be fetched.
     """
     hold = holds.in_force(run.store)
     kept = hold.table_names if hold else ()

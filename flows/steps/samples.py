@@ -19,7 +19,7 @@ from iosig.warehouse.contracts.polls import POLLS_DAILY, TICKS
 from iosig.warehouse.contracts.samples import APPLICATIONS, GRID_STEPS, RUNS, SAMPLE_PLACES, SAMPLES
 from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 
-#: tables out of which samples are cut
+#: input tables of `cut_samples`, with the traffic
 _TRAFFIC = (POLLS_DAILY, TICKS)
 
 

@@ -54,7 +54,7 @@ _SOURCES = ((SAMPLES, "server"), (EXACT_SAMPLES, "jobstats"))
 _CHUNK_STEPS, _STEP_S = 2_000_000, 2.0
 #: maximum number of sample sets in a chunk
 _CHUNK_SETS = 400
-#: number of days whose samples are in memory together
+#: number of days with samples in memory at the same time
 _DAYS_AT_A_TIME = 8
 
 

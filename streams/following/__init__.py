@@ -1,6 +1,6 @@
 """Follow growing inputs: each feed yields flushes, and resumes from a saved position after a restart.
 
-A flush is a batch of new data: what a tracer writes at a time, or the polls of one instant.
+A flush is a batch of new data: the requests that a tracer writes together, or the polls of one or more instants.
 
 - `followed` (`Followed`): One followed input: its feed, clock and predictors.
 - `follower` (`Follower`): Batched evaluation, commits and notifications for many inputs in one process.

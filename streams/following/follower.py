@@ -1,7 +1,7 @@
 """Follow many inputs in one process: evaluate new data in batches, commit and report the results.
 
 Files and polls are checked periodically (one `stat` each, if nothing is new) instead of by file notification. The
-parallel file systems that hold traces do not notify other hosts of a write.
+parallel file systems that contain traces do not notify other hosts of a write.
 """
 
 from __future__ import annotations

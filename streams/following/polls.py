@@ -188,7 +188,7 @@ class LandedPollFeed(PollFeed):
         self._told: Mapping[str, Any] | None = None
         self._settled_us = 0
 
-    # ---- what was landed
+    # ---- landed polls
 
     def _news(self) -> Iterator[Flush]:
         new = self._landings.look()

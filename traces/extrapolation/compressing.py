@@ -23,7 +23,7 @@ _REMEDY = "Trace the program again: the trace is invalid."
 
 
 def keep_apart(into: Path, traces: Iterable[Path]) -> None:
-    """Raise UsageError if the output path is an input trace, or lies within one."""
+    """Raise UsageError if the output path is an input trace, or is inside one."""
     target = into.resolve()
     if any(trace.resolve() in (target, *target.parents) for trace in traces):
         raise UsageError(f"{into} is a trace, or inside one, and is never overwritten. Choose another path.")

@@ -231,7 +231,7 @@ def _pieces(size: int, parts: int) -> list[int]:
     return [size // count + (place < size % count) for place in range(count)]
 
 
-# ---- what was called
+# ---- logged calls
 
 
 #: Recorder's log format of call arguments: the name, and the further arguments, from the second on

@@ -181,7 +181,7 @@ def _teller(board: OpenBoard, own: int) -> Callable[[int, float], None]:
     return tell
 
 
-# ---- all of them
+# ---- all processes
 
 
 class Processes:

@@ -144,7 +144,7 @@ def _folders(wish: Wish) -> Iterator[tuple[Path, Path]]:
 
 
 def _existing(folder: Path) -> Path:
-    """Return the folder, or its nearest existing parent, which lies on the same disk."""
+    """Return the folder, or its nearest existing parent, which is on the same disk."""
     return next(path for path in (folder, *folder.parents) if path.is_dir())
 
 

@@ -76,7 +76,7 @@ class Script:
             yield np.asarray(self.steps[start : start + _CHUNK]).tolist()
 
     def spill(self, folder: Path) -> Script:
-        """Store the script's steps in a memory-mapped file, so that memory holds only those in use."""
+        """Store the script's steps in a memory-mapped file, so that only those in use are in memory."""
         path = folder / f"{self.rank}.npy"
         np.save(path, self.steps)
         mapped = np.load(path, mmap_mode="r") if len(self.steps) else self.steps
