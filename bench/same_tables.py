@@ -1,4 +1,4 @@
-"""`uv run python -m bench.same_tables`: check that two checkouts produce the same tables and texts.
+"""`uv run python -m bench.same_tables`: check that two checkouts produce the same tables and output.
 
 `take DIR` runs three nights and a list of commands and keeps their results; `compare A B` compares two such folders. It
 uses only the `iosig` command, so it works with any checkout.

@@ -1,4 +1,4 @@
-"""Compare two folders of tables and texts, column by column and line by line."""
+"""Compare two folders of tables and command output, column by column and line by line."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def compare_tables(night: str, table: str, before: pl.DataFrame, after: pl.DataF
 
 
 def _is_near(before: pl.Series, after: pl.Series) -> bool:
-    """Return whether floats, or lists of them, differ by no more than `RELATIVE`; NULL equals NULL, NaN equals NaN."""
+    """Return whether floats or lists of floats differ by `RELATIVE` or less; NULL equals NULL, NaN equals NaN."""
     try:
         assert_series_equal(before, after, rel_tol=RELATIVE, abs_tol=0.0)
     except AssertionError:
@@ -167,7 +167,7 @@ def _lines(text: str) -> list[str]:
 
 
 def compare_folders(before: Path, after: Path) -> Iterator[Compared]:
-    """Compare all tables and texts in two folders."""
+    """Compare all tables and all command output in two folders."""
     names = sorted({path.relative_to(side) for side in (before, after) for path in side.glob("*/*.*")})
     for name in sorted(names, key=lambda name: (name.suffix == ".txt", name)):
         sides = before / name, after / name

@@ -4,7 +4,7 @@ A template `studies/<name>/page.md` has the variables of the study's `page.value
 
 - `{% call table(frame, "Title") %}`, with a header line and a line of formats (`| {level} | {share:%} |`): a table with
   one row per row of the frame. A titled table is also shown in the terminal; with `in_page=false`, only there.
-- `show(table, "Title")`: a `Table` whose columns depend on the results.
+- `show(table, "Title")`: a `Table` with columns that depend on the results.
 - `figure("name", "caption")`: a figure of the study's `page.figures`, drawn into the page's `figures` folder.
 - `described("way", "what it does", WAYS)`: a table of names with their descriptions.
 - `percent` (two digits, or `percent(1)` with one decimal) and `form(".2f")`: numbers as text, a dash for None.

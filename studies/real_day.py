@@ -27,7 +27,7 @@ class Day:
     """A file system's day: bytes read and written per step, and the runs (n) of its log.
 
     moved: bytes per step by direction. day_start_s: start of the first step, Unix time. start_s, end_s (n): relative to
-    it. is_own (n): whether the log says that the run used this file system.
+    it. is_own (n): whether the run used this file system, according to the log.
     """
 
     moved: dict[str, Reals]
@@ -41,7 +41,7 @@ class Day:
 
     @classmethod
     def read(cls, polls: Path, log: Path) -> Day:
-        """Read polls and job log; raises InputRefused if a file holds no polls or no jobs."""
+        """Read polls and job log; raise InputRefused if a file contains no polls or no jobs."""
         rows = read_polls(polls)
         rates = [pl.col(f"{name}_bytes_per_s") * pl.col("interval_s") for name in ("read", "write")]
         sums = [pl.when(each.count() > 0).then(each.sum()) for each in rates]
@@ -81,7 +81,7 @@ class Day:
 
 
 def read_polls(path: Path) -> pl.DataFrame:
-    """Read the rows of a poll file; raises InputRefused if the file holds no polls."""
+    """Read the rows of a poll file; raise InputRefused if the file contains no polls."""
     with open_input(path, Settings(), Told()) as found:
         if not isinstance(found, PollInput):
             raise InputRefused(f"{found.name} contains no polls.", "Pass polls of storage servers.")

@@ -1,7 +1,7 @@
 """Declare studies, and discover them.
 
 A folder `studies/<name>/` with `STUDY = Study(...)` in its `__init__` is a study; `iosig study <name>` runs it. The
-record holds what `--help` shows and imports nothing slow. Two modules in the folder do the work:
+record contains the text of `--help`, and imports nothing slow. Two modules in the folder do the work:
 
 - `running`: `StudyParams`, a dataclass with a field for each option, and `study(params, report_progress=...)`, which
   returns the results.

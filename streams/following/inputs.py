@@ -110,7 +110,7 @@ class Opener:
         """Open a feed of polls; `opened` creates it from a position."""
         state = self._claim_state(followed_id)
         feed = opened(self._position(state))
-        # Server polls mix the phases of several jobs, so changes are detected in the predicted periods.
+        # server polls mix the phases of several jobs, so changes are detected in the predicted periods
         params = replace(self.params, observed="predictions")
         return self._ready(Followed(feed.identity, feed, params, self.spacing_s, self.direction), state)
 

@@ -102,7 +102,7 @@ class LmtFeed(PollFeed):
         for line, reason in new.refused:
             self._merged.note(line, reason)
         yield from self._push_rows(new.rows)
-        # From here on the position marks these polls as read; before, a restart reads them again.
+        # from here on, the position marks these polls as read; a restart before this point reads them again
         self._cursor = new.cursor
         yield from self._ready()
 
@@ -133,5 +133,5 @@ class LmtFeed(PollFeed):
     def _source_position(self) -> Mapping[str, Any]:
         if self._plain is None or self._plain[0] is not self._cursor:
             self._plain = (self._cursor, self._cursor.plain() if self._cursor else None)
-        # Late readings would change the differences if they were read again, so the polls themselves are saved.
+        # late readings would change the differences if they were read again, so the polls themselves are saved
         return {"cursor": self._plain[1], "waiting": self._merged.waiting()}

@@ -237,7 +237,7 @@ class LandedPollFeed(PollFeed):
         )
         found = [(lot, self._rows(lot.files[day], self._merged.started_us)) for lot in lots]
         yield from self._push_rows(pl.concat(rows for _, rows in found))
-        # From here on the position marks these polls as read; before, a restart reads them again.
+        # from here on, the position marks these polls as read; a restart before this point reads them again
         for lot, rows in found:
             del lot.files[day]
             lot.read_day = max(lot.read_day or day, day)

@@ -1,4 +1,4 @@
-"""Attribute traffic to jobs by the nightly run's method and by baselines, each of which is a way.
+"""Attribute traffic to jobs by several methods, called ways: that of the nightly run, and baselines.
 
 Every way returns bytes by job and minute.
 """

@@ -4,7 +4,7 @@
 - `plain`: The signatures published by default: for each application, the one with the best expected correlation.
 - `real`: Measured bursts in runs of synthetic applications, injected into a day of measured traffic.
 - `running`: The study itself: simulates sites, extracts signatures separately and jointly, compares with the truth.
-- `sites`: Sites whose background traffic is mostly that of other jobs.
+- `sites`: Simulated sites with background traffic mostly from other jobs.
 """
 
 from iosig.studies.study import DAY_FILES, SEED, WORKERS, Study, seed_count_option

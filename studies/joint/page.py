@@ -133,7 +133,7 @@ def compute_error_budget(results: Results) -> pl.DataFrame:
 
 
 def summarize_ways(results: Results) -> pl.DataFrame:
-    """Return mean scores by level and way, in families whose background is logged."""
+    """Return mean scores by level and way, in families with logged background traffic."""
     rows = (
         results.answers.filter(pl.col("family").is_in(_list_families_in_log()))
         .group_by("level", "way", maintain_order=True)

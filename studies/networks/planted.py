@@ -2,7 +2,7 @@
 
 Ranks send requests to I/O nodes, which forward them to storage targets stripe by stripe. The patterns are those of
 Sigovan et al. (IPDPS'13), Figure 6: about equal times at all nodes (circular; two or three bands, as two buffer sizes
-produce in Figure 15), bands of neighbouring ranks whose I/O nodes bear different loads (striped), times of high
+produce in Figure 15), bands of neighbouring ranks with different loads of their I/O nodes (striped), times of high
 variance without alignment (noisy), a few clearly slower nodes (outlier); and Figure 12: one very large request of
 process 0 (bottleneck). In all patterns a few requests are slow at random, some ranks may be idle ("some nodes showing
 no activity at all", section V.A), and the requests of a rank vary.
@@ -86,7 +86,7 @@ class PlantedSystem:
 def draw_shape(generator: np.random.Generator, max_requests: int = 1 << 20) -> SystemShape:
     """Draw 16 to 8,192 ranks with 3 to 1,000 requests each, at most max_requests in total.
 
-    An I/O node serves 4 to 256 ranks (256 in section V of the paper), with at least four I/O nodes; a storage target
+    An I/O node serves 4 to 256 ranks (256 in section V of the paper), with four or more I/O nodes; a storage target
     serves one to eight I/O nodes.
     """
     exponent = generator.uniform(4.0, 13.0)

@@ -34,9 +34,9 @@ class Results:
     """Detected patterns and recovered clock offsets.
 
     answers: one row per system: planted, seed, rank_count, matched (pattern or outcome), told_count and right_count
-    (reported causes, and those of them that were planted). clocks: one row per setting: rank_count, file_count,
-    jitter_s, error_ratio and median_error_ratio (maximum and median over seeds of the largest rank error, relative to
-    the range of the clocks).
+    (number of reported causes, and of reported causes that were planted). clocks: one row per setting: rank_count,
+    file_count, jitter_s, error_ratio and median_error_ratio (maximum and median over seeds of the largest rank error,
+    relative to the range of the clocks).
     """
 
     params: StudyParams

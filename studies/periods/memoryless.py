@@ -76,7 +76,7 @@ def _list_burst_generators() -> Iterator[Generator]:
 def _draw_bursts(
     generator: np.random.Generator, count: int, samples: int, distance: float, params: noise.BurstParams
 ) -> Reals:
-    """Draw bursts with a mean distance in samples; their number is Poisson, at least 3."""
+    """Draw bursts with a mean distance in samples; their number is Poisson-distributed, but 3 or more."""
     number = max(int(generator.poisson(samples / distance)), 3)
     burst_params = noise.BurstParams(
         number, params.duty, params.duration_log_spread, params.volume_log_spread, may_overlap=params.may_overlap

@@ -157,7 +157,7 @@ def compute_phase_durations(params: PhaseParams) -> Reals:
     """Return durations (phases) in order, with the stated minimum, mean and maximum.
 
     Most of the paper's phases are close to the shortest and few are long, as contention produces: the excess over the
-    shortest follows a Pareto (Lomax) distribution, sampled at even quantiles, whose shape gives the stated mean.
+    shortest follows a Pareto (Lomax) distribution, sampled at even quantiles; its shape gives the stated mean.
     """
     depth = -np.log1p(-np.arange(params.phase_count) / params.phase_count)
     wanted = (params.mean_s - params.shortest_s) / (params.longest_s - params.shortest_s)

@@ -14,7 +14,7 @@ _RHYTHM_GROUPS = ("claim", "power", "plain")
 _ERROR_GROUPS = ("errors",)
 _TRAP_GROUPS = ("holes", "ticks")
 _NULL_GROUPS = ("bursts", "white", "red", "states")
-#: Results of the default detector before it was tuned on these signals: the share in which it found a period, and the
+#: results of the default detector before it was tuned on these signals: fraction in which it found a period, and the
 #: fraction of these within 3 %, as far as recorded (200 draws each, seed 0).
 _FORMER: dict[str, tuple[float | None, float | None]] = {
     "clean": (None, 1.0),
@@ -61,7 +61,7 @@ def _select_groups(rows: pl.DataFrame, groups: tuple[str, ...]) -> pl.DataFrame:
     return rows.filter(pl.col("group").is_in(groups))
 
 
-#: cell with the fraction of signals with a claim, and the fraction of good ones among them
+#: cell with the fraction of signals with a claim, and the fraction of good claims
 _CLAIMS = "{claim_ratio:%}, {good_ratio:%}"
 
 

@@ -3,7 +3,7 @@
 - `figures`: Figures: detected changes, tracking of changes, next bursts and intervals.
 - `page`: Template variables, tables and figures of the page.
 - `peer_rules`: FTIO's change-detection rules, on frequencies in hertz, for comparison.
-- `planted`: Synthetic runs whose I/O phases are known.
+- `planted`: Synthetic runs with known I/O phases.
 - `running`: The study itself: predicts planted runs, phase by phase.
 - `scenarios`: The planted runs, and the parameters of their predictions.
 - `summary`: Scores by setting, and the targets.

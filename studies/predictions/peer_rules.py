@@ -67,7 +67,7 @@ class PeerAdwin:
 class _Sums:
     """Two cumulative sums of deviations; a change is detected at 2 sigma, with a drift of 0.5 sigma.
 
-    sigma is at least 0.01 Hz, and the sums are reset after a change (both our assumptions).
+    sigma is 0.01 Hz or more, and the sums are reset after a change (both our assumptions).
     """
 
     seen_count: int = 0

@@ -97,7 +97,7 @@ def plant_phases(
     late = generator.uniform(0.0, desync_ratio, (2, len(onset_s), ranks)) * length_s[:, None]
     late[:, :, 0] = 0.0
     began, ceased = onset_s[:, None] + late[0], (onset_s + length_s)[:, None] - late[1]
-    # a rank that starts late and ends early has a duration of at least 0
+    # the duration of a rank that starts late and ends early is not negative
     ceased = np.maximum(began, ceased)
     periods = np.full(len(onset_s), np.nan) if period_s is None else period_s
     return PlantedRun(onset_s, began, ceased, np.full_like(began, REQUEST_BYTES), periods)

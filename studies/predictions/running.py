@@ -80,7 +80,7 @@ class Results:
 
     changes: one row per rule and run of the experiment `changes`. lag: gaps of the new period before the rule detected
     the change, in the right direction. point_error: error of its change point relative to the shorter period, positive
-    if late. false_count: detections before the change, or all if there is none.
+    if late. false_count: detections before the change, or all detections in runs without a change.
     """
 
     params: StudyParams

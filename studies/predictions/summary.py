@@ -217,7 +217,7 @@ def none_summary(results: Results) -> pl.DataFrame:
 
 
 def interval_summary(results: Results) -> pl.DataFrame:
-    """Compute how often intervals hold the true period, by kind of run and class of probability.
+    """Compute the fraction of intervals that hold the true period, by kind of run and class of probability.
 
     Columns: kind (`steady`: the runs of next bursts, `changed`: after a change, adaptive window); above, up_to: the
     class; evaluation_count; hold_ratio: fraction of intervals that hold the true period; near_ratio: the same with 5 %
@@ -258,7 +258,7 @@ def _by_class(
 def range_summary(results: Results) -> pl.DataFrame:
     """Compute the coverage of next-burst ranges for steady, changed and moving rhythms.
 
-    Columns: setting; evaluation_count: with a range, after five or more phases, and at least two gaps of a changed
+    Columns: setting; evaluation_count: with a range, after five or more phases, and two or more gaps of a changed
     rhythm; within_ratio; width: median width relative to the actual gap.
     """
     is_within = (pl.col("earliest_s") <= pl.col("next_onset_s")) & (pl.col("next_onset_s") <= pl.col("latest_s"))

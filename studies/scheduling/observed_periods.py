@@ -58,7 +58,7 @@ class ObservedPeriods:
         table = np.array(phases)
         start_s, end_s, volume_bytes = table[:, 0], table[:, 1], table[:, 2]
         grid = even_values.Grid.from_range(start_s[0], now_s, _STEP_COUNT)
-        # Each phase ends before the next starts, so none extends beyond now.
+        # each phase ends before the next one starts, so none extends beyond the present time
         rates = even_values.bin_requests(Requests.from_arrays(start_s, end_s, volume_bytes), grid).bytes_per_s
         answer = detect(EvenSignals.from_samples(rates, 1.0 / float(grid.interval_s[0]), float(start_s[0])))
         period_s = float(answer.period_s[0])

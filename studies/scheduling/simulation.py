@@ -163,7 +163,7 @@ class WithError:
 
 @dataclass(frozen=True, slots=True)
 class Fair:
-    """Max-min fair sharing among the jobs that do I/O, limited by what each can use."""
+    """Max-min fair sharing among the jobs that do I/O, limited by the maximum rate of each job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +386,7 @@ class _Run:
     def finish(self) -> None:
         """Process events until all jobs have ended."""
         while self.due_s.size and (now := float(self.due_s.min())) < math.inf:
-            # Phases without compute time or bytes end at the instant at which they start.
+            # phases without compute time or bytes end at the instant at which they start
             while (ripe := (self.due_s <= now).nonzero()[0]).size:
                 self._advance(ripe, now)
             self._reallocate(now)
@@ -454,7 +454,7 @@ class _Run:
 # ---- workloads
 
 
-#: bandwidth of the file system; a single job can use all of it
+#: bandwidth of the file system, which a single job can use completely
 BANDWIDTH_BYTES_PER_S = 1e9
 #: relative half-width of the jitter of compute times (small, as in IOR), and of the start offset in periods
 _JITTER_RATIO, _OFFSET_RATIO = 0.05, 1.0

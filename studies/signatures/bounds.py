@@ -30,8 +30,8 @@ SCHEMA = {
 def compute_bounds(drifts: Sequence[float], seed: int, draws: int = DRAWS) -> pl.DataFrame:
     """Score signatures from noise-free knowledge of all runs; columns as in `SCHEMA`.
 
-    The mean computing time of ten runs is the best estimate of the application's; the shortest run is what IOSI's
-    duration correction uses (section 5.1).
+    The mean computing time of ten runs is the best estimate of the application's computing time. IOSI's duration
+    correction uses the shortest run (section 5.1).
     """
     rows = [row for drift in drifts for application in STUDIED for row in _rows(application, drift, seed, draws)]
     return pl.DataFrame(rows, SCHEMA, orient="row")

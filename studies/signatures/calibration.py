@@ -30,7 +30,7 @@ def fit_weights(evidence: Reals, correlation: Reals) -> Reals:
     """Fit weights of evidence (rows, k) to correlations (rows); returns 1 + k weights, the constant first.
 
     Ridge regression on standardized evidence (Hoerl and Kennard, 1970, DOI 10.1080/00401706.1970.10488634), with sign
-    constraints where evidence can only count one way.
+    constraints on evidence that can only count for or only against a signature.
     """
     from scipy.optimize import lsq_linear
 

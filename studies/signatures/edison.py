@@ -37,7 +37,7 @@ class Traffic:
     def read(cls, path: Path, direction: Direction = "write") -> Traffic:
         """Read the traffic of one direction from a poll file, from the first to the last recorded poll.
 
-        Raises InputRefused if the file holds no polls, or none of that direction.
+        Raises InputRefused if the file contains no polls, or none of that direction.
         """
         return cls.from_polls(read_polls(path), path.name, direction)
 

@@ -99,7 +99,7 @@ class RunPlan:
 
 
 def apply_program(application: Application, program: Program) -> Application:
-    """Return the application as most of its runs execute it, with growing volumes where the program says so."""
+    """Return the application as most of its runs execute it, with growing volumes if the program is `growing`."""
     if program != "growing":
         return application
     growth = np.linspace(*_GROWTH, len(application.bursts))
@@ -264,7 +264,7 @@ def sample_polls(
         own = np.random.default_rng(rng.integers(1 << 62))
         if not is_whole[run]:
             continue
-        # the last step is the first whose right edge is at or after the run's end
+        # the last step is the first one with a right edge at or after the run's end
         count = int(np.ceil((_LEAD_S + duration[run] - begin[run]) / interval_s))
         late = np.clip(jitter_ratio * own.standard_normal(count + 1), -0.4, 0.4)
         read = np.interp(begin[run] + (np.arange(count + 1) + late) * interval_s, edges, total[run])

@@ -76,7 +76,7 @@ ORACLES: tuple[Method, ...] = tuple(
     Method(f"oracle {name}", f"{name} of the runs' own bytes, including slowdowns", partial(_extract, name=name))
     for name in ("robust", "quantile")
 )
-#: the method whose signatures lose bursts in `LACKING`
+#: name of the method with signatures that lose bursts in `LACKING`
 ELASTIC = "elastic"
 #: signatures with missing bursts, as training data of the expected correlation; never selected
 LACKING = Method("lacking", f"{ELASTIC} without some of its bursts", partial(_remove_bursts, seed=5))

@@ -43,7 +43,7 @@ _SEEDS_BY_PIECE = 0.25
 class StudyParams:
     """Sample sizes, and the results to compute.
 
-    seed_count: sites per setting (at least 20 for published results). worker_count: processes, one per core if None.
+    seed_count: sites per setting (20 or more for published results). worker_count: processes, one per core if None.
     polls: measured polls (Edison) in any supported format; None leaves them out. parts: results to compute, all if
     empty. days: in which each application runs ten times.
     """

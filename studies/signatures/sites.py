@@ -99,7 +99,7 @@ class SiteSetting:
         )
         if self.fault_level:
             return params
-        # Without lost polls only the total traffic matters: one controller with the total bandwidth is faster.
+        # without lost polls, only the total traffic matters, so simulate one controller with the total bandwidth
         bandwidth = params.controller_count * params.controller_bytes_per_s
         return replace(params, controller_count=1, controller_bytes_per_s=bandwidth)
 

@@ -23,7 +23,7 @@ _POINTS, _SAMPLES = 2000, 8
 #: number of turns of each method, and minimum duration of a turn [s], which repeats shorter calls
 ROUNDS = 5
 TURN_S = 0.05
-#: number of drawn runs, of which enough are complete
+#: number of drawn runs, so that enough of them are complete
 _DRAWN_RUNS = 24
 
 SCHEMA = {"by": pl.String, "value": pl.Int64, "method": pl.String, "seconds": pl.Float64}

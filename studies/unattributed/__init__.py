@@ -1,8 +1,8 @@
 """Detection of recurring patterns in unattributed traffic, and their likely jobs: `iosig study unattributed`.
 
 - `page`: Template variables, tables and the figure of the page.
-- `planted`: Applications planted on a site without log entries, and which of them are detected.
-- `real`: A measured day: runs whose true bytes are known, among decoys.
+- `planted`: Applications planted on a site without log entries, and their detection.
+- `real`: A measured day: runs with known bytes among decoys.
 - `running`: The study itself: plants applications, detects patterns, and ranks jobs without a signature.
 """
 

@@ -38,8 +38,8 @@ _BACKGROUND = "background"
 def plant_applications(seed: int, days: float) -> tuple[Application, ...]:
     """Draw five unlogged applications: three periodic ones, and two with random times.
 
-    Two periodic ones last as long as the site, one a third of it. The others have one and three bursts, 8 to 14 times
-    per week.
+    Two periodic ones last as long as the site, one a third of this time. The others have one and three bursts, 8 to 14
+    times per week.
     """
     rng = stream(seed, "planted")
     ways: list[Direction] = ["write", "read", "write"]
@@ -95,7 +95,7 @@ def compute_site_residual(one: SiteTraffic, given: Reals) -> tuple[Reals, float]
 def compute_oracle_residual(one: SiteTraffic, moved: Transfers, is_known: Bools) -> tuple[Reals, float]:
     """Compute the residual as if the bytes of some jobs were known exactly, and those of the others not at all.
 
-    moved: transfers of all jobs (n) in this direction; is_known (n): jobs whose bytes are known.
+    moved: transfers of all jobs (n) in this direction; is_known (n): mask of the jobs with known bytes.
     """
     step_s = choose_step_s(one.interval_s)
     traffic, minute = one.resample(step_s)

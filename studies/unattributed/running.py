@@ -102,7 +102,7 @@ def _compute_residuals(
 
 
 def _allocate(traffic: SiteTraffic, known: SiteSignatures, given: Reals) -> dict[str, Reals]:
-    """Return the bytes that each way gives, by job and minute."""
+    """Return the bytes that each way attributes, by job and minute."""
     return {
         "signatures alone": given,
         "rest shared equally": share_residual(traffic, known),

@@ -296,6 +296,6 @@ def _execute(handler: Handler, function: str, step: tuple[int, int, int, int, in
 def error_name(error: BaseException) -> str:
     """Return the errno name of a failed call."""
     if isinstance(error, OSError):
-        # A stream that is not open for the requested operation raises without a number.
+        # a stream that is not open for the requested operation raises an error without a number
         return errno.errorcode.get(error.errno or errno.EBADF, str(error.errno))
     return "ENOMEM" if isinstance(error, MemoryError) else "EINVAL"

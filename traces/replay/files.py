@@ -166,7 +166,7 @@ def _effects(calls: pl.DataFrame) -> pl.DataFrame:
         makes=_opens_with(O_CREAT), **{effect: among(verbs) for effect, verbs in EFFECTS.items()}
     )
     phase, bytes_ = pl.col("phase"), pl.col("bytes")
-    # An access to a file implies that it existed when it was opened.
+    # an access to a file implies that it existed when it was opened
     opened_phase = pl.when("opens").then("phase").forward_fill().over("path_id")
     made_before = pl.col("makes").cast(pl.Int64).cum_max().over("path_id") > 0
     marked = events.with_columns(since=pl.coalesce(opened_phase, phase), needs=pl.col("uses") & ~made_before)
@@ -205,7 +205,7 @@ def _opens_with(flags: int) -> pl.Expr:
 def _compute_uses(written: Written) -> list[tuple[Place, FileUse]]:
     """Return the bytes that a rank reads and writes per file, and the bytes that it read without a prior write."""
     done = written.done
-    # Requests carry times; the call's place replaces them.
+    # requests need times, so the place of the call stands for its time
     calls = done.select(
         "module",
         "function",
@@ -236,7 +236,7 @@ def _per_file(rows: pl.DataFrame, paths: dict[int, str | None], written: Written
     phase = pl.Series(
         np.searchsorted(written.sync_places, rows["start_s"].to_numpy().astype(np.int64), side="right"), dtype=pl.Int64
     )
-    # Without a known offset, transfers so far count as contiguous.
+    # without a known offset, the transfers up to this call count as contiguous
     so_far = pl.when(is_read).then(size).otherwise(0).cum_sum().over("file_number")
     written_so_far = pl.when(~is_read).then(size).otherwise(0).cum_sum().over("file_number")
     is_placed = pl.col("offset_bytes").is_not_null()
