@@ -224,7 +224,7 @@ def _traffic(context: StepContext, runs: pl.DataFrame, first: Ints, interval_s: 
 
 
 def _plainly(sets: SampleSets, settings: SignatureSettings) -> list[Signature]:
-    """Extract signatures without interference subtraction, by the methods in the settings."""
+    """Extract the plain signature of each set by its best method in the settings; the sets may be halves."""
     params = replace(plain.params_of(settings), min_run_count=_LEAST_HALF)
     answers = extract_signatures(sets, params, settings.methods)
     by_method = {answer.method: answer.signatures for answer in answers}

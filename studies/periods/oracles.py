@@ -12,7 +12,7 @@ from scipy import fft
 from iosig.studies.periods.rhythms import Rhythm
 from iosig.transforms.arrays import Bools, Reals
 
-#: null models that set the threshold of the matched filter
+#: names of the null models that set the threshold of the matched filter
 NULLS = ("shape known, against the noise alone", "shape known, against bursts at random times")
 #: name of the estimator that knows the time and number of every burst
 BURSTS = "bursts' times known"

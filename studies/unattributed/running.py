@@ -39,9 +39,9 @@ StudyParams = DayParams
 class Results:
     """Detected patterns, top-3 counts, and the measured day.
 
-    patterns: rows of `planted.match_patterns` by site, direction and knowledge of the background. tops: minutes above 1
-    GB/s whose top job is among the first three (hits, of asked) by way. days: the same for a measured day with decoys,
-    one row per draw; runs: its runs with true and likely bytes.
+    patterns: rows of `planted.match_patterns` by site, direction and knowledge of the background. tops: by way, number
+    of minutes above 1 GB/s (`asked`), and of minutes with the top job ranked among the first three (`hits`). days: the
+    same for a measured day with decoys, one row per draw. runs: runs of this day with true and likely bytes.
     """
 
     params: StudyParams

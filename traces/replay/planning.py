@@ -32,8 +32,8 @@ class Survey:
     """Estimated work of a set of ranks.
 
     counts: calls that are replayed, by function; not_replayed: other calls, by function and reason. open_count: maximum
-    number of files open at the same time. request_bytes: the largest request. drawn_s: the longest time of a rank with
-    the drawn delta times; end_s: the longest time with mean delta times.
+    number of files open at the same time. request_bytes: the largest request. end_s: the latest end of any rank's
+    calls.
     """
 
     ranks: tuple[int, ...] = ()
