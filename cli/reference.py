@@ -400,7 +400,7 @@ def _list_renames() -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]
     columns = {
         f"{table}.{old}": new for table, new_names in renames.TABLE_COLUMNS.items() for old, new in new_names.items()
     }
-    values = renames.VALUES | {
+    values = renames.list_values() | {
         f"{table}.{column}": new_names
         for table, columns_renamed in renames.TABLE_VALUES.items()
         for column, new_names in columns_renamed.items()

@@ -196,7 +196,7 @@ class PeriodSettings(Section):
 
 
 SignatureMethod = Literal[
-    "elastic", "robust", "time_normalized", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile"
+    "elastic", "robust", "time_normalized", "iosi", "iosi_filtered", "iosi_raw", "dtw", "mean", "median", "quantile"
 ]
 
 
@@ -204,10 +204,11 @@ class SignatureSettings(Section):
     """Extraction of signatures from sample sets; IOSI's defaults are from its paper (FAST'14, section 5)."""
 
     methods: list[SignatureMethod] = Field(
-        ["elastic", "iosi"],
+        ["elastic", "iosi_filtered"],
         description=(
             "published methods; the default answer is the elastic or robust signature with the highest expected "
-            "correlation, if either is published, else the best of the others"
+            "correlation, if either is published, else the best of the others. iosi is IOSI as published; "
+            "iosi_filtered adds a duration filter, a minimum outlier factor of 1.5 and a crest rule"
         ),
     )
     samples: Literal["exact", "shared", "best"] = Field(
@@ -233,10 +234,15 @@ class SignatureSettings(Section):
         False,
         description="also compute signatures over all node counts (`*`), as long as the shortest runs",
     )
-    wavelet_level: int = Field(2, ge=1, le=8, description="iosi: the level of the wavelet decomposition")
-    gamma: float = Field(0.5, gt=0, le=1, description="iosi: minimum fraction of samples with points in a dense unit")
+    wavelet_level: int = Field(2, ge=1, le=8, description="all iosi methods: the level of the wavelet decomposition")
+    gamma: float = Field(
+        0.5, gt=0, le=1, description="all iosi methods: minimum fraction of samples with points in a dense unit"
+    )
     kappa: float = Field(
-        0.9, gt=0, le=1, description="iosi: minimum fraction of samples with points in a dense unit and its neighbours"
+        0.9,
+        gt=0,
+        le=1,
+        description="all iosi methods: minimum fraction of samples with points in a dense unit and its neighbours",
     )
     changed_correlation: float = Field(
         0.8,

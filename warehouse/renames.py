@@ -129,6 +129,10 @@ VALUES = {
     "next_burst_outcome": {"over": "ended"},
 }
 
+#: values with another meaning now, by column: former value = value. Released rows are converted; settings files keep
+#: theirs. `iosi` was IOSI with filters of our own, and is the published method now
+REDEFINED_VALUES = {"method": {"iosi": "iosi_filtered"}}
+
 #: values of columns of single tables
 TABLE_VALUES = {
     "network_patterns": {"outcome": {"named": "matched", "none_fits": "no_match"}},
@@ -163,7 +167,12 @@ def values_of(table_name: str) -> dict[str, dict[str, str]]:
     """Map the renamed values of a table: column -> former value = value."""
     checks = CHECKS | {f"{old}_{kind}": f"{new}_{kind}" for old, new in COLUMNS.items() for kind in _IMPLIED_CHECKS}
     names = {"expectation": checks, "rule": checks, "table_name": TABLES}
-    return names | VALUES | TABLE_VALUES.get(table_name, {})
+    return names | list_values() | TABLE_VALUES.get(table_name, {})
+
+
+def list_values() -> dict[str, dict[str, str]]:
+    """Map the renamed and redefined values of every table: column -> former value = value."""
+    return {column: values | REDEFINED_VALUES.get(column, {}) for column, values in VALUES.items()}
 
 
 #: settings: former section.field = section.field

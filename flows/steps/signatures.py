@@ -332,8 +332,8 @@ def _make_row(signature: Signature, sample_count: int, left_out: Sequence[str]) 
 
 def parameters_of(method: str, params: SignatureParams) -> str:
     """Return the parameters of a method and of its preprocessing as JSON."""
-    own = {"iosi": asdict(params.iosi)} if method in ("iosi", "iosi_raw") else {}
-    return json.dumps({"least_run_count": params.min_run_count, **own}, sort_keys=True)
+    own = {"iosi": asdict(iosi_params)} if (iosi_params := params.iosi_params(method)) else {}
+    return json.dumps({"min_run_count": params.min_run_count, **own}, sort_keys=True)
 
 
 def _point_rows(keys: pl.DataFrame, found: Sequence[Signature]) -> pl.DataFrame:

@@ -82,7 +82,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: No
 
 
 def test_first_release_has_no_joint_signatures(nights: Nights) -> None:
-    assert {method for _, method in nights.signatures(0)} == {"elastic", "iosi"}
+    assert {method for _, method in nights.signatures(0)} == {"elastic", "iosi_filtered"}
 
 
 def test_due_joint_signature_is_default_and_closer_to_the_truth(nights: Nights) -> None:

@@ -165,7 +165,7 @@ def test_missing_bursts_in_plots_match_the_release(nights: Nights) -> None:
         from signatures
         where outcome in ('extracted', 'no_common_bursts') and not application_id like '%/*'
     """)
-    assert {row["method"] for row in rows} == {"elastic", "iosi"}
+    assert {row["method"] for row in rows} == {"elastic", "iosi_filtered"}
     for row in rows:
         *asked, count = row.values()
         assert len(build_view(nights.store, nights.second, Query(*asked)).missing_bursts) == count, asked
@@ -190,6 +190,16 @@ def test_signature_equals_the_isolated_application(nights: Nights) -> None:
     )
     assert [burst["start_s"] for burst in bursts] == pytest.approx([100, 400, 700], abs=INTERVAL_S)
     assert [burst["support_ratio"] for burst in bursts] == [1.0, 1.0, 1.0]
+
+
+def test_choices_of_iosi_are_published(nights: Nights) -> None:
+    rows = nights.rows("select distinct method, method_parameters from signatures order by method", nights.first)
+    elastic, filtered = (json.loads(row["method_parameters"]) for row in rows)
+    assert elastic == {"min_run_count": 5}
+    assert filtered["iosi"].items() >= {
+        "level": 2, "gamma": 0.5, "kappa": 0.9, "wavelet": "dmey", "width_count": 4, "height_count": 5,
+        "has_duration_filter": True, "min_outlier_factor": 1.5, "requires_high_crest": True, "ripple_ratio": 0.01,
+    }.items()  # fmt: skip
 
 
 def test_signature_points_are_seconds_and_sum_to_the_volume(nights: Nights) -> None:

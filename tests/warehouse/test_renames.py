@@ -57,6 +57,13 @@ def test_renamed_values_exist() -> None:
             assert not values.keys() & choices
 
 
+def test_redefined_values_exist() -> None:
+    for column, values in renames.REDEFINED_VALUES.items():
+        choices = {each for table in TABLES for own in table.columns if own.name == column for each in own.choices}
+        assert values.keys() | set(values.values()) <= choices
+        assert renames.values_of("signatures")[column].items() >= values.items()
+
+
 def test_renamed_settings_exist() -> None:
     sections = names_of(Settings)
     fields = {f"{section}.{field}" for section, model in sections.items() for field in names_of(model)}

@@ -1,4 +1,4 @@
-"""Extract signatures by IOSI, from the bursts that the samples of an application's runs have in common.
+"""Extract signatures by IOSI, as published or with filters, from the bursts that the runs of a set have in common.
 
 Liu et al., "Automatic Identification of Application I/O Signatures from Noisy Server-Side Traces", FAST'14,
 https://www.usenix.org/conference/fast14/technical-sessions/presentation/liu, sections 5.1 to 5.4. After outlier
@@ -6,41 +6,51 @@ elimination (5.1, `outliers`), samples are preprocessed (5.1, `preprocessing`), 
 `low_frequency_component`) and segmented into bursts (5.2, `iosi_crests`). Common bursts are found by clustering (5.3,
 `iosi_clique`) and averaged (5.4).
 
-Where the paper allows several interpretations, the one that reaches its reported accuracy was chosen;
-docs/decisions/0026-iosi-reading.md has the results of the other interpretations. A burst is correlated with the average
-burst over the full length of the latter; beyond its ends, the burst counts as zero. Each point of the average burst is
-the mean of the bursts that extend that far from their crest. The distance between bursts, the largest width of a unit
-(5.3: "the average time distance between bursts"), is measured from the end of one to the start of the next. The average
-of common bursts (5.4) covers the seconds that half of the bursts or more cover.
+`iosi` has only the paper's rules. `iosi_filtered` adds ours (`IosiParams.add_filters`): a filter by duration before
+outlier elimination, a smallest factor of an outlier, and a rule for the crests of a burst. On simulated sites, it
+reaches the accuracy that the paper reports; docs/decisions/0026-iosi-reading.md has the measurements.
+
+Where the paper is not specific, both choose alike. A burst is correlated with the average burst over the full length of
+the latter, with zeros beyond the burst's own ends. Each point of the average burst is the mean of the bursts that
+extend that far from their crest. The distance between bursts, the largest width of a unit (5.3: "the average time
+distance between bursts"), is measured from the end of one to the start of the next. docs/methods.md lists all of these
+choices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from iosig.transforms.arrays import Ints, Reals, concatenate_rows, offsets_of, owners, places_of, places_within, rows_of
+from iosig.transforms.arrays import (
+    Bools,
+    Ints,
+    Reals,
+    concatenate_rows,
+    offsets_of,
+    owners,
+    places_of,
+    places_within,
+    rows_of,
+)
 from iosig.transforms.signatures.bursts import Bursts
 from iosig.transforms.signatures.iosi_clique import BurstPlanes, Clusters, find_common_bursts
-from iosig.transforms.signatures.iosi_crests import RowBursts, segment_bursts
+from iosig.transforms.signatures.iosi_crests import HIGH_WAVES, RowBursts, WaveRules, segment_bursts
+from iosig.transforms.signatures.outliers import PARAMS as OUTLIER_PARAMS
 from iosig.transforms.signatures.preprocessing import fill_gaps, preprocess, refine_granularity
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
 
-#: number of widths of a unit to try (section 5.3: 3 to 5 for each side)
-WIDTH_COUNT = 4
-#: heights of a unit to try (section 5.3: 3 to 5, from 0.05 to 0.25)
-HEIGHTS = np.linspace(0.05, 0.25, 5)
 #: number of bursts that are clustered in one batch, which fits into the processor's cache
 _BATCH_BURSTS = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class IosiParams:
-    """Parameters of IOSI that a site may set.
+    """Parameters of IOSI, all of which are published with a signature. A site may set level, gamma and kappa.
 
     Attributes
     ----------
@@ -48,58 +58,97 @@ class IosiParams:
         Level of the wavelet decomposition (section 5.2: 2).
     gamma, kappa
         Density thresholds, see `iosi_clique.find_common_bursts` (section 5.3: 0.5 and 0.9).
+    wavelet
+        Mother wavelet, as PyWavelets names it (section 5.2: discrete Meyer).
+    width_count, height_count
+        Number of widths and heights of a unit that are tried (section 5.3: 3 to 5).
+    min_height, max_height
+        Range of the heights (section 5.3).
+    has_preprocessing
+        Outlier elimination, duration correction and noise reduction (section 5.1). `iosi_raw` omits them, and only
+        refines the granularity of samples (section 6.1).
+    has_duration_filter
+        Runs of atypical duration are excluded first, see `outliers.select_typical_runs`. Not in the paper.
+    min_outlier_factor, max_outlier_ratio
+        See `outliers.OutlierParams`. Without them, a run is an outlier if its local outlier factor exceeds the mean of
+        the set (section 5.1: "we set the threshold as the mean of the sample set").
+    requires_high_crest, ripple_ratio
+        Rules for bursts that are not in the paper, see `iosi_crests.WaveRules`.
+    has_idle_waves
+        Waves without bytes are bursts, too. The smoothed sample ripples in idle time, but a burst is "a phase of high
+        I/O activity" (section 5.2).
+    min_coverage_ratio
+        An average burst (section 5.4) has the seconds that this share of its bursts cover. At 0, these are all seconds,
+        so that its volume is the mean volume of its bursts.
 
     Notes
     -----
-    The defaults are the paper's. Sensitivity on simulated IOR_A to C, S3D and FLASH (docs/signatures-study.md): the
-    cross-correlation changes by at most 0.09 for levels 1 to 4 and by at most 0.03 for gamma from 0.3 to 0.6, and falls
-    above. Kappa from 0.8 to 1 changes it by at most 0.07; lower values lose FLASH.
+    The defaults are the paper's. Sensitivity of `iosi_filtered` on simulated IOR_A to C, S3D and FLASH
+    (docs/signatures-study.md): the cross-correlation changes by at most 0.09 for levels 1 to 4 and by at most 0.03 for
+    gamma from 0.3 to 0.6, and falls above. Kappa from 0.8 to 1 changes it by at most 0.07; lower values lose FLASH.
     """
 
     level: int = 2
     gamma: float = 0.5
     kappa: float = 0.9
+    wavelet: str = "dmey"
+    width_count: int = 4
+    height_count: int = 5
+    min_height: float = 0.05
+    max_height: float = 0.25
+    has_preprocessing: bool = True
+    has_duration_filter: bool = False
+    min_outlier_factor: float = 0.0
+    max_outlier_ratio: float = 1.0
+    requires_high_crest: bool = False
+    ripple_ratio: float = 0.0
+    has_idle_waves: bool = False
+    min_coverage_ratio: float = 0.0
+
+    @property
+    def wave_rules(self) -> WaveRules:
+        """The rules for bursts in addition to the paper's."""
+        return WaveRules(self.requires_high_crest, self.ripple_ratio)
+
+    def add_filters(self) -> IosiParams:
+        """Return the parameters of `iosi_filtered`."""
+        return replace(
+            self,
+            has_duration_filter=True,
+            min_outlier_factor=OUTLIER_PARAMS.min_factor,
+            max_outlier_ratio=OUTLIER_PARAMS.max_outlier_ratio,
+            requires_high_crest=HIGH_WAVES.requires_high_crest,
+            ripple_ratio=HIGH_WAVES.ripple_ratio,
+            has_idle_waves=True,
+            min_coverage_ratio=0.5,
+        )
 
 
 def extract_iosi(sets: Iterable[SampleSet], params: IosiParams | None = None) -> list[Signature]:
-    """Extract the signature of each set by IOSI as published.
+    """Extract the signature of each set by IOSI: by default as published, with filters, or without preprocessing.
 
     Parameters
     ----------
     sets
-        Runs without outliers. Common bursts of several sets are found in one batch.
+        Runs without outliers, or all runs if there is no preprocessing. Common bursts of several sets are found in one
+        batch.
     params
-        Parameters of IOSI; None for the defaults.
+        Those of the paper if None.
 
     Returns
     -------
     list of Signature
         Signatures in the order of the sets.
     """
+    params = params or IosiParams()
+    if not params.has_preprocessing:
+        return _extract(((_resize_to_median(one), float("nan")) for one in sets), params)
     preprocessed = ((samples.filled, samples.background_bytes_per_s) for samples in map(preprocess, sets))
-    return _extract(preprocessed, params or IosiParams())
-
-
-def extract_iosi_raw(sets: Iterable[SampleSet], params: IosiParams | None = None) -> list[Signature]:
-    """Extract the signature of each set without preprocessing, except for granularity refinement (section 6.1).
-
-    Parameters
-    ----------
-    sets
-        Runs with outliers. Samples are truncated or padded with zeros to the median length.
-    params
-        Parameters of IOSI; None for the defaults.
-
-    Returns
-    -------
-    list of Signature
-        Signatures in the order of the sets.
-    """
-    return _extract(((_resize_to_median(one), float("nan")) for one in sets), params or IosiParams())
+    return _extract(preprocessed, params)
 
 
 def _resize_to_median(sample_set: SampleSet) -> Reals:
-    """Truncate or pad refined samples to the median length (runs, points)."""
+    """Truncate refined samples to the median length (runs, points), or pad them with zeros."""
     points = refine_granularity(fill_gaps(sample_set.samples, sample_set.interval_s), sample_set.interval_s)
     counts = points.counts
     counts = counts[counts > 0]
@@ -146,17 +195,27 @@ def _segment(values: Reals, background_bytes_per_s: float, params: IosiParams) -
     if not maximum > 0:
         return Signature.missing("no_io", background_bytes_per_s)
     relative = values / maximum
-    smoothed = low_frequency_component(relative, params.level)
+    smoothed = low_frequency_component(relative, params.level, params.wavelet)
     # ripples of a constant sample are rounding errors
     smoothed[relative.min(axis=1) == relative.max(axis=1)] = 0.0
-    bursts = segment_bursts(smoothed)
+    bursts = segment_bursts(smoothed, params.wave_rules)
+    if not params.has_idle_waves:
+        bursts = rows_of(bursts, _have_bytes(bursts, relative))
     if not len(bursts):
         return Signature.missing("no_common_bursts", background_bytes_per_s)
     return _SegmentedSet.from_samples(relative, bursts, maximum, background_bytes_per_s)
 
 
-def low_frequency_component(rows: Reals, level: int = 2) -> Reals:
-    """Compute the low-frequency component of each row by the discrete Meyer wavelet (IOSI, section 5.2).
+def _have_bytes(bursts: RowBursts, values: Reals) -> Bools:
+    """Mark the bursts (b) with bytes in the samples before smoothing (runs, points)."""
+    positive = offsets_of(values.ravel() > 0)
+    start = bursts.run * values.shape[1]
+    has_bytes: Bools = positive[start + bursts.last + 1] > positive[start + bursts.first]
+    return has_bytes
+
+
+def low_frequency_component(rows: Reals, level: int = 2, wavelet: str = "dmey") -> Reals:
+    """Compute the low-frequency component of each row, by default by the discrete Meyer wavelet (IOSI, section 5.2).
 
     Parameters
     ----------
@@ -164,6 +223,8 @@ def low_frequency_component(rows: Reals, level: int = 2) -> Reals:
         Any unit.
     level
         Level of the decomposition; section 5.2 takes 2 "to better retain the bursty nature".
+    wavelet
+        As PyWavelets names it.
 
     Returns
     -------
@@ -175,9 +236,9 @@ def low_frequency_component(rows: Reals, level: int = 2) -> Reals:
     component = rows
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for _ in range(level):
-            component, _ = pywt.dwt(component, "dmey", axis=1)
+            component, _ = pywt.dwt(component, wavelet, axis=1)
         for _ in range(level):
-            component = pywt.idwt(component, None, "dmey", axis=1)
+            component = pywt.idwt(component, None, wavelet, axis=1)
     return np.ascontiguousarray(component[:, : rows.shape[1]])
 
 
@@ -252,8 +313,8 @@ class _BurstTable:
         y = np.array([(one.sum(), (one * one).sum(), len(one)) for one in averages])[self.owner]
         return _correlations_from_sums(x, xx, xy, y[:, 0], y[:, 1], y[:, 2])
 
-    def unit_widths(self) -> Reals:
-        """List unit widths to try (s, WIDTH_COUNT) [s], from the mean burst duration to the mean distance (5.3)."""
+    def unit_widths(self, params: IosiParams) -> Reals:
+        """List unit widths to try (s, width_count) [s], from the mean burst duration to the mean distance (5.3)."""
         bursts, set_count = self.bursts, len(self.offsets) - 1
         counts = self.offsets[1:] - self.offsets[:-1]
         duration = np.maximum(1.0, np.bincount(self.owner, bursts.last - bursts.first) / counts)
@@ -265,7 +326,8 @@ class _BurstTable:
         distance = np.where(pairs > 0, np.maximum(1.0, distance), duration)
         # the distance between dense bursts may be smaller than their duration
         low, high = np.minimum(duration, distance), np.maximum(duration, distance)
-        widths = low[:, None] + np.arange(WIDTH_COUNT) * ((high - low) / (WIDTH_COUNT - 1))[:, None]
+        count = params.width_count
+        widths = low[:, None] + np.arange(count) * ((high - low) / (count - 1))[:, None]
         widths[:, -1] = high
         return widths
 
@@ -288,9 +350,13 @@ def _extract_batch(sets: Sequence[_SegmentedSet], params: IosiParams) -> list[Si
     times_s, spans_s = table.bursts.peak.astype(np.float64), point_counts.astype(np.float64)
     correlations = table.correlate_with_average()
     planes = BurstPlanes(times_s, correlations, table.bursts.run, table.offsets, run_counts, spans_s)
-    width_s, height = table.unit_widths().repeat(len(HEIGHTS), axis=1), np.tile(HEIGHTS, (len(sets), WIDTH_COUNT))
+    heights = np.linspace(params.min_height, params.max_height, params.height_count)
+    width_s = table.unit_widths(params).repeat(params.height_count, axis=1)
+    height = np.tile(heights, (len(sets), params.width_count))
     clusters = find_common_bursts(planes, width_s, height, params.gamma, params.kappa)
-    common = _CommonBursts.from_clusters(table, clusters, offsets_of(point_counts), run_counts)
+    common = _CommonBursts.from_clusters(
+        table, clusters, offsets_of(point_counts), run_counts, params.min_coverage_ratio
+    )
     return [_build_signature(one, common, number) for number, one in enumerate(sets)]
 
 
@@ -302,18 +368,18 @@ class _CommonBursts:
     """The common bursts (c) of several sets (s) as curves, concatenated by set, relative to each set's maximum.
 
     curve: the points of all sets; bursts: common bursts, with positions in the curve. begins (s + 1): first point of
-    each set. counts (s): number of common bursts. offsets (s + 1): first burst of each set, counting only bursts that
-    still have points.
+    each set. offsets (s + 1): first burst of each set, counting only bursts that still have points.
     """
 
     curve: Reals
     bursts: Bursts
     begins: Ints
-    counts: Ints
     offsets: Ints
 
     @classmethod
-    def from_clusters(cls, table: _BurstTable, clusters: Clusters, begins: Ints, run_counts: Ints) -> _CommonBursts:
+    def from_clusters(
+        cls, table: _BurstTable, clusters: Clusters, begins: Ints, run_counts: Ints, min_coverage_ratio: float
+    ) -> _CommonBursts:
         """Average the bursts of each cluster at their mean time (section 5.4)."""
         firsts, count = offsets_of(clusters.count), int(clusters.count.sum())
         member = (clusters.owner >= 0).nonzero()[0]
@@ -334,7 +400,7 @@ class _CommonBursts:
         number = np.bincount(place)
         total = np.bincount(place, table.value.take(places_of(table.start[member], length)))
         # all bursts of a cluster cover its crest, so that the covered points are contiguous
-        covered = offsets_of(number >= np.ceil(size / 2).repeat(width))
+        covered = offsets_of(number >= np.ceil(size * min_coverage_ratio).repeat(width))
         first = np.maximum(crest - (covered[middle] - covered[middle - lead]), begins[set_of_cluster])
         last = np.minimum(crest + (covered[middle + tail + 1] - covered[middle]), begins[set_of_cluster + 1])
         first, last = _separate_overlaps(first, crest, last, int(begins[-1]))
@@ -342,15 +408,15 @@ class _CommonBursts:
         mean, support = total / size.repeat(width), size / run_counts[set_of_cluster]
         columns = ((middle - crest)[is_kept], first[is_kept], last[is_kept], support[is_kept])
         offsets = offsets_of(np.bincount(set_of_cluster[is_kept], minlength=len(run_counts)))
-        return cls(*_place_bursts(mean, *columns, int(begins[-1])), begins, clusters.count, offsets)
+        return cls(*_place_bursts(mean, *columns, int(begins[-1])), begins, offsets)
 
 
 def _build_signature(segmented: _SegmentedSet, common: _CommonBursts, number: int) -> Signature:
     """Build the signature of set `number`."""
-    if not common.counts[number]:
+    bursts = rows_of(common.bursts, slice(common.offsets[number], common.offsets[number + 1]))
+    if not len(bursts):
         return Signature.missing("no_common_bursts", segmented.background_bytes_per_s)
     begin, end = common.begins[number], common.begins[number + 1]
-    bursts = rows_of(common.bursts, slice(common.offsets[number], common.offsets[number + 1]))
     with np.errstate(over="ignore"):
         volume = bursts.volume_bytes * segmented.maximum
     shifted = Bursts(

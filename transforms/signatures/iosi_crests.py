@@ -1,16 +1,18 @@
-"""Segment smoothed samples into bursts at low troughs (IOSI).
+"""Segment smoothed samples into bursts at low troughs: IOSI, and with an additional rule for crests.
 
 IOSI (Liu et al., FAST'14, https://www.usenix.org/conference/fast14/technical-sessions/presentation/liu), section 5.2:
 "we use the mean height of all wave crests for filtering - only the troughs lower than this threshold are used for
 separating bursts".
 
-The paper does not define which waves between such troughs are bursts. After noise reduction, much of a sample is zero,
-and the smoothed sample ripples around zero there. If every wave is a burst, a run of IOR_A, which has 5 bursts, gets
-115 to 140 (3 simulated sites at each of 3 levels of interference; runs like S3D's, which have 8, get 320 to 400). IOSI
-then has a cross-correlation of 0.28 to 0.59 with the truth on IOR_A to C. Here, a wave is a burst only if its highest
-crest reaches the mean crest height, too: 15 bursts remain on a calm site and 23 on a stormy one, and 0 to 7 % of a
-run's own bursts are lost (15 % of FLASH's on stormy sites). The cross-correlation is then 0.85 to 0.95 on calm and busy
-sites and 0.69 to 0.80 on stormy ones (12 sites at each level), compared with 0.72 to 0.95 in the paper.
+The paper has no other rule, so that every wave between two such troughs is segmented (`ALL_WAVES`). After noise
+reduction, much of a sample is zero, and the smoothed sample ripples around zero there: a run of IOR_A, which has 5
+bursts, gets 115 to 140 waves (3 simulated sites at each of 3 levels of interference; runs like S3D's, which have 8, get
+320 to 400). `iosi` omits the waves without bytes (`IosiParams.has_idle_waves`).
+
+With `HIGH_WAVES` (ours, of `iosi_filtered`), a wave is a burst only if its highest crest reaches the mean crest height,
+too: 15 bursts remain on a calm site and 23 on a stormy one, and 0 to 7 % of a run's own bursts are lost (15 % of
+FLASH's on stormy sites). The cross-correlation with the truth is then 0.85 to 0.95 on calm and busy sites and 0.69 to
+0.80 on stormy ones (12 sites at each level), compared with 0.72 to 0.95 in the paper.
 
 Measured and rejected: counting crests only where the sample is positive (fewer waves, but the mean is so high that a
 fifth of IOR_A's bursts is split, on stormy sites almost half); the mean over all samples instead of each one's (no
@@ -31,10 +33,29 @@ from iosig.transforms.arrays import Bools, Ints, Reals
 _TOLERANCE = 1e-9
 
 
-#: minimum relative depth of a separating trough below the row's mean crest height (IOSI, section 5.2, has no minimum);
-#: the transform of a constant ripples by 0.3 % at level 2 and 0.6 % at level 4, so without the minimum, every second
-#: point of a steady writer would be a burst; it makes no difference elsewhere
-_RIPPLE_RATIO = 0.01
+@dataclass(frozen=True, slots=True)
+class WaveRules:
+    """Rules in addition to that of IOSI, section 5.2; by default there are none.
+
+    Attributes
+    ----------
+    requires_high_crest
+        A wave is a burst only if its highest crest is positive and reaches the mean crest height. A flat trough then
+        belongs to no burst; otherwise, its center is the boundary.
+    ripple_ratio
+        A trough separates if it is below the mean crest height by more than this ratio. The transform of a constant
+        ripples by 0.3 % at level 2 and 0.6 % at level 4, so that every second point of a steady writer would be a
+        burst. It makes no difference elsewhere.
+    """
+
+    requires_high_crest: bool = False
+    ripple_ratio: float = 0.0
+
+
+#: no additional rule: IOSI as published
+ALL_WAVES = WaveRules()
+#: rules of `iosi_filtered` (ours)
+HIGH_WAVES = WaveRules(requires_high_crest=True, ripple_ratio=0.01)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +67,8 @@ class RowBursts:
     run : (n,)
         Row of each burst.
     first, last : (n,)
-        Points of the enclosing troughs, or the ends of the row. In a flat trough, it is the point nearest to the burst.
-        Neighbouring bursts have a trough in common.
+        Points of the enclosing troughs, or the ends of the row; see `WaveRules` for flat troughs. Neighbouring bursts
+        have a trough in common.
     peak : (n,)
         Point of the highest crest: the earliest one if several are equal, and the middle of a flat crest.
     """
@@ -62,13 +83,15 @@ class RowBursts:
         return len(self.run)
 
 
-def segment_bursts(smoothed: npt.ArrayLike) -> RowBursts:
+def segment_bursts(smoothed: npt.ArrayLike, rules: WaveRules = ALL_WAVES) -> RowBursts:
     """Segment smoothed rows, e.g. by `iosi.low_frequency_component`, into bursts (IOSI, section 5.2).
 
     Parameters
     ----------
     smoothed : (runs, points)
         Any unit; NaN separates bursts.
+    rules
+        Additional rules.
 
     Returns
     -------
@@ -90,7 +113,7 @@ def segment_bursts(smoothed: npt.ArrayLike) -> RowBursts:
     if not len(crests.row):
         empty = np.zeros(0, dtype=np.int64)
         return RowBursts(empty, empty, empty, empty)
-    return _split_at_troughs(crests, plateaus, len(rows))
+    return _split_at_troughs(crests, plateaus, len(rows), rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,31 +188,47 @@ def _find_crests(rows: Reals, plateaus: _Plateaus) -> _Crests:
     return _Crests(*(column[is_kept] for column in columns))
 
 
-def _split_at_troughs(crests: _Crests, plateaus: _Plateaus, row_count: int) -> RowBursts:
+def _split_at_troughs(crests: _Crests, plateaus: _Plateaus, row_count: int, rules: WaveRules) -> RowBursts:
     """Split rows at separating troughs, and keep the pieces that are bursts."""
     mean = _mean_heights(crests, row_count)[crests.row]
-    last = np.flatnonzero(crests.is_last | (crests.trough_height < (1 - _RIPPLE_RATIO) * mean))
+    last = np.flatnonzero(crests.is_last | (crests.trough_height < (1 - rules.ripple_ratio) * mean))
     first = np.append(0, last[:-1] + 1)
     highest = np.maximum.reduceat(crests.height, first)
     candidate = np.flatnonzero(crests.height == np.repeat(highest, last - first + 1))
     peak = candidate[np.searchsorted(candidate, first)]
-    is_burst = (highest > 0) & (highest >= (1 - _TOLERANCE) * mean[peak])
-    first, peak, last = first[is_burst], peak[is_burst], last[is_burst]
+    if rules.requires_high_crest:
+        is_burst = (highest > 0) & (highest >= (1 - _TOLERANCE) * mean[peak])
+        first, peak, last = first[is_burst], peak[is_burst], last[is_burst]
     row = crests.row[peak]
     start = row * plateaus.width
-    # the outermost bound is the end of the row or, if the end is flat, its point nearest to the crest
+    find_bounds = _find_outer_bounds if rules.requires_high_crest else _find_central_bounds
+    opening, closing = find_bounds(crests, plateaus, first, last)
+    crest = (crests.place[peak] + plateaus.last_place(crests.place[peak])) // 2
+    return RowBursts(row, opening - start, crest - start, closing - start)
+
+
+def _find_central_bounds(crests: _Crests, plateaus: _Plateaus, first: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """Bound pieces (first to last crest) by the centers of troughs, as IOSI, and by the ends of rows."""
+    trough = crests.trough_place
+    center = (plateaus.first_place(trough) + trough) // 2
+    start = crests.row[first] * plateaus.width
+    is_opening = (first == 0) | crests.is_last[first - 1]
+    return (
+        np.where(is_opening, start, center[first - 1]),
+        np.where(crests.is_last[last], start + plateaus.width - 2, center[last]),
+    )
+
+
+def _find_outer_bounds(crests: _Crests, plateaus: _Plateaus, first: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """Bound pieces (first to last crest) by the nearest points of troughs, or of flat ends of rows."""
+    start = crests.row[first] * plateaus.width
     is_opening = (first == 0) | crests.is_last[first - 1]
     opening = np.minimum(plateaus.last_place(start), crests.place[first])
     stop = start + plateaus.width - 2
     is_closing = crests.is_last[last]
     closing = plateaus.first_place(np.where(is_closing, stop, crests.trough_place[last]))
     closing = np.where(is_closing & (closing == crests.place[last]), stop, closing)
-    return RowBursts(
-        row,
-        np.where(is_opening, opening, crests.trough_place[first - 1]) - start,
-        (crests.place[peak] + plateaus.last_place(crests.place[peak])) // 2 - start,
-        closing - start,
-    )
+    return np.where(is_opening, opening, crests.trough_place[first - 1]), closing
 
 
 def _mean_heights(crests: _Crests, row_count: int) -> Reals:

@@ -6,7 +6,7 @@ IOSI: Liu et al., FAST'14, https://www.usenix.org/conference/fast14/technical-se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 
@@ -27,10 +27,12 @@ from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from iosig.transforms.signatures.signature import Signature
 
 #: names of methods, as in settings and tables
-METHODS = ("elastic", "robust", "time_normalized", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile")
+METHODS = (
+    "elastic", "robust", "time_normalized", "iosi", "iosi_filtered", "iosi_raw", "dtw", "mean", "median", "quantile",
+)  # fmt: skip
 #: methods that run by default; others among which the expected correlation selects improve the means little, and double
 #: the time
-DEFAULT_METHODS = ("elastic", "iosi")
+DEFAULT_METHODS = ("elastic", "iosi_filtered")
 #: methods that receive all runs of typical duration, regardless of volume
 _ANY_VOLUME_METHODS = ("elastic", "robust", "time_normalized")
 #: number of sets that are summarized in one batch, which bounds memory use
@@ -46,11 +48,20 @@ class SignatureParams:
     min_run_count
         Minimum number of runs in a set with a signature. IOSI, section 2.3: generally 5 to 10 samples are required.
     iosi
-        See `IosiParams`.
+        Of IOSI as published. `iosi_filtered` adds its filters.
     """
 
     min_run_count: int = 5
     iosi: IosiParams = field(default_factory=IosiParams)
+
+    def iosi_params(self, method: str) -> IosiParams | None:
+        """Return the parameters of IOSI that a method uses; None if it is another method."""
+        variants = {
+            "iosi": self.iosi,
+            "iosi_filtered": self.iosi.add_filters(),
+            "iosi_raw": replace(self.iosi, has_preprocessing=False),
+        }
+        return variants.get(method)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,27 +121,43 @@ def extract_signatures(
 
     Notes
     -----
-    Outlier elimination (IOSI, section 5.1) precedes all methods except `iosi_raw`, which is IOSI without preprocessing:
-    the paper's by duration and volume, and ours by typical duration. `elastic`, `robust` and `time_normalized` take low
-    quantiles. So they, and the expected correlation, use all runs of typical duration, regardless of volume.
+    `iosi` excludes outliers by duration and volume (IOSI, section 5.1), and `iosi_raw` nothing (section 6.1).
+    `elastic`, `robust` and `time_normalized` take low quantiles. So they, and the expected correlation, use all runs of
+    typical duration, regardless of volume. All others exclude runs of atypical duration and outliers, like
+    `iosi_filtered`.
     """
-    min_run_count = (params or SignatureParams()).min_run_count
+    params = params or SignatureParams()
     is_atypical = ~outliers.select_typical_runs(sets.duration_s, sets.offsets)
-    excluded = {"iosi_raw": np.zeros_like(is_atypical)} | dict.fromkeys(_ANY_VOLUME_METHODS, is_atypical)
-    is_outlier = is_atypical
-    if not excluded.keys() >= set(methods):
-        volumes = outliers.run_volumes(sets)
-        is_outlier = is_atypical | outliers.detect_outliers(sets.duration_s, volumes, sets.offsets)
-    extractors = _make_extractors(params or SignatureParams())
+    excluded = _exclude_runs_by_method(sets, is_atypical, methods, params)
+    extractors = _make_extractors(params)
     signatures: dict[str, list[Signature]] = {}
     for method in methods:
-        is_excluded = excluded.get(method, is_outlier)
-        signatures[method] = _extract_sets(sets, is_excluded, extractors[method], min_run_count)
+        signatures[method] = _extract_sets(sets, excluded[method], extractors[method], params.min_run_count)
     assessed = _assess(sets, is_atypical, signatures)
     return [
-        MethodSignatures(method, accepted, excluded.get(method, is_outlier), expected, missing)
+        MethodSignatures(method, accepted, excluded[method], expected, missing)
         for method, (accepted, expected, missing) in ((method, assessed[method]) for method in methods)
     ]
+
+
+def _exclude_runs_by_method(
+    sets: SampleSets, is_atypical: Bools, methods: Sequence[str], params: SignatureParams
+) -> dict[str, Bools]:
+    """Mark the runs (n) that each method excludes."""
+    excluded = dict.fromkeys(_ANY_VOLUME_METHODS, is_atypical)
+    rules = {method: params.iosi_params(method) or params.iosi.add_filters() for method in {*methods} - {*excluded}}
+    volumes = outliers.run_volumes(sets) if rules else np.zeros(0)
+    outliers_by_rule = {rule: _find_outliers(sets, volumes, is_atypical, rule) for rule in set(rules.values())}
+    return excluded | {method: outliers_by_rule[rule] for method, rule in rules.items()}
+
+
+def _find_outliers(sets: SampleSets, volumes: Reals, is_atypical: Bools, params: IosiParams) -> Bools:
+    """Mark the outliers (n) by the threshold of the parameters, and atypical runs if they are filtered."""
+    if not params.has_preprocessing:
+        return np.zeros_like(is_atypical)
+    thresholds = (params.min_outlier_factor, params.max_outlier_ratio)
+    is_outlier = outliers.detect_outliers(sets.duration_s, volumes, sets.offsets, *thresholds)
+    return is_outlier | is_atypical if params.has_duration_filter else is_outlier
 
 
 def _assess(
@@ -179,8 +206,11 @@ def _make_extractors(params: SignatureParams) -> dict[str, Callable[[Iterable[Sa
     }
     return {
         "elastic": elastic.extract_elastic,
-        "iosi": partial(iosi.extract_iosi, params=params.iosi),
-        "iosi_raw": partial(iosi.extract_iosi_raw, params=params.iosi),
+        **{
+            method: partial(iosi.extract_iosi, params=iosi_params)
+            for method in METHODS
+            if (iosi_params := params.iosi_params(method))
+        },
         **{method: partial(map, extractor) for method, extractor in single.items()},
     }
 

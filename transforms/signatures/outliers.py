@@ -9,7 +9,8 @@ samples to the shortest.
 shorter and move less, while runs during heavy interference take longer, with more traffic on the servers. The local
 outlier factor (Breunig et al., "LOF: identifying density-based local outliers", SIGMOD'00, DOI 10.1145/342009.335388)
 is the ratio of the density around a run's neighbours to that around the run, about 1 within a cluster. IOSI's
-threshold, the mean factor of the set, excludes a third of the runs of a clean set; ours has a minimum.
+threshold, the mean factor of the set, excludes a third of the runs of a clean set; ours has a minimum. The paper does
+not specify the scales of both axes and the number of neighbours: `scale_by_mad` and `neighbour_count` serve both.
 """
 
 from __future__ import annotations
@@ -187,13 +188,21 @@ def local_outlier_factors(duration_s: Reals, volume_bytes: Reals, offsets: Ints)
     return factors
 
 
-def detect_outliers(duration_s: Reals, volume_bytes: Reals, offsets: Ints) -> Bools:
+def detect_outliers(
+    duration_s: Reals,
+    volume_bytes: Reals,
+    offsets: Ints,
+    min_factor: float = PARAMS.min_factor,
+    max_outlier_ratio: float = PARAMS.max_outlier_ratio,
+) -> Bools:
     """Mark the outliers of each set by duration and volume.
 
     Parameters
     ----------
     duration_s, volume_bytes, offsets
         See `local_outlier_factors`.
+    min_factor, max_outlier_ratio
+        See `OutlierParams`. With 0 and 1, the threshold is the mean factor of the set, as in IOSI, section 5.1.
 
     Returns
     -------
@@ -206,10 +215,10 @@ def detect_outliers(duration_s: Reals, volume_bytes: Reals, offsets: Ints) -> Bo
     has_factor = np.isfinite(factors)
     count = np.bincount(owner, has_factor, len(offsets) - 1)
     total = np.bincount(owner, np.where(has_factor, factors, 0.0), len(offsets) - 1)
-    threshold = np.maximum(total / np.maximum(count, 1), PARAMS.min_factor)
+    threshold = np.maximum(total / np.maximum(count, 1), min_factor)
     # the mean of equal factors may differ from them by a rounding error
     is_outlier = has_factor & (np.where(has_factor, factors, 0.0) > threshold[owner] * (1.0 + 1e-12))
-    max_count = np.floor(PARAMS.max_outlier_ratio * count).astype(np.int64)
+    max_count = np.floor(max_outlier_ratio * count).astype(np.int64)
     is_outlier &= _rank_within_sets(np.where(is_outlier, factors, -np.inf), owner, offsets) < max_count[owner]
     is_excluded: Bools = is_outlier | (~has_factor & (count > 0)[owner])
     return is_excluded

@@ -10,12 +10,24 @@ _METHOD_OF_SIGNATURE = Column(
     "text",
     (
         "Estimation method. Methods of iosig: elastic alignment of runs (elastic), alignment at each burst (robust), "
-        "or scaling of runs to one duration (time_normalized). From the literature: IOSI as published (iosi) and "
-        "without its preprocessing (iosi_raw), dynamic time warping (dtw), and mean, median or 35 % quantile of the "
-        "preprocessed samples. joint: fitted together with the signatures of other applications, used if it predicts "
-        "held-out runs better."
+        "or scaling of runs to one duration (time_normalized). From the literature: IOSI as published (iosi), with "
+        "filters of iosig (iosi_filtered) and without its preprocessing (iosi_raw), dynamic time warping (dtw), and "
+        "mean, median or 35 % quantile of the preprocessed samples. joint: fitted together with the signatures of "
+        "other applications, used if it predicts held-out runs better."
     ),
-    choices=("elastic", "robust", "time_normalized", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile", "joint"),
+    choices=(
+        "elastic",
+        "robust",
+        "time_normalized",
+        "iosi",
+        "iosi_filtered",
+        "iosi_raw",
+        "dtw",
+        "mean",
+        "median",
+        "quantile",
+        "joint",
+    ),
 )
 #: columns that identify a signature by application, file system, direction and method
 _MADE = (c.APPLICATION_ID, c.FILESYSTEM, c.DIRECTION, _METHOD_OF_SIGNATURE)
@@ -91,7 +103,11 @@ SIGNATURES = Table(
         ),
         Column("added_burst_count", "int", "Bursts that the previous release did not have.", nullable=True),
         Column("removed_burst_count", "int", "Bursts that only the previous release had.", nullable=True),
-        Column("method_parameters", "text", "The method's parameters, as JSON."),
+        Column(
+            "method_parameters",
+            "text",
+            "The method's parameters, as JSON: for all iosi methods, each choice between the paper's rules and ours.",
+        ),
     ),
 )
 

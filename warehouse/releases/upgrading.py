@@ -286,4 +286,7 @@ def _release(row: Mapping[str, Any], snapshots: dict[str, int]) -> Release:
 def _parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Rename the settings that affect results, and record the version that the release comes from."""
     found = renames.rename_settings(parameters)
+    if "methods" in found.get("signatures", {}):
+        values = renames.REDEFINED_VALUES["method"]
+        found["signatures"]["methods"] = [values.get(name, name) for name in found["signatures"]["methods"]]
     return found | {releases.CONVERTED: renames.COMMIT}

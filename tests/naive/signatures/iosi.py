@@ -65,8 +65,10 @@ def common(
     return grid_clusters.clique(points, len(rows), len(rows[0]), grids, gamma, kappa)[0]
 
 
-def averaged(rows: Rows, members: Sequence[Burst], centers: Sequence[int]) -> tuple[int, dict[int, float]]:
-    """Center of a common burst, and its mean in each covered second."""
+def averaged(
+    rows: Rows, members: Sequence[Burst], centers: Sequence[int], coverage: float
+) -> tuple[int, dict[int, float]]:
+    """Center of a common burst, and its mean in each second that a share of its members covers."""
     center = round(sum(centers) / len(centers))
     curve = {}
     for second in range(len(rows[0])):
@@ -74,19 +76,19 @@ def averaged(rows: Rows, members: Sequence[Burst], centers: Sequence[int]) -> tu
         for (run, first, _, last), own in zip(members, centers, strict=True):
             if first <= own + second - center <= last:
                 there.append(rows[run][own + second - center])
-        if there and 2 * len(there) >= len(members):
+        if there and len(there) >= coverage * len(members):
             curve[second] = sum(there) / len(members)
     return center, curve
 
 
 def signature(
-    rows: Rows, bursts: Sequence[Burst], clusters: Sequence[set[int]]
+    rows: Rows, bursts: Sequence[Burst], clusters: Sequence[set[int]], coverage: float
 ) -> tuple[list[float], list[tuple[int, int]]]:
     """Curve and seconds of each burst, for clusters with different centers."""
     result = []
     for cluster in clusters:
         members = [bursts[i] for i in sorted(cluster)]
-        result.append(averaged(rows, members, [burst[2] for burst in members]))
+        result.append(averaged(rows, members, [burst[2] for burst in members], coverage))
     for (center, one), (later, other) in pairwise(result):
         end, begin = max(one) + 1, min(other)
         if end > begin:

@@ -18,7 +18,9 @@ def levels(row: Sequence[float]) -> list[Level]:
     return result
 
 
-def waves(row: Sequence[float], ripple_ratio: float = 0.01) -> list[tuple[int, int, int]]:
+def waves(
+    row: Sequence[float], ripple_ratio: float = 0.0, requires_high_crest: bool = False
+) -> list[tuple[int, int, int]]:
     """(first, peak, last) of each burst."""
     steps = levels(row)
     if len(steps) < 2:
@@ -40,10 +42,14 @@ def waves(row: Sequence[float], ripple_ratio: float = 0.01) -> list[tuple[int, i
             continue
         top = max(inside, key=lambda i: (steps[i][0], -i))
         height = steps[top][0]
-        # Equal heights may be a rounding error below their mean.
-        if height <= 0 or height < mean - 1e-9 * abs(mean):
-            continue
-        first = steps[left][1] if left in crests else steps[left][2]
-        last = steps[right][2] if right in crests else steps[right][1]
+        if requires_high_crest:
+            # Equal heights may be a rounding error below their mean.
+            if height <= 0 or height < mean - 1e-9 * abs(mean):
+                continue
+            first = steps[left][1] if left in crests else steps[left][2]
+            last = steps[right][2] if right in crests else steps[right][1]
+        else:
+            first = (steps[left][1] + steps[left][2]) // 2 if left in troughs else 0
+            last = (steps[right][1] + steps[right][2]) // 2 if right in troughs else len(row) - 1
         result.append((first, (steps[top][1] + steps[top][2]) // 2, last))
     return result

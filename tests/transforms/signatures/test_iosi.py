@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import get_args
@@ -13,9 +14,11 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.arrays import Ragged
 from iosig.transforms.signatures import iosi as module
-from iosig.transforms.signatures.iosi import IosiParams, extract_iosi, extract_iosi_raw, low_frequency_component
+from iosig.transforms.signatures.iosi import IosiParams, extract_iosi, low_frequency_component
 from iosig.transforms.signatures.iosi_crests import RowBursts, segment_bursts
+from iosig.transforms.signatures.methods import extract_signatures
 from iosig.transforms.signatures.outliers import detect_outliers, run_volumes
+from iosig.transforms.signatures.preprocessing import merge_node_counts
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from iosig.transforms.signatures.signature import Outcome, Signature
 from iosig.transforms.signatures.similarity import correlation, cross_correlation
@@ -23,17 +26,21 @@ from iosig.transforms.synthetic.site import SiteParams, signature, simulate
 from iosig.transforms.synthetic.workload import APPLICATIONS
 from tests.budget import examples
 from tests.naive.signatures import iosi as naive
+from tests.transforms import run_sets
+from tests.transforms.run_sets import Burst, simulate_polls
 
 Reals = npt.NDArray[np.float64]
 NAN = float("nan")
+PAPER = IosiParams()
+FILTERED = PAPER.add_filters()
+#: `iosi_filtered` without preprocessing: few bursts that can be named
+FILTERED_RAW = replace(FILTERED, has_preprocessing=False)
+RAW = replace(PAPER, has_preprocessing=False)
+VARIANTS = {"iosi": PAPER, "iosi_filtered": FILTERED, "iosi_raw": RAW, "filtered raw": FILTERED_RAW}
 
 
-def extract(one: SampleSet, params: IosiParams | None = None) -> Signature:
+def extract(one: SampleSet, params: IosiParams = FILTERED) -> Signature:
     return extract_iosi([one], params)[0]
-
-
-def extract_raw(one: SampleSet, params: IosiParams | None = None) -> Signature:
-    return extract_iosi_raw([one], params)[0]
 
 
 def correlations_with_average(rows: Reals, bursts: RowBursts) -> Reals:
@@ -137,7 +144,7 @@ def test_signature_of_a_single_run_has_its_bursts() -> None:
 
 def test_raw_method_uses_median_length_and_no_background() -> None:
     rates = [simulate_bursts(count, (200, 40, 2e9), (600, 24, 1e9)) for count in (400, 404, 410, 150, 420)]
-    result = extract_raw(make_sample_set(rates), IosiParams(kappa=0.8))
+    result = extract(make_sample_set(rates), replace(FILTERED_RAW, kappa=0.8))
     assert_valid(result)
     assert len(result.bytes_per_s) == 2 * 404 - 1
     assert np.isnan(result.background_bytes_per_s)
@@ -153,19 +160,76 @@ def test_gaps_do_not_count_as_missing_bursts() -> None:
     assert result.bursts.volume_bytes == pytest.approx(extract(whole).bursts.volume_bytes, rel=0.1)
 
 
+# ---- the published method
+
+CLEAN_BURSTS: list[Burst] = [(150.0 + 180 * place, 180.0 + 180 * place, 3e9) for place in range(6)]
+
+
+def simulate_clean_runs(factor: int, count: int) -> SampleSet:
+    """Simulate noise-free runs of six bursts of 90 GB, with all times multiplied by a factor."""
+    phases = np.linspace(0.0, 1.9, count)
+    bursts: list[Burst] = [(factor * begin, factor * end, rate) for begin, end, rate in CLEAN_BURSTS]
+    rows = [simulate_polls(bursts, factor * 1140.0, 2.0, phase_s) for phase_s in phases]
+    return run_sets.make_sample_set(rows, 2.0, (-phases).tolist(), [factor * 1140.0] * count)
+
+
+def assert_clean_bursts(result: Signature) -> None:
+    """Check volume, number and centroids of the bursts of clean runs."""
+    assert_valid(result)
+    assert result.volume_bytes == pytest.approx(540e9, rel=0.001)
+    assert result.bursts.volume_bytes == pytest.approx([90e9] * 6, rel=0.01)
+    second = np.arange(len(result.bytes_per_s)) + 0.5
+    pieces = zip(result.bursts.start_s.astype(int), result.bursts.end_s.astype(int), strict=True)
+    centroids = [np.average(second[a:b], weights=result.bytes_per_s[a:b]) for a, b in pieces]
+    assert centroids == pytest.approx([(begin + end) / 2 for begin, end, _ in CLEAN_BURSTS], abs=1.5)
+
+
+def test_published_method_finds_all_bytes_of_clean_runs() -> None:
+    assert_clean_bursts(extract(simulate_clean_runs(1, 8), PAPER))
+
+
+def test_published_method_normalizes_weak_scaling_to_the_smallest_node_count() -> None:
+    # section 6.4 and Figure 20: 160, 320 and 640 nodes
+    sizes = [simulate_clean_runs(factor, 6) for factor in (1, 2, 4)]
+    (answer,) = extract_signatures(SampleSets.concatenate([merge_node_counts(sizes)]), None, ("iosi",))
+    assert_clean_bursts(answer.signatures[0])
+
+
+def test_ripples_of_idle_time_are_no_bursts() -> None:
+    run = np.repeat(simulate_bursts(400, (200, 40, 2e9), (600, 24, 1e9)), 2)[None]
+    waves = segment_bursts(low_frequency_component(run), PAPER.wave_rules)
+    segmented = module._segment(run, 0.0, PAPER)
+    assert isinstance(segmented, module._SegmentedSet)
+    assert len(waves) > 20
+    assert segmented.bursts.peak == pytest.approx([200, 600], abs=3)
+    with_idle = module._segment(run, 0.0, replace(PAPER, has_idle_waves=True))
+    assert isinstance(with_idle, module._SegmentedSet)
+    assert len(with_idle.bursts) == len(waves)
+
+
+def test_average_burst_has_the_seconds_that_enough_bursts_cover() -> None:
+    # crests of long flat bursts are at either end, so that aligned bursts do not coincide
+    sizes = merge_node_counts([simulate_clean_runs(factor, 6) for factor in (1, 2, 4)])
+    published, half, everywhere = (extract(sizes, replace(PAPER, min_coverage_ratio=ratio)) for ratio in (0, 0.5, 1))
+    assert published.volume_bytes == pytest.approx(540e9, rel=0.001)
+    assert half.volume_bytes < 0.95 * published.volume_bytes
+    assert everywhere.volume_bytes < 0.95 * half.volume_bytes
+
+
 # ---- outcomes
 
 
 def test_empty_set_has_too_few_samples() -> None:
-    assert extract(make_sample_set([])).outcome == "too_few_samples"
-    assert extract_raw(make_sample_set([])).outcome == "too_few_samples"
-    assert extract(make_sample_set([np.full(50, NAN)] * 5)).outcome == "too_few_samples"
+    for params in VARIANTS.values():
+        assert extract(make_sample_set([]), params).outcome == "too_few_samples"
+    for params in (PAPER, FILTERED):
+        assert extract(make_sample_set([np.full(50, NAN)] * 5), params).outcome == "too_few_samples"
 
 
 def test_silent_runs_have_no_io() -> None:
-    assert extract(make_sample_set([np.zeros(100)] * 5)).outcome == "no_io"
-    assert extract_raw(make_sample_set([np.zeros(100)] * 5)).outcome == "no_io"
-    assert extract_raw(make_sample_set([np.full(100, NAN)] * 5)).outcome == "no_io"
+    for params in VARIANTS.values():
+        assert extract(make_sample_set([np.zeros(100)] * 5), params).outcome == "no_io"
+    assert extract(make_sample_set([np.full(100, NAN)] * 5), RAW).outcome == "no_io"
 
 
 def test_unrelated_runs_have_no_common_bursts() -> None:
@@ -179,8 +243,8 @@ def test_unrelated_runs_have_no_common_bursts() -> None:
 @pytest.mark.parametrize("level", [1, 2, 3, 4])
 @pytest.mark.parametrize("length", [1, 2, 3, 7])
 def test_short_samples_have_an_outcome(length: int, level: int) -> None:
-    for method in (extract, extract_raw):
-        assert_valid(method(make_sample_set([np.arange(length) * 1e9] * 5), IosiParams(level=level)))
+    for params in VARIANTS.values():
+        assert_valid(extract(make_sample_set([np.arange(length) * 1e9] * 5), replace(params, level=level)))
 
 
 extreme = st.one_of(
@@ -192,8 +256,8 @@ extreme = st.one_of(
 @given(st.lists(st.lists(extreme, max_size=60), max_size=6), st.sampled_from([0.5, 1.0, 2.0, 3.7]))
 def test_any_input_has_a_valid_outcome(drawn: list[list[float]], interval_s: float) -> None:
     rates = [np.array(one, dtype=np.float64) for one in drawn]
-    for method in (extract, extract_raw):
-        assert_valid(method(make_sample_set(rates, interval_s=interval_s)))
+    for params in VARIANTS.values():
+        assert_valid(extract(make_sample_set(rates, interval_s=interval_s), params))
 
 
 # ---- properties
@@ -212,14 +276,15 @@ def simulate_noisy_runs(seed: int = 1) -> SampleSet:
     )
 
 
+@pytest.mark.parametrize("method", ["iosi", "iosi_filtered"])
 @pytest.mark.parametrize("seed", range(4))
-def test_result_scales_and_ignores_the_order_of_runs(seed: int) -> None:
-    one = simulate_noisy_runs(seed)
-    result = extract(one)
+def test_result_scales_and_ignores_the_order_of_runs(seed: int, method: str) -> None:
+    one, params = simulate_noisy_runs(seed), VARIANTS[method]
+    result = extract(one, params)
     scaled = SampleSet(Ragged(one.samples.values * 1024.0, one.samples.offsets), 2.0, one.start_s, one.duration_s)
-    np.testing.assert_allclose(extract(scaled).bytes_per_s, result.bytes_per_s * 1024.0, rtol=1e-9)
+    np.testing.assert_allclose(extract(scaled, params).bytes_per_s, result.bytes_per_s * 1024.0, rtol=1e-9)
     turned = make_sample_set(one.rates[::-1])
-    np.testing.assert_allclose(extract(turned).bytes_per_s, result.bytes_per_s, rtol=1e-9, atol=1.0)
+    np.testing.assert_allclose(extract(turned, params).bytes_per_s, result.bytes_per_s, rtol=1e-9, atol=1.0)
 
 
 # ---- naive implementation
@@ -269,10 +334,11 @@ def random_rows(seed: int) -> Reals:
     return rows / rows.max()
 
 
+@pytest.mark.parametrize("params", [PAPER, FILTERED], ids=["iosi", "iosi_filtered"])
 @pytest.mark.parametrize("seed", range(12))
-def test_correlations_match_naive_implementation(seed: int) -> None:
+def test_correlations_match_naive_implementation(seed: int, params: IosiParams) -> None:
     rows = random_rows(seed)
-    result = segment_bursts(low_frequency_component(rows))
+    result = segment_bursts(low_frequency_component(rows), params.wave_rules)
     np.testing.assert_allclose(
         correlations_with_average(rows, result),
         naive.correlations_with_average(rows.tolist(), to_tuples(result)),
@@ -313,22 +379,24 @@ def test_overlapping_bursts_are_separated(
     assert [side.tolist() for side in parted] == [begin, end]
 
 
-def test_signatures_match_naive_implementation() -> None:
-    params = IosiParams(kappa=0.7)
+@pytest.mark.parametrize("variant", [PAPER, FILTERED], ids=["iosi", "iosi_filtered"])
+def test_signatures_match_naive_implementation(variant: IosiParams) -> None:
+    params = replace(variant, kappa=0.7)
+    heights = np.linspace(0.05, 0.25, 5).tolist()
     extracted = 0
     for seed in range(24):
         rows = random_rows(seed)
-        result = segment_bursts(low_frequency_component(rows))
+        result = segment_bursts(low_frequency_component(rows), params.wave_rules)
         bursts, values = to_tuples(result), rows.tolist()
-        widths = naive.widths(bursts, module.WIDTH_COUNT)
-        grids = list(product(widths, module.HEIGHTS.tolist()))
+        widths = naive.widths(bursts, 4)
+        grids = list(product(widths, heights))
         likeness = correlations_with_average(rows, result).tolist()
         clusters = naive.common(values, bursts, likeness, grids, params.gamma, params.kappa)
         (one,) = module._extract([(rows, NAN)], params)
         if not clusters:
             assert one.outcome == "no_common_bursts"
             continue
-        curve, seconds = naive.signature(values, bursts, clusters)
+        curve, seconds = naive.signature(values, bursts, clusters, params.min_coverage_ratio)
         np.testing.assert_allclose(one.bytes_per_s, curve, atol=1e-9)
         assert list(zip(one.bursts.start_s.tolist(), one.bursts.end_s.tolist(), strict=True)) == seconds
         assert_valid(one)
@@ -341,7 +409,7 @@ def test_batch_size_does_not_change_results(monkeypatch: pytest.MonkeyPatch) -> 
     result = []
     for count in (1, 40, 10_000):
         monkeypatch.setattr(module, "_BATCH_BURSTS", count)
-        result.append([one.bytes_per_s.tolist() for one in module._extract(rows, IosiParams(kappa=0.7))])
+        result.append([one.bytes_per_s.tolist() for one in module._extract(rows, replace(FILTERED, kappa=0.7))])
     assert result[0] == result[1] == result[2]
     assert any(result[0])
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from iosig.transforms.signatures import iosi_crests
 from iosig.transforms.signatures.iosi import low_frequency_component
-from iosig.transforms.signatures.iosi_crests import RowBursts, segment_bursts
+from iosig.transforms.signatures.iosi_crests import ALL_WAVES, HIGH_WAVES, RowBursts, WaveRules, segment_bursts
 from tests.budget import examples
 from tests.naive.signatures import iosi_crests as naive
 
@@ -19,9 +18,9 @@ def to_triples(result: RowBursts) -> list[tuple[int, int, int]]:
     return list(zip(result.first.tolist(), result.peak.tolist(), result.last.tolist(), strict=True))
 
 
-def find_row_bursts(*row: float) -> list[tuple[int, int, int]]:
+def find_row_bursts(*row: float, rules: WaveRules = HIGH_WAVES) -> list[tuple[int, int, int]]:
     """Segment one row."""
-    result = segment_bursts([row])
+    result = segment_bursts([row], rules)
     assert not result.run.any()
     return to_triples(result)
 
@@ -43,6 +42,18 @@ def test_only_troughs_below_the_mean_crest_height_separate() -> None:
 def test_wave_is_a_burst_if_its_highest_crest_reaches_the_mean() -> None:
     # crests 9 and 1: mean 5
     assert find_row_bursts(0, 9, 0, 1, 0) == [(0, 1, 2)]
+
+
+def test_every_wave_is_a_burst_as_published() -> None:
+    assert find_row_bursts(0, 9, 0, 1, 0, rules=ALL_WAVES) == [(0, 1, 2), (2, 3, 4)]
+    assert find_row_bursts(0, 9, 7, 8, 0, 1, 0, rules=ALL_WAVES) == [(0, 1, 4), (4, 5, 6)], "7 is above the mean of 6"
+    assert find_row_bursts(0, 9, 8.95, 9, 0, rules=ALL_WAVES) == [(0, 1, 2), (2, 3, 4)], "a ripple is not ignored"
+    assert len(find_row_bursts(-9, -1, -9, -2, -9, rules=ALL_WAVES)) == 2
+
+
+def test_published_boundaries_are_centers_of_troughs_and_ends_of_the_row() -> None:
+    assert find_row_bursts(0, 0, 4, 0, 0, 0, 4, 0, 0, rules=ALL_WAVES) == [(0, 2, 4), (4, 6, 8)]
+    assert find_row_bursts(5, 1, 5, rules=ALL_WAVES) == [(0, 0, 1), (1, 2, 2)]
 
 
 def test_equal_crests_tolerate_rounding_of_their_mean() -> None:
@@ -74,7 +85,9 @@ def test_constant_row_has_no_burst() -> None:
     assert find_row_bursts(5, 5, 5) == []
     assert find_row_bursts(5) == []
     assert find_row_bursts(NAN, NAN) == []
-    assert len(segment_bursts(np.empty((0, 5)))) == len(segment_bursts(np.empty((3, 0)))) == 0
+    for rules in (ALL_WAVES, HIGH_WAVES):
+        assert find_row_bursts(5, 5, 5, rules=rules) == []
+        assert len(segment_bursts(np.empty((0, 5)), rules)) == len(segment_bursts(np.empty((3, 0)), rules)) == 0
 
 
 def test_negative_values_are_no_burst() -> None:
@@ -108,26 +121,26 @@ heights = st.one_of(st.integers(-2, 4).map(float), st.floats(-1e6, 1e6))
 def test_rows_match_naive_implementation(data: st.DataObject) -> None:
     points = data.draw(st.integers(1, 12))
     rows = data.draw(st.lists(st.lists(heights, min_size=points, max_size=points), min_size=1, max_size=4))
-    with pytest.MonkeyPatch.context() as patch:
+    for requires_high_crest in (False, True):
         # drawn rows have no ripple
-        patch.setattr(iosi_crests, "_RIPPLE_RATIO", 0.0)
-        result = segment_bursts(rows)
-    bursts = [naive.waves(row, 0.0) for row in rows]
-    assert to_triples(result) == [burst for each in bursts for burst in each]
-    assert result.run.tolist() == np.repeat(np.arange(len(rows)), [len(each) for each in bursts]).tolist()
+        result = segment_bursts(rows, WaveRules(requires_high_crest))
+        bursts = [naive.waves(row, 0.0, requires_high_crest) for row in rows]
+        assert to_triples(result) == [burst for each in bursts for burst in each]
+        assert result.run.tolist() == np.repeat(np.arange(len(rows)), [len(each) for each in bursts]).tolist()
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.integers(-5, 100).map(float), min_size=1, max_size=30))
-def test_defaults_match_naive_implementation(row: list[float]) -> None:
-    assert find_row_bursts(*row) == naive.waves(row)
+def test_rules_of_variants_match_naive_implementation(row: list[float]) -> None:
+    assert find_row_bursts(*row, rules=HIGH_WAVES) == naive.waves(row, 0.01, True)
+    assert find_row_bursts(*row, rules=ALL_WAVES) == naive.waves(row)
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(heights, min_size=1, max_size=40))
 @example([1.0, 1.0, 2.0, 2.0, 0.0, 0.0, 3.0])
 def test_time_reversal_is_symmetric(row: list[float]) -> None:
-    forward, backward = segment_bursts([row]), segment_bursts([row[::-1]])
+    forward, backward = segment_bursts([row], HIGH_WAVES), segment_bursts([row[::-1]], HIGH_WAVES)
     last = len(row) - 1
     assert forward.first.tolist() == (last - backward.last[::-1]).tolist()
     assert forward.last.tolist() == (last - backward.first[::-1]).tolist()
@@ -142,10 +155,11 @@ def test_segmentation_is_scale_invariant(row: list[int], exponent: int) -> None:
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(heights, min_size=1, max_size=40))
 def test_bursts_are_ordered_and_share_at_most_troughs(row: list[float]) -> None:
-    result = segment_bursts([row])
-    assert (result.first <= result.peak).all()
-    assert (result.peak <= result.last).all()
-    assert (result.last[:-1] <= result.first[1:]).all()
+    for rules in (ALL_WAVES, HIGH_WAVES):
+        result = segment_bursts([row], rules)
+        assert (result.first <= result.peak).all()
+        assert (result.peak <= result.last).all()
+        assert (result.last[:-1] <= result.first[1:]).all()
 
 
 # ---- smoothed samples
@@ -157,7 +171,7 @@ def test_bursts_of_a_noisy_sample_are_found_without_ripples() -> None:
     starts = np.arange(150, 1500, 300)
     for start in starts:
         rows[:, start : start + 50] += rng.normal(2.5e9, 2e8, (8, 50))
-    result = segment_bursts(low_frequency_component(rows))
+    result = segment_bursts(low_frequency_component(rows), HIGH_WAVES)
     assert np.bincount(result.run).tolist() == [5] * 8
     middles = np.tile(starts + 25, 8)
     assert (np.abs(result.peak - middles) < 30).all()
@@ -167,6 +181,6 @@ def test_bursts_of_a_noisy_sample_are_found_without_ripples() -> None:
 
 @pytest.mark.parametrize("level", [1, 2, 3, 4])
 def test_steady_writer_has_one_burst(level: int) -> None:
-    result = segment_bursts(low_frequency_component(np.full((2, 1500), 2e9), level))
+    result = segment_bursts(low_frequency_component(np.full((2, 1500), 2e9), level), HIGH_WAVES)
     assert result.run.tolist() == [0, 1]
     assert (result.last - result.first > 1490).all()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.signatures import outliers
 from iosig.transforms.signatures.expected_correlation import COMPARABLE_OUTCOMES, find_missing_bursts_in_set
+from iosig.transforms.signatures.iosi import IosiParams
 from iosig.transforms.signatures.methods import (
     METHODS,
     MethodSignatures,
@@ -235,6 +238,28 @@ def test_stopped_runs_are_excluded_except_by_the_raw_method() -> None:
         assert method_result.is_outlier.tolist() == expected, method_result.method
         if method_result.method == "robust":
             np.testing.assert_allclose(method_result.signatures[0].bytes_per_s, true_rates(BURSTS, 200), atol=1e-3)
+
+
+def test_published_method_excludes_runs_above_the_mean_factor_alone() -> None:
+    ones = [simulate_noisy_runs(seed, runs=12) for seed in (1, 2, 3)]
+    sets = SampleSets.concatenate(ones)
+    published, filtered, raw = extract_signatures(sets, None, ("iosi", "iosi_filtered", "iosi_raw"))
+    factors = outliers.local_outlier_factors(sets.duration_s, outliers.run_volumes(sets), sets.offsets).reshape(3, 12)
+    assert published.is_outlier.tolist() == (factors > factors.mean(axis=1, keepdims=True)).ravel().tolist()
+    assert published.is_outlier.sum() > filtered.is_outlier.sum()
+    assert not raw.is_outlier.any()
+
+
+def test_parameters_of_iosi_record_the_choices() -> None:
+    params = SignatureParams(iosi=IosiParams(gamma=0.4))
+    published, filtered, raw = (params.iosi_params(name) for name in ("iosi", "iosi_filtered", "iosi_raw"))
+    assert published == params.iosi
+    assert filtered == replace(
+        params.iosi, has_duration_filter=True, min_outlier_factor=1.5, max_outlier_ratio=0.5,
+        requires_high_crest=True, ripple_ratio=0.01, has_idle_waves=True, min_coverage_ratio=0.5,
+    )  # fmt: skip
+    assert raw == replace(params.iosi, has_preprocessing=False)
+    assert params.iosi_params("elastic") is None
 
 
 def test_run_with_heavy_interference_is_kept_by_default() -> None:

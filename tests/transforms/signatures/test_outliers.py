@@ -296,13 +296,23 @@ def test_equal_factors_tolerate_rounding_of_their_mean(monkeypatch: pytest.Monke
             assert not detect_outliers(*runs, single_set_offsets(count)).any()
 
 
-def test_number_of_outliers_is_limited_to_the_most_distant(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_published_threshold_is_the_mean_factor_of_the_set() -> None:
+    rng = np.random.default_rng(4)
+    duration, volume = 1000 + rng.normal(0, 5, 60), 1e9 * (1 + rng.normal(0, 0.02, 60))
+    offsets = np.array([0, 20, 60])
+    factors = local_outlier_factors(duration, volume, offsets)
+    expected = np.concatenate([part > part.mean() for part in np.split(factors, [20])])
+    is_out = detect_outliers(duration, volume, offsets, min_factor=0.0, max_outlier_ratio=1.0)
+    assert is_out.tolist() == expected.tolist()
+    assert is_out.sum() > detect_outliers(duration, volume, offsets).sum()
+
+
+def test_number_of_outliers_is_limited_to_the_most_distant() -> None:
     duration = np.array([1000.0, 1001, 1002, 1003, 1004, 1005, 1006, 1200, 800, 1500, 300])
     result = local_outlier_factors(duration, np.ones(11), single_set_offsets(11))
     assert np.flatnonzero(detect_outliers(duration, np.ones(11), single_set_offsets(11))).tolist() == [7, 8, 9, 10]
     for ratio, count in ((0.3, 3), (0.1, 1), (0.05, 0)):
-        monkeypatch.setattr(outliers, "PARAMS", replace(outliers.PARAMS, max_outlier_ratio=ratio))
-        is_out = detect_outliers(duration, np.ones(11), single_set_offsets(11))
+        is_out = detect_outliers(duration, np.ones(11), single_set_offsets(11), max_outlier_ratio=ratio)
         assert is_out.sum() == count
         assert set(np.flatnonzero(is_out)) == set(np.argsort(result)[11 - count :])
 

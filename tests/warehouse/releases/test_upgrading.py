@@ -93,7 +93,7 @@ def test_upgraded_releases_keep_ids_rows_and_verdicts(old: Store) -> None:
         assert not renames.columns_of(present).keys() & set(after.columns), name
         # the old files contain the rows of all releases
         assert after.join(expected, on=expected.columns, how="anti", nulls_equal=True).is_empty(), name
-    assert set(rows(old, IDS[1], "signatures")["method"]) == {"elastic", "iosi"}
+    assert set(rows(old, IDS[1], "signatures")["method"]) == {"elastic", "iosi_filtered"}
     assert rows(old, IDS[1], "job_io").group_by("estimate_source").len().sort("estimate_source").rows() == [
         ("attributed", 24), ("none", 24), ("traced", 2),
     ]  # fmt: skip
@@ -103,6 +103,7 @@ def test_upgraded_releases_keep_ids_rows_and_verdicts(old: Store) -> None:
     assert requests.height == 7623
     parameters = json.loads(releases.find(old, IDS[0]).parameters)
     assert parameters["signatures"]["min_sample_count"] == 4
+    assert parameters["signatures"]["methods"] == ["elastic", "iosi_filtered"]
     assert releases.is_converted(releases.find(old, IDS[0]))
 
 
