@@ -35,7 +35,7 @@ _DATA = Path(os.environ.get("IOSIG_TEST_DATA", Path(__file__).resolve().parents[
 #: content of `{settings}/NAME.toml`, by name
 SETTINGS = {
     "edison": '[filesystems]\nscratch1 = "snx11025"\n\n[time_zones]\nsacct = "UTC"\n',
-    "other": '[signatures]\nmethods = ["iosi", "mean"]\n\n[periods]\nmethods = ["dft"]\n',
+    "other": '[signatures]\nmethods = ["iosi_filtered", "mean"]\n\n[periods]\nmethods = ["dft"]\n',
 }
 #: by night: the command lines that create its release; `{into}` is a new folder, which contains the warehouse
 NIGHTS: dict[str, tuple[str, ...]] = {
@@ -76,7 +76,7 @@ AFTER: dict[str, dict[str, tuple[str, ...]]] = {
         "diff": (
             "--settings {settings}/other.toml run --inline",
             "diff {release1} {release2} --json",
-            "diff {release1} {release2} --method iosi --json",
+            "diff {release1} {release2} --method iosi_filtered --json",
             "diff {release1} {release2}",
         ),
         "releases": ("rollback {release1}", "releases --json"),

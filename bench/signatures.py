@@ -24,7 +24,7 @@ _WORKERS = 2
 #: number of sample sets per call, about as many as in a work item
 _CHUNK_SETS = 400
 #: limits on the time, as multiples of the time to cut the samples
-_MAX_RATIOS = {"iosi": 20, "elastic": 60, "robust": 60}
+_MAX_RATIOS = {"iosi_filtered": 20, "elastic": 60, "robust": 60}
 #: fractions of all sets at which the growth is measured; maximum exponent of the growth (1 is linear)
 _SHARES, _MAX_EXPONENT = (1 / 64, 1 / 32, 1 / 16, 1 / 8), 1.1
 _LOF_SETS, _LOF_RUNS, _LOF_PEER_SETS = 20_000, 10, 400

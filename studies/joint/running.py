@@ -26,7 +26,7 @@ from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.signatures.similarity import correlation, cross_correlation, volume_ratio
 
 #: the separate methods of comparison
-PLAIN = ("elastic", "robust", "time_normalized", "iosi", "quantile")
+PLAIN = ("elastic", "robust", "time_normalized", "iosi_filtered", "quantile")
 USUAL, JOINT, CHOSEN, ORACLE = "usual", "joint", "chosen", "oracle"
 #: upper bound for the given runs: exact gaps, and undisturbed bursts
 PACED = "paced"

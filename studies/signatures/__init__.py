@@ -9,7 +9,7 @@
 - `figures`: Figures: accuracy as in IOSI's Figure 16, sensitivity as in Figures 17 and 18, time as in Figure 19.
 - `injected`: Runs of a family's applications with background traffic, each in its own window.
 - `job_counter_page`: Table of signatures from job-level counters, shared traffic, and the upper bound.
-- `methods`: The compared methods by name, and the swept parameters of `iosi`.
+- `methods`: The compared methods by name, and the swept parameters of `iosi_filtered`.
 - `page`: Template variables, tables and figures of the page.
 - `running`: The study itself: draws sites, runs every method, and keeps one row per signature.
 - `scores`: Scores of signatures: the metrics of IOSI (section 6.3) and ours.

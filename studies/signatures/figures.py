@@ -28,7 +28,19 @@ _COLOURS = (VERMILION, BLUE, SKY, ORANGE, GREEN, PURPLE, INK)
 _PLACES = {
     name: place
     for place, name in enumerate(
-        ("chosen", "robust", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile", "elastic", "time_normalized")
+        (
+            "chosen",
+            "robust",
+            "iosi_filtered",
+            "iosi_raw",
+            "dtw",
+            "mean",
+            "median",
+            "quantile",
+            "elastic",
+            "time_normalized",
+            "iosi",
+        )
     )
 }
 #: line styles of the bounds, which are not methods

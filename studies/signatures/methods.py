@@ -1,4 +1,4 @@
-"""List the compared methods by name, and the swept parameters of `iosi`."""
+"""List the compared methods by name, and the swept parameters of `iosi_filtered`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Method:
 
 
 def _extract(sets: SampleSets, name: str, changed: tuple[tuple[str, Any], ...] = ()) -> list[Signature]:
-    """Extract one method's signatures, with some parameters of `iosi` changed."""
+    """Extract one method's signatures, with some parameters of IOSI changed."""
     from iosig.transforms.signatures.methods import SignatureParams, extract_signatures
 
     params = SignatureParams()
@@ -62,6 +62,7 @@ _DOCS = {
     "robust": "runs aligned at each burst by a volume-preserving warp; a robust lower envelope",
     "time_normalized": "runs normalized to one duration; a low quantile less its floor",
     "iosi": "IOSI as published (section 5)",
+    "iosi_filtered": "IOSI with a duration filter, a smallest outlier factor, and a rule for crests",
     "iosi_raw": "IOSI without outlier elimination and preprocessing (sections 6.1 and 6.2)",
     "dtw": "dynamic time warping, pair by pair (section 6.1)",
     "mean": "pointwise mean of the preprocessed samples",
@@ -82,9 +83,13 @@ ELASTIC = "elastic"
 LACKING = Method("lacking", f"{ELASTIC} without some of its bursts", partial(_remove_bursts, seed=5))
 
 
+#: the method whose parameters are swept
+_SWEPT = "iosi_filtered"
+
+
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A swept parameter of `iosi`: its field, its values, and the paper's value."""
+    """A swept parameter of `iosi_filtered`: its field, its values, and the paper's value."""
 
     name: str
     field: str
@@ -92,9 +97,10 @@ class Sweep:
     usual: float
 
     def methods(self) -> Iterator[tuple[float, Method]]:
-        """Yield each value with the method `iosi` that uses it."""
+        """Yield each value with the method `iosi_filtered` that uses it."""
         for value in self.values:
-            yield float(value), Method("iosi", "", partial(_extract, name="iosi", changed=((self.field, value),)))
+            extract = partial(_extract, name=_SWEPT, changed=((self.field, value),))
+            yield float(value), Method(_SWEPT, "", extract)
 
 
 #: IOSI's Figures 17, 18(a) and 18(b)

@@ -64,11 +64,11 @@ class StudyParams:
 class Results:
     """Scores of all signatures, times of the methods, and accuracy bounds.
 
-    answers: one row per experiment, value, level, seed, application and method, with the columns of `scores.SCHEMA`;
-    NULL without a signature. Experiments: levels; wavelet_level, gamma, kappa (of `iosi`); drift; faults; edison;
-    `FAMILY` or `COUNTED` and a family's name. value: of the parameter, index of the measured piece, or source of the
-    samples; 0 if nothing varies. times: see `timing.measure_times`; they depend on the machine. bounds: see
-    `bounds.compute_bounds`.
+    answers: one row per experiment, value, level, seed, application and method, with the columns of
+    `scores.SCHEMA`; NULL without a signature. Experiments: levels; wavelet_level, gamma, kappa (of
+    `iosi_filtered`); drift; faults; edison; `FAMILY` or `COUNTED` and a family's name. value: of the parameter,
+    index of the measured piece, or source of the samples; 0 if nothing varies. times: see `timing.measure_times`;
+    they depend on the machine. bounds: see `bounds.compute_bounds`.
     """
 
     params: StudyParams

@@ -115,8 +115,8 @@ def evaluate_targets(results: Results, default: str = DEFAULT) -> list[Target]:
         *(_build_lead_target(summed, level, default) for level in LEVELS),
         *(_build_clean_target(summed, level, name, default) for level in ("calm", "busy") for name in IOR),
         *(_build_volume_target(summed, level, default) for level in ("calm", "busy")),
-        *(_build_paper_target(summed, name) for name in SIMILARITIES),
-        _build_dtw_target(summed),
+        *(_build_paper_target(summed, method, name) for method in _IOSI for name in SIMILARITIES),
+        *(_build_dtw_target(summed, method) for method in _IOSI),
     ]
 
 
@@ -175,12 +175,12 @@ def _build_volume_target(summed: pl.DataFrame, level: str, default: str) -> Targ
     return Target(text, wanted, f"{low:.2f} to {high:.2f}", is_reached)
 
 
-def _build_paper_target(summed: pl.DataFrame, name: str) -> Target:
-    """Check that `iosi` on IOR jobs reaches the range of its paper; higher counts as reached."""
+def _build_paper_target(summed: pl.DataFrame, method: str, name: str) -> Target:
+    """Check that a method reaches the range of IOSI's paper on IOR jobs; higher counts as reached."""
     low, high = PAPER_RANGES[name]
-    text = f"iosi, IOR_A to C, calm and busy: means of {_WORDS[name]}"
+    text = f"{method}, IOR_A to C, calm, busy: means of {_WORDS[name]}"
     rows = summed.filter(
-        (pl.col("method") == "iosi") & pl.col("application").is_in(IOR) & pl.col("level").is_in(["calm", "busy"])
+        (pl.col("method") == method) & pl.col("application").is_in(IOR) & pl.col("level").is_in(["calm", "busy"])
     )
     wanted = f"{format_short(low)} to {format_short(high)}"
     if rows.is_empty():
@@ -189,10 +189,10 @@ def _build_paper_target(summed: pl.DataFrame, name: str) -> Target:
     return Target(text, wanted, f"{format_short(minimum)} to {format_short(maximum)}", minimum >= low)
 
 
-def _build_dtw_target(summed: pl.DataFrame) -> Target:
-    text = "dtw, IOR_A to C, all levels: means below iosi's"
+def _build_dtw_target(summed: pl.DataFrame, method: str) -> Target:
+    text = f"dtw, IOR_A to C, all levels: means below {method}'s"
     chosen = summed.filter(pl.col("application").is_in(IOR))
-    iosi, dtw = (chosen.filter(pl.col("method") == name) for name in ("iosi", "dtw"))
+    iosi, dtw = (chosen.filter(pl.col("method") == name) for name in (method, "dtw"))
     joined = iosi.join(dtw, on=["level", "application"], suffix="_dtw")
     if joined.is_empty():
         return Target(text, "all", "-", None)

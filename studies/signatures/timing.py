@@ -39,13 +39,14 @@ class TimedMethod:
 
 def list_methods() -> tuple[TimedMethod, ...]:
     """Return the methods compared in Figure 19, and `robust`."""
-    from iosig.transforms.signatures.iosi import extract_iosi
+    from iosig.transforms.signatures.iosi import IosiParams, extract_iosi
     from iosig.transforms.signatures.robust import extract_robust
     from iosig.transforms.signatures.time_warping import extract_dtw
 
     return (
         TimedMethod("robust", extract_robust),
         TimedMethod("iosi", lambda one: extract_iosi([one])[0]),
+        TimedMethod("iosi_filtered", lambda one: extract_iosi([one], IosiParams().add_filters())[0]),
         TimedMethod("dtw", extract_dtw),
     )
 
