@@ -40,7 +40,12 @@ from iosig.transforms.signatures.bursts import Bursts
 from iosig.transforms.signatures.iosi_clique import BurstPlanes, Clusters, find_common_bursts
 from iosig.transforms.signatures.iosi_crests import HIGH_WAVES, RowBursts, WaveRules, segment_bursts
 from iosig.transforms.signatures.outliers import PARAMS as OUTLIER_PARAMS
-from iosig.transforms.signatures.preprocessing import fill_gaps, preprocess, refine_granularity
+from iosig.transforms.signatures.preprocessing import (
+    MAX_PUBLISHED_EXCESS_RATIO,
+    fill_gaps,
+    preprocess,
+    refine_granularity,
+)
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
 
@@ -72,6 +77,8 @@ class IosiParams:
     min_outlier_factor, max_outlier_ratio
         See `outliers.OutlierParams`. Without them, a run is an outlier if its local outlier factor exceeds the mean of
         the set (section 5.1: "we set the threshold as the mean of the sample set").
+    max_excess_ratio
+        See `preprocessing.correct_durations`. The interval of the paper (section 5.1) exists up to 1.
     requires_high_crest, ripple_ratio
         Rules for bursts that are not in the paper, see `iosi_crests.WaveRules`.
     has_idle_waves
@@ -100,6 +107,7 @@ class IosiParams:
     has_duration_filter: bool = False
     min_outlier_factor: float = 0.0
     max_outlier_ratio: float = 1.0
+    max_excess_ratio: float = 1.0
     requires_high_crest: bool = False
     ripple_ratio: float = 0.0
     has_idle_waves: bool = False
@@ -117,6 +125,7 @@ class IosiParams:
             has_duration_filter=True,
             min_outlier_factor=OUTLIER_PARAMS.min_factor,
             max_outlier_ratio=OUTLIER_PARAMS.max_outlier_ratio,
+            max_excess_ratio=MAX_PUBLISHED_EXCESS_RATIO,
             requires_high_crest=HIGH_WAVES.requires_high_crest,
             ripple_ratio=HIGH_WAVES.ripple_ratio,
             has_idle_waves=True,
@@ -143,7 +152,8 @@ def extract_iosi(sets: Iterable[SampleSet], params: IosiParams | None = None) ->
     params = params or IosiParams()
     if not params.has_preprocessing:
         return _extract(((_resize_to_median(one), float("nan")) for one in sets), params)
-    preprocessed = ((samples.filled, samples.background_bytes_per_s) for samples in map(preprocess, sets))
+    samples = (preprocess(one, params.max_excess_ratio) for one in sets)
+    preprocessed = ((one.filled, one.background_bytes_per_s) for one in samples)
     return _extract(preprocessed, params)
 
 

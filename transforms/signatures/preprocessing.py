@@ -59,13 +59,15 @@ class PreprocessedSamples:
         return filled
 
 
-def preprocess(sample_set: SampleSet) -> PreprocessedSamples:
+def preprocess(sample_set: SampleSet, max_excess_ratio: float = MAX_PUBLISHED_EXCESS_RATIO) -> PreprocessedSamples:
     """Apply the preprocessing of IOSI, section 5.1, to the samples of one set.
 
     Parameters
     ----------
     sample_set
         Runs without outliers.
+    max_excess_ratio
+        See `correct_durations`.
 
     Returns
     -------
@@ -79,7 +81,7 @@ def preprocess(sample_set: SampleSet) -> PreprocessedSamples:
         filled_set = SampleSet(samples, sample_set.interval_s, sample_set.start_s, sample_set.duration_s)
         samples = filled_set.select_runs(is_usable).samples
     points = refine_granularity(samples, sample_set.interval_s)
-    values, background = reduce_noise(correct_durations(points))
+    values, background = reduce_noise(correct_durations(points, max_excess_ratio))
     return PreprocessedSamples(values, background, np.flatnonzero(is_usable))
 
 
@@ -215,13 +217,16 @@ def _average_seconds(samples: Ragged, interval_s: float) -> Ragged:
 # ---- duration correction
 
 
-def correct_durations(samples: Ragged) -> Reals:
+def correct_durations(samples: Ragged, max_excess_ratio: float = MAX_PUBLISHED_EXCESS_RATIO) -> Reals:
     """Remove points of each sample at regular intervals until all samples have the length of the shortest.
 
     Parameters
     ----------
     samples
         Points of any unit.
+    max_excess_ratio
+        Samples that are longer than the shortest by at most this ratio lose points at the interval of the paper. At
+        most 1: the interval is then one point.
 
     Returns
     -------
@@ -230,9 +235,9 @@ def correct_durations(samples: Ragged) -> Reals:
     Notes
     -----
     IOSI, section 5.1: noise only prolongs a run. "If a sample is 4% longer than the shortest one, then we remove from
-    it the 1st, 26th, 51st, ..., data points": with N points in the shortest sample and r to remove, the points floor(i
-    N / r), i = 0 ... r - 1, counted from 0. The last r points or so are never removed, which shifts them by r^2 / (N +
-    r) points; this is little if r is small. Samples that are longer by more than `MAX_PUBLISHED_EXCESS_RATIO` lose the
+    it the 1st, 26th, 51st, ..., data points": with N points in the shortest sample and r to remove, the points
+    floor(i N / r), i = 0 ... r - 1, counted from 0. The last r points or so are never removed, which shifts them by
+    r^2 / (N + r) points; this is little if r is small. Samples that are longer by more than `max_excess_ratio` lose the
     points floor(i (N + r) / r) instead: the same interval up to the end.
     """
     counts = samples.counts
@@ -240,7 +245,7 @@ def correct_durations(samples: Ragged) -> Reals:
         return np.zeros((0, 0))
     shortest = int(counts.min())
     excess = counts - shortest
-    span = np.where(excess <= MAX_PUBLISHED_EXCESS_RATIO * shortest, shortest, counts)
+    span = np.where(excess <= max_excess_ratio * shortest, shortest, counts)
     return _drop_points(samples, excess, span).reshape(len(counts), shortest)
 
 

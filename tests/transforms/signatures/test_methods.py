@@ -255,7 +255,7 @@ def test_parameters_of_iosi_record_the_choices() -> None:
     published, filtered, raw = (params.iosi_params(name) for name in ("iosi", "iosi_filtered", "iosi_raw"))
     assert published == params.iosi
     assert filtered == replace(
-        params.iosi, has_duration_filter=True, min_outlier_factor=1.5, max_outlier_ratio=0.5,
+        params.iosi, has_duration_filter=True, min_outlier_factor=1.5, max_outlier_ratio=0.5, max_excess_ratio=0.1,
         requires_high_crest=True, ripple_ratio=0.01, has_idle_waves=True, min_coverage_ratio=0.5,
     )  # fmt: skip
     assert raw == replace(params.iosi, has_preprocessing=False)

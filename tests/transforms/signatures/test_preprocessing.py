@@ -176,6 +176,8 @@ def test_excess_above_ten_percent_is_trimmed_evenly() -> None:
         result = correct_durations(ragged(np.arange(100.0), np.arange(float(count))))
         dropped = np.setdiff1d(np.arange(count), result[1])
         assert (dropped[0], dropped[-1]) == (0, last)
+    result = correct_durations(ragged(np.arange(100.0), np.arange(150.0)), 1.0)
+    assert np.setdiff1d(np.arange(150), result[1]).tolist() == list(range(0, 100, 2)), "the paper's interval"
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -195,7 +197,7 @@ def test_points_are_dropped_at_regular_intervals(shortest: int, more: list[int])
 
 
 def test_duration_correction_accepts_empty_samples() -> None:
-    assert correct_durations(ragged()).shape == (0, 0)
+    assert correct_durations(ragged(), 1.0).shape == correct_durations(ragged()).shape == (0, 0)
     assert correct_durations(ragged(of(), of(1, 2))).shape == (2, 0)
     np.testing.assert_array_equal(correct_durations(ragged(of(1, 2, 3))), [[1, 2, 3]])
 
