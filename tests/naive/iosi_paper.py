@@ -35,7 +35,7 @@ What the paper leaves open, with the choice made:
 13. Which waves are bursts (5.2). The text filters troughs only, so each ripple between low troughs would be a burst.
     A wave is a burst here only if its crest reaches the mean crest height. The paper supports this: it speaks of a
     "cutoff threshold for a 'bump'", and bursts are shorter than their distance (5.3), which a tiling cannot give.
-    `keeps_low_waves=True` gives the narrow reading.
+    `keeps_low_waves` gives the narrow reading.
 14. Ends of a burst (5.2). It contains the points from its left trough up to, but not including, its right trough.
     Both ends of the sample bound waves. The peak is the highest crest; of equal crests, the first.
 15. Reference burst (5.3): "the 'average burst' identified by WT across all samples". The bursts before the transform
@@ -53,7 +53,7 @@ What the paper leaves open, with the choice made:
     Neighborhoods are taken by descending initial density of the dense unit, then by time, then by correlation.
     A point selected once is not available again. Thresholds apply to available points; rejected points stay available.
 24. Normalization of the distance in the vote (5.3). Time is divided by the duration, correlation by 1: the space
-    becomes the unit square. `is_vote_in_units=True` divides by the unit's width and height.
+    becomes the unit square. `is_vote_in_units` divides by the unit's width and height.
     Peers are all other candidates, including those of the same sample. Of equal totals, the earlier point wins.
 25. Score of a setting (5.3). Number of points that the vote selected. Of equal scores, the smallest width wins, then
     the smallest height.
@@ -61,6 +61,8 @@ What the paper leaves open, with the choice made:
     extends over all selected bursts, so its volume is the mean of their volumes.
 27. Bursts of the signature that overlap (5.4). Their values are added. Each starts at the nearest point of the series.
 28. Sets without any burst. The result has no grid and an all-zero signature; the paper does not consider them.
+
+`OpenChoices` has other choices for some of these points, so that implementations that differ there can be compared.
 """
 
 import math
@@ -80,6 +82,29 @@ PAPER_KAPPA = 0.9
 MIN_UNIT_HEIGHT = 0.05
 MAX_UNIT_HEIGHT = 0.25
 TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class OpenChoices:
+    """Choices for open points of the module docstring, by number; the defaults are those of the list.
+
+    tolerance (12): differences below this share of the largest magnitude are rounding. keeps_low_waves (13).
+    keeps_idle_waves (13): waves of zeros are bursts. includes_right_trough (14): a burst contains its right trough.
+    is_reference_partial (15): each point of the reference is the mean of the bursts that reach it.
+    is_distance_between_ends (18): from the end of a burst to the start of the next, and at least 1 point.
+    discards_rejected (23, 24): points that were not elected are no longer available. Neighborhoods are taken by the
+    densities of unit and neighborhood, and need one available point in the unit. Peers are points of other samples.
+    is_vote_in_units (24).
+    """
+
+    tolerance: float = TOLERANCE
+    keeps_low_waves: bool = False
+    keeps_idle_waves: bool = True
+    includes_right_trough: bool = False
+    is_reference_partial: bool = False
+    is_distance_between_ends: bool = False
+    discards_rejected: bool = False
+    is_vote_in_units: bool = False
 
 
 @dataclass(frozen=True)
@@ -293,7 +318,7 @@ def transform_sample(sample: Floats, level: int) -> Floats:
     return np.asarray(wave[: len(sample)], dtype=np.float64)
 
 
-def find_crests(wave: Floats) -> list[int]:
+def find_crests(wave: Floats, tolerance: float) -> list[int]:
     """Find the "wave crests" (5.2): runs of equal values that are higher than the adjacent values.
 
     Open: plateaus and ends of the sample (open point 12). A sample of equal values has no crest.
@@ -301,7 +326,7 @@ def find_crests(wave: Floats) -> list[int]:
     scale = float(np.max(np.abs(wave)))
     if scale == 0:
         return []
-    values = np.round(wave / scale / TOLERANCE)
+    values = np.round(wave / scale / tolerance) if tolerance else wave
     crests = []
     first = 0
     while first < len(values):
@@ -315,30 +340,31 @@ def find_crests(wave: Floats) -> list[int]:
     return crests
 
 
-def find_troughs(wave: Floats) -> list[int]:
+def find_troughs(wave: Floats, tolerance: float) -> list[int]:
     """Find the wave troughs; "the center of the wave troughs can be easily identified as wave boundaries" (5.2)."""
-    return find_crests(-wave)
+    return find_crests(-wave, tolerance)
 
 
-def delimit_waves(wave: Floats, *, keeps_low_waves: bool) -> list[Wave]:
+def delimit_waves(wave: Floats, sample: Floats, choices: OpenChoices) -> list[Wave]:
     """Delimit bursts by the troughs lower than "the mean height of all wave crests" (5.2).
 
     "Only the troughs lower than this threshold are used for separating bursts."
     Open: whether a wave whose crest does not reach the threshold is a burst (open point 13), and ends (14).
     """
-    crests = find_crests(wave)
+    crests = find_crests(wave, choices.tolerance)
     if not crests:
         return []
     threshold = float(np.mean([wave[i] for i in crests]))
-    separators = [i for i in find_troughs(wave) if wave[i] < threshold]
-    bounds = sorted({0, *separators, len(wave)})
+    separators = [i for i in find_troughs(wave, choices.tolerance) if wave[i] < threshold]
+    # with its right trough, a burst contains the last point of the sample in any case
+    bounds = sorted({0, *separators, len(wave) - choices.includes_right_trough})
     waves = []
     for start, stop in pairwise(bounds):
-        inside = [i for i in crests if start <= i < stop]
-        if not inside:
+        inside = [i for i in crests if start <= i < stop or i == stop == len(wave) - 1]
+        if not inside or not (choices.keeps_idle_waves or np.any(sample[start : stop + choices.includes_right_trough])):
             continue
         peak = max(inside, key=lambda i: (wave[i], -i))
-        if keeps_low_waves or wave[peak] >= threshold - TOLERANCE * abs(threshold):
+        if choices.keeps_low_waves or wave[peak] >= threshold - TOLERANCE * abs(threshold):
             waves.append(Wave(start, peak, stop))
     return waves
 
@@ -346,25 +372,27 @@ def delimit_waves(wave: Floats, *, keeps_low_waves: bool) -> list[Wave]:
 # 5.3 Cross-sample I/O burst identification
 
 
-def align_at_crest(sample: Floats, wave: Wave, before: int, after: int) -> Floats:
+def align_at_crest(sample: Floats, wave: Wave, before: int, after: int, excess: int) -> Floats:
     """Copy a burst into a window with `before` points left of its crest and `after` points from its crest on.
 
-    Open: 5.3 and 5.4 average and correlate bursts of unequal length. Zeros extend the shorter ones.
+    Open: 5.3 and 5.4 average and correlate bursts of unequal length. NaN extends the shorter ones, which callers
+    replace by zeros.
     """
-    window = np.zeros(before + after)
-    for i in range(wave.start, wave.stop):
+    window = np.full(before + after, math.nan)
+    for i in range(wave.start, wave.stop + excess):
         window[before + i - wave.peak] = sample[i]
     return window
 
 
-def align_waves(samples: list[Floats], waves: list[Wave]) -> tuple[Floats, int]:
-    """Align bursts at their crests, one per row. Returns the rows and the column of the crests.
+def align_waves(samples: list[Floats], waves: list[Wave], choices: OpenChoices) -> tuple[Floats, int]:
+    """Align bursts at their crests, one per row, with NaN beyond them. Returns the rows and the column of the crests.
 
     `waves[i]` is a burst of `samples[i]`; a sample may occur more than once.
     """
     before = max(wave.peak - wave.start for wave in waves)
-    after = max(wave.stop - wave.peak for wave in waves)
-    rows = [align_at_crest(sample, wave, before, after) for sample, wave in zip(samples, waves, strict=True)]
+    excess = int(choices.includes_right_trough)
+    after = max(wave.stop - wave.peak for wave in waves) + excess
+    rows = [align_at_crest(sample, wave, before, after, excess) for sample, wave in zip(samples, waves, strict=True)]
     return np.array(rows), before
 
 
@@ -382,7 +410,11 @@ def correlate(burst: Floats, reference: Floats) -> float:
 
 
 def map_bursts(
-    samples: list[Floats], waves: list[list[Wave]], kept_indices: list[int], interval_s: float
+    samples: list[Floats],
+    waves: list[list[Wave]],
+    kept_indices: list[int],
+    interval_s: float,
+    choices: OpenChoices,
 ) -> tuple[list[BurstPoint], Floats]:
     """Map each burst to its crest time "after a WT" and its correlation, from "the pre-WT burst" (5.3).
 
@@ -392,15 +424,18 @@ def map_bursts(
     flat = [wave for sample_waves in waves for wave in sample_waves]
     if not flat:
         return [], np.zeros(0)
-    rows, _ = align_waves([samples[i] for i in owners], flat)
-    reference = np.mean(rows, axis=0)
+    aligned, _ = align_waves([samples[i] for i in owners], flat, choices)
+    rows = np.nan_to_num(aligned)
+    reference = np.nanmean(aligned, axis=0) if choices.is_reference_partial else np.mean(rows, axis=0)
     points = []
     for owner, wave, row in zip(owners, flat, rows, strict=True):
         points.append(BurstPoint(kept_indices[owner], wave, wave.peak * interval_s, correlate(row, reference)))
     return points, reference
 
 
-def list_grids(waves: list[list[Wave]], interval_s: float, width_count: int, height_count: int) -> list[Grid]:
+def list_grids(
+    waves: list[list[Wave]], interval_s: float, width_count: int, height_count: int, choices: OpenChoices
+) -> list[Grid]:
     """List the settings that "uniformly sample this 2-D parameter space" (5.3).
 
     The width lies between "the average I/O burst duration" and "the average time distance between bursts".
@@ -410,11 +445,15 @@ def list_grids(waves: list[list[Wave]], interval_s: float, width_count: int, hei
     distances = []
     for sample_waves in waves:
         for left, right in pairwise(sample_waves):
-            distances.append((right.peak - left.peak) * interval_s)
+            is_between_ends = choices.is_distance_between_ends
+            steps = right.start - left.stop if is_between_ends else right.peak - left.peak
+            distances.append(steps * interval_s)
     if not durations:
         return []
     min_width = float(np.mean(durations))
     max_width = float(np.mean(distances)) if distances else min_width
+    if choices.is_distance_between_ends:
+        min_width, max_width = max(min_width, interval_s), max(max_width, interval_s)
     widths = sorted({float(width) for width in np.linspace(min_width, max_width, width_count)})
     heights = [float(height) for height in np.linspace(MIN_UNIT_HEIGHT, MAX_UNIT_HEIGHT, height_count)]
     return [Grid(width, height) for width in widths for height in heights]
@@ -447,14 +486,16 @@ def measure_distance(a: BurstPoint, b: BurstPoint, scale: Grid) -> float:
     return math.hypot((a.time_s - b.time_s) / scale.width_s, (a.correlation - b.correlation) / scale.height)
 
 
-def vote(candidates: list[BurstPoint], scale: Grid) -> list[BurstPoint]:
+def vote(candidates: list[BurstPoint], scale: Grid, *, has_own_peers: bool) -> list[BurstPoint]:
     """Select "up to one point" from each sample, the one "with the lowest total distance" to its peers (5.3).
 
-    Open: who the peers are. They are all other candidates "within the neighborhood", also of the same sample.
+    Open: who the peers are. They are all other candidates "within the neighborhood", also of the same sample unless
+    `has_own_peers` is false.
     """
     selected: dict[int, tuple[float, BurstPoint]] = {}
     for point in sorted(candidates, key=lambda point: (point.sample_index, point.time_s)):
-        total = math.fsum(measure_distance(point, peer, scale) for peer in candidates if peer is not point)
+        peers = [peer for peer in candidates if has_own_peers or peer.sample_index != point.sample_index]
+        total = math.fsum(measure_distance(point, peer, scale) for peer in peers if peer is not point)
         best = selected.get(point.sample_index)
         if best is None or total < best[0] - TOLERANCE:
             selected[point.sample_index] = (total, point)
@@ -480,29 +521,32 @@ def cluster_points(
     *,
     min_unit_density: int,
     min_neighborhood_density: int,
-    is_vote_in_units: bool,
+    choices: OpenChoices,
 ) -> list[Cluster]:
     """Find dense units, their dense neighborhoods, and the points of common bursts for one setting (5.3).
 
     Growth is limited "to the immediate neighborhood of a dense unit".
     Open: neighborhoods that overlap. The densest unit takes its points first (open point 23).
     """
-    scale = grid if is_vote_in_units else Grid(duration_s, 1.0)
+    scale = grid if choices.is_vote_in_units else Grid(duration_s, 1.0)
     members: dict[Unit, list[BurstPoint]] = {}
     for point in points:
         members.setdefault(locate_unit(point, grid, duration_s), []).append(point)
     clusters = []
-    order = sorted(members, key=lambda unit: (-count_samples(members[unit]), unit))
-    for unit in order:
-        if count_samples(members[unit]) < min_unit_density:
+    density = {unit: count_samples(members[unit]) for unit in members}
+    around = {unit: count_samples(collect_neighborhood(members, unit)) for unit in members}
+    for unit in sorted(members, key=lambda unit: (-density[unit], -around[unit] * choices.discards_rejected, unit)):
+        available = density[unit] if choices.discards_rejected and members[unit] else count_samples(members[unit])
+        if available < min_unit_density:
             continue
         candidates = collect_neighborhood(members, unit)
         if count_samples(candidates) < min_neighborhood_density or not candidates:
             continue
-        selected = vote(candidates, scale)
+        selected = vote(candidates, scale, has_own_peers=not choices.discards_rejected)
         clusters.append(Cluster(unit, candidates, selected))
+        taken = candidates if choices.discards_rejected else selected
         for other in members:
-            members[other] = [point for point in members[other] if point not in selected]
+            members[other] = [point for point in members[other] if point not in taken]
     return clusters
 
 
@@ -513,7 +557,7 @@ def select_clusters(
     *,
     min_unit_density: int,
     min_neighborhood_density: int,
-    is_vote_in_units: bool,
+    choices: OpenChoices,
 ) -> tuple[Grid | None, list[Cluster], list[tuple[Grid, int]]]:
     """Take the setting "that identified the most data points as belonging to common I/O bursts" (5.3).
 
@@ -529,7 +573,7 @@ def select_clusters(
             duration_s,
             min_unit_density=min_unit_density,
             min_neighborhood_density=min_neighborhood_density,
-            is_vote_in_units=is_vote_in_units,
+            choices=choices,
         )
         score = sum(len(cluster.selected) for cluster in clusters)
         if winner is None or score > max(previous for _, previous in scores):
@@ -541,7 +585,7 @@ def select_clusters(
 # 5.4 I/O signature generation
 
 
-def average_cluster(cluster: Cluster, samples: dict[int, Floats], interval_s: float) -> Burst:
+def average_cluster(cluster: Cluster, samples: dict[int, Floats], interval_s: float, choices: OpenChoices) -> Burst:
     """Average the bursts of a cluster at the aligned time (5.4).
 
     Alignment takes "all the data points in a common burst to the average of their x coordinate values".
@@ -549,8 +593,8 @@ def average_cluster(cluster: Cluster, samples: dict[int, Floats], interval_s: fl
     """
     peak_s = float(np.mean([point.time_s for point in cluster.selected]))
     owners = [samples[point.sample_index] for point in cluster.selected]
-    rows, before = align_waves(owners, [point.wave for point in cluster.selected])
-    values = np.mean(rows, axis=0)
+    rows, before = align_waves(owners, [point.wave for point in cluster.selected], choices)
+    values = np.mean(np.nan_to_num(rows), axis=0)
     start_s = peak_s - before * interval_s
     end_s = start_s + len(values) * interval_s
     return Burst(start_s, end_s, peak_s, float(np.sum(values)) * interval_s, values)
@@ -589,10 +633,9 @@ def extract(
     neighbor_count: int | None = None,
     outlier_threshold: float | None = None,
     is_refined: bool = True,
-    keeps_low_waves: bool = False,
     width_count: int = 5,
     height_count: int = 5,
-    is_vote_in_units: bool = False,
+    choices: OpenChoices = OpenChoices(),
 ) -> Extraction:
     """Run section 5 from samples of throughput to the signature.
 
@@ -614,21 +657,21 @@ def extract(
     denoised = [subtract_background(sample, background) for sample in trimmed]
 
     transformed = [transform_sample(sample, wavelet_level) for sample in denoised]
-    waves = [delimit_waves(wave, keeps_low_waves=keeps_low_waves) for wave in transformed]
+    waves = [delimit_waves(wave, sample, choices) for wave, sample in zip(transformed, denoised, strict=True)]
 
     length = len(denoised[0])
-    points, reference = map_bursts(denoised, waves, kept, step_s)
+    points, reference = map_bursts(denoised, waves, kept, step_s, choices)
     grid, clusters, scores = select_clusters(
         points,
-        list_grids(waves, step_s, width_count, height_count),
+        list_grids(waves, step_s, width_count, height_count, choices),
         length * step_s,
         min_unit_density=compute_threshold(gamma, len(kept)),
         min_neighborhood_density=compute_threshold(kappa, len(kept)),
-        is_vote_in_units=is_vote_in_units,
+        choices=choices,
     )
 
     by_index = dict(zip(kept, denoised, strict=True))
-    bursts = [average_cluster(cluster, by_index, step_s) for cluster in clusters]
+    bursts = [average_cluster(cluster, by_index, step_s, choices) for cluster in clusters]
     bursts.sort(key=lambda burst: burst.peak_s)
     return Extraction(
         bursts=bursts,
