@@ -103,6 +103,8 @@ _AIMS = (
     _Aim("calm", _IRREGULAR, 0.95, 0.90),
     _Aim("busy", _IRREGULAR, 0.92, 0.86),
 )
+#: the published method, and ours
+_IOSI = ("iosi", "iosi_filtered")
 #: accuracy of IOSI as measured by its authors (section 6.3): ranges of cross-correlation and correlation
 PAPER_RANGES = {"cross_correlation": (0.72, 0.95), "correlation": (0.66, 0.94)}
 

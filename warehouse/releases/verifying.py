@@ -92,11 +92,13 @@ def _in_releases(store: Store, is_all: bool, told: Progress) -> list[Damage]:
 def _in_databases(store: Store) -> Iterator[Damage]:
     """Yield damaged SQLite files, and the catalogue if it does not name the tables."""
     problems = {path: _problem_of_sqlite(path) for path in (store.catalogue, store.journal) if path.is_file()}
-    for path, problem in problems.items():
-        if problem:
-            yield Damage(path.name, problem, GO_BACK)
-    if problems.get(store.catalogue):
-        return
+    yield from (Damage(path.name, problem, GO_BACK) for path, problem in problems.items() if problem)
+    if not problems.get(store.catalogue):
+        yield from _in_catalogue(store)
+
+
+def _in_catalogue(store: Store) -> Iterator[Damage]:
+    """Yield the first damage of the catalogue: a changed table of the SQLite file, or a wrong table location."""
     if server_of(store) == EMBEDDED and store.catalogue.is_file():
         recorded = checksums.read(store, CATALOGUE_SEAL)
         if recorded is None:

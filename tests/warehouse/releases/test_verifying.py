@@ -241,6 +241,12 @@ def test_damaged_journal_is_set_aside(sound: Store) -> None:
     assert (sound.root / "damaged" / "predictions.sqlite").read_bytes() == b"no journal"
 
 
+def test_damaged_catalogue_and_journal_are_both_listed(sound: Store) -> None:
+    damaged_catalogue(sound)
+    sound.journal.write_bytes(b"no journal")
+    assert {damage.path for damage in verify(sound)} >= {"catalogue.sqlite", "predictions.sqlite"}
+
+
 def test_every_changed_byte_of_catalogue_is_detected(sound: Store) -> None:
     """A byte of a free page or of the header changes no table, but is detected."""
     content = sound.catalogue.read_bytes()
