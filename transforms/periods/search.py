@@ -29,8 +29,10 @@ METHODS = ("null_tested", "dft", "autocorrelation", "merged", "autoperiod")
 Results = dict[str, tuple[Detections, Reals]]
 #: maximum relative difference in length of signals that are padded to form one group
 _PADDING_RATIO = 0.25
+#: relative error of rounding
+_ROUNDING = 1e-9
 #: minimum number of cycles within the window: 2, with a margin for rounding
-_MIN_CYCLES = 2 - 1e-9
+_MIN_CYCLES = 2 - _ROUNDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,19 +279,28 @@ def refine_confidence(transform: Detections, autocorrelation: Detections) -> Rea
     Notes
     -----
     The paper trusts the transform more: the autocorrelation is "used to adjust the confidence". So period, outcome and
-    candidates do not change. If the autocorrelation finds no period, c_a and c_s count as 0.
+    candidates do not change.
+
+    c_a and If the autocorrelation finds no period, or one whose frequency differs by more than the
+    transform's resolution, the inverse of the window (ours). The paper's average is for methods that "found a similar
+    solution". It is pooled over all candidates of the autocorrelation, so without this rule a confident
+    autocorrelation at twice the period would raise the confidence.
 
     References
     ----------
     A. Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section II-C,
     doi:10.1109/IPDPS57955.2024.00048
     """
-    is_both = transform.is_periodic & autocorrelation.is_periodic
+    with np.errstate(divide="ignore", invalid="ignore"):
+        resolution_hz = 1.0 / (transform.window_end_s - transform.window_start_s)
+        distance_hz = np.abs(transform.frequency_hz - autocorrelation.frequency_hz)
+        is_contradicted = distance_hz > resolution_hz * (1.0 + _ROUNDING)
+    is_confirmed = autocorrelation.is_periodic & ~is_contradicted
     similarity = compute_similarity(transform.period_s, autocorrelation.candidates)
     terms = [
         transform.confidence,
-        np.where(autocorrelation.is_periodic, autocorrelation.confidence, 0.0),
-        np.where(is_both, similarity, 0.0),
+        np.where(is_confirmed, autocorrelation.confidence, 0.0),
+        np.where(is_confirmed, similarity, 0.0),
     ]
     with np.errstate(invalid="ignore"):
         mean = np.clip(np.sum(terms, axis=0) / len(terms), 0.0, 1.0)

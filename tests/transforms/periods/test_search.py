@@ -159,6 +159,26 @@ def test_refined_confidence_uses_nan_or_half_where_a_method_has_no_period() -> N
     np.testing.assert_allclose(refine_confidence(transform, other), [0.2, NAN, NAN, 2.5 / 3])
 
 
+@pytest.mark.parametrize(("other_s", "refined"), [(10.0, 2.8 / 3), (10.5, 0.93), (11.5, 0.8 / 3), (20.0, 0.8 / 3)])
+def test_refined_confidence_falls_if_the_methods_disagree(other_s: float, refined: float) -> None:
+    """Frequencies agree within the transform's resolution: 1/10 and 1/110 Hz in a window of 110 s."""
+    transform = replace(make_detections([10.0], [0.8]), window_start_s=np.array([5.0]), window_end_s=np.array([115.0]))
+    other = make_detections([other_s], [1.0], candidates([other_s] * 11))
+    assert refine_confidence(transform, other)[0] == pytest.approx(refined, abs=0.01)
+
+
+def test_confident_autocorrelation_of_twice_the_period_lowers_the_confidence() -> None:
+    """In a window of 12.5 periods, the transform finds half of the period, and the autocorrelation the period."""
+    values = np.concatenate([np.zeros(3), square(122, 10, 2)])
+    params = PeriodParams(methods=("dft", "autocorrelation", "merged"))
+    by_method = {one.method: one for one in find_periods(make_ragged(values), np.ones(1), np.zeros(1), params)}
+    assert by_method["dft"].detections.period_s[0] == pytest.approx(5.0)
+    assert by_method["autocorrelation"].detections.period_s[0] == pytest.approx(10.0)
+    merged = by_method["merged"]
+    assert merged.detections.period_s[0] == pytest.approx(5.0)
+    assert merged.refined_confidence[0] < merged.detections.confidence[0]
+
+
 @given(st.floats(1e-300, 1e300), st.lists(st.floats(1e-300, 1e300), max_size=6))
 def test_similarity_is_between_zero_and_one(period: float, others: list[float]) -> None:
     (result,) = compute_similarity(np.array([period]), candidates(others))
