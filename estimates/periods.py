@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,10 @@ import polars as pl
 from iosig.estimates.columns import list_column
 from iosig.estimates.subjects import KEYS, Subjects
 from iosig.settings.model import PeriodSettings
-from iosig.transforms.arrays import Ragged, Reals, places_within
+from iosig.transforms.arrays import Ints, Ragged, Reals, cut, places_within
 from iosig.transforms.periods import search, windows
-from iosig.transforms.periods.search import PeriodParams, Periods
+from iosig.transforms.periods.search import PeriodParams, Periods, Sampling
+from iosig.transforms.throughput import even_values
 from iosig.transforms.throughput.requests import Steps
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.periods import NODE_PERIODS, PERIOD_SEGMENTS, PERIODS
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from iosig.transforms.periods.null_model.params import NullModelParams
 
 DEFAULT_METHOD = "null_tested"
+#: a window of time [s]; open ends are infinite
+Window = tuple[float, float]
+#: instants lie behind the edges of samples by this share of a sample, since bins of a heat map share these edges
+_INSTANT_SHIFT = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,7 @@ def params_of(settings: PeriodSettings, methods: Sequence[str] | None = None) ->
     return PeriodParams(
         methods=tuple(wanted),
         max_missing_ratio=settings.max_missing_ratio,
+        sampling=settings.sampling,
         # parameters import their method, so those of unused methods are skipped
         null_tested=_make_null_model_params(settings) if "null_tested" in wanted else None,
         dft=_dft(settings) if {"dft", "merged"} & set(wanted) else None,
@@ -89,10 +95,9 @@ def rows_of(subjects: Subjects, params: PeriodParams, steps: Steps | None = None
 
     steps: exact throughput of the subjects, if known. A subject without a signal has rows with an outcome only.
     """
-    answers = search.find_periods(subjects.samples, subjects.sampling_hz, subjects.start_s, params, steps)
-    summaries = summarize_signals(subjects, steps)
-    rows = [frames.empty(PERIODS), *(rows_from(subjects.keys, summaries, answer) for answer in answers)]
-    segments = [frames.empty(PERIOD_SEGMENTS), *(segments_from(subjects.keys, answer) for answer in answers)]
+    results = list(search_subjects(subjects, params, steps))
+    rows = [frames.empty(PERIODS), *(rows_from(own.keys, summaries, answer) for own, summaries, answer in results)]
+    segments = [frames.empty(PERIOD_SEGMENTS), *(segments_from(own.keys, answer) for own, _, answer in results)]
     order = (*KEYS[1:7], "method")
     return Rows(
         pl.concat(rows).sort(*order, nulls_last=True, maintain_order=True),
@@ -100,8 +105,93 @@ def rows_of(subjects: Subjects, params: PeriodParams, steps: Steps | None = None
     )
 
 
-def summarize_signals(subjects: Subjects, steps: Steps | None) -> pl.DataFrame:
-    """Return sampling frequency, missing ratio, mean and abstraction error of each subject's signal."""
+def search_subjects(
+    subjects: Subjects,
+    params: PeriodParams,
+    steps: Steps | None = None,
+    window: Window | None = None,
+) -> Iterator[tuple[Subjects, pl.DataFrame, Periods]]:
+    """Search subjects with each method; yield the searched signals, their summary, and the periods, by method.
+
+    FTIO's methods search the time from the first to the last I/O, or the requested window; the others all of the
+    subject's time.
+
+    steps: exact throughput of the subjects, if known. window: requested window, whose open ends are infinite.
+    """
+    whole = tuple(name for name in params.methods if name not in search.FTIO_METHODS)
+    if whole:
+        yield from _search(subjects, replace(params, methods=whole, sampling="bins"), steps)
+    methods = tuple(name for name in params.methods if name in search.FTIO_METHODS)
+    if methods:
+        open_ends = tuple(not np.isfinite(end) for end in window or (-np.inf, np.inf))
+        sampling: Sampling = "bins" if steps is None else params.sampling
+        own = (
+            _cut_to_io(subjects, open_ends, params.max_missing_ratio)
+            if steps is None
+            else _resample_io(subjects, steps, open_ends, sampling)
+        )
+        yield from _search(own, replace(params, methods=methods, sampling=sampling), steps)
+
+
+def _search(
+    subjects: Subjects, params: PeriodParams, steps: Steps | None
+) -> Iterator[tuple[Subjects, pl.DataFrame, Periods]]:
+    summaries = summarize_signals(subjects, steps, params.sampling)
+    has_io = np.zeros(len(subjects.sampling_hz), dtype=np.bool_) if steps is None else steps.volume_bytes > 0
+    for answer in search.find_periods(subjects.samples, subjects.sampling_hz, subjects.start_s, params, steps):
+        # instants can miss all I/O
+        is_unseen = has_io & (answer.detections.outcome == "no_io")
+        yield subjects, summaries, replace(answer, detections=answer.detections.reject(is_unseen, "aperiodic"))
+
+
+def _cut_to_io(subjects: Subjects, open_ends: tuple[bool, ...], max_missing_ratio: float) -> Subjects:
+    """Cut signals at the open ends to the time from the first to the last sample with I/O.
+
+    Signals that are mostly missing stay whole, because their first and last I/O are unknown.
+    """
+    samples = subjects.samples
+    first, last = windows.find_io_samples(samples)
+    missing_counts = np.bincount(samples.owner[np.isnan(samples.values)], minlength=len(first))
+    is_cut = missing_counts <= max_missing_ratio * samples.counts
+    first = np.where(is_cut & open_ends[0], first, 0)
+    last = np.where(is_cut & open_ends[1], last, samples.counts - 1)
+    begin = samples.offsets[:-1]
+    return replace(
+        subjects,
+        samples=cut(samples.values, begin + first, begin + last),
+        start_s=subjects.start_s + first / subjects.sampling_hz,
+    )
+
+
+def _resample_io(subjects: Subjects, steps: Steps, open_ends: tuple[bool, ...], sampling: Sampling) -> Subjects:
+    """Sample throughput from the first to the last I/O: N = floor(dt f_s) samples, as in FTIO's paper."""
+    hz = subjects.sampling_hz
+    first_s, last_s = windows.find_io_range(steps)
+    has_io = ~np.isnan(first_s) & (subjects.samples.counts > 0)
+    start_s, end_s = subjects.start_s, subjects.end_s
+    if open_ends[0]:
+        start_s = np.where(has_io, np.fmax(start_s, first_s), start_s)
+    if open_ends[1]:
+        # the whole samples of a subject may end within one sample of its last I/O
+        end_s = np.where(has_io, np.fmin(end_s + 1.0 / hz, last_s), end_s)
+    count = np.maximum(count_samples(end_s - start_s, hz), has_io)
+    if sampling == "instants":
+        samples = even_values.sample_at(steps, even_values.Instants(start_s + _INSTANT_SHIFT / hz, hz, count))
+    else:
+        bins = even_values.bin_requests(steps.requests(), even_values.Grid(start_s, 1.0 / hz, count))
+        samples = Ragged(bins.bytes_per_s, bins.grid.offsets)
+    return replace(subjects, samples=samples, start_s=start_s)
+
+
+def count_samples(duration_s: Reals, hz: Reals) -> Ints:
+    """Return the number of whole samples in each duration, N = floor(dt f_s), as in FTIO's paper."""
+    # tolerate rounding errors for whole numbers of samples
+    counts: Ints = np.floor(np.maximum(duration_s, 0.0) * hz + 1e-9).astype(np.int64)
+    return counts
+
+
+def summarize_signals(subjects: Subjects, steps: Steps | None, sampling: Sampling) -> pl.DataFrame:
+    """Return sampling, missing ratio, mean and abstraction error of each subject's signal."""
     counts = subjects.samples.counts
     owner = subjects.samples.owner
     is_known = np.isfinite(subjects.samples.values)
@@ -117,6 +207,7 @@ def summarize_signals(subjects: Subjects, steps: Steps | None) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "sampling_hz": np.where(counts > 0, subjects.sampling_hz, np.nan),
+            "sampling": pl.Series([sampling if count else None for count in counts.tolist()], dtype=pl.String),
             "sample_count": counts,
             "missing_ratio": missing,
             "mean_bytes_per_s": mean,

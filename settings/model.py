@@ -179,6 +179,11 @@ class PeriodSettings(Section):
     max_missing_ratio: float = Field(
         0.5, ge=0, le=1, description="maximum fraction of gaps; a signal with more is not analyzed"
     )
+    sampling: Literal["instants", "bins"] = Field(
+        "instants",
+        description="dft, autocorrelation, merged: samples of traced requests: rates at instants, as in FTIO's paper, "
+        "or mean rates of steps (bins)",
+    )
     false_alarm_level: float = Field(
         0.01,
         gt=0,

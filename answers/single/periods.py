@@ -1,8 +1,8 @@
 """Find the periods of one input: as in the nightly flow, or for a time window and sampling frequency.
 
 Without a window, a sampling frequency or a first phase to skip, the rows equal those of the nightly flow. Otherwise a
-traced run's throughput is clipped and resampled: FTIO's methods get values at instants, as in their paper, the
-null-tested method and AUTOPERIOD get the bytes in each step; series and polls get steps of that length.
+traced run's throughput is clipped and resampled; series and polls get steps of that length. FTIO's methods search a
+window as requested, and its open ends from the first and to the last I/O.
 """
 
 from __future__ import annotations
@@ -21,7 +21,15 @@ from pydantic import Field
 
 from iosig.answers.documents import Document, Part, columns_of
 from iosig.answers.single.one_input import PollInput, SeriesInput, TraceInput, open_input
-from iosig.estimates.periods import params_of, rows_from, segments_from, summarize_signals
+from iosig.estimates.periods import (
+    Window,
+    count_samples,
+    params_of,
+    rows_from,
+    search_subjects,
+    segments_from,
+    summarize_signals,
+)
 from iosig.estimates.subjects import Subjects, build_trace_subjects, collect_trace_requests, series_subjects
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
@@ -29,13 +37,7 @@ from iosig.transforms.arrays import Ints, Ragged, Reals, concatenate_pieces, cut
 from iosig.transforms.periods import windows
 from iosig.transforms.periods.interface.detections import Detections, Segments, gather
 from iosig.transforms.periods.interface.even_signals import EvenSignals, group_by_length
-from iosig.transforms.periods.search import (
-    METHODS,
-    PeriodParams,
-    Periods,
-    find_periods as find_by_method,
-    measure_periodicity,
-)
+from iosig.transforms.periods.search import METHODS, PeriodParams, Periods, Sampling, measure_periodicity
 from iosig.transforms.throughput import even_values
 from iosig.transforms.throughput.intervals import StepParams
 from iosig.transforms.throughput.requests import Requests, Steps, step_function
@@ -47,8 +49,6 @@ if TYPE_CHECKING:
     from iosig.transforms.periods.ftio_0_0_9 import CompatibleParams
     from iosig.transforms.periods.ftio_outliers import Method
 
-#: methods that sample at instants
-_INSTANT_METHODS = ("dft", "autocorrelation", "merged")
 #: methods that detect outliers in a spectrum
 _OUTLIER_METHODS = ("dft", "merged")
 #: outlier detectors of these methods, by option value
@@ -180,12 +180,12 @@ class PeriodsDocument(Document, title="iosig period"):
 
 @dataclass(frozen=True)
 class _Signals:
-    """Binned signals, signals sampled at instants (for FTIO), and exact requests if known."""
+    """Binned signals of the window on the input's clock, and exact requests if known."""
 
     binned: Subjects
-    instants: Subjects
     requests: Requests | None
     zero_s: float | None
+    window: Window
 
     @cached_property
     def steps(self) -> Steps | None:
@@ -225,17 +225,10 @@ def _params(settings: Settings, query: Query) -> PeriodParams:
 
 
 def _answers(signals: _Signals, params: PeriodParams, query: Query) -> Iterator[tuple[Subjects, pl.DataFrame, Periods]]:
-    for subjects, methods in (
-        (signals.binned, [name for name in params.methods if name not in _INSTANT_METHODS]),
-        (signals.instants, [name for name in params.methods if name in _INSTANT_METHODS]),
-    ):
-        if methods:
-            wanted = replace(params, methods=tuple(methods))
-            judged = summarize_signals(subjects, signals.steps)
-            made = find_by_method(subjects.samples, subjects.sampling_hz, subjects.start_s, wanted, signals.steps)
-            yield from ((subjects, judged, answer) for answer in made)
+    yield from search_subjects(signals.binned, params, signals.steps, signals.window)
     if query.method in ("ftio", "all", WAVELET):
-        yield signals.binned, summarize_signals(signals.binned, signals.steps), _run_ftio(signals, query)
+        sampling: Sampling = "bins" if signals.requests is None else "instants"
+        yield signals.binned, summarize_signals(signals.binned, signals.steps, sampling), _run_ftio(signals, query)
 
 
 # ---- traces
@@ -249,10 +242,10 @@ def _signals_of_trace(trace: TraceInput, settings: Settings, query: Query) -> _S
     requests = collect_trace_requests(subjects.keys, trace.signals, trace.landed[TRACE_REQUESTS.name], with_empty=True)
     (started_at,) = trace.jobs["started_at"]
     zero_s = started_at.timestamp() if started_at else None
-    if query.is_plain:
-        return _Signals(subjects, subjects, requests, zero_s)
-    steps = step_function(requests)
     low, high = _bounds(query, zero_s)
+    if query.is_plain:
+        return _Signals(subjects, requests, zero_s, (low, high))
+    steps = step_function(requests)
     start_s, end_s = np.maximum(subjects.start_s, low), np.minimum(subjects.end_s, high)
     if query.skip_first_phase:
         start_s = windows.find_first_phases(steps, start_s, end_s).skip_first(start_s)
@@ -260,22 +253,16 @@ def _signals_of_trace(trace: TraceInput, settings: Settings, query: Query) -> _S
     count = _sample_counts(end_s - start_s, hz)
     inside = windows.clip_steps(steps, start_s, end_s).requests()
     bins = even_values.bin_requests(inside, even_values.Grid(start_s, 1.0 / hz, count))
-    points = even_values.sample_at(steps, even_values.Instants(start_s, hz, count))
-    return _Signals(
-        Subjects(subjects.keys, Ragged(bins.bytes_per_s, bins.grid.offsets), hz, start_s),
-        Subjects(subjects.keys, points, hz, start_s),
-        requests,
-        zero_s,
-    )
+    binned = Subjects(subjects.keys, Ragged(bins.bytes_per_s, bins.grid.offsets), hz, start_s)
+    return _Signals(binned, requests, zero_s, (low, high))
 
 
 def _sample_counts(duration_s: Reals, hz: Reals) -> Ints:
-    """Return the sample counts N = floor(dt f_s), as in FTIO's paper; raises UsageError above `_MAX_SAMPLES`."""
-    # tolerate rounding errors for whole numbers of samples
-    count = np.floor(np.maximum(duration_s, 0.0) * hz + 1e-9)
+    """Return the sample counts; raises UsageError above `_MAX_SAMPLES`."""
+    count = np.maximum(duration_s, 0.0) * hz
     if (count > _MAX_SAMPLES).any():
         raise UsageError(f"{count.max():,.0f} samples exceed the maximum of {_MAX_SAMPLES:,}. Lower --sampling-hz.")
-    return count.astype(np.int64)
+    return count_samples(duration_s, hz)
 
 
 # ---- series and polls
@@ -301,7 +288,8 @@ def _signals_of_rows(one_input: SeriesInput | PollInput, query: Query) -> _Signa
     subjects = _select_direction(subjects, query)
     if query.skip_first_phase:
         subjects = _without_first_phase(subjects)
-    return _Signals(subjects, subjects, None, zero_s if zero_s is not None else 0.0 if is_utc else None)
+    clock_s = zero_s if zero_s is not None else 0.0 if is_utc else None
+    return _Signals(subjects, None, clock_s, (start_s, end_s))
 
 
 def _poll_intervals(polls: pl.DataFrame) -> tuple[float, pl.DataFrame]:

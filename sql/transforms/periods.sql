@@ -63,6 +63,7 @@ select
     window_start_s,
     window_end_s,
     sampling_hz,
+    sampling,
     sample_count,
     missing_ratio,
     frequency_hz,

@@ -55,6 +55,19 @@ def land_traces(store: Store) -> dict[str, str]:
                 **known,
             ),
         ),
+        # The program computes for 3 s, then writes for 2 s every 10 s, and ends within a period.
+        "late": land(
+            store,
+            "late",
+            trace(
+                modules={"POSIX": {}, "DXT_POSIX": {}},
+                records=[timed | {"written_bytes": 12_000_000_000, "write_end_s": 115.0}],
+                requests=[
+                    {"request_bytes": 1e9, "start_s": 3.0 + 10 * k, "end_s": 5.0 + 10 * k, **WRITE} for k in range(12)
+                ],
+                **known | {"duration_s": 125.0},
+            ),
+        ),
         # Three nodes start writing 2 s apart.
         "nodes": land(
             store,
@@ -174,7 +187,24 @@ def test_characterization_of_short_bursts_is_exact(found: tuple[pl.DataFrame, di
     assert row["b_io_bytes_per_s"] == pytest.approx(6e6 / BURST_S, rel=1e-9)
     assert row["bytes_per_period"] == pytest.approx(6e6, rel=1e-9)
     assert row["periodicity_score"] == pytest.approx(1.0, abs=1e-9)
-    assert row["abstraction_error"] == pytest.approx(0.0, abs=1e-12)
+    # each instant within a burst of 0.3 s counts for a second, while steps hold the bytes
+    assert row["abstraction_error"] == pytest.approx(1 / BURST_S - 1)
+    assert default(rows, traces["bursts"], "write")["abstraction_error"] == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("method", ["dft", "merged", "autocorrelation"])
+def test_methods_of_ftio_search_the_time_of_the_io(method: str, found: tuple[pl.DataFrame, dict[str, str]]) -> None:
+    """In the whole run, 12.5 periods, the transform finds a period of 5 s."""
+    rows, traces = found
+    (row,) = rows.filter(subject_id=traces["late"], direction="write", method=method).iter_rows(named=True)
+    assert (row["window_start_s"], row["window_end_s"], row["sample_count"]) == (3.0, 115.0, 112)
+    assert row["period_s"] == pytest.approx(10.0, rel=0.02)
+    assert method != "merged" or row["refined_confidence"] > 0.99
+    whole = default(rows, traces["late"], "write")
+    assert whole["sample_count"] == 125
+    (series,) = rows.filter(subject_id="node7", direction="write", method=method).iter_rows(named=True)
+    assert (series["window_start_s"], series["window_end_s"]) == (120.0, 6780.0)
+    assert series["period_s"] == pytest.approx(600.0, rel=0.02)
 
 
 @pytest.mark.parametrize(("name", "outcome"), [("counters", "interval_only"), ("unsized", "unknown_sizes")])
@@ -214,7 +244,8 @@ def test_candidates_describe_the_cosine(found: tuple[pl.DataFrame, dict[str, str
     (row,) = found[0].filter(subject_id="node7", direction="write", method="dft").iter_rows(named=True)
     assert row["candidates"][0] == row["frequency_hz"]
     assert len(row["candidates"]) == len(row["candidate_amplitudes_bytes_per_s"]) == len(row["candidate_phases_rad"])
-    assert row["mean_bytes_per_s"] == pytest.approx(1e8)
+    # 24 steps of 30 s with I/O from the first to the last of them
+    assert row["mean_bytes_per_s"] == pytest.approx(1e9 * 24 / row["sample_count"])
 
 
 def test_periodic_row_is_its_segment_with_most_bytes(

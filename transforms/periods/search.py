@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 #: all methods, the default first
 METHODS = ("null_tested", "dft", "autocorrelation", "merged", "autoperiod")
+#: FTIO's methods, which analyze the time from the first to the last I/O
+FTIO_METHODS = ("dft", "autocorrelation", "merged")
+#: values of a sampled throughput: rates at instants, as in FTIO's paper, or mean rates of samples
+Sampling = Literal["instants", "bins"]
 #: by method: the detections of n signals, and FTIO's refined confidence (n)
 Results = dict[str, tuple[Detections, Reals]]
 #: maximum relative difference in length of signals that are padded to form one group
@@ -45,12 +49,15 @@ class PeriodParams:
         Any of `METHODS`.
     max_missing_ratio : float
         Maximum fraction of unmeasured samples (ours: the papers have no gaps).
+    sampling : str
+        How callers sample an exact throughput for `FTIO_METHODS` (section II-B: at instants; mean rates are ours).
     null_tested, dft, autocorrelation, autoperiod : optional
         Parameters of each method; None for its defaults.
     """
 
     methods: tuple[str, ...] = METHODS
     max_missing_ratio: float = 0.5
+    sampling: Sampling = "instants"
     null_tested: NullModelParams | None = None
     dft: DftParams | None = None
     autocorrelation: AutocorrelationParams | None = None

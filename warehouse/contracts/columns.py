@@ -212,7 +212,8 @@ IS_DEFAULT = Column("is_default", "bool", "Whether this is the default method.")
 WINDOW_START_S = Column(
     "window_start_s",
     "real",
-    "Start of the time window that was analyzed: since the run's start, a trace's zero, or on the series' own clock.",
+    "Start of the time window that was analyzed: since the run's start, a trace's zero, or on the series' own clock. "
+    "FTIO's methods analyze the time from the first to the last I/O.",
 )
 WINDOW_END_S = Column("window_end_s", "real", "End of the time window that was analyzed.")
 SAMPLING_HZ = Column("sampling_hz", "real", "Samples per second of the analyzed signal.")

@@ -80,6 +80,14 @@ PERIODS = Table(
         c.WINDOW_START_S.optional(),
         c.WINDOW_END_S.optional(),
         c.SAMPLING_HZ.optional(),
+        Column(
+            "sampling",
+            "text",
+            "What a sample holds: the rate at its start, as in FTIO's paper (instants), or the mean rate of its step "
+            "(bins).",
+            nullable=True,
+            choices=("instants", "bins"),
+        ),
         c.SAMPLE_COUNT_OF_SIGNAL.optional(),
         c.MISSING_RATIO.optional(),
         c.FREQUENCY_HZ.optional(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,31 @@ def test_window_limits_the_analyzed_time(method: str, trace: Path) -> None:
     assert row["window_end_s"] <= 750
     assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-2)
     assert row["r_io"] == pytest.approx(BURST_S / PERIOD_S, rel=0.05)
+
+
+@pytest.mark.parametrize("method", ["dft", "merged"])
+@pytest.mark.parametrize("asked", [{}, {"sampling_hz": 10.0}, {"window": (0.0531, math.inf)}])
+def test_window_of_ftio_is_the_time_of_the_io(shared_data: Path, method: str, asked: dict[str, Any]) -> None:
+    """FTIO 0.0.9 finds 1.927 s in the writes of this trace, from 0.053 to 28.982 s of 29.1 s."""
+    row = one(shared_data / "tmio" / "8.jsonl", "write", method=method, **asked)
+    assert row["period_s"] == pytest.approx(1.927, abs=0.001)
+    assert (row["window_start_s"], row["window_end_s"]) == pytest.approx((0.0531, 28.953), abs=1e-3)
+    assert row["sample_count"] == 289
+
+
+def test_requested_window_is_searched_as_given(trace: Path) -> None:
+    whole = one(trace, "write", window=(140.0, 745.0), sampling_hz=1.0, method="dft")
+    assert (whole["window_start_s"], whole["window_end_s"], whole["sample_count"]) == (140.0, 731.0, 591)
+    half = one(trace, "write", window=(140.0, math.inf), sampling_hz=1.0, method="dft")
+    assert (half["window_start_s"], half["window_end_s"], half["sample_count"]) == (140.0, 730.0, 590)
+    other = one(trace, "write", window=(-math.inf, 725.0), sampling_hz=1.0, method="dft")
+    assert (other["window_start_s"], other["window_end_s"]) == (0.0, 725.0)
+
+
+def test_signals_of_polls_are_cut_to_their_io(polls: Path) -> None:
+    """Reads are never 0; writes are always 0."""
+    assert one(polls, "read", method="dft")["sample_count"] == one(polls, "read")["sample_count"]
+    assert one(polls, "write", method="dft")["outcome"] == "no_io"
 
 
 def test_first_phase_can_be_skipped(trace: Path) -> None:

@@ -17,6 +17,8 @@ from iosig.transforms.periods.windows import (
     clip_steps,
     find_first_phases,
     find_first_phases_of_signals,
+    find_io_range,
+    find_io_samples,
 )
 from iosig.transforms.throughput.requests import Requests, Steps, step_function
 from tests.naive.throughput.even_values import rate_at
@@ -88,6 +90,28 @@ def test_samples_are_clipped_to_whole_samples() -> None:
         assert nothing.offsets.tolist() == [0, 0, 0, 0, 0]
     everything, _ = within(-np.inf, np.inf)
     assert everything.values.tolist() == pieces.values.tolist()
+
+
+# ---- the I/O's own time
+
+
+@BOUNDED
+@given(st.lists(st.lists(DYADIC, max_size=6), min_size=1, max_size=4))
+def test_io_range_is_from_the_first_start_to_the_last_end(drawn: list[list[Request]]) -> None:
+    first_s, last_s = find_io_range(step_function(together(drawn)))
+    for number, requests in enumerate(drawn):
+        moving = [(start, end) for start, end, size in requests if size > 0 and end >= start]
+        low = min((start for start, _ in moving), default=NAN)
+        high = max((end for _, end in moving), default=NAN)
+        np.testing.assert_equal([first_s[number], last_s[number]], [low, high])
+
+
+def test_io_samples_are_those_above_zero() -> None:
+    pieces = [[0, 0, 5, 0, 6, 0], [], [0, 0, 0], [NAN, 0, 7, NAN], [1, 0], [NAN]]
+    values = Ragged(np.array([value for piece in pieces for value in piece]), np.cumsum([0, *map(len, pieces)]))
+    first, last = find_io_samples(values)
+    assert first.tolist() == [2, 0, 0, 2, 0, 0]
+    assert last.tolist() == [4, -1, 2, 2, 0, 0]
 
 
 # ---- phases
