@@ -23,7 +23,7 @@ import numpy as np
 from iosig.transforms.arrays import SIGMAS_PER_MAD, Ragged, Reals, offsets_of
 from iosig.transforms.periods.interface.even_signals import group_by_length
 from iosig.transforms.periods.phases import PhaseTracker, find_window_phases
-from iosig.transforms.periods.search import METHODS, PeriodParams, detect_periods
+from iosig.transforms.periods.search import FTIO_METHODS, METHODS, PeriodParams, detect_periods
 from iosig.transforms.predictions.automaton import TOLERANCE_RATIO, PhaseAutomaton, PhaseTransition
 from iosig.transforms.predictions.change_points import Change, Detector, create_detector
 from iosig.transforms.predictions.intervals import (
@@ -41,8 +41,6 @@ from iosig.transforms.throughput.requests import Requests
 STRATEGIES = ("all", "fixed", "periods", "adaptive")
 #: inputs of the change-point detector: gaps between phases, or predicted periods (one per period)
 OBSERVED = ("gaps", "predictions")
-#: methods that sample the rate at instants, as in their papers; the others use the bytes of each step
-INSTANT_METHODS = ("dft", "autocorrelation", "merged")
 #: times after this [s] are counted from 1970, earlier ones from the start of the run
 EPOCH_S = 1e9
 #: length of the window in which phases are tracked, in cycles of the last period
@@ -118,14 +116,13 @@ class Answer:
     Attributes
     ----------
     window_start_s, window_end_s, sampling_hz, sample_count
-        Limits of the window [s], sampling rate, and number of samples.
+        Limits of the window [s], sampling rate, and number of samples, for FTIO's methods until the last I/O.
     method : str
         The method of the parameters, or `phases` for a tentative period of agreeing gaps.
     outcome : str
         Outcome of the method, or `tentative`.
     frequency_hz, confidence, false_alarm_probability : float or None
         Result of the method; None if not available.
-
     """
 
     window_start_s: float
@@ -145,8 +142,8 @@ class Answer:
 
     @property
     def window_s(self) -> float:
-        """Length of the window [s]; one sample or more."""
-        return max(self.window_end_s - self.window_start_s, 1.0 / self.sampling_hz)
+        """Length of the searched time [s]; one sample or more."""
+        return max(self.sample_count, 1) / self.sampling_hz
 
     @property
     def period_range(self) -> PeriodRange | None:
@@ -176,7 +173,6 @@ class Evaluation:
         A change detected by this evaluation, and the start of the new behaviour [s].
     state, transition : str, PhaseTransition or None
         State of the automaton, and a confirmed transition.
-
     """
 
     number: int
@@ -207,7 +203,7 @@ class Predictor:
 
     def restart(self) -> None:
         """Reset for another run; the count of evaluations continues."""
-        kind = "instants" if self.params.method in INSTANT_METHODS else "volumes"
+        kind = "instants" if self.is_ftio else "volumes"
         self.pyramid = Pyramid(self.params.finest_s, self.params.most_samples, kind)
         self.automaton = PhaseAutomaton()
         self.history = PredictionHistory()
@@ -237,10 +233,15 @@ class Predictor:
     # ---- windows
 
     @property
+    def is_ftio(self) -> bool:
+        """Whether the method is FTIO's: it samples at instants, and its time window is that of the I/O."""
+        return self.params.method in FTIO_METHODS
+
+    @property
     def origin_s(self) -> float:
-        """Start of the run [s]: 0, or the first request if that is negative or counted from 1970."""
+        """Start of the run [s]: 0; the first request for FTIO's methods, or if that is negative or after `EPOCH_S`."""
         first_s = self.pyramid.first_s
-        return first_s if first_s < 0.0 or first_s >= EPOCH_S else 0.0
+        return first_s if first_s < 0.0 or first_s >= EPOCH_S or (self.is_ftio and first_s > 0.0) else 0.0
 
     def window_start_s(self, now_s: float) -> float:
         """Compute the start of the current window [s]."""
@@ -252,8 +253,10 @@ class Predictor:
         return min(start_s, now_s)
 
     def window(self, now_s: float) -> Window:
-        """Sample the current window."""
-        return self.pyramid.window(self.window_start_s(now_s), now_s, self.params.most_samples)
+        """Sample the current window; for FTIO's methods the run begins with its first sample with I/O."""
+        start_s = self.window_start_s(now_s)
+        window = self.pyramid.window(start_s, now_s, self.params.most_samples)
+        return window.skip_idle_start() if self.is_ftio and start_s <= self.origin_s else window
 
     def shorter_windows(self, now_s: float) -> list[Window]:
         """Sample shorter, later windows at finer resolution."""
@@ -501,7 +504,6 @@ def evaluate(due: Sequence[Due]) -> list[Evaluation]:
     -------
     list of Evaluation
         Evaluations in the order of `due`; equal to separate evaluations.
-
     """
     if not due:
         return []
@@ -579,7 +581,8 @@ def _detect_periods(windows: Sequence[Window], params: OnlineParams) -> list[Ans
     """Detect the period of each window, in one batch."""
     if not windows:
         return []
-    samples, hz, start_s = _stack_windows(windows)
+    searched = [window.skip_idle_end() for window in windows] if params.method in FTIO_METHODS else windows
+    samples, hz, start_s = _stack_windows(searched)
     detections, refined = detect_periods(samples, hz, start_s, PeriodParams(methods=(params.method,)))[params.method]
     confidence = np.where(np.isnan(refined), detections.confidence, refined)
     return [
@@ -587,7 +590,7 @@ def _detect_periods(windows: Sequence[Window], params: OnlineParams) -> list[Ans
             window.start_s,
             window.end_s,
             window.sampling_hz,
-            len(window.bytes_per_s),
+            len(searched[place].bytes_per_s),
             params.method,
             str(detections.outcome[place]),
             finite_or_none(detections.frequency_hz[place]),

@@ -54,6 +54,16 @@ class Window:
         """Right edge of the last sample [s]."""
         return self.start_s + len(self.bytes_per_s) / self.sampling_hz
 
+    def skip_idle_start(self) -> Window:
+        """Return the window from its first sample with I/O; without I/O, the window itself."""
+        first = int(np.argmax(self.bytes_per_s > 0)) if len(self.bytes_per_s) else 0
+        return Window(self.bytes_per_s[first:], self.sampling_hz, self.start_s + first / self.sampling_hz)
+
+    def skip_idle_end(self) -> Window:
+        """Return the window until its last sample with I/O; without I/O, the window itself."""
+        idle_count = int(np.argmax(self.bytes_per_s[::-1] > 0)) if len(self.bytes_per_s) else 0
+        return Window(self.bytes_per_s[: len(self.bytes_per_s) - idle_count], self.sampling_hz, self.start_s)
+
 
 class Pyramid:
     """Throughput of one subject, in bounded memory.

@@ -33,6 +33,23 @@ def answer(
     return str(result.detections.outcome[0]), None if np.isnan(frequency) else 1.0 / frequency
 
 
+def io_time(
+    start_s: list[float],
+    end_s: list[float],
+    volume_bytes: list[float],
+    window_start_s: float,
+    sampling_hz: float,
+    sample_count: int,
+) -> tuple[float, int]:
+    """Return start and number of samples of a window from the first to the last instant with I/O."""
+    requests = list(zip(start_s, end_s, volume_bytes, strict=True))
+    instants = [window_start_s + place / sampling_hz for place in range(sample_count)]
+    busy = [
+        place for place, at in enumerate(instants) if any(low <= at < high and size > 0 for low, high, size in requests)
+    ]
+    return (instants[busy[0]], busy[-1] - busy[0] + 1) if busy else (window_start_s, sample_count)
+
+
 def grid(start_s: float, end_s: float, finest_s: float, most_samples: int) -> tuple[float, float, int]:
     """Return start, samples per second and number of samples of a window, at the finest step within the maximum."""
     step = finest_s
