@@ -30,12 +30,14 @@ _SUBJECTS = {
     "desynchronization": "late processes (paper: Figure 8b)",
     "variability": "varying compute phases (paper: Figure 8c)",
     "cut": "traces that start and end within a period (not in the paper)",
+    "io_time": "traces from the first to the last request (FTIO's own window)",
 }
 _AXES = {
     "compute_time": "length of a compute phase, t_cpu [s]",
     "desynchronization": "mean delay of a process, φ [s] (without delays, an I/O phase takes 10.4 s)",
     "variability": "spread of the lengths of compute phases: their standard deviation over their mean",
     "cut": "length of a compute phase, t_cpu [s]",
+    "io_time": "length of a compute phase, t_cpu [s]",
 }
 #: error limit and its label, as the paper states them
 _LIMITS = {
@@ -43,6 +45,7 @@ _LIMITS = {
     "desynchronization": (0.11, "paper: means and medians up to 11 %"),
     "variability": (0.055, "paper: medians below 5.5 % up to a spread of 0.5"),
     "cut": (0.01, "1 %"),
+    "io_time": (0.01, "1 %"),
 }
 
 

@@ -14,7 +14,7 @@ from iosig.studies.periods.semi_synthetic import NoiseParams, PhaseParams
 from iosig.studies.periods.summary import GROUPS, KINDS, alarm_summary, error_summary, evaluate_statements
 from iosig.studies.periods.unseen_page import build_tables, compare_with_former
 
-EXPERIMENTS: tuple[Experiment, ...] = ("compute_time", "desynchronization", "variability", "cut")
+EXPERIMENTS: tuple[Experiment, ...] = ("compute_time", "desynchronization", "variability", "cut", "io_time")
 
 
 def document(results: Results) -> dict[str, object]:

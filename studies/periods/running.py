@@ -193,7 +193,9 @@ def draw_example(setting: Setting, seed: int) -> Reals:
 
 def _draw_traces(setting: Setting, count: int, generator: np.random.Generator, seed: int) -> Applications:
     traces = draw_applications(setting.params, count, generator, _draw_library(seed))
-    return traces.crop(generator) if setting.is_cut else traces
+    if setting.window == "io_time":
+        return traces.narrow_to_io()
+    return traces.crop(generator) if setting.window == "cut" else traces
 
 
 def search_signals(method: Method, samples: Ragged) -> Detections:

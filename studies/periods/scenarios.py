@@ -13,7 +13,10 @@ from iosig.studies.periods import noise
 from iosig.studies.periods.semi_synthetic import NOISE_LEVELS, ApplicationParams
 from iosig.transforms.arrays import Reals
 
-Experiment = Literal["compute_time", "desynchronization", "variability", "cut"]
+Experiment = Literal["compute_time", "desynchronization", "variability", "cut", "io_time"]
+#: observed window of a trace: from 0 to the end of the last phase, from one time within a period to another, or from
+#: the first to the last request
+ObservedWindow = Literal["whole", "cut", "io_time"]
 
 #: f_s in section III-A of the paper
 SAMPLING_HZ = 1.0
@@ -27,21 +30,21 @@ NULL_SAMPLE_COUNT = 1000
 class Setting:
     """A combination of parameters of section III-A: the varied parameter, and its value on the figure's axis.
 
-    is_cut: the traces start and end within a period (not in the paper).
+    window: the observed window; that of the paper's traces is `whole`.
     """
 
     experiment: Experiment
     value: float
     params: ApplicationParams
-    is_cut: bool = False
+    window: ObservedWindow = "whole"
 
 
 def list_settings() -> tuple[Setting, ...]:
-    """Return the settings of figures 8a (t_cpu in s), 8b (phi in s), 8c and 9 (sigma / mu), and of `cut`.
+    """Return the settings of figures 8a (t_cpu in s), 8b (phi in s), 8c and 9 (sigma / mu), `cut` and `io_time`.
 
     The paper gives the range of the last two, but no values of the first; ours are a quarter to four times mu. Its
     traces have 20 complete periods, so the true frequency is one of the transform's frequencies, which is rare in real
-    traces. The traces of `cut` do not have this property.
+    traces. The traces of `cut` do not have this property. FTIO's own window is `io_time`: 19 periods and an I/O phase.
     """
     computing = (2.75, 5.5, 11.0, 22.0, 44.0)
     return (
@@ -62,7 +65,8 @@ def list_settings() -> tuple[Setting, ...]:
             )
             for ratio in (step / 10 for step in range(21))
         ),
-        *(Setting("cut", t_cpu, ApplicationParams(compute_mean_s=t_cpu), is_cut=True) for t_cpu in computing),
+        *(Setting("cut", t_cpu, ApplicationParams(compute_mean_s=t_cpu), "cut") for t_cpu in computing),
+        *(Setting("io_time", t_cpu, ApplicationParams(compute_mean_s=t_cpu), "io_time") for t_cpu in computing),
     )
 
 

@@ -257,6 +257,10 @@ class Applications:
         early, late = rng.uniform(0.0, 1.0, (2, len(self.period_s))) * self.period_s
         return replace(self, window_start_s=early, window_end_s=self.phase_end_s[:, -1] - late)
 
+    def narrow_to_io(self) -> Applications:
+        """Restrict the window to the time from the first to the last request, as FTIO does."""
+        return replace(self, window_start_s=self.phase_start_s[:, 0], window_end_s=self.phase_end_s[:, -1])
+
     def sample_counts(self, sampling_hz: float) -> Ints:
         """Return the number of complete samples in each window, N = floor(dt * f_s) (n)."""
         return np.floor(self.duration_s * sampling_hz).astype(np.int64)

@@ -15,12 +15,14 @@ GROUPS = {
     "desynchronization": "delays",
     "variability": "sigma/mu ≤ 0.5",
     "cut": "cut",
+    "io_time": "I/O time",
 }
 _IN_GROUP = {
     "sigma_0": pl.col("experiment") == "compute_time",
     "desynchronization": (pl.col("experiment") == "desynchronization") & (pl.col("value") > 0),
     "variability": (pl.col("experiment") == "variability") & pl.col("value").is_between(0, 0.5, closed="right"),
     "cut": pl.col("experiment") == "cut",
+    "io_time": pl.col("experiment") == "io_time",
 }
 
 

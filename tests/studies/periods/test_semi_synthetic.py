@@ -232,6 +232,21 @@ def test_cropped_traces_start_and_end_within_periods(small: Library) -> None:
     assert found.io_ratio == pytest.approx(ratio, abs=0.01)
 
 
+def test_io_time_is_from_the_first_to_the_last_request(small: Library) -> None:
+    whole = drawn(small, count=5)
+    found = whole.narrow_to_io()
+    for trace in range(5):
+        is_own = whole.requests.subject == trace
+        assert found.window_start_s[trace] == whole.requests.start_s[is_own].min()
+        assert found.window_end_s[trace] == pytest.approx(whole.requests.end_s[is_own].max())
+    compute_s = whole.phase_start_s[:, 0]
+    assert whole.duration_s - found.duration_s == pytest.approx(compute_s)
+    assert found.period_s == pytest.approx(whole.period_s)
+    # no whole number of periods
+    periods = found.duration_s / found.period_s
+    assert np.abs(periods - np.round(periods)).min() > 0.1
+
+
 @pytest.mark.parametrize("level", NOISE_LEVELS)
 def test_traces_are_determined_by_the_seed(small: Library, level: NoiseLevel) -> None:
     first, second, other = (

@@ -56,7 +56,14 @@ def when_high(signals: EvenSignals) -> Detections:
 
 STRONGEST = Method("strongest", "the strongest frequency", "instants", strongest)
 NEVER = Method("never", "never a period", "bins", never)
-SOME = (list_settings()[6], list_settings()[15], list_settings()[24], list_settings()[29], list_settings()[-1])
+SOME = (
+    list_settings()[6],
+    list_settings()[15],
+    list_settings()[24],
+    list_settings()[29],
+    list_settings()[49],
+    list_settings()[-1],
+)
 #: The parts under test here; `test_unseen` tests the other parts.
 TRACES = ("traces",)
 ALTERNATING = Null("white", "every fourth", lambda rng, count: np.tile((np.arange(count) % 4 == 0)[:, None], 8) + 0.0)
@@ -73,7 +80,7 @@ def results() -> Results:
 def test_settings_equal_the_paper() -> None:
     found = list_settings()
     by_experiment = {name: [line for line in found if line.experiment == name] for name in page.EXPERIMENTS}
-    assert sum(map(len, by_experiment.values())) == len(found) == 50
+    assert sum(map(len, by_experiment.values())) == len(found) == 55
     for line in by_experiment["compute_time"]:
         assert (line.params.compute_mean_s, line.params.compute_deviation_s) == (line.value, 0.0)
         assert line.params.delay_mean_s == 0
@@ -87,8 +94,12 @@ def test_settings_equal_the_paper() -> None:
     assert [line.value for line in by_experiment["variability"]] == pytest.approx(list(np.linspace(0, 2, 21)))
     for line in by_experiment["cut"]:
         assert line.params == ApplicationParams(compute_mean_s=line.value)
-    assert {line.is_cut for line in by_experiment["cut"]} == {True}
-    assert sum(line.is_cut for line in found) == len(by_experiment["cut"]) == 5
+    assert by_experiment["io_time"] == [
+        Setting("io_time", line.value, line.params, "io_time") for line in by_experiment["cut"]
+    ]
+    windows = [line.window if line.window != "whole" else None for line in found]
+    assert windows == [name if name in ("cut", "io_time") else None for name in (line.experiment for line in found)]
+    assert windows.count("cut") == windows.count("io_time") == 5
     assert {line.params.iteration_count for line in found} == {20}
 
 
@@ -280,7 +291,7 @@ def test_method_without_answers_has_no_errors() -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_page_has_its_figures_and_tables(results: Results, tmp_path: Path) -> None:
     text = page_of(STUDY, results.params, results, tmp_path)
-    assert text.count("](figures/") == 7
+    assert text.count("](figures/") == 8
     assert "--traces 4 --draws 8 --unseen-draws 100 --seed 1" in text
     assert "| strongest | 100 %" in text
 
