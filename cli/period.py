@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -41,6 +41,15 @@ _OTHER_NAMES = {
 }
 
 
+class _SamplingHz(click.FloatRange):
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Accept the word `auto` in place of a number."""
+        return value if value == "auto" else super().convert(value, param, ctx)
+
+
 class _OutlierChoice(click.Choice[str]):
     def __init__(self) -> None:
         super().__init__(_OUTLIERS)
@@ -58,8 +67,8 @@ class _OutlierChoice(click.Choice[str]):
 )
 @click.option(
     "--sampling-hz",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Samples per second. Default: the steps of the input.",
+    type=_SamplingHz(),
+    help="Samples per second. Default: the steps of the input. auto: from the shortest time between two changes of a ",
 )
 @click.option(
     "--window",
@@ -92,7 +101,7 @@ def period_command(
     warehouse: Warehouse,
     path: Path,
     direction: str | None,
-    sampling_hz: float | None,
+    sampling_hz: float | Literal["auto"] | None,
     window: WindowText | None,
     skip_first_phase: bool,
     method: str,

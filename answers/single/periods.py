@@ -61,6 +61,7 @@ _OUTLIERS: Mapping[str, Method] = {
 }
 #: FTIO 0.0.9's wavelet mode
 WAVELET = "ftio-wavelet"
+_FTIO_0_0_9 = ("ftio", WAVELET)
 #: FTIO 0.0.9's own default
 _FTIO_HZ = 10.0
 #: maximum samples of a signal: bounds memory to about 1 GB
@@ -74,11 +75,12 @@ class Query:
     """Options of a period search: direction, sampling frequency, window in seconds, and a method or `all`.
 
     window: since 1970 if `is_window_utc`, else on the input's clock; None selects all times. outliers: outlier detector
-    of FTIO's methods; None is the Z-score, as in the nightly flow.
+    of FTIO's methods; None is the Z-score, as in the nightly flow. sampling_hz: `auto` is the inverse of the shortest
+    time between two changes of a trace's rate.
     """
 
     direction: str | None = None
-    sampling_hz: float | None = None
+    sampling_hz: float | Literal["auto"] | None = None
     window: tuple[float, float] | None = None
     is_window_utc: bool = False
     skip_first_phase: bool = False
@@ -89,6 +91,11 @@ class Query:
     def is_plain(self) -> bool:
         """Whether the signals of the nightly flow can be used unchanged."""
         return self.sampling_hz is None and self.window is None and not self.skip_first_phase
+
+    @property
+    def given_hz(self) -> float | None:
+        """Requested sampling frequency, if it is a number."""
+        return None if self.sampling_hz == "auto" else self.sampling_hz
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -217,6 +224,8 @@ def find_periods(path: Path, settings: Settings, told: Told, query: Query) -> Pe
 def _params(settings: Settings, query: Query) -> PeriodParams:
     """Return the parameters of the nightly flow, with the requested outlier detector."""
     params = params_of(settings.periods, query.methods)
+    if query.sampling_hz == "auto" and query.method in (*_FTIO_0_0_9, "all"):
+        raise UsageError(f"--sampling-hz auto is none of FTIO 0.0.9's: use it with one of {', '.join(METHODS)}.")
     if query.outliers is None:
         return params
     if params.dft is None:
@@ -226,7 +235,7 @@ def _params(settings: Settings, query: Query) -> PeriodParams:
 
 def _answers(signals: _Signals, params: PeriodParams, query: Query) -> Iterator[tuple[Subjects, pl.DataFrame, Periods]]:
     yield from search_subjects(signals.binned, params, signals.steps, signals.window)
-    if query.method in ("ftio", "all", WAVELET):
+    if query.method in (*_FTIO_0_0_9, "all"):
         sampling: Sampling = "bins" if signals.requests is None else "instants"
         yield signals.binned, summarize_signals(signals.binned, signals.steps, sampling), _run_ftio(signals, query)
 
@@ -249,7 +258,10 @@ def _signals_of_trace(trace: TraceInput, settings: Settings, query: Query) -> _S
     start_s, end_s = np.maximum(subjects.start_s, low), np.minimum(subjects.end_s, high)
     if query.skip_first_phase:
         start_s = windows.find_first_phases(steps, start_s, end_s).skip_first(start_s)
-    hz = np.full(len(start_s), query.sampling_hz) if query.sampling_hz else subjects.sampling_hz
+    hz = np.full(len(start_s), query.given_hz) if query.given_hz else subjects.sampling_hz
+    if query.sampling_hz == "auto":
+        shortest_s = windows.find_smallest_changes(windows.clip_steps(steps, start_s, end_s))
+        hz = np.where(np.isnan(shortest_s), hz, 1.0 / shortest_s)
     count = _sample_counts(end_s - start_s, hz)
     inside = windows.clip_steps(steps, start_s, end_s).requests()
     bins = even_values.bin_requests(inside, even_values.Grid(start_s, 1.0 / hz, count))
@@ -261,7 +273,9 @@ def _sample_counts(duration_s: Reals, hz: Reals) -> Ints:
     """Return the sample counts; raises UsageError above `_MAX_SAMPLES`."""
     count = np.maximum(duration_s, 0.0) * hz
     if (count > _MAX_SAMPLES).any():
-        raise UsageError(f"{count.max():,.0f} samples exceed the maximum of {_MAX_SAMPLES:,}. Lower --sampling-hz.")
+        raise UsageError(
+            f"{count.max():,.0f} samples exceed the maximum of {_MAX_SAMPLES:,}. Pass a lower --sampling-hz."
+        )
     return count_samples(duration_s, hz)
 
 
@@ -270,6 +284,10 @@ def _sample_counts(duration_s: Reals, hz: Reals) -> Ints:
 
 def _signals_of_rows(one_input: SeriesInput | PollInput, query: Query) -> _Signals:
     """Resample series, or the summed polls of each file system, to even steps."""
+    if query.sampling_hz == "auto":
+        raise UsageError(
+            "--sampling-hz auto requires a trace with requests. Leave it out: rows have steps of their own."
+        )
     if isinstance(one_input, PollInput):
         zero_s, rows = _poll_intervals(one_input.rows)
     else:
@@ -281,7 +299,7 @@ def _signals_of_rows(one_input: SeriesInput | PollInput, query: Query) -> _Signa
         time_s=pl.min_horizontal("time_s", pl.lit(end_s)),
     ).filter(pl.col("time_s") > pl.col("left_s"))
     trimmed = within.with_columns(interval_s=pl.col("time_s") - pl.col("left_s"))
-    params = StepParams(interval_s=1.0 / query.sampling_hz if query.sampling_hz else None)
+    params = StepParams(interval_s=1.0 / query.given_hz if query.given_hz else None)
     subjects = series_subjects(trimmed, params)
     if isinstance(one_input, PollInput):
         subjects = replace(subjects, keys=_label_filesystems(subjects.keys, zero_s or 0.0))
@@ -373,7 +391,7 @@ def _run_ftio(signals: _Signals, query: Query) -> Periods:
     if signals.requests is not None:
         start_s, end_s = _bounds(query, signals.zero_s)
         params = ftio_0_0_9.CompatibleParams(
-            sampling_hz=query.sampling_hz or _FTIO_HZ,
+            sampling_hz=query.given_hz or _FTIO_HZ,
             window_start_s=start_s if math.isfinite(start_s) else 0.0,
             window_end_s=end_s if math.isfinite(end_s) else 0.0,
         )

@@ -146,6 +146,29 @@ def find_io_range(steps: Steps) -> tuple[Reals, Reals]:
     return start_s, end_s
 
 
+def find_smallest_changes(steps: Steps) -> Reals:
+    """Shortest time between two changes of the rate of step functions.
+
+    FTIO, section II-E: "we can find the smallest change in bandwidth over time and use it to calculate f_s". The
+    sampling frequency is its inverse.
+
+    Parameters
+    ----------
+    steps : Steps
+        n step functions.
+
+    Returns
+    -------
+    (n,)
+        NaN without changes. Impulses do not count.
+    """
+    shortest_s = np.full(steps.subject_count, np.inf)
+    is_step = np.ones(len(steps.edges_s), dtype=np.bool_)
+    is_step[steps.offsets[1:][steps.counts > 0] - 1] = False
+    np.minimum.at(shortest_s, steps.owner[is_step], steps.widths_s[is_step])
+    return np.where(np.isinf(shortest_s), np.nan, shortest_s)
+
+
 def find_io_samples(samples: Ragged) -> tuple[Ints, Ints]:
     """First and last sample with I/O of signals.
 

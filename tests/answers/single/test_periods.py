@@ -106,6 +106,22 @@ def test_window_of_ftio_is_the_time_of_the_io(shared_data: Path, method: str, as
     assert row["sample_count"] == 289
 
 
+def test_smallest_change_gives_the_sampling_frequency(trace: Path, polls: Path, tmp_path: Path) -> None:
+    """FTIO, section II-E; the shortest time between two changes is a burst of 0.3 s."""
+    row = one(trace, "write", sampling_hz="auto", method="dft")
+    assert row["sampling_hz"] == pytest.approx(1 / BURST_S)
+    assert row["abstraction_error"] == pytest.approx(0.0, abs=0.05)
+    with pytest.raises(UsageError, match=r"FTIO 0\.0\.9"):
+        found(trace, sampling_hz="auto", method="ftio")
+    with pytest.raises(UsageError, match="requires a trace"):
+        found(polls, sampling_hz="auto")
+    phases = {"b_rank_avr": [1e6, 1e6], "t_rank_s": [0.0, 1e-7], "t_rank_e": [60.0, 30.0]}
+    close = tmp_path / "close.json"
+    close.write_text(json.dumps({"write_sync": {"total_bytes": 9e7, "number_of_ranks": 2, "bandwidth": phases}}))
+    with pytest.raises(UsageError, match="samples exceed"):
+        found(close, sampling_hz="auto")
+
+
 def test_requested_window_is_searched_as_given(trace: Path) -> None:
     whole = one(trace, "write", window=(140.0, 745.0), sampling_hz=1.0, method="dft")
     assert (whole["window_start_s"], whole["window_end_s"], whole["sample_count"]) == (140.0, 731.0, 591)

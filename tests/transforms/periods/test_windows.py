@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from iosig.transforms.periods.windows import (
     find_first_phases_of_signals,
     find_io_range,
     find_io_samples,
+    find_smallest_changes,
 )
 from iosig.transforms.throughput.requests import Requests, Steps, step_function
 from tests.naive.throughput.even_values import rate_at
@@ -104,6 +106,17 @@ def test_io_range_is_from_the_first_start_to_the_last_end(drawn: list[list[Reque
         low = min((start for start, _ in moving), default=NAN)
         high = max((end for _, end in moving), default=NAN)
         np.testing.assert_equal([first_s[number], last_s[number]], [low, high])
+
+
+@BOUNDED
+@given(st.lists(st.lists(DYADIC, max_size=6), min_size=1, max_size=4))
+def test_smallest_change_is_the_shortest_distance_of_edges(drawn: list[list[Request]]) -> None:
+    whole = step_function(together(drawn))
+    found = find_smallest_changes(whole)
+    for number in range(len(drawn)):
+        edges, _ = subject(whole, number)
+        expected = min((later - earlier for earlier, later in pairwise(edges)), default=NAN)
+        np.testing.assert_equal(found[number], expected)
 
 
 def test_io_samples_are_those_above_zero() -> None:
