@@ -68,13 +68,15 @@ class _OutlierChoice(click.Choice[str]):
 @click.option(
     "--sampling-hz",
     type=_SamplingHz(),
-    help="Samples per second. Default: the steps of the input. auto: from the shortest time between two changes of a ",
+    help="Samples per second. Default: the steps of the input. auto: from the shortest time between two changes of the "
+    "rate of a trace, as in FTIO's paper (section II-E).",
 )
 @click.option(
     "--window",
     metavar="A:B",
     callback=read_window,
-    help="Restrict to a time range: A:B in seconds, or A/B between two instants.",
+    help="Restrict to a time range: A:B in seconds, or A/B between two instants; A or B may be omitted. FTIO's methods "
+    "use this window; by default, the time from the first to the last I/O.",
 )
 @click.option("--skip-first-phase", is_flag=True, help="Start at the second I/O phase.")
 @click.option(

@@ -1,8 +1,9 @@
 """Find dominant frequencies by the discrete Fourier transform, as FTIO defines them (sections II-B and II-C).
 
-The signals are the caller's: in the paper, rates at instants of the time from the first to the last request
-(`iosig.transforms.periods.windows`). Differences from the paper, or details that it leaves open: a period has two cycles or more in the window, all integer multiples are harmonics, and a signal that varies only by rounding errors has no
-spectrum.
+The caller prepares the signals: in the paper, rates at instants from the first to the last request
+(`iosig.transforms.periods.windows`). Differences from the paper, or details that it leaves open: a period has two
+cycles or more in the window, all integer multiples are harmonics, and a signal that varies only by rounding errors
+has no spectrum.
 `iosig.transforms.periods.ftio_0_0_9` reproduces the paper's tool.
 
 References

@@ -288,7 +288,7 @@ def refine_confidence(transform: Detections, autocorrelation: Detections) -> Rea
     The paper trusts the transform more: the autocorrelation is "used to adjust the confidence". So period, outcome and
     candidates do not change.
 
-    c_a and If the autocorrelation finds no period, or one whose frequency differs by more than the
+    c_a and c_s are 0 if the autocorrelation finds no period, or one whose frequency differs by more than the
     transform's resolution, the inverse of the window (ours). The paper's average is for methods that "found a similar
     solution". It is pooled over all candidates of the autocorrelation, so without this rule a confident
     autocorrelation at twice the period would raise the confidence.
