@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from iosig.settings.model import Settings
 
 _UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
-_LONGEST_S = 7 * 86_400.0
+_MAX_DELAY_S = 7 * 86_400.0
 
 
 def _read_delay(ctx: click.Context, param: click.Parameter, value: str) -> float:
@@ -37,7 +37,7 @@ def _read_delay(ctx: click.Context, param: click.Parameter, value: str) -> float
     if found is None:
         raise click.BadParameter(f"{value!r} is not a time such as 90s, 30m, 2h or 1d", ctx, param)
     seconds = float(found[1]) * _UNITS_S[found[2] or ""]
-    if seconds > _LONGEST_S:
+    if seconds > _MAX_DELAY_S:
         raise click.BadParameter("the maximum delay is 7 days", ctx, param)
     return seconds
 

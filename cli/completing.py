@@ -12,9 +12,9 @@ from pathlib import Path
 import click
 
 #: folder in which readers cache the list of releases
-_INDEX = "release_index"
+_INDEX_FILE = "release_index"
 #: maximum number of suggested names
-_MOST = 200
+_MAX_SUGGESTIONS = 200
 
 Completing = Callable[[click.Context, click.Parameter, str], list[str]]
 
@@ -28,7 +28,7 @@ def tables(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
 
 def releases(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
     """Return the release ids with this prefix, newest first."""
-    index = max((_root(context) / _INDEX).glob("*.json"), key=lambda path: path.stat().st_mtime, default=None)
+    index = max((_root(context) / _INDEX_FILE).glob("*.json"), key=lambda path: path.stat().st_mtime, default=None)
     known = json.loads(index.read_text(encoding="utf-8"))["releases"] if index else []
     return _beginning((release["release_id"] for release in reversed(known)), begun)
 
@@ -80,7 +80,7 @@ def _of_latest(context: click.Context, table: str, column: str, begun: str, *, i
     test = "contains" if is_part else "starts_with"
     query = (
         f'select distinct "{column}" from read_parquet($files, union_by_name = true, hive_partitioning = false) '
-        f'where {test}("{column}", $begun) order by all limit {_MOST}'
+        f'where {test}("{column}", $begun) order by all limit {_MAX_SUGGESTIONS}'
     )
     with duckdb.connect() as connection:
         found = connection.execute(query, {"files": duckdb_paths(folder.rglob("*.parquet")), "begun": begun}).fetchall()
@@ -92,4 +92,4 @@ def _root(context: click.Context) -> Path:
 
 
 def _beginning(names: Iterable[str], begun: str) -> list[str]:
-    return [name for name in names if name.startswith(begun)][:_MOST]
+    return [name for name in names if name.startswith(begun)][:_MAX_SUGGESTIONS]

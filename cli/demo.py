@@ -124,7 +124,7 @@ def _nights(
     counted: the site with per-job server counters, and their values; its files arrive on the last day. Returns the
     releases and the number of real logs that landed.
     """
-    from iosig.cli.demo_story import IMPORTED_TO_DRAW
+    from iosig.cli.demo_story import DRAWING_MODULES
     from iosig.cli.printing import report_steps
     from iosig.flows.demo.simulated import days_of, find_shipped_logs, write_site
     from iosig.flows.nightly import run_inline
@@ -145,7 +145,7 @@ def _nights(
                 steps.begin(f"night of {day}: {name}", left_s)
                 if is_last and name == "release":
                     # the workers are idle while this process publishes the release
-                    engine.preload(*IMPORTED_TO_DRAW)
+                    engine.preload(*DRAWING_MODULES)
 
             releases.append(run_inline(store, settings, steps.done, engine=engine, begin=begin))
     return releases, landed_count

@@ -154,7 +154,7 @@ def _best(signatures: pl.DataFrame) -> tuple[str, str] | None:
 # ---- the pictures, drawn in separate processes
 
 #: modules that these processes import
-IMPORTED_TO_DRAW = ("iosig.reports.signatures", "iosig.answers.attribution.figure", "matplotlib.backends.backend_agg")
+DRAWING_MODULES = ("iosig.reports.signatures", "iosig.answers.attribution.figure", "matplotlib.backends.backend_agg")
 
 
 def _draw_signature(root: Path, release: Release, application: str, direction: str, target: Path) -> None:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _TICKS_PER_S = 10_000_000
 #: upper limit of times [s]: the ticks of larger ones do not fit in 64 bits
-_MOST_S = 1e11
-_LINES_AT_ONCE = 1 << 18
+_MAX_TIME_S = 1e11
+_BATCH_LINES = 1 << 18
 
 
 @click.command("expand")
@@ -76,7 +76,7 @@ def _calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:
 
     with refuse_unusable():
         found = rank_calls(trace, rank)
-        if found.height and not found["end_s"].max() <= _MOST_S:  # type: ignore[operator]
+        if found.height and not found["end_s"].max() <= _MAX_TIME_S:  # type: ignore[operator]
             raise ValueError(f"Rank {rank} has calls at impossible times.")
         return found
 
@@ -114,7 +114,7 @@ def _lines(calls: pl.DataFrame) -> pl.Series:
 
 
 def _write_lines(calls: pl.DataFrame, target: IO[bytes]) -> None:
-    for part in calls.iter_slices(_LINES_AT_ONCE):
+    for part in calls.iter_slices(_BATCH_LINES):
         target.write("".join(_lines(part).to_list()).encode())
 
 

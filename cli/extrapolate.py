@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.options import REFUSED, Warehouse, compressed_option, json_option
+from iosig.cli.options import EXIT_REFUSED, Warehouse, compressed_option, json_option
 
 if TYPE_CHECKING:
     from iosig.transforms.extrapolation.result import Extrapolated
@@ -62,7 +62,7 @@ def extrapolate_command(
         _show(found, output)
     if landed is not None:
         say("The warehouse has a record of it; the next `iosig run` publishes it in `extrapolations`.", err=True)
-    return 0 if found.trace is not None else REFUSED
+    return 0 if found.trace is not None else EXIT_REFUSED
 
 
 def _show(found: Extrapolated, output: Path) -> None:

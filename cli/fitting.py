@@ -26,7 +26,7 @@ _SECOND_DIGITS = 3
 _SECONDS = re.compile(r"([0-9,]+)(\.[0-9]+)? s")
 #: maximum number of lines to which text without spaces is wrapped, before a column is dropped
 #: maximum number of lines to which prose is wrapped
-_NAME_LINES, _PROSE_LINES = 2, 5
+_MAX_NAME_LINES, _MAX_PROSE_LINES = 2, 5
 #: minimum width of prose
 _LEAST_PROSE = 24
 
@@ -35,7 +35,7 @@ _LEAST_PROSE = 24
 class Fit:
     """The visible columns of a table, as indices into all columns, and their widths in characters."""
 
-    places: tuple[int, ...]
+    columns: tuple[int, ...]
     widths: tuple[int, ...]
 
 
@@ -50,7 +50,7 @@ class _Column:
         return max(map(_longest_line, (self._name, *self._cells)), default=0)
 
     @cached_property
-    def least(self) -> int:
+    def min_width(self) -> int:
         words = max(map(width_of, self._name.split()), default=0)
         own = max(map(_longest_line, self._cells), default=0)
         return max(words, own if self._is_number else min(own, self._find_min_width(own)))
@@ -60,12 +60,14 @@ class _Column:
         longest = max(self._cells, key=_longest_line, default="")
         pieces = max((width_of(piece) for cell in self._cells for piece in _BREAKS.findall(cell)), default=0)
         keeps_words = longest.count(" ") > 3
-        if not keeps_words and natural_width <= _MOST_UNBROKEN:
+        if not keeps_words and natural_width <= _MAX_UNBROKEN_CHARS:
             return natural_width
         few_lines = (
-            max(_LEAST_PROSE, natural_width // _PROSE_LINES) if keeps_words else math.ceil(natural_width / _NAME_LINES)
+            max(_MIN_PROSE_WIDTH, natural_width // _MAX_PROSE_LINES)
+            if keeps_words
+            else math.ceil(natural_width / _MAX_NAME_LINES)
         )
-        return max(few_lines, min(pieces, _MOST_UNBROKEN))
+        return max(few_lines, min(pieces, _MAX_UNBROKEN_CHARS))
 
 
 def fit_table(
@@ -86,7 +88,7 @@ def fit_table(
         return Fit(tuple(kept), tuple(columns[place].natural for place in kept))
     goes = [names.index(name) for name in last if name in names]
     goes += [place for place in reversed(kept) if place not in goes]
-    while len(kept) > 1 and _sum_widths([columns[place].least for place in kept]) > width:
+    while len(kept) > 1 and _sum_widths([columns[place].min_width for place in kept]) > width:
         kept.remove(next(place for place in goes if place in kept and place))
     return Fit(tuple(kept), _distribute_width([columns[place] for place in kept], width))
 
@@ -99,9 +101,9 @@ def _distribute_width(columns: Sequence[_Column], width: int) -> tuple[int, ...]
     """Distribute spare width over the columns, smallest shortfall first; all columns must fit at minimum width."""
     if len(columns) == 1:
         return (max(1, min(width, columns[0].natural)),)
-    widths = [column.least for column in columns]
+    widths = [column.min_width for column in columns]
     over = width - _sum_widths(widths)
-    lacking = sorted((column.natural - column.least, place) for place, column in enumerate(columns))
+    lacking = sorted((column.natural - column.min_width, place) for place, column in enumerate(columns))
     for number, (lack, place) in enumerate(lacking):
         given = min(lack, over // (len(lacking) - number))
         widths[place] += given
@@ -197,8 +199,8 @@ def amount_texts(texts: Sequence[str]) -> Sequence[str]:
     seconds = [_SECONDS.fullmatch(text) for text in texts]
     if all(one or text == "-" for one, text in zip(seconds, texts, strict=True)):
         values = [float((one[1] + (one[2] or "")).replace(",", "")) if one else 0.0 for one in seconds]
-        most = _SECOND_DIGITS if max(values) >= 1 else _MOST_UNBROKEN
-        digits = min(max(len(one[2] or ".") - 1 for one in seconds if one), most)
+        max_digits = _SECOND_DIGITS if max(values) >= 1 else _MAX_UNBROKEN_CHARS
+        digits = min(max(len(one[2] or ".") - 1 for one in seconds if one), max_digits)
         return [f"{value:,.{digits}f} s" if one else "-" for one, value in zip(seconds, values, strict=True)]
     return [_AMOUNT.sub(_with_three_digits, text) for text in texts]
 

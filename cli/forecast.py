@@ -105,10 +105,10 @@ def _what_if(traces: tuple[Path, ...], rank_count: int | None) -> JobAhead | Non
 
 
 #: maximum number of collisions in the table, each of two applications
-_MOST_COLLISIONS = 10
+_MAX_COLLISIONS = 10
 #: maximum length of a name, so that a table fits a terminal of 80 columns
 #: maximum number of jobs named in a sentence
-_MOST_CHARACTERS, _MOST_JOBS = 20, 3
+_MAX_NAME_CHARS, _MAX_JOBS = 20, 3
 
 
 def _show(told: ForecastResult) -> None:
@@ -155,12 +155,12 @@ def _meetings(told: ForecastResult) -> list[tuple[Any, ...]]:
     return [
         (
             f"{row['from'][11:16]}",
-            shorten(row["first_application"], _MOST_CHARACTERS),
-            shorten(row["second_application"], _MOST_CHARACTERS),
+            shorten(row["first_application"], _MAX_NAME_CHARS),
+            shorten(row["second_application"], _MAX_NAME_CHARS),
             f"{row['meeting_s']:,.0f}",
             bytes_text(row["meeting_bytes"]),
         )
-        for row in list_collisions(told)[:_MOST_COLLISIONS]
+        for row in list_collisions(told)[:_MAX_COLLISIONS]
     ]
 
 
@@ -172,8 +172,8 @@ def _remarks(told: ForecastResult) -> list[str]:
     lines = [f"{of['running']:,} jobs run and {of['waiting']:,} wait; {of['known']:,} of them have a signature."]
     for status, said in (("unknown", "No signature"), ("held", "Held")):
         names = [f"{job.name} ({job.application_id or '-'})" for job in told.jobs if job.status == status]
-        more = ", ..." if len(names) > _MOST_JOBS else "."
+        more = ", ..." if len(names) > _MAX_JOBS else "."
         if names:
-            lines.append(f"{said}: {', '.join(names[:_MOST_JOBS])}{more}")
+            lines.append(f"{said}: {', '.join(names[:_MAX_JOBS])}{more}")
     lines.append(f"Unplanned: other traffic, estimated from similar times of the last {told.past_days:.1f} days.")
     return lines

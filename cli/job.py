@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 #: maximum number of findings on a screen
 #: maximum number of neighbours on a screen
 #: maximum number of slowed bursts on a screen
-_MOST_FOUND, _MOST_NEIGHBOURS, _MAX_SLOWED = 4, 3, 3
+_MAX_FINDINGS, _MAX_NEIGHBOURS, _MAX_SLOWED = 4, 3, 3
 #: maximum number of neighbours in JSON and on a page
-_MOST_TOLD = 50
+_MAX_DOCUMENT_NEIGHBOURS = 50
 _WIDTH = 80
 _COLOURS = {"critical": "red", "warning": "yellow", "note": "cyan"}
 
@@ -94,7 +94,7 @@ def job_command(
         from iosig.answers.job.document import build_document
         from iosig.cli.printing import show_json
 
-        show_json(build_document(told, _MOST_TOLD))
+        show_json(build_document(told, _MAX_DOCUMENT_NEIGHBOURS))
     elif plot is None and html is None:
         _show(told, is_all)
     return 0
@@ -104,7 +104,7 @@ def _write_page(told: JobReport, target: Path) -> None:
     from iosig.answers.job.document import build_page
     from iosig.warehouse.placing import atomic_write
 
-    content = build_page(told, _MOST_TOLD)
+    content = build_page(told, _MAX_DOCUMENT_NEIGHBOURS)
     with atomic_write(target.absolute()) as temporary:
         temporary.write_text(content, encoding="utf-8")
     click.echo(f"Written: {target}", err=True)
@@ -156,7 +156,7 @@ def _show_trace(trace: TracedRun, is_all: bool) -> None:
     share = "" if spent is None else f"; {spent:.1%} of the ranks' time is I/O"
     say(printable(f"Traced by {job['tracer']}{ranks}{lasted}{share}"))
     click.echo()
-    shown = found if is_all else found[:_MOST_FOUND]
+    shown = found if is_all else found[:_MAX_FINDINGS]
     for row in shown:
         _show_finding(row)
     if len(found) > len(shown):
@@ -264,7 +264,7 @@ def _with_basis(answer: str | None, basis: str | None) -> str | None:
 def _show_slowed(told: JobReport) -> None:
     """Print the bursts that took longer than alone, and the jobs with the most bytes at those times."""
     from iosig.cli.printing import bytes_text, format_title, say, show
-    from iosig.reports.slowdowns import format_slowed_bursts, most_there
+    from iosig.reports.slowdowns import format_slowed_bursts, top_interferer
     from iosig.reports.texts import duration_text, shorten
 
     every = told.slowdowns.to_dicts()
@@ -274,7 +274,7 @@ def _show_slowed(told: JobReport) -> None:
     slowed = sorted((row for row in every if row["outcome"] == "slowed"), key=lambda row: -row["delay_s"])
     rows = []
     for row in slowed[:_MAX_SLOWED]:
-        name, volume = most_there(row)
+        name, volume = top_interferer(row)
         rows.append(
             (
                 f"{row['direction']} {row['burst']}",
@@ -316,7 +316,7 @@ def _show_neighbours(told: JobReport) -> None:
             shorten(row["filesystem"] or "?", 12),
             bytes_text(row["attributed_bytes"]),
         )
-        for row in told.neighbours.head(_MOST_NEIGHBOURS).to_dicts()
+        for row in told.neighbours.head(_MAX_NEIGHBOURS).to_dicts()
     ]
     if rows:
         show(

@@ -15,7 +15,7 @@ import click
 
 from iosig.cli.options import (
     DAY,
-    REFUSED,
+    EXIT_REFUSED,
     Warehouse,
     is_strict,
     json_option,
@@ -188,18 +188,18 @@ def _require_there(paths: Sequence[str], *, is_private: bool) -> None:
 def _near(path: Path) -> str:
     """Suggest an existing file with a similar name; empty without a close match."""
     with suppress(OSError):
-        return printable(meant(path.name, os.listdir(path.parent), most=1))
+        return printable(meant(path.name, os.listdir(path.parent), max_count=1))
     return ""
 
 
 def _exit_code(arrivals: Sequence[Arrival]) -> int:
     """Return 3 if all input was refused, else 0; with --strict 3 if any row was refused, and 5 if nothing was new."""
     if arrivals and all(arrival.is_refused for arrival in arrivals):
-        return REFUSED
+        return EXIT_REFUSED
     if not is_strict():
         return 0
     if any(arrival.has_refusals for arrival in arrivals):
-        return REFUSED
+        return EXIT_REFUSED
     is_new = any(arrival.landed is not None and arrival.landed.is_new for arrival in arrivals)
     return 0 if is_new else NothingToDo.exit_code
 

@@ -29,11 +29,11 @@ _BLOCKS, _LETTERS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
 _GAP = "·"
 #: minimum width for two columns of panels
 #: minimum width for curves at full resolution; narrower screens have half the resolution
-_WIDE, _NARROW = 110, 78
-_MOST_ROWS, _MOST_PROBLEMS, _MOST_SOURCES = 5, 4, 8
+_TWO_COLUMN_WIDTH, _HALF_RESOLUTION_WIDTH = 110, 78
+_MAX_ROWS, _MAX_PROBLEMS, _MAX_SOURCES = 5, 4, 8
 #: maximum length of application and job names in rows of 80 columns
 #: maximum length of application and job names in two panels side by side
-_FIT_CHARACTERS, _FIT_CHARACTERS_BESIDE = (24, 12), (18, 9)
+_MAX_NAME_CHARS, _MAX_NAME_CHARS_TWO_COLUMNS = (24, 12), (18, 9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,9 @@ class _Drawn:
         waiting = f"; {count} {waits} for the next run" if condition.waiting else ""
         yield _line((f"iosig {_clock(self.at)}  ", "bold"), (_name(condition.warehouse, self.width - 20), ""))
         yield _line((f"{release}{waiting}", "dim"))
-        for problem in [*([fault] if fault else []), *(one.sentence for one in moment.problems[:_MOST_PROBLEMS])]:
+        for problem in [*([fault] if fault else []), *(one.sentence for one in moment.problems[:_MAX_PROBLEMS])]:
             yield _line((f"! {printable(problem)}", "red"))
-        more = len(moment.problems) - _MOST_PROBLEMS
+        more = len(moment.problems) - _MAX_PROBLEMS
         if more > 0:
             yield _line((f"! and {more:,} more: {runnable('`iosig status`')}", "red"))
 
@@ -92,7 +92,7 @@ class _Drawn:
         _add(rates, "ahead", *self.outlook(one))
         yield rates
         parts: list[RenderableType] = [Group(*self.of_late(one.recent)), Group(*self.coming(one.bursts))]
-        if self.width < _WIDE:
+        if self.width < _TWO_COLUMN_WIDTH:
             yield from parts
             return
         both = Table.grid(padding=(0, 4))
@@ -101,25 +101,25 @@ class _Drawn:
 
     def curve(self, values: Sequence[float | None]) -> Text:
         """Return a sparkline of the last minutes, one letter per minute, or per two minutes on narrow screens."""
-        if self.width < _NARROW:
-            values = [_most(values[place : place + 2]) for place in range(0, len(values), 2)]
-        most = max((value for value in values if value is not None), default=0.0)
-        return Text("".join(self.block(value, most) for value in values), style="cyan", no_wrap=True)
+        if self.width < _HALF_RESOLUTION_WIDTH:
+            values = [_max_measured(values[place : place + 2]) for place in range(0, len(values), 2)]
+        peak = max((value for value in values if value is not None), default=0.0)
+        return Text("".join(self.block(value, peak) for value in values), style="cyan", no_wrap=True)
 
-    def block(self, value: float | None, most: float) -> str:
+    def block(self, value: float | None, max_value: float) -> str:
         """Return the block character for a value, relative to the maximum."""
         if value is None:
             return _GAP if self.blocks == _BLOCKS else " "
-        return self.blocks[round((len(self.blocks) - 1) * value / most)] if most > 0 else self.blocks[0]
+        return self.blocks[round((len(self.blocks) - 1) * value / max_value)] if max_value > 0 else self.blocks[0]
 
     def outlook(self, one: FilesystemMoment) -> tuple[Text, str]:
         """Return the forecast for the next hour with its range, and the mean rate."""
         told = one.outlook
         if told is None:
             return Text(printable(one.no_outlook_reason or ""), style="dim"), ""
-        count, most = len(told.expected_bytes_per_s), max(told.high_bytes_per_s, default=0.0)
-        each = (MINUTES if self.width >= _NARROW else MINUTES // 2) // (2 * max(count, 1))
-        drawn = "".join(each * self.block(value, most) for value in told.expected_bytes_per_s)
+        count, peak = len(told.expected_bytes_per_s), max(told.high_bytes_per_s, default=0.0)
+        each = (MINUTES if self.width >= _HALF_RESOLUTION_WIDTH else MINUTES // 2) // (2 * max(count, 1))
+        drawn = "".join(each * self.block(value, peak) for value in told.expected_bytes_per_s)
         low, high = (_rate(sum(line) / count) for line in (told.low_bytes_per_s, told.high_bytes_per_s))
         said = f" {HOURS_AHEAD:g} h: {low} to {high}"
         return Text.assemble((drawn, "magenta"), (said, "dim")), _rate(sum(told.expected_bytes_per_s) / count)
@@ -132,7 +132,7 @@ class _Drawn:
         measured = late.measured_bytes
         yield _line((f"Last {RECENT_MINUTES} minutes", "bold"), (f": {bytes_text(measured)} moved", ""))
         table = _grid(5, numbers=(2, 3, 4))
-        rows = late.jobs.head(_MOST_ROWS).select("application_id", "job_id", "attributed_bytes", "confidence").rows()
+        rows = late.jobs.head(_MAX_ROWS).select("application_id", "job_id", "attributed_bytes", "confidence").rows()
         for application_id, job_id, moved, confidence in rows:
             _add(
                 table,
@@ -160,7 +160,7 @@ class _Drawn:
         """Yield the next expected bursts."""
         yield _line(("Next bursts", "bold"), ("" if bursts else ": none known", ""))
         table = _grid(4, numbers=(0, 3))
-        for burst in bursts[:_MOST_ROWS]:
+        for burst in bursts[:_MAX_ROWS]:
             moves = "" if burst.expected_bytes is None else bytes_text(burst.expected_bytes)
             name = burst.application_id or f"({burst.basis})"
             _add(
@@ -172,13 +172,13 @@ class _Drawn:
             )
         if bursts:
             yield table
-        if len(bursts) > _MOST_ROWS:
-            yield _line((f"{len(bursts) - _MOST_ROWS:,} more", "dim"))
+        if len(bursts) > _MAX_ROWS:
+            yield _line((f"{len(bursts) - _MAX_ROWS:,} more", "dim"))
 
     def names(self, application_id: str, job_id: str) -> tuple[str, str]:
         """Return an application's and a job's name, shortened to the available width."""
-        most = _FIT_CHARACTERS_BESIDE if self.width >= _WIDE else _FIT_CHARACTERS
-        return _name(application_id, most[0]), _name(job_id, most[1])
+        max_chars = _MAX_NAME_CHARS_TWO_COLUMNS if self.width >= _TWO_COLUMN_WIDTH else _MAX_NAME_CHARS
+        return _name(application_id, max_chars[0]), _name(job_id, max_chars[1])
 
     def sources(self, sources: Sequence[SourceCondition]) -> RenderableType:
         """Return the arrival times of the latest landings, newest first."""
@@ -186,11 +186,11 @@ class _Drawn:
         for name in ("Landed", "last (UTC)", "", "usually every"):
             table.add_column(name, no_wrap=True, justify="left")
         newest = sorted(sources, key=lambda source: source.landed_at[-1], reverse=True)
-        for source in newest[:_MOST_SOURCES]:
+        for source in newest[:_MAX_SOURCES]:
             typical_interval_s = typical_interval(source.landed_at)
             last = source.landed_at[-1].astimezone(UTC)
             usual = "" if typical_interval_s is None else duration_text(typical_interval_s)
-            _add(table, _name(source.table, _FIT_CHARACTERS[0]), f"{last:%m-%d %H:%M:%S}", _age(last, self.at), usual)
+            _add(table, _name(source.table, _MAX_NAME_CHARS[0]), f"{last:%m-%d %H:%M:%S}", _age(last, self.at), usual)
         return table
 
 
@@ -211,11 +211,11 @@ def _add(table: Table, *cells: str | Text) -> None:
     table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
 
 
-def _name(text: str, most: int) -> str:
-    return printable(shorten(text, max(most, 8)))
+def _name(text: str, max_chars: int) -> str:
+    return printable(shorten(text, max(max_chars, 8)))
 
 
-def _most(values: Sequence[float | None]) -> float | None:
+def _max_measured(values: Sequence[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 

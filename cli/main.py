@@ -227,7 +227,7 @@ def _complain(error: click.ClickException) -> None:
 def _meant(message: str) -> str:
     """Return similar values as suggestions; empty without a close match."""
     given, _, choices = message.partition(" is not one of ")
-    return meant(given.strip("'"), re.findall(r"'([^']*)'", choices), most=1)
+    return meant(given.strip("'"), re.findall(r"'([^']*)'", choices), max_count=1)
 
 
 def main() -> None:

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 #: maximum number of nodes listed for a layer if all are similar
 #: maximum number of outlier requests listed for each metric
 #: maximum number of nodes named as causes of a pattern
-_LISTED, _LISTED_ALIKE, _LISTED_REQUESTS, _LISTED_CAUSES = 8, 3, 5, 2
+_MAX_NODES, _MAX_NODES_IF_SIMILAR, _MAX_REQUESTS_PER_METRIC, _MAX_CAUSES = 8, 3, 5, 2
 #: maximum length of a name from the input
 #: maximum length of a sentence with text from the input
-_NAME_CHARACTERS, _SENTENCE_CHARACTERS = 20, 600
+_MAX_NAME_CHARS, _MAX_SENTENCE_CHARS = 20, 600
 #: nodes are similar if the slowest takes less than this multiple of the median time
-_ALIKE = 1.25
+_SIMILAR_RATIO = 1.25
 
 
 @click.command("network")
@@ -168,9 +168,9 @@ def _show(found: NetworkInput) -> None:
     from iosig.cli.printing import say, show
 
     network = found.network
-    click.echo(_plain(found.name, _SENTENCE_CHARACTERS))
+    click.echo(_plain(found.name, _MAX_SENTENCE_CHARS))
     for note in found.made.notes:
-        say(_plain(note, _SENTENCE_CHARACTERS))
+        say(_plain(note, _MAX_SENTENCE_CHARS))
     if found.windows is not None:
         start_s, end_s = found.span_s
         say(f"Time range: {start_s:.6g} to {end_s:.6g} s of the run, in whole time windows.")
@@ -250,7 +250,7 @@ def _show_nodes(found: NetworkInput, layer: Layer) -> None:
                 None if row["mean_s"] is None else _time(row["max_transfer_time_s"]),
                 None if not row["bytes_per_s"] else f"{bytes_text(row['bytes_per_s'])}/s",
             )
-            for row in nodes.head(_LISTED_ALIKE if _are_alike(nodes) else _LISTED).iter_rows(named=True)
+            for row in nodes.head(_MAX_NODES_IF_SIMILAR if _are_alike(nodes) else _MAX_NODES).iter_rows(named=True)
         ],
         last=("share of time", "rate", "moved"),
     )
@@ -287,7 +287,7 @@ def _slowest(nodes: pl.DataFrame, layer: Layer) -> str:
 
 def _are_alike(nodes: pl.DataFrame) -> bool:
     slowest = nodes["median_ratio"][0]
-    return slowest is not None and slowest < _ALIKE
+    return slowest is not None and slowest < _SIMILAR_RATIO
 
 
 def _show_patterns(found: NetworkInput) -> None:
@@ -343,7 +343,7 @@ def _show_bottlenecks(found: NetworkInput) -> None:
     bottlenecks = found.bottlenecks()
     if bottlenecks.is_empty():
         return
-    first = bottlenecks.group_by("metric", maintain_order=True).head(_LISTED_REQUESTS)
+    first = bottlenecks.group_by("metric", maintain_order=True).head(_MAX_REQUESTS_PER_METRIC)
     more = bottlenecks.height - first.height
     show(
         f"Outlier requests{f' ({more} more: --json)' if more else ''}",
@@ -381,12 +381,12 @@ def _factor(octaves: float | None) -> str | None:
 def _few(names: list[str] | None) -> str | None:
     if not names:
         return None
-    more = [f"{len(names) - _LISTED_CAUSES} more"] if len(names) > _LISTED_CAUSES else []
-    return ", ".join([*(_plain(name, 10) for name in names[:_LISTED_CAUSES]), *more])
+    more = [f"{len(names) - _MAX_CAUSES} more"] if len(names) > _MAX_CAUSES else []
+    return ", ".join([*(_plain(name, 10) for name in names[:_MAX_CAUSES]), *more])
 
 
-def _plain(text: object, most: int = _NAME_CHARACTERS) -> str:
+def _plain(text: object, max_chars: int = _MAX_NAME_CHARS) -> str:
     """Return text from the input for printing, without terminal control codes and shortened in the middle."""
     from iosig.reports.texts import printable
 
-    return printable(text, most)
+    return printable(text, max_chars)

@@ -25,7 +25,7 @@ WIDE = "iosig.wide"
 #: context key: --strict was given
 STRICT = "iosig.strict"
 #: the exit code if all input was refused, and with --strict if any was
-REFUSED = 3
+EXIT_REFUSED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ def exit_code(refused_count: int) -> int:
             f"Refused: {format_count(refused_count, 'row')}. `iosig land` keeps them with the reasons.",
             err=True,
         )
-    return REFUSED if refused_count and is_strict() else 0
+    return EXIT_REFUSED if refused_count and is_strict() else 0
 
 
 def exit_code_of(store: Store, made: Sequence[Release]) -> int:
@@ -241,7 +241,7 @@ def exit_code_of(store: Store, made: Sequence[Release]) -> int:
     from iosig.warehouse.store import ledger
 
     brought = inputs(store, [release.release_id for release in made]).filter(~pl.col("is_removed"))["landing_id"]
-    return REFUSED if ledger.read(store).select_landings(brought)["refused_count"].sum() else 0
+    return EXIT_REFUSED if ledger.read(store).select_landings(brought)["refused_count"].sum() else 0
 
 
 def select_release(store: Store, release_id: str | None) -> Release:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from iosig.answers.attribution.patterns import UnattributedPatterns
 
 #: maximum length of an application's name, so that the table fits a terminal of 80 columns
-_NAME_CHARACTERS = 16
+_MAX_NAME_CHARS = 16
 
 
 @click.command("patterns")
@@ -87,5 +87,5 @@ def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
         duration_text(row["period_s"]) if row["period_s"] else None,
         volume_text(row["occurrence_bytes"]),
         f"{row['last_occurrence_at'].astimezone(UTC):%m-%d %H:%M}",
-        shorten(owner, _NAME_CHARACTERS),
+        shorten(owner, _MAX_NAME_CHARS),
     )

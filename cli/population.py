@@ -34,7 +34,7 @@ _SHORT = {"NO_USAGE": "NO USE"}
     help="Grouping of the runs.",
 )
 @click.option(
-    "--top", "most_count", default=10, show_default=True, type=click.IntRange(min=1), help="Maximum number of groups."
+    "--top", "max_count", default=10, show_default=True, type=click.IntRange(min=1), help="Maximum number of groups."
 )
 @answer_options
 @click.pass_obj
@@ -43,7 +43,7 @@ def population_command(
     since: datetime | None,
     until: datetime | None,
     by: By,
-    most_count: int,
+    max_count: int,
     release_id: str | None,
     as_json: bool,
     plot: Path | None,
@@ -68,13 +68,13 @@ def population_command(
         from iosig.answers.population.format import build_document
         from iosig.cli.printing import show_json
 
-        show_json(build_document(told, most_count, release.release_id))
+        show_json(build_document(told, max_count, release.release_id))
     else:
-        _show(told, most_count)
+        _show(told, max_count)
     return 0
 
 
-def _show(told: Population, most_count: int) -> None:
+def _show(told: Population, max_count: int) -> None:
     from iosig.answers.population.format import LABELS, format_labels, format_shares
     from iosig.cli.printing import say, show
     from iosig.reports.texts import format_count
@@ -85,7 +85,7 @@ def _show(told: Population, most_count: int) -> None:
     columns = ("% runs", *names, "periodic")
     show("Shares of classes; periodic: share of even I/O (UNIFORM, OTHER)", columns, format_shares(told, "run_ratio"))
     show("", ("% bytes", *names, "periodic"), format_shares(told, "bytes_ratio"))
-    _show_groups(told, most_count)
+    _show_groups(told, max_count)
     _show_witnesses(told)
     _say_bases(told)
 
@@ -107,7 +107,7 @@ def _say_bases(told: Population) -> None:
         say(f"Inferred and exact classes agree in {compared[1]:.0%} of {compared[0]:,} runs that have both.")
 
 
-def _show_groups(told: Population, most_count: int) -> None:
+def _show_groups(told: Population, max_count: int) -> None:
     from iosig.cli.printing import bytes_text, format_title, show
     from iosig.reports.texts import shorten
 
@@ -123,7 +123,7 @@ def _show_groups(told: Population, most_count: int) -> None:
             f"{row['periodic_ratio']:.0%}",
             row["median_period_s"],
         )
-        for row in groups.head(most_count).to_dicts()
+        for row in groups.head(max_count).to_dicts()
     ]
     by = format_title(f"By {told.query.by}", len(rows), groups.height)
     columns = (told.query.by, "runs", "node h", "bytes", "class", "stable", "period.", "period_s")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.options import REFUSED, Warehouse, is_strict, refuse, strict_option, style_option, wide_option
+from iosig.cli.options import EXIT_REFUSED, Warehouse, is_strict, refuse, strict_option, style_option, wide_option
 from iosig.cli.windows import read_instant
 from iosig.warehouse.errors import NothingToDo, UsageError
 from iosig.warehouse.printable import one_line
@@ -32,9 +32,9 @@ _PICTURES = (".png", ".svg")
 #: columns to drop first on a narrow terminal
 _LAST = ("range_s", "window from", "moves")
 #: tolerance [s] at the ends of a range
-_CLOSE_S = 1e-6
+_RANGE_TOLERANCE_S = 1e-6
 #: from this value on, seconds are printed without decimals
-_MANY_S = 1e5
+_WHOLE_SECONDS_FROM_S = 1e5
 
 
 class _DetectorChoice(click.Choice[str]):
@@ -231,7 +231,7 @@ def _print_lines(rows: list[Row]) -> None:
 def _exit_code(session: Session) -> int:
     """Return 3 with --strict if any input was refused, else 0; rows report refused lines of inputs that still grow."""
     has_refusals = session.refused_count or (session.refused_line_counts and not session.is_followed)
-    return REFUSED if has_refusals and is_strict() else 0
+    return EXIT_REFUSED if has_refusals and is_strict() else 0
 
 
 # ---- pictures
@@ -340,7 +340,7 @@ def format_coverage(rows: Sequence[dict[str, Any]], onset_s: Sequence[float]) ->
     if not followed:
         return ""
     covered = sum(
-        row["next_burst_earliest_s"] - _CLOSE_S <= at_s <= row["next_burst_latest_s"] + _CLOSE_S
+        row["next_burst_earliest_s"] - _RANGE_TOLERANCE_S <= at_s <= row["next_burst_latest_s"] + _RANGE_TOLERANCE_S
         for row, at_s in followed
     )
     not_followed = len(forecasts) - len(followed)
@@ -373,7 +373,7 @@ def _at_text(at_s: float | None) -> str | None:
         return None
     if _is_of_1970(at_s):
         return datetime.fromtimestamp(at_s, UTC).strftime("%H:%M:%SZ")
-    return f"{at_s:.5g} s" if abs(at_s) < _MANY_S else f"{at_s:,.0f} s"
+    return f"{at_s:.5g} s" if abs(at_s) < _WHOLE_SECONDS_FROM_S else f"{at_s:,.0f} s"
 
 
 def _since_text(at_s: float) -> str:

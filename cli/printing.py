@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from iosig.answers.documents import Document
 
 #: maximum number of dropped columns named below a table
-_MOST_NAMES = 8
+_MAX_NAMES = 8
 #: a number, with or without a unit or a sign
 _AMOUNT = re.compile(r"[-+x]? ?[0-9][0-9.,]*(e[-+]?[0-9]+)? ?(%|[kMGTPE]?B(/s)?|[µm]?s|min|h|d)?")
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
@@ -63,11 +63,11 @@ def show(
     fit = fit_table(columns, cells, are_numbers, width, [*empty, *last])
     if title:
         say(title, bold=True)
-    _print_row([columns[place] for place in fit.places], fit, are_numbers, is_bold=True)
+    _print_row([columns[place] for place in fit.columns], fit, are_numbers, is_bold=True)
     click.echo("─" * (sum(fit.widths) + GAP * (len(fit.widths) - 1)))
     for row in cells:
-        _print_row([row[place] for place in fit.places], fit, are_numbers)
-    left_out = [name for place, name in enumerate(columns) if place not in fit.places]
+        _print_row([row[place] for place in fit.columns], fit, are_numbers)
+    left_out = [name for place, name in enumerate(columns) if place not in fit.columns]
     if left_out:
         more = f"{len(left_out):,} more {'column' if len(left_out) == 1 else 'columns'}"
         say(f"… {more}: {_few(left_out)} ({ways})", dim=True)
@@ -145,13 +145,13 @@ def _print_row(cells: Sequence[str], fit: Fit, are_numbers: Sequence[bool], *, i
         spaces = [" " * (width - width_of(part)) for part, width in zip(parts, fit.widths, strict=True)]
         line = (" " * GAP).join(
             space + part if are_numbers[place] else part + space
-            for part, space, place in zip(parts, spaces, fit.places, strict=True)
+            for part, space, place in zip(parts, spaces, fit.columns, strict=True)
         )
         click.echo(click.style(line.rstrip(), bold=True) if is_bold else line.rstrip())
 
 
 def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+    return ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
 
 
 def _cell(value: Any) -> str:

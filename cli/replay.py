@@ -12,7 +12,7 @@ from iosig.cli.options import json_option
 if TYPE_CHECKING:
     from iosig.traces.replay.reports import Report
 
-_MOST_FILES = 20
+_MAX_FILES = 20
 
 
 @click.command("replay")
@@ -92,9 +92,9 @@ def _show(report: Report) -> None:
     show("Calls", ("function", "trace", "replayed", "failed"), _call_rows(report))
     show("Sums", ("what", "trace", "replayed"), _sum_rows(report))
     files = [(file.path, file.traced_bytes, file.replayed_bytes, file.prepared_bytes) for file in report.files]
-    show("Files", ("path", "trace [B]", "replayed [B]", "made before [B]"), files[:_MOST_FILES])
-    if len(files) > _MOST_FILES:
-        click.echo(f"… and {len(files) - _MOST_FILES:,} more (--json lists all)\n")
+    show("Files", ("path", "trace [B]", "replayed [B]", "made before [B]"), files[:_MAX_FILES])
+    if len(files) > _MAX_FILES:
+        click.echo(f"… and {len(files) - _MAX_FILES:,} more (--json lists all)\n")
     left_out = [(function, reason, count) for (function, reason), count in sorted(report.not_replayed.items())]
     if left_out:
         show("Not replayed", ("function", "why", "calls"), left_out)

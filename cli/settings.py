@@ -13,7 +13,7 @@ import click
 from iosig.cli.options import Warehouse, json_option
 
 #: sections on the interpretation of input
-_READING = ("jobs", "polls", "series")
+_INPUT_SECTIONS = ("jobs", "polls", "series")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def iterate_settings(path: Path | None, warehouse: Path) -> Iterator[Setting]:
 def _changes(section: str, is_anew: bool) -> str:
     if is_anew:
         return "all days, recomputed"
-    return "inputs that land later" if section in _READING else "the next commands"
+    return "inputs that land later" if section in _INPUT_SECTIONS else "the next commands"
 
 
 def _text(value: Any) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: maximum length of a name, so that the table fits a terminal of 80 columns
 #: maximum length of a job id
-_NAME_CHARACTERS, _JOB_CHARACTERS = 13, 10
+_MAX_NAME_CHARS, _MAX_JOB_CHARS = 13, 10
 
 
 @click.command("slowdowns")
@@ -76,17 +76,17 @@ def _show(answer: SlowdownAnswer, max_count: int) -> None:
 def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
     """Return a run's table cells, with the delay of its slowed bursts and the job with the most interfering bytes."""
     from iosig.cli.printing import bytes_text
-    from iosig.reports.slowdowns import most_there
+    from iosig.reports.slowdowns import top_interferer
     from iosig.reports.texts import shorten
 
-    name, volume = most_there(row)
+    name, volume = top_interferer(row)
     return (
-        shorten(row["job_id"], _JOB_CHARACTERS),
-        shorten(row["application_id"], _NAME_CHARACTERS),
+        shorten(row["job_id"], _MAX_JOB_CHARS),
+        shorten(row["application_id"], _MAX_NAME_CHARS),
         f"{row['delay_s']:,.0f} s",
         f"{row['delay_low_s']:.0f}-{row['delay_high_s']:.0f}",
         "" if row["expected_correlation"] is None else f"{row['expected_correlation']:.2f}",
         f"{row['slowed_burst_count']}/{row['burst_count']}",
-        shorten(name, _NAME_CHARACTERS),
+        shorten(name, _MAX_NAME_CHARS),
         bytes_text(volume),
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     pass
 
 #: maximum number of damaged files printed; JSON has all
-_MOST = 50
+_MAX_PRINTED_FILES = 50
 
 
 @click.command("verify")
@@ -43,7 +43,7 @@ def verify_command(warehouse: Warehouse, is_all: bool, as_json: bool) -> int:
     elif not damages:
         click.echo(f"No damaged files in {store.name}.")
     else:
-        rows = [(damage.path, damage.problem, damage.remedy) for damage in damages[:_MOST]]
+        rows = [(damage.path, damage.problem, damage.remedy) for damage in damages[:_MAX_PRINTED_FILES]]
         show(format_title("Damaged", len(rows), len(damages)), ("file", "it", "remedy"), rows)
     return MachineFault.exit_code if damages else 0
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: interval at which a waiting screen checks for a stop [s]
 #: default width of output that is not a terminal
-_LOOKED_EVERY_S, _USUAL_WIDTH = 0.2, 80
+_POLL_INTERVAL_S, _DEFAULT_WIDTH = 0.2, 80
 _LEAVING = ("q", "Q", "\x04")
 
 Look = Callable[[datetime], "Moment"]
@@ -80,7 +80,7 @@ def console_of(width: int | None, *, is_plain: bool) -> Console:
     from rich.console import Console
 
     if is_plain:
-        return Console(file=sys.stdout, width=width or _USUAL_WIDTH, color_system=None, force_terminal=False)
+        return Console(file=sys.stdout, width=width or _DEFAULT_WIDTH, color_system=None, force_terminal=False)
     return Console(file=sys.stdout)
 
 
@@ -97,7 +97,7 @@ def waiting(stop: Stop) -> Iterator[Wait]:
         def wait(seconds: float) -> bool:
             ends_s = time.monotonic() + seconds
             while not stop.is_set() and (left_s := ends_s - time.monotonic()) > 0:
-                if pressed(min(_LOOKED_EVERY_S, left_s)) in _LEAVING:
+                if pressed(min(_POLL_INTERVAL_S, left_s)) in _LEAVING:
                     return True
             return stop.is_set()
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: maximum number of jobs named in a sentence
 _MAX_NAMED = 3
 #: maximum length of a name, so that each table fits a terminal of 80 columns
-_NAME_CHARACTERS = 19
+_MAX_NAME_CHARS = 19
 
 
 @click.command("who")
@@ -110,7 +110,7 @@ def _cells(row: dict[str, Any], columns: tuple[str, str], measured: float) -> tu
         f"{float(f'{row[name] / unit.size:.3g}'):g}" for name in ("attributed_low_bytes", "attributed_high_bytes")
     )
     return (
-        *(shorten(row[name], _NAME_CHARACTERS) if isinstance(row[name], str) else row[name] for name in columns),
+        *(shorten(row[name], _MAX_NAME_CHARS) if isinstance(row[name], str) else row[name] for name in columns),
         f"{volume / unit.size:.3g} {unit.name}",
         f"{volume / measured:.0%}" if measured else "-",
         f"{low}-{high}",

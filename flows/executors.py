@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from iosig.settings.model import Settings
 
 _Params = ParamSpec("_Params")
-_Answer = TypeVar("_Answer")
+_Result = TypeVar("_Result")
 
 #: items that read fewer bytes run in this process if no worker is idle, since starting one takes a second
 SMALL_BYTES = 1 << 20
@@ -33,10 +33,10 @@ class InlineExecutor(Executor):
     """Calls functions at once, in the thread that submits them."""
 
     def submit(
-        self, fn: Callable[_Params, _Answer], /, *args: _Params.args, **kwargs: _Params.kwargs
-    ) -> Future[_Answer]:
+        self, fn: Callable[_Params, _Result], /, *args: _Params.args, **kwargs: _Params.kwargs
+    ) -> Future[_Result]:
         """Call a function, and return a completed future."""
-        future: Future[_Answer] = Future()
+        future: Future[_Result] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
         except Exception as error:

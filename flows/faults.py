@@ -42,11 +42,11 @@ _LIBRARIES = (
     "duckdb", "_duckdb", "pyarrow", "polars", "pyiceberg", "fastavro", "sqlite3", "sqlalchemy", "json",
 )  # fmt: skip
 #: maximum length of a quoted library message
-_MOST_CHARS = 300
+_MAX_MESSAGE_CHARS = 300
 _SERVERS = ("prefect", "httpx", "httpcore", "websockets")
 _OBJECT_STORES = ("obstore", "_obstore")
 #: words in library messages by which a failing file system is recognized
-_TOLD = {
+_FILE_SYSTEM_MESSAGES = {
     errno.ENOSPC: re.compile(r"no space left|disk is full|disk full|database or disk is full", re.I),
     errno.EDQUOT: re.compile(r"quota exceeded", re.I),
     errno.EFBIG: re.compile(r"file too large", re.I),
@@ -154,13 +154,13 @@ def _of_text(text: str, root: Path) -> MachineFault | None:
     where = found.group(1) if found else quoted.group(1) if quoted else str(root)
     if (number := _OS_ERROR.search(text)) and (fault := _of_errno(int(number[1]), where, root, text)):
         return fault
-    for code, pattern in _TOLD.items():
+    for code, pattern in _FILE_SYSTEM_MESSAGES.items():
         if pattern.search(text):
             return _of_errno(code, where, root, text)
     if re.search(r"out of memory|could not allocate|failed to allocate", text, re.I):
         return MachineFault(_MEMORY)
     if found and where.startswith(f"{root.resolve()}/"):
-        return _make_damage_fault(where, f"cannot be read ({text.strip().splitlines()[0][:_MOST_CHARS]})")
+        return _make_damage_fault(where, f"cannot be read ({text.strip().splitlines()[0][:_MAX_MESSAGE_CHARS]})")
     if re.search(r"TProtocolException|decompress|checksum", text):
         return _make_damage_fault(where, "contains an unreadable Parquet file")
     if re.search(r"malformed|not a database|file is encrypted", text, re.I):

@@ -34,7 +34,7 @@ from iosig.warehouse.errors import MachineFault, NothingToDo, UsageError
 from iosig.warehouse.releases import expiring, holds, publishing, releases, seals, superseding
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import forgetting, ledger
-from iosig.warehouse.store.files import ASIDE
+from iosig.warehouse.store.files import DAMAGED_FOLDER
 from iosig.warehouse.store.journal import Journal
 from iosig.warehouse.store.manifests import Landing, id_in, in_folder
 from iosig.warehouse.store.state import put_state
@@ -277,4 +277,4 @@ def not_erased(store: Store) -> list[str]:
     """List the copies that this command cannot erase."""
     told = ["backups and copies of the warehouse", "exports, figures and messages made from it", "the inputs"]
     told += ["command output kept by Prefect, cron and system journals"]
-    return told + ([f"{store.name}/{ASIDE}, which contains damaged files"] if store.files.holds(ASIDE) else [])
+    return told + ([f"{store.name}/{DAMAGED_FOLDER}, which contains damaged files"] if store.files.holds(DAMAGED_FOLDER) else [])

@@ -20,12 +20,12 @@ from iosig.answers.status.problems import Problem, find_problems
 from iosig.settings.model import AlertSettings, Settings
 from iosig.warehouse.errors import GateFailed, IosigError, NothingToDo
 from iosig.warehouse.external.deadlines import Timeouts
-from iosig.warehouse.external.http import RequestFailed, fetch
+from iosig.warehouse.external.http import RequestError, fetch
 from iosig.warehouse.external.processes import run
 from iosig.warehouse.printable import one_line
 from iosig.warehouse.store.store import Store, put_document, read_cache
 
-_TOLD = "notices.json"
+_NOTICES_FILE = "notices.json"
 #: name and size of a file that reserves space, so that a notice of a full disk can be recorded on that disk
 _ROOM, _ROOM_BYTES = "notices.room", 64 << 10
 _TIMEOUTS = Timeouts(timeout_s=20.0, total_timeout_s=60.0)
@@ -91,7 +91,7 @@ def tell_of(store: Store, settings: Settings, failure: Exception | None = None) 
 
 def tell(store: Store, settings: AlertSettings, problems: Sequence[Problem], at: datetime) -> list[str]:
     """Send notices of problems that have begun or ended since the last notices; return delivery errors."""
-    known: dict[str, dict[str, str]] = read_cache(store, _TOLD, dict) or {}
+    known: dict[str, dict[str, str]] = read_cache(store, _NOTICES_FILE, dict) or {}
     failures: list[str] = []
     for notice in list(_notices(store, known, problems, at)):
         failed = list(_sent(settings, notice))
@@ -120,10 +120,10 @@ def _is_heard(settings: Settings) -> bool:
 def _note(store: Store, known: dict[str, dict[str, str]]) -> None:
     """Record sent notices; if the disk is full, in the reserved space."""
     try:
-        put_document(store, _TOLD, known)
+        put_document(store, _NOTICES_FILE, known)
     except OSError:
         store.files.remove(_ROOM)
-        put_document(store, _TOLD, known)
+        put_document(store, _NOTICES_FILE, known)
 
 
 def _notices(
@@ -154,7 +154,7 @@ def _post_document(url: str, document: dict[str, Any]) -> str | None:
     """Post a document; return the error without the address, which may be secret."""
     try:
         response = fetch("POST", url, _TIMEOUTS, None, headers=_JSON, content=json.dumps(document).encode())
-    except RequestFailed as error:
+    except RequestError as error:
         return type(error.__cause__).__name__ if error.has_detail else f"it {error}"
     return None if 200 <= response.status < 300 else f"HTTP status {response.status}"
 

@@ -9,7 +9,7 @@
 - `job` (`job_page`, `sample_svg`): A run as a page of one file.
 - `layers` (`sum_by_color`, `fill_layers`, `draw_legend_above`): Stacked rates of applications, and their legend.
 - `panels` (`Picture`, `picture`, `headings`, `inch_axes`, `Columns`): Figures and the elements of their panels.
-- `slowdowns` (`format_slowed_bursts`, `most_there`): Slowed bursts in words.
+- `slowdowns` (`format_slowed_bursts`, `top_interferer`): Slowed bursts in words.
 - `style` (`Style`, `LIGHT`, `DARK`, `drawn_in`): Shared colours and font sizes of all figures.
 - `signatures` (`draw`, `DrawnSample`, `DrawnSignature`, `SignatureView`): The signature of one application.
 - `templates` (`environment`): The Jinja environment of all pages.

@@ -42,9 +42,9 @@ _WIDTH_IN = 12.0
 #: maximum height of a row [inches]
 #: minimum height of a row [inches]
 #: approximate height of all rows together [inches]
-_HIGHEST_ROW_IN, _LEAST_ROW_IN, _ROWS_IN = 2.6, 0.95, 9.0
+_MAX_ROW_IN, _MIN_ROW_IN, _ROWS_IN = 2.6, 0.95, 9.0
 #: maximum number of file systems in a figure; only the best ones are drawn
-MOST_ROWS = 12
+MAX_ROWS = 12
 #: colours of the applications with the most bytes; all others share one colour
 LAYER_COLOURS = (GREEN, PURPLE, ORANGE, SKY)
 _TOP_IN, _BETWEEN_IN, _BOTTOM_IN = 0.95, 0.62, 0.62
@@ -53,11 +53,11 @@ _TOP_IN, _BETWEEN_IN, _BOTTOM_IN = 0.95, 0.62, 0.62
 #: left and right edge of the load panel if no start is contended, so that it is the only panel of its row
 _LOADS, _DELAYS, _ALONE = (0.075, 0.665), (0.745, 0.975), (0.075, 0.975)
 #: minimum contended fraction of the application's bytes for which the delay panel is drawn
-_LEAST_SHARE = 1e-3
+_MIN_CONTENDED_SHARE = 1e-3
 #: characters per line of remarks, by whether the delay panel is drawn
 #: maximum number of lines of remarks
 #: line height of remarks [points]
-_REMARK_LETTERS, _MOST_REMARK_LINES, _REMARK_LINE_POINTS = {True: 105, False: 165}, 2, 11.0
+_REMARK_LINE_CHARS, _MAX_REMARK_LINES, _REMARK_LINE_POINTS = {True: 105, False: 165}, 2, 11.0
 _NAME_CHARACTERS, _REMARK_CHARACTERS = 60, 2000
 
 
@@ -98,8 +98,8 @@ class AdviceView:
     def has_contention(self) -> bool:
         """Whether a significant fraction of the application's bytes exceeds the capacity for some start time."""
         moved = max(float(one.demand_now.sum()) * self.step_s for one in self.filesystems)
-        most = max(max(float(one.contended_bytes.max()), one.high_contended_bytes) for one in self.filesystems)
-        return most > _LEAST_SHARE * moved
+        peak_bytes = max(max(float(one.contended_bytes.max()), one.high_contended_bytes) for one in self.filesystems)
+        return peak_bytes > _MIN_CONTENDED_SHARE * moved
 
     @property
     def verdict(self) -> str:
@@ -119,11 +119,11 @@ class AdviceView:
 
 
 def _rows(view: AdviceView) -> Sequence[DrawnFilesystem]:
-    return view.filesystems[:MOST_ROWS]
+    return view.filesystems[:MAX_ROWS]
 
 
 def _row_in(view: AdviceView) -> float:
-    return min(_HIGHEST_ROW_IN, max(_LEAST_ROW_IN, _ROWS_IN / len(_rows(view)) - _between_in(view)))
+    return min(_MAX_ROW_IN, max(_MIN_ROW_IN, _ROWS_IN / len(_rows(view)) - _between_in(view)))
 
 
 def _between_in(view: AdviceView) -> float:
@@ -133,8 +133,8 @@ def _between_in(view: AdviceView) -> float:
 
 def _remark_lines(view: AdviceView, one: DrawnFilesystem) -> list[str]:
     """Wrap a row's remarks at words; remarks that do not fit end with a complete word."""
-    letters = _REMARK_LETTERS[view.has_contention]
-    return textwrap.wrap(plain(one.remark, _REMARK_CHARACTERS), letters, max_lines=_MOST_REMARK_LINES, placeholder=" …")
+    letters = _REMARK_LINE_CHARS[view.has_contention]
+    return textwrap.wrap(plain(one.remark, _REMARK_CHARACTERS), letters, max_lines=_MAX_REMARK_LINES, placeholder=" …")
 
 
 def _legend_in(view: AdviceView) -> float:
@@ -156,7 +156,7 @@ def draw(figure: Figure, view: AdviceView) -> None:
     clock = unit_for(view.step_s * len(rows[0].demand_now), TIMES, "s")
     waiting = unit_for(float(view.delays_s[-1]), TIMES, "s")
     volume = unit_for(max(float(one.contended_bytes.max()) for one in rows), VOLUMES, "B")
-    most = max(max(float(one.contended_bytes.max()), one.high_contended_bytes) for one in rows) / volume.size
+    peak_ratio = max(max(float(one.contended_bytes.max()), one.high_contended_bytes) for one in rows) / volume.size
     sides = _LOADS if view.has_contention else _ALONE
     for number, one in enumerate(rows):
         top = _TOP_IN + _legend_in(view) - 0.3 + number * _row_in(view) + (number + 1) * _between_in(view)
@@ -167,7 +167,7 @@ def draw(figure: Figure, view: AdviceView) -> None:
         if view.has_contention:
             delays = panels.inch_axes(figure, top, _row_in(view), _DELAYS)
             _draw_delays(delays, view, one, waiting, volume)
-            delays.set_ylim(0.0, 1.15 * most if most > 0 else 1.0)
+            delays.set_ylim(0.0, 1.15 * peak_ratio if peak_ratio > 0 else 1.0)
             shown[f"delay of the start [{waiting.name}]"] = delays
         is_last = number == len(rows) - 1
         for name, axes in shown.items():

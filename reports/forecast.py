@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 _WIDTH_IN, _PANEL_IN = 12.0, 3.8
 _TOP_IN, _BOTTOM_IN, _NOTE_IN = 0.95, 0.62, 0.2
-_SIDES = (0.075, 0.975)
+_X_MARGINS = (0.075, 0.975)
 #: the capacity is drawn unless it exceeds this multiple of the highest forecast
-_MOST_ABOVE = 1.6
+_MAX_CAPACITY_RATIO = 1.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +56,17 @@ class ForecastView:
     @property
     def is_near_capacity(self) -> bool:
         """Whether the capacity is close enough to the forecast to be drawn."""
-        most = _MOST_ABOVE * float(self.high_bytes_per_s.max(initial=0.0))
-        return self.capacity_bytes_per_s is not None and self.capacity_bytes_per_s <= most
+        max_capacity = _MAX_CAPACITY_RATIO * float(self.high_bytes_per_s.max(initial=0.0))
+        return self.capacity_bytes_per_s is not None and self.capacity_bytes_per_s <= max_capacity
 
     @property
     def verdict(self) -> str:
         """The mean and peak of the forecast, in one line."""
         place = int(np.argmax(self.expected_bytes_per_s))
-        mean, most = float(self.expected_bytes_per_s.mean()), float(self.expected_bytes_per_s[place])
+        mean, peak = float(self.expected_bytes_per_s.mean()), float(self.expected_bytes_per_s[place])
         after = unit_for(max((place + 0.5) * self.step_s, 1.0), TIMES, "s")
         when = f"{(place + 0.5) * self.step_s / after.size:.3g} {after.name}"
-        return f"{rate_text(mean)} expected on average, {rate_text(most)} in {when}"
+        return f"{rate_text(mean)} expected on average, {rate_text(peak)} in {when}"
 
 
 def _size(view: ForecastView) -> tuple[float, float]:
@@ -79,13 +79,13 @@ def draw(figure: Figure, view: ForecastView) -> None:
     names = (f"Expected load of {plain(view.filesystem, layers.NAME_CHARACTERS)}", f"from {view.at}")
     panels.headings(figure, view.verdict, names, INK)
     layers.draw_legend_above(figure, _legend(view))
-    _draw_rates(panels.inch_axes(figure, _top_in(view), _PANEL_IN, _SIDES), view)
+    _draw_rates(panels.inch_axes(figure, _top_in(view), _PANEL_IN, _X_MARGINS), view)
     clock = unit_for(view.step_s * len(view.expected_bytes_per_s), TIMES, "s")
     for number, one in enumerate(reversed(view.collisions)):
         first, second = (plain(name, layers.NAME_CHARACTERS) for name in (one.first, one.second))
         hours = f"{one.from_s / clock.size:.3g} to {(one.from_s + 3600) / clock.size:.3g} {clock.name}"
         place = (0.12 + _NOTE_IN * number) / figure.get_figheight()
-        figure.text(_SIDES[0], place, f"{hours}: bursts of {first} and {second} overlap", fontsize=8.5, color=INK)
+        figure.text(_X_MARGINS[0], place, f"{hours}: bursts of {first} and {second} overlap", fontsize=8.5, color=INK)
 
 
 def _top_in(view: ForecastView) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from iosig.reports.findings import files_text
 from iosig.reports.inline_svg import page_rules, svg_of
 from iosig.reports.panels import Picture, inch_axes
-from iosig.reports.slowdowns import format_slowed_bursts, most_there
+from iosig.reports.slowdowns import format_slowed_bursts, top_interferer
 from iosig.reports.style import BLUE, GREY, VERMILION, WIDTH_IN
 from iosig.reports.templates import environment
 from iosig.reports.texts import RATES, TIMES, plain, unit_for
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 _TEMPLATE = "job.html"
 _PANEL_IN, _GAP_IN = 1.5, 0.75
-_SIDES = (0.085, 0.985)
+_X_MARGINS = (0.085, 0.985)
 #: maximum number of sample panels on a page; those with the most bytes are kept
-_MOST_PANELS = 6
+_MAX_PANELS = 6
 #: request sizes as keys of tracer histograms, and as readable labels
 _SIZES = {
     "0_100": "up to 100 B", "100_1K": "to 1 KiB", "1K_10K": "to 10 KiB", "10K_100K": "to 100 KiB",
@@ -54,7 +54,7 @@ def job_page(document: Mapping[str, Any], pictures: Sequence[str | None]) -> str
             sizes=_SIZES,
             files_text=files_text,
             slowed_text=format_slowed_bursts,
-            most_there=most_there,
+            top_interferer=top_interferer,
         )
     )
 
@@ -70,13 +70,13 @@ def kind_of(name: str, traces: Sequence[Mapping[str, Any]]) -> str:
 def sample_svg(document: Mapping[str, Any]) -> str:
     """Return the figure of a run's samples, each in a panel with its application's signature drawn over it."""
     moved = [one for one in document["samples"] if any(one["bytes_per_s"])]
-    shown = sorted(moved, key=lambda one: -sum(rate or 0.0 for rate in one["bytes_per_s"]))[:_MOST_PANELS]
+    shown = sorted(moved, key=lambda one: -sum(rate or 0.0 for rate in one["bytes_per_s"]))[:_MAX_PANELS]
     curves = {(one["filesystem"], one["direction"]): one for one in document["signatures"] if one["bytes_per_s"]}
     size = WIDTH_IN, len(shown) * (_PANEL_IN + _GAP_IN) + 0.2
 
     def compose(figure: Figure) -> None:
         for number, one in enumerate(shown):
-            axes = inch_axes(figure, 0.3 + number * (_PANEL_IN + _GAP_IN), _PANEL_IN, _SIDES)
+            axes = inch_axes(figure, 0.3 + number * (_PANEL_IN + _GAP_IN), _PANEL_IN, _X_MARGINS)
             _draw_sample(axes, one, curves.get((one["filesystem"], one["direction"])))
 
     title = "Traffic during the run, and its application's signature"

@@ -28,7 +28,7 @@ Size = tuple[float, float]
 
 #: approximate number of pixel columns in a panel
 #: maximum number of values that are drawn without aggregation
-PIXEL_COLUMNS, MOST_EXACT = 1100, 4000
+PIXEL_COLUMNS, MAX_EXACT_VALUES = 1100, 4000
 #: file formats and their metadata; dates and program versions are omitted so that output is reproducible
 KINDS: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Creator": None, "Date": None}}
 
@@ -115,7 +115,7 @@ class Columns:
         is_known = np.isfinite(values)
         known = np.where(is_known, values, np.nan)
         if edges is None:
-            count = len(values) if len(values) <= MOST_EXACT else min(PIXEL_COLUMNS, len(values))
+            count = len(values) if len(values) <= MAX_EXACT_VALUES else min(PIXEL_COLUMNS, len(values))
             edges = np.linspace(0, len(values), count + 1).round().astype(np.int64)
         if not len(values):
             return cls(edges, known, known, known)
@@ -139,11 +139,11 @@ class Columns:
 def fit(figure: Figure, shown: Text, text: str) -> None:
     """Set the text of a `Text` artist, without its middle if it is too wide for the figure."""
     wide = 0.96 * figure.bbox.width
-    most = len(text)
+    max_chars = len(text)
     shown.set_text(text)
-    while most > 8 and (width := shown.get_window_extent().width) > wide:
-        most = min(most - 1, int(most * wide / width))
-        shown.set_text(shorten(text, most))
+    while max_chars > 8 and (width := shown.get_window_extent().width) > wide:
+        max_chars = min(max_chars - 1, int(max_chars * wide / width))
+        shown.set_text(shorten(text, max_chars))
 
 
 def headings(figure: Figure, finding: str, names: Iterable[str], colour: str) -> None:
@@ -169,18 +169,18 @@ def label_values(axis: Axis, text: Callable[[float], str]) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def label_decades(axis: Axis, most: int, text: Callable[[float], str]) -> None:
+def label_decades(axis: Axis, max_count: int, text: Callable[[float], str]) -> None:
     """Label the powers of ten of a logarithmic axis, and also their multiples by 2 and 5 if it spans few decades."""
     from matplotlib.ticker import LogLocator
 
     low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,), numticks=most))
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,), numticks=max_count))
     label_values(axis, text)
 
 
-def label_times(axis: Axis, low_s: float, high_s: float, most: int = 9) -> None:
+def label_times(axis: Axis, low_s: float, high_s: float, max_count: int = 9) -> None:
     """Label a logarithmic time axis with round values in seconds, minutes, hours or days."""
-    ticks = time_ticks(low_s, high_s, most)
+    ticks = time_ticks(low_s, high_s, max_count)
     if len(ticks) > 1:
         axis.set_ticks([at_s for at_s, _ in ticks], [text for _, text in ticks])
         axis.set_ticks([], minor=True)

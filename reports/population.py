@@ -23,7 +23,7 @@ _SIZE_IN = (12.0, 9.2)
 _ROWS_IN, _HEIGHT_IN = (1.35, 4.05, 6.75), 1.75
 _LEFT, _RIGHT = (0.065, 0.475), (0.575, 0.975)
 #: longest period drawn [min], as in the paper's figures
-_LONGEST_PERIOD_MIN = 90
+_MAX_PERIOD_MIN = 90
 _NAME_CHARACTERS = 20
 
 
@@ -112,7 +112,7 @@ def _draw_groups(axes: Axes, view: PopulationView) -> None:
 def _draw_periods(axes: Axes, view: PopulationView) -> None:
     """Draw the periods of runs that do their I/O evenly, up to an hour and a half (Figures 4 and 5)."""
     longest = max((float(periods.max(initial=0.0)) for periods in view.periods_s.values()), default=0.0) / 60
-    end = min(max(longest * 1.05, 1.0), _LONGEST_PERIOD_MIN)
+    end = min(max(longest * 1.05, 1.0), _MAX_PERIOD_MIN)
     edges = np.linspace(0.0, end, 46)
     late = 0
     for name, colour in DIRECTION_HUES.items():

@@ -36,9 +36,9 @@ _WIDTH_IN, _SIGNATURE_IN, _SUPPORT_IN = 11.0, 3.2, 0.8
 #: maximum height of a row [inches]
 #: minimum height of a row [inches]
 #: minimum height of rows with names [inches]
-_SAMPLES_IN, _HIGHEST_ROW_IN, _LEAST_ROW_IN, _NAMED_ROW_IN = 4.2, 0.4, 0.07, 0.11
+_SAMPLES_IN, _MAX_ROW_IN, _MIN_ROW_IN, _NAMED_ROW_IN = 4.2, 0.4, 0.07, 0.11
 #: maximum number of samples drawn
-_MOST_ROWS = 120
+_MAX_ROWS = 120
 #: fraction of a row's height that the highest sample fills
 _ROW_FILL = 0.92
 _NUMBER_POINTS = 8.0
@@ -202,7 +202,7 @@ def _size(view: SignatureView) -> tuple[float, float]:
 
 def _samples_in(view: SignatureView) -> float:
     count = len(_rows(view.samples))
-    return max(count * _row_in(count), 2 * _HIGHEST_ROW_IN)
+    return max(count * _row_in(count), 2 * _MAX_ROW_IN)
 
 
 def _has_support(one: DrawnSignature) -> bool:
@@ -279,13 +279,13 @@ def _draw_samples(axes: Axes, view: SignatureView, clock: Unit) -> None:
 def _rows(samples: Sequence[DrawnSample]) -> list[DrawnSample]:
     """Select the samples to draw: the last used samples, then the last outliers, up to `_MOST_ROWS` in total."""
     used = [one for one in samples if not one.is_outlier]
-    outliers = [one for one in samples if one.is_outlier][-_MOST_ROWS // 4 :]
-    return used[-max(_MOST_ROWS - len(outliers), 1) :] + outliers
+    outliers = [one for one in samples if one.is_outlier][-_MAX_ROWS // 4 :]
+    return used[-max(_MAX_ROWS - len(outliers), 1) :] + outliers
 
 
 def _row_in(count: int) -> float:
     """Return the row height in inches for a given number of samples."""
-    return min(_HIGHEST_ROW_IN, max(_LEAST_ROW_IN, _SAMPLES_IN / max(count, 1)))
+    return min(_MAX_ROW_IN, max(_MIN_ROW_IN, _SAMPLES_IN / max(count, 1)))
 
 
 def _scale(samples: Sequence[DrawnSample]) -> float:

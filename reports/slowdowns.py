@@ -21,7 +21,7 @@ def format_slowed_bursts(outcomes: Sequence[str]) -> str:
     return f"{slowed:,} of {bursts} detected in the traffic {were_hurt} slowed."
 
 
-def most_there(row: Mapping[str, Any]) -> tuple[str, float]:
+def top_interferer(row: Mapping[str, Any]) -> tuple[str, float]:
     """Return the largest source of interfering bytes during a burst, and its bytes; row: from `slowdowns`.
 
     The source is the top interfering application, or unattributed traffic if that is larger.

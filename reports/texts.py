@@ -19,7 +19,7 @@ class Unit:
     """Display unit of a quantity: size, minimum value for its use, and name."""
 
     size: float
-    least: float
+    min_value: float
     name: str
 
 
@@ -51,10 +51,10 @@ def unit_for(largest: float, units: tuple[Unit, ...], base: str) -> Unit:
     """Choose the unit for a value; far outside all units, a power of ten of the base unit."""
     if not (math.isfinite(largest) and largest > 0):
         return Unit(1.0, 1.0, base)
-    if not units[0].least * 1e-3 <= largest < units[-1].least * 1e5:
+    if not units[0].min_value * 1e-3 <= largest < units[-1].min_value * 1e5:
         exponent = max(-300, min(300, math.floor(math.log10(largest))))
         return Unit(10.0**exponent, 10.0**exponent, f"1e{exponent:+d} {base}")
-    return next((unit for unit in reversed(units) if unit.least <= largest), units[0])
+    return next((unit for unit in reversed(units) if unit.min_value <= largest), units[0])
 
 
 def duration_text(seconds: float) -> str:
@@ -74,7 +74,7 @@ def duration_range_text(low_s: float, high_s: float) -> str:
     return f"{low_s / unit.size:.3g} to {high_s / unit.size:.3g} {unit.name}"
 
 
-def time_ticks(low_s: float, high_s: float, most: int = 9) -> list[tuple[float, str]]:
+def time_ticks(low_s: float, high_s: float, max_count: int = 9) -> list[tuple[float, str]]:
     """Return at most `most` round times between two limits, with labels, for a logarithmic axis."""
     found: list[tuple[float, str]] = []
     for level in range(3):
@@ -84,9 +84,9 @@ def time_ticks(low_s: float, high_s: float, most: int = 9) -> list[tuple[float, 
             for count in _TICKS[unit.name][level]
             if low_s <= count * unit.size <= high_s
         ]
-        if len(found) <= most:
+        if len(found) <= max_count:
             return found
-    return found[:: -(-len(found) // most)]
+    return found[:: -(-len(found) // max_count)]
 
 
 def base_name(text: str) -> str:
@@ -143,24 +143,24 @@ def ratio_text(ratio: float) -> str:
     return f"{ratio:.1%}" if ratio == 0 or ratio >= 0.001 else f"{ratio:.1e}"
 
 
-def plain(text: str, most: int = _NAME_CHARACTERS) -> str:
+def plain(text: str, max_chars: int = _NAME_CHARACTERS) -> str:
     """Sanitize input text for drawing: shorten it, and replace characters that the font cannot render."""
     known = _drawable()
     return "".join(
         letter if letter.isprintable() and ord(letter) in known and not unicodedata.combining(letter) else _UNKNOWN
-        for letter in unicodedata.normalize("NFC", shorten(text, most))
+        for letter in unicodedata.normalize("NFC", shorten(text, max_chars))
     )
 
 
-def printable(text: object, most: int) -> str:
+def printable(text: object, max_chars: int) -> str:
     """Sanitize input text for terminals and pages: shorten it, and replace non-printable characters."""
-    return "".join(letter if letter.isprintable() else _UNKNOWN for letter in shorten(str(text), most))
+    return "".join(letter if letter.isprintable() else _UNKNOWN for letter in shorten(str(text), max_chars))
 
 
-def shorten(text: str, most: int) -> str:
+def shorten(text: str, max_chars: int) -> str:
     """Shorten long text in the middle, because similar names differ at the ends."""
-    tail = most // 2
-    return text if len(text) <= most else f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
+    tail = max_chars // 2
+    return text if len(text) <= max_chars else f"{text[: max_chars - 1 - tail]}…{text[len(text) - tail :]}"
 
 
 @cache

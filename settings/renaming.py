@@ -12,7 +12,7 @@ from iosig.warehouse.errors import UsageError
 from iosig.warehouse.placing import atomic_write
 
 #: file name suffix of the backup
-_ASIDE = ".before-upgrade"
+_BACKUP_SUFFIX = ".before-upgrade"
 _HEADER = re.compile(r"^\s*\[\s*([A-Za-z_]+)(?=[\s.\]])")
 
 
@@ -31,7 +31,7 @@ def rename_settings(path: Path) -> Path:
     renamed = _rename_text(text)
     if tomllib.loads(renamed) != renames.rename_settings(tomllib.loads(text)):
         raise UsageError(f"{path} cannot be rewritten line by line: rename its settings by docs/upgrading.md.")
-    aside = path.with_name(path.name + _ASIDE)
+    aside = path.with_name(path.name + _BACKUP_SUFFIX)
     for target, content in ((aside, text), (path, renamed)):
         with atomic_write(target) as temporary:
             temporary.write_text(content, encoding="utf-8")

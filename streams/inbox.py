@@ -23,7 +23,7 @@ from iosig.warehouse.store.store import Store
 #: suffixes of incomplete files that tools rename on completion
 UNFINISHED = (".tmp", ".part", ".partial", ".filepart", ".crdownload", ".swp", "~")
 #: number of inputs that land together; small enough to handle signals soon
-_AT_ONCE = 100
+_BATCH_FILES = 100
 
 #: per file: name, device, inode, size, change time and modification time
 _Look = tuple[tuple[str, int, int, int, int, int], ...]
@@ -135,10 +135,10 @@ def _land_batched(
 ) -> Iterator[Arrival]:
     paths, unreadable_folders = inbox.whole()
     yield from (Arrival(str(fault.filename), None, unreadable(fault)) for fault in unreadable_folders)
-    for start in range(0, len(paths), _AT_ONCE):
+    for start in range(0, len(paths), _BATCH_FILES):
         if stop.is_set():
             return
-        batch = paths[start : start + _AT_ONCE]
+        batch = paths[start : start + _BATCH_FILES]
         for arrival in land_paths(store, settings, map(str, batch), told, format_name=format_name):
             if os.path.exists(arrival.name):
                 yield arrival

@@ -30,7 +30,7 @@ from iosig.warehouse.sources.rows.times import record_zones
 from iosig.warehouse.store import landing
 from iosig.warehouse.store.landing import Landed
 from iosig.warehouse.store.ledger import Known
-from iosig.warehouse.store.lots import MOST_INPUTS, SMALL_BYTES, Lot
+from iosig.warehouse.store.lots import MAX_INPUTS, SMALL_BYTES, Lot
 from iosig.warehouse.store.manifests import Landing
 from iosig.warehouse.store.positions import Position, position
 from iosig.warehouse.store.pseudonyms import Names, names_of
@@ -51,13 +51,13 @@ class _Size(NamedTuple):
 
     fewest_count: int
     at_once: int
-    most_count: int
+    max_count: int
 
 
 #: small files land in lots; queued files already have their position in the landing order, so a process that follows
 #: landings waits only for the current group and the running tasks
-_SMALL = _Size(fewest_count=2 * MOST_INPUTS, at_once=MOST_INPUTS, most_count=40 * MOST_INPUTS)
-_LARGE = _Size(fewest_count=4, at_once=1, most_count=64)
+_SMALL = _Size(fewest_count=2 * MAX_INPUTS, at_once=MAX_INPUTS, max_count=40 * MAX_INPUTS)
+_LARGE = _Size(fewest_count=4, at_once=1, max_count=64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ def _land_paths(call: _Call, paths: Iterable[str]) -> Iterator[Arrival]:
         if size is None:
             yield from call.in_turn(run)
             continue
-        while files := [path for path in islice(run, size.most_count) if isinstance(path, Path)]:
+        while files := [path for path in islice(run, size.max_count) if isinstance(path, Path)]:
             # workers of other machines are already running
             is_worth_it = len(files) >= size.fewest_count or (size is _LARGE and call.executor is not None)
             yield from _side_by_side(call, files, size) if is_worth_it else call.in_turn(files)
@@ -321,7 +321,7 @@ def _side_by_side(call: _Call, paths: Sequence[Path], size: _Size) -> Iterator[A
     groups = (firsts[begin : begin + size.at_once] for begin in range(0, len(firsts), size.at_once))
     are_first = set(firsts)
     opened = processes.pool(call.worker_count) if call.executor is None else nullcontext(call.executor)
-    limit = 2 * call.worker_count if call.executor is None else size.most_count
+    limit = 2 * call.worker_count if call.executor is None else size.max_count
     with opened as executor:
         answers = processes.in_order(executor, _land_apart, _tasks(call, paths, groups, are_new=size is _SMALL), limit)
         for place, path in enumerate(paths):

@@ -19,7 +19,7 @@ from iosig.warehouse.store.positions import Position, position
 from iosig.warehouse.store.store import Store
 
 #: minimum length of a window, which is halved if a response is too large [s]
-_LEAST_S = 60
+_MIN_WINDOW_S = 60
 _DAY_S = 86_400
 
 
@@ -80,9 +80,9 @@ class _Asking:
             try:
                 arrival = self._piece(at_s, to_s)
             except TooMuch:
-                if to_s - at_s <= _LEAST_S:
+                if to_s - at_s <= _MIN_WINDOW_S:
                     raise
-                chunk_s = max(_LEAST_S, (to_s - at_s) // 2)
+                chunk_s = max(_MIN_WINDOW_S, (to_s - at_s) // 2)
                 continue
             at_s, is_new = to_s, is_new or arrival is not None
             if arrival is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from iosig.warehouse.printable import printable
 
 
-def meant(name: str, known: Iterable[str], *, most: int = 3) -> str:
+def meant(name: str, known: Iterable[str], *, max_count: int = 3) -> str:
     """Suggest the current name of a renamed setting or column, or similar names; return "" if none is similar."""
     from difflib import get_close_matches
 
@@ -16,7 +16,7 @@ def meant(name: str, known: Iterable[str], *, most: int = 3) -> str:
     names = list(known)
     if renamed := [new for new in present_names(name.lower()) if new in names]:
         return f" It was renamed to {renamed[0]}."
-    near = get_close_matches(name.lower(), names, n=most, cutoff=0.6)
+    near = get_close_matches(name.lower(), names, n=max_count, cutoff=0.6)
     return f" Did you mean {' or '.join(near)}?" if near else ""
 
 

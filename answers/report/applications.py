@@ -60,7 +60,7 @@ def read(connection: duckdb.DuckDBPyConnection, known: pl.DataFrame, chosen: Seq
             runs=_runs(connection),
             checks=connection.sql(_CHECKS).pl(),
             contention=connection.sql(_CHOSEN_CONTENTION).pl(),
-            looked=connection.sql(_LOOKED).pl(),
+            looked=connection.sql(_CONTENTION_TOTALS).pl(),
         )
     finally:
         connection.unregister(_CHOSEN)
@@ -310,7 +310,7 @@ _CHOSEN_CONTENTION = f"""
 """
 
 #: number of runs with found bursts, and number of slowed runs
-_LOOKED = """
+_CONTENTION_TOTALS = """
     select application_id,
         count(distinct (cluster, job_id, started_at)) as looked_run_count,
         count(distinct if(outcome = 'slowed', (cluster, job_id, started_at), null)) as slowed_run_count
@@ -350,7 +350,7 @@ _MADE_OF = f"""
         union all
         select application_id, hash(contention) as part, null from ({_CONTENTION}) as contention
         union all
-        select application_id, hash(looked, 'looked') as part, null from ({_LOOKED}) as looked
+        select application_id, hash(looked, 'looked') as part, null from ({_CONTENTION_TOTALS}) as looked
     )
 
     select application_id, sum(part)::varchar as rows, count(*) as part_count,

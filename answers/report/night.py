@@ -37,7 +37,7 @@ def draw_figures(connection: duckdb.DuckDBPyConnection, shown: Callable[[str], s
     if clock.rhythms:
         few = _limit_rhythms(clock, shown)
         figures["clock"] = svg_of(checkpoint_clock.draw(few), "clock", few.finding)
-    for filesystem, day in connection.sql(_MOVED_MOST).fetchall():
+    for filesystem, day in connection.sql(_BUSIEST_FILESYSTEM).fetchall():
         started_at = datetime(day.year, day.month, day.day, tzinfo=UTC)
         told = who(connection, Query(filesystem, started_at, started_at + timedelta(days=1)))
         named = _rename_layers(traffic.build_view(told, _MAX_STEPS), shown)
@@ -92,7 +92,7 @@ def _read_slowdowns(connection: duckdb.DuckDBPyConnection) -> dict[str, pl.DataF
 
 
 #: the file system with the largest volume on the last day
-_MOVED_MOST = """
+_BUSIEST_FILESYSTEM = """
     select filesystem, polled_on
     from polls_daily
     where polled_on = (select max(polled_at - interval 1 microsecond)::date from filesystem_rates)

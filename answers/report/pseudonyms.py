@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from iosig.settings.model import Settings
-from iosig.warehouse.store.pseudonyms import FEWEST_KEY_BYTES, Names, is_private
+from iosig.warehouse.store.pseudonyms import MIN_KEY_BYTES, Names, is_private
 from iosig.warehouse.store.store import Store
 
 #: file with the key of pseudonyms in reports, if the site has no key
@@ -66,7 +66,7 @@ def _key(store: Store, settings: Settings) -> bytes:
     if known is not None and (key := known.key()):
         return key
     stored = store.files.content(_KEY_FILE)
-    if stored is None or len(stored) < FEWEST_KEY_BYTES:
-        stored = secrets.token_hex(FEWEST_KEY_BYTES).encode()
+    if stored is None or len(stored) < MIN_KEY_BYTES:
+        stored = secrets.token_hex(MIN_KEY_BYTES).encode()
         store.files.put(_KEY_FILE, stored)
     return stored

@@ -27,7 +27,7 @@ from iosig.estimates.networks.making import (
 from iosig.estimates.networks.stripes import split_by_target
 from iosig.transforms.arrays import Ints, Reals, offsets_of
 from iosig.transforms.networks.batches import LayerBatch, NetworkBatch, TransferBatch
-from iosig.transforms.networks.bottlenecks import BOTTLENECK_ROWS, BottleneckFinder
+from iosig.transforms.networks.bottlenecks import BOTTLENECK_SCHEMA, BottleneckFinder
 from iosig.transforms.networks.clock_skew import Skew, estimate_skew_by_run
 from iosig.transforms.networks.counting import BatchCounter, has_equal_windows
 from iosig.transforms.networks.log_bins import NEGATIVE
@@ -164,8 +164,8 @@ def _many_members(
     rank_count = pl.col("rank_high") - pl.min_horizontal("rank_low", 0) + 1
     by_requests = by_run.filter((rank_count > params.max_node_count) | (pl.col("host_count") > params.max_node_count))
     large = {*by_files.filter("is_many")["run"], *by_requests["run"]}
-    most = params.max_node_count
-    return large | {n for n, count in enumerate(process_counts) if count is not None and not 1 <= count <= most}
+    max_count = params.max_node_count
+    return large | {n for n, count in enumerate(process_counts) if count is not None and not 1 <= count <= max_count}
 
 
 def _runs(
@@ -319,7 +319,7 @@ class _Requests:
     def bottlenecks(self) -> pl.DataFrame:
         """Return the bottleneck requests with their outermost and innermost nodes, as `making` does."""
         bottlenecks_found = pl.DataFrame(
-            list(self._find_bottlenecks()), schema={"run": pl.Int64(), **BOTTLENECK_ROWS}, orient="row"
+            list(self._find_bottlenecks()), schema={"run": pl.Int64(), **BOTTLENECK_SCHEMA}, orient="row"
         )
         rows = self.whole.join(
             bottlenecks_found.select("run", "request"), on=["run", "request"], how="semi", maintain_order="left"

@@ -43,7 +43,7 @@ _GRID = ("filesystem", "step_us", "phase_us")
 #: tables with the bytes of single runs over time
 _SERIES_TABLES = (EXACT_SAMPLES, JOB_IO_SOURCES, TRACE_JOBS, TRACE_SIGNALS)
 #: maximum number of days before the end of a run on which its bytes are attributed
-_MOST_DAYS = 31
+_MAX_DAYS_TO_RUN_END = 31
 
 
 def attribute(context: StepContext) -> int:
@@ -127,7 +127,7 @@ def list_affected_days(run: Run) -> Sequence[date]:
 def _overlapping(run: Run, day: date) -> set[date]:
     """Return the days on which runs that overlap the runs of a day may have ended, including the day itself."""
     first = _first_day(run, day)
-    later = (day + timedelta(days=more) for more in range(1, _MOST_DAYS + 1))
+    later = (day + timedelta(days=more) for more in range(1, _MAX_DAYS_TO_RUN_END + 1))
     return {
         *(first + timedelta(days=number) for number in range((day - first).days + 1)),
         *(other for other in later if _first_day(run, other) <= day),
@@ -156,7 +156,7 @@ def _first_day(run: Run, day: date) -> date:
             rows = scan_parquet(run.store.here(run.store.root / file.path)).filter(pl.col("ended_on") == day)
             began_at = rows.select(pl.col("started_at").min()).collect().item()
             if began_at is not None:
-                found.append(max(began_at.date(), day - timedelta(days=_MOST_DAYS)))
+                found.append(max(began_at.date(), day - timedelta(days=_MAX_DAYS_TO_RUN_END)))
         run.backfill_days[day] = min(found)
     return run.backfill_days[day]
 
@@ -183,7 +183,7 @@ def _near(run: Run, day: Day) -> Iterator[TableFile]:
     assert day
     yield from _ticks_of(run, day, day)
     released = {file.day: replace(file, is_released=False) for file in run.list_base_files(ATTRIBUTED_IO)}
-    for more in range(_MOST_DAYS + 1):
+    for more in range(_MAX_DAYS_TO_RUN_END + 1):
         other = day + timedelta(days=more)
         yield from run.built(ATTRIBUTED_IO, [other]) or [file for on, file in released.items() if on == other]
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: tables of quarantined rows, by the table that they were taken out of
 _FAULTY_ROWS = {JOBS: FAULTY_JOBS, POLLS: FAULTY_POLLS, PREDICTION_RECORDS: FAULTY_PREDICTIONS}
 #: tables without a check step: jobs are validated before they are written, the others are results of checks
-_NOT_HELD = (JOBS, QUARANTINE, QUALITY, QUALITY_DAILY)
+_UNVALIDATED_TABLES = (JOBS, QUARANTINE, QUALITY, QUALITY_DAILY)
 #: folder of the results until all tables are checked
 VERDICTS = "verdicts/"
 #: number of rows from several files in a batch: pandas takes some hundred bytes per row
@@ -43,7 +43,7 @@ _BATCH_ROWS = 500_000
 #: garbage is collected after each batch with more rows
 _LARGE_BATCH_ROWS = 50_000
 #: maximum number of rows of a file that are validated; the last ones are
-_MOST_ROWS = 2_000_000
+_MAX_ROWS = 2_000_000
 #: tables of runs: a run must have rows on one day only
 _RUNS = (JOBS, TRACE_JOBS)
 _DOUBLED = {"table_name": pl.String(), "day": pl.Date(), "doubled_count": pl.Int64(), "row": pl.String()}
@@ -87,7 +87,7 @@ def check_of(step: Step) -> Step | None:
     One work item validates all tables, since most are small. A resumed run validates them again, since the suites may
     have changed, unless it has already decided on the release.
     """
-    tables = tuple(table for table in step.writes if table.is_published and table not in _NOT_HELD)
+    tables = tuple(table for table in step.writes if table.is_published and table not in _UNVALIDATED_TABLES)
     if not tables:
         return None
 
@@ -157,7 +157,7 @@ def _scalars(path: Path, columns: Sequence[str] | None) -> pl.DataFrame:
     import polars.selectors as cs
 
     lengths = cs.list().list.len().cast(pl.Int64)
-    return scan_parquet(path).select(columns or pl.all()).tail(_MOST_ROWS).with_columns(lengths).collect()
+    return scan_parquet(path).select(columns or pl.all()).tail(_MAX_ROWS).with_columns(lengths).collect()
 
 
 # ---- the release as a whole

@@ -35,7 +35,7 @@ from iosig.warehouse.store.manifests import Landing, scans
 from iosig.warehouse.store.store import Store, write_parquet
 
 #: number of readings per part, to bound memory use
-_READINGS_AT_A_TIME = 250_000
+_BATCH_READINGS = 250_000
 
 
 def end_days(context: StepContext) -> int:
@@ -122,7 +122,7 @@ def _samples(context: StepContext) -> Iterator[pl.DataFrame]:
         return
     rows = pl.concat(landed)
     counted = rows.group_by("target").len().collect(engine="streaming").sort("target")
-    group = pl.col("len").cum_sum() // _READINGS_AT_A_TIME
+    group = pl.col("len").cum_sum() // _BATCH_READINGS
     for names in counted.with_columns(group=group).partition_by("group", maintain_order=True):
         yield rows.filter(pl.col("target").is_in(names["target"].implode())).collect()
 

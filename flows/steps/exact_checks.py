@@ -33,7 +33,7 @@ from iosig.warehouse.store import models
 if TYPE_CHECKING:
     import duckdb
 
-_TOLD = ("cross_correlation", "correlation", "exact_bytes", "missed_burst_count", "false_burst_count")
+_RESULT_COLUMNS = ("cross_correlation", "correlation", "exact_bytes", "missed_burst_count", "false_burst_count")
 
 
 def check_runs(context: StepContext) -> int:
@@ -66,7 +66,7 @@ def _compare_signatures(
     places = numbered["signature"].to_list()
     comparisons = [against(signatures[number], exact, run) for run, number in enumerate(places)]
     schema = frames.schema(EXACT_CHECKS)
-    columns = pl.DataFrame(comparisons, schema={name: schema[name] for name in _TOLD}, orient="row")
+    columns = pl.DataFrame(comparisons, schema={name: schema[name] for name in _RESULT_COLUMNS}, orient="row")
     return pl.concat([pairs, columns], how="horizontal").select(EXACT_CHECKS.column_names)
 
 

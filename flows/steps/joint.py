@@ -44,7 +44,7 @@ from iosig.warehouse.store.store import write_parquet
 METHOD = "joint"
 _RUN = ("cluster", "job_id", "started_at")
 #: minimum number of runs in a half of a sample set, for methods that compare halves
-_LEAST_HALF = 3
+_MIN_HALF_RUNS = 3
 
 
 def make_signatures(context: StepContext) -> int:
@@ -225,7 +225,7 @@ def _traffic(context: StepContext, runs: pl.DataFrame, first: Ints, interval_s: 
 
 def _plainly(sets: SampleSets, settings: SignatureSettings) -> list[Signature]:
     """Extract the plain signature of each set by its best method in the settings; the sets may be halves."""
-    params = replace(plain.params_of(settings), min_run_count=_LEAST_HALF)
+    params = replace(plain.params_of(settings), min_run_count=_MIN_HALF_RUNS)
     answers = extract_signatures(sets, params, settings.methods)
     by_method = {answer.method: answer.signatures for answer in answers}
     return [by_method[name][place] for place, name in enumerate(select_methods(answers))]

@@ -23,7 +23,7 @@ from iosig.warehouse.contracts.periods import METADATA_GRIDS, METADATA_PERIODS, 
 from iosig.warehouse.contracts.traces import TRACE_JOBS, TRACE_METADATA
 
 #: number of samples per part, to bound memory use
-_SAMPLES_AT_A_TIME = 1 << 23
+_BATCH_SAMPLES = 1 << 23
 _SUBJECT = ["trace_id", "operation_group"]
 
 
@@ -58,7 +58,7 @@ def metadata_rows(grids: pl.DataFrame, steps: pl.DataFrame, params: PeriodParams
     subjects = steps.select(_SUBJECT).unique().sort(_SUBJECT).join(grids, on="trace_id", maintain_order="left")
     shared = subjects.with_columns(share=pl.len().over("trace_id").cast(pl.Float64))
     # a part contains runs with the same number of kinds, since signals that are tested together have the same level
-    part = pl.col("step_count").cum_sum().over("share") // _SAMPLES_AT_A_TIME
+    part = pl.col("step_count").cum_sum().over("share") // _BATCH_SAMPLES
     pieces = shared.with_columns(part=part).partition_by("share", "part", maintain_order=True)
     rows = [frames.empty(METADATA_PERIODS), *(_rows(own, steps, params) for own in pieces)]
     return pl.concat(rows).sort(METADATA_PERIODS.key)

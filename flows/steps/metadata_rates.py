@@ -25,7 +25,7 @@ _COUNT, _RATES = "metadata_operation_count", "sample_operations_per_s"
 #: a lower mean number of operations per node is NO_USAGE, since starting a program opens some hundred files
 _NO_USAGE_OPERATIONS = 100.0
 #: number of samples per part, to bound memory use
-_SAMPLES_AT_A_TIME = 1 << 23
+_BATCH_SAMPLES = 1 << 23
 
 
 def tell(context: StepContext) -> int:
@@ -51,7 +51,7 @@ def rate_rows(runs: pl.DataFrame, rises: pl.DataFrame, class_params: ClassParams
         .filter(pl.col(_RATES).list.max().is_not_null())
         .sort(RUN)
     )
-    part = pl.col("step_count").cum_sum() // _SAMPLES_AT_A_TIME
+    part = pl.col("step_count").cum_sum() // _BATCH_SAMPLES
     pieces = subjects.with_columns(part=part).partition_by("part", maintain_order=True)
     return pl.concat([frames.empty(METADATA_RATES), *(_analyze_runs(piece, class_params, params) for piece in pieces)])
 

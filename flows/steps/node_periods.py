@@ -21,7 +21,7 @@ from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.periods import NODE_PERIODS
 
 #: number of samples per part, to bound memory use
-_SAMPLES_AT_A_TIME = 1 << 23
+_BATCH_SAMPLES = 1 << 23
 
 
 def node_rows(
@@ -48,7 +48,7 @@ def node_rows(
     )
     told = several.join(default, on=["subject_id", "direction"], how="left", maintain_order="left")
     counts = np.diff(found.samples.offsets)[told["subject"].to_numpy()]
-    part = pl.Series("part", np.cumsum(counts) // _SAMPLES_AT_A_TIME)
+    part = pl.Series("part", np.cumsum(counts) // _BATCH_SAMPLES)
     # all nodes of a run are in the same part
     pieces = told.with_columns(part).with_columns(pl.col("part").min().over("subject"))
     rows = [_rows(own, found, moved, params) for _, own in pieces.group_by("part", maintain_order=True)]

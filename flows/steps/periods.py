@@ -31,9 +31,9 @@ from iosig.warehouse.store.manifests import Landing, Part, scans
 from iosig.warehouse.store.store import Store
 
 #: models that select the rows of the base release that are still valid, by table
-_KEPT = {PERIODS: KEPT_PERIODS, PERIOD_SEGMENTS: KEPT_SEGMENTS, NODE_PERIODS: KEPT_NODES}
+_KEPT_TABLES = {PERIODS: KEPT_PERIODS, PERIOD_SEGMENTS: KEPT_SEGMENTS, NODE_PERIODS: KEPT_NODES}
 #: maximum number of requests per batch, to bound memory use
-_REQUESTS_AT_A_TIME = 5_000_000
+_BATCH_REQUESTS = 5_000_000
 
 
 def find(context: StepContext) -> int:
@@ -52,7 +52,7 @@ def find(context: StepContext) -> int:
     if context.files(TRACE_SIGNALS):
         pieces += _of_traces(context, params)
     if context.days == (None,):
-        applications, kept = of_applications(context, _KEPT)
+        applications, kept = of_applications(context, _KEPT_TABLES)
         pieces += [Rows(*kept), rows_of(applications, params)]
     found = Rows.concat(pieces)
     context.write_days(found.periods, MEASURED_PERIODS)
@@ -87,7 +87,7 @@ def _groups(parts: Sequence[tuple[Landing, Part]], trace_ids: pl.Series) -> Iter
     )
     summed = counts.group_by("trace_id").agg(pl.col("row_count").sum())
     placed = trace_ids.to_frame().join(summed, on="trace_id", how="left", maintain_order="left")
-    group = pl.col("row_count").fill_null(0).cum_sum() // _REQUESTS_AT_A_TIME
+    group = pl.col("row_count").fill_null(0).cum_sum() // _BATCH_REQUESTS
     for _, rows in placed.with_columns(group=group).group_by("group", maintain_order=True):
         yield rows["trace_id"]
 
@@ -95,7 +95,7 @@ def _groups(parts: Sequence[tuple[Landing, Part]], trace_ids: pl.Series) -> Iter
 STEP = Step(
     "periods",
     find,
-    reads=(read_built(*subjects.SIGNAL_TABLES), read_carried(*_KEPT), read_landed_of_traces(TRACE_REQUESTS)),
+    reads=(read_built(*subjects.SIGNAL_TABLES), read_carried(*_KEPT_TABLES), read_landed_of_traces(TRACE_REQUESTS)),
     writes=(MEASURED_PERIODS, PERIOD_SEGMENTS, NODE_PERIODS),
     days=lambda run: run.plan.analysis_days,
     is_daily=True,

@@ -55,7 +55,7 @@ _CHUNK_STEPS, _STEP_S = 2_000_000, 2.0
 #: maximum number of sample sets in a chunk
 _CHUNK_SETS = 400
 #: number of days with samples in memory at the same time
-_DAYS_AT_A_TIME = 8
+_BATCH_DAYS = 8
 
 
 def gather_sets(context: StepContext) -> int:
@@ -165,8 +165,8 @@ def _gather_samples(context: StepContext, wanted: pl.DataFrame) -> None:
     folder = context.path(STALE_SAMPLES).parent
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for first in range(0, len(each_day) if wanted.height else 0, _DAYS_AT_A_TIME):
-        at_a_time = each_day[first : first + _DAYS_AT_A_TIME]
+    for first in range(0, len(each_day) if wanted.height else 0, _BATCH_DAYS):
+        at_a_time = each_day[first : first + _BATCH_DAYS]
         found = _samples_in([(path, source) for path, (source, day) in days.items() if day in at_a_time], wanted)
         for (chunk,), rows in found.partition_by("chunk", as_dict=True).items():
             # uncompressed, since samples hardly compress

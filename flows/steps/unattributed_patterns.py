@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 #: number of latest days of polls that are searched, to bound memory use
 WINDOW_DAYS = 14
 #: minimum polled time needed to search for recurrences [s]
-_LEAST_POLLED_S = 6 * 3600.0
+_MIN_POLLED_S = 6 * 3600.0
 _MINUTE_S = 60.0
 #: maximum number of days between an attributed minute and the end of its run
-_MOST_DAYS = 31
+_MAX_DAYS_TO_RUN_END = 31
 _ID_DIGITS = 12
 #: columns that identify a pattern
 _SAID = ("filesystem", "direction", "pattern_id", "known_since_at")
@@ -78,7 +78,7 @@ class Left:
     @property
     def is_long(self) -> bool:
         """Whether the polls are long enough for a pattern to recur."""
-        return bool(np.isfinite(self.volume_bytes).sum() * self.step_s >= _LEAST_POLLED_S)
+        return bool(np.isfinite(self.volume_bytes).sum() * self.step_s >= _MIN_POLLED_S)
 
 
 def _compute_residual_bytes(polls: pl.DataFrame, explained: pl.DataFrame) -> Left:
@@ -253,8 +253,8 @@ def _read(run: Run, _: Day) -> Iterator[TableFile]:
     first, last = window
     for table, until in (
         (TICKS, last),
-        (ATTRIBUTED_IO, last + timedelta(days=_MOST_DAYS)),
-        (JOBS, last + timedelta(days=_MOST_DAYS)),
+        (ATTRIBUTED_IO, last + timedelta(days=_MAX_DAYS_TO_RUN_END)),
+        (JOBS, last + timedelta(days=_MAX_DAYS_TO_RUN_END)),
     ):
         yield from (file for file in run.live(table) if file.day is None or first <= file.day <= until)
 

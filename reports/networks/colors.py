@@ -79,12 +79,12 @@ def _map(number: int, is_dark: bool) -> Bytes:
 
 def _within_gamut(lightness: Reals, plane: npt.NDArray[np.complex128]) -> Reals:
     """Return sRGB colours (n, 3) from 0 to 255 with the maximum chroma that fits the gamut at this lightness."""
-    least, most = np.zeros(len(plane)), np.ones(len(plane))
+    low, high = np.zeros(len(plane)), np.ones(len(plane))
     for _ in range(24):
-        middle = (least + most) / 2
+        middle = (low + high) / 2
         is_shown = ((srgb := _srgb_of(lightness, plane * middle)) >= 0).all(axis=1) & (srgb <= 255).all(axis=1)
-        least, most = np.where(is_shown, middle, least), np.where(is_shown, most, middle)
-    return np.clip(_srgb_of(lightness, plane * least), 0, 255)
+        low, high = np.where(is_shown, middle, low), np.where(is_shown, high, middle)
+    return np.clip(_srgb_of(lightness, plane * low), 0, 255)
 
 
 def _srgb_of(lightness: Reals, plane: npt.NDArray[np.complex128]) -> Reals:

@@ -24,7 +24,7 @@ Bytes = npt.NDArray[np.uint8]
 _FINE = 2
 #: number of curve points computed in one batch
 #: maximum number of curve points of all edges; with more edges, each edge has fewer points
-_CHUNK_POINTS, _MOST_POINTS = 1 << 18, 40_000_000
+_CHUNK_POINTS, _MAX_POINTS = 1 << 18, 40_000_000
 #: points per fine pixel along an edge
 _DENSITY = 1.2
 #: codes per hop: one for grey, the others for colours
@@ -60,7 +60,7 @@ def edge_image(hops: Sequence[HopEdges], radius: int, grey: Bytes) -> Bytes:
     side = 2 * radius * _FINE
     # A border of one pixel catches points just outside the image.
     codes = np.zeros((side + 2, side + 2), dtype=np.uint16)
-    share = min(1.0, _MOST_POINTS / max(sum(_point_count(hop, radius) for hop in hops), 1))
+    share = min(1.0, _MAX_POINTS / max(sum(_point_count(hop, radius) for hop in hops), 1))
     for number, hop in enumerate(hops):
         _draw(codes, hop, radius, share, 1 + number * _HOP_CODES)
     colors = np.zeros((1 + _HOP_CODES * len(hops), 4), dtype=np.uint8)

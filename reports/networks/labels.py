@@ -30,18 +30,18 @@ _OUTER_POINTS = 9.0
 #: font sizes of names on inner rings [points], in the order in which they are tried
 #: font size of names on large segments [points]
 #: minimum length of a large segment [pixels]
-_INNER_POINTS, _LARGE_POINTS, _LARGE_ROOM = (7.0, 6.0), 9.0, 120
-_MOST_CHARACTERS = 18
+_INNER_POINTS, _LARGE_POINTS, _LARGE_MIN_SEGMENT = (7.0, 6.0), 9.0, 120
+_MAX_NAME_CHARS = 18
 #: distance between two names [pixels]
 #: distance between a ring and its names [pixels]
 #: length of a tick [pixels]
-_SPACE, _AWAY, _TICK = 9, 11, 6
+_NAME_GAP, _RING_GAP, _TICK = 9, 11, 6
 #: minimum radius of the circle [pixels]
 #: maximum number of horizontal names
 #: maximum number of radial names
-_LEAST_RADIUS, _MOST_LEVEL, _MOST_ACROSS = 560.0, 48, 160
+_MIN_RADIUS, _MAX_HORIZONTAL, _MAX_RADIAL = 560.0, 48, 160
 #: only this number of names, the longest ones, are rendered to measure their width
-_MOST_MEASURED = 64
+_MAX_MEASURED_NAMES = 64
 #: radial position of a name in the innermost disc, as a fraction of the disc's radius
 _SECTOR_SHARE = 0.62
 
@@ -62,21 +62,21 @@ def outer_labels(layer: Layer) -> OuterLabels:
     if not count:
         return OuterLabels(np.empty(0, dtype=np.int64), [], True, 0.0)
     texts = (_first_members(layer) if layer.group_size > 1 else layer.labels).to_list()
-    if max(map(len, texts)) > _MOST_CHARACTERS:
+    if max(map(len, texts)) > _MAX_NAME_CHARS:
         # Truncation could remove the characters that distinguish two names, so the distinguishing part is kept.
         texts = distinct(texts)
     high = _line(_OUTER_POINTS)
-    around = _TURN * _LEAST_RADIUS
+    around = _TURN * _MIN_RADIUS
     wide = _widest(texts, _OUTER_POINTS)
-    is_number = all(text.isascii() and text.isdecimal() for text in texts[:_MOST_MEASURED])
-    if not is_number and (count > _MOST_LEVEL or around / count < wide + _SPACE):
-        step = _step(count, around, high + 2, _MOST_ACROSS)
+    is_number = all(text.isascii() and text.isdecimal() for text in texts[:_MAX_MEASURED_NAMES])
+    if not is_number and (count > _MAX_HORIZONTAL or around / count < wide + _NAME_GAP):
+        step = _step(count, around, high + 2, _MAX_RADIAL)
         is_level = False
     else:
-        step = _step(count, around, wide + _SPACE, _MOST_LEVEL)
+        step = _step(count, around, wide + _NAME_GAP, _MAX_HORIZONTAL)
         is_level = True
     nodes = _select_label_positions(count, step)
-    return OuterLabels(nodes, [_shown(texts[node]) for node in nodes.tolist()], is_level, wide + _AWAY + 4)
+    return OuterLabels(nodes, [_shown(texts[node]) for node in nodes.tolist()], is_level, wide + _RING_GAP + 4)
 
 
 def draw_outer(axes: Axes, labels: OuterLabels, ring: Ring, radius: float) -> None:
@@ -89,14 +89,14 @@ def draw_outer(axes: Axes, labels: OuterLabels, ring: Ring, radius: float) -> No
     axes.add_collection(LineCollection(list(ticks), colors=GREY, linewidths=0.7), autolim=False)
     for text, angle, (x, y) in zip(labels.texts, angles.tolist(), directions.tolist(), strict=True):
         if labels.is_level:
-            reach = 1 + _AWAY / radius
+            reach = 1 + _RING_GAP / radius
             sides = (
                 ("left" if x > 0.12 else "right" if x < -0.12 else "center"),
                 ("center" if abs(y) < 0.9 else "bottom" if y > 0 else "top"),
             )
             axes.text(x * reach, y * reach, text, fontsize=_OUTER_POINTS, color=INK, ha=sides[0], va=sides[1])
         else:
-            _across(axes, text, angle, 1 + _AWAY / radius, _OUTER_POINTS, INK, is_outward=True)
+            _across(axes, text, angle, 1 + _RING_GAP / radius, _OUTER_POINTS, INK, is_outward=True)
 
 
 def draw_inner(axes: Axes, layer: Layer, ring: Ring, radius: float, colors: Sequence[str]) -> None:
@@ -111,7 +111,7 @@ def draw_inner(axes: Axes, layer: Layer, ring: Ring, radius: float, colors: Sequ
     reach = ring.outer_radius * _SECTOR_SHARE if ring.inner_radius == 0 else (ring.outer_radius + ring.inner_radius) / 2
     around = _TURN * reach * radius
     thick = 2 * (ring.outer_radius - reach) * radius
-    points = _INNER_POINTS if around / max(count, 1) < _LARGE_ROOM else (_LARGE_POINTS,)
+    points = _INNER_POINTS if around / max(count, 1) < _LARGE_MIN_SEGMENT else (_LARGE_POINTS,)
     full = (_first_members(layer) if layer.group_size > 1 else layer.labels).to_list()
     for texts, size in product((full, distinct(full)), points):
         wide, high = _widest(texts, size), _line(size)
@@ -155,7 +155,7 @@ def _draw_rotated_text(
 
 
 def _shown(label: str) -> str:
-    return plain(label, _MOST_CHARACTERS)
+    return plain(label, _MAX_NAME_CHARS)
 
 
 def _first_members(layer: Layer) -> pl.Series:
@@ -165,13 +165,15 @@ def _first_members(layer: Layer) -> pl.Series:
     return layer.labels.alias("label").to_frame().select(first).to_series()
 
 
-def _step(count: int, around: float, room: float, most: int) -> int:
+def _step(count: int, around: float, room: float, max_count: int) -> int:
     """Return the stride between named nodes: a power of two for multiples of 64 nodes, else 1, 2, 5, 10 ...."""
     is_binary = count >= 64 and count % 64 == 0
     steps: list[int] = (
         [2**power for power in range(40)] if is_binary else [s * 10**p for p in range(12) for s in (1, 2, 5)]
     )
-    return next(step for step in steps if step >= count or (count / step <= most and around * step / count >= room))
+    return next(
+        step for step in steps if step >= count or (count / step <= max_count and around * step / count >= room)
+    )
 
 
 def _select_label_positions(count: int, step: int) -> Ints:
@@ -191,7 +193,7 @@ def _widest(labels: Sequence[str], points: float) -> float:
     font = get_font(findfont("DejaVu Sans"))
     font.set_size(points, DOTS_PER_INCH)
     widths = [0.0]
-    for label in sorted(set(labels), key=lambda label: (-len(label), label))[:_MOST_MEASURED]:
+    for label in sorted(set(labels), key=lambda label: (-len(label), label))[:_MAX_MEASURED_NAMES]:
         font.set_text(_shown(label), 0.0)
         widths.append(font.get_width_height()[0] / 64)
     return max(widths)

@@ -43,7 +43,7 @@ _COUNTS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _NAME_SHARE = 0.05
 #: maximum number of hops in the legend
 #: maximum number of single requests in the legend
-_MOST_HOPS, _MOST_REQUESTS = 6, 5
+_MAX_HOPS, _MAX_REQUESTS = 6, 5
 
 
 def pixel_axes(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
@@ -74,7 +74,7 @@ class Legend:
         )
         self._sentences(
             "Outlier requests (red circles)",
-            bottleneck_texts(view.bottlenecks, view.metric, _MOST_REQUESTS),
+            bottleneck_texts(view.bottlenecks, view.metric, _MAX_REQUESTS),
         )
         if scale.slot_count and used and not view.is_small:
             self._colors(view, counts, used)
@@ -94,26 +94,26 @@ class Legend:
 
     def _colors(self, view: NetworkView, counts: list[Ints], used: list[int]) -> None:
         self._heading("Colour: transfers of one edge with one value")
-        for hop, (of_hop, edge_count) in enumerate(zip(counts[:_MOST_HOPS], used, strict=False)):
+        for hop, (of_hop, edge_count) in enumerate(zip(counts[:_MAX_HOPS], used, strict=False)):
             outer, inner = (plain(plural(layer.name), 16) for layer in view.network.layers[hop : hop + 2])
             quantity = quantity_of_hop(view.network, view.metric, hop)
             self._text(f"{outer} to {inner}: {quantity}, {format_count(edge_count, 'edge')}")
-            most = int(of_hop.max(initial=0))
-            if most:
-                self._bar(hop, most)
+            max_count = int(of_hop.max(initial=0))
+            if max_count:
+                self._bar(hop, max_count)
             else:
                 self._text("no values are known", color=SOFT)
         self._swatch("no transfers with this value")
         self._top += 16
 
-    def _bar(self, hop: int, most: int) -> None:
+    def _bar(self, hop: int, max_count: int) -> None:
         """Draw a log-scaled colour bar from one transfer to the maximum."""
         axes = pixel_axes(self._figure, self._left + 4, self._top, self._width - 40, _BAR_HIGH)
         axes.imshow(colors(hop, is_dark=in_force().is_dark)[None], aspect="auto", extent=(0.0, 1.0, 0.0, 1.0))
-        ticks = np.unique(np.concatenate([[1.0], np.round(log_ticks(1.0, float(most), 6)), [float(most)]]))
-        places = np.log(ticks) / max(np.log(most), 1e-9) if most > 1 else np.array([0.5])
+        ticks = np.unique(np.concatenate([[1.0], np.round(log_ticks(1.0, float(max_count), 6)), [float(max_count)]]))
+        places = np.log(ticks) / max(np.log(max_count), 1e-9) if max_count > 1 else np.array([0.5])
         # Skip ticks that would overlap the largest number.
-        is_kept = (places <= 0.86) | (ticks == most)
+        is_kept = (places <= 0.86) | (ticks == max_count)
         names = [f"{int(tick):,}" for tick in ticks[is_kept].tolist()]
         axes.set_xticks(places[is_kept], names, fontsize=8)
         axes.set_yticks([])
@@ -140,7 +140,7 @@ class Legend:
             self._figure, self._left + _SCALE_LEFT, self._top, self._width - _SCALE_LEFT - 30, _SCALE_HIGH
         )
         edges = np.arange(scale.slot_count + 1)
-        for hop, of_hop in enumerate(counts[:_MOST_HOPS]):
+        for hop, of_hop in enumerate(counts[:_MAX_HOPS]):
             color = tuple(float(part) for part in colors(hop, is_dark=in_force().is_dark)[70] / 255)
             axes.stairs(np.maximum(of_hop.sum(axis=0), 0.5), edges, orientation="horizontal", baseline=0.5,
                         color=color, lw=_LINES[min(hop, len(_LINES) - 1)])  # fmt: skip

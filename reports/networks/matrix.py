@@ -68,11 +68,11 @@ def mean_values(view: NetworkView, hop: int) -> Reals:
     return found
 
 
-def matrices_high(view: NetworkView, most: int) -> int:
+def matrices_high(view: NetworkView, max_height: int) -> int:
     """Return the total height of all matrices in pixels, limited to `most`."""
     layers = view.network.layers[: view.network.hop_count]
     cells = sum(max(layer.node_count, 1) for layer in layers) * _CELL_HIGH
-    return min(most, cells + len(layers) * (_ABOVE + _BELOW))
+    return min(max_height, cells + len(layers) * (_ABOVE + _BELOW))
 
 
 def draw_matrices(figure: Figure, view: NetworkView, left: int, top: int, side: int) -> None:

@@ -33,37 +33,37 @@ from iosig.transforms.networks.network import METRICS, STEPS_PER_WINDOW, Network
 from iosig.warehouse.placing import atomic_write
 
 #: maximum size of a page [B]: small enough to open without delay and to send by mail
-MOST_BYTES = 4_000_000
+MAX_BYTES = 4_000_000
 #: minimum number of edges for which the size of a page is first estimated from a sample of the edges
 #: factor by which an estimated size may exceed the true size
-_LEAST_GUESSED_EDGES, _GUESS_SLACK = 1024, 1.02
+_MIN_ESTIMATED_EDGES, _ESTIMATE_TOLERANCE = 1024, 1.02
 _PARTS = Path(__file__).with_name("page_parts")
 _SCRIPTS = ("numbers", "data", "model", "picture", "rings", "timeline", "details", "search", "panels", "main")
 #: maximum length of text from a log
-_MOST_CHARACTERS = 300
+_MAX_TEXT_CHARS = 300
 
 
-def write_page(view: NetworkView, path: Path, most_bytes: int = MOST_BYTES) -> None:
+def write_page(view: NetworkView, path: Path, max_bytes: int = MAX_BYTES) -> None:
     """Write the interactive page atomically; the same view always produces the same bytes.
 
     most_bytes: if the page would exceed this size, its time-resolved data lose resolution.
     """
     with atomic_write(path.absolute()) as temporary:
-        temporary.write_bytes(page(view, most_bytes))
+        temporary.write_bytes(page(view, max_bytes))
 
 
-def page(view: NetworkView, most_bytes: int = MOST_BYTES) -> bytes:
+def page(view: NetworkView, max_bytes: int = MAX_BYTES) -> bytes:
     """Return the page at the highest level of detail that fits, or at the lowest level if none fits."""
     made = _Parts(view.network, view)
     content = b""
     for detail in data.details(view.network.window_count, view.network.edges.height):
-        if made.estimate_bytes(detail) > _GUESS_SLACK * most_bytes:
+        if made.estimate_bytes(detail) > _ESTIMATE_TOLERANCE * max_bytes:
             continue
         parts = made.parts(detail)
-        if sum(map(_base64_size, parts.values())) > most_bytes:
+        if sum(map(_base64_size, parts.values())) > max_bytes:
             continue
         content = _assemble_page(view, made, detail, parts)
-        if len(content) <= most_bytes:
+        if len(content) <= max_bytes:
             return content
     return content or _assemble_page(view, made, detail, made.parts(detail))
 
@@ -136,7 +136,7 @@ class _Parts:
 
     def estimate_bytes(self, detail: Detail) -> int:
         """Estimate the size of all parts from every 8th edge; 0 for a small network."""
-        if self.network.edges.height < _LEAST_GUESSED_EDGES or detail.window_factor >= self.network.window_count:
+        if self.network.edges.height < _MIN_ESTIMATED_EDGES or detail.window_factor >= self.network.window_count:
             return 0
 
         sizes = map(_base64_size, self._window_parts(*self._sample, detail).values())
@@ -166,7 +166,7 @@ def _about(view: NetworkView, made: _Parts, detail: Detail) -> dict[str, Any]:
     kept = made.whole(detail).kept
     return {
         "title": _plain(view.title),
-        "notes": [_plain(note, most=2000) for note in view.notes],
+        "notes": [_plain(note, max_chars=2000) for note in view.notes],
         "coarser": _coarser(view, made, detail),
         "metric": METRICS.index(view.metric),
         "windows": [first // detail.window_factor, -(-last // detail.window_factor)],
@@ -245,9 +245,9 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def _plain(text: object, most: int = _MOST_CHARACTERS) -> str:
+def _plain(text: object, max_chars: int = _MAX_TEXT_CHARS) -> str:
     """Remove control characters from text of a log, and truncate it."""
-    return printable(text, most)
+    return printable(text, max_chars)
 
 
 def _pattern(network: Network, row: Mapping[str, Any]) -> dict[str, Any]:

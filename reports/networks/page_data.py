@@ -28,8 +28,8 @@ _WHOLE_BITS = 8
 #: bits kept of longest times; errors below one millionth
 LONGEST_BITS = 20
 _NANOSECONDS = 1e9
-_MOST_INTEGER = 2.0**62
-_MOST_REAL = 3e38
+_MAX_INTEGER = 2.0**62
+_MAX_REAL = 3e38
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +101,18 @@ def codes(values: Ints, bits: int) -> Ints:
     """
     if not bits:
         return values
-    most, half = 1 << bits, 1 << (bits - 1)
+    limit, half = 1 << bits, 1 << (bits - 1)
     _, exponents = np.frexp(values.astype(np.float64))
     shifts = np.maximum(exponents.astype(np.int64) - bits, 0)
     mantissas = np.rint(np.ldexp(values.astype(np.float64), -shifts)).astype(np.int64)
-    is_carried = mantissas == most
+    is_carried = mantissas == limit
     shifts, mantissas = shifts + is_carried, np.where(is_carried, half, mantissas)
-    return np.where(shifts == 0, mantissas, most + (shifts - 1) * half + mantissas - half)
+    return np.where(shifts == 0, mantissas, limit + (shifts - 1) * half + mantissas - half)
 
 
 def whole_numbers(values: npt.NDArray[Any]) -> Ints:
     """Round values to integers; unknown and negative values become 0."""
-    numbers: Ints = np.rint(np.clip(np.nan_to_num(values, nan=0.0), 0.0, _MOST_INTEGER)).astype(np.int64)
+    numbers: Ints = np.rint(np.clip(np.nan_to_num(values, nan=0.0), 0.0, _MAX_INTEGER)).astype(np.int64)
     return numbers
 
 
@@ -123,7 +123,7 @@ def gaps(numbers: Ints, begins: Bools) -> Ints:
 
 
 def _reals(values: Reals) -> bytes:
-    return np.clip(values, -_MOST_REAL, _MOST_REAL).astype("<f4").tobytes()
+    return np.clip(values, -_MAX_REAL, _MAX_REAL).astype("<f4").tobytes()
 
 
 def compress_streams(*streams: bytes) -> bytes:
@@ -152,7 +152,7 @@ class Runs:
         found: Ints = np.add.reduceat(self._apply_order(values), self.begins) if len(values) else values
         return found
 
-    def most(self, values: Reals) -> Reals:
+    def max(self, values: Reals) -> Reals:
         """Return the maximum of the values (n) of each group."""
         found: Reals = np.maximum.reduceat(self._apply_order(values), self.begins) if len(values) else values
         return found
@@ -245,7 +245,7 @@ def window_totals_part(totals: pl.DataFrame, window_count: int, detail: Detail) 
         codes(runs.sums(whole_numbers(totals[name].to_numpy().astype(np.float64))), detail.total_bits)
         for name in ("transfer_count", "read_bytes", "written_bytes")
     ]
-    longest = whole_numbers(runs.most(totals["max_transfer_time_s"].to_numpy()) * _NANOSECONDS)
+    longest = whole_numbers(runs.max(totals["max_transfer_time_s"].to_numpy()) * _NANOSECONDS)
     columns = [*sums, codes(longest, detail.total_bits or LONGEST_BITS)]
     return compress_streams(*_by_window(runs.keys, size, window_count), *map(varints, columns))
 

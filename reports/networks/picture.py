@@ -22,7 +22,7 @@ from iosig.reports.networks.legend import Legend, pixel_axes
 from iosig.reports.networks.matrix import draw_matrices, matrices_high
 from iosig.reports.networks.scales import Scale, scale_of, slot_counts
 from iosig.reports.networks.texts import node_name, pattern_causes, quantity, ratio_text, slow_finding
-from iosig.reports.networks.timeline import MOST_HOPS, draw_timelines
+from iosig.reports.networks.timeline import MAX_HOPS, draw_timelines
 from iosig.reports.networks.view import SLOW_RATIO, NetworkView
 from iosig.reports.style import GREY, GROUND, INK, ORANGE, PALE, SOFT, VERMILION
 from iosig.reports.texts import base_name, duration_text, format_count, plain, plural
@@ -40,20 +40,20 @@ if TYPE_CHECKING:
 _WIDTH, _DISC, _LEFT = 1960, 1464, 30
 _TOP, _NOTE_LINE, _BELOW, _FOOT = 104, 24, 34, 66
 _TIMELINE, _BETWEEN, _TIMELINE_LEFT = 118, 34, 110
-_LEAST_HIGH = 520
+_MIN_HEIGHT = 520
 _LEGEND_LEFT, _LEGEND_WIDTH = 1530, 420
-_MOST_NOTE_LINES, _NOTE_LETTERS = 3, 215
+_MAX_NOTE_LINES, _NOTE_LINE_CHARS = 3, 215
 #: minimum width of a line [pixels]
 #: maximum width of a line [pixels]
 #: maximum fraction of a hop's area that lines fill
-_LEAST_LINE, _MOST_LINE, _LINE_SHARE = 1.0, 5.0, 0.7
+_MIN_LINE_WIDTH, _MAX_LINE_WIDTH, _LINE_SHARE = 1.0, 5.0, 0.7
 #: maximum number of slow nodes labelled on their rings
 #: distance between a ring and these labels, in layout units
-_NAMED_SLOW, _SLOW_AWAY = 5, 0.07
+_MAX_NAMED_SLOW, _SLOW_LABEL_DISTANCE = 5, 0.07
 _ACTIVE, _IDLE = SOFT, PALE
 #: maximum length of an arc that merges segments without gaps [rad]
 #: angle between two vertices of an arc [rad]
-_LONGEST_ARC, _CORNER = 0.2, 0.02
+_MAX_ARC, _ARC_STEP = 0.2, 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _disc_top(view: NetworkView) -> int:
 
 def _disc_high(view: NetworkView) -> int:
     """Return the height of the rings or matrices in pixels; the legend fits next to them."""
-    return max(matrices_high(view, _DISC), _LEAST_HIGH) if view.is_small else _DISC
+    return max(matrices_high(view, _DISC), _MIN_HEIGHT) if view.is_small else _DISC
 
 
 def _timeline_top(view: NetworkView) -> int:
@@ -101,14 +101,14 @@ def _timeline_top(view: NetworkView) -> int:
 
 
 def _timelines_high(view: NetworkView) -> int:
-    count = min(view.network.hop_count, MOST_HOPS)
+    count = min(view.network.hop_count, MAX_HOPS)
     return count * (_TIMELINE + _BETWEEN) - _BETWEEN
 
 
 def _notes(view: NetworkView) -> list[str]:
     """Wrap the notes, limited to the maximum number of lines."""
-    lines = textwrap.wrap(" ".join(plain(note) for note in view.notes), _NOTE_LETTERS)
-    return lines if len(lines) <= _MOST_NOTE_LINES else [*lines[: _MOST_NOTE_LINES - 1], f"{lines[2][:-1]}…"]
+    lines = textwrap.wrap(" ".join(plain(note) for note in view.notes), _NOTE_LINE_CHARS)
+    return lines if len(lines) <= _MAX_NOTE_LINES else [*lines[: _MAX_NOTE_LINES - 1], f"{lines[2][:-1]}…"]
 
 
 @panels.picture(_size)
@@ -126,7 +126,7 @@ def draw(figure: Figure, view: NetworkView) -> None:
     top = _timeline_top(view)
     shown = [
         pixel_axes(figure, _TIMELINE_LEFT, top + hop * (_TIMELINE + _BETWEEN), _WIDTH - _TIMELINE_LEFT - 30, _TIMELINE)
-        for hop in range(min(view.network.hop_count, MOST_HOPS))
+        for hop in range(min(view.network.hop_count, MAX_HOPS))
     ]
     draw_timelines(shown, view)
 
@@ -204,8 +204,8 @@ def _hop_edges(view: NetworkView, drawn: _Drawn, hop: int, radius: int) -> HopEd
     counts = drawn.counts[rows]
     if not counts.shape[1]:
         counts = np.zeros((len(rows), 1), dtype=np.int64)
-    most = max(int(counts.max(initial=1)), 2)
-    levels = np.where(counts > 0, np.rint(255 * np.log(np.maximum(counts, 1)) / np.log(most)), -1).astype(np.int16)
+    max_count = max(int(counts.max(initial=1)), 2)
+    levels = np.where(counts > 0, np.rint(255 * np.log(np.maximum(counts, 1)) / np.log(max_count)), -1).astype(np.int16)
     began, ceased = edge_angles(outer, inner, ends["source"].to_numpy(), ends["target"].to_numpy())
     thin = HopEdges(
         began,
@@ -214,11 +214,11 @@ def _hop_edges(view: NetworkView, drawn: _Drawn, hop: int, radius: int) -> HopEd
         inner.outer_radius,
         levels,
         colors(hop, is_dark=style.in_force().is_dark),
-        _LEAST_LINE,
+        _MIN_LINE_WIDTH,
     )
     area = np.pi * (outer.inner_radius**2 - inner.outer_radius**2) * radius
     width = _LINE_SHARE * area / max(float(thin.lengths.sum()), 1e-9)
-    return replace(thin, width=float(np.clip(width, _LEAST_LINE, _MOST_LINE)))
+    return replace(thin, width=float(np.clip(width, _MIN_LINE_WIDTH, _MAX_LINE_WIDTH)))
 
 
 def _active(view: NetworkView, drawn: _Drawn, layer: int) -> Bools:
@@ -240,14 +240,14 @@ def _draw_ring(axes: Axes, ring: Ring, is_active: Bools) -> None:
     width = 2 * np.pi / count
     begins, ends = ring.begins[ring.order], ring.ends[ring.order]
     has_seams = bool((ends - begins).max() < width * (1 - 1e-6))
-    block = 1 if has_seams else max(1, int(_LONGEST_ARC / width))
+    block = 1 if has_seams else max(1, int(_MAX_ARC / width))
     state = is_active[ring.order]
     is_first = np.concatenate([[True], state[1:] != state[:-1]]) | (np.arange(count) % block == 0)
     first = np.flatnonzero(is_first)
     last = np.append(first[1:], count) - 1
     began = begins[first]
     length = begins[last] - began + (ends - begins)[last]
-    corners = max(2, int(np.ceil(float(length.max()) / _CORNER)) + 1)
+    corners = max(2, int(np.ceil(float(length.max()) / _ARC_STEP)) + 1)
     angles = began[:, None] + length[:, None] * np.linspace(0, 1, corners)
     directions = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
     places = np.concatenate([directions * ring.outer_radius, directions[:, ::-1] * ring.inner_radius], axis=1)
@@ -292,12 +292,16 @@ def _name_slowest(axes: Axes, view: NetworkView) -> None:
     layers = {layer.name: number for number, layer in enumerate(view.network.layers)}
     taken: list[Any] = []
     # The slowest node of each layer comes first.
-    for _, less, name, label in sorted(found)[:_NAMED_SLOW]:
+    for _, less, name, label in sorted(found)[:_MAX_NAMED_SLOW]:
         number, ratio = layers[name], -less
         ring, labels = view.layout.rings[number], view.network.layers[number].labels
         angle = float(ring.middles[labels.to_list().index(label)])
         # Place labels inside the ring, over edges, because names of outermost nodes are outside.
-        reach = ring.inner_radius - _SLOW_AWAY if ring.inner_radius > _SLOW_AWAY else ring.outer_radius + _SLOW_AWAY
+        reach = (
+            ring.inner_radius - _SLOW_LABEL_DISTANCE
+            if ring.inner_radius > _SLOW_LABEL_DISTANCE
+            else ring.outer_radius + _SLOW_LABEL_DISTANCE
+        )
         x, y = reach * np.sin(angle), reach * np.cos(angle)
         rim = ring.inner_radius if reach < ring.inner_radius else ring.outer_radius
         text = axes.annotate(

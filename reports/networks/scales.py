@@ -49,17 +49,17 @@ class Scale:
         return int(self.has_negative) + int(self.has_zero)
 
 
-def scale_of(network: Network, metric: Metric, most_slot_count: int = 50) -> Scale:
+def scale_of(network: Network, metric: Metric, max_slot_count: int = 50) -> Scale:
     """Return the scale that covers a metric's range in the whole network; two slots are reserved for special values."""
-    if most_slot_count < 3:
-        raise ValueError(f"a scale needs at least 3 slots, not {most_slot_count}")
+    if max_slot_count < 3:
+        raise ValueError(f"a scale needs at least 3 slots, not {max_slot_count}")
     bins = network.counts.lazy().filter(pl.col("metric") == METRICS.index(metric)).select(pl.col("bin").unique())
     present = bins.collect().get_column("bin").to_numpy().astype(np.int64)
     has_negative, has_zero = bool((present == NEGATIVE).any()), bool((present == ZERO).any())
     special = int(has_negative) + int(has_zero)
     valued = present[present >= LOWEST]
     first, last = (int(valued.min()), int(valued.max())) if len(valued) else (0, -1)
-    per_slot = -(-(last - first + 1) // (most_slot_count - 2))
+    per_slot = -(-(last - first + 1) // (max_slot_count - 2))
     slots = -(-(last - first + 1) // per_slot) if per_slot else 0
     starts = first + per_slot * np.arange(slots + 1)
     lowest, highest = np.array([-np.inf] * has_negative + [0.0] * has_zero), np.zeros(special)

@@ -34,7 +34,7 @@ _NO_PATTERN = {
     "too_few_transfers": "no pattern named: too few transfers have a known value",
     "no_match": "no pattern fits",
 }
-_NODE_CHARACTERS, _MOST_CAUSES = 48, 5
+_MAX_NODE_CHARS, _MAX_CAUSES = 48, 5
 
 
 def quantity(network: Network, metric: Metric) -> str:
@@ -58,28 +58,28 @@ def value_text(metric: Metric, value: float) -> str:
 # ---- axes of values
 
 
-def log_ticks(low: float, high: float, most: int = 9) -> Reals:
+def log_ticks(low: float, high: float, max_count: int = 9) -> Reals:
     """Return axis ticks (n) between two positive values: powers of ten, with intermediate steps if these are few."""
     if not 0 < low <= high or not np.isfinite(high):
         return np.empty(0)
     first, last = int(np.ceil(np.log10(low) - 1e-9)), int(np.floor(np.log10(high) + 1e-9))
-    step = max(-(-(last - first + 1) // most), 1)
+    step = max(-(-(last - first + 1) // max_count), 1)
     if last - first >= 2:
         return np.power(10.0, np.arange(-(-first // step) * step, last + 1, step, dtype=np.float64))
     powers = 10.0 ** np.arange(max(first - 1, -307), min(last + 1, 308))
     for steps in ((1.0, 3.0), (1.0, 2.0, 5.0), tuple(range(1, 10)), tuple(np.arange(10, 100) / 10)):
         ticks = np.outer(powers, steps).ravel()
         chosen = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
-        if len(chosen) >= min(3, most):
+        if len(chosen) >= min(3, max_count):
             break
-    return _apart(chosen, np.log(high / low) / most) if len(chosen) else np.array([low])
+    return _apart(chosen, np.log(high / low) / max_count) if len(chosen) else np.array([low])
 
 
-def _apart(values: Reals, least: float) -> Reals:
+def _apart(values: Reals, min_distance: float) -> Reals:
     """Select ascending values (n) with a minimum logarithmic distance from each other, starting with the first."""
     logs, kept = np.log(values), [0]
     for place in range(1, len(values)):
-        if logs[place] - logs[kept[-1]] >= least * (1 - 1e-9):
+        if logs[place] - logs[kept[-1]] >= min_distance * (1 - 1e-9):
             kept.append(place)
     return values[kept]
 
@@ -111,7 +111,7 @@ def distinct(labels: Sequence[str]) -> list[str]:
 
 def node_text(label: str) -> str:
     """Format a node's label for use in a sentence."""
-    return plain(label, _NODE_CHARACTERS)
+    return plain(label, _MAX_NODE_CHARS)
 
 
 # ---- findings
@@ -175,7 +175,7 @@ def _whole(network: Network, patterns: pl.DataFrame, metric: Metric) -> pl.DataF
 
 
 def _pattern_text(network: Network, row: dict[str, Any], slow_counts: Mapping[str, int]) -> str:
-    outer, inner = (plain(plural(layer.name), _NODE_CHARACTERS) for layer in network.layers[row["hop"] :][:2])
+    outer, inner = (plain(plural(layer.name), _MAX_NODE_CHARS) for layer in network.layers[row["hop"] :][:2])
     text = (_PATTERNS if row["outcome"] == "matched" else _NO_PATTERN).get(
         row["pattern"] or row["outcome"], "no pattern"
     )
@@ -188,8 +188,8 @@ def _pattern_text(network: Network, row: dict[str, Any], slow_counts: Mapping[st
     causes = _causes(row)
     if not causes:
         return told
-    more = len(causes) - _MOST_CAUSES
-    shown = ", ".join(node_text(cause) for cause in causes[:_MOST_CAUSES])
+    more = len(causes) - _MAX_CAUSES
+    shown = ", ".join(node_text(cause) for cause in causes[:_MAX_CAUSES])
     return f"{told}; mainly {shown}{f' and {more} more' if more > 0 else ''}"
 
 
@@ -204,13 +204,13 @@ def _causes(row: dict[str, Any]) -> list[str]:
     return [str(cause) for cause in told] if isinstance(told, list) else []
 
 
-def bottleneck_texts(bottlenecks: pl.DataFrame, metric: Metric, most: int) -> list[str]:
+def bottleneck_texts(bottlenecks: pl.DataFrame, metric: Metric, max_count: int) -> list[str]:
     """Describe up to `most` outlier requests, one sentence each."""
     if not {"metric", "source_layer", "source_node", "value", "median_value"} <= set(bottlenecks.columns):
         return []
-    rows = bottlenecks.filter(pl.col("metric") == metric).head(most)
+    rows = bottlenecks.filter(pl.col("metric") == metric).head(max_count)
     return [
-        f"{shorten(plain(str(row['source_layer'])), _NODE_CHARACTERS)} {node_text(str(row['source_node']))}: "
+        f"{shorten(plain(str(row['source_layer'])), _MAX_NODE_CHARS)} {node_text(str(row['source_node']))}: "
         f"{value_text(metric, row['value'])}, median {value_text(metric, row['median_value'])}"
         for row in rows.iter_rows(named=True)
         if row["value"] is not None and row["median_value"] is not None

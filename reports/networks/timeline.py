@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 #: maximum number of hops; only the outer ones are drawn
-MOST_HOPS = 4
+MAX_HOPS = 4
 #: number of pixel rows of the gradient
 #: opacity of the gradient relative to the line
 _ROWS, _STRENGTH = 120, 0.75
@@ -85,14 +85,14 @@ def _draw(
     """Draw one hop on a logarithmic axis: the mean, fading to minimum and maximum; values <= 0 are at the bottom."""
     axes.set_ylim(low, high)
     count = network.window_count * STEPS_PER_WINDOW
-    mean, least, most = (np.full(count, np.nan) for _ in range(3))
+    mean, minimum, maximum = (np.full(count, np.nan) for _ in range(3))
     place = np.clip(steps["step"].to_numpy(), 0, count - 1)
     mean[place] = _compute_log10((steps["sum"] / steps["count"]).to_numpy(), low)
-    least[place], most[place] = (_compute_log10(steps[name].to_numpy(), low) for name in ("least", "most"))
+    minimum[place], maximum[place] = (_compute_log10(steps[name].to_numpy(), low) for name in ("least", "most"))
     left, right = axes.get_xlim()
     image = np.empty((_ROWS, count, 4), dtype=np.uint8)
     image[..., :3] = color
-    image[..., 3] = np.round(255 * _STRENGTH * _compute_opacity(mean, least, most, low, high))
+    image[..., 3] = np.round(255 * _STRENGTH * _compute_opacity(mean, minimum, maximum, low, high))
     axes.imshow(
         image, extent=(left, right, low, high), origin="lower", aspect="auto", interpolation="nearest", zorder=1
     )
@@ -105,12 +105,12 @@ def _compute_log10(values: Reals, low: float) -> Reals:
         return np.where(values > 0, np.maximum(np.log10(values), low), low)
 
 
-def _compute_opacity(mean: Reals, least: Reals, most: Reals, low: float, high: float) -> Reals:
+def _compute_opacity(mean: Reals, minimum: Reals, maximum: Reals, low: float, high: float) -> Reals:
     """Return the opacity of each pixel (rows, steps): 1 at the mean, falling to 0 at the minimum and maximum."""
     rows = low + (high - low) * (np.arange(_ROWS)[:, None] + 0.5) / _ROWS
     # Keep the gradient half a row wide or more, so that a single value is visible.
     pixel = (high - low) / _ROWS
-    above, below = np.maximum(most - mean, pixel), np.maximum(mean - least, pixel)
+    above, below = np.maximum(maximum - mean, pixel), np.maximum(mean - minimum, pixel)
     opacity = 1 - np.where(rows >= mean, (rows - mean) / above, (mean - rows) / below)
     strength: Reals = np.nan_to_num(np.clip(opacity, 0.0, 1.0))
     return strength

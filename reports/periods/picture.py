@@ -42,9 +42,9 @@ _FIGURE_INCHES = (11.0, 10.0)
 _SIDES = (0.085, 0.975)
 #: height of a lane in the comparison of methods [inches]
 #: maximum difference between the logarithms of periods that count as equal
-_LANE_IN, _ALIKE = 0.34, 0.05
+_LANE_IN, _MAX_LOG_DIFFERENCE = 0.34, 0.05
 #: number of cycles above which the cosine is drawn only in an excerpt
-_MOST_CYCLES = 25
+_MAX_EXCERPT_CYCLES = 25
 _EXCERPT_CYCLES = 8
 _COSINE_POINTS = 2000
 #: number of marks above which they are drawn smaller
@@ -54,7 +54,7 @@ _LANE = 0.1
 #: a threshold below this fraction of the highest line is drawn on a logarithmic axis only
 _LOWEST_LINEAR = 0.02
 #: minimum frequency with a drawable period
-_LEAST_HZ = 1e-300
+_MIN_HZ = 1e-300
 
 
 # ---- time
@@ -95,7 +95,7 @@ def _excerpt(view: PeriodView) -> tuple[int, int] | None:
     if not view.is_periodic or last <= first:
         return None
     per_cycle = float(view.signals.sampling_hz[0]) / view.frequency_hz
-    if not count > _MOST_CYCLES * per_cycle:
+    if not count > _MAX_EXCERPT_CYCLES * per_cycle:
         return None
     width = max(2, math.ceil(_EXCERPT_CYCLES * per_cycle))
     if width >= last - first:
@@ -148,7 +148,7 @@ def _agreement(views: Sequence[PeriodView]) -> str:
     periods = np.array([1.0 / one.frequency_hz for one in views if one.is_periodic])
     if not len(periods):
         return f"No period by any of {len(views)} methods"
-    alike = np.abs(np.log(periods[:, None] / periods)) < _ALIKE
+    alike = np.abs(np.log(periods[:, None] / periods)) < _MAX_LOG_DIFFERENCE
     best = int(np.argmax(alike.sum(axis=1)))
     silent = len(views) - len(periods)
     others = len(periods) - int(alike[best].sum())
@@ -365,9 +365,7 @@ def _draw_spectrum(axes: Axes, view: PeriodView) -> None:
     spectrum = view.spectrum
     axes.set_title("Power spectrum" if view.is_whole else "Power spectrum of the shaded range")
     is_known = (
-        np.isfinite(spectrum.power_ratio)
-        & (spectrum.frequency_hz > _LEAST_HZ)
-        & (spectrum.frequency_hz < 1 / _LEAST_HZ)
+        np.isfinite(spectrum.power_ratio) & (spectrum.frequency_hz > _MIN_HZ) & (spectrum.frequency_hz < 1 / _MIN_HZ)
     )
     frequency, power = spectrum.frequency_hz[is_known], spectrum.power_ratio[is_known]
     axes.set_xlabel("period")
@@ -387,7 +385,7 @@ def _draw_spectrum(axes: Axes, view: PeriodView) -> None:
         axes.set_ylim(floor, 3 * top)
     else:
         axes.set_ylim(0, 1.12 * max(top, threshold if math.isfinite(threshold) and threshold < 3 * top else 0.0))
-    panels.label_times(axes.xaxis, *axes.get_xlim(), most=12)
+    panels.label_times(axes.xaxis, *axes.get_xlim(), max_count=12)
     panels.label_values(axes.yaxis, lambda value: f"{100 * value:.3g}")
     axes.set_ylabel("share of the power [%]")
     panels.legend_above(axes)
@@ -466,8 +464,8 @@ def _draw_autocorrelation(axes: Axes, view: PeriodView) -> None:
 
 
 def _first_lags(found: Autocorrelation, view: PeriodView) -> Autocorrelation:
-    """Limit the autocorrelation to the first _MOST_CYCLES periods, so that single peaks stay visible."""
+    """Limit the autocorrelation to the first _MAX_EXCERPT_CYCLES periods, so that single peaks stay visible."""
     if not view.is_periodic:
         return found
-    count = max(2, int(np.searchsorted(found.lag_s, _MOST_CYCLES / view.frequency_hz, side="right")))
+    count = max(2, int(np.searchsorted(found.lag_s, _MAX_EXCERPT_CYCLES / view.frequency_hz, side="right")))
     return Autocorrelation(found.lag_s[:count], found.coefficient[:count], found.peaks[found.peaks < count])

@@ -20,7 +20,7 @@ from iosig.transforms.periods.interface.detections import Detections, Segments
 from iosig.transforms.periods.interface.even_signals import EvenSignals
 
 #: minimum number of samples for an autocorrelation
-_FEWEST_LAGS = 3
+_MIN_LAGS = 3
 _NO_PERIOD = {
     "aperiodic": "No period: the signal is aperiodic",
     "too_short": "No period: the signal is too short",
@@ -268,7 +268,7 @@ def _spectrum(judged: EvenSignals, candidates_hz: Reals, *, has_z_score: bool) -
 
 def _autocorrelation(judged: EvenSignals, *, is_circular: bool) -> Autocorrelation:
     """Return the autocorrelation over its informative lags; a circular one repeats after the middle lag."""
-    if judged.sample_count < _FEWEST_LAGS:
+    if judged.sample_count < _MIN_LAGS:
         return Autocorrelation()
     if judged.is_known.all():
         function = autocorrelations.correlate_circular if is_circular else autocorrelations.correlate_linear

@@ -42,7 +42,7 @@ Box = tuple[float, float, float, float]
 
 _WIDTH_IN, _SIDE_IN, _TOP_IN, _FOOT_IN = 11.0, 0.3, 1.45, 0.65
 _STRIP_IN, _CAUSES_IN, _BETWEEN_IN = 0.34, 0.62, 0.1
-_LARGEST_IN, _LEAST_IN = 0.42, 0.13
+_MAX_RADIUS_IN, _MIN_RADIUS_IN = 0.42, 0.13
 #: minimum distance between states with horizontal labels; closer states have vertical labels
 #: height of a horizontal label
 #: height of a vertical label
@@ -55,7 +55,7 @@ _LABEL_PLACES = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82)
 _NAME_POINTS = 9.0
 #: number of edges above which all are drawn pale, and only the most frequent ones have labels
 #: number of transitions above which only colours show the causes
-_CROWD, _MOST_CAUSES = 60, 40
+_MAX_LABELED_EDGES, _MAX_CAUSES = 60, 40
 #: colour of each cause, and the label of its group in the legend
 _CAUSES = {
     "first_found": (GREEN, "found"),
@@ -189,24 +189,26 @@ def _place_states(graph: Mapping[str, Any], wide: float) -> list[_Node]:
     margin = 0.6
     gap = min(1.35, (wide - 2 * margin) / max(len(periodic) - 1, 1))
     upright = gap < _FLAT_IN
-    largest = min(_LARGEST_IN, 0.44 * gap)
+    largest = min(_MAX_RADIUS_IN, 0.44 * gap)
     x = _spread(np.log([float(node["period_s"]) for node in periodic]), gap, margin, wide - margin)
     nodes = [
         _node(node, float(place), 0.0, node["duration_s"] / total, largest, graph["current"], is_upright=upright)
         for node, place in zip(periodic, x, strict=True)
     ]
     depth = _depths(graph["edges"], {node.name: node.x for node in nodes})
-    lower = min((node.bottom for node in nodes), default=0.0) - max(depth + 0.75, 1.2) - _LARGEST_IN if nodes else 0.0
+    lower = (
+        min((node.bottom for node in nodes), default=0.0) - max(depth + 0.75, 1.2) - _MAX_RADIUS_IN if nodes else 0.0
+    )
     for place, node in enumerate(others):
         at = wide * (place + 0.5) / len(others)
-        nodes.append(_node(node, at, lower, node["duration_s"] / total, _LARGEST_IN, graph["current"]))
+        nodes.append(_node(node, at, lower, node["duration_s"] / total, _MAX_RADIUS_IN, graph["current"]))
     return nodes
 
 
 def _node(
     node: Mapping[str, Any], x: float, y: float, share: float, largest: float, current: str, *, is_upright: bool = False
 ) -> _Node:
-    radius = min(largest, max(min(_LEAST_IN, largest), largest * math.sqrt(max(share, 0.0))))
+    radius = min(largest, max(min(_MIN_RADIUS_IN, largest), largest * math.sqrt(max(share, 0.0))))
     head = duration_text(node["period_s"]) if node["period_s"] else plain(node["name"], NAME_CHARACTERS)
     foot = f"{f'{share:.1%}' if not 0 < share < 0.001 else '<0.1%'}, {format_count(node['visit_count'], 'visit')}"
     return _Node(node["name"], x, y, radius, (head, foot), node["name"] == current, is_upright)
@@ -293,15 +295,17 @@ def _draw_edges(axes: Axes, graph: Mapping[str, Any], layout: _Layout) -> int:
     from matplotlib.path import Path as Curve
 
     edges = graph["edges"]
-    most = math.log(max([10, *(edge["count"] for edge in edges)]))
+    max_log_count = math.log(max([10, *(edge["count"] for edge in edges)]))
     taken = [box for node in layout.nodes.values() for box in node.boxes]
-    is_crowd = len(edges) > _CROWD
+    is_crowd = len(edges) > _MAX_LABELED_EDGES
     for edge, curve in zip(edges, layout.curves, strict=True):
-        color, width = _color(edge), 1.0 + 2.6 * math.log(max(edge["count"], 1)) / most
+        color, width = _color(edge), 1.0 + 2.6 * math.log(max(edge["count"], 1)) / max_log_count
         style: dict[str, Any] = {"fc": color, "ec": color, "lw": width, "fill": False}
         style |= {"alpha": 0.4 if is_crowd else 0.85, "arrowstyle": "-|>,head_length=3.6,head_width=1.8"}
         axes.add_patch(FancyArrowPatch(path=Curve(curve), mutation_scale=1.0, **style))
-    told = sorted(range(len(edges)), key=lambda place: -edges[place]["count"])[: _CROWD // 2 if is_crowd else None]
+    told = sorted(range(len(edges)), key=lambda place: -edges[place]["count"])[
+        : _MAX_LABELED_EDGES // 2 if is_crowd else None
+    ]
     return len(edges) - sum(_write_edge(axes, edges[place], layout.curves[place], taken) for place in told)
 
 
@@ -412,7 +416,7 @@ def _draw_causes(axes: Axes, causes: Sequence[tuple[float, str]], clock: RunCloc
         needed = text_inches(text, LABEL_POINTS) + 0.06
         start = inches - needed if inches + needed > wide else inches
         row = next((row for row, until in enumerate(free) if until <= start), None)
-        is_told = row is not None and len(causes) <= _MOST_CAUSES
+        is_told = row is not None and len(causes) <= _MAX_CAUSES
         top = 1.3 + 0.5 * row if is_told and row is not None else 1.12
         axes.plot([x, x], [1.0, top], color=color, lw=0.9, transform=blend, clip_on=False)
         if is_told and row is not None:

@@ -28,7 +28,7 @@ _TEXTS = ("outcome", "change", "phase_state", "next_burst_outcome")
 _NAMES = ("followed_id", "direction", "window_strategy", "method")
 #: number of evaluations, phases or gaps above which the data are aggregated into pixel columns
 #: number of these pixel columns
-MOST_EXACT, _COLUMNS = 1500, 550
+MAX_EXACT_EVALUATIONS, _COLUMNS = 1500, 550
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,7 +156,7 @@ class Bins:
     @classmethod
     def from_times(cls, at_s: Reals, ends_s: tuple[float, float]) -> Bins:
         """Assign values to pixel columns; short series have one column per value."""
-        if len(at_s) <= MOST_EXACT:
+        if len(at_s) <= MAX_EXACT_EVALUATIONS:
             return cls(np.arange(len(at_s)), at_s)
         column = np.floor((at_s - ends_s[0]) / (ends_s[1] - ends_s[0]) * _COLUMNS)
         starts = np.flatnonzero(np.diff(column, prepend=-1.0))

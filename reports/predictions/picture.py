@@ -17,7 +17,7 @@ import numpy as np
 
 from iosig.reports import panels
 from iosig.reports.panels import Columns, Picture
-from iosig.reports.predictions.evaluations import MOST_EXACT, Bins, PredictionView, Run
+from iosig.reports.predictions.evaluations import MAX_EXACT_EVALUATIONS, Bins, PredictionView, Run
 from iosig.reports.predictions.state_strips import RunClock, draw_strip, mask_implausible_times, text_inches
 from iosig.reports.style import BLUE, FAINT, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
 from iosig.reports.texts import RATES, TIMES, base_name, duration_text, format_count, plain, time_ticks, unit_for
@@ -33,7 +33,7 @@ _WIDE_IN = _WIDTH_IN * (_RIGHT - _LEFT)
 #: maximum number of windows drawn
 #: maximum number of changes drawn as lines
 #: maximum number of gaps with labels
-_MOST_WINDOWS, _MOST_CHANGES, _MOST_GAP_TEXTS = 40, 25, 60
+_MAX_WINDOWS, _MAX_CHANGES, _MAX_GAP_LABELS = 40, 25, 60
 #: periods that span more than this factor are drawn on a logarithmic axis
 #: opacity of a band at probabilities 0 and 1
 _LOG_FACTOR, _OPACITY = 4.0, (0.1, 0.6)
@@ -43,7 +43,7 @@ _RUG_COLORS = {
 _SMALL = 8.5
 #: if windows are shorter than this fraction of the run, only the windows of the last evaluations are drawn
 #: number of these evaluations
-_LEAST_WINDOW_RATIO, _EXCERPT = 0.03, 20
+_MIN_WINDOW_RATIO, _EXCERPT_EVALUATIONS = 0.03, 20
 _ARROW = {"arrowstyle": "<->", "lw": 0.7, "color": INK, "shrinkA": 0, "shrinkB": 0}
 _BURSTS = ("earliest", "start", "latest")
 
@@ -203,7 +203,7 @@ def _write_gaps(run: Run, axes: Axes, level: float) -> None:
     """
     gaps, blend = run.gaps_s, axes.get_xaxis_transform()
     inches = gaps / (run.ends_s[1] - run.ends_s[0]) * _WIDE_IN
-    texts = {int(place): duration_text(float(gaps[place])) for place in np.flatnonzero(inches > 0.3)[:_MOST_GAP_TEXTS]}
+    texts = {int(place): duration_text(float(gaps[place])) for place in np.flatnonzero(inches > 0.3)[:_MAX_GAP_LABELS]}
     texts = {place: text for place, text in texts.items() if text_inches(text, 8.0) < inches[place]}
     if 2 * len(texts) < len(gaps):
         texts = {place: text for place, text in texts.items() if gaps[place] > 1.5 * np.nanmedian(gaps)}
@@ -321,7 +321,7 @@ def _draw_changes(run: Run, axes: Axes) -> None:
         # Markers that would overlap are drawn once.
         places = at[chosen][np.unique(np.round(20 * inches[chosen]), return_index=True)[1]]
         axes.plot(places, np.full(len(places), 0.96), marker, color=PURPLE, ms=5, ls="", transform=blend)
-    if len(found) > _MOST_CHANGES:
+    if len(found) > _MAX_CHANGES:
         return
     room = np.diff(inches, append=_WIDE_IN)
     for place, x in enumerate(at.tolist()):
@@ -335,7 +335,7 @@ def _draw_changes(run: Run, axes: Axes) -> None:
 
 def _rug_rows(run: Run) -> list[str]:
     """Return the outcomes drawn as rows of ticks: those without a period, and `tentative` if the curve is thinned."""
-    shown = {"periodic"} if len(run.at_s) > MOST_EXACT else {"periodic", "tentative"}
+    shown = {"periodic"} if len(run.at_s) > MAX_EXACT_EVALUATIONS else {"periodic", "tentative"}
     found = set(run.texts["outcome"].tolist()) - shown
     return [name for name in _RUG_COLORS if name in found] + sorted(found - set(_RUG_COLORS))[:3]
 
@@ -383,13 +383,13 @@ class _Windows:
     @classmethod
     def select(cls, run: Run) -> _Windows:
         count = len(run.at_s)
-        if count <= _MOST_WINDOWS:
+        if count <= _MAX_WINDOWS:
             return cls(np.arange(count), run.ends_s, False)
         length = np.nan_to_num(run.at_s - run.numbers["window_start_s"])
-        if np.median(length) >= _LEAST_WINDOW_RATIO * (run.ends_s[1] - run.ends_s[0]):
-            times = np.linspace(run.at_s[0], run.at_s[-1], _MOST_WINDOWS)
+        if np.median(length) >= _MIN_WINDOW_RATIO * (run.ends_s[1] - run.ends_s[0]):
+            times = np.linspace(run.at_s[0], run.at_s[-1], _MAX_WINDOWS)
             return cls(np.unique(np.searchsorted(run.at_s, times, "right") - 1), run.ends_s, False)
-        chosen = np.arange(count - _EXCERPT, count)
+        chosen = np.arange(count - _EXCERPT_EVALUATIONS, count)
         first, last = float(run.at_s[chosen[0]] - np.median(length[chosen])), float(run.at_s[-1])
         latest = float(np.nan_to_num(run.numbers["next_burst_latest_s"][-1]))
         last = max(last, min(latest, last + 0.25 * (last - first)))
@@ -444,17 +444,17 @@ def _draw_errors(run: Run, errors: Reals, axes: Axes) -> None:
     known = np.flatnonzero(np.isfinite(errors[1]))
     at, shown = run.at_s[known], 100 * errors[:, known]
     within = float(np.mean((shown[0] <= 1e-6) & (shown[2] >= -1e-6)))
-    most = float(min(100.0, max(10.0, 1.15 * np.abs(shown).max())))
-    beyond = float(np.mean(np.abs(shown[1]) > most))
+    limit = float(min(100.0, max(10.0, 1.15 * np.abs(shown).max())))
+    beyond = float(np.mean(np.abs(shown[1]) > limit))
     outside = f", {beyond:.1%} beyond the panel" if beyond >= 0.0005 else ""
     detected = f"{format_count(len(known), 'burst')} detected"
     axes.set_title(f"Next burst: {within:.0%} of {detected} started within the predicted range{outside}")
     bins = Bins.from_times(at, run.ends_s)
-    low, high = bins.lowest(shown[0]).clip(-most, most), bins.highest(shown[2]).clip(-most, most)
+    low, high = bins.lowest(shown[0]).clip(-limit, limit), bins.highest(shown[2]).clip(-limit, limit)
     x = run.clock.at(bins.at_s)
     axes.vlines(x, low, high, color=PURPLE, alpha=0.35, lw=3.0 if len(x) <= 200 else 1.2, label="its range")
-    likely = np.concatenate([bins.lowest(shown[1]), bins.highest(shown[1])]).clip(-most, most)
+    likely = np.concatenate([bins.lowest(shown[1]), bins.highest(shown[1])]).clip(-limit, limit)
     axes.plot(np.tile(x, 2), likely, ".", color=PURPLE, ms=4.5 if len(x) <= 200 else 1.6, ls="")
     axes.axhline(0, color=INK, lw=0.9)
-    axes.set_ylim(-1.08 * most, 1.08 * most)
+    axes.set_ylim(-1.08 * limit, 1.08 * limit)
     axes.set_ylabel("early · late\n[% of the gap]", fontsize=_SMALL)

@@ -25,7 +25,7 @@ LETTER, BOLD_LETTER = 0.63, 0.72
 LABEL_POINTS, NAME_CHARACTERS = 7.5, 24
 #: timestamps beyond this (30 million years) are treated as missing [s]
 #: timestamps closer to 0 than this are treated as 0 [s]
-_FURTHEST_S, _LEAST_S = 1e15, 1e-15
+_MAX_TIME_S, _MIN_TIME_S = 1e15, 1e-15
 _PERIODIC_COLORS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
 _OTHER_COLORS = {"start": FAINT, "aperiodic": GREY, "gap": GROUND, "end": INK}
 #: label of times with a state that is no longer recorded
@@ -65,7 +65,7 @@ def mask_implausible_times(values: npt.ArrayLike) -> Reals:
     """Replace implausibly large times or durations by NaN, and tiny ones by 0."""
     numbers = np.asarray(values, dtype=np.float64)
     size = np.abs(numbers)
-    masked: Reals = np.where(size <= _FURTHEST_S, np.where(size >= _LEAST_S, numbers, 0.0), np.nan)
+    masked: Reals = np.where(size <= _MAX_TIME_S, np.where(size >= _MIN_TIME_S, numbers, 0.0), np.nan)
     return masked
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from iosig.reports.site.packing import Content, columns, pack_document
 
-_MOST_ROWS = 10
+_MAX_ROWS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,5 +43,5 @@ def make_variables(frames: AdviceFrames) -> dict[str, Any]:
         "lacking": frames.lacking,
         "count": best.height,
         "free_count": best.height - crowded.height,
-        "rows": crowded.head(_MOST_ROWS).to_dicts(),
+        "rows": crowded.head(_MAX_ROWS).to_dicts(),
     }

@@ -14,7 +14,7 @@ _SUBJECT = ("application_id", "filesystem", "direction")
 #: number of hash digits that identify a history file
 _HISTORY_DIGITS = 2
 #: columns of the list, in the order that the page expects
-_LISTED = (
+_LIST_COLUMNS = (
     *_SUBJECT, "user", "application", "node_count", "outcome", "method", "sample_count", "month_run_count",
     "volume_bytes", "peak_bytes_per_s", "duration_s", "burst_count", "period_s", "label", "expected_correlation",
     "is_changed",
@@ -101,7 +101,7 @@ def names(signatures: pl.DataFrame) -> Content:
 def encode_list(signatures: pl.DataFrame, sparks: pl.DataFrame) -> Content:
     """Encode the application list, one row per signature; sparks: the sparklines."""
     rows = signatures.join(sparks.select(SPARK), on=_SUBJECT, how="left", maintain_order="left")
-    return pack_document("applications", columns(rows.select(_LISTED)))
+    return pack_document("applications", columns(rows.select(_LIST_COLUMNS)))
 
 
 def each(frames: ApplicationFrames) -> Iterator[Content]:

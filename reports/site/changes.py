@@ -11,7 +11,7 @@ import polars as pl
 
 from iosig.reports.texts import duration_text, format_count, volume_text
 
-_MOST_DRAWN = 40
+_MAX_ROWS = 40
 #: formats of bytes, times and counts, by `is_volume` of `dumbbells`
 _TEXTS: dict[bool | None, Callable[[float], str]] = {True: volume_text, False: duration_text, None: "{:,.0f}".format}
 #: width of the inner part of a plot [px]
@@ -58,7 +58,7 @@ def dumbbells(rows: pl.DataFrame, column: str, *, is_volume: bool | None) -> dic
         .with_columns(moved=(pl.col("new") / pl.col("old")).log().abs().fill_null(math.inf))
         .sort("moved", "application_id", "filesystem", "direction", descending=[True, False, False, False])
     )
-    drawn = differing.head(_MOST_DRAWN)
+    drawn = differing.head(_MAX_ROWS)
     values = [value for name in ("old", "new") for value in drawn[name].drop_nulls().to_list()]
     low, high = (min(values) / 1.2, max(values) * 1.2) if values else (1.0, 10.0)
 

@@ -20,9 +20,9 @@ _STEPS = 288
 #: code of a zero rate
 #: code of the lowest positive rate; each octave above has `CODES_PER_OCTAVE` codes
 GAP, NOTHING, FIRST = 0, 1, 2
-LEAST_BYTES_PER_S = 1e5
+MIN_BYTES_PER_S = 1e5
 CODES_PER_OCTAVE = 8
-_SCALE = {"least_bytes_per_s": LEAST_BYTES_PER_S, "codes_per_octave": CODES_PER_OCTAVE}
+_SCALE = {"least_bytes_per_s": MIN_BYTES_PER_S, "codes_per_octave": CODES_PER_OCTAVE}
 _EPOCH = date(1970, 1, 1)
 Codes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -105,7 +105,7 @@ def _texts(told: CalendarView, rows: slice) -> dict[str, str]:
 def encode_rates(rates: Reals) -> Codes:
     """Encode rates [B/s]: `GAP` for NaN, `NOTHING` for 0, else a logarithmic code with errors up to 5 %."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        octaves = np.log2(rates / LEAST_BYTES_PER_S)
+        octaves = np.log2(rates / MIN_BYTES_PER_S)
     codes = np.clip(FIRST + np.rint(CODES_PER_OCTAVE * octaves), FIRST, 255)
     return np.where(np.isnan(rates), GAP, np.where(rates > 0, codes, NOTHING)).astype(np.uint8)
 

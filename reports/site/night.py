@@ -10,9 +10,9 @@ import polars as pl
 
 from iosig.reports.texts import format_count, ratio_text, volume_text
 
-_MOST_CHANGED, _MOST_GAPS, _MOST_FAILED = 20, 8, 10
+_MAX_CHANGES, _MAX_GAPS, _MAX_FAILED_CHECKS = 20, 8, 10
 #: minimum fraction of received polls, below which the page shows a warning
-_LEAST_POLL_RATIO = 0.95
+_MIN_POLL_RATIO = 0.95
 #: minimum factor by which a value must differ from its usual level to be mentioned
 _UNUSUAL = 1.5
 
@@ -50,7 +50,7 @@ def make_variables(frames: NightFrames, verdict: str, drawn: Mapping[str, str]) 
             "verdict": _verdict(frames, verdict),
             "sentence": _sentence(frames, len(missing)),
             "numbers": list(_numbers(frames)),
-            "changed": frames.changed.head(_MOST_CHANGED).to_dicts(),
+            "changed": frames.changed.head(_MAX_CHANGES).to_dicts(),
             "changed_count": changed,
             "unchanged": _explain_no_changes(frames),
             "busiest": frames.busiest.to_dicts(),
@@ -117,7 +117,7 @@ def _number(name: str, value: str | None, beside: str) -> dict[str, str]:
 
 def _usual(frames: NightFrames) -> str:
     """Compare the last day's bytes with the median of the preceding days, unless the last day has missing polls."""
-    if frames.days.height and (frames.days["poll_ratio"][0] or 0.0) < _LEAST_POLL_RATIO:
+    if frames.days.height and (frames.days["poll_ratio"][0] or 0.0) < _MIN_POLL_RATIO:
         return "incomplete polls"
     before = frames.days["measured_bytes"][1:].median()
     if not isinstance(before, float) or not before > 0:
@@ -131,16 +131,16 @@ def _missing(frames: NightFrames) -> Iterator[str]:
     """Yield a sentence on each kind of missing data."""
     if not frames.days.height:
         yield "No polls have landed, so the storage traffic during runs is unknown."
-    elif (frames.days["poll_ratio"][0] or 0.0) < _LEAST_POLL_RATIO:
+    elif (frames.days["poll_ratio"][0] or 0.0) < _MIN_POLL_RATIO:
         yield f"{ratio_text(1 - (frames.days['poll_ratio'][0] or 0.0))} of the last day's polls are missing."
-    for row in frames.gaps.head(_MOST_GAPS).iter_rows(named=True):
+    for row in frames.gaps.head(_MAX_GAPS).iter_rows(named=True):
         share = ratio_text(row["missing_ratio"])
         yield f"{share} of the polls of {row['filesystem']} are missing on {row['polled_on']}."
-    if frames.gaps.height > _MOST_GAPS:
-        yield f"Polls are also missing on {format_count(frames.gaps.height - _MOST_GAPS, 'more day')}."
+    if frames.gaps.height > _MAX_GAPS:
+        yield f"Polls are also missing on {format_count(frames.gaps.height - _MAX_GAPS, 'more day')}."
     for row in frames.unpolled.iter_rows(named=True):
         yield f"{format_count(row['run_count'], 'run')} used {row['filesystem']}, but no polls of it have landed."
     if rejected := frames.counts["reject_count"][0]:
         yield f"{format_count(rejected, 'refused input')}: see the reasons on the Quality page."
-    for row in frames.failed.head(_MOST_FAILED).iter_rows(named=True):
+    for row in frames.failed.head(_MAX_FAILED_CHECKS).iter_rows(named=True):
         yield f"{row['table_name']}: {row['happened']}"

@@ -10,7 +10,7 @@ import polars as pl
 
 from iosig.reports.site.packing import Content, columns, pack_document
 
-_MOST_GROUPS = 50
+_MAX_GROUPS = 50
 #: bin edges of periods: four per octave, from a second to a day
 _PERIOD_EDGES_S = np.exp2(np.arange(0, 16.75, 0.25))
 _VOLUME_EDGES_BYTES = np.exp2(np.arange(10, 61))
@@ -38,7 +38,7 @@ def contents(frames: PopulationFrames) -> Content:
         {
             "days": columns(frames.days),
             "shares": columns(frames.shares),
-            "groups": columns(frames.groups.head(_MOST_GROUPS)),
+            "groups": columns(frames.groups.head(_MAX_GROUPS)),
             "periods": _count_by_bin(frames.periods_s, _PERIOD_EDGES_S),
             "volumes": _count_by_bin(frames.volumes_bytes, _VOLUME_EDGES_BYTES),
         },

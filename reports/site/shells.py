@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
-_MOST_QUERY_CHARACTERS = 4000
+_MAX_QUERY_CHARS = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def _id_hash(name: str) -> str:
 
 #: filters in addition to those shared by all templates
 _FILTERS: dict[str, Callable[[Any], object]] = {
-    "command_line": lambda query: printable(command_line(query), _MOST_QUERY_CHARACTERS),
+    "command_line": lambda query: printable(command_line(query), _MAX_QUERY_CHARS),
     "is_general": lambda query: "$" not in query,
     "asked": lambda query: " ".join(query.split()),
     "application_hash": application_hash,

@@ -27,10 +27,10 @@ _SIZE_IN, _TOP_IN, _PANEL_IN = (WIDTH_IN, 6.8), 1.35, 4.75
 _SIDES = (0.08, 0.975)
 #: red is reserved for coinciding bursts
 _HUES = tuple(hue for hue in HUES if hue != VERMILION)
-_NAMED, _NAME_CHARACTERS = 14, 30
+_MAX_NAMED, _MAX_NAME_CHARS = 14, 30
 #: maximum number of pairs drawn
 #: maximum number of pairs listed in the panel's corner
-_MOST_MEETINGS, _TOLD_MEETINGS = 30, 5
+_MAX_MEETINGS, _MAX_LISTED_MEETINGS = 30, 5
 _MARK_POINTS = 9.0
 #: range of powers of ten for which rates are labelled
 _POWERS = (-30, 31)
@@ -73,9 +73,11 @@ class ClockView:
         beat = format_count(len(self.rhythms), "application")
         if not self.meetings:
             return f"{beat} with a period; none of their bursts overlapped {self.when}"
-        most = max(self.meetings, key=lambda one: one.expected_count)
-        names = " and ".join(plain(self.rhythms[place].name, _NAME_CHARACTERS) for place in (most.first, most.second))
-        return f"Bursts of {names} overlap most: {_times(most.expected_count)} {self.when}"
+        top_meeting = max(self.meetings, key=lambda one: one.expected_count)
+        names = " and ".join(
+            plain(self.rhythms[place].name, _MAX_NAME_CHARS) for place in (top_meeting.first, top_meeting.second)
+        )
+        return f"Bursts of {names} overlap most: {_times(top_meeting.expected_count)} {self.when}"
 
 
 def _times(count: float) -> str:
@@ -95,13 +97,13 @@ def draw(figure: Figure, view: ClockView) -> None:
     x, y = (np.array([getattr(one, name) for one in view.rhythms]) for name in ("period_s", "bytes_per_period"))
     _label_axes(axes, x, y)
     _draw_rates(axes)
-    meetings = sorted(view.meetings, key=lambda one: -one.expected_count)[:_MOST_MEETINGS]
+    meetings = sorted(view.meetings, key=lambda one: -one.expected_count)[:_MAX_MEETINGS]
     _draw_meetings(axes, x, y, meetings)
     _draw_marks(axes, view, x, y)
     dots = figure.dpi / 72
     meet = {place for one in meetings for place in (one.first, one.second)}
     order = sorted(range(len(x)), key=lambda place: (place not in meet, -y[place] / x[place], view.rhythms[place].name))
-    names = [plain(view.rhythms[place].name, _NAME_CHARACTERS) for place in order[:_NAMED]]
+    names = [plain(view.rhythms[place].name, _MAX_NAME_CHARS) for place in order[:_MAX_NAMED]]
     name_points(axes, x[order], y[order], np.full(len(x), _MARK_POINTS * dots / 2), names)
     _tell_meetings(axes, view, meetings)
 
@@ -136,10 +138,10 @@ def _draw_rates(axes: Axes) -> None:
 def _draw_meetings(axes: Axes, x: Reals, y: Reals, meetings: Sequence[Meeting]) -> None:
     from matplotlib.patches import FancyArrowPatch
 
-    most = max((one.expected_count for one in meetings), default=1.0)
+    max_count = max((one.expected_count for one in meetings), default=1.0)
     for one in meetings:
         ends = [(x[place], y[place]) for place in (one.first, one.second)]
-        width = 0.8 + 3.2 * np.sqrt(one.expected_count / most)
+        width = 0.8 + 3.2 * np.sqrt(one.expected_count / max_count)
         axes.add_patch(
             FancyArrowPatch(
                 *ends, arrowstyle="-", connectionstyle="arc3,rad=0.18", color=VERMILION, lw=width, alpha=0.55, zorder=2
@@ -163,7 +165,7 @@ def _draw_marks(axes: Axes, view: ClockView, x: Reals, y: Reals) -> None:
 def _tell_meetings(axes: Axes, view: ClockView, meetings: Sequence[Meeting]) -> None:
     """List the pairs with the most coinciding bursts in the corner with the fewest marks."""
     lines = []
-    for one in meetings[:_TOLD_MEETINGS]:
+    for one in meetings[:_MAX_LISTED_MEETINGS]:
         names = " and ".join(plain(view.rhythms[place].name, 24) for place in (one.first, one.second))
         lines.append(f"{names}: {_times(one.expected_count)}")
     if lines:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: distance between a point's rim and its name [pixels]
 #: padding around a name [pixels]
-_AWAY, _AROUND = 4.0, 2.0
+_OFFSET_PX, _PADDING_PX = 4.0, 2.0
 #: candidate label positions: the direction from the point, and the text alignment
 _SIDES = (
     (1, 0, "left", "center"), (-1, 0, "right", "center"), (0, 1, "center", "bottom"), (0, -1, "center", "top"),
@@ -36,12 +36,12 @@ def name_points(axes: Axes, x: Reals, y: Reals, radii: Reals, names: Sequence[st
     shares = axes.figure.transFigure.inverted()
     for (across, up), radius, name in zip(places[: len(names)], radii, names, strict=False):
         for right, above, side, line in _SIDES:
-            reach = (radius + _AWAY) * (0.75 if right and above else 1.0)
+            reach = (radius + _OFFSET_PX) * (0.75 if right and above else 1.0)
             text = axes.annotate(
                 name, tuple(shares.transform((across + right * reach, up + above * reach))), xycoords="figure fraction",
                 ha=side, va=line, fontsize=NOTE_POINTS, color=INK, zorder=6,
             )  # fmt: skip
-            box = text.get_window_extent().padded(_AROUND)
+            box = text.get_window_extent().padded(_PADDING_PX)
             is_inside = room.x0 <= box.x0 and box.x1 <= room.x1 and room.y0 <= box.y0 and box.y1 <= room.y1
             if is_inside and not _overlap(taken, box.x0, box.y0, box.x1, box.y1):
                 taken = np.vstack([taken, [box.x0, box.y0, box.x1, box.y1]])

@@ -64,11 +64,11 @@ class MapView:
         moved = np.array([one.month_bytes for one in found])
         shares = np.cumsum(moved) / moved.sum()
         few = int(np.searchsorted(shares, 0.5)) + 1
-        most = f"most by {plain(found[0].name, _NAME_CHARACTERS)}, {volume_text(found[0].month_bytes)} a month"
+        top_user = f"most by {plain(found[0].name, _NAME_CHARACTERS)}, {volume_text(found[0].month_bytes)} a month"
         if len(found) == 1:
-            return f"One application has I/O: {most}"
+            return f"One application has I/O: {top_user}"
         do = "moves" if few == 1 else "move"
-        return f"{few} of {format_count(len(found), 'application')} {do} half of all bytes; {most}"
+        return f"{few} of {format_count(len(found), 'application')} {do} half of all bytes; {top_user}"
 
     @property
     def _drawn(self) -> list[DrawnApplication]:

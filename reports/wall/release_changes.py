@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_TOP_IN, _ROW_IN, _LEAST_ROWS, _FOOT_IN = 1.45, 0.27, 3, 0.62
+_TOP_IN, _ROW_IN, _MIN_ROWS, _FOOT_IN = 1.45, 0.27, 3, 0.62
 _PANELS = ((0.24, 0.475), (0.5, 0.715), (0.74, 0.975))
 #: maximum number of rows drawn
 #: maximum length of a name
-MOST_ROWS, _NAME_CHARACTERS = 30, 34
+MAX_ROWS, _MAX_NAME_CHARS = 30, 34
 #: minimum relative difference of a changed value
-LEAST_CHANGE_RATIO = 0.05
+MIN_CHANGE_RATIO = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class DrawnChange:
     @property
     def is_changed(self) -> bool:
         """Whether any of the three quantities differs significantly."""
-        return max(one.factor for one in self.quantities) > 1 + LEAST_CHANGE_RATIO
+        return max(one.factor for one in self.quantities) > 1 + MIN_CHANGE_RATIO
 
     @property
     def quantities(self) -> tuple[Pair, Pair, Pair]:
@@ -95,10 +95,10 @@ class ChangesView:
             return f"No change in {format_count(self.signature_count, 'signature')}"
         told = f"{len(changed)} of {format_count(self.signature_count, 'signature')} changed"
         first = changed[0]
-        name = plain(first.name, _NAME_CHARACTERS)
+        name = plain(first.name, _MAX_NAME_CHARS)
         if first.is_new or first.is_gone:
             return f"{told}: {name} is {'new' if first.is_new else 'gone'}"
-        return f"{told}: largest in {name}, {_most_of(first)}"
+        return f"{told}: largest in {name}, {_describe_largest_change(first)}"
 
     @property
     def shown(self) -> list[DrawnChange]:
@@ -112,7 +112,7 @@ def _size(change: DrawnChange) -> float:
     return sum(math.log(min(one.factor, 100.0)) for one in change.quantities)
 
 
-def _most_of(change: DrawnChange) -> str:
+def _describe_largest_change(change: DrawnChange) -> str:
     """Describe a signature's largest change in words."""
     names = ("bytes", "bursts", "period")
     place = max(range(3), key=lambda number: min(change.quantities[number].factor, 1e9))
@@ -129,11 +129,11 @@ def _most_of(change: DrawnChange) -> str:
 
 
 def _rows(view: ChangesView) -> list[DrawnChange]:
-    return view.shown[:MOST_ROWS]
+    return view.shown[:MAX_ROWS]
 
 
 def _rows_in(view: ChangesView) -> float:
-    return _ROW_IN * max(len(_rows(view)), _LEAST_ROWS)
+    return _ROW_IN * max(len(_rows(view)), _MIN_ROWS)
 
 
 def _size_in(view: ChangesView) -> tuple[float, float]:
@@ -162,7 +162,7 @@ def draw(figure: Figure, view: ChangesView) -> None:
 
 def _row_text(one: DrawnChange) -> str:
     told = " (new)" if one.is_new else " (gone)" if one.is_gone else ""
-    return plain(one.name, _NAME_CHARACTERS) + told
+    return plain(one.name, _MAX_NAME_CHARS) + told
 
 
 #: title, axis label and tick format of each panel
@@ -189,7 +189,7 @@ def _draw_pairs(axes: Axes, pairs: Sequence[Pair], text: Callable[[float], str])
         axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center", color=SOFT)
         return
     _scale(axes, float(known.min()), float(known.max()), text)
-    is_changed = np.array([one.factor > 1 + LEAST_CHANGE_RATIO for one in pairs])
+    is_changed = np.array([one.factor > 1 + MIN_CHANGE_RATIO for one in pairs])
     is_more = np.nan_to_num(after) > np.nan_to_num(before)
     for chosen, colour in ((~is_changed, SOFT), (is_changed & is_more, VERMILION), (is_changed & ~is_more, BLUE)):
         _draw_rows(axes, rows[chosen], before[chosen], after[chosen], colour)

@@ -28,14 +28,14 @@ _TOP_IN, _BETWEEN_IN, _FOOT_IN, _HOURS_IN = 1.2, 0.62, 0.62, 0.7
 #: height of a day's row [inches]
 #: minimum height of all rows together [inches]
 #: maximum height of all rows together [inches]
-_ROW_IN, _LEAST_IN, _MOST_IN = 0.22, 1.1, 4.6
+_ROW_IN, _MIN_ROWS_IN, _MAX_ROWS_IN = 0.22, 1.1, 4.6
 _SIDES, _DAY_SIDES, _SCALE_SIDES = (0.1, 0.825), (0.84, 0.975), (0.6, 0.825)
 _DID = {"write": "written", "read": "read"}
 #: number of decades in the colour scale; lower rates have the lowest colour
 _DECADES = 4.0
-_NAME_CHARACTERS = 40
+_MAX_NAME_CHARS = 40
 #: minimum ratio of an hour's rate to the mean for the hour to be highlighted
-_LEAST_RATIO = 1.3
+_MIN_HOUR_RATIO = 1.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class CalendarView:
     @property
     def finding(self) -> str:
         """Headline with the total traffic and the busiest hour."""
-        name = plain(self.filesystem, _NAME_CHARACTERS)
+        name = plain(self.filesystem, _MAX_NAME_CHARS)
         if not self.moved_bytes > 0:
             return f"{name}: no traffic in {format_count(len(self.days), 'day')}"
         hours = np.nansum([one.hour_bytes_per_s for one in self.rates], axis=0)
@@ -96,7 +96,7 @@ class CalendarView:
         known = hours[np.isfinite(np.mean([one.hour_bytes_per_s for one in self.rates], axis=0))]
         told = f"{name} moved {volume_text(self.moved_bytes)} in {format_count(len(self.days), 'day')}"
         ratio = hours[hour] / np.mean(known) if len(known) > 1 else 1.0
-        if ratio < _LEAST_RATIO:
+        if ratio < _MIN_HOUR_RATIO:
             return f"{told}, evenly over the hours"
         return f"{told}, most from {hour:02d} to {hour + 1:02d} h UTC, {ratio:.2g} times the mean"
 
@@ -105,7 +105,7 @@ class CalendarView:
 
 
 def _rows_in(view: CalendarView) -> float:
-    return float(np.clip(_ROW_IN * len(view.days), _LEAST_IN, _MOST_IN))
+    return float(np.clip(_ROW_IN * len(view.days), _MIN_ROWS_IN, _MAX_ROWS_IN))
 
 
 def _panel_in(view: CalendarView) -> float:

@@ -24,7 +24,7 @@ _JUMP_SLACK_S = 60.0
 #: latest plausible time of a run's clock, even in seconds since 1970: the year 5138 [s]
 _LATEST_S = 1e11
 #: range of plausible polling intervals [s]
-_SHORTEST_S, _LONGEST_S = 1e-3, 86_400.0
+_MIN_INTERVAL_S, _MAX_INTERVAL_S = 1e-3, 86_400.0
 
 
 class Feed(Protocol):
@@ -167,7 +167,7 @@ class Followed:
             # steps finer than the polling interval add no information
             intervals_s = np.concatenate([found.end_s - found.start_s for found in moves.values()])
             interval_s = float(np.median(intervals_s))
-            self.params = replace(self.params, finest_s=min(max(interval_s, _SHORTEST_S), _LONGEST_S))
+            self.params = replace(self.params, finest_s=min(max(interval_s, _MIN_INTERVAL_S), _MAX_INTERVAL_S))
         for direction, found in moves.items():
             predictor = self.predictors.setdefault(direction, Predictor(self.params))
             predictor.add(Requests.from_arrays(found.start_s, found.end_s, found.volume_bytes), flush.measured)

@@ -28,7 +28,7 @@ _COMMIT_S = 0.5
 #: an input that has not grown for this time yields its incomplete flush [s]
 _QUIET_S = 1.0
 #: a failing input is retried after 2, 4, 8 ... seconds, up to this maximum
-_LONGEST_PAUSE_S = 60.0
+_MAX_RETRY_DELAY_S = 60.0
 
 
 @dataclass(slots=True)
@@ -153,14 +153,14 @@ class Follower:
             return []
         try:
             flushes = followed.feed.poll()
-            seen.retry_s = now_s + min(_LONGEST_PAUSE_S, 2.0**followed.feed.failed_count) * bool(
+            seen.retry_s = now_s + min(_MAX_RETRY_DELAY_S, 2.0**followed.feed.failed_count) * bool(
                 followed.feed.failed_count
             )
             if flushes or followed.feed.is_behind:
                 return flushes
             return self._drain_quiet_feed(followed, seen, now_s)
         except InputRefused as fault:
-            seen.retry_s = now_s + _LONGEST_PAUSE_S
+            seen.retry_s = now_s + _MAX_RETRY_DELAY_S
             if str(fault) != seen.fault:
                 self.refuse(followed.identity.followed_id, fault)
             seen.fault = str(fault)

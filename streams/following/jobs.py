@@ -29,7 +29,7 @@ from iosig.warehouse.store.store import Store
 
 #: a folder modified within this time may change again with the same time stamp
 _SETTLED_S = 2.0
-_SHOWN_RUNS = 20
+_MAX_SHOWN_RUNS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,9 @@ def _choose_run(runs: pl.DataFrame, job_id: str, cluster: str | None) -> dict[st
     running = [row for row in latest if _end_of(row) is None and row["state"] not in FINAL_STATES]
     candidates = running or [row for row in latest if row["started_at"] == latest[0]["started_at"]]
     if len(candidates) > 1:
-        listing = "; ".join(f"{row['cluster']}: since {row['started_at']:%F %T}Z" for row in candidates[:_SHOWN_RUNS])
+        listing = "; ".join(
+            f"{row['cluster']}: since {row['started_at']:%F %T}Z" for row in candidates[:_MAX_SHOWN_RUNS]
+        )
         raise UsageError(f"Job id {job_id} is ambiguous: {listing}. Pass --cluster.")
     return candidates[0]
 

@@ -33,16 +33,16 @@ SCHEMA = {
     "read_bytes_per_s": pl.Float64(),
     "write_bytes_per_s": pl.Float64(),
 }
-MOST_CONTROLLERS = 8192
+MAX_CONTROLLERS = 8192
 #: number of poll times after which a controller that stopped reporting is no longer expected
 _EXPECTED_TIMES = 8
 #: maximum number of poll times that wait because most controllers lag behind them by more than the horizon
-_HELD_TIMES = 60
+_MAX_PENDING_TIMES = 60
 #: a longer time without a poll is a gap, in intervals beyond the poll's own
 _GAP_INTERVALS = 0.5
 #: maximum number of queued reasons
-_MOST_NOTES = 100
-_MOST_BYTES = 2.0**53
+_MAX_NOTES = 100
+_MAX_BYTES = 2.0**53
 _RATES = {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}
 _FAR_US = 1 << 62
 
@@ -147,7 +147,7 @@ class MergedPolls:
 
     def note(self, line: int, reason: str) -> None:
         """Queue a reason for a refusal for the next flush; beyond the maximum, reasons are dropped."""
-        if len(self._notes) < _MOST_NOTES:
+        if len(self._notes) < _MAX_NOTES:
             self._notes.append((line, reason))
 
     def tell(self, event: str) -> None:
@@ -178,7 +178,7 @@ class MergedPolls:
             is_gap=pl.all_horizontal(pl.col(rate).is_null() for rate in _RATES.values()),
             is_implausible=pl.any_horizontal(
                 (pl.col(rate) > (np.inf if self._limit is None else self._limit))
-                | (pl.col(rate) * interval_s > _MOST_BYTES)
+                | (pl.col(rate) * interval_s > _MAX_BYTES)
                 for rate in _RATES.values()
             ).fill_null(False),
         )
@@ -200,7 +200,7 @@ class MergedPolls:
     def _number_controllers(self, rows: pl.DataFrame, is_again: bool) -> pl.DataFrame:
         """Replace controller names by stable numbers."""
         for name in rows["controller"].unique().sort():
-            if name not in self._controllers and len(self._controllers) < MOST_CONTROLLERS:
+            if name not in self._controllers and len(self._controllers) < MAX_CONTROLLERS:
                 self._controllers[name] = len(self._controllers)
         if len(self._names) < len(self._controllers):
             self._names = tuple(self._controllers)
@@ -212,7 +212,7 @@ class MergedPolls:
         )
         kept = numbered.filter(pl.col("controller").is_not_null())
         if (count := rows.height - kept.height) and not is_again:
-            self.note(0, f"{count} polls are ignored: more controllers than the maximum of {MOST_CONTROLLERS}.")
+            self.note(0, f"{count} polls are ignored: more controllers than the maximum of {MAX_CONTROLLERS}.")
         return kept
 
     # ---- polls that come late
@@ -289,10 +289,10 @@ class MergedPolls:
         reached_us = max(self.closed_us, int(times[times <= ahead_us].max(initial=0)))
         if self._held_at_us is None:
             self._held_at_us = reached_us
-        elif held >= _HELD_TIMES and self._held_at_us == reached_us:
+        elif held >= _MAX_PENDING_TIMES and self._held_at_us == reached_us:
             # the other controllers have sent nothing since, so these are the only active ones
             return self._waiting
-        elif held >= _HELD_TIMES:
+        elif held >= _MAX_PENDING_TIMES:
             count = self._waiting.height - ontime.height
             self.note(0, f"{count} polls are ignored: their clocks are ahead of the others.")
             self._waiting, self._held_at_us = ontime, None

@@ -26,7 +26,7 @@ from iosig.warehouse.store.manifests import Landing
 from iosig.warehouse.store.store import Store
 
 #: maximum number of flushes per call; bounds the memory
-MOST_FLUSHES = 1024
+MAX_FLUSHES = 1024
 #: number of landings that may be in progress simultaneously: one that started earlier may appear later
 _LATEST = 500
 
@@ -37,7 +37,7 @@ def micros(instant: datetime) -> int:
 
 
 class PollFeed:
-    """Base class of feeds of polls, which return up to `MOST_FLUSHES` flushes per call.
+    """Base class of feeds of polls, which return up to `MAX_FLUSHES` flushes per call.
 
     A subclass provides new data in `_news`, and the read position of its source in `_source_position`.
     """
@@ -73,8 +73,8 @@ class PollFeed:
             return []
         if self._stream is None:
             self._stream = self._advance()
-        flushes = list(islice(self._stream, MOST_FLUSHES))
-        is_cut = len(flushes) == MOST_FLUSHES
+        flushes = list(islice(self._stream, MAX_FLUSHES))
+        is_cut = len(flushes) == MAX_FLUSHES
         if not is_cut:
             self._stream = None
         self.is_behind = is_cut or self._has_more

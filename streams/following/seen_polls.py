@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 #: maximum number of progressions: regular polls of years need one, irregular ones need one per poll
-MOST_PROGRESSIONS = 2048
+MAX_PROGRESSIONS = 2048
 
 #: arithmetic progression: first instant [us], step [us], number of instants, and a bit mask of controllers
 _Progression = tuple[int, int, int, int]
@@ -55,7 +55,7 @@ class SeenPolls:
             self._put(len(self._kept), [(instant_us, 0, 1, mask)])
         else:
             self._add_between(instant_us, mask | self.at(instant_us))
-        while len(self._kept) > MOST_PROGRESSIONS:
+        while len(self._kept) > MAX_PROGRESSIONS:
             self.floor_us = max(self.floor_us, self._lasts[0])
             del self._kept[0], self._lasts[0]
 

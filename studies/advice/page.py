@@ -24,7 +24,14 @@ from iosig.studies.pages import Draw, index_rows
 #: baseline policies: current practice of schedulers, and the best choice by mean loads alone
 RIVAL, STRONGER_RIVAL = "least loaded", "least mean"
 #: policies shown by setting; the others behave the same in most settings
-_SHOWN = ("least mean", "correlation", "contention", "contention, short delay", "contention, delayed", "oracle")
+_SHOWN_POLICIES = (
+    "least mean",
+    "correlation",
+    "contention",
+    "contention, short delay",
+    "contention, delayed",
+    "oracle",
+)
 
 
 def values(results: Results) -> dict[str, object]:
@@ -34,9 +41,9 @@ def values(results: Results) -> dict[str, object]:
     )
     usual = [index_rows(rows.filter(setting=USUAL), "policy") for rows in (rival, stronger, late)]
     beside = stronger.select("setting", "policy", rival_wins="wins", rival_losses="losses")
-    shown = pl.DataFrame({"policy": _SHOWN}).join(pl.DataFrame({"setting": list(SETTINGS)}), how="cross")
+    shown = pl.DataFrame({"policy": _SHOWN_POLICIES}).join(pl.DataFrame({"setting": list(SETTINGS)}), how="cross")
     key = ["setting", "policy"]
-    order = [pl.col("setting").cast(pl.Enum(list(SETTINGS))), pl.col("policy").cast(pl.Enum(_SHOWN))]
+    order = [pl.col("setting").cast(pl.Enum(list(SETTINGS))), pl.col("policy").cast(pl.Enum(_SHOWN_POLICIES))]
     return {
         **{"params": results.params, "POLICIES": POLICIES, "SETTINGS": SETTINGS, "SHORT_DELAY_S": SHORT_DELAY_S},
         **{"GRID_S": GRID_S, "ORACLE_STEP_S": ORACLE_STEP_S, "advice": ADVICE, "usual": SETTINGS[USUAL][1]},
@@ -51,7 +58,7 @@ def figures(results: Results) -> dict[str, Draw]:
     """Map each figure name in `page.md` to its drawing function."""
     return {
         "policies": draw_policies(results.runs.filter(setting=USUAL)).write,
-        "settings": draw_settings(compare_policies(results, RIVAL), list(SETTINGS), _SHOWN).write,
+        "settings": draw_settings(compare_policies(results, RIVAL), list(SETTINGS), _SHOWN_POLICIES).write,
     }
 
 

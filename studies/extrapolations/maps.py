@@ -27,7 +27,7 @@ SCHEMA = {
 _SHARED_OUT = re.compile(r"\d+/n\*rank \+ \d+\*i")
 _PLACE = re.compile(r"call \d+ (\S+), argument (\d+)")
 #: extrapolated rank counts, as multiples of the largest traced one
-_FURTHER = (2, 4)
+_RANK_COUNT_MULTIPLES = (2, 4)
 #: maximum number of ranks that are legible in a panel
 _MAX_RANKS = 256
 
@@ -42,7 +42,7 @@ def generate_map_rows(known: FittedTrace, traced: Sequence[CompressedTrace]) -> 
     if model is None or place is None:
         return
     function, argument = place[1], int(place[2])
-    further = [extrapolate_to(known, times * max(known.rank_counts)).trace for times in _FURTHER]
+    further = [extrapolate_to(known, times * max(known.rank_counts)).trace for times in _RANK_COUNT_MULTIPLES]
     chosen = [(trace, True) for trace in traced] + [(trace, False) for trace in further if trace is not None]
     for trace, is_traced in chosen:
         if trace.process_count > _MAX_RANKS:

@@ -7,7 +7,7 @@ from functools import partial
 import polars as pl
 
 from iosig.studies.extrapolations.figures import draw_map, draw_sizes, draw_times
-from iosig.studies.extrapolations.running import FAR, Results
+from iosig.studies.extrapolations.running import FAR_RANK_COUNTS, Results
 from iosig.studies.extrapolations.tables import (
     model_table,
     outcome_table,
@@ -33,7 +33,7 @@ def values(results: Results) -> dict[str, object]:
         "programs": results.traces["program"].n_unique(),
         "rank_counts": results.traces["process_count"].unique().sort().to_list(),
         "studied": partial(_list_programs, set(results.traces["program"])),
-        "FAR": FAR,
+        "FAR": FAR_RANK_COUNTS,
         "outcomes": summary_table(results),
         "outer_outcomes": outcome_table(results, has_nested=False),
         "nested_outcomes": outcome_table(results, has_nested=True),

@@ -26,12 +26,12 @@ _Row = tuple[Any, ...]
 
 #: parameters of fits: with three or more rank counts if one is left out (three discriminate between models of two
 #: parameters), and with four or more if all are used
-_UNSEEN = ExtrapolationParams(least_rank_counts=3)
-_ALL = ExtrapolationParams(least_rank_counts=4)
+_HELD_OUT_PARAMS = ExtrapolationParams(min_rank_counts=3)
+_FULL_PARAMS = ExtrapolationParams(min_rank_counts=4)
 #: extrapolated rank counts at which the size of the compressed trace is measured
-FAR = (100, 1_000, 1_000_000)
+FAR_RANK_COUNTS = (100, 1_000, 1_000_000)
 #: multiples of the traced rank counts to which times are extrapolated
-_TIMES_FURTHER = (1, 2, 4)
+_TIME_MULTIPLES = (1, 2, 4)
 #: maximum rank count to which times are extrapolated, unless it was traced; the cost is linear in ranks
 _MAX_TIMED_RANKS = 512
 
@@ -177,8 +177,8 @@ class _FittedRuns:
         together = compress_together(pairs)
         others = [(*together[:place], *together[place + 1 :]) for place in range(len(counts) - 1)]
         unseen = (*others, compress_together(pairs[:-1]))
-        all_known = fit_trace(together, _ALL)
-        return cls(counts, ranks, together, all_known, tuple(fit_trace(traces, _UNSEEN) for traces in unseen))
+        all_known = fit_trace(together, _FULL_PARAMS)
+        return cls(counts, ranks, together, all_known, tuple(fit_trace(traces, _HELD_OUT_PARAMS) for traces in unseen))
 
     def checks(self) -> Iterator[_Row]:
         """Yield a row of `CHECKS` for each rank count, out of sample and in sample."""
@@ -206,15 +206,15 @@ class _FittedRuns:
 
     def sizes(self) -> Iterator[tuple[int, int]]:
         """Yield rows of `SIZES`, without the program."""
-        for count in FAR:
+        for count in FAR_RANK_COUNTS:
             if count > max(self.counts) and (trace := extrapolate_to(self.all_known, count).trace) is not None:
                 yield count, _file_bytes(trace)
 
     def curve(self) -> Iterator[tuple[int, float]]:
         """Yield rows of `CURVES`, without the program."""
-        most = max(_MAX_TIMED_RANKS, *self.counts)
-        for count in sorted({count * times for count in self.counts for times in _TIMES_FURTHER}):
-            if count > most:
+        max_rank_count = max(_MAX_TIMED_RANKS, *self.counts)
+        for count in sorted({count * times for count in self.counts for times in _TIME_MULTIPLES}):
+            if count > max_rank_count:
                 break
             trace = extrapolate_to(self.unseen[-1], count).trace
             if trace is not None and (end := compute_end_s(trace)) is not None:

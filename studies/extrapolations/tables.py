@@ -9,7 +9,7 @@ from statistics import median
 import polars as pl
 
 from iosig.cli.printing import bytes_text
-from iosig.studies.extrapolations.running import FAR, Results
+from iosig.studies.extrapolations.running import FAR_RANK_COUNTS, Results
 from iosig.studies.pages import Table, collect_rows
 
 KINDS = {False: "outer", True: "with nested"}
@@ -110,10 +110,10 @@ def _format_places(fields: Sequence[str]) -> str:
 def size_table(results: Results) -> Table:
     """Tabulate calls, classes and trace sizes at the smallest and largest rank count of each program."""
     counts = results.traces["process_count"].to_list()
-    least, most = min(counts), max(counts)
-    both = (f"at {least}", f"at {most}")
+    min_count, max_count = min(counts), max(counts)
+    both = (f"at {min_count}", f"at {max_count}")
     sizes = (f"{word} {count}" for count in both for word in ("traced,", "compressed,"))
-    columns = ("program", "calls", "classes", *sizes, f"{most} to {least}", f"at {FAR[-1]:,}")
+    columns = ("program", "calls", "classes", *sizes, f"{max_count} to {min_count}", f"at {FAR_RANK_COUNTS[-1]:,}")
     return Table(columns, [_size_row(results, name) for name in _programs(results)])
 
 
@@ -123,7 +123,7 @@ def _size_row(results: Results, name: str) -> Sequence[str]:
     ends = [_format_range(first[column], last[column]) for column in ("call_count", "class_count")]
     sizes = [bytes_text(row[column]) for row in (first, last) for column in ("traced_bytes", "compressed_bytes")]
     ratio = f"{last['compressed_bytes'] / first['compressed_bytes']:.2f}"
-    far = results.sizes.filter(program=name, process_count=FAR[-1])["compressed_bytes"]
+    far = results.sizes.filter(program=name, process_count=FAR_RANK_COUNTS[-1])["compressed_bytes"]
     return name, *ends, *sizes, ratio, bytes_text(far[0] if len(far) else None)
 
 

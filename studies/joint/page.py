@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _WANTED = 0.5
 _BIN_COUNT = 5
 #: minimum increase of the distance that counts as worse
-FURTHER = 0.01
+MIN_DISTANCE_INCREASE = 0.01
 #: column, label, colour, marker and marker size
 _MARKS = (
     ("plain", "best plain method", style.VERMILION, "s", 6),
@@ -45,7 +45,13 @@ def values(results: Results) -> dict[str, object]:
     )
     days = results.days
     return {
-        **{"params": results.params, "FAMILIES": FAMILIES, "LEVELS": LEVELS, "PLAIN": PLAIN, "FURTHER": FURTHER},
+        **{
+            "params": results.params,
+            "FAMILIES": FAMILIES,
+            "LEVELS": LEVELS,
+            "PLAIN": PLAIN,
+            "MIN_DISTANCE_INCREASE": MIN_DISTANCE_INCREASE,
+        },
         **{"PEAK_BYTES_PER_S": PEAK_BYTES_PER_S, "APPLICATION_COUNT": APPLICATION_COUNT, "RUN_COUNT": RUN_COUNT},
         "logged": logged.to_dicts(),
         "further": distance.filter(~is_logged).select((pl.col(CHOSEN) - pl.col(USUAL)).max()).item(),
@@ -168,7 +174,7 @@ def summarize_real_day(results: Results) -> pl.DataFrame:
     further = pl.col("chosen") - pl.col("usual")
     rows = results.days.group_by("size", "direction", maintain_order=True).agg(
         pl.col("unlogged_ratio", "usual", "joint", "chosen", "is_better", "explained_ratio").mean(),
-        further_count=(further > FURTHER).sum(),
+        further_count=(further > MIN_DISTANCE_INCREASE).sum(),
         count=pl.len(),
         most=further.max(),
     )

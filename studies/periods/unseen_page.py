@@ -34,7 +34,7 @@ _FORMER: dict[str, tuple[float | None, float | None]] = {
     "jitter of 15 % in noise": (0.18, None),
 }
 #: number of generators shown, those with the most false alarms
-_SHOWN = 8
+_MAX_GENERATORS = 8
 
 
 def build_tables(rows: pl.DataFrame) -> Iterator[tuple[str, Table]]:
@@ -123,7 +123,7 @@ def _null_table(rows: pl.DataFrame) -> Table:
 
 
 def _worst_table(rows: pl.DataFrame) -> Table:
-    worst = rows.sort("claim_ratio", descending=True, maintain_order=True).head(_SHOWN)
+    worst = rows.sort("claim_ratio", descending=True, maintain_order=True).head(_MAX_GENERATORS)
     return Table.from_pattern(
         "| generator | samples | reported | lower bound |\n"
         "| {name} | {sample_count} | {claim_ratio:%} | {least_ratio:%} |",

@@ -24,7 +24,7 @@ _TRUTH = "truth"
 _LABELS = ("UNIFORM", "OTHER", "HILL", "CANYON", "START", "END", "NO_USAGE")
 #: maximum relative error of a right period
 SAME_RATIO = 0.1
-_ASKED = "traffic"
+_BASIS = "traffic"
 _OURS = "signature"
 _COLOURS = (style.INK, style.ORANGE, style.BLUE, style.GREEN)
 
@@ -42,7 +42,7 @@ def values(results: Results) -> dict[str, object]:
     families = summarize_classes(results, "level", "family")
     return {
         **{"params": results.params, "WAYS": WAYS, "DAYS": DAYS, "SAME_RATIO": SAME_RATIO},
-        "right_by_level": {way: _format_right_by_level(results, way) for way in (_ASKED, _OURS)},
+        "right_by_level": {way: _format_right_by_level(results, way) for way in (_BASIS, _OURS)},
         "classes": summarize_classes(results, "level", "direction"),
         "families": families.pivot("way", index=["level", "family"], values="signed_right"),
         "threshold": Settings().signatures.min_expected_correlation,
@@ -100,7 +100,7 @@ def summarize_periods(results: Results, *names: str) -> pl.DataFrame:
 def compute_class_shares(results: Results) -> pl.DataFrame:
     """Compute the fraction of runs by level, way and class, for applications with a signature; the truth is first."""
     signed = results.runs.filter("has_signature")
-    truth = signed.filter(way=_ASKED).with_columns(way=pl.lit(_TRUTH), label="true_label")
+    truth = signed.filter(way=_BASIS).with_columns(way=pl.lit(_TRUTH), label="true_label")
     counts = pl.concat([truth, signed]).group_by("level", "way", "label", maintain_order=True).len()
     return counts.with_columns(
         run_ratio=pl.col("len") / pl.col("len").sum().over("level", "way"),

@@ -66,8 +66,8 @@ def draw_changes(figure: Figure, changes: pl.DataFrame) -> None:
         axes.set_xticks(frequencies, [f"{hz:g}" for hz in frequencies])
         axes.minorticks_off()
     counts = (0, 5, 10, 100, 1000)
-    most = max(10.0, *grid[1][0].get_ylim())
-    grid[1][0].set_yticks([count for count in counts if count <= most], [f"{n:g}" for n in counts if n <= most])
+    limit = max(10.0, *grid[1][0].get_ylim())
+    grid[1][0].set_yticks([count for count in counts if count <= limit], [f"{n:g}" for n in counts if n <= limit])
     add_headline(figure, _describe_changes(changes, panels.in_order(changes, "rule")[0]))
     add_legend_below(figure, top=_BELOW_HEADLINE)
 

@@ -369,7 +369,7 @@ class _Run:
         count, phases = mix.start_s.size, mix.io_bytes.size
         self.total = bandwidth_bytes_per_s
         self.source = policy.source if isinstance(policy, Set10) else None
-        self.most = np.minimum(mix.max_bytes_per_s, bandwidth_bytes_per_s)
+        self.max_bytes_per_s = np.minimum(mix.max_bytes_per_s, bandwidth_bytes_per_s)
         self.compute_s, self.volume = mix.compute_s.tolist(), mix.io_bytes.tolist()
         self.phase, self.end = mix.offsets[:-1].tolist(), mix.offsets[1:].tolist()
         self.doing: Bools = np.zeros(count, dtype=bool)
@@ -446,9 +446,9 @@ class _Run:
         if not jobs.size:
             return jobs, np.empty(0)
         if self.source is None:
-            return jobs, compute_fair_shares(np.ones(jobs.size), self.most[jobs], self.total)
+            return jobs, compute_fair_shares(np.ones(jobs.size), self.max_bytes_per_s[jobs], self.total)
         heads, weights = _select_heads(jobs, self.sets[jobs], self.requested_s[jobs])
-        return heads, compute_fair_shares(weights, self.most[heads], self.total)
+        return heads, compute_fair_shares(weights, self.max_bytes_per_s[heads], self.total)
 
 
 # ---- workloads

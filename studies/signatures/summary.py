@@ -24,7 +24,7 @@ _KEYS = ("experiment", "value", "level", "application", "method")
 _CLEAN_RATIO = 18 / 20
 _MAX_VOLUME_ERROR = 0.1
 #: allowed loss of the selected signatures relative to the best single method
-_WITHIN = 0.01
+_MAX_LOSS = 0.01
 
 
 def summarize(answers: pl.DataFrame) -> pl.DataFrame:
@@ -141,7 +141,7 @@ def _build_similarity_target(summed: pl.DataFrame, aim: _Aim, default: str) -> T
 
 def _build_lead_target(summed: pl.DataFrame, level: str, default: str) -> Target:
     """Check that a method's means are within a margin of any other method's, for every application."""
-    text = f"{default}, {level}: means within {format_short(_WITHIN)} of the best method's or above"
+    text = f"{default}, {level}: means within {format_short(_MAX_LOSS)} of the best method's or above"
     at_level = summed.filter(pl.col("level") == level)
     others = at_level.filter(pl.col("method") != default)
     ours = at_level.filter(pl.col("method") == default)
@@ -152,7 +152,7 @@ def _build_lead_target(summed: pl.DataFrame, level: str, default: str) -> Target
     wins = [
         is_won
         for name in SIMILARITIES
-        for is_won in (joined[f"mean_{name}"] > joined[f"mean_{name}_other"] - _WITHIN).to_list()
+        for is_won in (joined[f"mean_{name}"] > joined[f"mean_{name}_other"] - _MAX_LOSS).to_list()
     ]
     return Target(text, f"{len(wins)} of {len(wins)}", f"{sum(wins)} of {len(wins)}", all(wins))
 

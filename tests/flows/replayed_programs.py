@@ -12,7 +12,7 @@ import polars as pl
 
 from iosig.traces.replay.execution import Done, Executor, run
 from iosig.traces.replay.files import Uses, uses
-from iosig.traces.replay.gates import Board, Gates
+from iosig.traces.replay.gates import Gates, SharedCounters
 from iosig.traces.replay.libc import Calls, content
 from iosig.traces.replay.ordering import Order, choose_order, visits
 from iosig.traces.replay.planning import prepare
@@ -81,7 +81,7 @@ def executed(
     used = used_by(made)
     prepare(used, folder, lambda _: None)
     names = tuple(order.members)
-    board = Board(folder.parent / f"{folder.name}.board", 1, len(names)).make().open()
+    board = SharedCounters(folder.parent / f"{folder.name}.board", 1, len(names)).make().open()
     members = [order.members[name] for name in names]
     gates = Gates(board, multiprocessing.Lock(), [multiprocessing.Semaphore(0)], 0, members, [(0,)] * len(names))
     sandbox, memory, done, steps = Sandbox(folder), content(1 << 20), [], []

@@ -27,7 +27,7 @@ def test_traces_landed_together_and_separately_give_equal_tables(
     together, single = Store(tmp_path / "together"), Store(tmp_path / "single")
     land(together, paths)
     with monkeypatch.context() as patch:
-        patch.setattr(lots, "FEWEST_INPUTS", 1000)
+        patch.setattr(lots, "MIN_INPUTS", 1000)
         land(single, paths)
     for store in (together, single):
         land(store, paths[2:4], replace=True)

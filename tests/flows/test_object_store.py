@@ -359,7 +359,7 @@ def test_files_of_a_killed_landing_are_landed_again(
     upload = objects.Objects._upload
 
     def killed(self: objects.Objects, path: Path, name: str, mode: object = "overwrite") -> None:
-        if name.endswith(landing.MANIFEST):
+        if name.endswith(landing.MANIFEST_NAME):
             raise MachineFault("killed")
         upload(self, path, name, mode)
 

@@ -15,7 +15,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from iosig.reports.advice import LAYER_COLOURS, MOST_ROWS, AdviceView, DrawnFilesystem, draw
+from iosig.reports.advice import LAYER_COLOURS, MAX_ROWS, AdviceView, DrawnFilesystem, draw
 from iosig.reports.style import BLUE, VERMILION
 from iosig.reports.texts import volume_text
 from tests.drawn_figures import assert_drawn_alike, figure_of
@@ -83,10 +83,10 @@ def test_heading_has_file_system_and_delay() -> None:
     assert figure.texts[0].get_text() == "scratch, at once: 20 GB contended"
 
 
-@pytest.mark.parametrize("count", [1, 3, MOST_ROWS + 1])
+@pytest.mark.parametrize("count", [1, 3, MAX_ROWS + 1])
 def test_each_file_system_has_a_row(count: int) -> None:
     figure = composed(view(*(filesystem(f"fs{number}") for number in range(count))))
-    shown = min(count, MOST_ROWS)
+    shown = min(count, MAX_ROWS)
     assert len(figure.axes) == 2 * shown
     titles = [axes.get_title(loc="left") for axes in figure.axes[::2]]
     assert titles == [f"{number + 1}  fs{number}" for number in range(shown)]

@@ -24,7 +24,7 @@ rates = st.one_of(st.just(np.nan), st.floats(0, 1e15), st.just(np.inf))
 @settings(max_examples=examples(60), deadline=None)
 def test_columns_keep_minimum_and_maximum(values: list[float], most: int, columns: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(panels, "MOST_EXACT", most)
+        patch.setattr(panels, "MAX_EXACT_VALUES", most)
         patch.setattr(panels, "PIXEL_COLUMNS", columns)
         found = Columns.aggregate(np.array(values, dtype=np.float64))
     known = [value for value in values if np.isfinite(value)]

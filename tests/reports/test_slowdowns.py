@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iosig.reports.slowdowns import NOBODY_KNOWN, format_slowed_bursts, most_there
+from iosig.reports.slowdowns import NOBODY_KNOWN, format_slowed_bursts, top_interferer
 
 
 @pytest.mark.parametrize(
@@ -38,4 +38,4 @@ def test_top_interferer_is_named_unless_unattributed_bytes_are_more(
         "top_interferer_bytes": top_interferer_bytes,
         "unattributed_bytes": unattributed_bytes,
     }
-    assert most_there(row) == expected
+    assert top_interferer(row) == expected

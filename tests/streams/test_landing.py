@@ -62,7 +62,7 @@ def test_large_files_landed_in_parallel_equal_sequential_landing(
     assert [one["sequence"] for one in kept] == sorted(one["sequence"] for one in kept)
 
 
-SMALL = landing._Size(fewest_count=4, at_once=3, most_count=8)
+SMALL = landing._Size(fewest_count=4, at_once=3, max_count=8)
 
 
 def many_small(folder: Path) -> list[str]:
@@ -92,7 +92,7 @@ def test_small_files_landed_in_parallel_equal_sequential_landing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(landing, "_SMALL", SMALL)
-    monkeypatch.setattr(lots, "FEWEST_INPUTS", 2)
+    monkeypatch.setattr(lots, "MIN_INPUTS", 2)
     paths, found = many_small(tmp_path / "site"), {}
     for worker_count in (1, 2):
         settings = Settings.model_validate({"engine": {"worker_count": worker_count}})
@@ -108,7 +108,7 @@ def test_small_files_landed_in_parallel_equal_sequential_landing(
 def test_small_files_land_remotely_or_locally_if_not_visible(
     sees: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lots, "FEWEST_INPUTS", 2)
+    monkeypatch.setattr(lots, "MIN_INPUTS", 2)
     paths, settings = many_small(tmp_path / "site"), Settings.model_validate({"engine": {"worker_count": 1}})
     plain = landed_small(Store(tmp_path / "plain"), paths, settings)
     monkeypatch.setattr(landing, "_SMALL", SMALL)

@@ -37,7 +37,7 @@ from iosig.warehouse.store.manifests import Landing
 from iosig.warehouse.store.store import Store
 
 #: maximum size of a record's models, and of its refused fields [B]; both together leave room for the traces
-_MOST_LISTED_BYTES = 2 << 20
+_MAX_LISTED_BYTES = 2 << 20
 _NOT_LISTED = "Not listed: the record would be too long."
 
 _T = TypeVar("_T", bound=FieldModel | RefusedField)
@@ -123,9 +123,9 @@ def _plain(text: str) -> str:
 def _limit_list(members: Sequence[_T], unlisted: Callable[[str], _T]) -> tuple[_T, ...]:
     """Return the first members of a record's list, and, if some are omitted, an entry with their number."""
     ends = list(accumulate(len(format_json(asdict(member)).encode()) + 1 for member in members))
-    if not ends or ends[-1] <= _MOST_LISTED_BYTES:
+    if not ends or ends[-1] <= _MAX_LISTED_BYTES:
         return tuple(members)
-    kept = bisect_right(ends, _MOST_LISTED_BYTES)
+    kept = bisect_right(ends, _MAX_LISTED_BYTES)
     return (*members[:kept], unlisted(f"and {len(members) - kept:,} more"))
 
 

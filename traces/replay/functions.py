@@ -146,7 +146,7 @@ def _mpi_verbs() -> dict[str, Verb]:
 VERBS: dict[str, Verb] = _posix_verbs() | _mpi_verbs()
 
 #: positions of arguments that only a replay needs; `other` is a second name, `parts` the pieces of a vector
-_FURTHER: dict[str, dict[str, int]] = {
+_REPLAY_ARGUMENTS: dict[str, dict[str, int]] = {
     **{function: {"mode_at": 2} for function in ("open", "open64")},
     **{function: {"mode_at": 1} for function in ("creat", "creat64", "access")},
     **{function: {"parts_at": 2} for function in ("readv", "writev")},
@@ -193,7 +193,7 @@ def table() -> pl.DataFrame:
         rows.append(
             {"function": function, "verb": int(verb), "is_together": is_together(function)}
             | places
-            | _FURTHER.get(function, {})
+            | _REPLAY_ARGUMENTS.get(function, {})
         )
     schema = {"function": pl.String, "verb": pl.Int64, "is_together": pl.Boolean}
     return pl.DataFrame(rows, schema=schema | {f"{place}_at": pl.Int64 for place in PLACES})

@@ -12,22 +12,22 @@ from typing import Any
 import numpy as np
 
 #: polling interval of a waiting process, in case another one has died [s]
-_LOOK_S = 0.25
+_POLL_INTERVAL_S = 0.25
 
 
-class Broken(Exception):
+class BrokenBarrierError(Exception):
     """Another process has died, so it will never arrive."""
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class SharedCounters:
     """Shared counters of all processes: the abort flag, calls and wait deadlines per process, and arrivals."""
 
     path: Path
     process_count: int
     communicator_count: int
 
-    def make(self) -> Board:
+    def make(self) -> SharedCounters:
         """Create the counters' file, filled with zeros."""
         with self.path.open("wb") as file:
             file.truncate(8 * (1 + 2 * self.process_count + self.communicator_count))
@@ -41,7 +41,7 @@ class Board:
 class OpenBoard:
     """The counters of a board, mapped as array views."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: SharedCounters) -> None:
         count = board.process_count
         cells: np.memmap[Any, np.dtype[np.int64]] = np.memmap(board.path, np.int64, "r+")
         self.broken = cells[:1]
@@ -67,7 +67,7 @@ class Gates:
 
     def arrive(self, communicator: int) -> int:
         """Count the arrival of a rank; return the number of arrivals after which it may continue."""
-        while not self.lock.acquire(timeout=_LOOK_S):
+        while not self.lock.acquire(timeout=_POLL_INTERVAL_S):
             self.check()
         try:
             self.board.arrivals[communicator] += 1
@@ -87,7 +87,7 @@ class Gates:
 
     def wait(self, until: float | None) -> None:
         """Wait for a change of the counters, until this time of the monotonic clock at the latest."""
-        left = _LOOK_S if until is None else min(_LOOK_S, until - time.monotonic())
+        left = _POLL_INTERVAL_S if until is None else min(_POLL_INTERVAL_S, until - time.monotonic())
         if left > 0:
             self.semaphores[self.own].acquire(timeout=left)
         self.check()
@@ -95,4 +95,4 @@ class Gates:
     def check(self) -> None:
         """Raise Broken if another process has died."""
         if self.board.broken[0]:
-            raise Broken("another process ended")
+            raise BrokenBarrierError("another process ended")

@@ -16,9 +16,9 @@ from typing import IO, Any
 from iosig.traces.replay.sandbox import Sandbox
 
 #: maximum number of bytes that Linux moves in one call
-MOST_CALL_BYTES = 0x7FFFF000
+MAX_CALL_BYTES = 0x7FFFF000
 _FILLED_BYTES = 16 << 20
-_MOST_PARTS = 1024
+_MAX_PARTS = 1024
 #: flags of open as x86 numbers them, as in traces, with their values on this machine
 _FLAGS = (
     *((0o100, os.O_CREAT), (0o200, os.O_EXCL), (0o1000, os.O_TRUNC), (0o2000, os.O_APPEND), (0o4000, os.O_NONBLOCK)),
@@ -45,7 +45,7 @@ def flags_here(traced: int) -> int:
 
 def content(size: int) -> mmap.mmap:
     """Return page-aligned data to write, which does not compress; zeros beyond the first 16 MiB."""
-    memory = mmap.mmap(-1, max(mmap.PAGESIZE, min(size, MOST_CALL_BYTES)))
+    memory = mmap.mmap(-1, max(mmap.PAGESIZE, min(size, MAX_CALL_BYTES)))
     filled = min(len(memory), _FILLED_BYTES)
     memory[:filled] = os.urandom(filled)
     return memory
@@ -89,7 +89,7 @@ class Calls:
         """Read up to `size` bytes at the file pointer; return the number of bytes read."""
         if descriptor in self._direct:
             return os.readv(descriptor, [self._memory[:size]])
-        return len(os.read(descriptor, min(size, MOST_CALL_BYTES)))
+        return len(os.read(descriptor, min(size, MAX_CALL_BYTES)))
 
     def write(self, name: str, descriptor: int, size: int) -> int:
         """Write up to `size` bytes at the file pointer; return the number of bytes written."""
@@ -99,7 +99,7 @@ class Calls:
         """Read up to `size` bytes at an offset; return the number of bytes read."""
         if descriptor in self._direct:
             return os.preadv(descriptor, [self._memory[:size]], offset)
-        return len(os.pread(descriptor, min(size, MOST_CALL_BYTES), offset))
+        return len(os.pread(descriptor, min(size, MAX_CALL_BYTES), offset))
 
     def pwrite(self, name: str, descriptor: int, size: int, offset: int) -> int:
         """Write up to `size` bytes at an offset; return the number of bytes written."""
@@ -227,7 +227,7 @@ class Calls:
 
 
 def _pieces(size: int, parts: int) -> list[int]:
-    count = max(1, min(parts, _MOST_PARTS, size or 1))
+    count = max(1, min(parts, _MAX_PARTS, size or 1))
     return [size // count + (place < size % count) for place in range(count)]
 
 

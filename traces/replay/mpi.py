@@ -18,7 +18,7 @@ from iosig.traces.replay.processes import Job
 from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.external.processes import end_group
 
-_MOST_TOLD = 2000
+_MAX_MESSAGE_CHARS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def replay(
             end_group(process)
     found = [pickle.loads(path.read_bytes()) for path in sorted(results.iterdir()) if not path.suffix]
     if code or len(found) != len(ranks):
-        text = (scratch / "said").read_bytes()[-_MOST_TOLD:].decode("utf-8", "replace").strip()
+        text = (scratch / "said").read_bytes()[-_MAX_MESSAGE_CHARS:].decode("utf-8", "replace").strip()
         raise InputRefused(
             f"{len(ranks) - len(found):,} of {len(ranks):,} MPI ranks ended early. Output of MPI: {text}",
             "Replay without --mpi, or with fewer ranks.",

@@ -30,7 +30,7 @@ from iosig.traces.replay.scripts import ABSENT, Script
 from iosig.traces.replay.turns import advance, sleep_until
 
 _LEAD_S = 0.2
-_LOOK_S = 1.0
+_POLL_INTERVAL_S = 1.0
 
 
 class MpiExecutor(Executor):
@@ -46,7 +46,7 @@ class MpiExecutor(Executor):
         self._communicators = communicators
         self._folder = job.folder
         self._files: dict[int, Any] = {}
-        self._memory = content(MOST_BUFFER_BYTES)
+        self._memory = content(INITIAL_BUFFER_BYTES)
         super().__init__(script, calls, leads(job.order, script))
 
     def _mpi(self) -> dict[Verb, Handler]:
@@ -145,7 +145,7 @@ class MpiExecutor(Executor):
 
 
 #: initial size of buffers, which grow with the requests
-MOST_BUFFER_BYTES = 1 << 20
+INITIAL_BUFFER_BYTES = 1 << 20
 
 
 def _method(function: str) -> str:
@@ -244,7 +244,7 @@ def _make_stall_watchdog(done: Done) -> Callable[[int, float], None]:
     def watch() -> None:
         last, change_s = -1, time.monotonic()
         while not done.end_s:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_INTERVAL_S)
             count = done.counts.total()
             if count != last:
                 last, change_s = count, time.monotonic()

@@ -45,7 +45,7 @@ class Survey:
     written_bytes: int = 0
     step_count: int = 0
     open_count: int = 0
-    most_open_count: int = 0
+    max_open_count: int = 0
     request_bytes: int = 0
     end_s: float = 0.0
 
@@ -77,13 +77,13 @@ class Survey:
             setattr(self, name, getattr(self, name) + getattr(part, name))
         self.counts.update(part.counts)
         self.not_replayed.update(part.not_replayed)
-        self.most_open_count = max(self.most_open_count, part.open_count)
+        self.max_open_count = max(self.max_open_count, part.open_count)
         self.request_bytes = max(self.request_bytes, part.request_bytes)
         self.end_s = max(self.end_s, part.end_s)
 
 
 def merge_surveys(parts: Iterable[Survey]) -> Survey:
-    """Merge the surveys of several processes; `most_open_count` is the maximum of a single process."""
+    """Merge the surveys of several processes; `max_open_count` is the maximum of a single process."""
     whole = Survey()
     for part in parts:
         whole.add(part)
@@ -116,18 +116,18 @@ def check(survey: Survey, folder: Path) -> None:
             f"The replay creates up to {len(survey.uses.files):,} files; {folder} has room for {told.f_favail:,} more.",
             "Replay fewer ranks (--ranks), or choose a folder on another disk (--output).",
         )
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if most != resource.RLIM_INFINITY and survey.most_open_count + _OTHER_DESCRIPTORS > most:
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if limit != resource.RLIM_INFINITY and survey.max_open_count + _OTHER_DESCRIPTORS > limit:
         raise InputRefused(
-            f"A process would have {survey.most_open_count:,} files open at once; this machine allows {most:,}.",
+            f"A process would have {survey.max_open_count:,} files open at once; this machine allows {limit:,}.",
             "Use more processes (--processes), replay fewer (--ranks), or raise the limit (ulimit -n).",
         )
 
 
 def raise_limit() -> None:
     """Raise this process's limit of open files to the hard limit."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
 
 
 def prepare(uses: Uses, folder: Path, tell: Callable[[str], None]) -> Counter[str]:

@@ -22,7 +22,7 @@ from typing import IO, Any, NoReturn
 from iosig.traces.replay.execution import Done, Executor, run
 from iosig.traces.replay.files import uses
 from iosig.traces.replay.functions import VERBS, Verb
-from iosig.traces.replay.gates import Board, Broken, Gates, OpenBoard
+from iosig.traces.replay.gates import BrokenBarrierError, Gates, OpenBoard, SharedCounters
 from iosig.traces.replay.libc import Calls, NotedCalls, content
 from iosig.traces.replay.ordering import Order, visits
 from iosig.traces.replay.pacing import Pacing
@@ -36,12 +36,12 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.processes import ending_with_parent
 
 #: maximum number of steps per process in memory; more are stored in files
-_MOST_STEPS = 1 << 20
+_MAX_STEPS_IN_MEMORY = 1 << 20
 #: delay between the start message and the start, sufficient for every process to receive it
 _LEAD_S = 0.1
 #: time without progress and without an intended wait after which a replay counts as stalled
 STALLED_S = 600.0
-_LOOK_S = 0.25
+_POLL_INTERVAL_S = 0.25
 _GRACE_S = 2.0
 
 
@@ -61,7 +61,7 @@ class Go:
     """Start parameters that each process receives."""
 
     folder: Path
-    board: Board
+    board: SharedCounters
     order: Order
     #: names of the communicators that ranks wait on, by number
     communicators: tuple[str, ...]
@@ -83,7 +83,7 @@ def scripts_of(job: Job, ranks: Sequence[int], scratch: Path) -> tuple[list[Scri
         calls = calls_of(job.trace, rank)
         made = compile_script(rank, calls, pacing.spent(rank, calls), job.way)
         survey.add(Survey.from_script(made.script, uses(made)))
-        scripts.append(made.script.spill(scratch) if survey.step_count > _MOST_STEPS else made.script)
+        scripts.append(made.script.spill(scratch) if survey.step_count > _MAX_STEPS_IN_MEMORY else made.script)
     survey.visits = visits(scripts)
     return scripts, survey
 
@@ -98,7 +98,7 @@ def _work(job: Job, ranks: tuple[int, ...], own: int, told: Connection, lock: An
         told.send(("done", _perform(job, go, scripts, survey, told, (own, lock, semaphores))))
     except InputRefused as error:
         told.send(("refused", (error.reason, error.remedy)))
-    except (Broken, EOFError, BrokenPipeError):
+    except (BrokenBarrierError, EOFError, BrokenPipeError):
         return
     except BaseException:
         told.send(("failed", traceback.format_exc()))
@@ -241,7 +241,7 @@ class Processes:
         watched = _Stall()
         while len(answers) < len(self._ends):
             open_ = {id(self._ends[own]): own for own in range(len(self._ends)) if own not in answers}
-            for end in wait([self._ends[own] for own in open_.values()], timeout=_LOOK_S):
+            for end in wait([self._ends[own] for own in open_.values()], timeout=_POLL_INTERVAL_S):
                 answers[open_[id(end)]] = self._answer(open_[id(end)], expected)
             if self._board is not None:
                 tell(float(self._board.calls.sum()))
@@ -331,6 +331,6 @@ def go_of(
     names = tuple(order.members)
     carried: Mapping[int, int] = {rank: own for own, ranks in enumerate(shares) for rank in ranks}
     processes = tuple(tuple(sorted({carried[rank] for rank in order.ranks[name]})) for name in names)
-    made = Board(board, len(shares), len(names)).make()
+    made = SharedCounters(board, len(shares), len(names)).make()
     members = tuple(order.members[name] for name in names)
     return Go(folder, made, order, names, members, processes, trace[0], len(str(max(0, trace[1] - 1))))

@@ -23,7 +23,7 @@ from iosig.traces.replay.scripts import Way
 from iosig.warehouse.errors import InputRefused, UsageError
 
 #: default number of processes per core of the machine; minimum number of processes
-_PER_CORE, _LEAST = 2, 8
+_PROCESSES_PER_CORE, _MIN_PROCESSES = 2, 8
 
 Tell = Callable[[str], None]
 
@@ -106,7 +106,7 @@ def _process_count(wish: Wish, rank_count: int) -> int:
         return rank_count
     if wish.process_count is not None:
         return min(wish.process_count, rank_count)
-    return min(rank_count, max(_LEAST, _PER_CORE * (os.cpu_count() or 1)))
+    return min(rank_count, max(_MIN_PROCESSES, _PROCESSES_PER_CORE * (os.cpu_count() or 1)))
 
 
 class _Progress:

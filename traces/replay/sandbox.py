@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_MOST_NAME_BYTES = 255
-_MOST_PATH_BYTES = 4095
-_MOST_NAMES = 128
+_MAX_NAME_BYTES = 255
+_MAX_PATH_BYTES = 4095
+_MAX_NAMES = 128
 _FOLDER_MODE = 0o700
 #: flags of open that a replay passes on, as Linux numbers them; all others are dropped
 _PASSED = (
@@ -47,9 +47,9 @@ def remap_path(path: str) -> tuple[str, ...]:
     if not names:
         raise PathRefused("not a path below the folder")
     lengths = [len(name.encode("utf-8", "surrogateescape")) for name in names]
-    if max(lengths) > _MOST_NAME_BYTES or sum(lengths) + len(lengths) > _MOST_PATH_BYTES:
+    if max(lengths) > _MAX_NAME_BYTES or sum(lengths) + len(lengths) > _MAX_PATH_BYTES:
         raise PathRefused("path too long")
-    if len(names) > _MOST_NAMES:
+    if len(names) > _MAX_NAMES:
         raise PathRefused("path too deep")
     return tuple(names)
 

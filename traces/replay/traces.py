@@ -15,7 +15,7 @@ from iosig.warehouse.sources.extrapolations import compressed_traces
 from iosig.warehouse.sources.recorder.signatures import SignedRank, select_outer_calls
 
 #: maximum number of selected ranks, more than one machine can replay
-MOST_RANKS = 1 << 16
+MAX_RANKS = 1 << 16
 
 
 def open_trace(path: Path, *, nested: bool = False) -> tuple[CompressedTrace, float | None]:
@@ -74,9 +74,9 @@ def parse_ranks(text: str | None, process_count: int) -> tuple[int, ...]:
     Raises UsageError if the list is invalid, has too many ranks, or ranks outside the trace.
     """
     named = (range(process_count),) if text is None else view.spans(text, process_count)
-    if sum(map(len, named)) > MOST_RANKS:
+    if sum(map(len, named)) > MAX_RANKS:
         count = sum(map(len, named))
         raise UsageError(
-            f"{count:,} ranks exceed the maximum for one machine; choose up to {MOST_RANKS:,} with --ranks."
+            f"{count:,} ranks exceed the maximum for one machine; choose up to {MAX_RANKS:,} with --ranks."
         )
     return tuple(sorted({rank for span in named for rank in span}))

@@ -12,7 +12,7 @@ from iosig.traces.replay.execution import Sync
 #: the last part of a wait is a spin loop, because a sleeping process wakes late
 _SPUN_S = 100e-6
 #: number of steps between two progress reports of a process
-_TOLD_EVERY = 256
+_REPORT_STEPS = 256
 
 
 class Waiting(Protocol):
@@ -87,7 +87,7 @@ class _Process:
         if due:
             sleep_until(due)
         self._count += 1
-        if self._count % _TOLD_EVERY == 0:
+        if self._count % _REPORT_STEPS == 0:
             self._tell(self._count, 0.0)
         wanted = next(rank, None)
         if isinstance(wanted, Sync):

@@ -22,7 +22,7 @@ _MAX_PAIRS = 1 << 22
 #: `_MIN_SCALE`: minimum scale of its residuals, in units of the expected deviation
 _REGRESSION_ROUNDS, _MIN_SCALE = 20, 0.25
 #: minimum of 1 minus the leverage of a run
-_MIN_FREEDOM = 0.1
+_MIN_ONE_MINUS_LEVERAGE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _fit_slope(delay: Reals, contention: Reals, group: Ints, params: SlowdownPar
     # "Some Heteroskedasticity-Consistent Covariance Matrix Estimators", J. Econometrics 29, 1985,
     # doi:10.1016/0304-4076(85)90158-7).
     leverage = weight * x**2 / scale**2 / information + weight / np.bincount(group, weight)[group]
-    held_out_residual = (y - slope * x) / np.maximum(1.0 - leverage, _MIN_FREEDOM)
+    held_out_residual = (y - slope * x) / np.maximum(1.0 - leverage, _MIN_ONE_MINUS_LEVERAGE)
     sandwich = float(((weight * x * held_out_residual) ** 2).sum()) / scale**4 / information**2
     return ContentionSlope(max(slope, 0.0), max(1.0 / information, sandwich) ** 0.5)
 

@@ -154,9 +154,9 @@ class _ClassBuilder:
         if isinstance(node, FittedCall):
             named = f"{self.place}, call {number} {node.call.function}"
             slots = tuple(
-                Slot(slot.width, self._vector(f"{named}, {argument}", model, lengths, least))
-                for slot, model, least, argument in zip(
-                    node.call.slots, node.slots, node.least, slot_names(node.call), strict=True
+                Slot(slot.width, self._vector(f"{named}, {argument}", model, lengths, min_value))
+                for slot, model, min_value, argument in zip(
+                    node.call.slots, node.slots, node.min_values, slot_names(node.call), strict=True
                 )
             )
             call = node.call
@@ -167,24 +167,24 @@ class _ClassBuilder:
         inner = (*lengths, row[0]) if node.is_even else (sum(row),)
         return Loop(counts, self.body(node.body, numbers, inner))
 
-    def _vector(self, name: str, model: FieldModel, lengths: tuple[int, ...], least: int) -> Vector:
+    def _vector(self, name: str, model: FieldModel, lengths: tuple[int, ...], min_value: int) -> Vector:
         """Evaluate a field; add a refusal if values are invalid or out of range."""
         try:
             vector = evaluate_vector(model, self.process_count, self.ranks, lengths)
             lowest, highest = vector_bounds(vector)
-            if least <= lowest <= highest <= _MAX_NUMBER:
+            if min_value <= lowest <= highest <= _MAX_NUMBER:
                 return vector
-            fault: Exception = ValueError(_out_of_bounds(lowest, highest, least))
+            fault: Exception = ValueError(_out_of_bounds(lowest, highest, min_value))
         except (NotAnIntegerError, ValueError, OverflowError) as raised:
             fault = raised
         self.refusals.append(make_refusal(name, fault, f"at {self.process_count} ranks, "))
-        return (Share(self.ranks[0], (), (Progression(least),)),)
+        return (Share(self.ranks[0], (), (Progression(min_value),)),)
 
 
-def _out_of_bounds(lowest: int, highest: int, least: int) -> str:
-    if highest <= _MAX_NUMBER and least > 1 and lowest >= 0:
+def _out_of_bounds(lowest: int, highest: int, min_value: int) -> str:
+    if highest <= _MAX_NUMBER and min_value > 1 and lowest >= 0:
         return f"a name has the number {lowest}: whether such short numbers are padded with zeros is unknown"
-    return f"values are between {lowest} and {highest}; they must be between {least} and {_MAX_NUMBER}"
+    return f"values are between {lowest} and {highest}; they must be between {min_value} and {_MAX_NUMBER}"
 
 
 # ---- times

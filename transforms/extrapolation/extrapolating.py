@@ -54,14 +54,14 @@ class ExtrapolationParams:
 
     Attributes
     ----------
-    least_rank_counts
+    min_rank_counts
         Minimum number of different rank counts. The paper requires four (section 3.2); three identify a model of two
         parameters.
     families
         Kinds of models: those of the paper, and any that a user adds.
     """
 
-    least_rank_counts: int = 4
+    min_rank_counts: int = 4
     families: Families = field(default_factory=Families)
 
 
@@ -138,8 +138,8 @@ def fit_trace(traces: Iterable[CompressedTrace], params: ExtrapolationParams) ->
     ordered = sorted(traces, key=lambda trace: trace.process_count)
     rank_counts = tuple(trace.process_count for trace in ordered)
     known = len(set(rank_counts))
-    if known < params.least_rank_counts:
-        reason = f"{known} different rank counts are known; {params.least_rank_counts} are needed"
+    if known < params.min_rank_counts:
+        reason = f"{known} different rank counts are known; {params.min_rank_counts} are needed"
         return FittedTrace(rank_counts, (), (), (Refusal("too_few_rank_counts", "rank counts", reason),))
     classes = match_classes(ordered)
     if isinstance(classes, Difference):
@@ -231,9 +231,9 @@ class _TraceFitter:
             self._fit_number(f"{name}, {argument}", [call.slots[slot].vector for call in calls], lengths)
             for slot, argument in enumerate(slot_names(calls[0]))
         )
-        least = tuple(_min_value(calls, slot) for slot in range(len(slots)))
+        min_values = tuple(_min_value(calls, slot) for slot in range(len(slots)))
         durations, gaps = tuple(call.durations for call in calls), tuple(call.gaps for call in calls)
-        return FittedCall(calls[0], slots, least, durations, gaps)
+        return FittedCall(calls[0], slots, min_values, durations, gaps)
 
     def _fit_loop(
         self, place: str, numbers: Iterator[int], loops: Sequence[Loop], lengths: Sequence[Lengths]

@@ -56,12 +56,12 @@ class Extrapolated:
 class FittedCall:
     """Call at several rank counts: its common parts, the models of its slots, and its times at each rank count.
 
-    least: minimum value of each slot; for smaller values, the number format is unknown.
+    min_values: minimum value of each slot; for smaller values, the number format is unknown.
     """
 
     call: Call
     slots: tuple[FieldModel, ...]
-    least: tuple[int, ...]
+    min_values: tuple[int, ...]
     durations: tuple[TimeHistogram, ...]
     gaps: tuple[tuple[Gap, ...], ...]
 

@@ -17,7 +17,7 @@ from iosig.transforms.arrays import SIGMAS_PER_MAD, Ints, Reals
 from iosig.transforms.networks.log_bins import BINS_PER_OCTAVE, HIGHEST, LOWEST, bin_numbers
 from iosig.transforms.networks.network import METRICS, Metric
 
-BOTTLENECK_ROWS = pl.Schema(
+BOTTLENECK_SCHEMA = pl.Schema(
     {
         "metric": pl.String(),
         "bottleneck": pl.Int32(),
@@ -30,7 +30,7 @@ BOTTLENECK_ROWS = pl.Schema(
 )
 
 #: distance between the upper quartile and the ninth decile of a normal distribution, in standard deviations
-_UPPER_QUANTILE_SIGMAS = 0.6071
+_Q75_TO_Q90_SIGMAS = 0.6071
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +142,8 @@ class BottleneckFinder:
         state.values, state.requests = state.values[order], state.requests[order]
 
     def result(self) -> pl.DataFrame:
-        """Return the bottlenecks so far (BOTTLENECK_ROWS), sorted by metric, descending value and request."""
-        return pl.DataFrame(list(self.rows()), schema=BOTTLENECK_ROWS, orient="row")
+        """Return the bottlenecks so far (BOTTLENECK_SCHEMA), sorted by metric, descending value and request."""
+        return pl.DataFrame(list(self.rows()), schema=BOTTLENECK_SCHEMA, orient="row")
 
     def rows(self) -> Iterator[tuple[object, ...]]:
         """Yield the bottlenecks as tuples, in the order of `result`."""
@@ -223,5 +223,5 @@ def _median_and_deviation(counts: Ints) -> tuple[float, float]:
     order = np.argsort(distances, kind="stable")
     cumulative = np.cumsum(counts[used[order]])
     median_distance = float(distances[order[int(np.searchsorted(cumulative, cumulative[-1] / 2.0))]])
-    upper = (_quantile(counts, 0.9) - _quantile(counts, 0.75)) / _UPPER_QUANTILE_SIGMAS
+    upper = (_quantile(counts, 0.9) - _quantile(counts, 0.75)) / _Q75_TO_Q90_SIGMAS
     return median, min(SIGMAS_PER_MAD * median_distance, upper)

@@ -199,7 +199,7 @@ def bottleneck_rows(bottlenecks: pl.DataFrame) -> pl.DataFrame:
     Parameters
     ----------
     bottlenecks
-        BOTTLENECK_ROWS, with the nodes of each request.
+        BOTTLENECK_SCHEMA, with the nodes of each request.
 
     Returns
     -------

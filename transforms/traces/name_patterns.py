@@ -102,7 +102,7 @@ def _number_format(number: Number) -> tuple[int, int]:
         minimum = number.values
     else:
         minimum = min(
-            (block.least() for block in map(block_from_share, number.values) if block.execution_count), default=0
+            (block.lower_bound() for block in map(block_from_share, number.values) if block.execution_count), default=0
         )
     digits = len(str(minimum))
     return (number.width if number.width > digits else 1), digits

@@ -75,7 +75,7 @@ class Block:
         """Whether all values of all ranks are certainly equal."""
         return is_constant_row(self.values) and self.is_uniform()
 
-    def least(self) -> int:
+    def lower_bound(self) -> int:
         """Lower bound of all values; exact if the bound would be negative."""
         bound = rows_lower_bound(self.values) + sum(
             min(0, rows_lower_bound(shift)) * (count - 1)

@@ -127,7 +127,7 @@ def _convert_slot(slot: Slot) -> Number:
     """Convert a slot; its values become a constant if they are always equal in all ranks."""
     blocks = [block for block in map(block_from_share, slot.vector) if block.execution_count and block.ranks.size]
     if blocks and all(block.is_constant() for block in blocks):
-        values = {block.least() for block in blocks}
+        values = {block.lower_bound() for block in blocks}
         if len(values) == 1 and min(values) >= 0:
             return Number(slot.width, values.pop())
     return Number(slot.width, slot.vector)
@@ -225,7 +225,9 @@ def _block_volume(size: Size, ranks: Progression, executed: int) -> int | None:
     count, element = (
         factor.first if isinstance(factor, Block) and factor.is_constant() else factor for factor in factors
     )
-    min_count, min_element = (factor if isinstance(factor, int) else factor.least() for factor in (count, element))
+    min_count, min_element = (
+        factor if isinstance(factor, int) else factor.lower_bound() for factor in (count, element)
+    )
     call_count = ranks.size * executed
     if isinstance(element, int):
         total = count * call_count if isinstance(count, int) else count.total()
@@ -245,7 +247,11 @@ def volumes_by_execution(size: Size | None, ranks: Progression, executed: int) -
         if size is None
         else [_sum_factor(size.count, ranks, size.surplus), _sum_factor(size.element_bytes, ranks, 0)]
     )
-    if not factors or any(factor.least < 0 for factor in factors) or not any(factor.is_uniform for factor in factors):
+    if (
+        not factors
+        or any(factor.lower_bound < 0 for factor in factors)
+        or not any(factor.is_uniform for factor in factors)
+    ):
         return None
     first, other = sorted(factors, key=lambda factor: factor.is_uniform)
     volumes: Objects = np.broadcast_to(first.totals * (other.totals // ranks.size), (executed,))
@@ -257,7 +263,7 @@ class _Factor:
     """Factor of the requested bytes: sums over ranks by execution, minimum, and whether all ranks have equal values."""
 
     totals: Objects
-    least: int
+    lower_bound: int
     is_uniform: bool
 
 
@@ -265,7 +271,7 @@ def _sum_factor(values: Vector | int, ranks: Progression, surplus: int) -> _Fact
     if isinstance(values, int):
         return _Factor(np.array([(values - surplus) * ranks.size], object), values - surplus, True)
     block = find_block(values, ranks)
-    return _Factor(block.totals() - surplus * ranks.size, block.least() - surplus, block.is_uniform())
+    return _Factor(block.totals() - surplus * ranks.size, block.lower_bound() - surplus, block.is_uniform())
 
 
 # ---- calls within calls
@@ -315,7 +321,7 @@ class _Nesting:
 
 
 def _may_be_empty(loop: Loop) -> bool:
-    return any(block_from_share(share).least() <= 0 for share in loop.counts)
+    return any(block_from_share(share).lower_bound() <= 0 for share in loop.counts)
 
 
 def find_nested_calls(rank_class: RankClass) -> dict[int, bool | None]:

@@ -27,7 +27,7 @@ AnyInts = npt.NDArray[np.integer]
 #: ScalaTrace's number of bins
 BIN_COUNT = 5
 EMPTY = TimeHistogram(0, 0.0, 0.0, 0.0, 0.0, ())
-_MAX_POWER = 1e100
+_MAX_EXPONENT = 1e100
 #: number of bisections, sufficient to exhaust double precision
 _BISECTION_COUNT = 64
 
@@ -145,7 +145,7 @@ class Bins:
         with np.errstate(all="ignore"):
             powers = (self.maxima - self.means) / np.where(point, 1.0, self.means - self.minima)
         # avoid overflow if the mean is close to the minimum
-        return np.where(point, 1.0, np.minimum(powers, _MAX_POWER))
+        return np.where(point, 1.0, np.minimum(powers, _MAX_EXPONENT))
 
     def quantiles(self, shares: Reals) -> Reals:
         """Compute the quantile function of each bin."""

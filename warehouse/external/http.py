@@ -20,7 +20,7 @@ _MAX_REDIRECTS = 5
 _MAX_REASON_CHARS = 300
 
 
-class RequestFailed(Exception):
+class RequestError(Exception):
     """Raised when a request gets no response; the message completes a sentence that begins with the server's name.
 
     has_detail: whether the message contains text of a library, which may include the URL and its credentials.
@@ -31,12 +31,12 @@ class RequestFailed(Exception):
         self.has_detail = has_detail
 
 
-class TimedOut(RequestFailed):
+class RequestTimeoutError(RequestError):
     """Raised when a request exceeds its time limit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """Status and headers of a response."""
 
     status: int
@@ -54,11 +54,11 @@ def fetch(
     content: bytes | Iterable[bytes] | None = None,
     verify: bool | str = True,
     certificate: str | tuple[str, str] | None = None,
-) -> Answer:
+) -> Response:
     """Send a request and write the response body, as transferred, into `sink`; None leaves the body unread.
 
     verify: True for the certificate authorities of the system and of certifi, a file or folder with others, or False to
-    skip verification. Raises TimedOut, or RequestFailed for any other request without a response, such as a refused
+    skip verification. Raises RequestTimeoutError, or RequestError for any other request without a response, such as a refused
     redirect.
     """
     import asyncio
@@ -66,7 +66,7 @@ def fetch(
 
     import httpx
 
-    async def _fetch() -> Answer:
+    async def _fetch() -> Response:
         limits = httpx.Timeout(timeouts.timeout_s)
         async with (
             asyncio.timeout(timeouts.total_timeout_s),
@@ -80,17 +80,17 @@ def fetch(
                         sink.write(chunk)
             finally:
                 await response.aclose()
-            return Answer(response.status_code, response.reason_phrase, response.headers)
+            return Response(response.status_code, response.reason_phrase, response.headers)
 
     try:
         return asyncio.run(_fetch())
     except httpx.TimeoutException as error:
-        raise TimedOut(f"did not answer within {timeouts.timeout_s:g} s") from error
+        raise RequestTimeoutError(f"did not answer within {timeouts.timeout_s:g} s") from error
     except TimeoutError as error:
-        raise TimedOut(f"did not complete its answer within {timeouts.total_timeout_s:g} s") from error
+        raise RequestTimeoutError(f"did not complete its answer within {timeouts.total_timeout_s:g} s") from error
     except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, UnicodeError) as error:
         reason = printable(" ".join(_root_cause(error).split()))[:_MAX_REASON_CHARS]
-        raise RequestFailed(f"fails: {reason}", has_detail=True) from error
+        raise RequestError(f"fails: {reason}", has_detail=True) from error
 
 
 def _root_cause(error: BaseException) -> str:
@@ -113,13 +113,13 @@ async def _send_following_redirects(client: httpx.AsyncClient, request: httpx.Re
         await response.aclose()
         request = response.next_request
         require_same_origin(str(first), str(request.url))
-    raise RequestFailed(f"redirects more than {_MAX_REDIRECTS} times")
+    raise RequestError(f"redirects more than {_MAX_REDIRECTS} times")
 
 
 def require_same_origin(url: str, target: str) -> None:
-    """Raise RequestFailed, naming the target's server, if the target's scheme, host or port differs from the URL's."""
+    """Raise RequestError, naming the target's server, if the target's scheme, host or port differs from the URL's."""
     if origin_of(url) != origin_of(target):
-        raise RequestFailed(f"redirects to another server, {printable(origin_of(target))}, which is refused")
+        raise RequestError(f"redirects to another server, {printable(origin_of(target))}, which is refused")
 
 
 def origin_of(url: str) -> str:

@@ -48,7 +48,9 @@ _COMPUTED: Mapping[Table, Mapping[str, str]] = {
     PERIOD_SEGMENTS: {"basis": _BASIS},
 }
 #: table -> condition on old rows to keep; rows of shared traffic have no equivalent
-_KEPT = dict.fromkeys((CLASSES, PERIODS, PERIOD_SEGMENTS), f"not is_shared_traffic and {_BASIS} is not null")
+_KEPT_ROWS_CONDITION = dict.fromkeys(
+    (CLASSES, PERIODS, PERIOD_SEGMENTS), f"not is_shared_traffic and {_BASIS} is not null"
+)
 
 
 def is_affected(table: Table) -> bool:
@@ -129,7 +131,7 @@ def _build_conversion_query(connection: duckdb.DuckDBPyConnection, table: Table,
         absent = [column for column in table.columns if column.name not in shown]
         shown |= {column.name: f"null::{DUCKDB_TYPES[column.dtype]}" for column in absent}
     listed = ", ".join(f"{expression} as {quote_identifier(name)}" for name, expression in shown.items())
-    condition = f" where {_KEPT[table]}" if table in _KEPT else ""
+    condition = f" where {_KEPT_ROWS_CONDITION[table]}" if table in _KEPT_ROWS_CONDITION else ""
     return f"select {listed} from {_FILE}{condition}"
 
 

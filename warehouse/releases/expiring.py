@@ -31,7 +31,7 @@ _PINS, _LEAVING = "pins.json", "leaving.json"
 #: time between the expiry of a release and the removal of its files [s]
 GRACE_S = 86_400.0
 #: maximum number of files with rows of `releases`
-_MOST_ROW_FILES = 50
+_MAX_ROW_FILES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def _join_rows(catalogue: Catalog, store: Store) -> None:
     from iosig.warehouse.releases.catalogue import replace
 
     found = catalogue.load_table((NAMESPACE, RELEASES.name)).scan()
-    if len(list(found.plan_files())) <= _MOST_ROW_FILES:
+    if len(list(found.plan_files())) <= _MAX_ROW_FILES:
         return
     rows = releases.rows(store)
     last = rows["release_id"][-1]

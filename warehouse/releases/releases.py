@@ -35,8 +35,8 @@ EXPIRED, READING = "expired.json", "reading.lock"
 #: file with the successor of each superseded release, and the time and reason
 REDIRECTS = "redirects.json"
 #: cached file lists from object stores, by address
-_LISTED: dict[tuple[str, str], list[str]] = {}
-_MOST_LISTED = 10_000
+_FILE_LISTS: dict[tuple[str, str], list[str]] = {}
+_MAX_FILE_LISTS = 10_000
 #: pattern of a release id, which begins with the time of publication; two ids never contain the same second
 _STAMPED = re.compile(r"([0-9]{8}T[0-9]{6}Z)-.+")
 _STAMP = "%Y%m%dT%H%M%SZ"
@@ -385,11 +385,11 @@ def _read_file_list(store: Store, name: str) -> list[str] | None:
     """
     if store.url is None:
         return read_cache(store, name, _places)
-    files = _LISTED.get((store.url, name)) or read_cache(store, name, _places)
+    files = _FILE_LISTS.get((store.url, name)) or read_cache(store, name, _places)
     if files is not None:
-        if len(_LISTED) >= _MOST_LISTED:
-            _LISTED.clear()
-        _LISTED[store.url, name] = files
+        if len(_FILE_LISTS) >= _MAX_FILE_LISTS:
+            _FILE_LISTS.clear()
+        _FILE_LISTS[store.url, name] = files
     return files
 
 

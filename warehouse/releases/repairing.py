@@ -33,7 +33,7 @@ from iosig.warehouse.releases.servers import EMBEDDED, register, server_of
 from iosig.warehouse.releases.verifying import Damage, Progress, is_release_row, tells_of_releases, verify
 from iosig.warehouse.store import ledger, state
 from iosig.warehouse.store.form import FILE, mend_form, require_form
-from iosig.warehouse.store.manifests import LOT, in_folder, manifest_in
+from iosig.warehouse.store.manifests import LOT_PREFIX, in_folder, manifest_in
 from iosig.warehouse.store.store import Store
 
 #: maximum number of verification passes, since damage may hide other damage
@@ -131,7 +131,7 @@ def _landing_ids(store: Store, folder: str) -> list[str]:
     with suppress(MachineFault):
         if found := in_folder(store, folder):
             return [landing.landing_id for landing in found]
-    return [] if folder.startswith(LOT) else [folder]
+    return [] if folder.startswith(LOT_PREFIX) else [folder]
 
 
 # ---- releases

@@ -28,7 +28,7 @@ from requests.utils import get_encoding_from_headers
 
 from iosig.warehouse.errors import MachineFault, UsageError
 from iosig.warehouse.external.deadlines import Timeouts
-from iosig.warehouse.external.http import RequestFailed, fetch, origin_of
+from iosig.warehouse.external.http import RequestError, fetch, origin_of
 from iosig.warehouse.printable import printable
 from iosig.warehouse.releases.gathering import Change, Gathering
 from iosig.warehouse.releases.servers import NAMESPACE, Server, unreachable
@@ -71,7 +71,7 @@ class _Bounded(BaseAdapter):
                 str(request.method), url, _TIMEOUTS, content, headers=headers, content=body,
                 verify=verify, certificate=cert,
             )  # fmt: skip
-        except RequestFailed as error:
+        except RequestError as error:
             raise RequestException(f"it {error}") from error
         content.seek(0)
         response = Response()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable
 
 #: cache of released files that passed their last check
-_SOUND = "sound.json"
+_VERIFIED_FILES = "sound.json"
 _TRUSTED_S = 86_400.0
 _REMEDY = "`iosig repair`, then `iosig run` computes it again."
 
@@ -165,7 +165,7 @@ def require_sound(store: Store, paths: Iterable[Path]) -> None:
 
     A file that passed within the last day, and that is unchanged according to the file system, is not read again.
     """
-    marks = read_cache(store, _SOUND, _marks) or {}
+    marks = read_cache(store, _VERIFIED_FILES, _marks) or {}
     fresh: dict[str, list[float]] = {}
     now, known = time.time(), None
     for path in paths:
@@ -184,7 +184,7 @@ def require_sound(store: Store, paths: Iterable[Path]) -> None:
     if fresh:
         with suppress(OSError):
             trusted = {name: mark for name, mark in (marks | fresh).items() if now - mark[-1] < _TRUSTED_S}
-            put_document(store, _SOUND, trusted)
+            put_document(store, _VERIFIED_FILES, trusted)
 
 
 def _marks(document: Any) -> dict[str, list[float]]:

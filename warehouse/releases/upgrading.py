@@ -43,12 +43,12 @@ from iosig.warehouse.store.store import Store, document, put_document
 #: called after each file and release with the number done and the total
 Progress = Callable[[int, int], None]
 #: backup folder for the old files during an upgrade
-_KEPT = "before-upgrade"
+_BACKUP_FOLDER = "before-upgrade"
 _NOTE = UNFINISHED
 #: files and folders that are moved to the backup
 _MOVED = ("catalogue.sqlite", "tables", checksums.SEALS, LATEST, f".{LATEST}-*", "builds", "sound.json", *CACHES)
 #: file that marks that all files in `_MOVED` were moved
-_ALL_MOVED = f"{_KEPT}/moved.json"
+_ALL_MOVED = f"{_BACKUP_FOLDER}/moved.json"
 #: files that an upgrade creates
 _CREATED = (*_MOVED, state.FOLDER)
 #: a table that exists only in development versions after commit 18b5d00
@@ -77,7 +77,7 @@ def needs(store: Store) -> Needs | None:
     form = form_of(store)
     if form is None or form >= FORM:
         return None
-    kept = Store(store.root / _KEPT) if (store.root / _KEPT / "tables").is_dir() else store
+    kept = Store(store.root / _BACKUP_FOLDER) if (store.root / _BACKUP_FOLDER / "tables").is_dir() else store
     if form != FORMER or (kept.tables / _BETWEEN).exists():
         raise UsageError(
             f"{store.name} was made by a version other than commit 18b5d00: land its inputs in a new warehouse."
@@ -114,7 +114,7 @@ def upgrade(store: Store, progress: Progress = lambda *_: None) -> None:
         raise
     # from here on, readers see the new format
     store.files.remove(_NOTE)
-    store.files.remove(_KEPT)
+    store.files.remove(_BACKUP_FOLDER)
 
 
 def _find_affected(store: Store) -> list[dict[str, Any]]:
@@ -128,10 +128,10 @@ def _keep(store: Store) -> None:
     """Move the old releases to the backup, and link the landed files that will be replaced."""
     landed = [FILE, *store.files.matching(manifest_in("*")), *(part["path"] for part in _find_affected(store))]
     for name in landed:
-        store.files.take(store.root / name, f"{_KEPT}/{name}")
+        store.files.take(store.root / name, f"{_BACKUP_FOLDER}/{name}")
     put_document(store, _NOTE, landed)
     for path in (path for pattern in _MOVED for path in store.root.glob(pattern)):
-        move(path, store.root / _KEPT / path.name)
+        move(path, store.root / _BACKUP_FOLDER / path.name)
     put_document(store, _ALL_MOVED, True)
 
 
@@ -139,7 +139,7 @@ def undo(store: Store) -> None:
     """Undo an incomplete upgrade: remove the files that it created, and restore the old ones."""
     landed: list[str] | None = document(store, _NOTE)
     if landed is not None:
-        kept = [path for pattern in _MOVED for path in (store.root / _KEPT).glob(pattern)]
+        kept = [path for pattern in _MOVED for path in (store.root / _BACKUP_FOLDER).glob(pattern)]
         if store.files.mark(_ALL_MOVED):
             # the upgrade created these files
             store.files.remove(*_CREATED)
@@ -147,15 +147,15 @@ def undo(store: Store) -> None:
         for path in kept:
             move(path, store.root / path.name)
         for name in landed:
-            store.files.take(store.root / _KEPT / name, name)
-    store.files.remove(_KEPT)
+            store.files.take(store.root / _BACKUP_FOLDER / name, name)
+    store.files.remove(_BACKUP_FOLDER)
 
 
 # ---- conversion
 
 
 def _convert(store: Store, progress: Progress) -> None:
-    old = Store(store.root / _KEPT)
+    old = Store(store.root / _BACKUP_FOLDER)
     _convert_landings(store)
     mark_form(store)
     _convert_releases(store, old, progress)
@@ -184,7 +184,7 @@ def _convert_part(store: Store, part: dict[str, Any]) -> dict[str, Any]:
         or store.files.compute_checksum(place).sha256 != part["sha256"]
     ):
         raise MachineFault(f"{store.root / place} is damaged. Restore it, then upgrade again.")
-    conversion.convert_landed(contract(part["table"]), store.root / _KEPT / place, store.root / place)
+    conversion.convert_landed(contract(part["table"]), store.root / _BACKUP_FOLDER / place, store.root / place)
     return part | asdict(store.files.compute_checksum(place))
 
 

@@ -26,16 +26,16 @@ from iosig.warehouse.engine_paths import iceberg_location
 from iosig.warehouse.placing import atomic_write, copy, link_or_copy, make_folder, make_read_only, sweep_temporaries
 
 #: folder for damaged files, which may contain data that no other file has
-ASIDE = "damaged"
+DAMAGED_FOLDER = "damaged"
 _PIECE_BYTES = 1 << 20
 #: the largest integer that tables can store; inodes are masked with it
-_MOST = (1 << 63) - 1
+_MAX_INT64 = (1 << 63) - 1
 #: number of files that are written in parallel, since each write waits for the disk
-_AT_ONCE = 4
+_PARALLEL_WRITES = 4
 _THREADS = "files"
 
 _Item = TypeVar("_Item")
-_Answer = TypeVar("_Answer")
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class Files(ABC):
     def push(self, names: Iterable[str]) -> None:  # noqa: B027
         """Upload the files at these places below the local folder."""
 
-    def each(self, do: Callable[[_Item], _Answer], items: Iterable[_Item]) -> list[_Answer]:
+    def each(self, do: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         """Run small I/O-bound tasks in a thread pool and return their results in order."""
         return side_by_side(do, items, self.thread_count)
 
@@ -186,7 +186,7 @@ class Files(ABC):
 class Folder(Files):
     """Files in a local folder, synced to disk so that names and bytes survive a power loss."""
 
-    thread_count: ClassVar[int] = _AT_ONCE
+    thread_count: ClassVar[int] = _PARALLEL_WRITES
     root: Path
 
     def location(self, name: str) -> str:
@@ -222,7 +222,9 @@ class Folder(Files):
         """Map each direct subfolder to its inode."""
         try:
             with os.scandir(self.root / name) as entries:
-                return {each.name: each.inode() & _MOST for each in entries if each.name[0] != "." and each.is_dir()}
+                return {
+                    each.name: each.inode() & _MAX_INT64 for each in entries if each.name[0] != "." and each.is_dir()
+                }
         except FileNotFoundError:
             return {}
 
@@ -316,8 +318,8 @@ class Folder(Files):
 
     def set_aside(self, name: str) -> str:
         """Move a damaged file or folder out of its place, and return its new location."""
-        aside = f"{ASIDE}/{Path(name).name}"
-        make_folder(self.root / ASIDE)
+        aside = f"{DAMAGED_FOLDER}/{Path(name).name}"
+        make_folder(self.root / DAMAGED_FOLDER)
         self.remove(aside)
         (self.root / name).rename(self.root / aside)
         return aside
@@ -344,7 +346,7 @@ class Folder(Files):
             sweep_temporaries(self.root / folder)
 
 
-def side_by_side(do: Callable[[_Item], _Answer], items: Iterable[_Item], count: int) -> list[_Answer]:
+def side_by_side(do: Callable[[_Item], _Result], items: Iterable[_Item], count: int) -> list[_Result]:
     """Run tasks in `count` threads and return the results in order, after all tasks have finished."""
     # a task that waits for the pool it runs in could deadlock, so nested calls get another pool
     is_within = current_thread().name.startswith(_THREADS)

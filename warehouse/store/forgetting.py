@@ -21,7 +21,7 @@ from iosig.warehouse.store import landing as landings
 from iosig.warehouse.store.files import Exists
 from iosig.warehouse.store.lots import write_file
 from iosig.warehouse.store.manifests import (
-    LOT,
+    LOT_PREFIX,
     Landing,
     Part,
     id_in,
@@ -85,7 +85,7 @@ def remove(store: Store, going: Collection[Landing]) -> tuple[list[str], list[st
     for landing in going:
         folders.setdefault(landing.folder, set()).add(landing.landing_id)
     for folder, ids in folders.items():
-        if folder.startswith(LOT) and (new := _without(store, folder, ids)):
+        if folder.startswith(LOT_PREFIX) and (new := _without(store, folder, ids)):
             made.append(manifest_in(new))
         store.files.remove(f"landed/{folder}")
         gone.append(manifest_in(folder))
@@ -100,7 +100,7 @@ def _without(store: Store, lot: str, ids: set[str]) -> str | None:
     kept = [one for one in told["landings"] if one["landing_id"] not in ids]
     if not kept:
         return None
-    name = LOT + hashlib.sha256("".join(one["content_sha256"] for one in kept).encode()).hexdigest()[:16]
+    name = LOT_PREFIX + hashlib.sha256("".join(one["content_sha256"] for one in kept).encode()).hexdigest()[:16]
     with suppress(Exists), landings.folder_of(store, name) as folder:
         files = {}
         for table_name, file in told["files"].items():

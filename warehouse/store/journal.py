@@ -235,14 +235,14 @@ class Journal:
         with _refusing(self.path):
             return _last(self._connection)
 
-    def rows_after(self, sequence: int, most: int, until: int | None = None) -> tuple[pl.DataFrame, int]:
+    def rows_after(self, sequence: int, max_rows: int, until: int | None = None) -> tuple[pl.DataFrame, int]:
         """Return up to `most` rows after a sequence number, and the sequence number of the last one.
 
         until: last sequence number to include. Without rows, the given sequence number is returned.
         """
         query = f"select sequence, {_NAMES} from predictions where sequence > ? and sequence <= ? order by sequence"
         with _refusing(self.path):
-            found = self._connection.execute(f"{query} limit ?", (sequence, until or 2**62, most)).fetchall()
+            found = self._connection.execute(f"{query} limit ?", (sequence, until or 2**62, max_rows)).fetchall()
         frame = _from_sqlite([row[1:] for row in found], self.path)
         return frame, found[-1][0] if found else sequence
 

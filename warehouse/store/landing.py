@@ -34,7 +34,7 @@ from iosig.warehouse.sources.protocol import (
 from iosig.warehouse.sources.rows.times import record_zones
 from iosig.warehouse.store.files import Busy, Exists, Sealed
 from iosig.warehouse.store.form import mark_form, require_form
-from iosig.warehouse.store.manifests import ID_DIGITS, MANIFEST, Landing, Part, id_in, in_folder, write_manifest
+from iosig.warehouse.store.manifests import ID_DIGITS, MANIFEST_NAME, Landing, Part, id_in, in_folder, write_manifest
 from iosig.warehouse.store.store import Store, write_parquet
 from iosig.warehouse.store.time_ranges import TimeRange
 
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from iosig.warehouse.store.pseudonyms import Names
 
 #: lock shared by running landings; file with the last allocated position in the landing order
-_AT_WORK, _SEQUENCE = "landing.lock", "landing.sequence"
+_LANDING_LOCK, _SEQUENCE = "landing.lock", "landing.sequence"
 #: maximum number of pieces in the write queue, to bound memory use
-_AHEAD = 2
+_MAX_QUEUED_PIECES = 2
 _WRITERS = 2
 _PollKey = tuple[str, str, str]
 
@@ -131,12 +131,12 @@ def _refuse_forgotten(earlier: Sequence[Landing], *, replace: bool) -> None:
 
 def _mostly_sound(batches: Iterator[Batch]) -> Iterator[Batch]:
     """Yield batches; raise InputRefused once the refused rows exceed both the limit and the number of valid rows."""
-    counts, most = {True: 0, False: 0}, current_limits().max_refused_count
+    counts, max_refused = {True: 0, False: 0}, current_limits().max_refused_count
     for batch in batches:
         counts[batch.table == REJECTS] += batch.height
-        if counts[True] > max(most, counts[False]):
+        if counts[True] > max(max_refused, counts[False]):
             raise InputRefused(
-                f"More than {most:,} of its rows are refused (limits.max_refused_count), and fewer are valid.",
+                f"More than {max_refused:,} of its rows are refused (limits.max_refused_count), and fewer are valid.",
                 "Name its format with --format, or export it again.",
             )
         yield batch
@@ -267,7 +267,7 @@ def folder_of(store: Store, name: str) -> Iterator[Path]:
     if store.files.holds(place) and not in_folder(store, name):
         # the folder's manifest is missing, so its content cannot be identified
         store.files.set_aside(place)
-    with store.files.lock(_AT_WORK, is_shared=True), store.files.write_folder(place, MANIFEST) as folder:
+    with store.files.lock(_LANDING_LOCK, is_shared=True), store.files.write_folder(place, MANIFEST_NAME) as folder:
         yield folder
 
 
@@ -315,7 +315,7 @@ def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Itera
                 name = f"{batch.table.name}-{day or 'undated'}-{counts[batch.table.name]}.parquet"
                 counts[batch.table.name] += 1
                 writing.append(writer.submit(write_part, folder / name, landing_id, batch.table, day, rows))
-                if len(writing) > _AHEAD:
+                if len(writing) > _MAX_QUEUED_PIECES:
                     yield writing.popleft().result()
         for written in writing:
             yield written.result()
@@ -386,5 +386,5 @@ def _is_ordered(rows: pl.DataFrame, names: Sequence[str]) -> bool:
 def sweep(store: Store) -> None:
     """Remove temporary files of killed landings, unless a landing is running."""
     if store.files.holds("landed"):
-        with suppress(Busy), store.files.lock(_AT_WORK):
+        with suppress(Busy), store.files.lock(_LANDING_LOCK):
             store.files.sweep("landed")

@@ -35,11 +35,11 @@ HEAD, FOLDER = "ledger.json", "ledger"
 #: format version of the index; an index with another version is ignored
 _FORM = 2
 #: minimum number of unindexed landings for a new segment
-_WORTH = 256
+_MIN_SEGMENT_LANDINGS = 256
 #: number of folders per batch; the manifests of one batch are in memory as objects
-_AT_ONCE = 1000
+_BATCH_FOLDERS = 1000
 #: age at which leftover files of killed writers are removed [s]
-_LEFT_S = 3600.0
+_LEFTOVER_AGE_S = 3600.0
 
 _LANDINGS = pl.Schema(
     {
@@ -205,8 +205,8 @@ def read(store: Store) -> Ledger:
     new = listed.join(folders, on=["folder", "mark"], how="anti")
     if gone.height:
         told = told.without(gone)
-    fresh = _concat_rows([_of_folders(store, some.iter_rows()) for some in new.iter_slices(_AT_ONCE)])
-    if gone.height or fresh.landings.height >= _WORTH:
+    fresh = _concat_rows([_of_folders(store, some.iter_rows()) for some in new.iter_slices(_BATCH_FOLDERS)])
+    if gone.height or fresh.landings.height >= _MIN_SEGMENT_LANDINGS:
         # readers need no write permission
         with suppress(OSError):
             _keep(store, head, segments, fresh, gone)
@@ -365,7 +365,7 @@ def _write_segment(store: Store, rows: _Rows) -> dict[str, Any]:
 def _find_abandoned(store: Store, kept: set[str]) -> Iterator[str]:
     """Yield unreferenced segment files that are too old to belong to a concurrent writer."""
     for name in store.files.matching(f"{FOLDER}/*.parquet"):
-        if name not in kept and float(name.removeprefix(f"{FOLDER}/").split("-")[0]) < time.time() - _LEFT_S:
+        if name not in kept and float(name.removeprefix(f"{FOLDER}/").split("-")[0]) < time.time() - _LEFTOVER_AGE_S:
             yield name
 
 
@@ -382,7 +382,7 @@ def is_true(store: Store) -> bool:
         return False
     for segment in segments:
         known = segment.rows.landings.select("folder", "mark").unique(maintain_order=True)
-        for some in known.iter_slices(_AT_ONCE):
+        for some in known.iter_slices(_BATCH_FOLDERS):
             same = [(folder, mark) for folder, mark in some.iter_rows() if there.get(folder) == mark]
             names = pl.DataFrame({"folder": [folder for folder, _ in same]}, schema={"folder": pl.String})
             now = _of_folders(store, same)

@@ -33,7 +33,7 @@ from iosig.warehouse.store import landing
 from iosig.warehouse.store.files import Exists, Sealed
 from iosig.warehouse.store.landing import Landed
 from iosig.warehouse.store.ledger import Known
-from iosig.warehouse.store.manifests import ID_DIGITS, LOT, id_of, in_folder, landing_column, write_manifest
+from iosig.warehouse.store.manifests import ID_DIGITS, LOT_PREFIX, id_of, in_folder, landing_column, write_manifest
 from iosig.warehouse.store.store import Store, write_parquet
 from iosig.warehouse.store.time_ranges import TimeRange
 
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 #: maximum size of an input in a lot [B]; a larger one gets a folder of its own
 SMALL_BYTES = 1 << 20
 #: a lot, which is kept in memory, is full at this number of inputs or rows
-MOST_INPUTS = 500
-MOST_ROWS = 1 << 18
+MAX_INPUTS = 500
+MAX_ROWS = 1 << 18
 #: in a smaller lot, each input gets a folder of its own
-FEWEST_INPUTS = 8
+MIN_INPUTS = 8
 #: tables with a column that identifies the landing of each row
-_SHARED = (TRACES, TRACE_MODULES, TRACE_FILES, TRACE_RECORDS, TRACE_HEATMAPS, TRACE_REQUESTS, REJECTS)
+_LANDING_ID_TABLES = (TRACES, TRACE_MODULES, TRACE_FILES, TRACE_RECORDS, TRACE_HEATMAPS, TRACE_REQUESTS, REJECTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Lot:
     @property
     def is_full(self) -> bool:
         """Whether the lot should land before more inputs are added."""
-        return len(self._given) >= MOST_INPUTS or self._row_count >= MOST_ROWS
+        return len(self._given) >= MAX_INPUTS or self._row_count >= MAX_ROWS
 
     def add(
         self,
@@ -138,7 +138,7 @@ class Lot:
                 if self._names is not None:
                     batches = [*landing.pseudonymize(read.batches, self._names)]
                     read = replace(read, source_file=self._names.path(read.source_file), batches=batches)
-                if not {batch.table for batch in read.batches} <= set(_SHARED):
+                if not {batch.table for batch in read.batches} <= set(_LANDING_ID_TABLES):
                     self._unshared.add(source.name)
                     return False
                 self._inputs[sha256] = read
@@ -177,7 +177,7 @@ def _read(path: Path, sha256: str, source: Source, reading: Reading, sequence: i
 
 def _land_inputs(store: Store, inputs: Sequence[_Read]) -> dict[str, Landed]:
     """Land inputs, in one folder if there are enough, and map content hashes to landings."""
-    if len(inputs) < FEWEST_INPUTS:
+    if len(inputs) < MIN_INPUTS:
         return {
             item.content_sha256: landing.write(
                 store,
@@ -191,7 +191,7 @@ def _land_inputs(store: Store, inputs: Sequence[_Read]) -> dict[str, Landed]:
             )
             for item in inputs
         }
-    name = LOT + hashlib.sha256("".join(item.content_sha256 for item in inputs).encode()).hexdigest()[:16]
+    name = LOT_PREFIX + hashlib.sha256("".join(item.content_sha256 for item in inputs).encode()).hexdigest()[:16]
     # another process has landed the same lot: not an error
     with suppress(Exists), landing.folder_of(store, name) as folder:
         _fill(store, folder, name, inputs)
@@ -201,7 +201,7 @@ def _land_inputs(store: Store, inputs: Sequence[_Read]) -> dict[str, Landed]:
 def _fill(store: Store, folder: Path, name: str, inputs: Sequence[_Read]) -> None:
     """Write the data files of a lot and its manifest."""
     files, counts = {}, {}
-    for table in _SHARED:
+    for table in _LANDING_ID_TABLES:
         rows = _rows(table, inputs)
         if rows is not None:
             files[table.name] = write_file(folder, name, table, rows)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 ID_DIGITS = 16
-MANIFEST = "landing.json"
+MANIFEST_NAME = "landing.json"
 #: name prefix of lot folders
-LOT = "lot-"
+LOT_PREFIX = "lot-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +108,12 @@ def id_in(content_sha256: str, generation: int) -> str:
 
 def manifest_in(folder: str) -> str:
     """Return the name of the manifest in a folder of landings."""
-    return f"landed/{folder}/{MANIFEST}"
+    return f"landed/{folder}/{MANIFEST_NAME}"
 
 
 def write_manifest(told: Mapping[str, Any], folder: Path) -> None:
     """Write a manifest with a checksum, which manifests of older versions lack."""
-    write_json({**told, "sha256": digest_of(told)}, folder / MANIFEST)
+    write_json({**told, "sha256": digest_of(told)}, folder / MANIFEST_NAME)
 
 
 def in_folder(store: Store, name: str) -> list[Landing]:

@@ -30,19 +30,19 @@ from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, ClassVar, cast
 
 from iosig.warehouse.errors import MissingExtra
-from iosig.warehouse.store.files import ASIDE, Busy, Exists, Files, Sealed
+from iosig.warehouse.store.files import DAMAGED_FOLDER, Busy, Exists, Files, Sealed
 
 #: a lease that is not renewed for this time has expired
 LEASE_S = 60.0
-_ASKED_EVERY_S = 0.2
+_POLL_INTERVAL_S = 0.2
 #: timeout for connecting [s]; timeout for one request with its response [s], within which failed requests are retried
 _CONNECT_TIMEOUT_S, _TIMEOUT_S = 10, 300
 _RETRIES: Any = {"max_retries": 10, "retry_timeout": timedelta(seconds=_TIMEOUT_S)}
-_AT_ONCE = 16
+_PARALLEL_REQUESTS = 16
 #: file that names the catalogue of a warehouse, and the tables' location if it is separate
 NOTE = "catalogue.json"
 _TABLES = "tables"
-_ASKED_AGAIN_S = 5.0
+_RECHECK_INTERVAL_S = 5.0
 _KNOWN: dict[str, tuple[float, str | None]] = {}
 
 
@@ -91,7 +91,7 @@ def _elsewhere(url: str) -> str | None:
     A location is cached permanently; if none is found, the next call after a while checks again.
     """
     at, found = _KNOWN.get(url, (-math.inf, None))
-    if found is None and time.monotonic() - at > _ASKED_AGAIN_S:
+    if found is None and time.monotonic() - at > _RECHECK_INTERVAL_S:
         import obstore
 
         with suppress(FileNotFoundError, ValueError, AttributeError):
@@ -104,7 +104,7 @@ def _elsewhere(url: str) -> str | None:
 class Objects(Files):
     """Files below a prefix of an object store, with copies in a local folder."""
 
-    thread_count: ClassVar[int] = _AT_ONCE
+    thread_count: ClassVar[int] = _PARALLEL_REQUESTS
     url: str
     root: Path
 
@@ -330,7 +330,7 @@ class Objects(Files):
 
     def set_aside(self, name: str) -> str:
         """Move a damaged file or folder out of its place, and return its new location."""
-        aside = f"{ASIDE}/{Path(name).name}"
+        aside = f"{DAMAGED_FOLDER}/{Path(name).name}"
         self.remove(aside)
         for each in self._list_objects(name):
             if each == name or each.startswith(f"{name}/"):
@@ -395,7 +395,7 @@ class Objects(Files):
             # each process writes its lease before it looks for others, so two processes cannot miss each other
             if is_shared:
                 while self._is_leased(name):
-                    time.sleep(_ASKED_EVERY_S)
+                    time.sleep(_POLL_INTERVAL_S)
             elif any(self._is_leased(other) for other in self.matching(f"{name}.d/*")):
                 raise Busy(name)
             yield

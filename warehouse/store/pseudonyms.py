@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: file that marks a warehouse as pseudonymized, and detects a key other than the first one
 MARK = "privacy.json"
 #: minimum key length [B]; a shorter key could be found by brute force
-FEWEST_KEY_BYTES = 32
+MIN_KEY_BYTES = 32
 #: characters of a pseudonym: 80 bits make collisions between a site's names negligible
 _LENGTH = 16
 #: words in job ids, next to numbers, that identify no user
@@ -210,8 +210,8 @@ def names_of(store: Store, rules: Rules, key: bytes | None) -> Names | None:
                 f"Names in {store.name} are pseudonyms, but the settings do not: set privacy.is_pseudonymized."
             )
         return None
-    if len(key) < FEWEST_KEY_BYTES:
-        raise UsageError(f"The key of pseudonyms is shorter than {FEWEST_KEY_BYTES} bytes, the minimum.")
+    if len(key) < MIN_KEY_BYTES:
+        raise UsageError(f"The key of pseudonyms is shorter than {MIN_KEY_BYTES} bytes, the minimum.")
     names = Names(rules, key)
     check = hashlib.sha256(names.name(MARK).encode()).hexdigest()
     if told is None:

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 _CHECKOUT = Path(__file__).resolve().parents[2]
 ROW_GROUP_ROWS = 1 << 20
 #: lock file of a warehouse, with a readable note about its owner; interval at which a waiting process retries [s]
-_LOCK, _ASKED_EVERY_S = "lock", 1.0
+_LOCK, _POLL_INTERVAL_S = "lock", 1.0
 #: maximum time between taking a lock and writing the note [s]
-_TOLD_WITHIN_S = 0.5
+_NOTE_TIMEOUT_S = 0.5
 #: libraries interpret these characters in a store's URL differently: some decode them, some expand them
 _NOT_IN_URL = re.compile(r"[*?#%\[\]{}\\\x00-\x1f\x7f]")
 #: file that records the URL to which the copies in a folder belong
@@ -304,9 +304,9 @@ def hold_lock(store: Store, lock: str, work: str, remedy: str, wait_s: float = 0
             if time.monotonic() >= deadline:
                 if holder(store, lock) is None:
                     # an owner that has just taken the lock is about to write its note
-                    time.sleep(_TOLD_WITHIN_S)
+                    time.sleep(_NOTE_TIMEOUT_S)
                 raise UsageError(f"Another {work} is writing to {store.name}{_holder_text(store, lock)}. {remedy}")
-            time.sleep(min(_ASKED_EVERY_S, max(0.0, deadline - time.monotonic())))
+            time.sleep(min(_POLL_INTERVAL_S, max(0.0, deadline - time.monotonic())))
         # the note is only informational, so a full disk must not stop the work
         with suppress(OSError):
             now = datetime.now(UTC).isoformat(timespec="seconds")

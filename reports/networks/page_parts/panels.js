@@ -1,5 +1,5 @@
 // The side panel: legend, patterns, single requests, notes and tables.
-const MOST_ROWS = 50, MOST_PATTERNS = 200;
+const MAX_ROWS = 50, MAX_PATTERNS = 200;
 
 function drawLegend(into, model, isDark) {
   const parts = [];
@@ -83,8 +83,8 @@ function drawPatterns(part, into, app) {
   into.replaceChildren(...wholes.map((row) => patternEntry(row, app)));
   if (!parts.length) return;
   const more = element("details", {}, element("summary", { text: `In single time windows: ${countText(parts.length)}` }));
-  more.append(...parts.slice(0, MOST_PATTERNS).map((row) => patternEntry(row, app)));
-  if (parts.length > MOST_PATTERNS) more.append(element("p", { text: `${parts.length - MOST_PATTERNS} more not shown.` }));
+  more.append(...parts.slice(0, MAX_PATTERNS).map((row) => patternEntry(row, app)));
+  if (parts.length > MAX_PATTERNS) more.append(element("p", { text: `${parts.length - MAX_PATTERNS} more not shown.` }));
   into.append(more);
 }
 
@@ -132,7 +132,7 @@ function row(model, edges, hop) {
 
 function best(rows, order) {
   const value = (one) => (Number.isNaN(one[order]) ? -Infinity : one[order]);
-  return rows.filter((one) => one.transfers > 0).sort((one, other) => value(other) - value(one) || other.transfers - one.transfers).slice(0, MOST_ROWS);
+  return rows.filter((one) => one.transfers > 0).sort((one, other) => value(other) - value(one) || other.transfers - one.transfers).slice(0, MAX_ROWS);
 }
 
 function edgeTable(app, hop, order) {

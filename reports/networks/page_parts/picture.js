@@ -1,7 +1,7 @@
 // Rasterizes the edges: the points along each edge take the colours of its slots, and where edges cross, the highest
 // count wins. Each pixel also stores its edge, so that the edge under the pointer is found by one look-up.
 const GHOST = 1, UNUSED = 2;
-const MOST_ZOOM = 60, MOST_PIXELS = 5e6;
+const MAX_ZOOM = 60, MAX_PIXELS = 5e6;
 // Above QUICK_EDGES, edges are first painted at low resolution while something moves. Up to SMOOTH_EDGES, they are
 // supersampled.
 const QUICK_EDGES = 3000, SMOOTH_EDGES = 20000;
@@ -23,7 +23,7 @@ class Camera {
   // Zooms around the fixed point (x, y).
   zoomAt(factor, x, y) {
     const before = this.zoom;
-    this.zoom = Math.max(1, Math.min(MOST_ZOOM, before * factor));
+    this.zoom = Math.max(1, Math.min(MAX_ZOOM, before * factor));
     const ratio = this.zoom / before, [cx, cy] = this.centre;
     this.move((1 - ratio) * (x - cx), (1 - ratio) * (y - cy));
   }
@@ -112,7 +112,7 @@ class Picture {
     let scale = this.ratio;
     if (isQuick && this.hasQuick) scale = 1;
     else if (model.edgeCount <= SMOOTH_EDGES) scale *= 2;
-    scale *= Math.min(1, Math.sqrt(MOST_PIXELS / (camera.width * camera.height * scale * scale)));
+    scale *= Math.min(1, Math.sqrt(MAX_PIXELS / (camera.width * camera.height * scale * scale)));
     const width = Math.max(1, Math.round(camera.width * scale)), height = Math.max(1, Math.round(camera.height * scale));
     this.take(this.surfaces[isQuick && this.hasQuick ? "quick" : "fine"], width, height);
     this.splat(width, height, scale);

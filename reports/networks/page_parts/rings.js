@@ -138,7 +138,7 @@ class Rings {
       if (arc < 9 && step === 1 && (!isMarked || (isMarked === 1 && fewMarked > 12))) return;
       const text = cut(step > 1 ? firstMember(labels[node], groupSize) : labels[node], most), width = context.measureText(text).width;
       // a label that is too long for the arc or its curvature is shortened in the middle, or dropped if little remains
-      const kept = Math.floor((text.length * along) / width), short = width < along ? text : kept < LEAST_SHORT ? "" : cut(text, kept);
+      const kept = Math.floor((text.length * along) / width), short = width < along ? text : kept < MIN_SHORT_CHARS ? "" : cut(text, kept);
       const color = isMarked === 2 ? colors.strong : colors.ink;
       if (isInnermost && ring.inner === 0 && ring.order.length === 1) this.middle(text, width < 2 * thick - 6, color);
       else if (isOutermost) this.radial(text, ring.outer * camera.radius + 5, ring.middles[node], color, true);
@@ -249,7 +249,7 @@ class Rings {
 }
 
 // Minimum length of a shortened name; minimum distance between names on the outermost ring [pixels].
-const LEAST_SHORT = 8, LABEL_PIXELS = 40;
+const MIN_SHORT_CHARS = 8, LABEL_PIXELS = 40;
 
 // Threshold for slow nodes: their time divided by the median time of their layer.
 const SLOW = 2;

@@ -272,7 +272,7 @@ def test_batch_holds_whole_files_or_the_tail_of_a_long_file(
     batch_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checks, "_BATCH_ROWS", batch_rows)
-    monkeypatch.setattr(checks, "_MOST_ROWS", 4 * batch_rows)
+    monkeypatch.setattr(checks, "_MAX_ROWS", 4 * batch_rows)
     heights = (1, 2, 1, 2, 9)
     paths = [tmp_path / f"{place}.parquet" for place in range(len(heights))]
     for place, path in enumerate(paths):

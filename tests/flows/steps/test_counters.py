@@ -64,7 +64,7 @@ def test_job_totals_equal_moved_bytes_and_days_count_their_scrapes(site: Counted
 @pytest.mark.long
 def test_batch_size_does_not_change_results(site: Counted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = staged(tmp_path / "all", site)
-    monkeypatch.setattr(counters, "_READINGS_AT_A_TIME", 1)
+    monkeypatch.setattr(counters, "_BATCH_READINGS", 1)
     one_by_one = staged(tmp_path / "one", site)
     for table in TABLES:
         names = list(table.key)

@@ -45,7 +45,7 @@ def day_of_samples(day: int, count: int) -> pl.DataFrame:
 def test_chunks_hold_samples_in_the_order_of_their_sets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days_at_a_time: int
 ) -> None:
-    monkeypatch.setattr(signatures, "_DAYS_AT_A_TIME", days_at_a_time)
+    monkeypatch.setattr(signatures, "_BATCH_DAYS", days_at_a_time)
     days = [day_of_samples(day, 7) for day in range(5)]
     paths = [tmp_path / f"{day}.parquet" for day in range(5)]
     for path, day in zip(paths, days, strict=True):
@@ -87,7 +87,7 @@ def chunks(folder: Path) -> list[pl.DataFrame]:
 def test_exact_samples_come_with_background_traffic_where_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signatures, "_DAYS_AT_A_TIME", 1)
+    monkeypatch.setattr(signatures, "_BATCH_DAYS", 1)
     exact, shared = [day_of_samples(day, 4) for day in range(2)], day_of_samples(0, 3)
     more = pl.col("sample_bytes_per_s").list.eval(pl.element() + 5.0)
     files = {"samples": [shared.with_columns(more)], "exact_samples": exact}

@@ -167,7 +167,7 @@ def test_image_without_edges_is_transparent() -> None:
 
 
 def test_number_of_edge_points_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iosig.reports.networks.edges._MOST_POINTS", 1000)
+    monkeypatch.setattr("iosig.reports.networks.edges._MAX_POINTS", 1000)
     levels = np.full((500, 10), -1)
     levels[250, 9] = 0
     image = edge_image([straight(levels)], 200, GREY)

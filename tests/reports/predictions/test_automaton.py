@@ -117,7 +117,7 @@ def test_node_area_is_the_share_of_time() -> None:
     for node in graph["nodes"]:
         if node["period_s"]:
             share = node["duration_s"] / total
-            assert nodes[node["name"]].radius ** 2 == pytest.approx(share * automaton_view._LARGEST_IN**2)
+            assert nodes[node["name"]].radius ** 2 == pytest.approx(share * automaton_view._MAX_RADIUS_IN**2)
 
 
 def test_automaton_without_evaluations_has_a_message() -> None:

@@ -15,7 +15,7 @@ from iosig.reports.site.filesystems import (
     CODES_PER_OCTAVE,
     FIRST,
     GAP,
-    LEAST_BYTES_PER_S,
+    MIN_BYTES_PER_S,
     NOTHING,
     FilesystemFrames,
     encode_rates,
@@ -26,11 +26,11 @@ from tests.budget import examples
 from tests.reports.site.test_packing import unpacked
 
 
-@given(st.floats(LEAST_BYTES_PER_S, 1e13))
+@given(st.floats(MIN_BYTES_PER_S, 1e13))
 @settings(max_examples=examples(50), deadline=None)
 def test_coded_rate_is_within_5_percent(rate: float) -> None:
     (code,) = encode_rates(np.array([rate]))
-    assert abs(LEAST_BYTES_PER_S * 2 ** ((int(code) - FIRST) / CODES_PER_OCTAVE) / rate - 1) < 0.05
+    assert abs(MIN_BYTES_PER_S * 2 ** ((int(code) - FIRST) / CODES_PER_OCTAVE) / rate - 1) < 0.05
 
 
 def test_unknown_rates_are_distinct_from_zero() -> None:

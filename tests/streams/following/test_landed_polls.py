@@ -297,7 +297,7 @@ def test_long_backlog_is_delivered_in_batches_across_midnight(tmp_path: Path, mo
     land_polls(store, backlog[150:], interval_s=600.0, name="overlap")
     expected = contents(feed_of(store).finish())
     assert len(expected) == 301
-    monkeypatch.setattr(polls_module, "MOST_FLUSHES", 7)
+    monkeypatch.setattr(polls_module, "MAX_FLUSHES", 7)
     feed = feed_of(store)
     assert len(feed.poll()) == 7
     assert feed.is_behind

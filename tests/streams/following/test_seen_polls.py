@@ -33,7 +33,7 @@ def test_regular_polls_are_stored_as_one_run_in_any_order() -> None:
 
 
 def test_size_is_bounded_and_forgotten_times_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen_polls, "MOST_PROGRESSIONS", 10)
+    monkeypatch.setattr(seen_polls, "MAX_PROGRESSIONS", 10)
     seen = SeenPolls(0)
     for number in range(100):
         seen.add(number**2 + 1, 1 + number % 2)

@@ -240,7 +240,7 @@ def test_relative_warehouse_path_is_accepted(tmp_path: Path, monkeypatch: pytest
 
 
 def test_oversized_record_is_not_landed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extrapolation_json, "MOST_BYTES", 100)
+    monkeypatch.setattr(extrapolation_json, "MAX_BYTES", 100)
     with pytest.raises(InputRefused, match="longer than 100 bytes"):
         land(store, EXTRAPOLATED, "ior")
     assert not store.landed.exists()

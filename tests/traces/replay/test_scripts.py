@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.traces.replay.files import uses
 from iosig.traces.replay.functions import VERBS, Verb
-from iosig.traces.replay.gates import Board, Broken, Gates
+from iosig.traces.replay.gates import BrokenBarrierError, Gates, SharedCounters
 from iosig.traces.replay.ordering import WORLD, choose_order, visits
 from iosig.traces.replay.pacing import quantiles, shuffle_places
 from iosig.traces.replay.scripts import STEP, compile_script
@@ -189,11 +189,11 @@ def test_barrier_keeps_the_order_of_ranks(tmp_path: Path) -> None:
 
 
 def test_waiting_process_is_released_when_another_dies(tmp_path: Path) -> None:
-    board = Board(tmp_path / "board", 1, 1).make().open()
+    board = SharedCounters(tmp_path / "board", 1, 1).make().open()
     gates = Gates(board, multiprocessing.Lock(), [multiprocessing.Semaphore(0)], 0, [2], [(0,)])
     assert not gates.is_open(0, gates.arrive(0))
     board.broken[0] = 1
-    with pytest.raises(Broken):
+    with pytest.raises(BrokenBarrierError):
         gates.wait(None)
 
 

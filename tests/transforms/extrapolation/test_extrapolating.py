@@ -298,5 +298,5 @@ def test_user_families_extend_the_models() -> None:
     assert found.trace is not None, said(found)
     assert first_difference(found.trace, REFUSED["square"]) is None
     assert {model.formula for model in found.models} == {"from 0, n of stride 1", "n^2*rank"}
-    assert replace(params, least_rank_counts=5).families is families
+    assert replace(params, min_rank_counts=5).families is families
     assert isinstance(FAMILIES[1].fit([(8, 8)]), Linear)  # type: ignore[list-item]

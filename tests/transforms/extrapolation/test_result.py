@@ -36,7 +36,7 @@ def test_fitted_trace_lists_classes_and_models() -> None:
     seek, write = loop.body
     assert isinstance(seek, FittedCall)
     assert isinstance(write, FittedCall)
-    assert (len(seek.slots), len(seek.least), len(seek.durations), len(seek.gaps)) == (2, 2, 4, 4)
+    assert (len(seek.slots), len(seek.min_values), len(seek.durations), len(seek.gaps)) == (2, 2, 4, 4)
     assert {model.field: model.formula for model in known.models} == {
         "class 0, ranks": "from 0, n of stride 1",
         "class 0, call 2 lseek, argument 2": "960/n*rank + 960*i",
@@ -52,14 +52,14 @@ def test_numbers_in_names_have_a_minimum_if_padding_is_unknown() -> None:
     (call,) = loop.body
     assert isinstance(call, FittedCall)
     assert [slot.width for slot in call.call.slots] == [3, 1, 1, 1, 1]
-    assert call.least == (0, 0, 0, 0, 0)
+    assert call.min_values == (0, 0, 0, 0, 0)
     (other,) = fit_trace(
         traces_of(PROGRAMS["files_for_each_rank_of_each_step"], (12, 16, 24, 32)), ExtrapolationParams()
     ).classes
     (loop,) = other.body
     assert isinstance(loop, FittedLoop)
     assert isinstance(loop.body[0], FittedCall)
-    assert loop.body[0].least == (0, 0, 10, 0, 0)
+    assert loop.body[0].min_values == (0, 0, 10, 0, 0)
 
 
 def test_refused_trace_keeps_its_matched_classes() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.studies.networks.planted import PLANTED, Planted, SystemShape, draw_shape, generate_requests, plant_pattern
 from iosig.transforms.networks import bottlenecks
-from iosig.transforms.networks.bottlenecks import BOTTLENECK_ROWS, BottleneckFinder, BottleneckParams
+from iosig.transforms.networks.bottlenecks import BOTTLENECK_SCHEMA, BottleneckFinder, BottleneckParams
 from tests.budget import examples
 from tests.naive.networks import bottlenecks as naive
 
@@ -22,7 +22,7 @@ def find_bottlenecks(values: list[float], process_count: int | None = None, max_
 
 def test_single_huge_request_is_a_bottleneck() -> None:
     rows = find_bottlenecks([1024.0] * 500 + [1024.0 * 512] + [1024.0] * 499)
-    assert rows.schema == BOTTLENECK_ROWS
+    assert rows.schema == BOTTLENECK_SCHEMA
     row = rows.row(0, named=True)
     assert (row["metric"], row["bottleneck"], row["request"], row["value"]) == ("size", 0, 500, 524288.0)
     assert row["median_value"] == pytest.approx(1024 * 2**0.125, rel=0.001)

@@ -56,7 +56,7 @@ def test_blocks_have_the_values_of_their_ranks(data: st.DataObject) -> None:
             # Rows with cancelling deviations are not examined.
             assert not block.is_uniform() or all(row == rows[0] for row in rows)
             assert not block.is_constant() or len({value for row in rows for value in row}) == 1
-            assert block.least() <= min(map(min, rows))
+            assert block.lower_bound() <= min(map(min, rows))
             assert block.first == rows[0][0]
             busy = {rank for rank, row in zip(naive.numbers(ranks), rows, strict=True) if any(row)}
             assert naive.ranks(find_active_ranks(ranks, block)) == busy
@@ -65,7 +65,7 @@ def test_blocks_have_the_values_of_their_ranks(data: st.DataObject) -> None:
 def test_minimum_is_exact_if_the_bound_is_negative() -> None:
     ranks = Progression(0, (1,), (4,))
     falling = Share(ranks, ((Listed((-1, 0)),),), (Listed((3, 0)),))
-    assert block_from_share(falling).least() == 0
+    assert block_from_share(falling).lower_bound() == 0
 
 
 def test_million_ranks_need_few_blocks() -> None:

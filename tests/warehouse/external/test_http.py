@@ -8,7 +8,7 @@ import time
 import pytest
 
 from iosig.warehouse.external.deadlines import Timeouts
-from iosig.warehouse.external.http import RequestFailed, TimedOut, fetch, origin_of
+from iosig.warehouse.external.http import RequestError, RequestTimeoutError, fetch, origin_of
 from tests.hostile_servers import http_server, tcp_server
 
 SHORT = Timeouts(timeout_s=0.3, total_timeout_s=1.0)
@@ -28,17 +28,17 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
 )
 def test_request_ends_for_any_behaviour_of_server(start: bytes, drip: bytes | None, said: str) -> None:
     begun_s = time.monotonic()
-    with tcp_server(start, drip) as port, pytest.raises(RequestFailed, match=said):
+    with tcp_server(start, drip) as port, pytest.raises(RequestError, match=said):
         fetch("GET", f"http://127.0.0.1:{port}/", SHORT, io.BytesIO())
     assert time.monotonic() - begun_s < 10
 
 
 def test_timeout_is_distinguished_from_other_failures() -> None:
-    with tcp_server() as port, pytest.raises(TimedOut):
+    with tcp_server() as port, pytest.raises(RequestTimeoutError):
         fetch("GET", f"http://127.0.0.1:{port}/", SHORT, None)
-    with pytest.raises(RequestFailed, match="Connection refused") as failed:
+    with pytest.raises(RequestError, match="Connection refused") as failed:
         fetch("GET", "http://127.0.0.1:1/", SHORT, None)
-    assert not isinstance(failed.value, TimedOut)
+    assert not isinstance(failed.value, RequestTimeoutError)
 
 
 def test_redirect_on_same_server_is_followed_with_credentials() -> None:
@@ -61,7 +61,7 @@ def test_redirect_to_another_server_is_refused(status: int) -> None:
         target = f"{other.url}/steal"
         with (
             http_server(lambda _: (status, {"Location": target}, b"")) as server,
-            pytest.raises(RequestFailed, match=f"redirects to another server, {other.url}, which is refused"),
+            pytest.raises(RequestError, match=f"redirects to another server, {other.url}, which is refused"),
         ):
             fetch("POST", server.url, SHORT, io.BytesIO(), headers={"Authorization": "token"}, content=b"{}")
     assert other.requests == []
@@ -71,7 +71,7 @@ def test_scheme_and_port_identify_the_server() -> None:
     for target in ("https://127.0.0.1", "//127.0.0.1:1", "http://127.0.0.1:1@evil.example/", "http://evil\x1b[2J/"):
         with (
             http_server(lambda _, target=target: (302, {"Location": target}, b"")) as server,  # type: ignore[misc]
-            pytest.raises(RequestFailed) as failed,
+            pytest.raises(RequestError) as failed,
         ):
             fetch("GET", server.url, SHORT, None)
         assert "\x1b" not in str(failed.value)
@@ -80,7 +80,7 @@ def test_scheme_and_port_identify_the_server() -> None:
 def test_number_of_redirects_is_limited() -> None:
     with (
         http_server(lambda path: (302, {"Location": path + "x"}, b"")) as server,
-        pytest.raises(RequestFailed, match="redirects more than 5 times"),
+        pytest.raises(RequestError, match="redirects more than 5 times"),
     ):
         fetch("GET", server.url + "/", SHORT, None)
 

@@ -14,7 +14,7 @@ from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store import landing, ledger
 from iosig.warehouse.store.files import Sealed
 from iosig.warehouse.store.form import mark_form
-from iosig.warehouse.store.manifests import MANIFEST
+from iosig.warehouse.store.manifests import MANIFEST_NAME
 from iosig.warehouse.store.store import Store, write_json
 from tests.budget import examples
 from tests.warehouse.releasing import publish
@@ -63,7 +63,7 @@ def leave(store: Store, number: int, days: set[int], age_days: int, beside: str 
     at = (datetime.now(UTC) - timedelta(days=age_days)).isoformat(timespec="microseconds")
     told = {"landing_id": name, "sequence": number, "generation": 0, "source_file": "a.csv", "format": "csv"}
     told |= {"content_sha256": name * 4, "landed_at": at, "refused_count": 5 * (beside == "refused"), "parts": parts}
-    write_json(told, folder / MANIFEST)
+    write_json(told, folder / MANIFEST_NAME)
     return name
 
 

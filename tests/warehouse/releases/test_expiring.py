@@ -147,7 +147,7 @@ def test_files_are_deleted_after_readers_finish_and_a_day_passes(five: Store) ->
 
 @pytest.mark.long
 def test_number_of_files_stays_bounded(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expiring, "_MOST_ROW_FILES", 4)
+    monkeypatch.setattr(expiring, "_MAX_ROW_FILES", 4)
     counts = []
     for number in range(14):
         publish(two, f"m{number}", {"applications": {None: f"application_id \n a/{number}"}})
@@ -214,7 +214,7 @@ def test_files_of_kept_releases_are_never_deleted(
 ) -> None:
     store = Store(tmp_path_factory.mktemp("steps") / "w")
     monkeypatch.setattr(snapshots, "_MAX_MANIFESTS", 3)
-    monkeypatch.setattr(expiring, "_MOST_ROW_FILES", 3)
+    monkeypatch.setattr(expiring, "_MAX_ROW_FILES", 3)
     shutil.copytree(published, store.root, symlinks=True)
     told = {release.release_id: jobs(store, release) for release in releases.history(store)}
     for number, (step, how) in enumerate(steps):

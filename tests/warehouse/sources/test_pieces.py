@@ -34,8 +34,8 @@ BOUNDS = {
     "squeue": _LINES,
     "sacct-json": _JOBS,
     "squeue-json": _JOBS,
-    "polls-csv": ("polls.csv.BLOCK_BYTES", "polls.csv._PIECE_ROWS", "polls.polls.HELD_ROWS"),
-    "polls-parquet": ("polls.parquet.PIECE_ROWS", "polls.parquet.HELD_ROWS"),
+    "polls-csv": ("polls.csv.BLOCK_BYTES", "polls.csv._PIECE_ROWS", "polls.polls.MAX_BUFFERED_ROWS"),
+    "polls-parquet": ("polls.parquet.PIECE_ROWS", "polls.parquet.MAX_BUFFERED_ROWS"),
     "lmt-database": ("polls.lmt_queries.BATCH_ROWS", "polls.lmt_queries._FETCHED_ROWS"),
     "mmperfmon": ("polls.mmperfmon.BLOCK_BYTES",),
     "jobstats": (

@@ -57,7 +57,7 @@ def same(one: Ledger, other: Ledger) -> None:
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    monkeypatch.setattr(ledger, "_WORTH", 4)
+    monkeypatch.setattr(ledger, "_MIN_SEGMENT_LANDINGS", 4)
     return made(tmp_path / "warehouse")
 
 
@@ -99,7 +99,7 @@ def test_indexed_manifests_are_not_read_again(store: Store, monkeypatch: pytest.
 def test_index_equals_manifests(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]) -> None:
     store, last = made(tmp_path_factory.mktemp("warehouse")), 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ledger, "_WORTH", 2)
+        patch.setattr(ledger, "_MIN_SEGMENT_LANDINGS", 2)
         for what, number in steps:
             last += 1
             there = sorted(store.files.folders("landed"))

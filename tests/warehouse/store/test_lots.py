@@ -39,7 +39,7 @@ def alone(root: Path, paths: list[str], monkeypatch: pytest.MonkeyPatch) -> Stor
     """Land each trace in a separate folder."""
     store = Store(root)
     with monkeypatch.context() as patch:
-        patch.setattr(lots, "FEWEST_INPUTS", 1000)
+        patch.setattr(lots, "MIN_INPUTS", 1000)
         land(store, paths)
     return store
 
@@ -127,8 +127,8 @@ def test_order_of_inputs_is_kept(tmp_path: Path, paths: list[str]) -> None:
 
 
 def test_full_lot_is_landed(tmp_path: Path, paths: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lots, "MOST_INPUTS", 10)
-    monkeypatch.setattr(lots, "FEWEST_INPUTS", 2)
+    monkeypatch.setattr(lots, "MAX_INPUTS", 10)
+    monkeypatch.setattr(lots, "MIN_INPUTS", 2)
     store = Store(tmp_path / "warehouse")
     land(store, paths)
     assert len(list(store.landed.glob("lot-*"))) == 2

@@ -24,7 +24,7 @@ Ints = npt.NDArray[np.int64]
 _MAX_LABELS = 32
 #: minimum number of lines from which a label that occurs in only one line is treated as damaged
 _MIN_LINES = 10
-_SOUND = r"^(?:[a-zA-Z_:][a-zA-Z0-9_:]*(?:\{.*\})? +[-+0-9.eEINFinfaN]+(?: +-?[0-9.]+)?(?: +# .*)?|#.*|)\s*$"
+_VALID_LINE = r"^(?:[a-zA-Z_:][a-zA-Z0-9_:]*(?:\{.*\})? +[-+0-9.eEINFinfaN]+(?: +-?[0-9.]+)?(?: +# .*)?|#.*|)\s*$"
 _FIRST = re.compile(r"([a-zA-Z_:][\w:]*)\{ *([a-zA-Z_]\w*)=")
 _NEXT = re.compile(r" *, *([a-zA-Z_]\w*)=")
 _END = "} "
@@ -77,7 +77,7 @@ class Exposition:
     def _refuse_unknown(self, lines: pl.DataFrame) -> pl.DataFrame:
         """Refuse lines of other metrics that are damaged or have an undeclared name."""
         lines = lines.unique(["snapshot", "text"], keep="first", maintain_order=True)
-        is_sound = lines["text"].str.contains(_SOUND)
+        is_sound = lines["text"].str.contains(_VALID_LINE)
         name = lines["text"].str.extract(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)")
         known = self.declared | {re.sub(_SUFFIXES, "", declared) for declared in self.declared}
         is_declared = name.is_in(list(known)) | name.str.replace(_SUFFIXES, "").is_in(list(known)) | name.is_null()

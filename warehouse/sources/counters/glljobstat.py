@@ -23,7 +23,7 @@ from iosig.warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading
 from iosig.warehouse.sources.rows import tables
 from iosig.warehouse.sources.rows.delimited import LINE
 from iosig.warehouse.sources.rows.faults import Fault, sift
-from iosig.warehouse.sources.rows.rejects import Sifted, build_reject_frame
+from iosig.warehouse.sources.rows.rejects import ParsedRows, build_reject_frame
 
 _PIECE_ROWS = 1_000_000
 _COLUMNS: Final = {"timestamp": "timestamp", "job_key": "job_id", "operation": "operation", "value": "value"}
@@ -97,7 +97,7 @@ def _locate(names: Sequence[str]) -> dict[str, str]:
     return {ours: theirs for ours, theirs in _COLUMNS.items() if theirs in names}
 
 
-def _check_rows(rows: pl.DataFrame, columns: dict[str, str]) -> Sifted:
+def _check_rows(rows: pl.DataFrame, columns: dict[str, str]) -> ParsedRows:
     """Select rows with used operations as `line`, `job_key`, `operation`, `at_us`, `value`; refuse bad rows."""
     at_ms = pl.col("timestamp").cast(pl.Int64)
     timed = rows.with_columns(at_us=pl.when(at_ms.is_between(10**12, 9 * 10**12)).then(at_ms * 1_000))
@@ -108,7 +108,7 @@ def _check_rows(rows: pl.DataFrame, columns: dict[str, str]) -> Sifted:
     ]
     found = sift(timed, faults)
     own = found.rows.filter(pl.col("operation").is_in(list(columns)))
-    return Sifted(own.select(LINE, "job_key", "operation", "at_us", "value"), found.refused)
+    return ParsedRows(own.select(LINE, "job_key", "operation", "at_us", "value"), found.refused)
 
 
 def _batches(

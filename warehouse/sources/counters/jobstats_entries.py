@@ -18,7 +18,7 @@ import polars as pl
 
 from iosig.warehouse.sources.counters.jobstats_text import ENTRY
 from iosig.warehouse.sources.counters.samples import operation_column, unquote_job_ids
-from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted
+from iosig.warehouse.sources.rows.rejects import REJECT_SCHEMA, ParsedRows
 from iosig.warehouse.sources.rows.times import INSTANT
 
 Numbers = npt.NDArray[np.int64]
@@ -55,7 +55,7 @@ class Entries:
     _codes: dict[str, int] = field(default_factory=dict)
     _counters: dict[str, int] = field(default_factory=dict)
 
-    def read(self, entries: Sequence[bytes], lines: Sequence[int], targets: Sequence[str]) -> Sifted:
+    def read(self, entries: Sequence[bytes], lines: Sequence[int], targets: Sequence[str]) -> ParsedRows:
         """Parse entries, given without the prefix `ENTRY`, with the line and target of each.
 
         Returns rows with columns of `counter_samples`, `place` (index of the entry) and `line`, and the refused rows.
@@ -80,7 +80,7 @@ class Entries:
         by_line = faulty.sort(PLACE, pl.col("raw").is_null(), LINE, maintain_order=True)
         refused = by_line.unique(PLACE, keep="first", maintain_order=True)
         good = rows.hstack(values).join(refused.select(PLACE), on=PLACE, how="anti", maintain_order="left")
-        return Sifted(good, refused.select(REJECT_SCHEMA.names()))
+        return ParsedRows(good, refused.select(REJECT_SCHEMA.names()))
 
     def _values(self, counters: pl.DataFrame, count: int) -> tuple[pl.DataFrame, Numbers, npt.NDArray[np.bool_]]:
         """Return the value columns, a bit mask of each entry's counters, and a mask of entries with repeated ones."""

@@ -25,7 +25,7 @@ from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import tables, text_blocks
 from iosig.warehouse.sources.rows.delimited import LINE, Header
 from iosig.warehouse.sources.rows.faults import Fault, sift
-from iosig.warehouse.sources.rows.rejects import Sifted, build_refused_rows, build_reject_frame
+from iosig.warehouse.sources.rows.rejects import ParsedRows, build_refused_rows, build_reject_frame
 from iosig.warehouse.sources.rows.text_blocks import Block
 
 #: maximum size of a block [B]
@@ -203,15 +203,15 @@ def _parts(block: Block) -> Iterator[tuple[int, bytes]]:
         start = end
 
 
-def _read_piece(piece: tuple[Block, _Layout | str]) -> list[Sifted]:
+def _read_piece(piece: tuple[Block, _Layout | str]) -> list[ParsedRows]:
     """Parse a block to rows with KEYS, `line`, `at_us`, `held_us` and counter columns, and refused rows."""
     block, layout = piece
     if isinstance(layout, str):
         lines = text_blocks.lines(block).filter(pl.col("text") != "")
-        return [Sifted(pl.DataFrame(), build_refused_rows(lines, layout, _REMEDY, "text"))] if lines.height else []
+        return [ParsedRows(pl.DataFrame(), build_refused_rows(lines, layout, _REMEDY, "text"))] if lines.height else []
     cells = text_blocks.cells(block, layout.header, layout.columns)
     found = _rows(_numbers(cells.rows, layout), layout)
-    return [Sifted(found.rows, pl.concat([cells.refused, found.refused]))]
+    return [ParsedRows(found.rows, pl.concat([cells.refused, found.refused]))]
 
 
 def _numbers(cells: pl.DataFrame, layout: _Layout) -> pl.DataFrame:
@@ -220,7 +220,7 @@ def _numbers(cells: pl.DataFrame, layout: _Layout) -> pl.DataFrame:
     return cells.with_columns(pl.col("time").cast(pl.Float64, strict=False), *integer_columns)
 
 
-def _rows(cells: pl.DataFrame, layout: _Layout) -> Sifted:
+def _rows(cells: pl.DataFrame, layout: _Layout) -> ParsedRows:
     at_us = (pl.col("time") * layout.unit_us).round().cast(pl.Int64, strict=False)
     found = sift(cells.with_columns(at_us=at_us), _faults(layout))
     rows = found.rows
@@ -240,7 +240,7 @@ def _rows(cells: pl.DataFrame, layout: _Layout) -> Sifted:
         keys |= {"job_key": pl.col("job_key")}
     absent = (pl.lit(None, pl.String).alias(name) for name in KEYS if name not in (*keys, "component"))
     component = _component(layout)
-    return Sifted(
+    return ParsedRows(
         rows.select(
             LINE, "at_us", *(["held_us"] if layout.has_jobs else []), component, *absent,
             *(key.alias(name) for name, key in keys.items()),

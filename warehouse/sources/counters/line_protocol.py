@@ -15,7 +15,7 @@ from typing import Final
 import polars as pl
 
 from iosig.warehouse.sources.counters.changes import CUT
-from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, build_refused_rows, build_reject_frame
+from iosig.warehouse.sources.rows.rejects import REJECT_SCHEMA, build_refused_rows, build_reject_frame
 
 #: maximum number of distinct shapes and damaged lines per block; further lines are refused
 MAX_SHAPES = 500
@@ -26,7 +26,7 @@ _MIN_LINES = 10
 _NAME = r"(?:[^\s,=\\]|\\.)+"
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _VALUE = rf"(?:[-+]?[0-9][0-9.eE+-]*[iu]?|[tTfF]\w*|{_STRING})"
-SOUND: Final = (
+VALID_LINE: Final = (
     rf"^(?:{_NAME}(?:,{_NAME}={_NAME})* {_NAME}={_VALUE}(?:,{_NAME}={_VALUE})*(?: -?[0-9]+)?)\s*$|^\s*(?:#.*)?$"
 )
 #: private-use characters that replace escapes while a line is split
@@ -154,7 +154,7 @@ def select_measurements(lines: pl.DataFrame, measurements: Collection[str] | Non
         return lines, _refuse_lines(lines.clear(), "")
     other = lines.filter(~is_selected)
     return lines.filter(is_selected), _refuse_lines(
-        other.filter(~other["text"].str.contains(SOUND)), "The line is not a point of line protocol."
+        other.filter(~other["text"].str.contains(VALID_LINE)), "The line is not a point of line protocol."
     )
 
 
@@ -281,4 +281,4 @@ def _refuse_lines(lines: pl.DataFrame, reason: str) -> pl.DataFrame:
 
 def is_point(text: str) -> bool:
     """Test whether a line is a point with a field and a time."""
-    return re.match(SOUND, text) is not None and re.search(r"=\S+ [0-9]{10,19}\s*$", text) is not None
+    return re.match(VALID_LINE, text) is not None and re.search(r"=\S+ [0-9]{10,19}\s*$", text) is not None

@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
 
 from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.external.deadlines import DEFAULT_TIMEOUTS, Timeouts
-from iosig.warehouse.external.http import Answer, RequestFailed, TimedOut, fetch
+from iosig.warehouse.external.http import RequestError, RequestTimeoutError, Response, fetch
 from iosig.warehouse.sources.counters import metrics, prometheus_json
 from iosig.warehouse.sources.protocol import Batch, Reading
 from iosig.warehouse.sources.rows.json_items import items
@@ -100,15 +100,15 @@ class Server:
         try:
             with answer.open("wb") as file:
                 received = fetch("GET", url, self.timeouts, file, headers=headers)
-        except TimedOut as error:
+        except RequestTimeoutError as error:
             remedy = f"{_REMEDY} Otherwise raise live.timeout_s or live.total_timeout_s in the settings."
             raise InputRefused(f"{self.url} {error}.", remedy) from error
-        except RequestFailed as error:
+        except RequestError as error:
             raise InputRefused(f"{self.url} {error}.", _REMEDY) from error
         if not 200 <= received.status < 300:
             raise self._build_refusal(received, answer)
 
-    def _build_refusal(self, received: Answer, answer: Path) -> InputRefused:
+    def _build_refusal(self, received: Response, answer: Path) -> InputRefused:
         message = received.reason
         with suppress(ValueError, KeyError, TypeError, zlib.error, OSError):
             body = answer.read_bytes()[:_MAX_ERROR_BYTES]

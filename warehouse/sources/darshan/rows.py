@@ -52,7 +52,7 @@ _HEATMAPS = {
 }
 _HEATMAP_PREFIX = "heatmap:"
 _LUSTRE = "lustre"
-_SOUND_HEATMAP = (
+_VALID_HEATMAP = (
     pl.col("module").is_not_null()
     & (pl.col("rank") >= -1)
     & pl.col("interval_s").is_between(columns.INTERVAL_S.low, columns.INTERVAL_S.high)
@@ -234,7 +234,7 @@ class _Trace:
                     "bin_bytes": _lists(block[entry], block["bin_counts"]),
                 }
             )
-            is_sound = frame.select(_SOUND_HEATMAP.fill_null(False)).to_series()
+            is_sound = frame.select(_VALID_HEATMAP.fill_null(False)).to_series()
             if not is_sound.all():
                 refused = frame.filter(~is_sound).drop("bin_bytes")
                 places = first + np.flatnonzero(~is_sound.to_numpy())

@@ -16,7 +16,7 @@ from iosig.warehouse.sources.dftracer.lines import NAMING, NUMBERS, OF_KIND, SIZ
 from iosig.warehouse.sources.rows import times as job_times
 from iosig.warehouse.sources.rows.delimited import RAW
 from iosig.warehouse.sources.rows.faults import Fault, build_number_fault, sift
-from iosig.warehouse.sources.rows.rejects import Sifted
+from iosig.warehouse.sources.rows.rejects import ParsedRows
 
 #: I/O layers, outermost first; the program's own functions are above all of them
 LAYERS = ("MPIIO", "STDIO", "POSIX")
@@ -93,7 +93,7 @@ def _mpi_transfers() -> list[str]:
 # ---- parsing
 
 
-def parse_cells(cells: pl.DataFrame) -> Sifted:
+def parse_cells(cells: pl.DataFrame) -> ParsedRows:
     """Convert text cells to typed events and metadata, and refuse malformed lines.
 
     Calls of the program's own functions that transfer no bytes are kept, because they are counted.

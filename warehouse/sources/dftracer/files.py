@@ -14,12 +14,12 @@ from iosig.warehouse.sources.dftracer import calls
 from iosig.warehouse.sources.dftracer.calls import COMPLETE, METADATA
 from iosig.warehouse.sources.dftracer.lines import INPUT, Ending, Lines, read_one_by_one, read_with_duckdb
 from iosig.warehouse.sources.rows.delimited import LINE
-from iosig.warehouse.sources.rows.engine import Engine
-from iosig.warehouse.sources.rows.rejects import Sifted
+from iosig.warehouse.sources.rows.engine import InputDatabase
+from iosig.warehouse.sources.rows.rejects import ParsedRows
 from iosig.warehouse.sources.rows.text_blocks import Block
 
 #: schema of collected calls: integer codes of processes, functions and files; times [us since 1970]
-KEPT = pl.Schema(
+CALL_SCHEMA = pl.Schema(
     {
         "process": pl.Int32(),
         "tid": pl.Int64(),
@@ -127,7 +127,7 @@ class FileRead:
 Piece = tuple[FileRead, Block]
 
 
-def read_lines(pieces: Sequence[Piece], engine: Engine) -> Sifted:
+def read_lines(pieces: Sequence[Piece], engine: InputDatabase) -> ParsedRows:
     """Parse the lines of several pieces, add the column `input`, and refuse malformed lines."""
     lines = Lines.from_blocks([(found.number, block) for found, block in pieces])
     parts = list(_read_halving(lines, {found.number: found for found, _ in pieces}, engine))
@@ -135,10 +135,10 @@ def read_lines(pieces: Sequence[Piece], engine: Engine) -> Sifted:
     refused = pl.concat([part.refused for part in parts])
     # sorting by one packed key is five times faster than by two keys
     place = pl.col(INPUT).cast(pl.Int64) * _LINE_FACTOR + pl.col(LINE)
-    return Sifted(rows if refused.is_empty() else rows.sort(place), refused)
+    return ParsedRows(rows if refused.is_empty() else rows.sort(place), refused)
 
 
-def _read_halving(lines: Lines, files: Mapping[int, FileRead], engine: Engine) -> Iterator[Sifted]:
+def _read_halving(lines: Lines, files: Mapping[int, FileRead], engine: InputDatabase) -> Iterator[ParsedRows]:
     """Read lines with DuckDB; if this fails, read each half separately, and few lines one by one."""
     count = len(lines.numbers)
     if count < _MIN_DUCKDB_LINES:
@@ -154,7 +154,7 @@ def _read_halving(lines: Lines, files: Mapping[int, FileRead], engine: Engine) -
     if parsed.refused.is_empty():
         yield parsed
         return
-    yield Sifted(parsed.rows, parsed.refused.clear())
+    yield ParsedRows(parsed.rows, parsed.refused.clear())
     # read bad lines one by one, so that each gets a specific reason
     good = parsed.rows.select(INPUT, LINE, is_good=pl.lit(True))
     marks = cells.select(INPUT, LINE).join(good, on=[INPUT, LINE], how="left", maintain_order="left")
@@ -163,19 +163,19 @@ def _read_halving(lines: Lines, files: Mapping[int, FileRead], engine: Engine) -
         yield _read_carefully(others.filter(others.inputs == number), files[number])
 
 
-def _read_carefully(lines: Lines, found: FileRead) -> Sifted:
+def _read_carefully(lines: Lines, found: FileRead) -> ParsedRows:
     careful = read_one_by_one(lines)
     parsed = calls.parse_cells(careful.rows)
     refused = pl.concat([careful.refused, parsed.refused]).sort(LINE)
     if not found.is_alone:
         refused = refused.with_columns(reason=pl.format("{}: {}", pl.lit(found.name), "reason"))
-    return Sifted(calls.drop_raw_columns(parsed.rows), refused)
+    return ParsedRows(calls.drop_raw_columns(parsed.rows), refused)
 
 
 def collect_calls(pieces: Sequence[Piece], rows: pl.DataFrame, codes: Codes) -> pl.DataFrame:
-    """Record the metadata of lines, and return their calls as rows of KEPT."""
+    """Record the metadata of lines, and return their calls as rows of CALL_SCHEMA."""
     if rows.is_empty():
-        return KEPT.to_frame()
+        return CALL_SCHEMA.to_frame()
     files = {found.number: found for found, _ in pieces}
     _record_names(rows, files)
     events = _add_processes(rows.filter(pl.col("phase") == COMPLETE), files, codes)

@@ -23,8 +23,8 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.limits import current_limits
 from iosig.warehouse.sources.files.opening import open_decompressed, refusing_damage_after
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
-from iosig.warehouse.sources.rows.engine import Engine
-from iosig.warehouse.sources.rows.rejects import Refused, Sifted, build_reject_frame, refuse_non_text
+from iosig.warehouse.sources.rows.engine import InputDatabase
+from iosig.warehouse.sources.rows.rejects import ParsedRows, Refused, build_reject_frame, refuse_non_text
 from iosig.warehouse.sources.rows.text_blocks import Block
 
 #: size of a block [B], which leaves room for an incomplete last line of one chunk
@@ -182,7 +182,7 @@ class Lines(NamedTuple):
         return Lines(content, self.inputs[places], self.numbers[places])
 
 
-def read_with_duckdb(lines: Lines, engine: Engine) -> pl.DataFrame | None:
+def read_with_duckdb(lines: Lines, engine: InputDatabase) -> pl.DataFrame | None:
     """Parse lines with DuckDB, which is ten times faster than parsing them one by one.
 
     Returns None if the lines must be read one by one.
@@ -241,7 +241,7 @@ def _have_valid_names(cells: pl.DataFrame) -> bool:
     return not any(rows[name].unique().str.contains(pattern).any() for rows, name, pattern in checks)
 
 
-def read_one_by_one(lines: Lines) -> Sifted:
+def read_one_by_one(lines: Lines) -> ParsedRows:
     """Parse lines of one input one by one, with `raw`; refuse each malformed line."""
     rows: list[list[Any]] = []
     refused: list[Refused] = []
@@ -257,7 +257,9 @@ def read_one_by_one(lines: Lines) -> Sifted:
         except (ValueError, RecursionError) as error:
             refused.append((number, f"The line is not an event: {_describe_error(error)}.", _REMEDY, text))
     cells = pl.DataFrame(rows, schema=CELLS | {RAW: pl.String}, orient="row")
-    return Sifted(cells.with_columns(pl.lit(int(lines.inputs[0]), pl.Int32).alias(INPUT)), build_reject_frame(refused))
+    return ParsedRows(
+        cells.with_columns(pl.lit(int(lines.inputs[0]), pl.Int32).alias(INPUT)), build_reject_frame(refused)
+    )
 
 
 def decode_line(raw: bytes) -> str | None:

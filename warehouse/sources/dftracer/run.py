@@ -28,7 +28,7 @@ from iosig.warehouse.sources.dftracer.lines import BLOCK_BYTES, INPUT, blocks
 from iosig.warehouse.sources.dftracer.nesting import IN_ORDER, Nesting
 from iosig.warehouse.sources.protocol import Batch
 from iosig.warehouse.sources.rows import traced
-from iosig.warehouse.sources.rows.engine import Engine
+from iosig.warehouse.sources.rows.engine import InputDatabase
 from iosig.warehouse.sources.rows.rejects import build_refused_rows, reject_frame, rejects
 
 #: module of the program's own functions that log bytes, which the layers below transfer
@@ -52,7 +52,7 @@ def read_run(files: Sequence[tuple[str, Path]]) -> Iterator[Batch]:
     Calls are kept until all files are read, because times are relative to the earliest; long traces spill to disk.
     Raises InputRefused if no file can be read, or none has a call.
     """
-    with TemporaryDirectory(prefix="iosig-") as folder, Engine(Path(folder)) as engine:
+    with TemporaryDirectory(prefix="iosig-") as folder, InputDatabase(Path(folder)) as engine:
         run = _Run(engine)
         yield from run.read(files)
         yield from run.land()
@@ -62,7 +62,7 @@ def read_run(files: Sequence[tuple[str, Path]]) -> Iterator[Batch]:
 class _Run:
     """State of a run while its files are read."""
 
-    engine: Engine
+    engine: InputDatabase
     codes: Codes = field(default_factory=Codes)
     files: list[FileRead] = field(default_factory=list)
     #: files of spilled calls, and the inputs of each; files in `held` are not written yet

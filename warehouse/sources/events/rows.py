@@ -11,8 +11,8 @@ from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.rows import times as job_times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
-from iosig.warehouse.sources.rows.faults import SHOWN_CHARS, Fault, build_number_fault, sift
-from iosig.warehouse.sources.rows.rejects import Sifted
+from iosig.warehouse.sources.rows.faults import MAX_SHOWN_CHARS, Fault, build_number_fault, sift
+from iosig.warehouse.sources.rows.rejects import ParsedRows
 from iosig.warehouse.sources.rows.tables import text
 
 REQUIRED = ("layer", "node", "rank", "request_id", "event", "start_s", "end_s")
@@ -40,8 +40,8 @@ ROWS = pl.Schema(
 #: meaning of a table's times: seconds from the run's start, seconds since 1970, or instants
 Clock = Literal["seconds", "epoch", "instants"]
 
-_MOST_LAYERS = 64
-_MOST_RANK = (1 << 31) - 1
+_MAX_LAYERS = 64
+_MAX_RANK = (1 << 31) - 1
 #: times above this value are seconds since 1970, as in series
 _EPOCH_FROM_S = 1e9
 _LATEST_S = job_times.LATEST.timestamp()
@@ -119,7 +119,7 @@ def _numbers(rows: pl.DataFrame, name: str, short: str, clock: Clock) -> pl.Data
     if not is_bad.any():
         return read.with_columns(reason=pl.lit(None, pl.String), remedy=pl.lit(None, pl.String))
     said = "seconds of a run" if clock == "seconds" else "seconds since 1970"
-    shown = rows[name].cast(pl.String, strict=False).str.slice(0, SHOWN_CHARS).fill_null("")
+    shown = rows[name].cast(pl.String, strict=False).str.slice(0, MAX_SHOWN_CHARS).fill_null("")
     reason = pl.format("`{}` is not a number; the column is {} in {}.", shown, pl.lit(name), pl.lit(said))
     remedy = pl.lit("Write all times of a file in the same way.")
     return read.with_columns(pl.when(is_bad).then(reason).alias("reason"), pl.when(is_bad).then(remedy).alias("remedy"))
@@ -153,13 +153,13 @@ class Layers:
         known = {} if are_numbered else {name: number for number, name in enumerate(KNOWN_LAYERS)}
         self._number_of: dict[str, int] = known
 
-    def sift(self, rows: pl.DataFrame) -> Sifted:
+    def sift(self, rows: pl.DataFrame) -> ParsedRows:
         """Refuse rows in which the pair of layer and number contradicts an earlier row."""
         pairs = rows.select("layer", "layer_number").unique(maintain_order=True)
         if self.are_numbered:
             taken = set(self._number_of.values())
             for name, number in pairs.iter_rows():
-                if name not in self._number_of and number not in taken and len(taken) < _MOST_LAYERS:
+                if name not in self._number_of and number not in taken and len(taken) < _MAX_LAYERS:
                     self._number_of[name] = number
                     taken.add(number)
         names = pl.Series(list(self._number_of), dtype=pl.String)
@@ -167,10 +167,12 @@ class Layers:
         number = pl.col("layer").replace_strict(names, numbers, default=None, return_dtype=pl.Int64)
         placed = rows.with_columns(known_number=number)
         found = sift(placed, [self._fault()])
-        return Sifted(found.rows.with_columns(layer_number=pl.col("known_number")).drop("known_number"), found.refused)
+        return ParsedRows(
+            found.rows.with_columns(layer_number=pl.col("known_number")).drop("known_number"), found.refused
+        )
 
     def _fault(self) -> Fault:
-        shown = pl.col("layer").str.slice(0, SHOWN_CHARS)
+        shown = pl.col("layer").str.slice(0, MAX_SHOWN_CHARS)
         if not self.are_numbered:
             return Fault(
                 pl.col("known_number").is_null(),
@@ -180,7 +182,7 @@ class Layers:
         return Fault(
             pl.col("known_number").ne_missing(pl.col("layer_number")),
             pl.format("The layer `{}` has the number {}, which contradicts earlier rows.", shown, "layer_number"),
-            f"Give each layer a unique number, from 0 to {_MOST_LAYERS - 1}, lowest for the outermost.",
+            f"Give each layer a unique number, from 0 to {_MAX_LAYERS - 1}, lowest for the outermost.",
         )
 
 
@@ -235,7 +237,7 @@ def _faults(faulty: Collection[str], given: Collection[str], *, are_numbered: bo
         *(build_number_fault(_GIVEN + name, _NUMBERS[name]) for name in given),
         *(Fault(pl.col(name).is_null(), f"The {said} is missing.", fill) for name, said in empty),
         Fault(
-            ~pl.col("rank").is_between(0, _MOST_RANK),
+            ~pl.col("rank").is_between(0, _MAX_RANK),
             pl.format("The rank {} is negative.", "rank"),
             "Number the processes from 0.",
         ),
@@ -251,7 +253,7 @@ def _faults(faulty: Collection[str], given: Collection[str], *, are_numbered: bo
         ),
         Fault(
             ~pl.col("direction").is_in(c.DIRECTIONS),
-            pl.format("The direction `{}` is unknown.", pl.col("direction").str.slice(0, SHOWN_CHARS)),
+            pl.format("The direction `{}` is unknown.", pl.col("direction").str.slice(0, MAX_SHOWN_CHARS)),
             "Write read or write, or leave the cell empty.",
         ),
         Fault(
@@ -260,16 +262,16 @@ def _faults(faulty: Collection[str], given: Collection[str], *, are_numbered: bo
             "Write true or false, or leave the cell empty.",
         ),
         Fault(
-            ~pl.col("layer_number").is_between(0, _MOST_LAYERS - 1),
+            ~pl.col("layer_number").is_between(0, _MAX_LAYERS - 1),
             pl.format("The layer_number {} is out of range.", "layer_number"),
-            f"Number the layers from 0 to {_MOST_LAYERS - 1}, the outermost first.",
+            f"Number the layers from 0 to {_MAX_LAYERS - 1}, the outermost first.",
         ),
     ]
 
 
-def sift_rows(frame: pl.DataFrame, faults: list[Fault], layers: Layers) -> Sifted:
+def sift_rows(frame: pl.DataFrame, faults: list[Fault], layers: Layers) -> ParsedRows:
     """Separate good rows, with the columns of ROWS and `line`, from refused ones."""
     found = sift(frame, faults)
     placed = layers.sift(found.rows)
     refused = pl.concat([found.refused, placed.refused]).sort(LINE)
-    return Sifted(placed.rows.select(*ROWS.names(), LINE), refused)
+    return ParsedRows(placed.rows.select(*ROWS.names(), LINE), refused)

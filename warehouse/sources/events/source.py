@@ -28,13 +28,13 @@ from iosig.warehouse.sources.files.opening import plain_file
 from iosig.warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import tables, times, traced
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
-from iosig.warehouse.sources.rows.engine import Engine
-from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted, build_refused_rows, reject_frame
+from iosig.warehouse.sources.rows.engine import InputDatabase
+from iosig.warehouse.sources.rows.rejects import REJECT_SCHEMA, ParsedRows, build_refused_rows, reject_frame
 
 MODULE = "EVENTS"
 _PIECE_ROWS = 1 << 19
 #: maximum number of event kinds that the counters of the trace's module distinguish
-_MOST_KINDS = 100
+_MAX_KINDS = 100
 #: names of metadata operations, without `other`
 _METADATA_KINDS = METADATA_OPERATIONS[:-1]
 _OF_CALL = ("rank", "file_number", "start_s", "end_s")
@@ -65,10 +65,10 @@ class _Table:
     last_began: float = float("-inf")
     refused_count: int = 0
 
-    def convert(self, rows: pl.DataFrame) -> Sifted | None:
+    def convert(self, rows: pl.DataFrame) -> ParsedRows | None:
         """Convert and check a piece; None if a row is refused but has no `raw`."""
         if rows.is_empty():
-            return Sifted(event_rows.ROWS.to_frame().with_columns(rows[LINE]), REJECT_SCHEMA.to_frame())
+            return ParsedRows(event_rows.ROWS.to_frame().with_columns(rows[LINE]), REJECT_SCHEMA.to_frame())
         if self.clock is None or self.layers is None:
             self.clock = event_rows.find_clock(rows["start_s"])
             self.layers = Layers(are_numbered="layer_number" in rows.columns)
@@ -91,7 +91,7 @@ class _Table:
         return rows.with_columns(file_number=file).drop("path")
 
 
-def _pieces(path: Path, table: _Table) -> Iterator[Sifted]:
+def _pieces(path: Path, table: _Table) -> Iterator[ParsedRows]:
     with path.open("rb") as file:
         is_parquet = file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
     if is_parquet:
@@ -131,7 +131,7 @@ def _sort_by_time(record: list[Path], table: _Table, scratch: Path) -> Iterator[
         for path in record:
             yield from read_parquet(path).iter_slices(traced.BATCH_ROWS)
         return
-    with Engine(scratch) as engine:
+    with InputDatabase(scratch) as engine:
         yield from engine.rows("from read_parquet($paths, hive_partitioning = false) order by start, line", record)
 
 
@@ -186,7 +186,7 @@ def _events(rows: pl.DataFrame, table: _Table, counts: _Counts) -> Iterator[Batc
     counts.end_s = max(counts.end_s, rows.select(pl.col("end_s").max()).item())
     for layer, kind, count in rows.group_by("layer", "event_kind").len().iter_rows():
         name = f"{layer}.{kind}"
-        counts.kinds[name if name in counts.kinds or len(counts.kinds) < _MOST_KINDS else "other"] += count
+        counts.kinds[name if name in counts.kinds or len(counts.kinds) < _MAX_KINDS else "other"] += count
     known = rows.select(name for name in REQUEST_EVENTS.column_names if name in rows.columns)
     yield from counts.numbers.rows(REQUEST_EVENTS, known)
     # the program's own requests, and its metadata calls

@@ -29,12 +29,12 @@ FORMAT = "iosig compressed trace"
 #: version of the format; increases if any column is added, dropped or redefined
 VERSION = 1
 #: maximum size of a file's content [B], some 30 million irregular numbers
-MOST_BYTES = 1 << 28
+MAX_BYTES = 1 << 28
 
 _PREFIX = "iosig."
 #: address space limit of the process that reads a file [B]
-_MOST_READER_BYTES = 1 << 32
-_MOST_PROCESSES = (1 << 31) - 1
+_MAX_READER_BYTES = 1 << 32
+_MAX_PROCESSES = (1 << 31) - 1
 #: maximum size of a small file [B]; zstd level of small files, which would take minutes on large ones; level of large
 #: files
 _SMALL_BYTES, _SMALL_LEVEL, _LARGE_LEVEL = 1 << 23, 19, 3
@@ -242,10 +242,10 @@ def write(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -> None:
     if rows.column_names != [column.name for column in COLUMNS]:
         raise ValueError(f"The columns {', '.join(rows.column_names)} do not match a compressed trace.")
     rows = rows.cast(schema())
-    if rows.nbytes > MOST_BYTES:
+    if rows.nbytes > MAX_BYTES:
         raise UsageError(
             f"Most of the trace is irregular: its compressed form would take {rows.nbytes / 1e6:,.0f} MB, and more "
-            f"than {MOST_BYTES / 1e6:,.0f} MB are not read again. Trace a shorter run."
+            f"than {MAX_BYTES / 1e6:,.0f} MB are not read again. Trace a shorter run."
         )
     own = {"format": FORMAT, "version": str(VERSION), **metadata}
     own["checksum"] = _checksum(own)
@@ -277,7 +277,7 @@ def _checksum(own: Mapping[str, str]) -> str:
 
 
 def _is_process_count(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 12 and 1 <= int(text) <= _MOST_PROCESSES
+    return text.isascii() and text.isdigit() and len(text) < 12 and 1 <= int(text) <= _MAX_PROCESSES
 
 
 # ---- reading
@@ -322,7 +322,7 @@ def _check_file(path: Path) -> None:
         size, footer = path.stat().st_size, parquet_footer(path)
     except OSError as error:
         raise InputRefused(f"{path} cannot be read: {error.strerror}.", "Check its permissions.") from error
-    if size > MOST_BYTES:
+    if size > MAX_BYTES:
         raise InputRefused(f"{path} is larger than any compressed trace.", _REMEDY)
     if not footer:
         raise InputRefused(f"{path} is not a Parquet file, or is truncated.", _REMEDY)
@@ -340,7 +340,7 @@ def decode(path: str) -> Iterator[dict[str, npt.NDArray[np.uint8]]]:
     import numpy as np
     import pyarrow as pa
 
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST_READER_BYTES, _MOST_READER_BYTES))
+    resource.setrlimit(resource.RLIMIT_AS, (_MAX_READER_BYTES, _MAX_READER_BYTES))
     pa.set_memory_pool(pa.system_memory_pool())
     try:
         rows, metadata = _table(path)
@@ -366,11 +366,11 @@ def _table(path: str) -> tuple[pa.Table, dict[str, str]]:
         if file.schema_arrow.remove_metadata() != schema().remove_metadata():
             raise InputRefused("The compressed trace has the wrong columns.", _REMEDY)
         groups = [found.row_group(number) for number in range(found.num_row_groups)]
-        if sum(group.total_byte_size for group in groups) > MOST_BYTES:
+        if sum(group.total_byte_size for group in groups) > MAX_BYTES:
             raise InputRefused("The compressed trace exceeds the maximum size that iosig writes.", _REMEDY)
         rows = file.read(use_threads=False)
     rows.validate(full=True)
-    if rows.nbytes > MOST_BYTES:
+    if rows.nbytes > MAX_BYTES:
         raise InputRefused("The compressed trace exceeds the maximum size that iosig writes.", _REMEDY)
     # Drop the file's own column metadata, which are not used and may not be UTF-8.
     return rows.cast(pa.schema([field.remove_metadata() for field in schema()])), metadata

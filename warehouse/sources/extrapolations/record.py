@@ -21,14 +21,14 @@ from iosig.warehouse.sources.rows.documents import MalformedError, flag, items, 
 MARK = "iosig-extrapolation"
 VERSION = 1
 #: maximum size of a record [B]; a record occurs twice in the footer of a trace's file, which is limited to 16 MiB
-MOST_BYTES = 6 << 20
-MOST_TRACES = 1000
+MAX_BYTES = 6 << 20
+MAX_TRACES = 1000
 #: maximum rank count, which is MPI's limit
-MOST_PROCESSES = 2**31 - 1
-_MOST_NAME_CHARS = 4096
+MAX_PROCESSES = 2**31 - 1
+_MAX_NAME_CHARS = 4096
 #: maximum plausible total; larger numbers indicate damage
-_MOST_TOTAL = 2**127 - 1
-_MOST_INT = 2**63 - 1
+_MAX_TOTAL = 2**127 - 1
+_MAX_INT64 = 2**63 - 1
 _ID_DIGITS = 16
 _OUTCOMES = EXTRAPOLATION_RECORDS.column("outcome").choices
 _DONE = "extrapolated"
@@ -104,7 +104,7 @@ class Record:
         Totals beyond 64 bits become NULL.
         """
         refused = [asdict(refused) for refused in self.refused_fields]
-        totals = {name: value for name, value in asdict(self.totals).items() if value is None or value <= _MOST_INT}
+        totals = {name: value for name, value in asdict(self.totals).items() if value is None or value <= _MAX_INT64}
         return {
             "trace_set_id": self.trace_set_id,
             "trace_set": format_json([trace.name for trace in self.traces]),
@@ -131,8 +131,8 @@ def format_json(value: object) -> str:
 
 def parse(content: bytes) -> Record:
     """Parse a record from its JSON; raise InputRefused unless it is valid, complete and consistent."""
-    if len(content) > MOST_BYTES:
-        raise InputRefused(f"The record of the extrapolation is longer than {MOST_BYTES:,} bytes.", _REMEDY)
+    if len(content) > MAX_BYTES:
+        raise InputRefused(f"The record of the extrapolation is longer than {MAX_BYTES:,} bytes.", _REMEDY)
     try:
         document = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
@@ -177,8 +177,8 @@ def _sha256(value: object, place: str) -> str:
 
 
 def _name(value: object, place: str) -> str:
-    if not 1 <= len(found := text(value, place)) <= _MOST_NAME_CHARS:
-        raise MalformedError(f"{place} has {len(found):,} characters, not 1 to {_MOST_NAME_CHARS:,}")
+    if not 1 <= len(found := text(value, place)) <= _MAX_NAME_CHARS:
+        raise MalformedError(f"{place} has {len(found):,} characters, not 1 to {_MAX_NAME_CHARS:,}")
     return found
 
 
@@ -199,7 +199,7 @@ def _number(value: object, place: str, low: int, high: int) -> int:
 
 
 def _total(value: object, place: str) -> int | None:
-    return None if value is None else _number(value, place, 0, _MOST_TOTAL)
+    return None if value is None else _number(value, place, 0, _MAX_TOTAL)
 
 
 def _object(made: Callable[..., _T], readers: Mapping[str, _Read[Any]]) -> _Read[_T]:
@@ -222,8 +222,8 @@ def _list(read: _Read[_T]) -> _Read[tuple[_T, ...]]:
 
 def _traces(value: object, place: str) -> tuple[GivenTrace, ...]:
     found = _list(_TRACE)(value, place)
-    if not 1 <= len(found) <= MOST_TRACES:
-        raise MalformedError(f"{place} has {len(found):,} members, not 1 to {MOST_TRACES:,}")
+    if not 1 <= len(found) <= MAX_TRACES:
+        raise MalformedError(f"{place} has {len(found):,} members, not 1 to {MAX_TRACES:,}")
     return tuple(sorted(found))
 
 
@@ -236,7 +236,7 @@ def _make_record(**values: Any) -> Record:
 
 
 _WHOLE = "the record"
-_process_count: Final = partial(_number, low=1, high=MOST_PROCESSES)
+_process_count: Final = partial(_number, low=1, high=MAX_PROCESSES)
 _TRACE = _object(GivenTrace, {"process_count": _process_count, "sha256": _sha256, "name": _name})
 _RECORD = _object(
     _make_record,

@@ -60,13 +60,13 @@ def batch(record: Record) -> Batch:
 
 def _content(path: Path) -> bytes:
     """Read the record's bytes, up to the maximum size of a record."""
-    from iosig.warehouse.sources.extrapolations.record import MOST_BYTES
+    from iosig.warehouse.sources.extrapolations.record import MAX_BYTES
     from iosig.warehouse.sources.files.opening import open_decompressed, refusing_damage
 
     with refusing_damage("The file cannot be read", "Fetch or decompress it again."), open_decompressed(path) as file:
         content = file.read(len(PARQUET_MAGIC))
         if content != PARQUET_MAGIC:
-            return content + file.read(MOST_BYTES)
+            return content + file.read(MAX_BYTES)
     return _of_trace(path)
 
 

@@ -25,7 +25,7 @@ from iosig.warehouse.sources.files.limits import current_limits
 from iosig.warehouse.sources.protocol import HEAD_BYTES, PARQUET_MAGIC, Head
 
 _CHUNK_BYTES = 1 << 20
-_SHOWN_BYTES = 4000
+_MAX_SHOWN_BYTES = 4000
 #: decompressed size that is always allowed, in addition to the expansion limit [B]
 _FREE_BYTES = 64 << 20
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -292,7 +292,7 @@ def lines_of(file: IO[bytes], first_line: int = 1) -> Iterator[tuple[int, str | 
                     "Check that the file is a log of lines.",
                 )
         if len(line) > max_line_bytes:
-            yield number, None, CutLine(line[:_SHOWN_BYTES].decode("utf-8", "backslashreplace"))
+            yield number, None, CutLine(line[:_MAX_SHOWN_BYTES].decode("utf-8", "backslashreplace"))
             while line and not line.endswith(b"\n"):
                 line = file.readline(max_line_bytes)
             continue

@@ -17,8 +17,8 @@ _PIECE_BYTES = 1 << 20
 #: maximum size of a header that contains names [B]
 _MAX_HEADER_BYTES = 1 << 20
 _REMEDY = "Create the archive again with plain tar and no options."
-_NAMING = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME)
-_SKIPPED = (tarfile.XGLTYPE, tarfile.GNUTYPE_LONGLINK)
+_NAME_HEADER_TYPES = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME)
+_SKIPPED_HEADER_TYPES = (tarfile.XGLTYPE, tarfile.GNUTYPE_LONGLINK)
 _REGULAR = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
 
 
@@ -43,9 +43,9 @@ class TarStream:
         """Yield each entry that is not a metadata header; raise InputRefused if the archive is damaged."""
         attributes: dict[str, str] = {}
         while (header := self._header()) is not None:
-            if header.type in _NAMING:
+            if header.type in _NAME_HEADER_TYPES:
                 attributes |= _parse_attributes(header, b"".join(self._read_small(header)))
-            elif header.type not in _SKIPPED:
+            elif header.type not in _SKIPPED_HEADER_TYPES:
                 name, size = attributes.get("path", header.name), _parse_size(attributes.get("size"), header.size)
                 attributes = {}
                 self._expect(size if header.type in _REGULAR else 0)

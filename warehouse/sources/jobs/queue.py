@@ -11,7 +11,7 @@ import polars as pl
 from iosig.warehouse.contracts.jobs import QUEUE_RECORDS
 from iosig.warehouse.sources.jobs.records import settle
 from iosig.warehouse.sources.rows import times
-from iosig.warehouse.sources.rows.rejects import Sifted
+from iosig.warehouse.sources.rows.rejects import ParsedRows
 
 #: text that squeue writes for missing values
 _NOTHING = ("", "(null)", "N/A", "None", "NONE")
@@ -36,7 +36,7 @@ def infer_observation_time(path: Path) -> datetime:
     return datetime.fromtimestamp(int(named[0]) if len(named) == 1 else path.stat().st_mtime, UTC)
 
 
-def settle_queue(cells: pl.DataFrame, time_zone: str | None, observed_at: datetime) -> Sifted:
+def settle_queue(cells: pl.DataFrame, time_zone: str | None, observed_at: datetime) -> ParsedRows:
     """Convert cells to rows of `queue_records`; finished jobs are dropped.
 
     cells: as in `records.settle`, with the expected start as `started_at` of a waiting job, and additionally
@@ -51,7 +51,7 @@ def settle_queue(cells: pl.DataFrame, time_zone: str | None, observed_at: dateti
     rows = settled.rows.join(more, on="line", how="left", maintain_order="left")
     rows = rows.filter(pl.col("state").is_in(QUEUE_RECORDS.column("queue_state").choices))
     waits = pl.col("state").is_in(_WAITS)
-    return Sifted(
+    return ParsedRows(
         rows.with_columns(
             observed_at=pl.lit(observed_at, times.INSTANT),
             started_at=pl.when(~waits).then("started_at"),

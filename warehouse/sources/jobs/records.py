@@ -8,7 +8,7 @@ from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.sources.rows import times
 from iosig.warehouse.sources.rows.faults import NOTED, validate_rows
-from iosig.warehouse.sources.rows.rejects import Sifted
+from iosig.warehouse.sources.rows.rejects import ParsedRows
 
 #: Slurm's one- and two-letter state codes (sacct manual, "Job state codes")
 SHORT_STATES = {
@@ -51,10 +51,10 @@ _AS_IS = ("raw", "reason", "remedy")
 _NO_NODES = ("none assigned", "(null)", "(unknown)")
 _STATE = r"^(?P<word>\S+)(?:\s+(?i:by)\s+(?P<by>\S.*))?$"
 _COUNT = r"^(?P<digits>[0-9]{1,12})(?P<unit>[KMkm]?)$"
-_SHOWN_CHARS = 60
+_MAX_SHOWN_CHARS = 60
 
 
-def settle(cells: pl.DataFrame, time_zone: str | None) -> Sifted:
+def settle(cells: pl.DataFrame, time_zone: str | None) -> ParsedRows:
     """Convert cells to rows of `job_records`; a row with an unreadable cell is refused.
 
     `cells` has `line` (unique), and any of these columns: the text columns of `job_records`, `state` and
@@ -76,7 +76,7 @@ def settle(cells: pl.DataFrame, time_zone: str | None) -> Sifted:
         frame = _time(frame, name, label, time_zone)
     typed = [pl.col(name).cast(kind) for name, kind in frames.schema(JOB_RECORDS).items()]
     found = validate_rows(JOB_RECORDS, _ends(frame).with_columns(source_file=pl.lit("")).with_columns(typed), NOTED)
-    return Sifted(found.rows.select(JOB_RECORDS.column_names), found.refused.sort("line"))
+    return ParsedRows(found.rows.select(JOB_RECORDS.column_names), found.refused.sort("line"))
 
 
 def _complete(cells: pl.DataFrame) -> pl.DataFrame:
@@ -117,7 +117,7 @@ def _states(frame: pl.DataFrame) -> pl.DataFrame:
     unknown = pl.col("said").is_not_null() & (
         pl.col("state").is_null() | ~known | (by_whom & pl.col("state").ne("CANCELLED"))
     )
-    said = pl.format("The state {} is not one of Slurm's.", pl.col("said").str.slice(0, _SHOWN_CHARS))
+    said = pl.format("The state {} is not one of Slurm's.", pl.col("said").str.slice(0, _MAX_SHOWN_CHARS))
     frame = _refuse(frame, unknown, said, "Write the state as sacct does, such as COMPLETED or CANCELLED by 123.")
     cancelled_by = pl.when(pl.col("state") == "CANCELLED").then("by")
     return frame.with_columns(cancelled_by=cancelled_by).drop("word", "by", "said")
@@ -132,7 +132,7 @@ def _count(frame: pl.DataFrame, name: str, label: str) -> pl.DataFrame:
         return frame
     unit = pl.col("unit").str.to_uppercase().replace_strict({"K": 1024, "M": 1024**2}, default=1)
     empty = pl.col(name).is_null() | pl.col(name).eq("")
-    said = pl.format("The number of {} is given as {}.", pl.lit(label), pl.col(name).str.slice(0, _SHOWN_CHARS))
+    said = pl.format("The number of {} is given as {}.", pl.lit(label), pl.col(name).str.slice(0, _MAX_SHOWN_CHARS))
     frame = frame.with_columns(pl.col(name).str.extract_groups(_COUNT).alias("_count")).unnest("_count")
     frame = _refuse(frame, ~empty & pl.col("digits").is_null(), said, "Write whole numbers (for sacct: --noconvert).")
     return frame.with_columns((pl.col("digits").cast(pl.Int64) * unit).alias(name)).drop("digits", "unit")

@@ -25,8 +25,8 @@ _SQUEUE_FORMAT = "%i|%u|%a|%P|%T|%V|%S|%l|%D|%r|%k|%j"
 #: prefixes of environment variables with a user's preferences, which must not change the output
 _HABITS = ("SACCT_", "SQUEUE_")
 _FAULTS_IN_JSON = re.compile(rb'"errors"\s*:\s*\[\s*\{')
-_LOOKED_AT_BYTES = 64 << 10
-_SAID_CHARS = 300
+_SEARCHED_BYTES = 64 << 10
+_MAX_MESSAGE_CHARS = 300
 
 
 def query_sacct(since: datetime, until: datetime, folder: Path, timeout_s: float) -> tuple[Source, Path]:
@@ -88,13 +88,13 @@ def _run(command: Sequence[str], answer: Path, timeout_s: float) -> str | None:
             "Install Slurm's commands, and put them on PATH.",
         ) from error
     said = " ".join(done.stderr.decode("utf-8", "replace").split())
-    return (said[:_SAID_CHARS] or f"exit code {done.returncode}") if done.returncode else None
+    return (said[:_MAX_MESSAGE_CHARS] or f"exit code {done.returncode}") if done.returncode else None
 
 
 def _is_sound_json(answer: Path) -> bool:
     """Test whether the output is JSON without errors; newer versions report errors only in the output."""
     with answer.open("rb") as file:
-        start = file.read(_LOOKED_AT_BYTES)
-        file.seek(max(0, answer.stat().st_size - _LOOKED_AT_BYTES))
+        start = file.read(_SEARCHED_BYTES)
+        file.seek(max(0, answer.stat().st_size - _SEARCHED_BYTES))
         end = file.read()
     return start.lstrip().startswith(b"{") and not any(map(_FAULTS_IN_JSON.search, (start, end)))

@@ -15,7 +15,7 @@ import polars as pl
 
 from iosig.warehouse.sources.protocol import RAW_LIMIT_CHARS
 from iosig.warehouse.sources.rows.documents import MalformedError, items, members, text
-from iosig.warehouse.sources.rows.rejects import Sifted
+from iosig.warehouse.sources.rows.rejects import ParsedRows
 
 #: cells of a record, by iosig's names
 Cells: TypeAlias = dict[str, str | None]
@@ -88,8 +88,8 @@ def build_malformed_cells(error: Exception, remedy: str) -> Cells:
 
 
 def settle_in_blocks(
-    records: Iterator[tuple[Cells, object]], names: Sequence[str], settle: Callable[[pl.DataFrame], Sifted]
-) -> Iterator[Sifted]:
+    records: Iterator[tuple[Cells, object]], names: Sequence[str], settle: Callable[[pl.DataFrame], ParsedRows]
+) -> Iterator[ParsedRows]:
     """Convert records, given as (cells, raw record), to rows in blocks; names: names of the cells.
 
     Only refused records are formatted as text, because formatting all records would take longer than reading them.
@@ -101,7 +101,7 @@ def settle_in_blocks(
         settled = settle(pl.DataFrame(rows, schema=schema, orient="row"))
         said = {line: record for line, (_, record) in block}
         raw = [_raw(said[line]) for line in settled.refused["line"].to_list()]
-        yield Sifted(settled.rows, settled.refused.with_columns(raw=pl.Series(raw, dtype=pl.String)))
+        yield ParsedRows(settled.rows, settled.refused.with_columns(raw=pl.Series(raw, dtype=pl.String)))
 
 
 def _raw(record: object) -> str:

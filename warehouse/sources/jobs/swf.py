@@ -50,7 +50,7 @@ _NUMBER_PATTERN = re.compile(_NUMBER)
 _HEADER = re.compile(r";\s*([A-Za-z]+)\s*:\s*(.*?)\s*$")
 _HEADER_KEYS = frozenset({"UnixStartTime", "MaxJobs", "MaxRecords", "MaxNodes", "MaxProcs", "TimeZoneString"})
 _MAX_SECONDS = 10_000_000_000
-_SHOWN_CHARS = 60
+_MAX_SHOWN_CHARS = 60
 
 
 def _header(comments: list[str]) -> dict[str, str]:
@@ -78,7 +78,7 @@ def _start_s(header: Mapping[str, str]) -> float:
     if re.fullmatch(r"[0-9]{1,10}(?:\.[0-9]+)?", text):
         return float(text)
     raise InputRefused(
-        f"The header's UnixStartTime is {text[:_SHOWN_CHARS]!r}: the start of the log is unknown.",
+        f"The header's UnixStartTime is {text[:_MAX_SHOWN_CHARS]!r}: the start of the log is unknown.",
         "Write `; UnixStartTime: <seconds since 1970>` at its top.",
     )
 
@@ -109,9 +109,9 @@ def _fault() -> pl.Expr:
         pl.when(cells.list.len() != len(FIELDS))
         .then(pl.format("The line has {} fields where the format has 18.", cells.list.len()))
         .when(odd.is_not_null())
-        .then(pl.format("The field {} is not a number.", odd.str.slice(0, _SHOWN_CHARS)))
+        .then(pl.format("The field {} is not a number.", odd.str.slice(0, _MAX_SHOWN_CHARS)))
         .when(fraction.is_not_null())
-        .then(pl.format("The field {} must be a whole number.", fraction.str.slice(0, _SHOWN_CHARS)))
+        .then(pl.format("The field {} must be a whole number.", fraction.str.slice(0, _MAX_SHOWN_CHARS)))
         .when(pl.any_horizontal(((value < 0) & (value != -1)) | (value > _MAX_SECONDS) for value in seconds))
         .then(pl.lit("A submit, wait or run time is negative, or longer than three centuries."))
         .when(~pl.col("status").is_in([*STATES, *PARTIAL, "-1"]))

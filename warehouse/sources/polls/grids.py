@@ -30,7 +30,7 @@ Marks = npt.NDArray[np.bool_]
 Micros = npt.NDArray[np.int64]
 
 _US_PER_S = 1_000_000
-_SHOWN = pl.format("{}: read {}, write {}", "controller", "read_bytes_per_s", "write_bytes_per_s").alias(RAW)
+_RAW_TEXT = pl.format("{}: read {}, write {}", "controller", "read_bytes_per_s", "write_bytes_per_s").alias(RAW)
 _LATEST_US = round(job_times.LATEST.timestamp()) * _US_PER_S
 
 
@@ -121,14 +121,14 @@ def _rates(block: hdf5.Arrays, direction: str, unit_s: npt.NDArray[Any], is_reco
 
 
 def _check_rows(rows: pl.DataFrame) -> Iterator[Batch]:
-    yield from validate_rows(POLLS, rows.with_columns(_SHOWN)).batches(POLLS)
+    yield from validate_rows(POLLS, rows.with_columns(_RAW_TEXT)).batches(POLLS)
 
 
 def _drop_first_step(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Drop the first step, since its interval started before the file; refuse the step if it has bytes."""
     moved = pl.any_horizontal(pl.col("read_bytes_per_s", "write_bytes_per_s").fill_null(0) != 0)
     lost = build_refused_rows(
-        rows.filter((pl.col(LINE) == 1) & moved).with_columns(_SHOWN),
+        rows.filter((pl.col(LINE) == 1) & moved).with_columns(_RAW_TEXT),
         "The first step has bytes, but its interval started before the file.",
         "Land the archive of the previous day, which contains that interval.",
     )

@@ -23,7 +23,7 @@ Reals = npt.NDArray[np.float64]
 #: maximum number of cells per block and direction
 BLOCK_CELLS = 1_000_000
 #: maximum plausible number of steps, or of targets, in an archive
-MOST_STEPS = 20_000_000
+MAX_STEPS = 20_000_000
 #: maximum plausible number of cells in an archive, per direction
 MOST_CELLS = 4_000_000_000
 _REMEDY = "Check that the file is complete and of a known version."
@@ -57,7 +57,7 @@ def _get_dataset(file: Any, name: str, dimension_count: int) -> Any:
         raise InputRefused(f"The HDF5 file has no dataset {name}.", _REMEDY)
     if found.ndim != dimension_count or found.dtype.kind not in "iuf":
         raise InputRefused(f"The dataset {name} is not a {dimension_count}-dimensional array of numbers.", _REMEDY)
-    if found.shape[-1] > MOST_STEPS or found.shape[0] > MOST_STEPS or found.size > MOST_CELLS:
+    if found.shape[-1] > MAX_STEPS or found.shape[0] > MAX_STEPS or found.size > MAX_CELLS:
         raise InputRefused(f"The dataset {name} claims {found.size} cells, more than an archive can have.", _REMEDY)
     return found
 

@@ -15,12 +15,12 @@ from iosig.warehouse.sources.rows.times import INSTANT
 #: rate -> counter from which it is derived
 DIRECTIONS = {"read_bytes_per_s": "READ_BYTES", "write_bytes_per_s": "WRITE_BYTES"}
 #: state per counter: first reading, readings before and after the last decrease (or else the first), last reading
-_KEPT = ("first", "top", "base", "last")
+_STATE_FIELDS = ("first", "top", "base", "last")
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """TS_ID and instant [us] of a target's last reading, and the values `_KEPT` of both counters."""
+    """TS_ID and instant [us] of a target's last reading, and the values `_STATE_FIELDS` of both counters."""
 
     ts_id: int
     instant_us: int
@@ -52,7 +52,7 @@ class Cursor:
 
 def convert_to_readings(places: Sequence[int], known: Sequence[Counted]) -> pl.DataFrame:
     """Build readings that have the same state as all earlier ones; each has the time of its target's last reading."""
-    count = len(_KEPT)
+    count = len(_STATE_FIELDS)
     columns = {
         "target": [place for place in places for _ in range(count)],
         "TS_ID": [it.ts_id for it in known for _ in range(count)],

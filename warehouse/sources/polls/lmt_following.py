@@ -34,16 +34,16 @@ from iosig.warehouse.sources.rows.delimited import LINE, RAW
 from iosig.warehouse.sources.rows.faults import sift
 
 #: maximum number of readings per call, to limit the pending data, which every position contains
-MOST_READINGS = 4096
+MAX_READINGS = 4096
 #: number of instants to wait for a late target; the target's next delta includes the traffic since its last reading
 OVERLAP_INSTANTS = 60
 #: timeout for an SQLite file that its writer locks
 _BUSY_S = 2.0
 #: maximum number of instants to search for a readable time
-_TRIED = 16
-_SHOWN_REFUSALS = 20
+_MAX_TRIED_INSTANTS = 16
+_MAX_SHOWN_REFUSALS = 20
 #: maximum number of parameters of an SQLite query
-_TARGETS_AT_ONCE = 500
+_BATCH_TARGETS = 500
 _ROWS = {
     "controller": pl.String(),
     "polled_us": pl.Int64(),
@@ -133,7 +133,7 @@ def _is_after(connection: sa.Connection, ts_id: int, last: int, since: datetime,
     last: TS_ID at which the search ends.
     """
     column = get_table("TIMESTAMP_INFO").c["TS_ID"]
-    query = lmt_queries.times_query().where(column >= ts_id, column <= last).limit(_TRIED)
+    query = lmt_queries.times_query().where(column >= ts_id, column <= last).limit(_MAX_TRIED_INSTANTS)
     known = lmt_queries.read_instants(connection, zone, query)["instant"].drop_nulls()
     return known.is_empty() or bool(known[0] > since)
 
@@ -160,7 +160,7 @@ def read_on(engine: sa.Engine, filesystem: str, reading: Reading, cursor: Cursor
         # Read the last instant again, to detect a replaced database.
         query = lmt_queries.times_query().where(times > min(low, cursor.ts_id - 1), times <= newest)
         instants = lmt_queries.read_instants(
-            connection, zone, query.limit(max(MOST_READINGS // len(targets), 2 * OVERLAP_INSTANTS))
+            connection, zone, query.limit(max(MAX_READINGS // len(targets), 2 * OVERLAP_INSTANTS))
         ).drop_nulls("TS_ID")
         if _is_replaced(instants, cursor):
             return replace(nothing, is_replaced=True)
@@ -194,7 +194,7 @@ def _targets(connection: sa.Connection, filesystem: str, reading: Reading) -> li
         if known[id(target)] == filesystem and isinstance(target.ost_id, int | str) and ids[str(target.ost_id)] == 1
     ]
     if not found:
-        there = ", ".join(sorted(set(known.values()))[:_SHOWN_REFUSALS]) or "none"
+        there = ", ".join(sorted(set(known.values()))[:_MAX_SHOWN_REFUSALS]) or "none"
         raise UsageError(f"The database has no target of the file system {filesystem}. Available: {there}.")
     return found
 
@@ -211,8 +211,8 @@ def _readings(connection: sa.Connection, targets: Sequence[Target], low: int, la
     names = ("TS_ID", *DIRECTIONS.values())
     schema = {"OST_ID": pl.String(), **{name: pl.Int64() for name in names}}
     found = []
-    for first in range(0, len(targets), _TARGETS_AT_ONCE):
-        some = targets[first : first + _TARGETS_AT_ONCE]
+    for first in range(0, len(targets), _BATCH_TARGETS):
+        some = targets[first : first + _BATCH_TARGETS]
         query = sa.select(data.c["OST_ID"], *(data.c[name] for name in names)).where(
             data.c["OST_ID"].in_([target.ost_id for target in some]), data.c["TS_ID"] > low, data.c["TS_ID"] <= last
         )
@@ -247,9 +247,9 @@ def _select_usable(
 def _select_new_reasons(refused: pl.DataFrame) -> tuple[tuple[int, str], ...]:
     """Return the reasons why readings are unusable, without those that were reported before."""
     said = refused.sort(LINE, RAW).select(LINE, pl.format("{}: {}", RAW, "reason")).rows()
-    if len(said) <= _SHOWN_REFUSALS:
+    if len(said) <= _MAX_SHOWN_REFUSALS:
         return tuple(said)
-    return (*said[:_SHOWN_REFUSALS], (0, f"{len(said) - _SHOWN_REFUSALS} more readings cannot be used."))
+    return (*said[:_MAX_SHOWN_REFUSALS], (0, f"{len(said) - _MAX_SHOWN_REFUSALS} more readings cannot be used."))
 
 
 def _compute_polls(

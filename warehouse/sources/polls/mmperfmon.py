@@ -24,11 +24,11 @@ from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Head, Re
 from iosig.warehouse.sources.rows import text_blocks, times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
 from iosig.warehouse.sources.rows.faults import Fault, sift, validate_rows
-from iosig.warehouse.sources.rows.rejects import Refused, Sifted, build_reject_frame
+from iosig.warehouse.sources.rows.rejects import ParsedRows, Refused, build_reject_frame
 from iosig.warehouse.sources.rows.text_blocks import Block
 
 #: maximum size of a read [B]; maximum size of a query's output [B]
-BLOCK_BYTES, MOST_BYTES = 16 << 20, 256 << 20
+BLOCK_BYTES, MAX_BYTES = 16 << 20, 256 << 20
 _LEGEND = "Legend:"
 _READ, _WRITE, _READS, _WRITES = "read_bytes_per_s", "write_bytes_per_s", "read_iops", "write_iops"
 #: suffix of a metric -> quantity
@@ -64,7 +64,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
         query = _Query.parse(lines, reading)
         has_any |= isinstance(query, _Query) and query.columns.height > 0
         found = (
-            Sifted(frames.empty(POLLS), build_reject_frame([query]))
+            ParsedRows(frames.empty(POLLS), build_reject_frame([query]))
             if not isinstance(query, _Query)
             else query.polls(zone)
         )
@@ -93,8 +93,8 @@ def _queries(path: Path) -> Iterator[pl.DataFrame]:
             waiting, byte_count, start = [], 0, place
         waiting.append(lines[start:])
         byte_count += len(block.content)
-        if byte_count > MOST_BYTES:
-            raise InputRefused(f"A query is longer than {MOST_BYTES:,} bytes.", "Query fewer days or nodes at a time.")
+        if byte_count > MAX_BYTES:
+            raise InputRefused(f"A query is longer than {MAX_BYTES:,} bytes.", "Query fewer days or nodes at a time.")
     yield pl.concat(waiting)
 
 
@@ -107,9 +107,9 @@ def _blocks(path: Path) -> Iterator[Block]:
     with refusing_damage(), open_decompressed(path) as file:
         archive = TarStream(file)
         for member in archive:
-            if member.size > MOST_BYTES:
+            if member.size > MAX_BYTES:
                 raise InputRefused(
-                    f"An entry of the archive is longer than {MOST_BYTES:,} bytes.", "Split it into smaller archives."
+                    f"An entry of the archive is longer than {MAX_BYTES:,} bytes.", "Split it into smaller archives."
                 )
             if content := b"".join(archive.pieces()):
                 count = content.count(b"\n") + (not content.endswith(b"\n"))
@@ -153,17 +153,17 @@ class _Query:
         others = known.filter(~is_header & ~pl.col("text").str.contains(_ENTRY) & (pl.col("text") != _LEGEND))
         return cls(columns, sections, *_rows(others.join(sections, on="section", how="left", maintain_order="left")))
 
-    def polls(self, zone: str | None) -> Sifted:
+    def polls(self, zone: str | None) -> ParsedRows:
         """Return one poll per key and bucket."""
         if self.columns.is_empty():
-            return Sifted(frames.empty(POLLS), build_reject_frame([]))
+            return ParsedRows(frames.empty(POLLS), build_reject_frame([]))
         instant = times.parse(self.rows["time"], zone, "bucket's")
         rows = self.rows.with_columns(polled_at=instant["instant"], reason=instant["reason"], remedy=instant["remedy"])
         timed = sift(rows, [Fault(pl.col("polled_at").is_null(), pl.col("reason"), pl.col("remedy"))])
         interval_s = _interval_s(timed.rows["polled_at"])
         if interval_s is None:
             single = [_single(timed.rows)] if timed.rows.height else []
-            return Sifted(frames.empty(POLLS), pl.concat([self.refused, timed.refused, build_reject_frame(single)]))
+            return ParsedRows(frames.empty(POLLS), pl.concat([self.refused, timed.refused, build_reject_frame(single)]))
         points = timed.rows.select(LINE, "polled_at", "begin", pl.col("cells")).with_columns(
             place=pl.int_ranges(pl.col("begin"), pl.col("begin") + pl.col("cells").list.len())
         )
@@ -171,7 +171,7 @@ class _Query:
         told = _wide(values.with_columns(value=pl.col("cells").cast(pl.Float64, strict=False) / interval_s))
         found = validate_rows(POLLS, told.with_columns(interval_s=pl.lit(interval_s)), _DOUBLED)
         refused = pl.concat([self.refused, timed.refused, found.refused])
-        return Sifted(found.rows.select(*POLLS.column_names, LINE), refused)
+        return ParsedRows(found.rows.select(*POLLS.column_names, LINE), refused)
 
 
 def _columns(keys: list[str], reading: Reading) -> pl.DataFrame:

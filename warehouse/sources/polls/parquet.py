@@ -14,7 +14,7 @@ from iosig.warehouse.sources.rows import tables
 PIECE_ROWS = 1_000_000
 #: maximum number of rows in memory until their interval is known (a day of a hundred controllers); the rest is read
 #: twice
-HELD_ROWS = 5_000_000
+MAX_BUFFERED_ROWS = 5_000_000
 
 
 def sniff(head: Head) -> bool:
@@ -26,7 +26,9 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read polls from a Parquet file, and fill missing intervals."""
     locate, sifted = partial(polls.locate, reading=reading), partial(polls.read_rows, reading=reading)
     with plain_file(path) as plain:
-        yield from polls.fill_intervals(lambda: tables.parquet_pieces(plain, locate, sifted, PIECE_ROWS), HELD_ROWS)
+        yield from polls.fill_intervals(
+            lambda: tables.parquet_pieces(plain, locate, sifted, PIECE_ROWS), MAX_BUFFERED_ROWS
+        )
 
 
 SOURCE = Source(

@@ -16,7 +16,7 @@ from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Reading
 from iosig.warehouse.sources.rows import times as job_times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
 from iosig.warehouse.sources.rows.faults import NOTED, Fault, build_contract_faults, build_number_fault, sift
-from iosig.warehouse.sources.rows.rejects import Sifted, reject_batches
+from iosig.warehouse.sources.rows.rejects import ParsedRows, reject_batches
 from iosig.warehouse.sources.rows.tables import text
 
 UInts = npt.NDArray[np.uint64]
@@ -28,9 +28,9 @@ OPTIONAL = ("filesystem", "interval_s", "read_iops", "write_iops")
 NUMBERS = ("interval_s", "read_bytes_per_s", "write_bytes_per_s", "read_iops", "write_iops")
 
 #: maximum number of rows in memory until their interval is known; the rest is read twice
-HELD_ROWS = 1_000_000
+MAX_BUFFERED_ROWS = 1_000_000
 #: minimum number of new instants per merge
-_FEWEST_NEW = 100_000
+_MIN_MERGED_INSTANTS = 100_000
 #: columns that identify a file system's poll instant
 _POLLED = ("filesystem", "polled_at")
 _GIVEN = "given_"
@@ -151,7 +151,7 @@ def convert_types(rows: pl.DataFrame, reading: Reading) -> tuple[pl.DataFrame, l
     return frame, _faults(times, given)
 
 
-def read_rows(rows: pl.DataFrame, reading: Reading) -> Sifted | None:
+def read_rows(rows: pl.DataFrame, reading: Reading) -> ParsedRows | None:
     """Convert and check a table's rows (see `convert_types`); the good ones have the columns of `polls` and `line`.
 
     Returns None if a row is refused but has no `raw`.
@@ -159,7 +159,7 @@ def read_rows(rows: pl.DataFrame, reading: Reading) -> Sifted | None:
     found = sift(*convert_types(rows, reading))
     if not found.refused.is_empty() and RAW not in rows.columns:
         return None
-    return Sifted(found.rows.select(*POLLS.column_names, LINE), found.refused)
+    return ParsedRows(found.rows.select(*POLLS.column_names, LINE), found.refused)
 
 
 @dataclass(slots=True)
@@ -183,7 +183,7 @@ class _Steps:
         self._new.append((new["filesystem"].hash().to_numpy().copy(), new["polled_at"].to_physical().to_numpy().copy()))
         self._new_count += new.height
         # merging when the size doubles keeps the cost per instant constant
-        if self._new_count > max(len(self._at_us), _FEWEST_NEW):
+        if self._new_count > max(len(self._at_us), _MIN_MERGED_INSTANTS):
             self._merge()
 
     def _merge(self) -> None:
@@ -241,7 +241,7 @@ class _PendingPiece:
     refused: pl.DataFrame
 
     @classmethod
-    def from_piece(cls, piece: Sifted) -> Self:
+    def from_piece(cls, piece: ParsedRows) -> Self:
         """Create from a piece with one row or more."""
         differs = piece.rows.select(pl.exclude(LINE).ne_missing(pl.exclude(LINE).first()).any())
         same = [name for name in differs.columns if not differs[name][0]]
@@ -249,12 +249,12 @@ class _PendingPiece:
         # copy the first row, because a slice would keep all values in memory
         return cls(piece.rows.drop(same), pl.DataFrame(first.rows(), schema=first.schema, orient="row"), piece.refused)
 
-    def restore(self) -> Sifted:
+    def restore(self) -> ParsedRows:
         """Return the original piece, with the constant columns expanded."""
-        return Sifted(self.rows.with_columns(pl.lit(column).first() for column in self.same), self.refused)
+        return ParsedRows(self.rows.with_columns(pl.lit(column).first() for column in self.same), self.refused)
 
 
-def _fill_piece(piece: Sifted, steps: pl.DataFrame, *, is_again: bool) -> Iterator[Batch]:
+def _fill_piece(piece: ParsedRows, steps: pl.DataFrame, *, is_again: bool) -> Iterator[Batch]:
     rows = piece.rows
     if rows["interval_s"].has_nulls():
         known = pl.col("filesystem").hash()
@@ -269,17 +269,17 @@ def _fill_piece(piece: Sifted, steps: pl.DataFrame, *, is_again: bool) -> Iterat
     )
     found = sift(rows, [unknown])
     faulty = found.refused if is_again else pl.concat([piece.refused, found.refused])
-    yield from Sifted(found.rows, faulty).batches(POLLS)
+    yield from ParsedRows(found.rows, faulty).batches(POLLS)
 
 
-def fill_intervals(read: Callable[[], Iterator[Sifted]], held_rows: int | None = None) -> Iterator[Batch]:
+def fill_intervals(read: Callable[[], Iterator[ParsedRows]], held_rows: int | None = None) -> Iterator[Batch]:
     """Fill the interval of every poll, and yield the batches.
 
     `read` yields the pieces of one input (columns of `polls` and `line`), identically at every call. Pieces with
-    intervals are yielded at once. Other pieces wait until all instants are known: up to `held_rows` rows (HELD_ROWS by
+    intervals are yielded at once. Other pieces wait until all instants are known: up to `held_rows` rows (MAX_BUFFERED_ROWS by
     default) stay in memory, and the rest is read again. Raises InputRefused if no interval can be inferred.
     """
-    most = HELD_ROWS if held_rows is None else held_rows
+    max_rows = MAX_BUFFERED_ROWS if held_rows is None else held_rows
     steps = _Steps()
     waiting: list[_PendingPiece] = []
     again: set[int] = set()
@@ -293,12 +293,12 @@ def fill_intervals(read: Callable[[], Iterator[Sifted]], held_rows: int | None =
         if not piece.rows["interval_s"].has_nulls():
             yielded_count += piece.rows.height
             yield from _fill_piece(piece, pl.DataFrame(), is_again=False)
-        elif held_count < most:
+        elif held_count < max_rows:
             held_count += piece.rows.height
             waiting.append(_PendingPiece.from_piece(piece))
         else:
             again.add(index)
-            waiting.append(_PendingPiece.from_piece(Sifted(piece.rows.clear(), piece.refused)))
+            waiting.append(_PendingPiece.from_piece(ParsedRows(piece.rows.clear(), piece.refused)))
     found = steps.intervals()
     if waiting and not yielded_count and found["step"].null_count() == found.height:
         raise InputRefused("All polls are of one instant, so their interval is unknown.", "Add the column interval_s.")

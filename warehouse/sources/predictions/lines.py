@@ -25,7 +25,7 @@ _BATCH_LINES = 10_000
 _TABLE = PREDICTIONS
 _LANDED = PREDICTION_RECORDS
 _NAMES = _TABLE.column_names
-_MOST_INT = 2**63 - 1
+_MAX_INT64 = 2**63 - 1
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|\+00:00)", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _EVENT = re.compile(r"[a-z][a-z_]*", re.ASCII)
@@ -45,7 +45,8 @@ def format_line(row: Mapping[str, Any]) -> str:
     """
     checked = check_row(row)
     told = {
-        name: value if value is None or name not in _TOLD else _TOLD[name](value) for name, value in checked.items()
+        name: value if value is None or name not in _CONVERTERS else _CONVERTERS[name](value)
+        for name, value in checked.items()
     }
     return _compact({"format": FORMAT} | told)
 
@@ -64,7 +65,7 @@ def _event_list(value: str) -> list[str]:
 
 
 #: columns with a different representation in a line than in the table
-_TOLD: dict[str, Callable[[Any], Any]] = {
+_CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "intervals": json.loads,
     "events": _event_list,
     **{column.name: _instant_text for column in _TABLE.columns if column.dtype == "instant"},
@@ -92,7 +93,7 @@ def _convert_values(row: Mapping[str, Any]) -> dict[str, Any]:
     _require_names(row, _NAMES)
     checked: dict[str, Any] = {
         name: _null(name, is_nullable) if (value := row[name]) is None else check(name, value)
-        for name, is_nullable, check in _CHECKED
+        for name, is_nullable, check in _COLUMN_CHECKS
     }
     if checked["predicted_on"] != checked["predicted_at"].date():
         raise MalformedError("predicted_on is not the day of predicted_at")
@@ -121,7 +122,7 @@ def _text(name: str, value: object) -> str:
 
 
 def _int(name: str, value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > _MOST_INT:
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > _MAX_INT64:
         raise MalformedError(f"{name} is not an integer of 64 bits")
     return value
 
@@ -164,7 +165,7 @@ _CHECKS: dict[Dtype, Callable[[str, Any], Any]] = {
     "instant": _instant,
     "date": _date,
 }
-_CHECKED = tuple((column.name, column.nullable, _CHECKS[column.dtype]) for column in _TABLE.columns)
+_COLUMN_CHECKS = tuple((column.name, column.nullable, _CHECKS[column.dtype]) for column in _TABLE.columns)
 
 
 def _intervals(value: object) -> list[dict[str, float | int]]:
@@ -275,9 +276,9 @@ def _batches(
     import polars as pl
 
     from iosig.warehouse.contracts import frames
-    from iosig.warehouse.sources.rows.rejects import Sifted, build_refused_rows, build_reject_frame
+    from iosig.warehouse.sources.rows.rejects import ParsedRows, build_refused_rows, build_reject_frame
 
     good, bad = frames.split(pl.DataFrame(rows, schema=frames.schema(_LANDED), orient="row"), _LANDED)
     bad = bad.with_columns(raw=pl.Series([raw[line] for line in bad["line"]], dtype=pl.String))
     broken = build_refused_rows(bad, pl.format("The line is not a prediction: it breaks the rule {}.", "rule"), _REMEDY)
-    yield from Sifted(good, pl.concat([broken, build_reject_frame(refused)])).batches(_LANDED)
+    yield from ParsedRows(good, pl.concat([broken, build_reject_frame(refused)])).batches(_LANDED)

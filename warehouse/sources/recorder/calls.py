@@ -19,7 +19,7 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.protocol import Batch
 from iosig.warehouse.sources.recorder.requests import Requests
 from iosig.warehouse.sources.rows import traced
-from iosig.warehouse.sources.rows.rejects import SCHEMA, reject_frame, rejects
+from iosig.warehouse.sources.rows.rejects import REJECT_SCHEMA, reject_frame, rejects
 
 #: Recorder's function types, indexed by the number that its tools print
 MODULES = ("POSIX", "MPIIO", "MPI", "HDF5", "FTRACE")
@@ -40,7 +40,7 @@ class Rank:
     """The calls of one rank, refused lines, and the number of calls with missing arguments."""
 
     calls: pl.DataFrame
-    refused: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SCHEMA))
+    refused: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REJECT_SCHEMA))
     shortened_count: int = 0
 
 
@@ -152,7 +152,7 @@ def refuse_bad_times(found: Rank, rank: int) -> Rank:
         raw=pl.format("{} {} {} ( {} )", "start_s", "end_s", "function", "arguments"),
     )
     kept = found.calls.filter(pl.Series(is_good))
-    return Rank(kept, pl.concat([found.refused, refused.cast(SCHEMA)]), found.shortened_count)
+    return Rank(kept, pl.concat([found.refused, refused.cast(REJECT_SCHEMA)]), found.shortened_count)
 
 
 @dataclass(slots=True)

@@ -42,7 +42,7 @@ _UNKNOWN = ("???", "MPI_FILE_NULL", "MPI_FILE_UNKNOWN")
 MAX_LEVELS = 32
 _ARGUMENT_COLUMNS = ("file_at", "count_at", "size_at", "type_at", "offset_at", "whence_at", "flags_at", "path_at")
 
-_KEPT = (
+_KEPT_COLUMNS = (
     *("layer", "rank", "call", "deed", "pointer", "is_async", "is_nested", "start_s", "end_s", "stream", "name"),
     *("path", "offset", "whence", "flags", "flags_at", "type", "count", "copies", "request_bytes", "is_malformed"),
 )
@@ -184,7 +184,7 @@ def _file_calls(calls: pl.DataFrame) -> pl.DataFrame:
     numbered = counted.with_columns(stream=pl.struct("layer", "rank", "name").rank("dense"))
     read = numbered.with_columns(request_bytes=_requested_bytes(), is_malformed=_has_bad_arguments())
     raw = pl.when("is_malformed").then(pl.format("{} ( {} )", "function", "arguments"))
-    return read.select(*_KEPT, raw=raw)
+    return read.select(*_KEPT_COLUMNS, raw=raw)
 
 
 def _requested_bytes() -> pl.Expr:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.rows.rejects import Refused, Sifted, build_refused_rows, build_reject_frame
+from iosig.warehouse.sources.rows.rejects import ParsedRows, Refused, build_refused_rows, build_reject_frame
 
 LINE = "line"
 RAW = "raw"
@@ -53,7 +53,7 @@ def require_single(header: Header, columns: Mapping[str, str]) -> None:
 
 def split_lines(
     lines: pl.DataFrame, header: Header, columns: Mapping[str, str], *, has_white_space: bool = True
-) -> Sifted:
+) -> ParsedRows:
     """Split lines (`line`, `raw`) at the delimiter; refuse lines with more or fewer cells than the header.
 
     A trailing delimiter is accepted. A quoted cell may contain delimiters, but no line end. columns: maps iosig's names
@@ -71,7 +71,7 @@ def split_lines(
     if has_white_space:
         texts = {ours: text.str.strip_chars() for ours, text in texts.items()}
     rows = good.select(*(text.replace("", None).alias(ours) for ours, text in texts.items()), LINE, RAW)
-    return Sifted(rows, pl.concat([bad, refused]).sort(LINE) if refused.height else bad)
+    return ParsedRows(rows, pl.concat([bad, refused]).sort(LINE) if refused.height else bad)
 
 
 def _refuse_widths(lines: pl.DataFrame, width: int) -> pl.DataFrame:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SORT_MEMORY = "1GiB"
 
 
-class Engine:
+class InputDatabase:
     """A private DuckDB connection, opened on first use because opening takes longer than reading a small input."""
 
     def __init__(self, scratch: Path) -> None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from iosig.warehouse.contracts import Table, frames
-from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted, as_text, build_refused_rows
+from iosig.warehouse.sources.rows.rejects import REJECT_SCHEMA, ParsedRows, as_text, build_refused_rows
 
-SHOWN_CHARS = 60
+MAX_SHOWN_CHARS = 60
 _RULE = re.compile(r"(?P<column>.+?)_(?P<kind>not_null|finite|known|at_least|at_most)(?:_(?P<bound>\S+))?")
 _SENTENCES = {
     "not_null": ("The {column} is missing.", "Fill the cell at its source."),
@@ -52,7 +52,7 @@ def build_contract_faults(table: Table, *, but: Collection[str] = ()) -> list[Fa
 
 def build_number_fault(given: str, column: str) -> Fault:
     """Build the check for cells in column `given` that could not be parsed as the number `column`."""
-    text = pl.col(given).cast(pl.String, strict=False).str.slice(0, SHOWN_CHARS)
+    text = pl.col(given).cast(pl.String, strict=False).str.slice(0, MAX_SHOWN_CHARS)
     return Fault(
         pl.col(given).is_not_null() & pl.col(column).is_null(),
         pl.format("`{}` is not a number; the column is {}.", text, pl.lit(column)),
@@ -67,13 +67,13 @@ def _has_any(rows: pl.DataFrame, faults: Sequence[Fault]) -> bool:
     return bool(rows.select(pl.any_horizontal(fault.broken.any() for fault in faults)).item())
 
 
-def sift(rows: pl.DataFrame, faults: Sequence[Fault]) -> Sifted:
+def sift(rows: pl.DataFrame, faults: Sequence[Fault]) -> ParsedRows:
     """Separate good rows from refused ones, which get the reason of the first failed check.
 
     rows: with the column `line` and optionally `raw`.
     """
     if not _has_any(rows, faults):
-        return Sifted(rows, pl.DataFrame(schema=REJECT_SCHEMA))
+        return ParsedRows(rows, pl.DataFrame(schema=REJECT_SCHEMA))
     number = pl.coalesce(
         *(pl.when(fault.broken).then(pl.lit(index)) for index, fault in enumerate(faults)), pl.lit(None, pl.Int32)
     )
@@ -83,10 +83,10 @@ def sift(rows: pl.DataFrame, faults: Sequence[Fault]) -> Sifted:
         pl.coalesce(pl.when(pl.col("fault") == index).then(as_text(text)) for index, text in enumerate(texts))
         for texts in ([fault.reason for fault in faults], [fault.remedy for fault in faults])
     )
-    return Sifted(marked.filter(pl.col("fault").is_null()).drop("fault"), build_refused_rows(bad, reason, remedy))
+    return ParsedRows(marked.filter(pl.col("fault").is_null()).drop("fault"), build_refused_rows(bad, reason, remedy))
 
 
-def validate_rows(table: Table, rows: pl.DataFrame, *extra: Fault) -> Sifted:
+def validate_rows(table: Table, rows: pl.DataFrame, *extra: Fault) -> ParsedRows:
     """Fill missing columns with NULL, and check rows against the `extra` checks and a table's contract."""
     absent = {name: dtype for name, dtype in frames.schema(table).items() if name not in rows.columns}
     whole = rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in absent.items())

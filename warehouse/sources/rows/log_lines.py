@@ -8,14 +8,14 @@ from pathlib import Path
 import polars as pl
 
 from iosig.warehouse.sources.files.opening import text_lines
-from iosig.warehouse.sources.rows.rejects import Refused, Sifted, build_reject_frame, refuse_non_text
+from iosig.warehouse.sources.rows.rejects import ParsedRows, Refused, build_reject_frame, refuse_non_text
 
 #: maximum number of lines per block; maximum number of characters per block
 BLOCK_LINES, _BLOCK_CHARS = 50_000, 32 << 20
 _SCHEMA = pl.Schema({"line": pl.Int64, "header": pl.Int64, "raw": pl.String})
 
 
-def blocks(path: Path, header_number: Callable[[str], int | None] | None = None) -> Iterator[Sifted]:
+def blocks(path: Path, header_number: Callable[[str], int | None] | None = None) -> Iterator[ParsedRows]:
     """Yield the lines of a text file in blocks, without empty lines and header lines.
 
     Rows have the columns `line`, `header` (the number of the last header line above, NULL if there was none) and
@@ -41,5 +41,5 @@ def blocks(path: Path, header_number: Callable[[str], int | None] | None = None)
         yield _block(lines, refused)
 
 
-def _block(lines: list[tuple[int, int | None, str]], refused: list[Refused]) -> Sifted:
-    return Sifted(pl.DataFrame(lines, schema=_SCHEMA, orient="row"), build_reject_frame(refused))
+def _block(lines: list[tuple[int, int | None, str]], refused: list[Refused]) -> ParsedRows:
+    return ParsedRows(pl.DataFrame(lines, schema=_SCHEMA, orient="row"), build_reject_frame(refused))

@@ -14,13 +14,13 @@ from iosig.warehouse.sources.files.opening import CutLine
 from iosig.warehouse.sources.protocol import RAW_LIMIT_CHARS, Batch
 
 #: columns that a source fills for a refused row; landing adds `landing_id` and `source_file`
-SCHEMA = pl.Schema({"line": pl.Int64, "reason": pl.String, "remedy": pl.String, "raw": pl.String})
+REJECT_SCHEMA = pl.Schema({"line": pl.Int64, "reason": pl.String, "remedy": pl.String, "raw": pl.String})
 #: a refused row: line, reason, remedy, raw
 Refused = tuple[int | None, str, str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Sifted:
+class ParsedRows:
     """The good rows with all their columns, and the refused ones as line, reason, remedy and raw."""
 
     rows: pl.DataFrame
@@ -40,8 +40,8 @@ def reject_batches(rows: pl.DataFrame) -> Iterator[Batch]:
 
 
 def build_reject_frame(rows: Iterable[Refused]) -> pl.DataFrame:
-    """Build a frame with the columns of SCHEMA from refused rows."""
-    return pl.DataFrame(list(rows), schema=SCHEMA, orient="row")
+    """Build a frame with the columns of REJECT_SCHEMA from refused rows."""
+    return pl.DataFrame(list(rows), schema=REJECT_SCHEMA, orient="row")
 
 
 def as_text(text: pl.Expr | str) -> pl.Expr:

@@ -23,14 +23,14 @@ from iosig.warehouse.sources.files.limits import current_limits
 from iosig.warehouse.sources.files.opening import plain_file, refusing_parquet_damage
 from iosig.warehouse.sources.rows import text_blocks
 from iosig.warehouse.sources.rows.delimited import LINE, RAW, Header, header_of, require_single
-from iosig.warehouse.sources.rows.rejects import Sifted
+from iosig.warehouse.sources.rows.rejects import ParsedRows
 from iosig.warehouse.sources.rows.text_blocks import Block
 
 #: function that maps iosig's column names to the table's, given the table's columns
 Locate = Callable[[Sequence[str]], dict[str, str]]
 #: function that separates rows into good and refused ones; the rows have iosig's column names, any types, `line` and
 #: perhaps `raw`
-Read = Callable[[pl.DataFrame], Sifted | None]
+Read = Callable[[pl.DataFrame], ParsedRows | None]
 Piece = TypeVar("Piece")
 Found = TypeVar("Found")
 
@@ -59,7 +59,7 @@ def parquet_names(path: Path) -> list[str]:
         return []
 
 
-def parquet_pieces(path: Path, locate: Locate, read: Read, piece_rows: int) -> Iterator[Sifted]:
+def parquet_pieces(path: Path, locate: Locate, read: Read, piece_rows: int) -> Iterator[ParsedRows]:
     """Yield a plain Parquet file's rows in pieces; the `line` of a refused row is its ordinal number."""
     with refusing_parquet_damage():
         table = scan_parquet(path)
@@ -104,7 +104,7 @@ def names_of(start: Sequence[str]) -> set[str]:
 
 def text_pieces(
     path: Path, locate: Locate, read: Read, *, block_bytes: int = text_blocks.BLOCK_BYTES, thread_count: int = 0
-) -> Iterator[Sifted]:
+) -> Iterator[ParsedRows]:
     """Yield the rows of a text file with a header, block by block; malformed lines are refused individually.
 
     thread_count: number of blocks that are read ahead, each in its own thread; requires a stateless `read`.
@@ -117,17 +117,17 @@ def text_pieces(
     yield from (found for _, found in read_ahead(piece, blocks, thread_count)) if thread_count else map(piece, blocks)
 
 
-def _piece(block: Block, header: Header, columns: dict[str, str], read: Read) -> Sifted:
+def _piece(block: Block, header: Header, columns: dict[str, str], read: Read) -> ParsedRows:
     cells = text_blocks.cells(block, header, columns)
     found = read(cells.rows)
     if found is None:
         raise ValueError("rows must be read with their raw text")
-    return Sifted(found.rows, pl.concat([found.refused, cells.refused]).sort(LINE))
+    return ParsedRows(found.rows, pl.concat([found.refused, cells.refused]).sort(LINE))
 
 
-def merge_pieces(pieces: Iterable[Sifted], row_count: int) -> Iterator[Sifted]:
+def merge_pieces(pieces: Iterable[ParsedRows], row_count: int) -> Iterator[ParsedRows]:
     """Concatenate consecutive pieces until they have `row_count` good rows, or a tenth of that number refused."""
-    pending: list[Sifted] = []
+    pending: list[ParsedRows] = []
     good_count = refused_count = 0
     for piece in pieces:
         pending.append(piece)
@@ -140,8 +140,8 @@ def merge_pieces(pieces: Iterable[Sifted], row_count: int) -> Iterator[Sifted]:
         yield _concat_pieces(pending)
 
 
-def _concat_pieces(pieces: Sequence[Sifted]) -> Sifted:
-    return Sifted(pl.concat([piece.rows for piece in pieces]), pl.concat([piece.refused for piece in pieces]))
+def _concat_pieces(pieces: Sequence[ParsedRows]) -> ParsedRows:
+    return ParsedRows(pl.concat([piece.rows for piece in pieces]), pl.concat([piece.refused for piece in pieces]))
 
 
 def read_ahead(

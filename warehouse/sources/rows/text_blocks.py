@@ -15,7 +15,7 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.limits import current_limits
 from iosig.warehouse.sources.files.opening import lines_of, open_decompressed, refusing_damage, refusing_damage_after
 from iosig.warehouse.sources.rows.delimited import LINE, RAW, Header, header_of, split_lines
-from iosig.warehouse.sources.rows.rejects import Refused, Sifted, build_reject_frame, refuse_non_text
+from iosig.warehouse.sources.rows.rejects import ParsedRows, Refused, build_reject_frame, refuse_non_text
 
 #: maximum size of a block [B]
 BLOCK_BYTES = 16 << 20
@@ -98,15 +98,15 @@ def _rest_of_line(file: IO[bytes]) -> bytes:
     return rest
 
 
-def cells(block: Block, header: Header, columns: Mapping[str, str]) -> Sifted:
+def cells(block: Block, header: Header, columns: Mapping[str, str]) -> ParsedRows:
     """Split a block into cells as `delimited.split_lines` does; refuse non-text lines individually."""
     checked = _check_lines(block)
     has_white_space = not block.content.isascii() or any(mark in block.content for mark in _WHITE_SPACE)
     found = split_lines(checked.rows, header, columns, has_white_space=has_white_space)
-    return Sifted(found.rows, pl.concat([found.refused, checked.refused]).sort(LINE))
+    return ParsedRows(found.rows, pl.concat([found.refused, checked.refused]).sort(LINE))
 
 
-def _check_lines(block: Block) -> Sifted:
+def _check_lines(block: Block) -> ParsedRows:
     """Return the non-empty lines of a block (`line`, `raw`), and refuse those that are not text."""
     content, limits = block.content, current_limits()
     if b"\x00" not in content and (content.isascii() or _is_utf8(content)):
@@ -114,7 +114,7 @@ def _check_lines(block: Block) -> Sifted:
         full = found.filter(pl.col(RAW).str.contains(r"\S"))
         is_short = int(found[RAW].str.len_bytes().max() or 0) <= limits.max_line_bytes  # type: ignore[arg-type]
         if is_short and found.height - full.height <= limits.max_refused_count:
-            return Sifted(full, build_reject_frame([]))
+            return ParsedRows(full, build_reject_frame([]))
     rows: list[tuple[int, str]] = []
     refused: list[Refused] = []
     for number, text, raw in lines_of(io.BytesIO(content), block.first_line):
@@ -122,7 +122,7 @@ def _check_lines(block: Block) -> Sifted:
             refused.append(refuse_non_text(number, raw))
         elif text and not text.isspace():
             rows.append((number, text))
-    return Sifted(
+    return ParsedRows(
         pl.DataFrame(rows, schema={LINE: pl.Int64, RAW: pl.String}, orient="row"), build_reject_frame(refused)
     )
 

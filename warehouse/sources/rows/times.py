@@ -31,7 +31,7 @@ _ELAPSED = (
     r"^(?:(?P<days>[0-9]{1,5})-)?(?P<hours>[0-9]{1,4}):(?P<minutes>[0-5][0-9]):(?P<seconds>[0-5][0-9])"
     r"(?:\.(?P<part>[0-9]{1,6}))?$"
 )
-_SHOWN_CHARS = 60
+_MAX_SHOWN_CHARS = 60
 _FORM_REMEDY = "Write times as YYYY-MM-DDTHH:MM:SS, with or without an offset, or as epoch seconds."
 _ZONE_REMEDY = "Export the log in UTC or as epoch seconds (for sacct: SLURM_TIME_FORMAT=%s)."
 
@@ -141,7 +141,7 @@ def parse(texts: pl.Series, time_zone: str | None, label: str) -> pl.DataFrame:
     if local_texts.is_empty():
         zone = "UTC"
     else:
-        zone = local_zone(time_zone, f"The {label} time {local_texts[0][:_SHOWN_CHARS]}")
+        zone = local_zone(time_zone, f"The {label} time {local_texts[0][:_MAX_SHOWN_CHARS]}")
     there = pl.col("local").dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
     given = (pl.col("local") - _parse_offset(pl.col("offset"))).dt.replace_time_zone("UTC")
     here = pl.when(pl.col("offset").is_null()).then(there.dt.convert_time_zone("UTC")).otherwise(given)
@@ -152,7 +152,7 @@ def parse(texts: pl.Series, time_zone: str | None, label: str) -> pl.DataFrame:
 
 
 def _with_faults(frame: pl.DataFrame, time_zone: str, label: str) -> pl.DataFrame:
-    subject = pl.format("The {} time {}", pl.lit(label), pl.col("text").str.slice(0, _SHOWN_CHARS))
+    subject = pl.format("The {} time {}", pl.lit(label), pl.col("text").str.slice(0, _MAX_SHOWN_CHARS))
     no_instant, no_form = pl.col("instant").is_null(), pl.col("local").is_null()
     reason = (
         pl.when(pl.col("text").is_null())

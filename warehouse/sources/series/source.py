@@ -21,7 +21,7 @@ from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import counters, text_blocks, times as job_times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW, Header, names_in
 from iosig.warehouse.sources.rows.faults import NOTED, Fault, build_number_fault, sift, validate_rows
-from iosig.warehouse.sources.rows.rejects import Sifted, reject_batches
+from iosig.warehouse.sources.rows.rejects import ParsedRows, reject_batches
 
 VALUES = ("counter", "rate", "volume")
 DIRECTIONS = ("read", "write", "unstated")
@@ -43,7 +43,7 @@ _BARE = {
     )
 }
 _SNIFFED_LINES = 20
-_LEAST_LINES = 2
+_MIN_LINES = 2
 _DATE = r"^([0-9]{4}-[0-9]{2}-[0-9]{2})$"
 _PACKED = {".gz", ".bz2", ".xz", ".zst", ".zstd"}
 _TEXT = {".csv", ".txt", ".tsv", ".dat", ".log"}
@@ -93,7 +93,7 @@ def sniff(head: Head) -> bool:
     lines = [line.removeprefix("\ufeff") for line in head.lines if line.strip()][:_SNIFFED_LINES]
     if lines and any(_is_header(names_in(lines[0], mark)) for mark in _DELIMITERS):
         return True
-    return len(lines) >= _LEAST_LINES and any(all(map(form.fullmatch, lines)) for form in _BARE.values())
+    return len(lines) >= _MIN_LINES and any(all(map(form.fullmatch, lines)) for form in _BARE.values())
 
 
 def _parse_header(line: str, reading: Reading) -> _Layout | None:
@@ -233,7 +233,7 @@ def _batches(name: str, layout: _Layout, rows: pl.DataFrame) -> Iterator[Batch]:
                 RAW,
             ),
         )
-        yield from Sifted(found.rows, pl.concat([faulty, found.refused]).sort("line")).batches(SERIES)
+        yield from ParsedRows(found.rows, pl.concat([faulty, found.refused]).sort("line")).batches(SERIES)
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:

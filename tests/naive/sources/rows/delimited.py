@@ -8,10 +8,10 @@ from collections.abc import Mapping
 import polars as pl
 
 from iosig.warehouse.sources.rows.delimited import Header
-from iosig.warehouse.sources.rows.rejects import Refused, Sifted, build_reject_frame
+from iosig.warehouse.sources.rows.rejects import ParsedRows, Refused, build_reject_frame
 
 
-def split_lines(lines: pl.DataFrame, header: Header, columns: Mapping[str, str], **_: object) -> Sifted:
+def split_lines(lines: pl.DataFrame, header: Header, columns: Mapping[str, str], **_: object) -> ParsedRows:
     """Split each line separately."""
     rows: list[tuple[object, ...]] = []
     refused: list[Refused] = []
@@ -31,7 +31,7 @@ def split_lines(lines: pl.DataFrame, header: Header, columns: Mapping[str, str],
         wanted = (cells[header.names.index(theirs)].strip() or None for theirs in columns.values())
         rows.append((*wanted, number, raw))
     schema = dict.fromkeys(columns, pl.String) | {"line": pl.Int64, "raw": pl.String}
-    return Sifted(pl.DataFrame(rows, schema=schema, orient="row"), build_reject_frame(refused))
+    return ParsedRows(pl.DataFrame(rows, schema=schema, orient="row"), build_reject_frame(refused))
 
 
 def _cells(raw: str, delimiter: str) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.dftracer.lines import Lines, read_with_duckdb
-from iosig.warehouse.sources.rows.engine import Engine
+from iosig.warehouse.sources.rows.engine import InputDatabase
 from iosig.warehouse.sources.rows.text_blocks import Block
 from tests.dftracer_traces import CALLS, EPOCH_US, Process, put, write_call
 from tests.warehouse.sources.dftracer_landing import landed, moved, one
@@ -73,7 +73,7 @@ def test_invalid_line_is_refused_individually(tmp_path: Path) -> None:
 
 
 def test_duckdb_reader_declines_blocks_with_doubtful_names(tmp_path: Path) -> None:
-    with Engine(tmp_path) as engine:
+    with InputDatabase(tmp_path) as engine:
         for bad in (*NO_NAMES.values(), _called('"a":1').replace('"x"', "true")):
             assert read_with_duckdb(Lines.from_blocks([(0, Block(1, 1, bad.encode()))]), engine) is None
         good = (_called('"fname":"/5","hhash":15,"fhash":"12345678901e3456"'), _said("thread_name", '"name":"5"'))

@@ -9,8 +9,8 @@ import polars as pl
 from hypothesis import given, settings, strategies as st
 
 from iosig.warehouse.sources.dftracer import nesting
-from iosig.warehouse.sources.dftracer.files import KEPT
-from iosig.warehouse.sources.rows.engine import Engine
+from iosig.warehouse.sources.dftracer.files import CALL_SCHEMA
+from iosig.warehouse.sources.rows.engine import InputDatabase
 from tests.budget import examples
 
 Row = tuple[int, int, int, int, int | None]
@@ -30,7 +30,7 @@ def frame(rows: Sequence[Row]) -> pl.DataFrame:
     found = pl.DataFrame(own, schema=dict.fromkeys(names, pl.Int64), orient="row")
     absent = {"process": 0, "function": 0, "offset_bytes": None, "file": 0, "input": 0, "line": 1}
     numbered = found.with_columns(id=pl.int_range(pl.len()), **{name: pl.lit(value) for name, value in absent.items()})
-    return numbered.select(pl.col(name).cast(dtype) for name, dtype in KEPT.items())
+    return numbered.select(pl.col(name).cast(dtype) for name, dtype in CALL_SCHEMA.items())
 
 
 def twin(rows: pl.DataFrame) -> list[bool]:
@@ -61,6 +61,6 @@ def test_rows_are_sorted_by_thread_and_unique(tmp_path: Path) -> None:
     rows = frame([(1, 2, 5, 1, 8), (0, 2, 9, 1, 8), (0, 1, 3, 9, 8), (0, 2, 3, 9, 8)])
     rows.write_parquet(tmp_path / "a.parquet")
     rows.head(2).write_parquet(tmp_path / "b.parquet")
-    with Engine(tmp_path) as engine:
+    with InputDatabase(tmp_path) as engine:
         (found,) = engine.rows(nesting.IN_ORDER, [tmp_path / "b.parquet", tmp_path / "a.parquet"])
     assert found.select("tid", "ts", "layer").rows() == [(0, 3, 1), (0, 3, 2), (0, 9, 2), (1, 5, 2)]

@@ -16,7 +16,7 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.dftracer import files
 from iosig.warehouse.sources.dftracer.files import FileRead, read_lines
 from iosig.warehouse.sources.rows.delimited import LINE
-from iosig.warehouse.sources.rows.engine import Engine
+from iosig.warehouse.sources.rows.engine import InputDatabase
 from iosig.warehouse.sources.rows.text_blocks import Block
 from tests.budget import examples
 from tests.dftracer_traces import CALLS, FORMS, Form, Process, write_call
@@ -25,12 +25,12 @@ from tests.warehouse.sources.dftracer_landing import landed
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with Engine(tmp_path_factory.mktemp("scratch")) as opened:
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InputDatabase]:
+    with InputDatabase(tmp_path_factory.mktemp("scratch")) as opened:
         yield opened
 
 
-def read(engine: Engine, lines: list[bytes], *, is_careful: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
+def read(engine: InputDatabase, lines: list[bytes], *, is_careful: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return good and refused lines of two inputs, read with DuckDB where possible or individually."""
     middle = len(lines) // 2
     parts = [part for part in (lines[:middle], lines[middle:]) if part]
@@ -43,7 +43,7 @@ def read(engine: Engine, lines: list[bytes], *, is_careful: bool) -> tuple[pl.Da
     return told.rows.with_columns(pl.col("name", "called").cast(pl.String)), told.refused.sort(LINE, "raw")
 
 
-def require_alike(engine: Engine, *lines: str | bytes) -> int:
+def require_alike(engine: InputDatabase, *lines: str | bytes) -> int:
     """Assert that reading with DuckDB equals reading line by line; return the number of good lines."""
     content = [line if isinstance(line, bytes) else line.encode() for line in lines]
     (rows, refused), (naive_rows, naive_refused) = (
@@ -59,7 +59,7 @@ def event(name: str = '"read"', ts: str = "1700000000000001", args: str = '"ret"
 
 
 @pytest.mark.parametrize("digits", [1, 7, 8, 9, 15, 16, 17, 18])
-def test_numbers_of_any_length_are_read(engine: Engine, digits: int) -> None:
+def test_numbers_of_any_length_are_read(engine: InputDatabase, digits: int) -> None:
     values = [10 ** (digits - 1), 10**digits - 1, 5 * 10 ** (digits - 1) + 3 % 10**digits]
     lines = [event('"open"', args=f'"ret":{value}').encode() for value in values]
     rows, refused = read(engine, lines, is_careful=False)
@@ -93,7 +93,7 @@ def test_numbers_of_any_length_are_read(engine: Engine, digits: int) -> None:
         (b"\x00", False),
     ],
 )
-def test_odd_line_among_valid_lines_is_read_correctly(engine: Engine, line: str | bytes, is_good: bool) -> None:
+def test_odd_line_among_valid_lines_is_read_correctly(engine: InputDatabase, line: str | bytes, is_good: bool) -> None:
     assert require_alike(engine, *[event()] * 9, line, *[event()] * 4) == 13 + is_good
 
 
@@ -115,7 +115,7 @@ _EVENTS = st.lists(st.tuples(_OWN, _ARGS), min_size=1, max_size=4)
 
 
 def _require_lines_alike(
-    engine: Engine, events: list[tuple[dict[str, Any], dict[str, Any]]], seed: int, *, is_ascii: bool
+    engine: InputDatabase, events: list[tuple[dict[str, Any], dict[str, Any]]], seed: int, *, is_ascii: bool
 ) -> None:
     """Read variants of some events with random digits, some damaged, in both ways."""
     rng, lines = random.Random(seed), []
@@ -133,7 +133,7 @@ def _require_lines_alike(
 @settings(max_examples=examples(20), deadline=None)
 @given(events=_EVENTS, seed=st.integers(0, 2**32), is_ascii=st.booleans())
 def test_any_line_is_read_as_if_alone(
-    engine: Engine, events: list[tuple[dict[str, Any], dict[str, Any]]], seed: int, is_ascii: bool
+    engine: InputDatabase, events: list[tuple[dict[str, Any], dict[str, Any]]], seed: int, is_ascii: bool
 ) -> None:
     _require_lines_alike(engine, events, seed, is_ascii=is_ascii)
 
@@ -142,7 +142,7 @@ def test_any_line_is_read_as_if_alone(
 @settings(max_examples=500, deadline=None)
 @given(events=_EVENTS, seed=st.integers(0, 2**32), is_ascii=st.booleans())
 def test_many_lines_are_read_as_if_alone(
-    engine: Engine, events: list[tuple[dict[str, Any], dict[str, Any]]], seed: int, is_ascii: bool
+    engine: InputDatabase, events: list[tuple[dict[str, Any], dict[str, Any]]], seed: int, is_ascii: bool
 ) -> None:
     _require_lines_alike(engine, events, seed, is_ascii=is_ascii)
 

@@ -96,7 +96,7 @@ def test_size_does_not_grow_with_ranks(tmp_path: Path) -> None:
 
 
 def test_file_larger_than_limit_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compressed_traces, "MOST_BYTES", 1000)
+    monkeypatch.setattr(compressed_traces, "MAX_BYTES", 1000)
     with pytest.raises(UsageError, match="is irregular"):
         write(tmp_path / "trace", FRAME, ABOUT)
     assert list(tmp_path.iterdir()) == []
@@ -187,7 +187,7 @@ def test_file_that_expands_beyond_limit_is_refused(trace: Path, monkeypatch: pyt
     rows = pq.read_table(trace)
     rewritten(trace, pa.concat_tables([rows.slice(0, 1)] * 4096).combine_chunks())
     for most, small_pages in ((100_000, False), (1_000_000, True)):
-        monkeypatch.setattr(compressed_traces, "MOST_BYTES", most)
+        monkeypatch.setattr(compressed_traces, "MAX_BYTES", most)
         if small_pages:
             wide = pl.DataFrame(rows).head(1).select(pl.all().repeat_by(200_000).explode())
             rewritten(trace, wide.to_arrow().cast(schema()))

@@ -196,7 +196,7 @@ def test_record_of_later_version_is_refused(version: int) -> None:
 
 
 def test_oversized_record_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extrapolation_json, "MOST_BYTES", 100)
+    monkeypatch.setattr(extrapolation_json, "MAX_BYTES", 100)
     assert refusal_of(document()).reason == "The record of the extrapolation is longer than 100 bytes."
 
 

@@ -92,7 +92,7 @@ def test_trace_and_separate_record_give_equal_rows(tmp_path: Path) -> None:
 
 
 def test_longest_record_fits_into_a_trace(tmp_path: Path) -> None:
-    room = extrapolation_json.MOST_BYTES - len(EXTRAPOLATED.text().encode())
+    room = extrapolation_json.MAX_BYTES - len(EXTRAPOLATED.text().encode())
     (model,) = EXTRAPOLATED.models
     longest = replace(EXTRAPOLATED, models=(replace(model, formula=model.formula + "n" * room),))
     assert rows_of(in_trace(tmp_path / "trace", longest)) == [longest.row()]
@@ -112,7 +112,7 @@ def test_damaged_record_in_trace_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_reading_stops_at_maximum_record_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extrapolation_json, "MOST_BYTES", 1 << 16)
+    monkeypatch.setattr(extrapolation_json, "MAX_BYTES", 1 << 16)
     path = tmp_path / "bomb"
     path.write_bytes(gzip.compress(b'{"format":"iosig-extrapolation"' + b" " * (1 << 24)))
     with pytest.raises(InputRefused, match="longer than 65,536 bytes"):

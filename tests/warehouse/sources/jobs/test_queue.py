@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 from iosig.warehouse.sources.jobs.queue import infer_observation_time, settle_queue
-from iosig.warehouse.sources.rows.rejects import Sifted
+from iosig.warehouse.sources.rows.rejects import ParsedRows
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def settled(**cells: str | None) -> Sifted:
+def settled(**cells: str | None) -> ParsedRows:
     told = {"job_id": "7", "state": "PENDING", "raw": "raw"} | cells
     return settle_queue(pl.DataFrame([{"line": 1} | told]), "UTC", AT)
 

@@ -174,7 +174,7 @@ def test_block_size_has_no_effect_and_cells_match_naive_reader(
     for block, held, is_naive in ((1 << 20, 100, True), (1 << 20, 100, False), (40, 100, False), (40, 3, False)):
         with monkeypatch.context() as patch:
             patch.setattr(csv, "BLOCK_BYTES", block)
-            patch.setattr(polls, "HELD_ROWS", held)
+            patch.setattr(polls, "MAX_BUFFERED_ROWS", held)
             if is_naive:
                 patch.setattr(text_blocks, "split_lines", naive.split_lines)
             rows, refused = read_input(SOURCE, path)

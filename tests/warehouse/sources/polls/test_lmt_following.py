@@ -130,7 +130,7 @@ def test_large_backlog_is_read_in_batches(tmp_path: Path, monkeypatch: pytest.Mo
     path = empty(tmp_path)
     add(path, [(1, ts, ts, 0) for ts in range(1, 101)])
     assert len(on(path).rows) == 99
-    monkeypatch.setattr(lmt_following, "MOST_READINGS", 80)
+    monkeypatch.setattr(lmt_following, "MAX_READINGS", 80)
     monkeypatch.setattr(lmt_following, "OVERLAP_INSTANTS", 20)
     found = on(path)
     assert found.is_behind

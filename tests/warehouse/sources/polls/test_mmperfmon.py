@@ -100,7 +100,7 @@ def test_archive_is_read_entry_by_entry(tmp_path: Path, monkeypatch: pytest.Monk
     polls, refused = read_input(SOURCE, path)
     assert (polls.height, refused["line"].to_list()) == (5 + 8 + 5, [21])
     assert sorted(polls["controller"].unique()) == ["nsd1:d0:read", "nsd1:d1:read", "nsd1:d9:read"]
-    monkeypatch.setattr(mmperfmon, "MOST_BYTES", 300)
+    monkeypatch.setattr(mmperfmon, "MAX_BYTES", 300)
     with pytest.raises(InputRefused, match="entry of the archive is longer"):
         read_input(SOURCE, path)
     path.write_bytes(path.read_bytes()[:200])
@@ -194,7 +194,7 @@ def test_key_with_two_values_for_a_bucket_is_refused(tmp_path: Path) -> None:
 
 
 def test_overlong_query_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mmperfmon, "MOST_BYTES", 500)
+    monkeypatch.setattr(mmperfmon, "MAX_BYTES", 500)
     with pytest.raises(InputRefused, match="longer than 500 bytes"):
         read_text(tmp_path, good_text())
 

@@ -106,7 +106,7 @@ def test_wrong_columns_and_types_are_refused_with_their_name(tmp_path: Path) -> 
 def test_intervals_do_not_depend_on_number_of_buffered_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held_rows: int
 ) -> None:
-    monkeypatch.setattr(parquet, "HELD_ROWS", held_rows)
+    monkeypatch.setattr(parquet, "MAX_BUFFERED_ROWS", held_rows)
     monkeypatch.setattr(parquet, "PIECE_ROWS", 3)
     rows, refused = read_input(SOURCE, write(tmp_path, controller=["a", "b", None, "b"]))
     assert rows["polled_at"].dt.second().to_list() == [0, 2, 6]

@@ -13,7 +13,7 @@ from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.sources.polls import polls
 from iosig.warehouse.sources.polls.polls import REQUIRED, convert_types, fill_intervals, instants, locate, read_rows
 from iosig.warehouse.sources.protocol import Reading
-from iosig.warehouse.sources.rows.rejects import SCHEMA, Sifted
+from iosig.warehouse.sources.rows.rejects import REJECT_SCHEMA, ParsedRows
 from tests.warehouse.sources.batch_reading import gathered
 
 ZERO = 1767225600
@@ -35,14 +35,14 @@ def table(**columns: Any) -> pl.DataFrame:
     return pl.DataFrame(given | columns)
 
 
-def parted(rows: pl.DataFrame) -> Sifted:
+def parted(rows: pl.DataFrame) -> ParsedRows:
     """Return the accepted and the refused rows of a table."""
     found = read_rows(rows if "raw" in rows.columns else rows.with_columns(raw=pl.lit("row")), Reading("x"))
     assert found is not None
     return found
 
 
-def piece(*seconds: float, filesystem: str = "x", interval_s: float | None = None, first_line: int = 1) -> Sifted:
+def piece(*seconds: float, filesystem: str = "x", interval_s: float | None = None, first_line: int = 1) -> ParsedRows:
     """Return polls of a controller at these seconds."""
     schema = frames.schema(POLLS)
     rows = pl.DataFrame(
@@ -57,10 +57,10 @@ def piece(*seconds: float, filesystem: str = "x", interval_s: float | None = Non
         *(pl.lit(1.0).alias(name) for name in REQUIRED[2:]),
         *(pl.lit(None, schema[name]).alias(name) for name in ("read_iops", "write_iops", "flag")),
     )
-    return Sifted(rows.select(*POLLS.column_names, "line"), SCHEMA.to_frame())
+    return ParsedRows(rows.select(*POLLS.column_names, "line"), REJECT_SCHEMA.to_frame())
 
 
-def intervals(*pieces: Sifted) -> dict[str, list[float]]:
+def intervals(*pieces: ParsedRows) -> dict[str, list[float]]:
     rows, _ = gathered(fill_intervals(lambda: iter(pieces)))
     found = rows.group_by("filesystem").agg(pl.col("interval_s").unique().sort())
     return dict(found.rows())
@@ -217,7 +217,7 @@ def test_interval_is_most_common_distance_or_smallest_on_ties(seconds: list[floa
 def test_each_filesystem_has_a_separate_interval() -> None:
     fast, slow = piece(0, 2, 4), piece(0, 10, 20, filesystem="y", first_line=4)
     assert intervals(fast, slow) == {"x": [2.0], "y": [10.0]}
-    both = Sifted(pl.concat([slow.rows, fast.rows]).sort("polled_at"), SCHEMA.to_frame())
+    both = ParsedRows(pl.concat([slow.rows, fast.rows]).sort("polled_at"), REJECT_SCHEMA.to_frame())
     assert intervals(both) == {"x": [2.0], "y": [10.0]}
 
 
@@ -232,7 +232,7 @@ def test_input_with_single_instant_is_refused() -> None:
 def test_explicit_interval_takes_precedence() -> None:
     assert intervals(piece(3, interval_s=7.0)) == {"x": [7.0]}
     assert intervals(piece(0, 2, 4), piece(6, interval_s=7.0, first_line=4)) == {"x": [2.0, 7.0]}
-    mixed = Sifted(pl.concat([piece(0, 2).rows, piece(4, interval_s=7.0).rows]), SCHEMA.to_frame())
+    mixed = ParsedRows(pl.concat([piece(0, 2).rows, piece(4, interval_s=7.0).rows]), REJECT_SCHEMA.to_frame())
     rows, _ = gathered(fill_intervals(lambda: iter([mixed])))
     assert rows["interval_s"].to_list() == [2.0, 2.0, 7.0]
     # An instant with an interval determines nothing for other rows.
@@ -247,7 +247,7 @@ def test_refused_row_does_not_affect_interval() -> None:
 
 
 def test_batches_with_explicit_intervals_are_not_buffered() -> None:
-    def pieces() -> Iterator[Sifted]:
+    def pieces() -> Iterator[ParsedRows]:
         yield piece(0, 2, interval_s=2.0)
         pytest.fail("the first piece was held back")
 
@@ -266,12 +266,12 @@ def test_refused_rows_are_returned_and_empty_input_yields_nothing() -> None:
 def test_input_is_read_again_only_if_it_exceeds_the_buffer(
     monkeypatch: pytest.MonkeyPatch, held_rows: int, read_count: int
 ) -> None:
-    monkeypatch.setattr(polls, "HELD_ROWS", held_rows)
+    monkeypatch.setattr(polls, "MAX_BUFFERED_ROWS", held_rows)
     refusing = parted(table(polled_at=[ZERO + 8, ZERO + 10], controller=["a", None]))
     pieces = [piece(0, 2), piece(4, 6), refusing]
     reads = 0
 
-    def read() -> Iterator[Sifted]:
+    def read() -> Iterator[ParsedRows]:
         nonlocal reads
         reads += 1
         yield from pieces

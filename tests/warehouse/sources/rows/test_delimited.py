@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.rows.delimited import DELIMITERS, Header, header_of, require_single, split_lines
-from iosig.warehouse.sources.rows.rejects import SCHEMA, Sifted
+from iosig.warehouse.sources.rows.rejects import REJECT_SCHEMA, ParsedRows
 from iosig.warehouse.sources.rows.text_blocks import Block, cells
 from tests.budget import examples
 from tests.naive.sources.rows import delimited as naive
@@ -16,13 +16,13 @@ from tests.naive.sources.rows import delimited as naive
 NAMES = ("a", "b", "c")
 
 
-def read(content: str | bytes, delimiter: str = ",", *, first_line: int = 1) -> Sifted:
+def read(content: str | bytes, delimiter: str = ",", *, first_line: int = 1) -> ParsedRows:
     content = content.encode() if isinstance(content, str) else content
     count = content.count(b"\n") + (bool(content) and not content.endswith(b"\n"))
     return cells(Block(first_line, count, content), Header(NAMES, delimiter), {name: name for name in NAMES})
 
 
-def values(found: Sifted) -> list[tuple[object, ...]]:
+def values(found: ParsedRows) -> list[tuple[object, ...]]:
     return found.rows.select(NAMES).rows()
 
 
@@ -36,7 +36,7 @@ def test_cells_have_line_number_and_raw_text() -> None:
 def test_lines_of_wrong_width_are_refused_and_others_are_read() -> None:
     found = read("1,2\n1,2,3\n1,2,3,4\n1\n4,5,6\n")
     assert found.rows.select("a", "line").rows() == [("1", 2), ("4", 5)]
-    assert found.refused.schema == SCHEMA
+    assert found.refused.schema == REJECT_SCHEMA
     assert found.refused.select("line", "reason", "raw").rows() == [
         (1, "The line has 2 fields where 3 are expected.", "1,2"),
         (3, "The line has 4 fields where 3 are expected.", "1,2,3,4"),

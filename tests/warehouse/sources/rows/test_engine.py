@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from iosig.warehouse.sources.rows import traced
-from iosig.warehouse.sources.rows.engine import Engine
+from iosig.warehouse.sources.rows.engine import InputDatabase
 
 
 def test_rows_of_several_files_are_ordered_and_batched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,7 +15,7 @@ def test_rows_of_several_files_are_ordered_and_batched(tmp_path: Path, monkeypat
     paths = [tmp_path / "a.parquet", tmp_path / "b=1.parquet"]
     for first, path in enumerate(paths):
         pl.DataFrame({"number": range(first, 10_000, 2)}).write_parquet(path)
-    with Engine(tmp_path) as engine:
+    with InputDatabase(tmp_path) as engine:
         batches = list(engine.rows("from read_parquet($paths, hive_partitioning = false) order by number", paths))
     assert len(batches) > 1
     assert pl.concat(batches)["number"].to_list() == list(range(10_000))
@@ -23,5 +23,5 @@ def test_rows_of_several_files_are_ordered_and_batched(tmp_path: Path, monkeypat
 
 def test_connection_is_opened_lazily(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duckdb, "connect", pytest.fail)
-    with Engine(tmp_path) as engine:
+    with InputDatabase(tmp_path) as engine:
         assert engine.scratch == tmp_path

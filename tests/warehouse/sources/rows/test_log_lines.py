@@ -8,7 +8,7 @@ import pytest
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.rows import log_lines
 from iosig.warehouse.sources.rows.log_lines import blocks
-from iosig.warehouse.sources.rows.rejects import SCHEMA, Sifted
+from iosig.warehouse.sources.rows.rejects import REJECT_SCHEMA, ParsedRows
 
 HEADERS = {"H0": 0, "H1": 1}
 
@@ -19,7 +19,7 @@ def written(folder: Path, content: bytes) -> Path:
     return path
 
 
-def rows(found: list[Sifted]) -> list[tuple[object, ...]]:
+def rows(found: list[ParsedRows]) -> list[tuple[object, ...]]:
     return [row for block in found for row in block.rows.rows()]
 
 
@@ -39,7 +39,7 @@ def test_without_headers_every_line_is_returned(tmp_path: Path) -> None:
 def test_lines_that_are_not_utf8_are_refused_with_number(tmp_path: Path) -> None:
     (block,) = blocks(written(tmp_path, b"a\n\xff\nb\x00\nH0\n"), HEADERS.get)
     assert block.rows.rows() == [(1, None, "a")]
-    assert block.refused.schema == SCHEMA
+    assert block.refused.schema == REJECT_SCHEMA
     assert block.refused.select("line", "raw").rows() == [(2, "\\xff"), (3, "b\x00")]
 
 

@@ -7,8 +7,8 @@ from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.sources.protocol import RAW_LIMIT_CHARS
 from iosig.warehouse.sources.rows.rejects import (
-    SCHEMA,
-    Sifted,
+    REJECT_SCHEMA,
+    ParsedRows,
     build_refused_rows,
     build_reject_frame,
     refuse_non_text,
@@ -50,16 +50,16 @@ def test_reject_frame_drops_extra_columns_and_casts_line() -> None:
 
 def test_reject_schema_of_sources_lacks_only_columns_of_landing() -> None:
     schema = frames.schema(REJECTS)
-    assert {name: schema[name] for name in schema if name not in ("landing_id", "source_file")} == dict(SCHEMA)
+    assert {name: schema[name] for name in schema if name not in ("landing_id", "source_file")} == dict(REJECT_SCHEMA)
 
 
 def test_batches_of_sifted_rows_omit_empty_frames() -> None:
     refused = build_reject_frame([refuse_non_text(3, "\\xff")])
     good = rejects([(1, "r", "m", None)]).rows.with_columns(more=pl.lit(1))
-    both = list(Sifted(good, refused).batches(REJECTS))
+    both = list(ParsedRows(good, refused).batches(REJECTS))
     assert [batch.rows["line"].to_list() for batch in both] == [[1], [3]]
     assert all(batch.rows.columns == list(REJECTS.column_names) for batch in both)
-    assert list(Sifted(good.clear(), refused.clear()).batches(REJECTS)) == []
+    assert list(ParsedRows(good.clear(), refused.clear()).batches(REJECTS)) == []
 
 
 def test_refused_rows_share_a_reason_or_have_separate_reasons() -> None:
@@ -68,5 +68,5 @@ def test_refused_rows_share_a_reason_or_have_separate_reasons() -> None:
     )
     assert build_refused_rows(rows, "Why.", "How.").rows() == [(3, "Why.", "How.", None), (5, "Why.", "How.", None)]
     found = build_refused_rows(rows, pl.col("said"), "How.", "text")
-    assert found.schema == SCHEMA
+    assert found.schema == REJECT_SCHEMA
     assert found.rows() == [(3, "one.", "How.", "x"), (5, "two.", "How.", "y")]

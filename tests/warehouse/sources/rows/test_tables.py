@@ -10,7 +10,7 @@ import pytest
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.rows.faults import Fault, build_number_fault, sift
-from iosig.warehouse.sources.rows.rejects import Sifted
+from iosig.warehouse.sources.rows.rejects import ParsedRows
 from iosig.warehouse.sources.rows.tables import (
     merge_pieces,
     names_of,
@@ -30,7 +30,7 @@ def locate(names: Sequence[str]) -> dict[str, str]:
     return {"number": "n"}
 
 
-def read(rows: pl.DataFrame) -> Sifted | None:
+def read(rows: pl.DataFrame) -> ParsedRows | None:
     """Refuse sevens and cells that are not numbers."""
     typed = rows.with_columns(value=pl.col("number").cast(pl.Int64, strict=False))
     seven = Fault(pl.col("value") == 7, pl.lit("Seven."), pl.lit("Take another one."))
@@ -38,7 +38,7 @@ def read(rows: pl.DataFrame) -> Sifted | None:
     return None if found.refused.height and "raw" not in rows.columns else found
 
 
-def numbers(pieces: list[Sifted]) -> tuple[list[int], list[tuple[int, str]]]:
+def numbers(pieces: list[ParsedRows]) -> tuple[list[int], list[tuple[int, str]]]:
     rows = [value for piece in pieces for value in piece.rows["value"].to_list()]
     return rows, [row for piece in pieces for row in piece.refused.select("line", "raw").rows()]
 
@@ -111,10 +111,10 @@ def test_texts_are_stripped_and_empty_texts_are_null(cells: list[str | None], dt
 
 
 def test_small_batches_are_merged_and_refused_rows_count_more() -> None:
-    def pieces(good: int, refused: int) -> Iterator[Sifted]:
+    def pieces(good: int, refused: int) -> Iterator[ParsedRows]:
         for number in range(100):
             taken.append(number)
-            yield Sifted(ROWS.head(good), ROWS.select(line="n").head(refused))
+            yield ParsedRows(ROWS.head(good), ROWS.select(line="n").head(refused))
 
     for good, refused, count in ((10, 0, 4), (10, 1, 4), (0, 2, 2), (10, 4, 1)):
         taken: list[int] = []
