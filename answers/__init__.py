@@ -2,7 +2,7 @@
 
 - `advice/`: Where and when to start an application, and the feed for a scheduler.
 - `attribution/`: Who moved the bytes of a file system, who was slowed down, and the unattributed rest.
-- `documents` (`Document`, `Part`, `columns_of`): The pydantic models of the `--json` output.
+- `documents` (`Document`, `Part`, `make_columns_schema`): The pydantic models of the `--json` output.
 - `findings/`: Findings, layers, sizes and heat maps of traced runs.
 - `forecast/`: The expected load of the next hours.
 - `job/`: All data about one run.

@@ -56,7 +56,7 @@ class RollbackPart(Part):
     ended_at: Instant | None = Field(description="null while it is in force [UTC]")
 
 
-def one_of(choices: Collection[str]) -> WithJsonSchema:
+def make_enum_schema(choices: Collection[str]) -> WithJsonSchema:
     """Return the schema annotation of a string that is one of `choices`."""
     return WithJsonSchema({"type": "string", "enum": list(choices)})
 
@@ -93,7 +93,7 @@ _TYPES: dict[str, dict[str, Any]] = {
 }
 
 
-def columns_of(
+def make_columns_schema(
     table_name: str, *names: str, but: Collection[str] = (), are_nullable: bool = False
 ) -> Callable[[dict[str, Any]], None]:
     """Return the `json_schema_extra` that declares columns of a table (default: all) as extra fields of a model.

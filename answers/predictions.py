@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from iosig.reports.predictions.evaluations import PredictionView
-from iosig.streams.following.followed import Followed
+from iosig.streams.following.followed import FollowedInput
 from iosig.streams.following.follower import Follower
 from iosig.streams.following.inputs import Folder, Opener
 from iosig.streams.following.rows import Row
@@ -50,7 +50,7 @@ class Session:
     is_followed: bool
     keeps_inputs: bool = False
     idle_end_s: float = math.inf
-    inputs: dict[str, Followed] = field(default_factory=dict)
+    inputs: dict[str, FollowedInput] = field(default_factory=dict)
     folders: list[Folder] = field(default_factory=list)
     row_count: int = 0
     refused_count: int = 0
@@ -65,7 +65,7 @@ class Session:
         journal = self.opener.journal
         self._follower = Follower([], self._report, self._refuse, journal, self.idle_end_s, self._note)
 
-    def open(self, paths: Sequence[Path], polls: Sequence[Followed] = ()) -> None:
+    def open(self, paths: Sequence[Path], polls: Sequence[FollowedInput] = ()) -> None:
         """Open traces, folders of traces, and polls; new traces in the folders are found later."""
         self._add(polls)
         for path in paths:
@@ -96,13 +96,13 @@ class Session:
         """Evaluate the existing data flush by flush, as if it were being written now."""
         self._follower.finish()
 
-    def _add(self, inputs: Sequence[Followed]) -> None:
+    def _add(self, inputs: Sequence[FollowedInput]) -> None:
         """Add inputs, skipping those already present."""
         new = {one.identity.followed_id: one for one in inputs if one.identity.followed_id not in self.inputs}
         self.inputs |= new
         self._follower.followed.extend(new.values())
 
-    def _new_inputs(self) -> list[Followed]:
+    def _new_inputs(self) -> list[FollowedInput]:
         """Return new traces in the folders; scans are rate-limited by `_FOLDER_PAUSES`."""
         started_s = time.monotonic()
         if started_s < self._look_s:
@@ -115,7 +115,7 @@ class Session:
         self.inputs |= new
         return list(new.values())
 
-    def _look_in(self, folder: Folder) -> list[Followed]:
+    def _look_in(self, folder: Folder) -> list[FollowedInput]:
         try:
             inputs = folder.look(self._refuse)
         except InputRefused as fault:
@@ -174,7 +174,7 @@ def _require_trace(path: Path) -> None:
 # ---- figure
 
 
-def find_busiest(inputs: Iterable[Followed]) -> tuple[Followed, str]:
+def find_busiest(inputs: Iterable[FollowedInput]) -> tuple[FollowedInput, str]:
     """Return the input and direction with the largest volume; raises NothingToDo if there are no predictions."""
     predicted = [
         (predictor.pyramid.volume_bytes, followed, direction)
@@ -188,7 +188,7 @@ def find_busiest(inputs: Iterable[Followed]) -> tuple[Followed, str]:
     return followed, direction
 
 
-def read_rows(journal: Journal, followed: Followed, direction: str) -> list[Row]:
+def read_rows(journal: Journal, followed: FollowedInput, direction: str) -> list[Row]:
     """Read the last predictions of an input and direction from a journal."""
     last = {name: max(0, one.evaluation_count - _MAX_DRAWN) for name, one in followed.predictors.items()}
     rows = journal.evaluations_after(followed.identity.followed_id, last)
@@ -211,7 +211,7 @@ def build_view(rows: Sequence[Row], predictor: Predictor) -> PredictionView:
     )
 
 
-def export_graph(followed: Followed, direction: str) -> Mapping[str, Any]:
+def export_graph(followed: FollowedInput, direction: str) -> Mapping[str, Any]:
     """Return the phase automaton of an input and direction as JSON-compatible values."""
     identity = followed.identity
     fields = {"followed_id": identity.followed_id, "direction": direction, "run_number": followed.run_number}

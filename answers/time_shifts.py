@@ -81,7 +81,7 @@ def check_landings(store: Store, settings: Settings, landings: Iterable[Landing]
         return []
     landed = ledger.read(store)
     polled = set(landed.parts(POLLS, landed.in_force, pl.col("row_count") > 0)["day"])
-    days = sorted(polled & {day for one in new for day in _days_of(one)})[-_MAX_DAYS:]
+    days = sorted(polled & {day for one in new for day in _list_days(one)})[-_MAX_DAYS:]
     if not days or landed.parts(JOB_RECORDS, landed.in_force).is_empty():
         return []
     with staging.engine(settings, store.builds / "spill") as connection:
@@ -104,7 +104,7 @@ def check_release(store: Store, settings: Settings, release: Release) -> list[st
     return [*_warnings(ledger.read(store), settings, days, minutes, jobs)]
 
 
-def _days_of(landing: Landing) -> Iterator[date]:
+def _list_days(landing: Landing) -> Iterator[date]:
     """Yield the days of a landing's polls, and the days that its job log covers."""
     yield from (date.fromisoformat(part.day) for part in landing.parts if part.table == POLLS.name and part.day)
     has_jobs = any(part.table == JOB_RECORDS.name for part in landing.parts)

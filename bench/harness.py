@@ -221,7 +221,7 @@ Benchmark = Callable[[Context], Iterator[Row]]
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class RegisteredBenchmark:
     """A registered benchmark; is_of_data: whether it needs the real measurements."""
 
     run: Benchmark
@@ -229,14 +229,14 @@ class Registered:
     doc: str = field(default="")
 
 
-BENCHMARKS: dict[str, Registered] = {}
+BENCHMARKS: dict[str, RegisteredBenchmark] = {}
 
 
 def benchmark(name: str, *, is_of_data: bool = False) -> Callable[[Benchmark], Benchmark]:
     """Register a function as the benchmark with this name."""
 
     def register(function: Benchmark) -> Benchmark:
-        BENCHMARKS[name] = Registered(function, is_of_data, (function.__doc__ or "").strip())
+        BENCHMARKS[name] = RegisteredBenchmark(function, is_of_data, (function.__doc__ or "").strip())
         return function
 
     return register

@@ -57,7 +57,7 @@ class Module:
         return len(self.source.splitlines())
 
 
-def modules_of(root: Path) -> list[Module]:
+def list_modules(root: Path) -> list[Module]:
     """Return the modules of a checkout's packages, including tests and benchmarks."""
     paths = [path for room in _USERS for path in sorted((root / room).rglob("*.py"))]
     return [_module(path.relative_to(root), path) for path in paths if "__pycache__" not in path.parts]
@@ -136,7 +136,7 @@ def is_importing(module: Module) -> bool:
     return any(not (isinstance(node, ast.ImportFrom) and node.module == "__future__") for node in eager)
 
 
-def functions_of(modules: list[Module]) -> Iterator[_Function]:
+def list_functions(modules: list[Module]) -> Iterator[_Function]:
     """Yield the function and method definitions of all modules, nested ones included."""
     for module in modules:
         yield from (node for node in ast.walk(module.tree) if isinstance(node, _Function))
@@ -175,12 +175,12 @@ def keywords(modules: list[Module]) -> set[str]:
 
 def figures(root: Path) -> list[tuple[str, str]]:
     """Compute the rows of the table of metrics, as name and value."""
-    everything = modules_of(root)
+    everything = list_modules(root)
     product = [module for module in everything if module.is_product]
     sizes = Counter(module.folder for module in product if not module.is_front)
     lines = sorted(module.line_count for module in product)
-    bodies = [body_lines(function) for function in functions_of(product)]
-    arguments = [argument_count(function) for function in functions_of(product)]
+    bodies = [body_lines(function) for function in list_functions(product)]
+    arguments = [argument_count(function) for function in list_functions(product)]
     found, given = parameters(product), keywords(everything)
     private, small = private_modules(product), small_private_modules(product)
     return [

@@ -17,7 +17,7 @@ import polars as pl
 from iosig.answers.findings import query as findings
 from iosig.answers.single.one_input import TraceInput, open_input
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told
+from iosig.streams.landing import ReadOptions
 from iosig.studies.pages import Table
 
 _PEERS = ("uvx", "--python", "3.11", "--from", "drishti-io==0.8")
@@ -51,7 +51,7 @@ def verdicts(log: Path) -> pl.DataFrame:
     pydarshan: content of its summary; codes: codes of Drishti, null if it fails; is_found, is_critical, is_unknown:
     verdicts of iosig.
     """
-    with open_input(log, Settings(), Told()) as trace:
+    with open_input(log, Settings(), ReadOptions()) as trace:
         assert isinstance(trace, TraceInput)
         found = findings.analyze_input(trace).findings
     rules = found.group_by("rule", maintain_order=True).agg(

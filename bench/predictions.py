@@ -12,11 +12,11 @@ from bench import tmio
 from bench.harness import Alternative, Comparison, Context, Row, alternate, benchmark, call_cost, iosig, process_cost
 from iosig.answers.single.periods import Query, find_periods
 from iosig.settings.model import Settings
-from iosig.streams.following.followed import Followed
+from iosig.streams.following.followed import FollowedInput
 from iosig.streams.following.follower import Follower
 from iosig.streams.following.inputs import Opener
 from iosig.streams.following.rows import Row as Evaluation
-from iosig.streams.landing import Told
+from iosig.streams.landing import ReadOptions
 from iosig.warehouse.errors import InputRefused
 
 _FLUSH_COUNT, _FEWER_FLUSHES = 100, 10
@@ -25,14 +25,14 @@ _MAX_DIFFERENCE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class _Grown:
+class _GrownTrace:
     """A trace that was followed except for its last flush, which has just been appended."""
 
     path: Path
-    followed: Followed
+    followed: FollowedInput
 
     @classmethod
-    def write(cls, path: Path, flush_count: int) -> _Grown:
+    def write(cls, path: Path, flush_count: int) -> _GrownTrace:
         """Write a trace with this number of flushes, and follow all flushes but the last."""
         last = tmio.write_flushes(path, flush_count)
         follower = Follower([Opener().trace(path)], lambda _: None, _refuse)
@@ -57,8 +57,8 @@ def _refuse(followed_id: str, fault: InputRefused) -> None:
 @benchmark("predictions")
 def evaluation(context: Context) -> Iterator[Row]:
     """Evaluate the last flush of a trace, from bytes to row, compared with the whole trace and a shorter one."""
-    grown = _Grown.write(context.scratch / "grown.jsonl", _FLUSH_COUNT)
-    shorter = _Grown.write(context.scratch / "shorter.jsonl", _FEWER_FLUSHES)
+    grown = _GrownTrace.write(context.scratch / "grown.jsonl", _FLUSH_COUNT)
+    shorter = _GrownTrace.write(context.scratch / "shorter.jsonl", _FEWER_FLUSHES)
     row = grown.evaluate()
     calls: list[Alternative] = [
         partial(call_cost, grown.evaluate),
@@ -76,7 +76,7 @@ def evaluation(context: Context) -> Iterator[Row]:
 def _whole(path: Path, row: Evaluation) -> None:
     """Check that `iosig period` finds the row's period in the row's window; raise RuntimeError otherwise."""
     asked = Query("write", row["sampling_hz"], (row["window_start_s"], row["window_end_s"]), method=row["method"])
-    (period_s,) = find_periods(path, Settings.model_construct(), Told(), asked).rows["period_s"]
+    (period_s,) = find_periods(path, Settings.model_construct(), ReadOptions(), asked).rows["period_s"]
     if abs(period_s / row["period_s"] - 1) > _MAX_DIFFERENCE:
         raise RuntimeError(f"the periods differ: {period_s} s, {row['period_s']} s")
 

@@ -13,8 +13,8 @@ from sklearn.neighbors import LocalOutlierFactor
 
 from bench.harness import Comparison, Context, Row, alternate, benchmark, call_cost, compare_alternatives
 from bench.spider import JOBS, SETS, site
-from iosig.estimates.signatures.parallel import extract_in_batches, part_of
-from iosig.transforms.arrays import chunks_of, cut
+from iosig.estimates.signatures.parallel import extract_in_batches, select_chunk
+from iosig.transforms.arrays import cut, split_into_chunks
 from iosig.transforms.signatures.methods import SignatureParams
 from iosig.transforms.signatures.outliers import detect_outliers
 from iosig.transforms.signatures.sample_sets import SampleSets
@@ -55,8 +55,8 @@ def extraction(context: Context) -> Iterator[Row]:
 
 def _extract_in_processes(sets: SampleSets, method: str) -> None:
     """Extract the signatures of sets in several processes, as work items do."""
-    chunks = chunks_of([1] * sets.set_count, _CHUNK_SETS)
-    tasks = ((chunk, (part_of(sets, chunk), SignatureParams(), (method,))) for chunk in chunks)
+    chunks = split_into_chunks([1] * sets.set_count, _CHUNK_SETS)
+    tasks = ((chunk, (select_chunk(sets, chunk), SignatureParams(), (method,))) for chunk in chunks)
     with processes.pool(_WORKERS) as executor:
         for _ in processes.in_order(executor, extract_in_batches, tasks, 2 * _WORKERS):
             pass

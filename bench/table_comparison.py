@@ -31,7 +31,7 @@ RELATIVE = 1e-12
 _LINE = 150
 
 
-def key_of(table: str, frame: pl.DataFrame) -> list[str]:
+def get_key(table: str, frame: pl.DataFrame) -> list[str]:
     """Return the key columns that the frame of a table has and that are compared."""
     names = KEYS.get(table, ()) or frame.columns
     return [name for name in names if name in frame.columns and (table, name) not in LEFT_OUT]
@@ -39,14 +39,14 @@ def key_of(table: str, frame: pl.DataFrame) -> list[str]:
 
 def in_order(table: str, frame: pl.DataFrame) -> pl.DataFrame:
     """Sort the rows by their key, and by all other columns if several rows have the same key."""
-    key = key_of(table, frame)
+    key = get_key(table, frame)
     plain = [name for name, dtype in frame.schema.items() if not dtype.is_nested() and (table, name) not in LEFT_OUT]
     names = [*(name for name in key if name in plain), *(name for name in plain if name not in key)]
     return frame.sort(names, nulls_last=True) if names else frame
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparisonResult:
     """Result for a table or text: differences, tolerated differences, and the diff of a text."""
 
     night: str
@@ -64,7 +64,7 @@ class Compared:
             yield f"{place}: equal"
 
 
-def compare_tables(night: str, table: str, before: pl.DataFrame, after: pl.DataFrame) -> Compared:
+def compare_tables(night: str, table: str, before: pl.DataFrame, after: pl.DataFrame) -> ComparisonResult:
     """Compare two sorted frames of a table, column by column."""
     differences, near, allowed = list(_shape_differences(table, before, after)), [], []
     if before.height == after.height:
@@ -83,7 +83,7 @@ def compare_tables(night: str, table: str, before: pl.DataFrame, after: pl.DataF
                 differences.append(f"column {name}, {is_unequal.sum():,} rows, first at {first}")
     if near:
         allowed.insert(0, f"within {RELATIVE:g}: {', '.join(near)}")
-    return Compared(night, table, tuple(differences), tuple(allowed))
+    return ComparisonResult(night, table, tuple(differences), tuple(allowed))
 
 
 def _is_near(before: pl.Series, after: pl.Series) -> bool:
@@ -108,7 +108,7 @@ def _shape_differences(table: str, before: pl.DataFrame, after: pl.DataFrame) ->
     if shared[0] != shared[1]:
         yield "columns in another order"
     if before.height != after.height:
-        key = [name for name in key_of(table, before) if after.schema.get(name) == before.schema[name]]
+        key = [name for name in get_key(table, before) if after.schema.get(name) == before.schema[name]]
         common = min(before.height, after.height)
         is_unequal = pl.Series([False] * common, dtype=pl.Boolean)
         for name in key:
@@ -119,7 +119,7 @@ def _shape_differences(table: str, before: pl.DataFrame, after: pl.DataFrame) ->
 
 
 def _key_text(table: str, frame: pl.DataFrame, row: int) -> str:
-    return ", ".join(f"{name} {_short(str(frame[name][row]))}" for name in key_of(table, frame)) or f"row {row + 1:,}"
+    return ", ".join(f"{name} {_short(str(frame[name][row]))}" for name in get_key(table, frame)) or f"row {row + 1:,}"
 
 
 def _short(text: str) -> str:
@@ -148,13 +148,13 @@ def _is_same(left: Any, right: Any, place: tuple[str, ...], only: dict[str, set[
     return type(left) is type(right) and bool(left == right)
 
 
-def compare_texts(name: str, before: str, after: str) -> Compared:
+def compare_texts(name: str, before: str, after: str) -> ComparisonResult:
     """Compare the output of commands, line by line."""
     if before == after:
-        return Compared("command", name)
+        return ComparisonResult("command", name)
     diff = tuple(difflib.unified_diff(_lines(before), _lines(after), f"A {name}", f"B {name}", lineterm="", n=1))
     count = sum(line.startswith(("+", "-")) for line in diff[2:])
-    return Compared("command", name, (f"{count:,} lines of the diff",), diff=diff)
+    return ComparisonResult("command", name, (f"{count:,} lines of the diff",), diff=diff)
 
 
 def _lines(text: str) -> list[str]:
@@ -166,14 +166,14 @@ def _lines(text: str) -> list[str]:
     return found
 
 
-def compare_folders(before: Path, after: Path) -> Iterator[Compared]:
+def compare_folders(before: Path, after: Path) -> Iterator[ComparisonResult]:
     """Compare all tables and all command output in two folders."""
     names = sorted({path.relative_to(side) for side in (before, after) for path in side.glob("*/*.*")})
     for name in sorted(names, key=lambda name: (name.suffix == ".txt", name)):
         sides = before / name, after / name
         if not all(path.is_file() for path in sides):
             side = "A" if sides[0].is_file() else "B"
-            yield Compared(name.parent.name, name.stem, (f"only in {side}",))
+            yield ComparisonResult(name.parent.name, name.stem, (f"only in {side}",))
         elif name.suffix == ".txt":
             yield compare_texts(name.stem, *(path.read_text(encoding="utf-8") for path in sides))
         else:

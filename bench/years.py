@@ -25,10 +25,10 @@ from iosig.flows.steps import release as releasing
 from iosig.reports.panels import picture
 from iosig.reports.style import INK, PURPLE
 from iosig.settings.model import load
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.contracts import table as contract
 from iosig.warehouse.releases import expiring, publishing, releases
-from iosig.warehouse.releases.locations import Part, part_of
+from iosig.warehouse.releases.locations import Part, parse_part
 from iosig.warehouse.releases.publishing import Draft
 from iosig.warehouse.store.store import Store, lock_warehouse, write_parquet
 
@@ -53,7 +53,7 @@ _DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class NightCost:
     """Cost of a nightly run, and size of the warehouse after it. is_real: whether it was run rather than written."""
 
     night: int
@@ -105,7 +105,7 @@ def write_day(folder: Path, night: int) -> list[str]:
 # ---- nights
 
 
-def run_night(store: Store, inputs: Path, night: int) -> Measured:
+def run_night(store: Store, inputs: Path, night: int) -> NightCost:
     """Land a day and execute its nightly run, as a site does, and return the cost of both."""
     paths = write_day(inputs, night)
     landed, run = (
@@ -123,12 +123,14 @@ def _day_passes(store: Store) -> None:
         expiring.remove(store, 0.0)
 
 
-def write_night(store: Store, inputs: Path, night: int) -> Measured:
+def write_night(store: Store, inputs: Path, night: int) -> NightCost:
     """Land a day, and publish the rows of the previous release, shifted by a day; return the warehouse's size."""
     settings = load(None, store.root)
     paths = write_day(inputs, night)
     landings = [
-        arrival.landed.landing.landing_id for arrival in land_paths(store, settings, paths, Told()) if arrival.landed
+        arrival.landed.landing.landing_id
+        for arrival in land_paths(store, settings, paths, ReadOptions())
+        if arrival.landed
     ]
     before = releases.find(store, None)
     days = [date.fromisoformat(day) for day in before.dates if day]
@@ -159,7 +161,7 @@ def write_night(store: Store, inputs: Path, night: int) -> Measured:
 def _a_day_later(paths: Sequence[Path], name: str, days: set[date], folder: Path) -> Iterator[tuple[Part, Path]]:
     """Yield the parts of a table that a nightly run replaces: days shifted by one, and undated rows unchanged."""
     for path in paths:
-        part = part_of(path)
+        part = parse_part(path)
         if isinstance(part, date) and part not in days:
             continue
         target = folder / name / path.name
@@ -174,7 +176,7 @@ def _a_day_later(paths: Sequence[Path], name: str, days: set[date], folder: Path
             yield part, target
 
 
-def _measure(store: Store, night: int, cost: Cost) -> Measured:
+def _measure(store: Store, night: int, cost: Cost) -> NightCost:
     """Measure the files in a warehouse after a nightly run; hard links to the same file count once."""
     sizes: dict[int, tuple[int, str]] = {}
     for path in store.root.rglob("*"):
@@ -184,7 +186,7 @@ def _measure(store: Store, night: int, cost: Cost) -> Measured:
     data = {name: size for size, name in sizes.values() if name.endswith(".parquet") and _is_data(name)}
     whole = sum(size for size, _ in sizes.values())
     landed = sum(size for name, size in data.items() if name.startswith("landed/"))
-    return Measured(
+    return NightCost(
         night, True, cost.cpu_s, cost.wall_s, cost.peak_bytes, len(sizes), whole, whole - sum(data.values()), landed
     )
 
@@ -196,7 +198,7 @@ def _is_data(name: str) -> bool:
 # ---- report
 
 
-def nights(folder: Path, real: int, wholes: Sequence[int], beside: int) -> Iterator[Measured]:
+def nights(folder: Path, real: int, wholes: Sequence[int], beside: int) -> Iterator[NightCost]:
     """Execute `real` nightly runs, then write history, and execute `_SPREAD` runs at each history length in `wholes`.
 
     beside: number of further real runs on a copy of the warehouse after the first ones, as a reference for the written
@@ -225,7 +227,7 @@ def _new(root: Path) -> Store:
     return Store(root)
 
 
-def format_page(measured: Sequence[Measured], around: int, note: str = "") -> str:
+def format_page(measured: Sequence[NightCost], around: int, note: str = "") -> str:
     """Format the page: costs of early nights (near `around`) and of the last ones, and the warehouse's contents."""
     real = {one.night: one for one in measured if one.is_real}
     early = [real[night] for night in real if abs(night - around) <= 1]
@@ -250,11 +252,11 @@ def format_page(measured: Sequence[Measured], around: int, note: str = "") -> st
     )
 
 
-def _ratio(late: Sequence[Measured], early: Sequence[Measured], name: str) -> float:
+def _ratio(late: Sequence[NightCost], early: Sequence[NightCost], name: str) -> float:
     return _middle(late, name) / _middle(early, name)
 
 
-def _middle(measured: Sequence[Measured], name: str) -> float:
+def _middle(measured: Sequence[NightCost], name: str) -> float:
     return median(getattr(one, name) for one in measured)
 
 
@@ -282,7 +284,7 @@ Written by `python -m bench.years --told`.
 
 
 @picture((9.0, 2.8), is_constrained=True)
-def draw(figure: Figure, measured: Sequence[Measured]) -> None:
+def draw(figure: Figure, measured: Sequence[NightCost]) -> None:
     """Draw the cost of nightly runs, and the size of the warehouse after each."""
     panels = figure.subplots(1, 3)
     real = [one for one in measured if one.is_real]
@@ -316,7 +318,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.told:
         lines = (given.told / _LINES).read_text().splitlines()
-        measured = [Measured(**json.loads(line)) for line in lines]
+        measured = [NightCost(**json.loads(line)) for line in lines]
         (_DOCS / "years.md").write_text(format_page(measured, given.around, given.note))
         draw(measured).write(_DOCS / "figures" / "years.png")
         return

@@ -5,15 +5,15 @@
 - `classify`: `iosig classify`.
 - `compress`: `iosig compress`.
 - `demo`: `iosig demo`.
-- `demo_planted` (`Planted`, `find_planted`): Planted facts of the demo, compared with its last release.
+- `demo_planted` (`PlantedFact`, `find_planted`): Planted facts of the demo, compared with its last release.
 - `demo_story` (`Story`, `tell`): The demo's summary on one screen.
-- `completing` (`quietly`): Shell completion of names in a warehouse.
+- `completion` (`quietly`): Shell completion of names in a warehouse.
 - `deploy`: `iosig deploy`.
 - `expand`: `iosig expand`.
 - `documents` (`schemas`): JSON documents of commands outside `answers`, and the JSON Schema of all documents.
 - `export`: `iosig export`.
 - `extrapolate`: `iosig extrapolate`.
-- `fitting` (`fit_table`): Fits a table to the terminal's width.
+- `table_layout` (`fit_table`): Fits a table to the terminal's width.
 - `forecast`: `iosig forecast`.
 - `forget`: `iosig forget`.
 - `figures`: The pictures of `docs/pictures.md`, made from the demo by that page's own commands.
@@ -44,7 +44,7 @@
 - `status`: `iosig status`.
 - `summary`: A readable summary of a release: counts, samples, classes, checks, and its location.
 - `upkeep`: `iosig verify`, `iosig repair`, `iosig maintain` and `iosig upgrade`.
-- `watching` (`watch_on_screen`, `waiting`): The refresh loop of `iosig status --watch`.
+- `watch_loop` (`watch_on_screen`, `waiting`): The refresh loop of `iosig status --watch`.
 - `who` (`report_window`): `iosig who`.
 - `windows`: Parses times on the command line: an instant, or a window of two numbers of seconds or two instants.
 """

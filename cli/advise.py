@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.completing import filesystems, quietly, users
+from iosig.cli.completion import filesystems, quietly, users
 from iosig.cli.options import (
-    Warehouse,
+    GlobalOptions,
     answer_options,
     application_argument,
     draw_into,
@@ -90,7 +90,7 @@ def _read_delay(ctx: click.Context, param: click.Parameter, value: str) -> float
 @answer_options
 @click.pass_obj
 def advise_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     application: str,
     user: str | None,
     nodes: int | None,

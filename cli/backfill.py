@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.options import DAY, Warehouse, exit_code_of, json_option, strict_option, wait_option
+from iosig.cli.options import DAY, GlobalOptions, get_exit_code, json_option, strict_option, wait_option
 from iosig.warehouse.errors import NothingToDo
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class _Days(click.ParamType[int]):
 @strict_option
 @click.pass_obj
 def backfill_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     since: datetime,
     until: datetime,
     day_count: int,
@@ -73,7 +73,7 @@ def backfill_command(
         say(_summary(made, count) if made else "")
     if not made:
         raise NothingToDo(f"No landed input has data of {first} to {last}.")
-    return exit_code_of(store, made)
+    return get_exit_code(store, made)
 
 
 def _summary(made: list[Release], count: int) -> str:

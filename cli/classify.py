@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iosig.cli.options import (
-    Warehouse,
+    GlobalOptions,
     exit_code,
     json_option,
     strict_option,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @strict_option
 @click.pass_obj
 def classify_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     path: Path,
     direction: str | None,
     value: str | None,
@@ -59,10 +59,10 @@ def classify_command(
     """
     from iosig.answers.single.classes import ClassesDocument, classify_input, signal_intervals
     from iosig.cli.printing import bytes_text, show, show_json
-    from iosig.streams.landing import Told
+    from iosig.streams.landing import ReadOptions
     from iosig.warehouse.errors import UsageError
 
-    told = Told(direction=direction, value=value, time_zone=time_zone)
+    told = ReadOptions(direction=direction, value=value, time_zone=time_zone)
     if by and signal is None:
         raise UsageError("--by groups the throughput that --signal writes: add --signal FILE.")
     found = classify_input(path, warehouse.settings(), told, by)

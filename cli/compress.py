@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from iosig.cli.options import Warehouse, compressed_option, json_option
+from iosig.cli.options import GlobalOptions, compressed_option, json_option
 
 
 @click.command("compress")
@@ -14,14 +14,14 @@ from iosig.cli.options import Warehouse, compressed_option, json_option
 @compressed_option
 @json_option
 @click.pass_obj
-def compress_command(warehouse: Warehouse, trace: Path, output: Path, as_json: bool) -> int:
+def compress_command(warehouse: GlobalOptions, trace: Path, output: Path, as_json: bool) -> int:
     """Compress a traced run into one small file: loops of calls, values by rank, times as histograms.
 
     TRACE is a Recorder trace: its folder, or a tar of it. Every call of every rank comes back in order, with its
     arguments, by `iosig expand`; times come back as the means of the histograms.
     """
     from iosig.cli.printing import bytes_text, progress_bar, show, show_json
-    from iosig.traces.extrapolation.compressing import call_total, compress_trace, keep_apart
+    from iosig.traces.extrapolation.compression import call_total, compress_trace, keep_apart
     from iosig.transforms.traces.frames import to_frame
     from iosig.warehouse.sources.extrapolations import compressed_traces
     from iosig.warehouse.sources.recorder import files as recorder_files

@@ -20,7 +20,7 @@ from iosig.warehouse.store.store import Store
 if TYPE_CHECKING:
     import polars as pl
 
-    from iosig.cli.demo_planted import Planted
+    from iosig.cli.demo_planted import PlantedFact
     from iosig.flows.demo.simulated import TrueSignature
     from iosig.flows.executors import Engine
     from iosig.settings.model import Settings
@@ -126,13 +126,13 @@ def _nights(
     """
     from iosig.cli.demo_story import DRAWING_MODULES
     from iosig.cli.printing import report_steps
-    from iosig.flows.demo.simulated import days_of, find_shipped_logs, write_site
+    from iosig.flows.demo.simulated import find_shipped_logs, list_days, write_site
     from iosig.flows.nightly import run_inline
-    from iosig.streams.landing import Told, land_paths
+    from iosig.streams.landing import ReadOptions, land_paths
 
-    days, releases, landed_count = days_of(site), [], 0
+    days, releases, landed_count = list_days(site), [], 0
     with report_steps(is_brief=True) as steps:
-        for arrival in land_paths(store, settings, map(str, find_shipped_logs()), Told()):
+        for arrival in land_paths(store, settings, map(str, find_shipped_logs()), ReadOptions()):
             landed_count += arrival.landed is not None
             steps.done(f"land {Path(arrival.name).name}", arrival.row_count, 0.0)
         for day in days:
@@ -163,7 +163,7 @@ def _write_rest(site: Site, exact: Site, statistics: JobStatistics, inbox: Path)
 
 
 def _show_document(
-    store: Store, release: Release, site: Site, statistics: JobStatistics, planted: Sequence[Planted]
+    store: Store, release: Release, site: Site, statistics: JobStatistics, planted: Sequence[PlantedFact]
 ) -> None:
     from iosig.cli.documents import DemoDocument
     from iosig.cli.printing import show_json

@@ -25,7 +25,7 @@ _MIN_CHANGE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Planted:
+class PlantedFact:
     """A planted fact, the release's result, and whether they agree."""
 
     kind: str
@@ -34,7 +34,7 @@ class Planted:
     is_found: bool
 
 
-def find_planted(store: Store, release: Release, settings: Settings, site: Site) -> list[Planted]:
+def find_planted(store: Store, release: Release, settings: Settings, site: Site) -> list[PlantedFact]:
     """Look up each planted fact in a release."""
     from iosig.answers.findings.query import TABLES
 
@@ -47,7 +47,7 @@ def find_planted(store: Store, release: Release, settings: Settings, site: Site)
         ]
 
 
-def _change(connection: duckdb.DuckDBPyConnection) -> Planted:
+def _change(connection: duckdb.DuckDBPyConnection) -> PlantedFact:
     query = """
         select relative_volume_change, change_correlation
         from signatures
@@ -57,10 +57,10 @@ def _change(connection: duckdb.DuckDBPyConnection) -> Planted:
     for volume, correlation in connection.sql(query, params={"name": CHANGED}).fetchall():
         found = f"signature changed: volume {volume:+.0%}, correlation with the previous night {correlation:.2f}"
         is_found = volume > _MIN_CHANGE
-    return Planted("change", f"{CHANGED} writes twice as much from day 3 on", found, is_found)
+    return PlantedFact("change", f"{CHANGED} writes twice as much from day 3 on", found, is_found)
 
 
-def _slowdown(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
+def _slowdown(connection: duckdb.DuckDBPyConnection, site: Site) -> PlantedFact:
     from iosig.answers.attribution.query import Query
     from iosig.answers.attribution.slowdowns import find_slowdowns
 
@@ -73,7 +73,7 @@ def _slowdown(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
     runs = find_slowdowns(connection, Query(FILESYSTEM, site.params.start, None)).runs
     rows = runs.filter(runs["job_id"] == truth.victim_job_id).to_dicts()
     if not rows:
-        return Planted("slowdown", planted, "no slowdown", False)
+        return PlantedFact("slowdown", planted, "no slowdown", False)
     row = max(rows, key=lambda one: one["delay_s"])
     culprit = (
         f"{row['top_interferer_application_id'].split('/')[1]} job {row['top_interferer_job_id']}"
@@ -84,10 +84,10 @@ def _slowdown(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
         f"{format_count(row['slowed_burst_count'], 'burst')} {row['delay_s']:.0f} s longer "
         f"({row['delay_low_s']:.0f} to {row['delay_high_s']:.0f}), top interferer: {culprit}"
     )
-    return Planted("slowdown", planted, found, row["top_interferer_job_id"] == truth.culprit_job_id)
+    return PlantedFact("slowdown", planted, found, row["top_interferer_job_id"] == truth.culprit_job_id)
 
 
-def _trace(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
+def _trace(connection: duckdb.DuckDBPyConnection, site: Site) -> PlantedFact:
     from iosig.answers.findings import query as findings
 
     job_id = find_traced_job_id(site)
@@ -97,12 +97,12 @@ def _trace(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
         one["rule"] for run in findings.analyze_release(connection, [name for (name,) in ids]) for one in run.found_rows
     ]
     said = f"{format_count(len(found), 'finding')}: {', '.join(name.replace('_', ' ') for name in found)}"
-    return Planted("trace", planted, said, {"small_requests", "misaligned_requests"} <= set(found))
+    return PlantedFact("trace", planted, said, {"small_requests", "misaligned_requests"} <= set(found))
 
 
 def _start(
     store: Store, release: Release, settings: Settings, connection: duckdb.DuckDBPyConnection
-) -> Planted:  # fmt: skip
+) -> PlantedFact:  # fmt: skip
     from iosig.answers.report import advice
 
     names = [
@@ -115,11 +115,11 @@ def _start(
     waits = rows.filter((rows["place"] == 1) & (rows["delay_s"] > 0)).sort("now_bytes", descending=True)
     planted = f"{CULPRIT} is writing when the polls end: other jobs should start later"
     if waits.is_empty():
-        return Planted("start", planted, "no application gains from a delay", False)
+        return PlantedFact("start", planted, "no application gains from a delay", False)
     row = waits.row(0, named=True)
     name = row["application_id"].split("/")[1]
     found = (
         f"{format_count(waits.height, 'application')} should start later: {name} by {duration_text(row['delay_s'])}, "
         f"which lowers its contended bytes from {bytes_text(row['now_bytes'])} to {bytes_text(row['then_bytes'])}"
     )
-    return Planted("start", planted, found, True)
+    return PlantedFact("start", planted, found, True)

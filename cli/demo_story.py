@@ -21,7 +21,7 @@ from iosig.warehouse.store.store import Store
 if TYPE_CHECKING:
     import polars as pl
 
-    from iosig.cli.demo_planted import Planted
+    from iosig.cli.demo_planted import PlantedFact
     from iosig.warehouse.releases.releases import Release
 
 _DAY = timedelta(days=1)
@@ -38,7 +38,7 @@ class Story:
     """
 
     releases: Sequence[Release]
-    planted: Sequence[Planted]
+    planted: Sequence[PlantedFact]
     signatures: pl.DataFrame
     volumes: pl.DataFrame
     traced_count: int

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.options import Warehouse, name_option
+from iosig.cli.options import GlobalOptions, name_option
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.store.store import Store
 
@@ -59,7 +59,7 @@ WantedBy=multi-user.target
 )
 @name_option
 @click.pass_obj
-def deploy_command(warehouse: Warehouse, work_pool: str | None, printed: str | None, name: str | None) -> int:
+def deploy_command(warehouse: GlobalOptions, work_pool: str | None, printed: str | None, name: str | None) -> int:
     """Schedule the nightly run on a Prefect work pool, under systemd, or from cron.
 
     The settings define the schedule. A work pool gets one deployment per flow: nightly, land, backfill, maintain,
@@ -81,7 +81,7 @@ def deploy_command(warehouse: Warehouse, work_pool: str | None, printed: str | N
     return 0
 
 
-def _deploy(warehouse: Warehouse, settings: Settings, work_pool: str, name: str | None) -> None:
+def _deploy(warehouse: GlobalOptions, settings: Settings, work_pool: str, name: str | None) -> None:
     from iosig.flows.prefect_server import PrefectServer, read_api_url
 
     if not read_api_url():
@@ -100,7 +100,7 @@ def _deploy(warehouse: Warehouse, settings: Settings, work_pool: str, name: str 
         click.echo(f"Set IOSIG_SETTINGS={path.resolve()} in the environment of its workers.", err=True)
 
 
-def _unit(warehouse: Warehouse, settings: Settings, name: str | None) -> str:
+def _unit(warehouse: GlobalOptions, settings: Settings, name: str | None) -> str:
     serve = [*_iosig(warehouse), "serve", *(["--name", name] if name else [])]
     # systemd quoting: characters that systemd would expand are doubled
     command = " ".join(f'"{part}"' if set(part) & set(" '\t;") else part for part in map(_escape_unit_text, serve))
@@ -131,7 +131,7 @@ def _escape_unit_text(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
 
 
-def _iosig(warehouse: Warehouse) -> list[str]:
+def _iosig(warehouse: GlobalOptions) -> list[str]:
     program = shutil.which("iosig") or str(Path(sys.executable).with_name("iosig"))
     settings = ["--settings", str(warehouse.settings_path.resolve())] if warehouse.settings_path else []
     return [program, "--warehouse", warehouse.store.address, *settings]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
-from iosig.answers.documents import Day, Document, Instant, Part, RollbackPart, columns_of, one_of
+from iosig.answers.documents import Day, Document, Instant, Part, RollbackPart, make_columns_schema, make_enum_schema
 from iosig.warehouse.contracts.releases import KINDS, PASSED, WITH_WARNINGS
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ class _Release(Part):
     release_id: str = Field(description="the release")
     sequence: int = Field(description="its number in the history")
     created_at: Instant = Field(description="time of publication [UTC]")
-    kind: Annotated[str, one_of(KINDS)] = Field(description="kind of the release")
+    kind: Annotated[str, make_enum_schema(KINDS)] = Field(description="kind of the release")
     parent_release_id: str | None = Field(description="the previous release")
     code_version: str = Field(description="the version of iosig that computed it")
     dates: list[Day | None] = Field(description="the computed UTC days, null for rows without a day")
     newest_data_on: Day | None = Field(description="the newest day of its data")
     parameters: str = Field(description="the settings used, as JSON")
     snapshots: dict[str, int | None] = Field(description="table = its Iceberg snapshot")
-    verdict: Annotated[str, one_of((PASSED, WITH_WARNINGS))] = Field(description="the result of its checks")
+    verdict: Annotated[str, make_enum_schema((PASSED, WITH_WARNINGS))] = Field(description="the result of its checks")
 
 
 class _ReleaseInputs(_Release):
@@ -253,7 +253,9 @@ class FormatsDocument(Document, title="iosig land --format help"):
     formats: list[_Format] = Field(description="the input formats")
 
 
-class PredictionDocument(Document, extra="allow", title="iosig predict", json_schema_extra=columns_of("predictions")):
+class PredictionDocument(
+    Document, extra="allow", title="iosig predict", json_schema_extra=make_columns_schema("predictions")
+):
     """Predictions of a run, one line per evaluation."""
 
     format: Literal["iosig-prediction/1"] = "iosig-prediction/1"
@@ -365,7 +367,7 @@ class TotalsDocument(Document, title="iosig expand --totals"):
 
 
 class ExtrapolationDocument(
-    Document, extra="allow", title="iosig extrapolate", json_schema_extra=columns_of("extrapolation_records")
+    Document, extra="allow", title="iosig extrapolate", json_schema_extra=make_columns_schema("extrapolation_records")
 ):
     """Outcome of an extrapolation, with reasons if it produced no trace."""
 

@@ -65,12 +65,12 @@ def expand_command(
 
         stream = binary_stdout("text")
         for rank in ranks:
-            _write_lines(_calls_of(trace, rank), stream)
+            _write_lines(_expand_calls(trace, rank), stream)
         stream.flush()
     return 0
 
 
-def _calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:
+def _expand_calls(trace: CompressedTrace, rank: int) -> pl.DataFrame:
     from iosig.traces.extrapolation.view import refuse_unusable
     from iosig.transforms.traces.expansion import rank_calls
 
@@ -126,7 +126,7 @@ def _write_ranks(trace: CompressedTrace, ranks: list[int], output: Path) -> None
     with atomic_write(output.absolute()) as folder:
         folder.mkdir()
         for rank in ranks:
-            calls = _calls_of(trace, rank)
+            calls = _expand_calls(trace, rank)
             line_count += calls.height
             with (folder / f"{rank:0{width}}.txt").open("wb") as file:
                 _write_lines(calls, file)
@@ -143,7 +143,7 @@ def _print_json(trace: CompressedTrace, ranks: list[int]) -> None:
 
     from iosig.warehouse.printable import escape_controls
 
-    rows = pl.concat([_calls_of(trace, rank).select(pl.lit(rank).alias("rank"), pl.all()) for rank in ranks])
+    rows = pl.concat([_expand_calls(trace, rank).select(pl.lit(rank).alias("rank"), pl.all()) for rank in ranks])
     # the text of a `CallsDocument`, which may have too many calls to build the object
     click.echo(f'{{"format": "iosig-calls/1", "calls": {escape_controls(rows.write_json())}}}')
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from iosig.cli.completing import quietly, tables
-from iosig.cli.options import Warehouse, raw_csv_option, release_option, select_release
+from iosig.cli.completion import quietly, tables
+from iosig.cli.options import GlobalOptions, raw_csv_option, release_option, select_release
 from iosig.cli.printing import binary_stdout, say
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.store.store import Store
@@ -54,7 +54,7 @@ _STDOUT = Path("-")
 )
 @click.pass_obj
 def export_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     table_name: str | None,
     is_all: bool,
     target: Path | None,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.options import EXIT_REFUSED, Warehouse, compressed_option, json_option
+from iosig.cli.options import EXIT_REFUSED, GlobalOptions, compressed_option, json_option
 
 if TYPE_CHECKING:
-    from iosig.transforms.extrapolation.result import Extrapolated
+    from iosig.transforms.extrapolation.result import ExtrapolatedTrace
 
 
 @click.command("extrapolate")
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_obj
 def extrapolate_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     traces: tuple[Path, ...],
     process_count: int,
     output: Path,
@@ -42,14 +42,14 @@ def extrapolate_command(
     all rank counts. If one does not, nothing is written and it is named (exit code 3). Times are fitted.
     """
     from iosig.cli.printing import progress_bar, say, show_json
-    from iosig.traces.extrapolation.compressing import keep_apart
-    from iosig.traces.extrapolation.extrapolating import Asked, extrapolate_traces
+    from iosig.traces.extrapolation.compression import keep_apart
+    from iosig.traces.extrapolation.extrapolating import ExtrapolationRequest, extrapolate_traces
     from iosig.traces.extrapolation.records import land_if_there, metadata
     from iosig.transforms.traces.frames import to_frame
     from iosig.warehouse.sources.extrapolations import compressed_traces
 
     keep_apart(output, traces)
-    found, record = extrapolate_traces(Asked(traces, process_count, has_nested, models), progress_bar)
+    found, record = extrapolate_traces(ExtrapolationRequest(traces, process_count, has_nested, models), progress_bar)
     if found.trace is not None:
         known = {"process_count": str(process_count)} | metadata(record)
         compressed_traces.write(output, to_frame(found.trace), known)
@@ -65,7 +65,7 @@ def extrapolate_command(
     return 0 if found.trace is not None else EXIT_REFUSED
 
 
-def _show(found: Extrapolated, output: Path) -> None:
+def _show(found: ExtrapolatedTrace, output: Path) -> None:
     from iosig.cli.printing import show
 
     known = ", ".join(map(str, found.rank_counts))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.completing import filesystems, quietly
+from iosig.cli.completion import filesystems, quietly
 from iosig.cli.options import (
-    Warehouse,
+    GlobalOptions,
     answer_options,
     draw_into,
     select_release,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 @answer_options
 @click.pass_obj
 def forecast_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     filesystem: str,
     hours: float,
     step_minutes: int,
@@ -128,11 +128,11 @@ def _show(told: ForecastResult) -> None:
 
 def _cells(told: ForecastResult, place: int) -> tuple[Any, ...]:
     from iosig.cli.printing import bytes_text
-    from iosig.reports.texts import RATES, unit_for
+    from iosig.reports.texts import RATES, choose_unit
 
     found = told.forecast
     high = float(found.high_bytes_per_s[place])
-    unit = unit_for(high, RATES, "B/s")
+    unit = choose_unit(high, RATES, "B/s")
     low = float(found.low_bytes_per_s[place])
     cells = (
         f"{told.edges[place]:%H:%M}",

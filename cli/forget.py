@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.options import Warehouse, json_option, strict_option, wait_option
+from iosig.cli.options import GlobalOptions, json_option, strict_option, wait_option
 from iosig.warehouse.errors import UsageError
 
 if TYPE_CHECKING:
-    from iosig.flows.forget import Found
+    from iosig.flows.forget import AffectedData
 
 
 @click.command("forget")
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @strict_option
 @click.pass_obj
 def forget_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     landing_id: str | None,
     user: str | None,
     reason: str,
@@ -38,7 +38,7 @@ def forget_command(
     Backups, exports and the original inputs are not erased.
     """
     from iosig.cli.printing import progress, show_json
-    from iosig.flows.forget import Asked, find, forget, not_erased
+    from iosig.flows.forget import ErasureRequest, find, forget, not_erased
     from iosig.warehouse.store.form import require_form
     from iosig.warehouse.store.store import lock_warehouse
 
@@ -54,7 +54,7 @@ def forget_command(
     require_form(store)
     settings = warehouse.settings()
     with lock_warehouse(store, lock_timeout_s):
-        found = find(store, settings, Asked(landing_id, user, reason))
+        found = find(store, settings, ErasureRequest(landing_id, user, reason))
         if not dry_run:
             forget(store, settings, found, progress)
     if as_json:
@@ -67,7 +67,7 @@ def forget_command(
     return 0
 
 
-def _show(found: Found, not_erased: list[str], *, is_done: bool) -> None:
+def _show(found: AffectedData, not_erased: list[str], *, is_done: bool) -> None:
     """Print the affected releases and landings, and the copies that are not erased."""
     from iosig.cli.printing import say
     from iosig.reports.texts import format_count

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.completing import jobs, quietly
+from iosig.cli.completion import jobs, quietly
 from iosig.cli.options import (
-    Warehouse,
+    GlobalOptions,
     draw_into,
     json_option,
     plot_option,
@@ -55,7 +55,7 @@ _COLOURS = {"critical": "red", "warning": "yellow", "note": "cyan"}
 @style_option
 @click.pass_obj
 def job_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     job_id: str | None,
     trace: Path | None,
     cluster: str | None,
@@ -129,12 +129,12 @@ def _show(told: JobReport, is_all: bool) -> None:
 
 def _heading(told: JobReport) -> str:
     from iosig.cli.printing import printable
-    from iosig.reports.job import kind_of
+    from iosig.reports.job import get_name_kind
     from iosig.reports.texts import duration_text, format_count, shorten
 
     job = told.job
     if job is None:
-        kind = kind_of(told.job_id, [trace.job for trace in told.traces])
+        kind = get_name_kind(told.job_id, [trace.job for trace in told.traces])
         return printable(f"{kind} {told.job_id}: not in any job log")
     lasted = "" if job["duration_s"] is None else f", {duration_text(job['duration_s'])}"
     nodes = "" if job["node_count"] is None else f", {format_count(job['node_count'], 'node')}"
@@ -171,8 +171,8 @@ def _show_trace(trace: TracedRun, is_all: bool) -> None:
 
 def _show_finding(row: dict[str, Any]) -> None:
     """Print a finding on a few lines: severity, description and remedy."""
-    from iosig.cli.fitting import wrap_text
     from iosig.cli.printing import printable, terminal_width
+    from iosig.cli.table_layout import wrap_text
     from iosig.reports.findings import files_text, fill_template
 
     width = min(terminal_width() or _WIDTH, 100)

@@ -16,7 +16,7 @@ import click
 from iosig.cli.options import (
     DAY,
     EXIT_REFUSED,
-    Warehouse,
+    GlobalOptions,
     is_strict,
     json_option,
     name_default_warehouse,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from iosig.settings.model import Settings
-    from iosig.streams.landing import Arrival, Told
+    from iosig.streams.landing import Arrival, ReadOptions
 
 
 @click.command("land")
@@ -86,7 +86,7 @@ if TYPE_CHECKING:
 @strict_option
 @click.pass_obj
 def land_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     /,
     paths: tuple[str, ...],
     format_name: str | None,
@@ -108,15 +108,15 @@ def land_command(
     reason. A file that cannot be read is refused; the others land. With --follow, folders are watched: complete files
     land, and files that are still being written are skipped. Servers are polled repeatedly.
     """
-    from iosig.streams.landing import Told, land_paths
+    from iosig.streams.landing import ReadOptions, land_paths
 
     if format_name == "help":
         _list_formats(as_json)
         return 0
-    asked = _Asked(servers, slurm, since and since.replace(tzinfo=UTC))
+    asked = _Servers(servers, slurm, since and since.replace(tzinfo=UTC))
     _check(paths, asked, follow=follow, replace=replace, require_marker=watching["require_marker"])
     store = warehouse.store
-    told = Told(filesystem=filesystem, time_zone=time_zone, direction=direction, value=value)
+    told = ReadOptions(filesystem=filesystem, time_zone=time_zone, direction=direction, value=value)
     settings = warehouse.settings()
     _require_there(paths, is_private=settings.privacy.is_pseudonymized)
     name_default_warehouse(store)
@@ -136,7 +136,7 @@ def land_command(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Servers:
     """Prometheus and Slurm servers to query, with an optional start time instead of the last position."""
 
     servers: tuple[str, ...]
@@ -146,7 +146,7 @@ class _Asked:
     def __bool__(self) -> bool:
         return bool(self.servers) or self.is_slurm
 
-    def land(self, store: Store, settings: Settings, told: Told) -> Iterator[Arrival]:
+    def land(self, store: Store, settings: Settings, told: ReadOptions) -> Iterator[Arrival]:
         """Query the servers, and land the new data."""
         from iosig.streams.prometheus import land_prometheus
         from iosig.streams.slurm import land_slurm
@@ -157,7 +157,7 @@ class _Asked:
             yield from land_slurm(store, settings, since=self.since)
 
 
-def _check(paths: Sequence[str], asked: _Asked, *, follow: bool, replace: bool, require_marker: bool) -> None:
+def _check(paths: Sequence[str], asked: _Servers, *, follow: bool, replace: bool, require_marker: bool) -> None:
     """Raise UsageError for options that exclude each other."""
     has_folders = bool(paths or asked) and all(Path(path).is_dir() for path in paths)
     refuse(
@@ -208,8 +208,8 @@ def _follow(
     store: Store,
     settings: Settings,
     paths: Sequence[str],
-    asked: _Asked,
-    told: Told,
+    asked: _Servers,
+    told: ReadOptions,
     format_name: str | None,
     *,
     settle_s: float,

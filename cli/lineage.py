@@ -27,18 +27,18 @@ def lineage_command(table: str | None, has_columns: bool, as_json: bool) -> int:
     Table lineage comes from the declarations of the steps and from their SQL. Column lineage covers columns that SQL
     computes.
     """
-    from iosig.flows.lineage import columns_of, downstream, lineage, lineage_of, upstream
+    from iosig.flows.lineage import downstream, get_column_lineage, get_lineage, lineage, upstream
 
     if table is None:
         if has_columns:
             raise click.UsageError("--columns needs a TABLE.")
         shown, readers, columns = list(lineage()), [], []
     else:
-        own = lineage_of(table)
+        own = get_lineage(table)
         before = set(upstream(own.name))
         shown = [own, *(found for found in reversed(lineage()) if found.name in before)]
         readers = downstream(own.name)
-        columns = columns_of(own.table) if has_columns or as_json else []
+        columns = get_column_lineage(own.table) if has_columns or as_json else []
     if as_json:
         from iosig.cli.documents import LineageDocument
         from iosig.cli.printing import show_json

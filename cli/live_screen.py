@@ -47,7 +47,7 @@ class Screen:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render the panels that fit the terminal."""
         blocks = _BLOCKS if options.encoding.startswith("utf") else _LETTERS
-        drawn = _Drawn(self.now(), options.max_width, blocks)
+        drawn = _ScreenDrawer(self.now(), options.max_width, blocks)
         yield from drawn.head(self.moment, self.fault)
         for one in self.moment.filesystems:
             yield Text()
@@ -59,7 +59,7 @@ class Screen:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _ScreenDrawer:
     """Time, width and block characters of a drawn screen."""
 
     at: datetime

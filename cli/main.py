@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from iosig.cli.hints import keep_options
-from iosig.cli.options import STRICT, Warehouse
+from iosig.cli.options import STRICT, GlobalOptions
 from iosig.warehouse import renames
 from iosig.warehouse.engine_paths import is_url, is_utf8
 from iosig.warehouse.errors import IosigError, MachineFault, NothingToDo, meant
@@ -86,7 +86,7 @@ def _make_output_fault(error: OSError) -> MachineFault:
     return MachineFault(f"The output cannot be written: {error.strerror}.")
 
 
-def _fault_of(error: Exception, root: Path) -> MachineFault | None:
+def _classify_fault(error: Exception, root: Path) -> MachineFault | None:
     try:
         from iosig.flows.faults import machine_fault
     except (ImportError, OSError, MemoryError):
@@ -95,7 +95,7 @@ def _fault_of(error: Exception, root: Path) -> MachineFault | None:
     return machine_fault(error, root)
 
 
-class _ReaderLeft(Exception):
+class _ReaderClosedError(Exception):
     """Raised if the reader closed the pipe, for which click would exit with code 1."""
 
 
@@ -124,7 +124,7 @@ class _Lazy(click.Group):
         try:
             return super().make_context(*args, **extra)
         except BrokenPipeError as error:
-            raise _ReaderLeft from error
+            raise _ReaderClosedError from error
         except OSError as error:
             raise _make_output_fault(error) from error
 
@@ -144,11 +144,11 @@ class _Lazy(click.Group):
         except (click.exceptions.Exit, click.Abort, click.ClickException, IosigError):
             raise
         except BrokenPipeError as error:
-            raise _ReaderLeft from error
+            raise _ReaderClosedError from error
         except Exception as error:
             if is_interrupt(error):
                 raise click.Abort from error
-            fault = _fault_of(error, ctx.params["warehouse"])
+            fault = _classify_fault(error, ctx.params["warehouse"])
             if fault is None:
                 raise
             raise fault from error
@@ -206,7 +206,7 @@ class _Warehouse(click.Path):
 def iosig(ctx: click.Context, warehouse: Path, settings_path: Path | None) -> None:
     """Find what each application does to storage, from the logs that a computing centre keeps anyway."""
     store = Store(warehouse)
-    ctx.obj = Warehouse(store, settings_path)
+    ctx.obj = GlobalOptions(store, settings_path)
     keep_options(ctx, store.name)
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
@@ -251,7 +251,7 @@ def main() -> None:
 
         say(f"iosig: {error}", err=True)
         code = error.exit_code
-    except (BrokenPipeError, _ReaderLeft):
+    except (BrokenPipeError, _ReaderClosedError):
         # The reader closed the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.options import Warehouse, exit_code, json_option, strict_option, style_option, trace_argument
+from iosig.cli.options import GlobalOptions, exit_code, json_option, strict_option, style_option, trace_argument
 from iosig.cli.windows import WindowText, read_window
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ _SIMILAR_RATIO = 1.25
 @strict_option
 @click.pass_obj
 def network_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     path: Path,
     png: Path | None,
     svg: Path | None,
@@ -84,8 +84,8 @@ def network_command(
     trace.
     """
     from iosig.answers.single.networks import read_network
-    from iosig.estimates.networks.making import Query
-    from iosig.traces.extrapolation.compressing import keep_apart
+    from iosig.estimates.networks.builder import Query
+    from iosig.traces.extrapolation.compression import keep_apart
     from iosig.transforms.networks.network import NetworkParams
     from iosig.warehouse.errors import UsageError
 
@@ -185,14 +185,14 @@ def _show(found: NetworkInput) -> None:
 
 def _lead(found: NetworkInput) -> str:
     """Return a sentence on the slow nodes, innermost layer first, because the cause is likely there."""
-    slow = [one for layer in reversed(found.network.layers) if (one := _slowest_of(found, layer))]
+    slow = [one for layer in reversed(found.network.layers) if (one := _describe_slowest(found, layer))]
     if slow:
         return f"Slow, compared with the median of the layer: {'; '.join(slow)}."
     is_compared = any(found.nodes(layer.name)["median_ratio"].count() > 1 for layer in found.network.layers)
     return "No slow nodes: none takes twice as long as the median of its layer." if is_compared else ""
 
 
-def _slowest_of(found: NetworkInput, layer: Layer) -> str:
+def _describe_slowest(found: NetworkInput, layer: Layer) -> str:
     """Return the slowest node of a layer and the number of other slow ones; empty if none is slow."""
     slow = _slow(found, layer.name)
     if slow.is_empty():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from iosig.cli.completing import applications, quietly, releases
+from iosig.cli.completion import applications, quietly, releases
 from iosig.cli.windows import read_instant
 from iosig.warehouse.errors import UsageError
 
@@ -29,7 +29,7 @@ EXIT_REFUSED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Warehouse:
+class GlobalOptions:
     """Options before the subcommand: the warehouse, and the settings file if given."""
 
     store: Store
@@ -231,7 +231,7 @@ def exit_code(refused_count: int) -> int:
     return EXIT_REFUSED if refused_count and is_strict() else 0
 
 
-def exit_code_of(store: Store, made: Sequence[Release]) -> int:
+def get_exit_code(store: Store, made: Sequence[Release]) -> int:
     """Return the exit code of a command that published releases: 3 with --strict if it took in refused rows, else 0."""
     if not is_strict():
         return 0

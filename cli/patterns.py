@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.completing import filesystems, quietly
-from iosig.cli.options import Warehouse, json_option, release_option, select_release, strict_option
+from iosig.cli.completion import filesystems, quietly
+from iosig.cli.options import GlobalOptions, json_option, release_option, select_release, strict_option
 from iosig.cli.windows import read_instant
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _MAX_NAME_CHARS = 16
 @strict_option
 @click.pass_obj
 def patterns_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     filesystem: str,
     since: datetime | None,
     until: datetime | None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from iosig.cli.options import (
-    Warehouse,
+    GlobalOptions,
     exit_code,
     json_option,
     plot_option,
@@ -100,7 +100,7 @@ class _OutlierChoice(click.Choice[str]):
 @strict_option
 @click.pass_obj
 def period_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     path: Path,
     direction: str | None,
     sampling_hz: float | Literal["auto"] | None,
@@ -130,9 +130,9 @@ def period_command(
     """
     from iosig.answers.single.periods import Query, find_periods
     from iosig.cli.printing import show_json
-    from iosig.streams.landing import Told
+    from iosig.streams.landing import ReadOptions
 
-    told = Told(direction=direction, value=value, time_zone=time_zone, filesystem=filesystem)
+    told = ReadOptions(direction=direction, value=value, time_zone=time_zone, filesystem=filesystem)
     span = None if window is None else (window.start_s, window.end_s)
     asked = Query(direction, sampling_hz, span, bool(window and window.is_instants), skip_first_phase, method, outliers)
     found = find_periods(path, warehouse.settings(), told, asked)
@@ -236,17 +236,17 @@ def _draw(found: PeriodResult, target: Path, style: Style) -> None:
 
     if not found.drawn:
         raise UsageError("Nothing to draw: the input moved no bytes, or has no times of transfers.")
-    views = [_view_of(found, one) for one in found.drawn]
+    views = [_build_view(found, one) for one in found.drawn]
     picture = draw_all(views) if len(views) > 1 else draw(views[0])
     picture.write(target, style)
     first = found.drawn[0]
     say(f"Drawn: {first.direction} of {first.title}, in {target}", err=True)
 
 
-def _view_of(found: PeriodResult, shown: DrawnSignal) -> PeriodView:
-    from iosig.reports.periods.view import view_of
+def _build_view(found: PeriodResult, shown: DrawnSignal) -> PeriodView:
+    from iosig.reports.periods.view import build_view
 
-    return view_of(
+    return build_view(
         shown.signals,
         shown.detections,
         title=shown.title,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.completing import filesystems, quietly, releases
+from iosig.cli.completion import filesystems, quietly, releases
 from iosig.cli.options import (
     DAY,
-    Warehouse,
+    GlobalOptions,
     application_argument,
     picture_path,
     release_option,
@@ -84,7 +84,7 @@ _direction_option = click.option("--direction", type=click.Choice(["write", "rea
     click.option("--with", "overlaid", metavar="METHOD", multiple=True, help="Overlay the signature of this method."),
 )
 def signature_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     application: str,
     filesystem: str | None,
     direction: str | None,
@@ -124,7 +124,7 @@ def signature_command(
     _direction_option,
 )
 def who_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     filesystem: str,
     since: datetime | None,
     until: datetime | None,
@@ -154,7 +154,7 @@ def who_command(
     _direction_option,
 )
 def calendar_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     filesystem: str | None,
     since: datetime | None,
     until: datetime | None,
@@ -178,7 +178,7 @@ def calendar_command(
 
 
 @_figure("map")
-def map_command(warehouse: Warehouse, release_id: str | None, target: Path, style: Style) -> int:
+def map_command(warehouse: GlobalOptions, release_id: str | None, target: Path, style: Style) -> int:
     """Draw the population map: monthly bytes of each application against its burstiness."""
     from iosig.answers.wall.population_map import TABLES, build_view
     from iosig.reports.wall.population_map import draw
@@ -191,7 +191,7 @@ def map_command(warehouse: Warehouse, release_id: str | None, target: Path, styl
 
 @_figure("clock", _direction_option)
 def clock_command(
-    warehouse: Warehouse, direction: str | None, release_id: str | None, target: Path, style: Style
+    warehouse: GlobalOptions, direction: str | None, release_id: str | None, target: Path, style: Style
 ) -> int:
     """Draw the checkpoint clock: each application's write interval and volume, and coinciding bursts."""
     from iosig.answers.wall.checkpoint_clock import TABLES, build_view
@@ -214,7 +214,7 @@ def clock_command(
     ),
 )
 def changes_command(
-    warehouse: Warehouse, before_id: str | None, release_id: str | None, target: Path, style: Style
+    warehouse: GlobalOptions, before_id: str | None, release_id: str | None, target: Path, style: Style
 ) -> int:
     """Draw the changes between two releases: bytes, bursts and period of each signature."""
     from iosig.answers.wall.release_changes import TABLES, build_view

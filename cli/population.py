@@ -10,7 +10,7 @@ import click
 
 from iosig.cli.options import (
     DAY,
-    Warehouse,
+    GlobalOptions,
     answer_options,
     draw_into,
     select_release,
@@ -39,7 +39,7 @@ _SHORT = {"NO_USAGE": "NO USE"}
 @answer_options
 @click.pass_obj
 def population_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     since: datetime | None,
     until: datetime | None,
     by: By,

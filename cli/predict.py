@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.options import EXIT_REFUSED, Warehouse, is_strict, refuse, strict_option, style_option, wide_option
+from iosig.cli.options import EXIT_REFUSED, GlobalOptions, is_strict, refuse, strict_option, style_option, wide_option
 from iosig.cli.windows import read_instant
 from iosig.warehouse.errors import NothingToDo, UsageError
 from iosig.warehouse.printable import one_line
@@ -22,7 +22,7 @@ from iosig.warehouse.printable import one_line
 if TYPE_CHECKING:
     from iosig.answers.predictions import Session
     from iosig.settings.model import Settings
-    from iosig.streams.following.followed import Followed
+    from iosig.streams.following.followed import FollowedInput
     from iosig.streams.following.rows import Row
     from iosig.transforms.predictions.predictor import OnlineParams
     from iosig.warehouse.store.journal import Journal
@@ -131,7 +131,7 @@ class _DetectorChoice(click.Choice[str]):
 @style_option
 @strict_option
 @click.pass_obj
-def predict_command(warehouse: Warehouse, /, paths: tuple[Path, ...], **options: Any) -> int:
+def predict_command(warehouse: GlobalOptions, /, paths: tuple[Path, ...], **options: Any) -> int:
     """Predict the period of I/O phases during a run, evaluation by evaluation.
 
     TRACE is a TMIO trace in JSON Lines or MessagePack, or a folder of such; with --job and --lmt the input is the
@@ -259,7 +259,9 @@ def _draw(session: Session, kept: Sequence[Row], options: dict[str, Any]) -> Non
         click.echo(f"Drawn: {direction} of {name}, in {target}", err=True)
 
 
-def _plot(session: Session, kept: Sequence[Row], followed: Followed, direction: str, options: dict[str, Any]) -> None:
+def _plot(
+    session: Session, kept: Sequence[Row], followed: FollowedInput, direction: str, options: dict[str, Any]
+) -> None:
     from iosig.answers.predictions import build_view, read_rows
     from iosig.reports.predictions.picture import draw
 
@@ -305,7 +307,7 @@ def _params(options: dict[str, Any]) -> OnlineParams:
     )
 
 
-def _show(rows: Sequence[Row], inputs: Mapping[str, Followed]) -> None:
+def _show(rows: Sequence[Row], inputs: Mapping[str, FollowedInput]) -> None:
     """Print a table for each input and direction, and the hit rate of predicted bursts."""
     from iosig.cli.printing import say, show
 
@@ -371,17 +373,17 @@ def _at_text(at_s: float | None) -> str | None:
     """Format a time of the run's clock: a time of day for Unix times, else seconds."""
     if at_s is None:
         return None
-    if _is_of_1970(at_s):
+    if _is_absolute_time(at_s):
         return datetime.fromtimestamp(at_s, UTC).strftime("%H:%M:%SZ")
     return f"{at_s:.5g} s" if abs(at_s) < _WHOLE_SECONDS_FROM_S else f"{at_s:,.0f} s"
 
 
 def _since_text(at_s: float) -> str:
     """Return the date from which times of day count, if any."""
-    return f", from {datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M:%SZ}" if _is_of_1970(at_s) else ""
+    return f", from {datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M:%SZ}" if _is_absolute_time(at_s) else ""
 
 
-def _is_of_1970(at_s: float) -> bool:
+def _is_absolute_time(at_s: float) -> bool:
     from iosig.transforms.predictions.predictor import EPOCH_S
 
     return at_s >= EPOCH_S

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
-from iosig.cli.fitting import GAP, Fit, amount_texts, fit_table, number_texts, width_of, wrap_text
 from iosig.cli.hints import runnable
 from iosig.cli.options import WIDE
+from iosig.cli.table_layout import GAP, Fit, amount_texts, fit_table, measure_width, number_texts, wrap_text
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.printable import one_line, printable as printable
 
@@ -142,7 +142,7 @@ def _print_row(cells: Sequence[str], fit: Fit, are_numbers: Sequence[bool], *, i
     lines = [wrap_text(cell, width) for cell, width in zip(cells, fit.widths, strict=True)]
     for number in range(max(map(len, lines))):
         parts = [own[number] if number < len(own) else "" for own in lines]
-        spaces = [" " * (width - width_of(part)) for part, width in zip(parts, fit.widths, strict=True)]
+        spaces = [" " * (width - measure_width(part)) for part, width in zip(parts, fit.widths, strict=True)]
         line = (" " * GAP).join(
             space + part if are_numbers[place] else part + space
             for part, space, place in zip(parts, spaces, fit.columns, strict=True)

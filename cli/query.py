@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.options import Warehouse, json_option, raw_csv_option, release_option, select_release
+from iosig.cli.options import GlobalOptions, json_option, raw_csv_option, release_option, select_release
 from iosig.cli.printing import binary_stdout, show, show_records
 from iosig.cli.query_limits import batches, limit_memory
 from iosig.warehouse.errors import MachineFault, UsageError
@@ -43,7 +43,7 @@ _INTERRUPTED = 130
 @json_option
 @click.pass_obj
 def sql_command(
-    warehouse: Warehouse, query: str, release_id: str | None, format_name: str, is_raw: bool, as_json: bool
+    warehouse: GlobalOptions, query: str, release_id: str | None, format_name: str, is_raw: bool, as_json: bool
 ) -> int:
     """Query a release in SQL (DuckDB), read-only; list its tables with `iosig sql "show tables"`.
 

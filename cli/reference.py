@@ -420,7 +420,7 @@ def _list_renames() -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]
 
 def lineage_page() -> str:
     """Return the page about the tables and columns from which each table is computed."""
-    from iosig.flows.lineage import columns_of, lineage
+    from iosig.flows.lineage import get_column_lineage, lineage
 
     found = lineage()
     return _page(
@@ -442,7 +442,12 @@ def lineage_page() -> str:
             "Columns of tables that an SQL model computes. A column without sources is a constant, a count of rows, or "
             "comes from the settings."
         ),
-        *(block for each in found if each.is_sql for block in _describe_columns(each.name, columns_of(each.table))),
+        *(
+            block
+            for each in found
+            if each.is_sql
+            for block in _describe_columns(each.name, get_column_lineage(each.table))
+        ),
     )
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.completing import quietly, releases, tables
-from iosig.cli.options import DAY, Warehouse, json_option, strict_option
+from iosig.cli.completion import quietly, releases, tables
+from iosig.cli.options import DAY, GlobalOptions, json_option, strict_option
 from iosig.warehouse.errors import UsageError, meant
 from iosig.warehouse.store.store import Store
 
@@ -88,7 +88,7 @@ def _describe_retention(release_id: str, pins: dict[str, str | None], gone: dict
 @click.argument("release_id", shell_complete=quietly(releases))
 @click.option("--until", type=DAY, metavar="DATE", help="Last day on which the release is kept.")
 @click.pass_obj
-def pin_command(warehouse: Warehouse, release_id: str, until: datetime | None) -> int:
+def pin_command(warehouse: GlobalOptions, release_id: str, until: datetime | None) -> int:
     """Keep a release regardless of the number of newer ones."""
     from iosig.warehouse.releases import expiring
     from iosig.warehouse.store.store import lock_warehouse
@@ -102,7 +102,7 @@ def pin_command(warehouse: Warehouse, release_id: str, until: datetime | None) -
 @releases_command.command("unpin")
 @click.argument("release_id", shell_complete=quietly(releases))
 @click.pass_obj
-def unpin_command(warehouse: Warehouse, release_id: str) -> int:
+def unpin_command(warehouse: GlobalOptions, release_id: str) -> int:
     """Unpin a release, so that it expires according to the settings."""
     from iosig.warehouse.releases import expiring
     from iosig.warehouse.store.store import lock_warehouse
@@ -134,7 +134,7 @@ def unpin_command(warehouse: Warehouse, release_id: str) -> int:
 @strict_option
 @click.pass_obj
 def rollback_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     release_id: str | None,
     landing_ids: tuple[str, ...],
     table_names: tuple[str, ...],
@@ -163,7 +163,7 @@ def rollback_command(
         raise UsageError("Name a release to roll back to (`iosig releases` lists them), or pass --end.")
     with lock_warehouse(store):
         release, hold = holds.roll_back(store, release_id, landing_ids, table_names)
-        docs.of_release(store, release)
+        docs.write_release_docs(store, release)
     say(f"{release.release_id} is now the current release, with the tables of {hold.target_id}.")
     say(hold.sentence)
     return 0
@@ -175,7 +175,7 @@ def rollback_command(
 @click.option("--method", help="Compare the signatures of this method; else each application's default.")
 @json_option
 @click.pass_obj
-def diff_command(warehouse: Warehouse, before: str, after: str, method: str | None, as_json: bool) -> int:
+def diff_command(warehouse: GlobalOptions, before: str, after: str, method: str | None, as_json: bool) -> int:
     """Compare two releases: rows added, removed and changed in every table that differs, and changed signatures.
 
     Signatures are listed with the largest change first: similarity of the two curves, difference in volume, and numbers

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from iosig.cli.options import Warehouse, json_option, release_option, select_release
+from iosig.cli.options import GlobalOptions, json_option, release_option, select_release
 
 
 @click.command("report")
@@ -22,7 +22,9 @@ from iosig.cli.options import Warehouse, json_option, release_option, select_rel
 @click.option("--hide-users", "is_hiding", is_flag=True, help="Show pseudonyms instead of users and accounts.")
 @json_option
 @click.pass_obj
-def report_command(warehouse: Warehouse, folder: Path, release_id: str | None, is_hiding: bool, as_json: bool) -> int:
+def report_command(
+    warehouse: GlobalOptions, folder: Path, release_id: str | None, is_hiding: bool, as_json: bool
+) -> int:
     """Write a release as static HTML pages, which open from a file or a web server.
 
     Each release gets a folder, next to `latest/`. Only changed pages are written, and expired releases are removed. The

@@ -10,8 +10,8 @@ import click
 
 from iosig.cli.options import (
     DAY,
-    Warehouse,
-    exit_code_of,
+    GlobalOptions,
+    get_exit_code,
     json_option,
     name_default_warehouse,
     strict_option,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 @strict_option
 @click.pass_obj
 def run_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     day: datetime | None,
     since: datetime | None,
     until: datetime | None,
@@ -131,7 +131,7 @@ def run_command(
             raise NothingToDo("Nothing new since the last release.")
         release = outcome
     _show(store, settings, release, as_json=as_json, is_verbose=is_verbose)
-    return exit_code_of(store, [release])
+    return get_exit_code(store, [release])
 
 
 def _warn(text: str) -> None:

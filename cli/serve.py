@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.options import Warehouse, name_option
+from iosig.cli.options import GlobalOptions, name_option
 from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--cron", help="Cron line. Default: that of the settings.")
 @name_option
 @click.pass_obj
-def serve_command(warehouse: Warehouse, cron: str | None, name: str | None) -> int:
+def serve_command(warehouse: GlobalOptions, cron: str | None, name: str | None) -> int:
     """Run the nightly schedule: Prefect deployments that land the inbox and publish a release, until stopped.
 
     Needs no worker. Uses the Prefect server of PREFECT_API_URL; without that variable it starts a server of its own

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from iosig.cli.options import Warehouse, json_option
+from iosig.cli.options import GlobalOptions, json_option
 
 #: sections on the interpretation of input
 _INPUT_SECTIONS = ("jobs", "polls", "series")
@@ -32,7 +32,7 @@ class Setting:
 @click.option("--set", "is_set", is_flag=True, help="Only values set in the file.")
 @json_option
 @click.pass_obj
-def settings_command(warehouse: Warehouse, is_set: bool, as_json: bool) -> int:
+def settings_command(warehouse: GlobalOptions, is_set: bool, as_json: bool) -> int:
     """Show the effective settings of this warehouse: values, sources, and the effect of a change.
 
     The file is validated: unknown names and invalid values are reported.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.completing import filesystems, quietly
-from iosig.cli.options import Warehouse, json_option, release_option, select_release, strict_option, window_options
+from iosig.cli.completion import filesystems, quietly
+from iosig.cli.options import GlobalOptions, json_option, release_option, select_release, strict_option, window_options
 from iosig.cli.who import report_window
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _MAX_NAME_CHARS, _MAX_JOB_CHARS = 13, 10
 @strict_option
 @click.pass_obj
 def slowdowns_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     filesystem: str,
     at: datetime | None,
     since: datetime | None,

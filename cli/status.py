@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.options import Warehouse, json_option
+from iosig.cli.options import GlobalOptions, json_option
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.store.store import Store
 
@@ -46,7 +46,7 @@ _INTERVAL_S = 30.0
 @click.option("--notify", "is_notified", is_flag=True, help="Send due notifications, as configured in [alerts].")
 @click.pass_obj
 def status_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     as_json: bool,
     form: str | None,
     output: Path | None,
@@ -103,20 +103,20 @@ def status_command(
 def _watch(store: Store, settings: Settings, interval_s: float, *, as_json: bool) -> None:
     from iosig.answers.moment.document import build_document
     from iosig.answers.moment.query import LiveView
-    from iosig.cli import watching
+    from iosig.cli import watch_loop
     from iosig.cli.printing import terminal_width
     from iosig.warehouse.interrupts import Stop, stop_on_signals
 
     look, stop = LiveView(store, settings).take_snapshot, Stop()
-    with stop_on_signals(stop), suppress(KeyboardInterrupt), watching.waiting(stop) as wait:
+    with stop_on_signals(stop), suppress(KeyboardInterrupt), watch_loop.waiting(stop) as wait:
         # a refresh holds no state, so an interrupt need not wait for its end
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if as_json:
-            watching.watch_as_json(look, lambda seen: click.echo(build_document(seen).json_text()), wait, interval_s)
-        elif watching.is_plain():
-            watching.show_once(look, watching.console_of(terminal_width(), is_plain=True))
+            watch_loop.watch_as_json(look, lambda seen: click.echo(build_document(seen).json_text()), wait, interval_s)
+        elif watch_loop.is_plain():
+            watch_loop.show_once(look, watch_loop.create_console(terminal_width(), is_plain=True))
         else:
-            watching.watch_on_screen(look, watching.console_of(None, is_plain=False), wait, interval_s)
+            watch_loop.watch_on_screen(look, watch_loop.create_console(None, is_plain=False), wait, interval_s)
 
 
 def _expose(text: str, to: Path | None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.options import Warehouse, json_option, strict_option
+from iosig.cli.options import GlobalOptions, json_option, strict_option
 from iosig.warehouse.errors import MachineFault, NothingToDo, UsageError
 from iosig.warehouse.store.store import Store
 
@@ -22,7 +22,7 @@ _MAX_PRINTED_FILES = 50
 @click.option("--all", "is_all", is_flag=True, help="Verify all releases, not only the current one.")
 @json_option
 @click.pass_obj
-def verify_command(warehouse: Warehouse, is_all: bool, as_json: bool) -> int:
+def verify_command(warehouse: GlobalOptions, is_all: bool, as_json: bool) -> int:
     """Verify all files of a release and all landings against their checksums, and list damaged files.
 
     Covers landed and released files, the metadata that name them, manifests, the catalogue and derived files.
@@ -52,7 +52,7 @@ def verify_command(warehouse: Warehouse, is_all: bool, as_json: bool) -> int:
 @json_option
 @strict_option
 @click.pass_obj
-def repair_command(warehouse: Warehouse, as_json: bool) -> int:
+def repair_command(warehouse: GlobalOptions, as_json: bool) -> int:
     """Repair damaged files, and update the metadata of a moved warehouse to its folder.
 
     If metadata are damaged, the newest intact release becomes the current one; the next run recomputes the later ones,
@@ -63,7 +63,7 @@ def repair_command(warehouse: Warehouse, as_json: bool) -> int:
     """
     from iosig.cli.printing import progress_bar, show, show_json
     from iosig.warehouse.releases.catalogue_choice import take_over
-    from iosig.warehouse.releases.repairing import Mended, mend_state, repair
+    from iosig.warehouse.releases.repairing import RepairedFile, mend_state, repair
     from iosig.warehouse.store.store import lock_warehouse
 
     store = _existing(warehouse.store)
@@ -71,7 +71,7 @@ def repair_command(warehouse: Warehouse, as_json: bool) -> int:
     with lock_warehouse(store), progress_bar("Reading") as told:
         mended = mend_state(store)
         if wanted is not None and take_over(store, wanted):
-            mended.append(Mended("catalogue", f"is now {wanted}", ""))
+            mended.append(RepairedFile("catalogue", f"is now {wanted}", ""))
         mended += repair(store, told)
     if as_json:
         from iosig.cli.documents import RepairsDocument
@@ -95,7 +95,7 @@ def repair_command(warehouse: Warehouse, as_json: bool) -> int:
 @json_option
 @strict_option
 @click.pass_obj
-def maintain_command(warehouse: Warehouse, keep_count: int | None, is_now: bool, as_json: bool) -> int:
+def maintain_command(warehouse: GlobalOptions, keep_count: int | None, is_now: bool, as_json: bool) -> int:
     """Expire old releases, delete their files, and apply the retention policy of raw polls.
 
     The newest `keep_releases` releases (a setting) and pinned ones are kept. Files of expired releases stay for one
@@ -141,7 +141,7 @@ def maintain_command(warehouse: Warehouse, keep_count: int | None, is_now: bool,
 @click.option("--check", "is_check", is_flag=True, help="Print the time and space needed, and change nothing.")
 @strict_option
 @click.pass_obj
-def upgrade_command(warehouse: Warehouse, is_check: bool) -> int:
+def upgrade_command(warehouse: GlobalOptions, is_check: bool) -> int:
     """Convert a warehouse and a settings file of commit 18b5d00 to the names of this version.
 
     Releases keep their ids and verdicts. After an error, or if the upgrade is killed, the warehouse is unchanged. The

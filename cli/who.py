@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.completing import filesystems, quietly
-from iosig.cli.options import Warehouse, answer_options, draw_into, select_release, window_options
+from iosig.cli.completion import filesystems, quietly
+from iosig.cli.options import GlobalOptions, answer_options, draw_into, select_release, window_options
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,7 +30,7 @@ _MAX_NAME_CHARS = 19
 @answer_options
 @click.pass_obj
 def who_command(
-    warehouse: Warehouse,
+    warehouse: GlobalOptions,
     filesystem: str,
     at: datetime | None,
     since: datetime | None,
@@ -101,10 +101,10 @@ def _show(answer: Answer, max_count: int) -> None:
 
 
 def _cells(row: dict[str, Any], columns: tuple[str, str], measured: float) -> tuple[Any, ...]:
-    from iosig.reports.texts import VOLUMES, shorten, unit_for
+    from iosig.reports.texts import VOLUMES, choose_unit, shorten
 
     volume = row["attributed_bytes"]
-    unit = unit_for(volume, VOLUMES, "B")
+    unit = choose_unit(volume, VOLUMES, "B")
     # three digits each, and no exponent
     low, high = (
         f"{float(f'{row[name] / unit.size:.3g}'):g}" for name in ("attributed_low_bytes", "attributed_high_bytes")

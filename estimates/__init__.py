@@ -8,7 +8,7 @@ nightly flow and the answers to single inputs share it.
 - `classes` (`series_classes`, `trace_classes`): Classes: the part of its run in which a subject does its I/O.
 - `columns` (`floats`, `ints`, `epoch_s`, `ragged`, `list_column`): Frame columns as arrays, and arrays as columns.
 - `networks/`: Graphs of the transfers in traced runs, from landed requests.
-- `periods` (`summarize_signals`, `params_of`, `rows_from`, `segments_from`): Periods of the I/O of subjects.
+- `periods` (`summarize_signals`, `get_params`, `rows_from`, `segments_from`): Periods of the I/O of subjects.
 - `signals` (`make_signals`): Bytes per second of traced runs, by module and direction.
 - `signatures/`: Extraction of signatures from many sample sets, and the signatures in a release.
 - `staging` (`engine`, `stage_jobs`, `stage_polls`): The staging models, run on landed tables.

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from iosig.estimates.columns import floats, ragged
-from iosig.estimates.subjects import keys_of, list_trace_runs
+from iosig.estimates.subjects import build_keys, list_trace_runs
 from iosig.transforms import classes
 from iosig.transforms.arrays import Reals, offsets_of
 from iosig.warehouse.contracts.classes import CLASSES
@@ -37,7 +37,7 @@ def series_classes(intervals: pl.DataFrame, params: classes.ClassParams) -> pl.D
         end_s,
     )
     labelled = classes.classify(sections, floats(subjects["node_count"]), params)
-    return class_rows(keys_of("series", subjects), labelled, subjects["node_count"], end_s - start_s)
+    return class_rows(build_keys("series", subjects), labelled, subjects["node_count"], end_s - start_s)
 
 
 def trace_classes(
@@ -64,7 +64,7 @@ def trace_classes(
         pl.when(has_times).then("volume_bytes").otherwise(subjects["counted_bytes"]).alias("volume_bytes"),
         pl.when(is_silent).then(subjects["untold"]).otherwise("outcome").alias("outcome"),
     )
-    keys = keys_of("trace", subjects, subject_id="trace_id")
+    keys = build_keys("trace", subjects, subject_id="trace_id")
     return class_rows(keys, known, subjects["node_count"], subjects["duration_s"])
 
 

@@ -50,7 +50,7 @@ class Rows:
         return cls(*(pl.concat([getattr(part, name) for part in all_parts]) for name in names))
 
 
-def params_of(settings: PeriodSettings, methods: Sequence[str] | None = None) -> PeriodParams:
+def get_params(settings: PeriodSettings, methods: Sequence[str] | None = None) -> PeriodParams:
     """Convert settings to the parameters of some methods; by default, of the methods that are published."""
     wanted = settings.methods if methods is None else methods
     return PeriodParams(
@@ -90,7 +90,7 @@ def _autoperiod(settings: PeriodSettings) -> AutoperiodParams:
     return AutoperiodParams(confidence=settings.autoperiod_confidence)
 
 
-def rows_of(subjects: Subjects, params: PeriodParams, steps: Steps | None = None) -> Rows:
+def find_rows(subjects: Subjects, params: PeriodParams, steps: Steps | None = None) -> Rows:
     """Find periods of subjects with each method.
 
     steps: exact throughput of the subjects, if known. A subject without a signal has rows with an outcome only.

@@ -70,7 +70,7 @@ class Subjects:
         return self.start_s + np.diff(self.samples.offsets) / self.sampling_hz
 
 
-def keys_of(kind: str, subjects: pl.DataFrame, **named: pl.Expr | str) -> pl.DataFrame:
+def build_keys(kind: str, subjects: pl.DataFrame, **named: pl.Expr | str) -> pl.DataFrame:
     """Build the key columns and `untold` for subjects of one kind; columns that the kind does not have are NULL.
 
     named: expressions for columns with other names.
@@ -85,7 +85,7 @@ def keys_of(kind: str, subjects: pl.DataFrame, **named: pl.Expr | str) -> pl.Dat
 
 def job_subjects(samples: pl.DataFrame) -> Subjects:
     """Build subjects from rows of `exact_samples`."""
-    keys = keys_of("job", samples, subject_id="job_id")
+    keys = build_keys("job", samples, subject_id="job_id")
     start_s = epoch_s(samples["grid_started_at"]) - epoch_s(samples["started_at"])
     return Subjects(keys, ragged(samples["sample_bytes_per_s"]), 1.0 / samples["interval_s"].to_numpy(), start_s)
 
@@ -104,7 +104,7 @@ def series_subjects(rows: pl.DataFrame, params: intervals.StepParams | None = No
         offsets_of(subjects["count"].to_numpy()),
         params,
     )
-    return Subjects(keys_of("series", subjects), signals.bytes_per_s, signals.sampling_hz, signals.start_s)
+    return Subjects(build_keys("series", subjects), signals.bytes_per_s, signals.sampling_hz, signals.start_s)
 
 
 def build_trace_subjects(
@@ -115,7 +115,7 @@ def build_trace_subjects(
     runs = list_trace_runs(jobs, counters, counted, max_interval_ratio)
     # a direction without bytes has no signal, but its outcome is known
     untold = pl.when(pl.col("counted_bytes") == 0).then(pl.lit("no_io")).otherwise("untold")
-    keys = keys_of("trace", runs, subject_id="trace_id", untold=untold)
+    keys = build_keys("trace", runs, subject_id="trace_id", untold=untold)
     return Subjects(keys, *_sum_signals(runs, counted.filter(pl.col("basis") != "interval")))
 
 

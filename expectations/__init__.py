@@ -1,11 +1,11 @@
 """Define the expectation suite of every published table, and decide whether a release passes.
 
 - `custom`: Custom expectations: rules with arithmetic, or across columns or rows.
-- `docs` (`of_release`, `of_refusal`, `build`): The local Data Docs: pages with the validation results of a release.
+- `docs` (`write_release_docs`, `write_refusal_docs`, `build`): The local Data Docs: pages with the validation results of a release.
 - `gate` (`check`, `decide`, `preload`): Validation of a table against its suite, and the decision on the release.
 - `sentences` (`describe_failure`, `what_to_do`): Sentences that describe a failed expectation and its remedy.
 - `suites` (`rules`, `rule`, `parameters`): The rules of each table, and how each rule is judged for a release.
-- `summing` (`aggregate_days`): Aggregation of daily validation results to results of a release.
+- `daily_summary` (`aggregate_days`): Aggregation of daily validation results to results of a release.
 
 After `import iosig.expectations`, Great Expectations knows the custom expectations, so that the suites load in any of
 its contexts. Its import takes seconds, and few commands need it. The custom expectations are therefore registered as

@@ -63,7 +63,7 @@ class Result:
     examples: Sequence[str]
 
 
-def of_release(store: Store, release: Release) -> Path:
+def write_release_docs(store: Store, release: Release) -> Path:
     """Replace the Data Docs by those of a release, and return their index."""
     history = releases.history(store)[::-1]
     about = About(store.address, _minute(release.created_at), release.verdict, release.release_id, history)
@@ -84,10 +84,10 @@ def complete(store: Store) -> None:
     release, index = releases.current(store), store.local("data_docs/index.html")
     is_told = release and index.is_file() and release.release_id in index.read_text(encoding="utf-8")
     if release and not is_told:
-        of_release(store, release)
+        write_release_docs(store, release)
 
 
-def of_refusal(store: Store, quality: pl.DataFrame) -> Path:
+def write_refusal_docs(store: Store, quality: pl.DataFrame) -> Path:
     """Write the pages of a rejected run, separate from those of the current release; return their index."""
     history = releases.history(store)[::-1]
     current = history[0].release_id if history else None

@@ -46,7 +46,7 @@ _TURN = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Checked:
+class CheckResult:
     """Validation result of a table.
 
     `good` are the rows to release. `quarantined` are the others as rows of `quarantine`, one per violated rule.
@@ -80,7 +80,7 @@ def preload() -> None:
         _frames()
 
 
-def check(table: Table, frame: pl.DataFrame, parameters: Mapping[str, float]) -> Checked:
+def check(table: Table, frame: pl.DataFrame, parameters: Mapping[str, float]) -> CheckResult:
     """Validate a table's rows against its suite.
 
     Quarantine rules are checked first, on all rows; the other rules are checked on the remaining rows. If a parameter
@@ -94,7 +94,7 @@ def check(table: Table, frame: pl.DataFrame, parameters: Mapping[str, float]) ->
     good, quarantined = _take_out(table, frame, first)
     second = _evaluate(table, good, [rule for rule in rules if not rule.is_quarantine], values)
     verdicts = pl.concat([_verdicts(table, frame, first), _verdicts(table, good, second)])
-    return Checked(good, quarantined, verdicts)
+    return CheckResult(good, quarantined, verdicts)
 
 
 def decide(verdicts: pl.DataFrame) -> str:
@@ -304,7 +304,7 @@ class _Days:
         return counts
 
 
-def _days_of(table: Table, frame: pl.DataFrame) -> _Days:
+def _find_days(table: Table, frame: pl.DataFrame) -> _Days:
     if table.partition not in frame.columns:
         return _Days([None] if frame.height else [], np.zeros(frame.height, dtype=np.intp))
     numbers = frame[table.partition].cast(pl.Int32).fill_null(_NO_DAY)
@@ -315,17 +315,17 @@ def _days_of(table: Table, frame: pl.DataFrame) -> _Days:
 
 def _verdicts(table: Table, frame: pl.DataFrame, findings: Sequence[_Finding]) -> pl.DataFrame:
     """Convert findings to rows of `quality_daily`."""
-    days = _days_of(table, frame)
+    days = _find_days(table, frame)
     height = days.count()
     rows = [
         (day, table.name, finding.rule.name, finding.rule.severity, *of_day)
         for finding in findings
-        for day, of_day in zip(days.days, _of_days(finding, frame, days, height), strict=True)
+        for day, of_day in zip(days.days, _split_by_day(finding, frame, days, height), strict=True)
     ]
     return pl.DataFrame(rows, schema=frames.schema(QUALITY_DAILY), orient="row")
 
 
-def _of_days(
+def _split_by_day(
     finding: _Finding, frame: pl.DataFrame, days: _Days, height: Sequence[int]
 ) -> Iterator[tuple[bool, str, int, int]]:
     """For each day, yield whether the rule passes, the observed values, and the numbers of violations and rows."""

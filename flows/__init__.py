@@ -17,7 +17,7 @@
 - `report` (`after_release`): The report on a release, written by the nightly flow.
 - `forget` (`find`, `forget`): Removal of a landing, or of all data of a user, from every kept release.
 - `own_data` (`OwnData`, `find`): The data of a user, and the names of that user elsewhere.
-- `lineage` (`lineage`, `lineage_of`, `columns_of`): The tables and columns from which each table is computed.
+- `lineage` (`lineage`, `get_lineage`, `get_column_lineage`): The tables and columns from which each table is computed.
 - `faults` (`machine_fault`): Translation of library exceptions into one sentence with a remedy.
 - `demo/`: Simulated logs for the demo.
 """

@@ -87,7 +87,7 @@ class Engine:
             for executor in (self.executor, self.checks):
                 if isinstance(executor, ProcessExecutor):
                     executor.kill()
-            raise TimedOut(
+            raise WorkTimeoutError(
                 f"{item.name} took longer than {self.timeout_s:g} s (schedule.step_timeout_s), and was terminated."
             ) from error
 
@@ -102,7 +102,7 @@ class Engine:
             self.executor.preload(*modules)
 
 
-class TimedOut(MachineFault):
+class WorkTimeoutError(MachineFault):
     """A work item took longer than the settings allow."""
 
 

@@ -64,9 +64,9 @@ _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 def machine_fault(error: BaseException, root: Path) -> MachineFault | None:
     """Translate an exception that the machine or a damaged warehouse caused; None for any other exception."""
     for told in _chain(error):
-        if fault := _of_object_store(told, root) or _of_one(told, root):
+        if fault := _classify_object_store_error(told, root) or _classify_error(told, root):
             return fault
-    return _of_damage(error, root)
+    return _classify_damage(error, root)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -77,7 +77,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
 
 
-def _of_one(error: BaseException, root: Path) -> MachineFault | None:
+def _classify_error(error: BaseException, root: Path) -> MachineFault | None:
     library = type(error).__module__.split(".")[0]
     if isinstance(error, MachineFault):
         return error
@@ -92,12 +92,12 @@ def _of_one(error: BaseException, root: Path) -> MachineFault | None:
     if isinstance(error, RuntimeError) and "ephemeral Prefect API server" in str(error):
         return MachineFault(_NO_SERVER)
     if isinstance(error, OSError) and error.errno is not None:
-        return _of_errno(error.errno, _place(error, root), root, str(error))
+        return _classify_errno(error.errno, _place(error, root), root, str(error))
     if library in _SERVERS:
-        return _of_server(error)
+        return _classify_server_error(error)
     if library not in _LIBRARIES and not isinstance(error, OSError):
         return None
-    return _of_text(original_paths(str(error)), root)
+    return _classify_message(original_paths(str(error)), root)
 
 
 def _place(error: OSError, root: Path) -> str:
@@ -106,16 +106,16 @@ def _place(error: OSError, root: Path) -> str:
         return os.fsdecode(error.filename)
     if found := _QUOTED.search(str(error)):
         return found[1]
-    return "The output" if _is_of(error, "click", "rich", "iosig.cli.printing") else str(root)
+    return "The output" if _is_library_error(error, "click", "rich", "iosig.cli.printing") else str(root)
 
 
-def _is_of(error: BaseException, *libraries: str) -> bool:
+def _is_library_error(error: BaseException, *libraries: str) -> bool:
     """Return whether the innermost frame of an exception belongs to one of these modules or packages."""
     names = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
     return bool(names) and names[-1].startswith(libraries)
 
 
-def _of_errno(number: int, where: str, root: Path, text: str) -> MachineFault | None:
+def _classify_errno(number: int, where: str, root: Path, text: str) -> MachineFault | None:
     if number in _BY_ERRNO:
         problem, remedy = _BY_ERRNO[number]
         return MachineFault(f"{where}: {problem}. {remedy}")
@@ -126,7 +126,7 @@ def _of_errno(number: int, where: str, root: Path, text: str) -> MachineFault | 
     return None
 
 
-def _of_server(error: BaseException) -> MachineFault | None:
+def _classify_server_error(error: BaseException) -> MachineFault | None:
     """Translate an error of the Prefect client's libraries that means that the server does not answer."""
     if not re.search(r"connect|timeout|reach", f"{type(error).__name__} {error}", re.I):
         return None
@@ -135,7 +135,7 @@ def _of_server(error: BaseException) -> MachineFault | None:
     return MachineFault(f"{which} does not answer. Start it, or set PREFECT_API_URL; `iosig run --inline` needs none.")
 
 
-def _of_object_store(error: BaseException, root: Path) -> MachineFault | None:
+def _classify_object_store_error(error: BaseException, root: Path) -> MachineFault | None:
     """Quote the first line of an object store's error, without the number of retries."""
     is_of_arrow = isinstance(error, OSError) and "AWS Error" in str(error)
     if type(error).__module__.split(".")[0] not in _OBJECT_STORES and not is_of_arrow:
@@ -147,16 +147,16 @@ def _of_object_store(error: BaseException, root: Path) -> MachineFault | None:
     )
 
 
-def _of_text(text: str, root: Path) -> MachineFault | None:
+def _classify_message(text: str, root: Path) -> MachineFault | None:
     """Classify a library's error by its message, since libraries set no errno."""
     found = _PATH.search(text)
     quoted = _QUOTED.search(text)
     where = found.group(1) if found else quoted.group(1) if quoted else str(root)
-    if (number := _OS_ERROR.search(text)) and (fault := _of_errno(int(number[1]), where, root, text)):
+    if (number := _OS_ERROR.search(text)) and (fault := _classify_errno(int(number[1]), where, root, text)):
         return fault
     for code, pattern in _FILE_SYSTEM_MESSAGES.items():
         if pattern.search(text):
-            return _of_errno(code, where, root, text)
+            return _classify_errno(code, where, root, text)
     if re.search(r"out of memory|could not allocate|failed to allocate", text, re.I):
         return MachineFault(_MEMORY)
     if found and where.startswith(f"{root.resolve()}/"):
@@ -168,7 +168,7 @@ def _of_text(text: str, root: Path) -> MachineFault | None:
     return None
 
 
-def _of_damage(error: BaseException, root: Path) -> MachineFault | None:
+def _classify_damage(error: BaseException, root: Path) -> MachineFault | None:
     """Report the damaged metadata file of the warehouse, if a library that reads such files raised the error.
 
     Readers of damaged metadata raise arbitrary exceptions, so checksums confirm the damage.

@@ -22,7 +22,7 @@ from iosig.flows.nightly import Report, begin_run, build
 from iosig.flows.own_data import OwnData, find as find_own
 from iosig.flows.steps import release as releasing
 from iosig.flows.steps.order import STEPS
-from iosig.flows.steps.plan import Start, make_plan, settings_of
+from iosig.flows.steps.plan import Start, get_settings, make_plan
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.signatures import CHANGES
 from iosig.settings.model import Settings
@@ -31,7 +31,7 @@ from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.signatures import SIGNATURES
 from iosig.warehouse.engine_paths import read_parquet
 from iosig.warehouse.errors import MachineFault, NothingToDo, UsageError
-from iosig.warehouse.releases import expiring, holds, publishing, releases, seals, superseding
+from iosig.warehouse.releases import expiring, holds, publishing, redirects, releases, seals
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import forgetting, ledger
 from iosig.warehouse.store.files import DAMAGED_FOLDER
@@ -46,7 +46,7 @@ _READERS_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ErasureRequest:
     """A request to remove a landing, by its id, or all data of a user, with the reason."""
 
     landing_id: str | None
@@ -55,13 +55,13 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AffectedData:
     """Affected landings with the ids of their next generations, and affected releases with the landings that they read.
 
     own: the user's data, if all data of a user are removed.
     """
 
-    asked: Asked
+    asked: ErasureRequest
     at: str
     landings: Mapping[str, str]
     releases: Mapping[str, tuple[str, ...]]
@@ -78,21 +78,21 @@ class Found:
         }
 
     @classmethod
-    def from_document(cls, told: Mapping[str, Any]) -> Found:
+    def from_document(cls, told: Mapping[str, Any]) -> AffectedData:
         """Read the JSON representation."""
         own = None if told["own"] is None else OwnData.from_document(told["own"])
         read = {name: tuple(ids) for name, ids in told["releases"].items()}
-        return cls(Asked(**told["asked"]), told["at"], told["landings"], read, own)
+        return cls(ErasureRequest(**told["asked"]), told["at"], told["landings"], read, own)
 
 
-def find(store: Store, settings: Settings, asked: Asked) -> Found:
+def find(store: Store, settings: Settings, asked: ErasureRequest) -> AffectedData:
     """Find the affected landings and releases, or load those of an interrupted removal.
 
     Raises NothingToDo if no data match, UsageError if another removal was interrupted.
     """
     begun = document(store, _INTENT)
     if begun is not None:
-        found = Found.from_document(begun)
+        found = AffectedData.from_document(begun)
         if (found.asked.landing_id, found.asked.user) != (
             asked.landing_id,
             _pseudonymize_user(store, settings, asked.user),
@@ -103,14 +103,14 @@ def find(store: Store, settings: Settings, asked: Asked) -> Found:
                 "again."
             )
         return found
-    asked = Asked(asked.landing_id, _pseudonymize_user(store, settings, asked.user), asked.reason)
+    asked = ErasureRequest(asked.landing_id, _pseudonymize_user(store, settings, asked.user), asked.reason)
     known = ledger.read(store)
     own = None if asked.user is None else find_own(store, asked.user)
-    landings = _of_landing(known, asked.landing_id) if own is None else _of_user(known, own)
+    landings = _find_landing(known, asked.landing_id) if own is None else _find_user_landings(known, own)
     kept = releases.list_readable(store)
     read = {release.release_id: sorted({*releases.landings_in(store, release)} & landings.keys()) for release in kept}
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    return Found(asked, at, landings, {name: tuple(ids) for name, ids in read.items() if ids}, own)
+    return AffectedData(asked, at, landings, {name: tuple(ids) for name, ids in read.items() if ids}, own)
 
 
 def _pseudonymize_user(store: Store, settings: Settings, user: str | None) -> str | None:
@@ -119,7 +119,7 @@ def _pseudonymize_user(store: Store, settings: Settings, user: str | None) -> st
     return user if names is None or user is None else names.name(user)
 
 
-def _of_landing(known: ledger.Ledger, landing_id: str | None) -> dict[str, str]:
+def _find_landing(known: ledger.Ledger, landing_id: str | None) -> dict[str, str]:
     """Map the ids of all generations of a landing's content to the id of an empty next generation."""
     named = [*known.objects(known.select_landings([landing_id or ""]))]
     if not named:
@@ -133,14 +133,14 @@ def _of_landing(known: ledger.Ledger, landing_id: str | None) -> dict[str, str]:
     return {one.landing_id: empty for one in every}
 
 
-def _of_user(known: ledger.Ledger, own: OwnData) -> dict[str, str]:
+def _find_user_landings(known: ledger.Ledger, own: OwnData) -> dict[str, str]:
     """Map the ids of landings with rows or the name of a user to the ids of their next generations."""
     landings: dict[str, str] = {}
     last: dict[str, int] = {}
     for one in known.objects(known.landings.sort("content", "generation")):
         last[one.content_sha256] = max(one.generation, last.get(one.content_sha256, 0))
     for one in known.objects(known.landings.sort("content", "generation")):
-        rows = ((part.table, forgetting.rows_of(known.store, one, part)) for part in one.parts)
+        rows = ((part.table, forgetting.read_rows(known.store, one, part)) for part in one.parts)
         if own.has(one, rows):
             last[one.content_sha256] += 1
             landings[one.landing_id] = id_in(one.content_sha256, last[one.content_sha256])
@@ -149,7 +149,7 @@ def _of_user(known: ledger.Ledger, own: OwnData) -> dict[str, str]:
     return landings
 
 
-def forget(store: Store, settings: Settings, found: Found, report: Report) -> None:
+def forget(store: Store, settings: Settings, found: AffectedData, report: Report) -> None:
     """Remove the data that `find` returned. The caller must hold the warehouse lock."""
     put_state(store, _INTENT, found.document)
     old = [*_there(store, found.landings)]
@@ -162,7 +162,7 @@ def forget(store: Store, settings: Settings, found: Found, report: Report) -> No
     for release_id, read in found.releases.items():
         if release_id not in {release.release_id for release in releases.list_readable(store)}:
             # an earlier attempt has published the successor
-            superseding.finish(store, releases.find(store, release_id))
+            redirects.finish(store, releases.find(store, release_id))
             continue
         release = releases.find(store, release_id)
         successor = _replace_release(store, settings, release, found, read, report)
@@ -176,7 +176,7 @@ def _there(store: Store, landing_ids: Collection[str]) -> Iterator[Landing]:
     yield from known.objects(wanted.sort("content", "generation"))
 
 
-def _leave(store: Store, landing: Landing, found: Found) -> None:
+def _leave(store: Store, landing: Landing, found: AffectedData) -> None:
     """Write the remaining rows of a landing as its next generation."""
     own = found.own
 
@@ -192,25 +192,25 @@ def _leave(store: Store, landing: Landing, found: Found) -> None:
 
 
 def _replace_release(
-    store: Store, settings: Settings, old: Release, found: Found, read: tuple[str, ...], report: Report
+    store: Store, settings: Settings, old: Release, found: AffectedData, read: tuple[str, ...], report: Report
 ) -> Release:
     """Rebuild a release from the remaining rows of its landings, and replace it."""
-    own = _settings_of(old, settings)
+    own = _restore_settings(old, settings)
     with executors.with_processes(own.engine.worker_count) as engine:
         run = begin_run(store, own, make_plan(store, own, start=_start(store, old, found, read)))
         for result in build(run, engine):
             report(result.name, result.row_count, result.duration_s)
     _tell_changes_as_before(run, old)
     draft, built = releasing.make_draft(run, STEPS)
-    successor = superseding.supersede(store, old, draft, built, found.landings, found.asked.reason)
+    successor = redirects.supersede(store, old, draft, built, found.landings, found.asked.reason)
     docs.complete(store)
     return successor
 
 
-def _settings_of(old: Release, settings: Settings) -> Settings:
+def _restore_settings(old: Release, settings: Settings) -> Settings:
     """Return the current settings with the parameters of a release, as far as its tables depend on them."""
     told = settings.model_dump()
-    for section, values in settings_of(old).items():
+    for section, values in get_settings(old).items():
         known = told.get(section)
         told[section] = known | values if isinstance(known, dict) and isinstance(values, dict) else values
     try:
@@ -220,7 +220,7 @@ def _settings_of(old: Release, settings: Settings) -> Settings:
         return settings
 
 
-def _start(store: Store, old: Release, found: Found, read: tuple[str, ...]) -> Start:
+def _start(store: Store, old: Release, found: AffectedData, read: tuple[str, ...]) -> Start:
     """Return the start of a rebuild's plan, with the landings that the release read and their next generations."""
     new = {found.landings[name] for name in read}
     # releases that were replaced before already name the next generations
@@ -250,10 +250,10 @@ def _tell_changes_as_before(run: Run, old: Release) -> None:
 # ---- the end
 
 
-def _end(store: Store, found: Found, old: list[Landing]) -> None:
+def _end(store: Store, found: AffectedData, old: list[Landing]) -> None:
     """Remove the replaced releases and landings, and all files and state derived from them."""
     for release_id in found.releases:
-        superseding.remove(store, release_id, releases.find(store, release_id))
+        redirects.remove(store, release_id, releases.find(store, release_id))
     deadline = time.monotonic() + _READERS_S
     while True:
         expiring.remove(store, 0.0)
@@ -277,4 +277,6 @@ def not_erased(store: Store) -> list[str]:
     """List the copies that this command cannot erase."""
     told = ["backups and copies of the warehouse", "exports, figures and messages made from it", "the inputs"]
     told += ["command output kept by Prefect, cron and system journals"]
-    return told + ([f"{store.name}/{DAMAGED_FOLDER}, which contains damaged files"] if store.files.holds(DAMAGED_FOLDER) else [])
+    return told + (
+        [f"{store.name}/{DAMAGED_FOLDER}, which contains damaged files"] if store.files.holds(DAMAGED_FOLDER) else []
+    )

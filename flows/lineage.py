@@ -46,7 +46,7 @@ class TableLineage:
     @property
     def name(self) -> str:
         """`layer.name` of the table."""
-        return _name_of(self.table)
+        return _make_qualified_name(self.table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,11 @@ def lineage() -> tuple[TableLineage, ...]:
     Includes intermediate tables, which exist only as inputs of other models.
     """
     found: dict[str, TableLineage] = {}
-    models = {_name_of(table): table for table in TABLES if model_path(table).is_file()}
+    models = {_make_qualified_name(table): table for table in TABLES if model_path(table).is_file()}
     for step in STEPS:
         if step.is_repeated:
             continue
-        for own in _of_step(step):
+        for own in _build_step_lineage(step):
             for name in own.tables:
                 if name in models and name not in found and name not in _list_written_tables():
                     found[name] = TableLineage(models[name], step.name, _tables_in_sql(models[name]), is_sql=True)
@@ -78,20 +78,22 @@ def lineage() -> tuple[TableLineage, ...]:
 
 @cache
 def _list_written_tables() -> frozenset[str]:
-    return frozenset(_name_of(table) for step in STEPS for table in step.writes)
+    return frozenset(_make_qualified_name(table) for step in STEPS for table in step.writes)
 
 
-def _of_step(step: Step) -> Iterator[TableLineage]:
-    declared = {_name_of(table): None for source in step.reads for table in source.tables}
+def _build_step_lineage(step: Step) -> Iterator[TableLineage]:
+    declared = {_make_qualified_name(table): None for source in step.reads for table in source.tables}
     for table in step.writes:
         if table.name.startswith(VERDICTS):
             continue
         is_sql = model_path(table).is_file()
         names = _tables_in_sql(table) if is_sql else [name for name in declared if f".{VERDICTS}" not in name]
-        yield TableLineage(table, step.name, tuple(name for name in names if name != _name_of(table)), is_sql)
+        yield TableLineage(
+            table, step.name, tuple(name for name in names if name != _make_qualified_name(table)), is_sql
+        )
 
 
-def _name_of(table: Table) -> str:
+def _make_qualified_name(table: Table) -> str:
     return f"{table.layer}.{table.name}"
 
 
@@ -104,13 +106,13 @@ def table_rows() -> list[TableRow]:
             found.is_sql,
             found.table.is_published,
             found.tables,
-            tuple((column.column, column.sources) for column in columns_of(found.table)),
+            tuple((column.column, column.sources) for column in get_column_lineage(found.table)),
         )
         for found in lineage()
     ]
 
 
-def lineage_of(name: str) -> TableLineage:
+def get_lineage(name: str) -> TableLineage:
     """Look up the lineage of a table by name. Raises UsageError with similar names if no run writes it."""
     known = {found.table.name: found for found in lineage()}
     if name not in known:
@@ -163,7 +165,7 @@ def _tables_in_sql(table: Table) -> tuple[str, ...]:
     return tuple(name for name in names if not name.startswith(_NO_TABLES))
 
 
-def columns_of(table: Table) -> list[ColumnLineage]:
+def get_column_lineage(table: Table) -> list[ColumnLineage]:
     """Return the lineage of a table's columns; empty if no SQL model makes the table."""
     from sqlglot import exp
     from sqlglot.lineage import lineage as lineage_of_query

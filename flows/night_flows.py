@@ -28,7 +28,7 @@ from iosig.flows.selection import select_steps
 from iosig.flows.steps.items import ItemResult
 from iosig.flows.steps.plan import Selection, require_order
 from iosig.flows.steps.run import Run
-from iosig.flows.tasks import execute_item, land, maintain, plan_run, publish, report, retries_of
+from iosig.flows.tasks import execute_item, get_retry_options, land, maintain, plan_run, publish, report
 from iosig.settings.model import Settings
 from iosig.warehouse.errors import NothingToDo
 from iosig.warehouse.printable import one_line
@@ -65,7 +65,7 @@ def nightly(
 
 def land_inputs(store: Store, settings: Settings) -> State[Any]:
     """Land new inputs, and return the state of the task run."""
-    landed: State[Any] = land.with_options(**retries_of(settings))(store, settings, return_state=True)
+    landed: State[Any] = land.with_options(**get_retry_options(settings))(store, settings, return_state=True)
     landed.result()
     return landed
 
@@ -84,7 +84,7 @@ def compute(
 
     kind: kind of the release. after: state of the preceding task run, which Prefect's graph links to this one.
     """
-    schedule, retries = settings.schedule, retries_of(settings)
+    schedule, retries = settings.schedule, get_retry_options(settings)
     with lock_warehouse(store, schedule.lock_timeout_s if lock_timeout_s is None else lock_timeout_s):
         waits = [after] if after else []
         planned = plan_run(store, settings, since, until, selection, kind, wait_for=waits, return_state=True)

@@ -20,7 +20,7 @@ from iosig.flows.steps.order import STEPS, WORK_STEPS, with_checks
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.step import Step
 from iosig.settings.model import Settings
-from iosig.streams.landing import Arrival, Told, land_paths
+from iosig.streams.landing import Arrival, ReadOptions, land_paths
 from iosig.warehouse import processes
 from iosig.warehouse.releases.catalogue_choice import agree
 from iosig.warehouse.releases.publishing import Adopted
@@ -36,7 +36,7 @@ Begin = Callable[[str, float | None], None]
 Start = Callable[[ReadyItem], Future[ItemResult]]
 
 
-def steps_of(plan: planning.Plan) -> tuple[Step, ...]:
+def list_steps(plan: planning.Plan) -> tuple[Step, ...]:
     """Return the steps that a plan executes, with the checks of their tables."""
     if plan.selection is None:
         return STEPS
@@ -98,7 +98,7 @@ def build(
 
     start: starts an item; by default on the engine. steps: steps to execute; None for those of the plan.
     """
-    steps = steps_of(run.plan) if steps is None else steps
+    steps = list_steps(run.plan) if steps is None else steps
     checks_only = {step.name for step in steps if step.is_repeated}
     schedule, uploads = Schedule(run, steps), Uploads(run)
     durations = Durations(run.store)
@@ -132,7 +132,7 @@ def _make_cached_future(ready: ReadyItem) -> Future[ItemResult]:
 
 def publish(run: Run) -> Release:
     """Publish the tables that a run has built. Raises NothingToDo if selected steps have changed no table."""
-    return releasing.release(run, steps_of(run.plan))
+    return releasing.release(run, list_steps(run.plan))
 
 
 # ---- a run that is only planned
@@ -158,7 +158,7 @@ def plan_steps(store: Store, settings: Settings, plan: planning.Plan) -> list[Pl
     """Return the steps that a plan would execute, without checks and steps that have no work items."""
     run, durations = Run(store, settings, plan), Durations(store)
     found = []
-    for step in steps_of(plan):
+    for step in list_steps(plan):
         if step.is_repeated:
             continue
         if step.days_after:
@@ -184,13 +184,13 @@ def land_inbox(store: Store, settings: Settings, executor: Executor | None = Non
     """
     schedule = settings.schedule
     inbox = [str(schedule.inbox)] if schedule.inbox else []
-    yield from land_paths(store, settings, [*inbox, *schedule.databases], Told(), executor=executor)
+    yield from land_paths(store, settings, [*inbox, *schedule.databases], ReadOptions(), executor=executor)
     # clients of servers are imported only if the settings name servers
     if schedule.prometheus:
         from iosig.streams.prometheus import land_prometheus
 
         for url in schedule.prometheus:
-            yield from land_prometheus(store, settings, url, Told())
+            yield from land_prometheus(store, settings, url, ReadOptions())
     if schedule.slurm:
         from iosig.streams.slurm import land_slurm
 

@@ -67,7 +67,7 @@ def telling(store: Store, settings: Settings, warn: Callable[[str], object]) -> 
         raise
     finally:
         try:
-            faults = tell_of(store, settings, failure)
+            faults = send_notices(store, settings, failure)
         except (IosigError, OSError) as error:
             # an earlier failure of the block takes precedence over this error
             faults = [f"The state of the warehouse could not be determined: {error}"]
@@ -75,7 +75,7 @@ def telling(store: Store, settings: Settings, warn: Callable[[str], object]) -> 
             warn(fault)
 
 
-def tell_of(store: Store, settings: Settings, failure: Exception | None = None) -> list[str]:
+def send_notices(store: Store, settings: Settings, failure: Exception | None = None) -> list[str]:
     """Send notices about the current state of a warehouse; return delivery errors.
 
     failure: the error of the last run, if it failed. Does nothing without recipients in the settings.

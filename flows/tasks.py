@@ -42,7 +42,7 @@ PUBLISHED = "iosig.release.published"
 _MAX_LISTED = 1000
 
 
-def retries_of(settings: Settings) -> dict[str, Any]:
+def get_retry_options(settings: Settings) -> dict[str, Any]:
     """Return the task options that configure retries: their number, and delays that double each time."""
     schedule = settings.schedule
     delays_s = [schedule.retry_delay_s * 2**place for place in range(schedule.retry_count)]
@@ -52,7 +52,9 @@ def retries_of(settings: Settings) -> dict[str, Any]:
 def _is_transient(_: object, __: object, state: State[Any]) -> bool:
     """Return whether to retry a task: faults of the machine, a server or a worker may be temporary."""
     error = state.result(raise_on_failure=False)
-    return isinstance(error, MachineFault | OSError | BrokenExecutor) and not isinstance(error, executors.TimedOut)
+    return isinstance(error, MachineFault | OSError | BrokenExecutor) and not isinstance(
+        error, executors.WorkTimeoutError
+    )
 
 
 @task(task_run_name="land", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
@@ -137,7 +139,7 @@ def publish(run: Run) -> Release | None:
 
 @task(task_run_name="maintain", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
 @reraise_signal_errors()
-def maintain(store: Store, settings: Settings) -> releasing.Freed:
+def maintain(store: Store, settings: Settings) -> releasing.FreedSpace:
     """Expire the releases that the settings do not keep, and remove files that are no longer needed."""
     freed = releasing.maintain(store, settings)
     for name, count in freed.lines() or [("nothing to remove", 0)]:

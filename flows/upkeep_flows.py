@@ -19,7 +19,7 @@ def land() -> Any:
     """Land new files of the inbox and the other inputs of the settings; returns the number of new landings."""
 
     def work(store: Store, settings: Settings) -> int:
-        count: int = tasks.land.with_options(**tasks.retries_of(settings))(store, settings)
+        count: int = tasks.land.with_options(**tasks.get_retry_options(settings))(store, settings)
         return count
 
     return run_in_warehouse(work)
@@ -37,7 +37,7 @@ def maintain(lock_timeout_s: float | None = None) -> Any:
 
     def work(store: Store, settings: Settings) -> None:
         with lock_warehouse(store, settings.schedule.lock_timeout_s if lock_timeout_s is None else lock_timeout_s):
-            tasks.maintain.with_options(**tasks.retries_of(settings))(store, settings)
+            tasks.maintain.with_options(**tasks.get_retry_options(settings))(store, settings)
 
     return run_in_warehouse(work)
 
@@ -54,7 +54,7 @@ def report(release: str | None = None) -> Any:
 
     def work(store: Store, settings: Settings) -> str:
         chosen = releases.find(store, release)
-        page: str = tasks.report.with_options(**tasks.retries_of(settings))(store, settings, chosen)
+        page: str = tasks.report.with_options(**tasks.get_retry_options(settings))(store, settings, chosen)
         return page
 
     return run_in_warehouse(work)

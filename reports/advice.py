@@ -30,7 +30,7 @@ from iosig.reports.style import (
     SOFT,
     VERMILION,
 )
-from iosig.reports.texts import RATES, TIMES, VOLUMES, Unit, duration_text, plain, unit_for, volume_text
+from iosig.reports.texts import RATES, TIMES, VOLUMES, Unit, choose_unit, duration_text, plain, volume_text
 from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
@@ -153,9 +153,9 @@ def draw(figure: Figure, view: AdviceView) -> None:
     _headings(figure, view)
     rows, colours = _rows(view), _colours(view)
     layers.draw_legend_above(figure, _legend(view))
-    clock = unit_for(view.step_s * len(rows[0].demand_now), TIMES, "s")
-    waiting = unit_for(float(view.delays_s[-1]), TIMES, "s")
-    volume = unit_for(max(float(one.contended_bytes.max()) for one in rows), VOLUMES, "B")
+    clock = choose_unit(view.step_s * len(rows[0].demand_now), TIMES, "s")
+    waiting = choose_unit(float(view.delays_s[-1]), TIMES, "s")
+    volume = choose_unit(max(float(one.contended_bytes.max()) for one in rows), VOLUMES, "B")
     peak_ratio = max(max(float(one.contended_bytes.max()), one.high_contended_bytes) for one in rows) / volume.size
     sides = _LOADS if view.has_contention else _ALONE
     for number, one in enumerate(rows):
@@ -234,7 +234,7 @@ def _draw_loads(axes: Axes, view: AdviceView, one: DrawnFilesystem, colours: dic
     drawn = [(layers.NOBODY, background), *layers.sum_by_color(one.layers, colours)]
     load: Reals = np.sum([rates for _, rates in drawn], axis=0)
     high = max(float((load + np.maximum(one.demand_now, one.demand_best)).max()), one.capacity_bytes_per_s)
-    unit = unit_for(high, RATES, "B/s")
+    unit = choose_unit(high, RATES, "B/s")
     layers.fill_layers(axes, edges, drawn, unit.size)
     _draw_application(axes, edges, load, one, unit.size)
     axes.plot((edges[:-1] + edges[1:]) / 2, one.expected_bytes_per_s / unit.size, color=INK, lw=0.9, ls=":", zorder=3)

@@ -14,7 +14,7 @@ import numpy as np
 from iosig.reports import layers, panels
 from iosig.reports.panels import Entry, area, line
 from iosig.reports.style import HUES, INK
-from iosig.reports.texts import RATES, TIMES, Unit, plain, unit_for, volume_text
+from iosig.reports.texts import RATES, TIMES, Unit, choose_unit, plain, volume_text
 from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def draw(figure: Figure, view: AttributionView) -> None:
     )
     panels.headings(figure, view.finding, names, INK)
     layers.draw_legend_above(figure, _legend(view))
-    clock = unit_for(view.step_s * len(view.traffic[0].measured_bytes_per_s), TIMES, "s")
+    clock = choose_unit(view.step_s * len(view.traffic[0].measured_bytes_per_s), TIMES, "s")
     for number, one in enumerate(view.traffic):
         axes = panels.inch_axes(figure, _top_in(view) + number * (_PANEL_IN + _BETWEEN_IN), _PANEL_IN, _SIDES)
         _draw_traffic(axes, view, one, clock)
@@ -125,7 +125,7 @@ def _draw_traffic(axes: Axes, view: AttributionView, one: DrawnTraffic, clock: U
     drawn = layers.sum_by_color(one.layers, _colours(view))
     total: Reals = sum((rates for _, rates in drawn), np.zeros(count))
     high = float(max(known.max(initial=0.0), total.max(initial=0.0)))
-    unit = unit_for(high, RATES, "B/s")
+    unit = choose_unit(high, RATES, "B/s")
     layers.fill_layers(axes, edges, [*drawn, (layers.NOBODY, np.maximum(known - total, 0.0))], unit.size)
     places, rates = np.repeat(edges, 2)[1:-1], np.repeat(one.measured_bytes_per_s / unit.size, 2)
     axes.plot(places, rates, color=INK, lw=0.7, zorder=3)

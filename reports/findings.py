@@ -21,11 +21,11 @@ from iosig.reports.texts import (
     RATES,
     TIMES,
     VOLUMES,
+    choose_unit,
     duration_text,
     plain,
     printable,
     ratio_text,
-    unit_for,
     volume_text,
 )
 from iosig.transforms.arrays import Bools, Ints, Reals
@@ -96,7 +96,7 @@ class HeatView:
     finding: str
 
 
-def finding_of(maps: Sequence[RankTimes]) -> str:
+def summarize_heat_maps(maps: Sequence[RankTimes]) -> str:
     """Summarize heat maps in one line: bytes moved and the fraction of active ranks."""
     if not maps:
         return "No heat map: the trace does not record bytes by rank and time."
@@ -120,7 +120,7 @@ def draw(figure: Figure, view: HeatView) -> None:
     """Draw a heat map for each direction, with sums over ranks above and sums over time to its right."""
     headings(figure, plain(view.finding), [plain(view.subject)], INK)
     until_s = max((float(one.time_edges_s[-1]) for one in view.maps), default=1.0)
-    unit = unit_for(until_s, TIMES, "s")
+    unit = choose_unit(until_s, TIMES, "s")
     for number, one in enumerate(view.maps):
         top = _TOP_IN + number * (_SUM_IN + _CELLS_IN + _GAP_IN + _BELOW_IN)
         above = inch_axes(figure, top, _SUM_IN, _SIDES)
@@ -184,7 +184,7 @@ def _boxes(left: Reals, top: Reals, right: Reals, bottom: Reals) -> Path:
 def _draw_sums(axes: Axes, one: RankTimes, unit_s: float) -> None:
     """Draw the bytes over time, summed over all ranks."""
     rates = one.time_bytes / np.diff(one.time_edges_s)
-    unit = unit_for(float(rates.max()), RATES, "B/s")
+    unit = choose_unit(float(rates.max()), RATES, "B/s")
     axes.stairs(rates / unit.size, one.time_edges_s / unit_s, fill=True, color=DIRECTION_HUES[one.direction])
     axes.set(ylim=(0, None), xticklabels=[], ylabel=f"[{unit.name}]")
     word = {"write": "Writes", "read": "Reads"}[one.direction]
@@ -196,7 +196,7 @@ def _draw_sums(axes: Axes, one: RankTimes, unit_s: float) -> None:
 
 def _draw_ranks(axes: Axes, one: RankTimes) -> None:
     """Draw the bytes of each rank as a bar next to its row."""
-    unit = unit_for(float(one.rank_bytes.max()), VOLUMES, "B")
+    unit = choose_unit(float(one.rank_bytes.max()), VOLUMES, "B")
     edges = one.rank_edges.astype(np.float64)
     axes.stairs(
         one.rank_bytes / unit.size, edges, orientation="horizontal", fill=True, color=DIRECTION_HUES[one.direction]

@@ -10,7 +10,7 @@ import numpy as np
 from iosig.reports import layers, panels
 from iosig.reports.panels import Entry, area, line
 from iosig.reports.style import HUES, INK, VERMILION
-from iosig.reports.texts import RATES, TIMES, plain, rate_text, unit_for
+from iosig.reports.texts import RATES, TIMES, choose_unit, plain, rate_text
 from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class ForecastView:
         """The mean and peak of the forecast, in one line."""
         place = int(np.argmax(self.expected_bytes_per_s))
         mean, peak = float(self.expected_bytes_per_s.mean()), float(self.expected_bytes_per_s[place])
-        after = unit_for(max((place + 0.5) * self.step_s, 1.0), TIMES, "s")
+        after = choose_unit(max((place + 0.5) * self.step_s, 1.0), TIMES, "s")
         when = f"{(place + 0.5) * self.step_s / after.size:.3g} {after.name}"
         return f"{rate_text(mean)} expected on average, {rate_text(peak)} in {when}"
 
@@ -80,7 +80,7 @@ def draw(figure: Figure, view: ForecastView) -> None:
     panels.headings(figure, view.verdict, names, INK)
     layers.draw_legend_above(figure, _legend(view))
     _draw_rates(panels.inch_axes(figure, _top_in(view), _PANEL_IN, _X_MARGINS), view)
-    clock = unit_for(view.step_s * len(view.expected_bytes_per_s), TIMES, "s")
+    clock = choose_unit(view.step_s * len(view.expected_bytes_per_s), TIMES, "s")
     for number, one in enumerate(reversed(view.collisions)):
         first, second = (plain(name, layers.NAME_CHARACTERS) for name in (one.first, one.second))
         hours = f"{one.from_s / clock.size:.3g} to {(one.from_s + 3600) / clock.size:.3g} {clock.name}"
@@ -117,11 +117,11 @@ def _legend(view: ForecastView) -> list[Entry]:
 def _draw_rates(axes: Axes, view: ForecastView) -> None:
     """Draw the known load stacked by application, the unknown load on top, the range, and the expected line."""
     count = len(view.expected_bytes_per_s)
-    clock = unit_for(view.step_s * count, TIMES, "s")
+    clock = choose_unit(view.step_s * count, TIMES, "s")
     edges: Reals = np.arange(count + 1, dtype=np.float64) * (view.step_s / clock.size)
     places = np.repeat(edges, 2)[1:-1]
     high = float(view.high_bytes_per_s.max(initial=0.0))
-    unit = unit_for(high, RATES, "B/s")
+    unit = choose_unit(high, RATES, "B/s")
     drawn = [*layers.sum_by_color(view.layers, _colours(view)), (layers.NOBODY, view.unknown_bytes_per_s)]
     layers.fill_layers(axes, edges, drawn, unit.size)
     low, top = view.low_bytes_per_s / unit.size, view.high_bytes_per_s / unit.size

@@ -30,7 +30,7 @@ _TURNED_BY_NOTHING = re.compile(r"rotate\(-?0 [^)]*\)")
 _LEFT_OUT = ("metadata", "style")
 
 
-def svg_of(picture: Picture, name: str, title: str) -> str:
+def render_svg(picture: Picture, name: str, title: str) -> str:
     """Return a figure as an `svg` element that scales to the width of its container.
 
     name: unique on the page; letters, digits and hyphens. title: accessible label, read by screen readers.

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from iosig.reports.findings import files_text
-from iosig.reports.inline_svg import page_rules, svg_of
+from iosig.reports.inline_svg import page_rules, render_svg
 from iosig.reports.panels import Picture, inch_axes
 from iosig.reports.slowdowns import format_slowed_bursts, top_interferer
 from iosig.reports.style import BLUE, GREY, VERMILION, WIDTH_IN
 from iosig.reports.templates import environment
-from iosig.reports.texts import RATES, TIMES, plain, unit_for
+from iosig.reports.texts import RATES, TIMES, choose_unit, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +47,7 @@ def job_page(document: Mapping[str, Any], pictures: Sequence[str | None]) -> str
         .get_template(_TEMPLATE)
         .render(
             told=document,
-            kind=kind_of(document["job_id"], document["traces"]),
+            kind=get_name_kind(document["job_id"], document["traces"]),
             traces=list(zip(document["traces"], pictures, strict=True)),
             samples=samples,
             rules=page_rules(),
@@ -59,7 +59,7 @@ def job_page(document: Mapping[str, Any], pictures: Sequence[str | None]) -> str
     )
 
 
-def kind_of(name: str, traces: Sequence[Mapping[str, Any]]) -> str:
+def get_name_kind(name: str, traces: Sequence[Mapping[str, Any]]) -> str:
     """Return whether a name refers to a job, or to a trace without a job (named after its file); traces: their rows."""
     return "Trace" if traces and name == traces[0]["source_file"] else "Job"
 
@@ -80,7 +80,7 @@ def sample_svg(document: Mapping[str, Any]) -> str:
             _draw_sample(axes, one, curves.get((one["filesystem"], one["direction"])))
 
     title = "Traffic during the run, and its application's signature"
-    return svg_of(Picture(size, compose), "samples", title)
+    return render_svg(Picture(size, compose), "samples", title)
 
 
 def _draw_sample(axes: Axes, one: Mapping[str, Any], curve: Mapping[str, Any] | None) -> None:
@@ -88,8 +88,8 @@ def _draw_sample(axes: Axes, one: Mapping[str, Any], curve: Mapping[str, Any] | 
     edges_s = one["start_s"] + one["step_s"] * np.arange(len(rates) + 1)
     over = np.array(curve["bytes_per_s"]) if curve else np.empty(0)
     over_s = curve["step_s"] * np.arange(len(over) + 1) if curve else np.zeros(1)
-    unit = unit_for(max(float(np.nanmax(rates)), float(over.max(initial=0.0))), RATES, "B/s")
-    time = unit_for(max(float(edges_s[-1]), float(over_s[-1])), TIMES, "s")
+    unit = choose_unit(max(float(np.nanmax(rates)), float(over.max(initial=0.0))), RATES, "B/s")
+    time = choose_unit(max(float(edges_s[-1]), float(over_s[-1])), TIMES, "s")
     # Server counters cover this run only; samples cut from all traffic include other jobs.
     axes.stairs(
         np.nan_to_num(rates) / unit.size, edges_s / time.size, fill=True, color=BLUE if one["is_exact"] else GREY

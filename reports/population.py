@@ -12,7 +12,7 @@ import numpy as np
 
 from iosig.reports import panels
 from iosig.reports.style import CLASS_HUES, DIRECTION_HUES, GREY, INK
-from iosig.reports.texts import VOLUMES, format_count, plain, unit_for, volume_text
+from iosig.reports.texts import VOLUMES, choose_unit, format_count, plain, volume_text
 from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _draw_volumes(axes: Axes, view: PopulationView, *, is_hours: bool) -> None:
 
 
 def _volume_text(volume: float) -> str:
-    unit = unit_for(volume, VOLUMES, "B")
+    unit = choose_unit(volume, VOLUMES, "B")
     return f"{volume / unit.size:.0f} {unit.name}"
 
 

@@ -18,7 +18,17 @@ import numpy as np
 from iosig.reports import panels
 from iosig.reports.panels import Columns
 from iosig.reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PALE, PURPLE, SKY, SOFT, VERMILION
-from iosig.reports.texts import RATES, TIMES, Unit, duration_text, format_count, plain, rate_text, unit_for, volume_text
+from iosig.reports.texts import (
+    RATES,
+    TIMES,
+    Unit,
+    choose_unit,
+    duration_text,
+    format_count,
+    plain,
+    rate_text,
+    volume_text,
+)
 from iosig.transforms.arrays import Ragged, Reals, offsets_of
 from iosig.transforms.signatures.bursts import Bursts
 from iosig.transforms.signatures.expected_correlation import COMPARABLE_OUTCOMES, find_missing_bursts_in_set
@@ -214,7 +224,7 @@ def draw(figure: Figure, view: SignatureView) -> None:
     """Draw the samples, and below them the signatures and the number of samples that support each burst."""
     _headings(figure, view)
     longest = _longest_s(view)
-    clock = unit_for(longest, TIMES, "s")
+    clock = choose_unit(longest, TIMES, "s")
     shown = [panels.inch_axes(figure, _TOP_IN, _samples_in(view), _SIDES)]
     _draw_samples(shown[0], view, clock)
     if view.has_curve:
@@ -357,7 +367,7 @@ def _draw_signatures(axes: Axes, view: SignatureView, clock: Unit) -> None:
     curves = [_band(one.signature)[1] for one in view.signatures[:1]] + [one.signature.bytes_per_s for one in others]
     background = main.signature.background_bytes_per_s
     high = max([_peak(curve) for curve in curves] + [background if math.isfinite(background) else 0.0])
-    unit = unit_for(high, RATES, "B/s")
+    unit = choose_unit(high, RATES, "B/s")
     axes.set_ylabel(f"throughput [{unit.name}]")
     _shade_bursts(axes, main.signature.bursts, clock)
     _draw_curve(axes, main, clock, unit)

@@ -47,7 +47,7 @@ _TICKS = {
 }
 
 
-def unit_for(largest: float, units: tuple[Unit, ...], base: str) -> Unit:
+def choose_unit(largest: float, units: tuple[Unit, ...], base: str) -> Unit:
     """Choose the unit for a value; far outside all units, a power of ten of the base unit."""
     if not (math.isfinite(largest) and largest > 0):
         return Unit(1.0, 1.0, base)
@@ -70,7 +70,7 @@ def exact_duration_text(seconds: float) -> str:
 
 def duration_range_text(low_s: float, high_s: float) -> str:
     """Format a range of durations in the unit of the longer one."""
-    unit = unit_for(high_s, TIMES, "s")
+    unit = choose_unit(high_s, TIMES, "s")
     return f"{low_s / unit.size:.3g} to {high_s / unit.size:.3g} {unit.name}"
 
 
@@ -111,7 +111,7 @@ def rate_text(value: float) -> str:
 
 def amount_text(value: float, units: tuple[Unit, ...], base: str, digits: int = 3) -> str:
     """Format an amount in a suitable unit, or in the base unit."""
-    unit = unit_for(value, units, base)
+    unit = choose_unit(value, units, base)
     is_power = unit.name.startswith("1e")
     return f"{value:.{digits}g} {base}" if is_power else f"{value / unit.size:.{digits}g} {unit.name}"
 

@@ -14,15 +14,15 @@ from iosig.settings.storage import CatalogueSettings, PrivacySettings, StorageSe
 from iosig.settings.trust import read_settings_file
 from iosig.settings.values import (
     Section,
-    amount_of_memory,
     cron_line,
     database_url,
     http_url,
     job_key,
     label_matchers,
-    names_of,
+    list_fields,
     positive,
     time_zone,
+    validate_memory_amount,
     with_group,
 )
 from iosig.warehouse import renames
@@ -435,7 +435,7 @@ class LimitSettings(Section):
 class EngineSettings(Section):
     """Resource limits of a run."""
 
-    memory_limit: Annotated[str, AfterValidator(amount_of_memory)] = Field(
+    memory_limit: Annotated[str, AfterValidator(validate_memory_amount)] = Field(
         "1GB", description="DuckDB's memory; beyond it, it spills to disk"
     )
     worker_count: int | None = Field(
@@ -593,9 +593,9 @@ def _fault(place: tuple[str, ...], fault: Any) -> str:
         return f"{'.'.join(place)}: renamed to {new}; `iosig upgrade` renames it"
     if fault["type"] != "extra_forbidden":
         return f"{'.'.join(place)}: {fault['msg'].removeprefix('Value error, ')}"
-    known = names_of(Settings)
+    known = list_fields(Settings)
     for name in place[:-1]:
-        known = names_of(known[name])
+        known = list_fields(known[name])
     near = get_close_matches(place[-1], known, n=1)
     meant = f"; did you mean {'.'.join((*place[:-1], *near))}?" if near else f"; available: {', '.join(known)}"
     return f"{'.'.join(place)}: unknown setting{meant}"

@@ -18,10 +18,10 @@ def read_settings_file(path: Path) -> tuple[str, str | None]:
     with path.open("rb") as file:
         status = os.fstat(file.fileno())
         content = file.read()
-    return content.decode("utf-8"), _fault_of_file(path, status) or _fault_of_folders(path)
+    return content.decode("utf-8"), _check_file(path, status) or _check_folders(path)
 
 
-def _fault_of_file(path: Path, status: os.stat_result) -> str | None:
+def _check_file(path: Path, status: os.stat_result) -> str | None:
     if _has_foreign_owner(status):
         return f"{path} belongs to {_user(status.st_uid)}: copy it to a file that you own, and pass that as --settings"
     if status.st_mode & _GROUP_OR_OTHERS:
@@ -29,7 +29,7 @@ def _fault_of_file(path: Path, status: os.stat_result) -> str | None:
     return None
 
 
-def _fault_of_folders(path: Path) -> str | None:
+def _check_folders(path: Path) -> str | None:
     """Check the folder of the file, and that of a symbolic link to it: write access there allows replacing the file."""
     for folder in {path.absolute().parent, path.resolve().parent}:
         status = folder.stat()

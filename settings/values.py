@@ -41,7 +41,7 @@ def with_group(pattern: str) -> str:
     return pattern
 
 
-def amount_of_memory(text: str) -> str:
+def validate_memory_amount(text: str) -> str:
     """Validate an amount of memory in DuckDB's syntax, or raise ValueError."""
     if not re.fullmatch(r"\s*\d+(\.\d+)?\s*([KMGT]i?B|B|%)\s*", text, re.IGNORECASE):
         raise ValueError(f"must be an amount of memory such as 4GB or 512MB: {text!r}")
@@ -137,7 +137,7 @@ def label_matchers(text: str) -> str:
     return text
 
 
-def names_of(model: Any) -> dict[str, Any]:
+def list_fields(model: Any) -> dict[str, Any]:
     """Return the field annotations of a section by name; empty for other types."""
     fields = getattr(model, "model_fields", {})
     return {name: field.annotation for name, field in fields.items()}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from iosig.settings.model import Settings
-from iosig.streams.landing import DONE, Arrival, Told, land_paths, within
+from iosig.streams.landing import DONE, Arrival, ReadOptions, land_paths, within
 from iosig.warehouse.interrupts import Stop
 from iosig.warehouse.sources.files.opening import unreadable
 from iosig.warehouse.store.store import Store
@@ -30,7 +30,7 @@ _Look = tuple[tuple[str, int, int, int, int, int], ...]
 
 
 @dataclass(slots=True)
-class _Seen:
+class _InputState:
     """Last observed state of an input, its time, and whether it has been processed."""
 
     look: _Look
@@ -51,7 +51,7 @@ class Inbox:
     settle_s: float = 60.0
     requires_marker: bool = False
     now: Callable[[], tuple[float, float]] = lambda: (time.time(), time.monotonic())
-    _seen: dict[Path, _Seen] = field(default_factory=dict)
+    _seen: dict[Path, _InputState] = field(default_factory=dict)
     #: folders that could not be read at the last check
     _closed: frozenset[str] = frozenset()
 
@@ -68,7 +68,7 @@ class Inbox:
         before, self._seen = self._seen, {}
         for path, look in found.items():
             known = before.get(path)
-            self._seen[path] = known if known is not None and known.look == look else _Seen(look, passed_s)
+            self._seen[path] = known if known is not None and known.look == look else _InputState(look, passed_s)
         return sorted(path for path in found if self._is_whole(path, now_s, passed_s)), new
 
     def _is_whole(self, path: Path, now_s: float, passed_s: float) -> bool:
@@ -105,7 +105,7 @@ def follow(
     store: Store,
     settings: Settings,
     inboxes: Sequence[Inbox],
-    told: Told,
+    told: ReadOptions,
     stop: Stop,
     also: Callable[[], Iterable[Arrival]] = tuple,
     *,
@@ -131,7 +131,7 @@ def follow(
 
 
 def _land_batched(
-    store: Store, settings: Settings, inbox: Inbox, told: Told, stop: Stop, format_name: str | None
+    store: Store, settings: Settings, inbox: Inbox, told: ReadOptions, stop: Stop, format_name: str | None
 ) -> Iterator[Arrival]:
     paths, unreadable_folders = inbox.whole()
     yield from (Arrival(str(fault.filename), None, unreadable(fault)) for fault in unreadable_folders)

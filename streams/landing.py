@@ -28,12 +28,12 @@ from iosig.warehouse.sources.files.opening import content_hash, file_size, unrea
 from iosig.warehouse.sources.protocol import Reading, Source, find_folder_source, list_sources
 from iosig.warehouse.sources.rows.times import record_zones
 from iosig.warehouse.store import landing
-from iosig.warehouse.store.landing import Landed
-from iosig.warehouse.store.ledger import Known
+from iosig.warehouse.store.landing import LandingResult
+from iosig.warehouse.store.ledger import LandedIndex
 from iosig.warehouse.store.lots import MAX_INPUTS, SMALL_BYTES, Lot
 from iosig.warehouse.store.manifests import Landing
 from iosig.warehouse.store.positions import Position, position
-from iosig.warehouse.store.pseudonyms import Names, names_of
+from iosig.warehouse.store.pseudonyms import Names, open_names
 from iosig.warehouse.store.store import Store
 
 #: suffix of a marker file, which states that the input with this name is complete
@@ -61,7 +61,7 @@ _LARGE = _Size(fewest_count=4, at_once=1, max_count=64)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReadOptions:
     """Options that the user gave for the inputs of one call; they override the settings."""
 
     filesystem: str | None = None
@@ -78,7 +78,7 @@ class Arrival:
     """
 
     name: str
-    landed: Landed | None
+    landed: LandingResult | None
     refusal: InputRefused | None
     names: Names | None = None
     #: time zone that the current settings imply, where the input landed earlier with another one
@@ -143,7 +143,7 @@ def _times_text(landing: Landing) -> str:
     return f", {first} to {last} UTC{zone}"
 
 
-def reading_of(source: Source, settings: Settings, told: Told) -> Reading:
+def make_reading(source: Source, settings: Settings, told: ReadOptions) -> Reading:
     """Determine the read options of a format: the user's, else the settings for the format or its kind."""
     sections = {
         "jobs": settings.jobs,
@@ -166,14 +166,14 @@ def reading_of(source: Source, settings: Settings, told: Told) -> Reading:
 
 def names_in(store: Store, settings: Settings) -> Names | None:
     """Return the pseudonyms of a private warehouse, None for other warehouses; see `names_of`."""
-    return names_of(store, settings, settings.privacy.key())
+    return open_names(store, settings, settings.privacy.key())
 
 
 def land_paths(
     store: Store,
     settings: Settings,
     paths: Iterable[str],
-    told: Told,
+    told: ReadOptions,
     *,
     format_name: str | None = None,
     replace: bool = False,
@@ -187,7 +187,7 @@ def land_paths(
     executor: workers on other machines that land the files. By default processes of this machine do, where the work
     justifies starting them.
     """
-    call = _Call(store, settings, told, format_name, replace, Known(store), names_in(store, settings), executor)
+    call = _Call(store, settings, told, format_name, replace, LandedIndex(store), names_in(store, settings), executor)
     for arrival in map(call.with_other_zone, _land_paths(call, paths)):
         # addresses of databases belong to the operator, so they are not private
         yield arrival if "://" in arrival.name else dataclasses.replace(arrival, names=call.names)
@@ -226,10 +226,10 @@ class _Call:
 
     store: Store
     settings: Settings
-    told: Told
+    told: ReadOptions
     format_name: str | None
     is_anew: bool
-    known: Known
+    known: LandedIndex
     names: Names | None
     executor: Executor | None = None
 
@@ -285,7 +285,7 @@ class _Call:
             return Arrival(name, None, refusal)
         return Arrival(name, landed, None)
 
-    def _land_file(self, path: Path, sequence: int | None) -> Landed:
+    def _land_file(self, path: Path, sequence: int | None) -> LandingResult:
         with apply_limits(self.settings.limits.params(Limits)):
             return landing.land(
                 self.store,
@@ -300,7 +300,7 @@ class _Call:
             )
 
     def _reading(self, source: Source) -> Reading:
-        return reading_of(source, self.settings, self.told)
+        return make_reading(source, self.settings, self.told)
 
     def with_other_zone(self, arrival: Arrival) -> Arrival:
         """Set the current time zone on an input that landed earlier with another one."""
@@ -349,7 +349,7 @@ def _tasks(
 def _land_apart(
     root: Path,
     settings: Settings,
-    told: Told,
+    told: ReadOptions,
     format_name: str | None,
     paths: Sequence[Path],
     sequence: int,
@@ -362,12 +362,12 @@ def _land_apart(
     if not all(path.exists() for path in paths):
         return None
     store = Store(root)
-    known = Known(store, is_empty=are_new)
+    known = LandedIndex(store, is_empty=are_new)
     call = _Call(store, settings, told, format_name, False, known, names_in(store, settings))
     return [*call.in_turn(paths, sequence)]
 
 
-def _firsts(paths: Sequence[Path], known: Known | None = None) -> tuple[list[int], dict[int, Landed]]:
+def _firsts(paths: Sequence[Path], known: LandedIndex | None = None) -> tuple[list[int], dict[int, LandingResult]]:
     """Return the indexes of the first file of each distinct content; only files of equal size are compared.
 
     known: index of landed contents; if given, all files are compared, and those that have landed are returned
@@ -385,7 +385,7 @@ def _firsts(paths: Sequence[Path], known: Known | None = None) -> tuple[list[int
             if known and content and (earlier := known.generations(content)):
                 # the caller may retry contents that landed without a row
                 if earlier[-1].row_count():
-                    before[place] = Landed(earlier[-1], is_new=False)
+                    before[place] = LandingResult(earlier[-1], is_new=False)
                 continue
             seen |= {content} if content else set()
         found.append(place)
@@ -424,15 +424,15 @@ def within(folder: Path, closed: list[OSError]) -> Iterator[Path]:
 
 
 def _land_database(
-    store: Store, settings: Settings, url: str, told: Told, names: Names | None, *, is_anew: bool
-) -> Landed:
+    store: Store, settings: Settings, url: str, told: ReadOptions, names: Names | None, *, is_anew: bool
+) -> LandingResult:
     """Land rows of a database after its stored cursor; with `is_anew`, land all rows and replace the earlier ones.
 
     Raises InputRefused if its local times were read in another zone before, since the same traffic would land twice.
     """
     from iosig.warehouse.sources.polls import lmt_database
 
-    reading, name = reading_of(lmt_database.SOURCE, settings, told), _without_secret(url)
+    reading, name = make_reading(lmt_database.SOURCE, settings, told), _without_secret(url)
     begun = _database_position(store, name, reading)
     before = begun.last()
     if is_anew:

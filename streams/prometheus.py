@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from iosig.settings.model import Settings
-from iosig.streams.landing import Arrival, Told, names_in, reading_of
+from iosig.streams.landing import Arrival, ReadOptions, make_reading, names_in
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.external.deadlines import Timeouts
 from iosig.warehouse.sources.counters import prometheus
-from iosig.warehouse.sources.counters.prometheus_http import PRESETS, Server, TooMuch
+from iosig.warehouse.sources.counters.prometheus_http import PRESETS, ResponseTooLargeError, Server
 from iosig.warehouse.sources.files.limits import Limits, apply_limits
 from iosig.warehouse.sources.protocol import Reading
 from iosig.warehouse.store.positions import Position, position
@@ -24,7 +24,7 @@ _DAY_S = 86_400
 
 
 def land_prometheus(
-    store: Store, settings: Settings, url: str, told: Told, *, since: datetime | None = None
+    store: Store, settings: Settings, url: str, told: ReadOptions, *, since: datetime | None = None
 ) -> Iterator[Arrival]:
     """Land new samples of a Prometheus server, since the last query or from an instant on.
 
@@ -32,8 +32,8 @@ def land_prometheus(
     window. Raises UsageError for an invalid address; a server error is reported as an arrival.
     """
     server = Server.from_url(url, settings.prometheus.matchers, settings.live.params(Timeouts))
-    reading = reading_of(prometheus.SOURCE, settings, told)
-    asking = _Asking(store, settings, server, reading)
+    reading = make_reading(prometheus.SOURCE, settings, told)
+    asking = _PrometheusQuery(store, settings, server, reading)
     now_s = time.time()
     until_s = int(now_s - settings.prometheus.delay_s)
     at_s = int(now_s - _DAY_S * settings.live.backfill_days)
@@ -49,7 +49,7 @@ def land_prometheus(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
+class _PrometheusQuery:
     """A Prometheus server, the metrics to query, and the warehouse in which samples land."""
 
     store: Store
@@ -79,7 +79,7 @@ class _Asking:
             to_s = min(at_s + chunk_s, until_s)
             try:
                 arrival = self._piece(at_s, to_s)
-            except TooMuch:
+            except ResponseTooLargeError:
                 if to_s - at_s <= _MIN_WINDOW_S:
                     raise
                 chunk_s = max(_MIN_WINDOW_S, (to_s - at_s) // 2)

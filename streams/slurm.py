@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from iosig.settings.model import Settings
-from iosig.streams.landing import Arrival, Told, names_in, reading_of
+from iosig.streams.landing import Arrival, ReadOptions, make_reading, names_in
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.limits import Limits, apply_limits
@@ -46,7 +46,7 @@ def _land_sacct(store: Store, settings: Settings, since: datetime | None, now: d
     """
     begun = position(store, "sacct")
     names = names_in(store, settings)
-    seen = _Seen.decode(begun.cursor["seen"] if begun.cursor and since is None else "", names)
+    seen = _ResponseHashes.decode(begun.cursor["seen"] if begun.cursor and since is None else "", names)
     if since is None and begun.cursor:
         asked_until = datetime.fromisoformat(begun.cursor["until"])
     else:
@@ -62,13 +62,15 @@ def _land_sacct(store: Store, settings: Settings, since: datetime | None, now: d
         asked_until, begun = until, position(store, "sacct")
 
 
-def _land_window(settings: Settings, begun: Position, window: tuple[datetime, datetime], seen: _Seen) -> Arrival:
+def _land_window(
+    settings: Settings, begun: Position, window: tuple[datetime, datetime], seen: _ResponseHashes
+) -> Arrival:
     """Land new records of the jobs that existed at any time between two instants."""
     since, until = window
     with tempfile.TemporaryDirectory(prefix="iosig-") as folder, apply_limits(settings.limits.params(Limits)):
         source, path = slurm_commands.query_sacct(since, until, Path(folder), settings.live.timeout_s)
         # the query requests times in UTC
-        reading = replace(reading_of(source, settings, Told()), time_zone="UTC")
+        reading = replace(make_reading(source, settings, ReadOptions()), time_zone="UTC")
         batches = [*seen.fresh(source.read(path, reading))]
     cursor = {"until": until.isoformat(), "seen": seen.rotate()}
     name = f"sacct-{until:%Y%m%dT%H%M%SZ}"
@@ -84,7 +86,7 @@ def _land_squeue(store: Store, settings: Settings, now: datetime) -> Arrival:
     try:
         with tempfile.TemporaryDirectory(prefix="iosig-") as folder, apply_limits(settings.limits.params(Limits)):
             source, path = slurm_commands.query_squeue(now, Path(folder), settings.live.timeout_s)
-            batches = [*source.read(path, replace(reading_of(source, settings, Told()), time_zone="UTC"))]
+            batches = [*source.read(path, replace(make_reading(source, settings, ReadOptions()), time_zone="UTC"))]
     except InputRefused as refusal:
         return Arrival("squeue", None, refusal)
     names = names_in(store, settings)
@@ -93,7 +95,7 @@ def _land_squeue(store: Store, settings: Settings, now: datetime) -> Arrival:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _ResponseHashes:
     """Row hashes of the previous and the current response, after pseudonymization in a private warehouse."""
 
     before: pl.Series
@@ -101,7 +103,7 @@ class _Seen:
     now: list[pl.Series] = field(default_factory=list)
 
     @classmethod
-    def decode(cls, text: str, names: Names | None) -> _Seen:
+    def decode(cls, text: str, names: Names | None) -> _ResponseHashes:
         """Decode the hashes that `rotate` has encoded."""
         return cls(pl.Series(np.frombuffer(base64.b64decode(text), np.uint64), dtype=pl.UInt64), names)
 

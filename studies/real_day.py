@@ -11,7 +11,7 @@ import polars as pl
 from iosig.answers.single.one_input import PollInput, open_input
 from iosig.estimates.columns import epoch_s, floats
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, reading_of
+from iosig.streams.landing import ReadOptions, make_reading
 from iosig.transforms.arrays import Bools, Ints, Reals
 from iosig.transforms.unattributed_patterns.residual import resample_polls
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
@@ -82,7 +82,7 @@ class Day:
 
 def read_polls(path: Path) -> pl.DataFrame:
     """Read the rows of a poll file; raise InputRefused if the file contains no polls."""
-    with open_input(path, Settings(), Told()) as found:
+    with open_input(path, Settings(), ReadOptions()) as found:
         if not isinstance(found, PollInput):
             raise InputRefused(f"{found.name} contains no polls.", "Pass polls of storage servers.")
         return found.rows
@@ -91,7 +91,7 @@ def read_polls(path: Path) -> pl.DataFrame:
 def _read_jobs(log: Path) -> pl.DataFrame:
     source = recognize(read_head(log))
     # Edison's log has times in UTC, without an offset
-    batches = source.read(log, reading_of(source, Settings(), Told(time_zone="UTC")))
+    batches = source.read(log, make_reading(source, Settings(), ReadOptions(time_zone="UTC")))
     rows = [batch.rows for batch in batches if batch.table == JOB_RECORDS]
     if not rows:
         raise InputRefused(f"{log.name} contains no jobs.", "Pass the job log of that day.")

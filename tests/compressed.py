@@ -14,7 +14,7 @@ from operator import mul
 
 from hypothesis import strategies as st
 
-from iosig.transforms.traces.progressions import Listed, Progression, Stretch, expand_values
+from iosig.transforms.traces.progressions import NumberList, Progression, Stretch, expand_values
 from iosig.transforms.traces.trace import (
     START,
     Call,
@@ -270,7 +270,7 @@ def _runs(
         outer = draw(st.sampled_from([part for part in range(1, size + 1) if size % part == 0]))
         if size // outer <= 8 and draw(st.booleans()):
             listed = tuple(draw(numbers) for _ in range(size // outer))
-            runs.append(Listed(listed, (draw(steps),), (outer,)) if outer > 1 else Listed(listed))
+            runs.append(NumberList(listed, (draw(steps),), (outer,)) if outer > 1 else NumberList(listed))
             continue
         counts = tuple(part for part in (outer, size // outer) if part > 1)
         runs.append(Progression(draw(numbers), tuple(draw(steps) for _ in counts), counts))

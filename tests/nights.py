@@ -21,7 +21,7 @@ from iosig.cli import main
 from iosig.flows import nightly
 from iosig.flows.executors import Engine
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.quality import QUALITY_DAILY, QUARANTINE
 from iosig.warehouse.releases.releases import Release
@@ -62,7 +62,7 @@ def landed_site(tmp_path_factory: pytest.TempPathFactory) -> Store:
     root = tmp_path_factory.mktemp("small-site")
     write_small_site(root / "site")
     store = Store(root / "warehouse")
-    arrivals = list(land_paths(store, Settings(), [str(root / "site")], Told()))
+    arrivals = list(land_paths(store, Settings(), [str(root / "site")], ReadOptions()))
     assert [arrival.has_refusals for arrival in arrivals] == [False, False]
     return store
 
@@ -89,7 +89,7 @@ class Night:
 
 #: what checks found, by all that they look at
 FoundByChecks = dict[
-    tuple[str, str, tuple[tuple[str, float], ...]], list[tuple[pl.DataFrame, iosig.expectations.gate.Checked]]
+    tuple[str, str, tuple[tuple[str, float], ...]], list[tuple[pl.DataFrame, iosig.expectations.gate.CheckResult]]
 ]
 
 
@@ -110,7 +110,7 @@ def check_here(monkeypatch: pytest.MonkeyPatch, found: FoundByChecks) -> None:
 
     def check_new_rows(
         table: Table, frame: pl.DataFrame, parameters: Mapping[str, float]
-    ) -> iosig.expectations.gate.Checked:
+    ) -> iosig.expectations.gate.CheckResult:
         known = found.setdefault((table.name, str(frame.schema), tuple(sorted(parameters.items()))), [])
         for rows, checked in known:
             if rows.equals(frame):
@@ -143,11 +143,11 @@ def checked_night(
 def pass_every_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every check pass at once, in this process."""
 
-    def check(table: Any, frame: pl.DataFrame, _: Any) -> iosig.expectations.gate.Checked:
+    def check(table: Any, frame: pl.DataFrame, _: Any) -> iosig.expectations.gate.CheckResult:
         days = frame[table.partition].unique().sort() if table.partition else [None] * (frame.height > 0)
         rows = [(day, table.name, "key_unique", "critical", True, "{}", 0, 1) for day in days]
         verdicts = pl.DataFrame(rows, schema=frames.schema(QUALITY_DAILY), orient="row")
-        return iosig.expectations.gate.Checked(frame, frames.empty(QUARANTINE), verdicts)
+        return iosig.expectations.gate.CheckResult(frame, frames.empty(QUARANTINE), verdicts)
 
     monkeypatch.setattr(iosig.expectations.gate, "check", check)
     monkeypatch.setattr(iosig.expectations.docs, "build", lambda *_: Path())

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from iosig.settings.model import Settings
-from iosig.streams.landing import Arrival, Told, land_paths
+from iosig.streams.landing import Arrival, ReadOptions, land_paths
 from iosig.warehouse.contracts import Table
 from iosig.warehouse.store import landing, models
 from iosig.warehouse.store.store import Store
@@ -32,7 +32,7 @@ def write(folder: Path, count: int, first: int = 0) -> list[str]:
 
 def land(store: Store, paths: Iterable[str], *, replace: bool = False) -> list[Arrival]:
     """Land paths in one call."""
-    return list(land_paths(store, Settings(), paths, Told(), replace=replace))
+    return list(land_paths(store, Settings(), paths, ReadOptions(), replace=replace))
 
 
 def rows(store: Store, table: Table) -> pl.DataFrame:

@@ -105,7 +105,7 @@ def test_every_suite_belongs_to_a_table() -> None:
 @pytest.fixture(scope="module")
 def every() -> list[house.Module]:
     """All modules, including tests and benchmarks."""
-    return house.modules_of(ROOT)
+    return house.list_modules(ROOT)
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,7 @@ _FIRST: Ints = np.zeros(1, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningApplication:
     """A running application of a partition.
 
     Attributes
@@ -94,7 +94,7 @@ class Partition:
     name: str
     capacity_bytes_per_s: float
     background_bytes_per_s: Reals | float = 0.0
-    running: tuple[Running, ...] = ()
+    running: tuple[RunningApplication, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +259,7 @@ def _evaluate_partition(
     demand: Demand, own: Reals, partition: Partition, grid: _Grid, params: AdviceParams
 ) -> _Evaluation:
     """Evaluate every delay on one partition, without keeping the samples."""
-    expected = _Expected.create(own, partition, grid, params)
+    expected = _Expectations.create(own, partition, grid, params)
     tolerance = _EQUAL_RATIO * max(demand.volume_bytes, 1.0)
     scores = _scores(expected, demand, grid, params)
     best = _shortest_good_delay(scores, tolerance, params.min_saving_ratio)
@@ -273,7 +273,7 @@ def _order(choice: Choice, score: int) -> tuple[int, float, float, str]:
     return score, choice.delay_s, choice.met_load_ratio, choice.partition
 
 
-def _scores(expected: _Expected, demand: Demand, grid: _Grid, params: AdviceParams) -> Reals:
+def _scores(expected: _Expectations, demand: Demand, grid: _Grid, params: AdviceParams) -> Reals:
     """Cost of each delay (k) in bytes; for `correlation`, bytes weighted by the load that they encounter."""
     costs = expected.contended_bytes
     if params.method == "correlation":
@@ -431,7 +431,7 @@ def _background(partition: Partition, edges_s: Reals, step_s: float) -> Reals:
 
 
 @dataclass(frozen=True, slots=True)
-class _Expected:
+class _Expectations:
     """Expectations of one partition by delay (k), as in `Choice`.
 
     `own` and `others` (samples, steps) are the sampled demand and load; `extra_s` (k) is the delay of the run [s].
@@ -446,7 +446,7 @@ class _Expected:
     load_bytes_per_s: Reals
 
     @classmethod
-    def create(cls, own: Reals, partition: Partition, grid: _Grid, params: AdviceParams) -> _Expected:
+    def create(cls, own: Reals, partition: Partition, grid: _Grid, params: AdviceParams) -> _Expectations:
         """Compute expectations over all pairs of an own phase and a phase of the others.
 
         The cost at a time is convex in the demand and nearly linear between two levels, so the demand is divided
@@ -500,7 +500,7 @@ def _correlations(own: Reals, other: Reals, grid: _Grid) -> Reals:
     return correlations
 
 
-def _build_choice(partition: Partition, index: int, expected: _Expected, grid: _Grid, demand: Demand) -> Choice:
+def _build_choice(partition: Partition, index: int, expected: _Expectations, grid: _Grid, demand: Demand) -> Choice:
     contended, own_part = float(expected.contended_bytes[index]), float(expected.own_contended_bytes[index])
     low, high = _range(expected, partition.capacity_bytes_per_s, int(grid.delay_steps[index]), grid.step_s)
     return Choice(
@@ -516,7 +516,7 @@ def _build_choice(partition: Partition, index: int, expected: _Expected, grid: _
     )
 
 
-def _range(expected: _Expected, capacity: float, delay_steps: int, step_s: float) -> tuple[float, float]:
+def _range(expected: _Expectations, capacity: float, delay_steps: int, step_s: float) -> tuple[float, float]:
     """Quantiles of the contended bytes over pairs of phases with equal index."""
     others = expected.others[:, delay_steps : delay_steps + expected.own.shape[1]]
     added = np.maximum(others + expected.own - capacity, 0.0) - np.maximum(others - capacity, 0.0)

@@ -28,7 +28,7 @@ def offsets_of(counts: Ints | Bools | Sequence[int]) -> Ints:
     return offsets
 
 
-def chunks_of(sizes: Ints | Sequence[int], max_size: int, max_count: int | None = None) -> list[slice]:
+def split_into_chunks(sizes: Ints | Sequence[int], max_size: int, max_count: int | None = None) -> list[slice]:
     """Divide consecutive items of given sizes into slices with a bounded total size and number of items.
 
     An item that exceeds the bound forms a slice of its own. An empty sequence yields no slices.

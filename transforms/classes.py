@@ -336,7 +336,7 @@ def _step_sums(values: Reals, offsets: Ints, positions: Reals) -> Reals:
 # ---- labels
 
 
-def coefficients_of_variation(section_bytes: Reals) -> Reals:
+def compute_variation_coefficients(section_bytes: Reals) -> Reals:
     """Compute the population standard deviation divided by the mean of each row.
 
     Parameters
@@ -385,7 +385,7 @@ def label_sections(section_bytes: Reals, node_count: Reals, params: ClassParams 
     label = np.select(
         [
             (volume <= 0) | (volume / nodes < params.no_usage_bytes),
-            coefficients_of_variation(section_bytes) < params.uniform_cv,
+            compute_variation_coefficients(section_bytes) < params.uniform_cv,
             (s0 > s1 + s2 + s3) & (s3 > factor * middle),
             s0 > s1 + s2 + s3,
             (s3 > s0 + s1 + s2) & (s0 > factor * middle),
@@ -426,7 +426,7 @@ def classify(sections: Sections, node_count: Reals, params: ClassParams | None =
         is_short = sections.duration_s < params.min_duration_s
     outcome = np.select([~has_data, is_short, is_gappy], ["no_data", "too_short", "too_many_gaps"], "classified")
     volume = np.where(has_data, sections.volume_bytes.sum(axis=1), np.nan)
-    cv = np.where(has_data, coefficients_of_variation(sections.volume_bytes), np.nan)
+    cv = np.where(has_data, compute_variation_coefficients(sections.volume_bytes), np.nan)
     return pl.DataFrame(
         {
             "outcome": pl.Series(outcome.tolist(), dtype=pl.String),

@@ -204,7 +204,7 @@ def iceberg_location(path: Path) -> str:
     return f"{_FILE}{path}"
 
 
-def path_of_location(location: str) -> str | None:
+def parse_location(location: str) -> str | None:
     """Return the local path that an Iceberg location names; None for a location in an object store."""
     if location.startswith("/"):
         return location

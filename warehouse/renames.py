@@ -152,7 +152,7 @@ TABLE_VALUES = {
 _IMPLIED_CHECKS = ("finite", "in_bounds", "known", "not_null")
 
 
-def columns_of(table_name: str) -> dict[str, str]:
+def get_renamed_columns(table_name: str) -> dict[str, str]:
     """Return the renamed columns that a table may have: former name -> name."""
     return COLUMNS | TABLE_COLUMNS.get(table_name, {})
 
@@ -163,7 +163,7 @@ def present_names(name: str) -> list[str]:
     return [names[name] for names in by_table if name in names]
 
 
-def values_of(table_name: str) -> dict[str, dict[str, str]]:
+def get_renamed_values(table_name: str) -> dict[str, dict[str, str]]:
     """Map the renamed values of a table: column -> former value = value."""
     checks = CHECKS | {f"{old}_{kind}": f"{new}_{kind}" for old, new in COLUMNS.items() for kind in _IMPLIED_CHECKS}
     names = {"expectation": checks, "rule": checks, "table_name": TABLES}

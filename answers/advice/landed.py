@@ -28,7 +28,7 @@ from iosig.estimates.staging import engine, model_parameters, stage_jobs, stage_
 from iosig.settings.model import AdviceSettings, Settings
 from iosig.transforms.arrays import Reals
 from iosig.warehouse.contracts import frames
-from iosig.warehouse.contracts.application_ids import all_node_counts, application_id_of
+from iosig.warehouse.contracts.application_ids import all_node_counts, make_application_id
 from iosig.warehouse.contracts.jobs import JOB_RECORDS, QUEUE_RECORDS, QUEUED_JOBS
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.errors import NothingToDo
@@ -318,7 +318,7 @@ def build_running_job(
 
 def identify_application(job: Mapping[str, Any]) -> str | None:
     """Return the application id of a job record; None if a part of the id is missing."""
-    return application_id_of(job["user"], job["application"], job["node_count"])
+    return make_application_id(job["user"], job["application"], job["node_count"])
 
 
 def queue_at(

@@ -28,7 +28,7 @@ from iosig.answers.documents import Document, Instant, Part, instant_text
 from iosig.answers.signatures.view import choose_application, find_similar
 from iosig.reports.texts import printable
 from iosig.settings.model import AdviceSettings
-from iosig.transforms.advice import Advice, AdviceParams, Choice, Partition, Running, advise
+from iosig.transforms.advice import Advice, AdviceParams, Choice, Partition, RunningApplication, advise
 from iosig.transforms.demands import Demand
 from iosig.warehouse.contracts.application_ids import user_prefix, without_node_count
 from iosig.warehouse.errors import NothingToDo, UsageError
@@ -104,12 +104,14 @@ def choose(signatures: SignatureSource, query: Query) -> str:
 
     Raises NothingToDo with alternatives if none matches, UsageError if the request is ambiguous.
     """
-    known = _of_size(_of_user(signatures.application_ids(), query.user), query.node_count)
+    known = _select_by_size(_select_by_user(signatures.application_ids(), query.user), query.node_count)
     matched = _match(known, query)
     if matched is not None:
         return matched
     unsigned = [
-        name for name in _of_user(signatures.list_without_signature(), query.user) if _has_size(name, query.node_count)
+        name
+        for name in _select_by_user(signatures.list_without_signature(), query.user)
+        if _has_size(name, query.node_count)
     ]
     without = _match(unsigned, query)
     near = [name for name in signatures.application_ids() if _is_like(name, without, query)]
@@ -121,7 +123,7 @@ def choose(signatures: SignatureSource, query: Query) -> str:
     )
 
 
-def _of_user(names: Sequence[str], user: str | None) -> list[str]:
+def _select_by_user(names: Sequence[str], user: str | None) -> list[str]:
     return [name for name in names if user is None or name.startswith(user_prefix(user))]
 
 
@@ -129,7 +131,7 @@ def _has_size(name: str, node_count: int | None) -> bool:
     return node_count is None or name.rpartition("/")[2] == str(node_count)
 
 
-def _of_size(names: Sequence[str], node_count: int | None) -> list[str]:
+def _select_by_size(names: Sequence[str], node_count: int | None) -> list[str]:
     """Filter ids by node count; an application without that node count falls back to its id for all node counts."""
     sized = [name for name in names if _has_size(name, node_count)]
     if node_count is None:
@@ -205,7 +207,7 @@ def advise_on(
     partitions = []
     for one in state.filesystems:
         known = [job for job in one.now_running if job.signature is not None]
-        running = tuple(Running(job.name, demands[id(job.signature)], job.elapsed_s) for job in known)
+        running = tuple(RunningApplication(job.name, demands[id(job.signature)], job.elapsed_s) for job in known)
         partitions.append(Partition(one.filesystem, one.capacity_bytes_per_s, one.background_bytes_per_s, running))
     params = AdviceParams(method=query.method, max_delay_s=query.max_delay_s)
     params = replace(params, delay_step_s=max(params.delay_step_s, query.max_delay_s / _MAX_DELAYS))

@@ -9,7 +9,7 @@ from typing import Literal
 import polars as pl
 from pydantic import Field
 
-from iosig.answers.documents import Document, Part, columns_of
+from iosig.answers.documents import Document, Part, make_columns_schema
 from iosig.warehouse.contracts.attribution import UNATTRIBUTED_PATTERNS
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.releases.reading import open_release
@@ -60,7 +60,9 @@ def find_patterns(
     )
 
 
-class _PatternRow(Part, extra="allow", json_schema_extra=columns_of("unattributed_patterns", but=["filesystem"])):
+class _PatternRow(
+    Part, extra="allow", json_schema_extra=make_columns_schema("unattributed_patterns", but=["filesystem"])
+):
     """Columns of `unattributed_patterns`, except the file system."""
 
 

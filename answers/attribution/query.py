@@ -299,7 +299,7 @@ class Question(Document):
     directions: list[str] = Field(description="`read`, `write` or both")
 
 
-class _Moved(Part):
+class _MovedBytes(Part):
     attributed_bytes: float = Field(description="attributed bytes [B]")
     attributed_low_bytes: float = Field(description="lower bound of the 80 % interval [B]")
     attributed_high_bytes: float = Field(description="upper bound of the 80 % interval [B]")
@@ -307,7 +307,7 @@ class _Moved(Part):
     fit: str = Field(description="quality of the fit of its signature")
 
 
-class _JobMoved(_Moved):
+class _JobBytes(_MovedBytes):
     cluster: str = Field(description="the machine")
     job_id: str = Field(description="the job")
     started_at: Instant = Field(description="when it started [UTC]")
@@ -316,12 +316,12 @@ class _JobMoved(_Moved):
     application_id: str = Field(description="user/application/node_count")
 
 
-class _UserMoved(_Moved):
+class _UserBytes(_MovedBytes):
     user: str | None = Field(description="the user")
     job_count: int = Field(description="its jobs [jobs]")
 
 
-class _ApplicationMoved(_Moved):
+class _ApplicationBytes(_MovedBytes):
     application: str | None = Field(description="the program")
     job_count: int = Field(description="its jobs [jobs]")
 
@@ -335,9 +335,9 @@ class AttributionDocument(Question, title="iosig who"):
     unattributed_bytes: float = Field(description="bytes not attributed to any job [B]")
     job_count: int = Field(description="jobs with attributed bytes [jobs]")
     other_job_count: int = Field(description="active jobs without attributed bytes [jobs]")
-    jobs: list[_JobMoved] = Field(description="jobs by decreasing bytes, truncated")
-    users: list[_UserMoved] = Field(description="by user")
-    applications: list[_ApplicationMoved] = Field(description="by application")
+    jobs: list[_JobBytes] = Field(description="jobs by decreasing bytes, truncated")
+    users: list[_UserBytes] = Field(description="by user")
+    applications: list[_ApplicationBytes] = Field(description="by application")
     candidate_jobs: list[Any] = Field(description="jobs by attributed plus likely bytes, truncated")
     other_jobs: list[Any] = Field(description="active jobs without attributed bytes, truncated")
 

@@ -13,7 +13,7 @@ from iosig.answers.forecast.jobs import JobAhead
 from iosig.warehouse.errors import InputRefused, UsageError
 
 if TYPE_CHECKING:
-    from iosig.traces.extrapolation.compressing import Progress
+    from iosig.traces.extrapolation.compression import Progress
     from iosig.transforms.traces.trace import CompressedTrace
 
 #: minimum duration of a request [s]
@@ -47,9 +47,9 @@ def _trace(paths: Sequence[Path], rank_count: int | None, progress: Progress) ->
         return trace
     if rank_count is None:
         raise UsageError("Pass --ranks with the rank count to extrapolate the traces to.")
-    from iosig.traces.extrapolation.extrapolating import Asked, extrapolate_traces
+    from iosig.traces.extrapolation.extrapolating import ExtrapolationRequest, extrapolate_traces
 
-    extrapolation, _ = extrapolate_traces(Asked(tuple(paths), rank_count), progress)
+    extrapolation, _ = extrapolate_traces(ExtrapolationRequest(tuple(paths), rank_count), progress)
     if extrapolation.trace is None:
         first = extrapolation.refusals[0]
         raise InputRefused(

@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from iosig.answers.documents import Document, Instant, Part, columns_of
+from iosig.answers.documents import Document, Instant, Part, make_columns_schema
 from iosig.answers.findings.query import TracedRun
 from iosig.answers.job.query import JobReport
-from iosig.reports.findings import HeatView, draw, fill_template, finding_of
-from iosig.reports.inline_svg import svg_of
+from iosig.reports.findings import HeatView, draw, fill_template, summarize_heat_maps
+from iosig.reports.inline_svg import render_svg
 from iosig.reports.job import job_page
 from iosig.transforms.findings.rank_times import RankTimes
 
@@ -33,7 +33,7 @@ class _Sample(Part):
     bytes_per_s: list[float | None] = Field(description="the rate in each step, null if unknown [B/s]")
 
 
-class _Signature(Part, extra="allow", json_schema_extra=columns_of("signatures", *_OF_SIGNATURE)):
+class _Signature(Part, extra="allow", json_schema_extra=make_columns_schema("signatures", *_OF_SIGNATURE)):
     volume_bytes: float | None = Field(description="bytes of the signature [B]")
     burst_count: int | None = Field(description="number of bursts [bursts]")
     duration_s: float | None = Field(description="its duration [s]")
@@ -84,7 +84,7 @@ class _Heatmap(Part):
     rank_bytes: list[float | None] = Field(description="bytes per rank in each row [B]")
 
 
-class _Trace(Part, extra="allow", json_schema_extra=columns_of("trace_jobs", *_OF_TRACE)):
+class _Trace(Part, extra="allow", json_schema_extra=make_columns_schema("trace_jobs", *_OF_TRACE)):
     facts: Any = Field(description="counts of its requests (all, sequential, consecutive), and fractions of its time")
     findings: list[_Finding] = Field(description="rules with outcome `found`, most severe first")
     not_found: list[_Rule] = Field(description="rules with outcome `not_found`")
@@ -173,7 +173,7 @@ def build_page(report: JobReport, max_neighbours: int) -> str:
     """Render a run as a self-contained HTML page."""
     pictures: list[str | None] = []
     for number, trace in enumerate(report.traces):
-        finding = finding_of(trace.maps)
+        finding = summarize_heat_maps(trace.maps)
         heat = draw(HeatView(trace.job["source_file"], trace.maps, finding))
-        pictures.append(svg_of(heat, f"heat-{number}", finding) if trace.maps else None)
+        pictures.append(render_svg(heat, f"heat-{number}", finding) if trace.maps else None)
     return job_page(build_document(report, max_neighbours).model_dump(), pictures)

@@ -13,9 +13,9 @@ from iosig.answers.findings import query as findings
 from iosig.answers.findings.query import TracedRun
 from iosig.answers.report.runs import read_runs
 from iosig.answers.single.one_input import TraceInput, open_input
-from iosig.reports.findings import HeatView, finding_of
+from iosig.reports.findings import HeatView, summarize_heat_maps
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told
+from iosig.streams.landing import ReadOptions
 from iosig.transforms.findings.rank_times import RankTimes
 from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.releases.reading import open_release
@@ -62,7 +62,7 @@ class JobReport:
 
 def query_trace(path: Path, settings: Settings) -> JobReport:
     """Report on a trace without a warehouse; raises InputRefused if the input is not a trace."""
-    with open_input(path, settings, Told()) as trace:
+    with open_input(path, settings, ReadOptions()) as trace:
         if not isinstance(trace, TraceInput):
             raise InputRefused(f"{path.name} is not a trace.", "Pass a Darshan log.")
         run = findings.analyze_input(trace)
@@ -244,4 +244,4 @@ def build_heat_view(report: JobReport) -> HeatView:
         raise UsageError("This run has no heat map: none of its traces records bytes by rank and time.")
     job = shown.job
     subject = [f"job {report.job_id}", job["application"], job["source_file"]]
-    return HeatView("  ·  ".join(str(part) for part in subject if part), shown.maps, finding_of(shown.maps))
+    return HeatView("  ·  ".join(str(part) for part in subject if part), shown.maps, summarize_heat_maps(shown.maps))

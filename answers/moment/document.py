@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from iosig.answers.documents import Document, Instant, Part, columns_of
+from iosig.answers.documents import Document, Instant, Part, make_columns_schema
 from iosig.answers.moment.query import FilesystemMoment, Moment
 from iosig.answers.status.condition import SourceCondition
 from iosig.answers.status.document import ProblemPart
@@ -23,7 +23,7 @@ _RATES = "mean rate of each of the last 60 minutes, null if not polled [B/s]"
 class _Job(
     Part,
     extra="allow",
-    json_schema_extra=columns_of("attributed_io", "cluster", "job_id", "started_at", "application_id"),
+    json_schema_extra=make_columns_schema("attributed_io", "cluster", "job_id", "started_at", "application_id"),
 ):
     user: str | None = Field(description="the user")
     attributed_bytes: float = Field(description="bytes attributed to it in the last ten minutes [B]")

@@ -16,7 +16,7 @@ from iosig.answers.report.quality import read_check_failures
 from iosig.answers.wall import checkpoint_clock as rhythms
 from iosig.reports import attribution
 from iosig.reports.attribution import AttributionView
-from iosig.reports.inline_svg import svg_of
+from iosig.reports.inline_svg import render_svg
 from iosig.reports.site.night import NightFrames
 from iosig.reports.wall import checkpoint_clock
 from iosig.reports.wall.checkpoint_clock import ClockView
@@ -36,12 +36,12 @@ def draw_figures(connection: duckdb.DuckDBPyConnection, shown: Callable[[str], s
     clock, figures = rhythms.build_view(connection, ""), {}
     if clock.rhythms:
         few = _limit_rhythms(clock, shown)
-        figures["clock"] = svg_of(checkpoint_clock.draw(few), "clock", few.finding)
+        figures["clock"] = render_svg(checkpoint_clock.draw(few), "clock", few.finding)
     for filesystem, day in connection.sql(_BUSIEST_FILESYSTEM).fetchall():
         started_at = datetime(day.year, day.month, day.day, tzinfo=UTC)
         told = who(connection, Query(filesystem, started_at, started_at + timedelta(days=1)))
         named = _rename_layers(traffic.build_view(told, _MAX_STEPS), shown)
-        figures["owners"] = svg_of(attribution.draw(named), "owners", named.finding)
+        figures["owners"] = render_svg(attribution.draw(named), "owners", named.finding)
     return figures
 
 

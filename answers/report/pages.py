@@ -277,7 +277,7 @@ def _reuse_applications(
         pages.append(reused[0])
         lists.setdefault(id(reused[1]), (reused[1], []))[1].extend(map(builder.report.shown_id, names))
     sparks = [
-        applications.sparks_of(document).filter(pl.col("application_id").is_in(names))
+        applications.get_sparklines(document).filter(pl.col("application_id").is_in(names))
         for document, names in lists.values()
     ]
     return pages, chosen, sparks

@@ -9,12 +9,12 @@ from typing import Literal
 import polars as pl
 from pydantic import Field
 
-from iosig.answers.documents import Document, Part, columns_of
+from iosig.answers.documents import Document, Part, make_columns_schema
 from iosig.answers.single.one_input import PollInput, SeriesInput, TraceInput, open_input
 from iosig.answers.single.throughput import By, split_throughput
 from iosig.estimates.classes import series_classes, trace_classes
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told
+from iosig.streams.landing import ReadOptions
 from iosig.transforms.classes import ClassParams
 from iosig.transforms.throughput.signals import SignalParams
 from iosig.warehouse.contracts import frames
@@ -38,7 +38,7 @@ class ClassResult:
     throughput: pl.DataFrame | None = None
 
 
-class _ClassRow(Part, extra="allow", json_schema_extra=columns_of("classes")):
+class _ClassRow(Part, extra="allow", json_schema_extra=make_columns_schema("classes")):
     """Columns of the published table `classes`."""
 
 
@@ -50,7 +50,7 @@ class ClassesDocument(Document, title="iosig classify"):
     classes: list[_ClassRow] = Field(description="a row for each subject and direction")
 
 
-def classify_input(path: Path, settings: Settings, told: Told, by: By | None = None) -> ClassResult:
+def classify_input(path: Path, settings: Settings, told: ReadOptions, by: By | None = None) -> ClassResult:
     """Classify the series in a file, or a traced run; one row of classes per direction.
 
     by: adds the throughput of a trace by rank, host, file or storage target.

@@ -15,10 +15,10 @@ from pydantic import Field
 
 from iosig.answers.documents import Document, Part
 from iosig.answers.single.one_input import TraceInput, open_input
-from iosig.estimates.networks.making import NetworkResult, Query, network_of_trace
+from iosig.estimates.networks.builder import NetworkResult, Query, build_trace_network
 from iosig.reports.networks.view import SLOW_RATIO, NetworkView, SlowNodes
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told
+from iosig.streams.landing import ReadOptions
 from iosig.transforms.networks.counting import merge_windows
 from iosig.transforms.networks.log_bins import NEGATIVE
 from iosig.transforms.networks.network import METRICS, STEPS_PER_WINDOW, Metric, Network, NetworkParams
@@ -268,11 +268,11 @@ def read_network(path: Path, settings: Settings, asked: Query, params: NetworkPa
     """
     if path.is_dir() and find_folder_source(path) is None:
         raise InputRefused(f"{path.name} is a folder, but not a trace.", "Pass one trace.")
-    with open_input(path, settings, Told()) as trace:
+    with open_input(path, settings, ReadOptions()) as trace:
         if not isinstance(trace, TraceInput):
             raise InputRefused(f"{trace.name} is not a trace.", "Pass a trace.")
         job = trace.jobs.row(0, named=True)
-        made = network_of_trace(trace.landed, asked, params, job["process_count"])
+        made = build_trace_network(trace.landed, asked, params, job["process_count"])
         if made.network is None:
             raise _refusal(trace, made, job["tracer"])
         return NetworkInput(trace.name, made, trace.refused_count)

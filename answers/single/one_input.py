@@ -14,7 +14,7 @@ import polars as pl
 
 from iosig.estimates.signals import LANDED, make_signals
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, reading_of
+from iosig.streams.landing import ReadOptions, make_reading
 from iosig.traces.extrapolation import view
 from iosig.transforms.throughput.signals import SignalParams
 from iosig.warehouse.contracts import Table, frames
@@ -80,7 +80,7 @@ OneInput = SeriesInput | PollInput | TraceInput
 
 
 @contextmanager
-def open_input(path: Path, settings: Settings, told: Told) -> Iterator[OneInput]:
+def open_input(path: Path, settings: Settings, told: ReadOptions) -> Iterator[OneInput]:
     """Read one input; temporary files exist until the context ends.
 
     Raises InputRefused if the format is unknown, the input is unreadable, or it has no bytes over time.
@@ -96,7 +96,7 @@ def open_input(path: Path, settings: Settings, told: Told) -> Iterator[OneInput]
             "Pass a file, or the folder of one run (Recorder writes one file per rank).",
         )
     source = owned[0] if owned else recognize(read_head(path))
-    batches = source.read(path, reading_of(source, settings, told))
+    batches = source.read(path, make_reading(source, settings, told))
     if source.kind == "traces":
         with TemporaryDirectory(prefix="iosig-") as scratch:
             yield _trace(get_input_name(path, source), batches, settings, Path(scratch))

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from iosig.answers.documents import Document, Part, columns_of
+from iosig.answers.documents import Document, Part, make_columns_schema
 from iosig.answers.single.one_input import PollInput, SeriesInput, TraceInput, open_input
 from iosig.estimates.periods import (
     Window,
@@ -32,7 +32,7 @@ from iosig.estimates.periods import (
 )
 from iosig.estimates.subjects import Subjects, build_trace_subjects, collect_trace_requests, series_subjects
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told
+from iosig.streams.landing import ReadOptions
 from iosig.transforms.arrays import Ints, Ragged, Reals, concatenate_pieces, cut, pieces_of
 from iosig.transforms.periods import windows
 from iosig.transforms.periods.interface.detections import Detections, Segments, gather
@@ -163,12 +163,14 @@ _SUBJECT_OF_SEGMENT = (
 
 
 class _SegmentRow(
-    Part, extra="allow", json_schema_extra=columns_of("period_segments", but=_SUBJECT_OF_SEGMENT, are_nullable=True)
+    Part,
+    extra="allow",
+    json_schema_extra=make_columns_schema("period_segments", but=_SUBJECT_OF_SEGMENT, are_nullable=True),
 ):
     """A row of `period_segments`, without its subject."""
 
 
-class _PeriodRow(Part, extra="allow", json_schema_extra=columns_of("periods")):
+class _PeriodRow(Part, extra="allow", json_schema_extra=make_columns_schema("periods")):
     """Columns of the published table `periods`, with segments."""
 
     # the command has methods that the nightly flow does not have
@@ -200,7 +202,7 @@ class _Signals:
         return None if self.requests is None else step_function(self.requests)
 
 
-def find_periods(path: Path, settings: Settings, told: Told, query: Query) -> PeriodResult:
+def find_periods(path: Path, settings: Settings, told: ReadOptions, query: Query) -> PeriodResult:
     """Find the periods in one input: one row per subject, direction and method.
 
     Raises InputRefused if the input has no bytes over time, UsageError if the options do not fit it.
@@ -208,9 +210,9 @@ def find_periods(path: Path, settings: Settings, told: Told, query: Query) -> Pe
     params = _params(settings, query)
     with open_input(path, settings, told) as one_input:
         signals = (
-            _signals_of_trace(one_input, settings, query)
+            _read_trace_signals(one_input, settings, query)
             if isinstance(one_input, TraceInput)
-            else _signals_of_rows(one_input, query)
+            else _read_row_signals(one_input, query)
         )
     answers = list(_answers(signals, params, query))
     rows = pl.concat(rows_from(subjects.keys, judged, answer) for subjects, judged, answer in answers)
@@ -223,7 +225,7 @@ def find_periods(path: Path, settings: Settings, told: Told, query: Query) -> Pe
 
 def _params(settings: Settings, query: Query) -> PeriodParams:
     """Return the parameters of the nightly flow, with the requested outlier detector."""
-    params = params_of(settings.periods, query.methods)
+    params = get_params(settings.periods, query.methods)
     if query.sampling_hz == "auto" and query.method in (*_FTIO_0_0_9, "all"):
         raise UsageError(f"--sampling-hz auto is none of FTIO 0.0.9's: use it with one of {', '.join(METHODS)}.")
     if query.outliers is None:
@@ -243,7 +245,7 @@ def _answers(signals: _Signals, params: PeriodParams, query: Query) -> Iterator[
 # ---- traces
 
 
-def _signals_of_trace(trace: TraceInput, settings: Settings, query: Query) -> _Signals:
+def _read_trace_signals(trace: TraceInput, settings: Settings, query: Query) -> _Signals:
     subjects = _select_direction(
         build_trace_subjects(trace.jobs, trace.counters, trace.signals, settings.traces.max_interval_ratio), query
     )
@@ -282,7 +284,7 @@ def _sample_counts(duration_s: Reals, hz: Reals) -> Ints:
 # ---- series and polls
 
 
-def _signals_of_rows(one_input: SeriesInput | PollInput, query: Query) -> _Signals:
+def _read_row_signals(one_input: SeriesInput | PollInput, query: Query) -> _Signals:
     """Resample series, or the summed polls of each file system, to even steps."""
     if query.sampling_hz == "auto":
         raise UsageError(

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from iosig.answers.documents import Day, Document, Instant, Part, RollbackPart, one_of
+from iosig.answers.documents import Day, Document, Instant, Part, RollbackPart, make_enum_schema
 from iosig.answers.status.condition import Condition
 from iosig.answers.status.problems import Problem
 from iosig.warehouse.contracts.releases import PASSED, WITH_WARNINGS
@@ -58,7 +58,9 @@ class StatusDocument(Document, title="iosig status"):
     at: Instant = Field(description="time of the status [UTC]")
     release_id: str | None = Field(description="the current release")
     released_at: Instant | None = Field(description="time of its publication [UTC]")
-    verdict: Annotated[str, one_of((PASSED, WITH_WARNINGS))] | None = Field(description="the result of its checks")
+    verdict: Annotated[str, make_enum_schema((PASSED, WITH_WARNINGS))] | None = Field(
+        description="the result of its checks"
+    )
     rollback: RollbackPart | None = Field(description="the rollback in force")
     sources: list[_Source] = Field(description="landings by table")
     filesystems: list[_Filesystem] = Field(description="polled file systems")

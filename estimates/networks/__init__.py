@@ -5,7 +5,7 @@ edges between neighbouring layers are transfers.
 
 - `events`: The network of a trace of request events, matched request by request between layers.
 - `layers`: The layers of a network and their nodes.
-- `making` (`Query`, `network_of_trace`, `NetworkResult`): The network of one traced run.
+- `builder` (`Query`, `build_trace_network`, `NetworkResult`): The network of one traced run.
 - `stripes` (`split_by_target`): Splits requests at stripe boundaries.
-- `together` (`build_batch`): Networks of many small traced runs in one batch.
+- `batch_networks` (`build_batch`): Networks of many small traced runs in one batch.
 """

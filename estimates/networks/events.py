@@ -109,7 +109,7 @@ class EventNetwork:
             for hop, pair in enumerate(pairwise(members)):
                 rows = found.filter(pl.col("hop") == hop)
                 if not rows.is_empty():
-                    counter.add(_transfers_of(hop, rows, *pair))
+                    counter.add(_build_transfers(hop, rows, *pair))
         return counter.result()
 
     def _transfers(self) -> Iterator[pl.DataFrame]:
@@ -176,7 +176,7 @@ def _build_layer(name: str, labels: Sequence[str], params: NetworkParams) -> Mem
     return build_named_layer(name, pl.DataFrame({"label": pl.Series(labels, dtype=pl.String)}), ("label",), params)
 
 
-def _transfers_of(hop: int, rows: pl.DataFrame, source: Members, target: Members) -> Transfers:
+def _build_transfers(hop: int, rows: pl.DataFrame, source: Members, target: Members) -> Transfers:
     duration_s, size_bytes = floats(rows["duration_s"]), floats(rows["size_bytes"])
     with np.errstate(divide="ignore", invalid="ignore"):
         bandwidth = np.where(duration_s > 0, size_bytes / duration_s, np.nan)

@@ -25,7 +25,7 @@ _NUMBERS = re.compile(r"([0-9]{1,18})")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RequestSources:
     """Distinct hosts, modules and files in the requests of a network (None if unknown), and their range of ranks.
 
     files: rows of `trace_files`, including unused files.
@@ -77,7 +77,7 @@ class Members:
         return nodes
 
 
-def build_layer(name: LayerName, seen: Seen, params: NetworkParams) -> Members:
+def build_layer(name: LayerName, seen: RequestSources, params: NetworkParams) -> Members:
     """Build a layer; members are grouped into nodes if there are more than `max_node_count`."""
     if name == "rank":
         return build_rank_layer(seen.rank_low, seen.rank_high, params)
@@ -113,7 +113,7 @@ def build_rank_layer(rank_low: int, rank_high: int, params: NetworkParams) -> Me
     return Members(Layer("rank", pl.Series(labels, dtype=pl.String), size, count), ("rank",), first=first)
 
 
-def _label_members(name: LayerName, seen: Seen) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def _label_members(name: LayerName, seen: RequestSources) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Return the labels of a layer's members by key columns, and the names of these columns."""
     if name == "host":
         hosts = pl.DataFrame({"host": pl.Series(seen.hosts, dtype=pl.String)})
@@ -128,7 +128,7 @@ def _label_members(name: LayerName, seen: Seen) -> tuple[pl.DataFrame, tuple[str
     return _targets(files, seen), ("ost", "file_number")
 
 
-def _files(seen: Seen) -> pl.DataFrame:
+def _files(seen: RequestSources) -> pl.DataFrame:
     """Return label columns `file` and `filesystem` of the used files; file_number may be NULL."""
     files = seen.files.unique("file_number", keep="first", maintain_order=True)
     return (
@@ -143,7 +143,7 @@ def _files(seen: Seen) -> pl.DataFrame:
     )
 
 
-def _targets(files: pl.DataFrame, seen: Seen) -> pl.DataFrame:
+def _targets(files: pl.DataFrame, seen: RequestSources) -> pl.DataFrame:
     """Return the label of each pair of target and file: the target if known, else the file system."""
     osts = (
         files.explode("osts", empty_as_null=False)

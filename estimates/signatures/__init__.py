@@ -1,5 +1,5 @@
 """Extract signatures from sample sets in batches, and read the signatures of a release.
 
-- `parallel` (`extract_in_batches`, `part_of`): Extraction in batches.
+- `parallel` (`extract_in_batches`, `select_chunk`): Extraction in batches.
 - `published` (`read_signatures`, `defaults`): Signatures of a release.
 """

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from iosig.transforms.arrays import Ragged, chunks_of
+from iosig.transforms.arrays import Ragged, split_into_chunks
 from iosig.transforms.signatures.methods import MethodSignatures, SignatureParams, extract_signatures
 from iosig.transforms.signatures.sample_sets import SampleSets
 
@@ -23,11 +23,11 @@ def extract_in_batches(sets: SampleSets, params: SignatureParams, methods: Seque
     The result is that of `iosig.transforms.signatures.methods.extract_signatures`.
     """
     steps = np.diff(sets.samples.offsets[sets.offsets])
-    batches = chunks_of(steps, BATCH_STEPS, BATCH_SETS) or [slice(0, 0)]
-    return _concat([extract_signatures(part_of(sets, batch), params, tuple(methods)) for batch in batches])
+    batches = split_into_chunks(steps, BATCH_STEPS, BATCH_SETS) or [slice(0, 0)]
+    return _concat([extract_signatures(select_chunk(sets, batch), params, tuple(methods)) for batch in batches])
 
 
-def part_of(sets: SampleSets, chunk: slice) -> SampleSets:
+def select_chunk(sets: SampleSets, chunk: slice) -> SampleSets:
     """Return consecutive sets; their samples are a view, not a copy."""
     offsets = sets.offsets[chunk.start : chunk.stop + 1]
     runs = slice(int(offsets[0]), int(offsets[-1]))

@@ -19,7 +19,7 @@ from iosig.transforms.synthetic.job_statistics import JobStatistics, JobStatisti
 from iosig.transforms.synthetic.job_statistics_texts import Form, format_lctl
 from iosig.transforms.synthetic.site import Site, SiteParams, signature, simulate
 from iosig.transforms.synthetic.workload import APPLICATIONS, DIRECTIONS, Application, Direction
-from iosig.warehouse.contracts.application_ids import application_id_of
+from iosig.warehouse.contracts.application_ids import make_application_id
 
 FILESYSTEM = "widow1"
 #: file system of a second machine, with other applications; its servers count bytes per job
@@ -79,7 +79,7 @@ def write_site(
     jobs, polls = into / "jobs", into / "polls"
     jobs.mkdir(parents=True, exist_ok=True)
     polls.mkdir(parents=True, exist_ok=True)
-    logs = [_write_log(site, day, jobs) for day in days_of(site) if days is None or day in days]
+    logs = [_write_log(site, day, jobs) for day in list_days(site) if days is None or day in days]
     files = [
         _write_polls(day, rows, polls)
         for day, rows in _split_polls_by_arrival(site, filesystem)
@@ -98,7 +98,7 @@ def write_site(
 # ---- job logs
 
 
-def days_of(site: Site) -> list[date]:
+def list_days(site: Site) -> list[date]:
     """Return the days on which a site was polled."""
     first, last = site.traffic["polled_at"].item(0), site.traffic["polled_at"].item(-1)
     return [first.date() + timedelta(days=number) for number in range((last.date() - first.date()).days + 1)]
@@ -270,7 +270,7 @@ class TrueSignature:
     @property
     def application_id(self) -> str | None:
         """The application's id in the warehouse."""
-        return application_id_of(self.application.user, self.application.name, self.application.node_count)
+        return make_application_id(self.application.user, self.application.name, self.application.node_count)
 
 
 def signatures_truth(site: Site) -> list[TrueSignature]:

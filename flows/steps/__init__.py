@@ -5,15 +5,15 @@ is not executed again, so a killed run resumes and publishes the same release. E
 their functions; `order` lists them.
 
 - `attribution` (`attribute`): Attribution of a file system's traffic to runs.
-- `checks` (`check_rows`, `check_of`, `hold`, `decide`): Validation of every built table against its suite.
+- `checks` (`check_rows`, `make_check_step`, `hold`, `decide`): Validation of every built table against its suite.
 - `classes` (`classify`): Classes: the part of a run in which most of its I/O takes place.
 - `counters` (`end_days`, `stage_counters`, `sum_unattributed`): Increments of server counters, by day.
 - `exact_checks` (`check_runs`, `against`): Comparison of signatures with per-job counters.
-- `exact_samples` (`take_samples`, `samples_of`, `rates_on_grids`): Exact samples, from per-job counters.
+- `exact_samples` (`take_samples`, `build_samples`, `rates_on_grids`): Exact samples, from per-job counters.
 - `inference` (`infer`): The class and period of every run, measured or inferred from a signature.
 - `items` (`WorkItem`, `Chunk`, `StepContext`, `execute`): Work items as data: the files that each reads and writes.
 - `joint` (`make_signatures`, `is_due`, `select_due_subjects`): Joint signatures, fitted at an interval.
-- `metadata_periods` (`grid_rows`, `metadata_rows`, `columns_of`): Periods of metadata calls in traced runs.
+- `metadata_periods` (`grid_rows`, `metadata_rows`, `make_columns`): Periods of metadata calls in traced runs.
 - `metadata_rates` (`rate_rows`): Rates of metadata operations over a run.
 - `networks` (`make_networks`, `join_networks`): Networks: the transfers of each traced run, by time window.
 - `node_periods` (`node_rows`): Period and lag of each node in traced runs.
@@ -28,7 +28,7 @@ their functions; `order` lists them.
 - `signatures` (`gather_sets`, `extract_signatures`, `carry`): Signatures: the I/O of applications that run alone.
 - `stage` (`stage_jobs`, `stage_polls`, `gather_extrapolations`): Deduplicated, validated inputs.
 - `step` (`Step`, `Input`, `read_built`, `read_landed`, `read_live`, `read_released`): Declarations of steps and inputs.
-- `subjects` (`compute_counted_samples`, `of_applications`): The runs and applications with signals to analyze.
+- `subjects` (`compute_counted_samples`, `select_applications`): The runs and applications with signals to analyze.
 - `traces` (`stage_traces`, `trace_signals`): Traced runs joined with their jobs, and the counters of each module.
 - `unattributed_patterns` (`find_patterns`): Recurring patterns in unattributed traffic.
 """

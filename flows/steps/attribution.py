@@ -161,7 +161,7 @@ def _first_day(run: Run, day: date) -> date:
     return run.backfill_days[day]
 
 
-def _ticks_of(run: Run, first: date, last: date) -> Iterator[TableFile]:
+def _select_ticks(run: Run, first: date, last: date) -> Iterator[TableFile]:
     """Yield the ticks of a range of days, and of one more day on either side, since polls may span midnight."""
     edges = first - timedelta(days=1), last + timedelta(days=1)
     yield from (file for file in run.live(TICKS) if file.day is not None and edges[0] <= file.day <= edges[1])
@@ -175,13 +175,13 @@ def _claims(run: Run, day: Day) -> Iterator[TableFile]:
     for file in run.list_base_files(ATTRIBUTED_IO):
         if file.day in days and file.day not in run.plan.job_days:
             yield replace(file, is_released=False)
-    yield from _ticks_of(run, min(days), day)
+    yield from _select_ticks(run, min(days), day)
 
 
 def _near(run: Run, day: Day) -> Iterator[TableFile]:
     """Yield the ticks around a day, and the attributed bytes of runs that may overlap it."""
     assert day
-    yield from _ticks_of(run, day, day)
+    yield from _select_ticks(run, day, day)
     released = {file.day: replace(file, is_released=False) for file in run.list_base_files(ATTRIBUTED_IO)}
     for more in range(_MAX_DAYS_TO_RUN_END + 1):
         other = day + timedelta(days=more)
@@ -198,7 +198,7 @@ def _is_polled(run: Run, day: Day) -> bool:
     return any(file.day == day for file in run.live(TICKS))
 
 
-def _of_day(run: Run, day: Day) -> bool:
+def _has_runs(run: Run, day: Day) -> bool:
     """Return whether runs ended on the day."""
     return bool(run.built(RUNS, [day]))
 
@@ -222,7 +222,7 @@ PLACE = Step(
     writes=(PLACED_IO, SLOWDOWNS),
     days=lambda run: [day for day in run.plan.job_days if day is not None],
     is_daily=True,
-    is_needed=_of_day,
+    is_needed=_has_runs,
 )
 LIMITS = Step(
     "attribution limits",

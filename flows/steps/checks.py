@@ -30,7 +30,7 @@ from iosig.warehouse.store import models
 from iosig.warehouse.store.store import Store, write_json, write_parquet
 
 if TYPE_CHECKING:
-    from iosig.expectations.gate import Checked
+    from iosig.expectations.gate import CheckResult
 
 #: tables of quarantined rows, by the table that they were taken out of
 _FAULTY_ROWS = {JOBS: FAULTY_JOBS, POLLS: FAULTY_POLLS, PREDICTION_RECORDS: FAULTY_PREDICTIONS}
@@ -59,7 +59,7 @@ def verdicts_on(table: Table) -> Table:
     return replace(QUALITY_DAILY, name=f"{VERDICTS}{table.name}", partition=None, is_published=False)
 
 
-def check_rows(context: StepContext, table: Table, frame: pl.DataFrame) -> Checked:
+def check_rows(context: StepContext, table: Table, frame: pl.DataFrame) -> CheckResult:
     """Validate rows against a table's suite, and store the verdicts until all tables are checked."""
     from iosig.expectations import gate
 
@@ -81,7 +81,7 @@ def _limits(context: StepContext) -> dict[str, float]:
     return {name: value for name, value in context.settings.quality.model_dump().items() if value is not None}
 
 
-def check_of(step: Step) -> Step | None:
+def make_check_step(step: Step) -> Step | None:
     """Return the step that validates the published tables of another step, None if it has none.
 
     One work item validates all tables, since most are small. A resumed run validates them again, since the suites may
@@ -119,7 +119,7 @@ def hold(context: StepContext) -> int:
 
 
 def _check_table(context: StepContext, table: Table) -> int:
-    from iosig.expectations import gate, suites, summing
+    from iosig.expectations import daily_summary, gate, suites
 
     limits = _limits(context)
     verdicts = []
@@ -129,7 +129,7 @@ def _check_table(context: StepContext, table: Table) -> int:
         if rows.height > _LARGE_BATCH_ROWS:
             gc.collect()
     return _keep(
-        context, table, verdicts if len(verdicts) < 2 else [summing.by_day(table, pl.concat(verdicts), limits)]
+        context, table, verdicts if len(verdicts) < 2 else [daily_summary.by_day(table, pl.concat(verdicts), limits)]
     )
 
 
@@ -169,14 +169,14 @@ def decide(context: StepContext) -> int:
     Raises GateFailed if a critical expectation fails. Then the verdicts stay in the plan's folder, and their pages are
     separate from those of the current release.
     """
-    from iosig.expectations import docs, gate, summing
+    from iosig.expectations import daily_summary, docs, gate
 
     by_day = _fail_duplicate_keys(_by_day(context), _on_two_days(context))
-    quality = summing.aggregate_days(by_day, _limits(context))
+    quality = daily_summary.aggregate_days(by_day, _limits(context))
     try:
         gate.decide(quality)
     except GateFailed as refusal:
-        index = docs.of_refusal(Store(context.root), quality)
+        index = docs.write_refusal_docs(Store(context.root), quality)
         raise GateFailed(f"{refusal}\nAll results: {index}") from refusal
     anew = by_day.filter(pl.col("day").is_in(context.days, nulls_equal=True)).sort(QUALITY_DAILY.key)
     context.write_days(anew, QUALITY_DAILY)
@@ -229,7 +229,7 @@ def _fail_duplicate_keys(by_day: pl.DataFrame, doubled: pl.DataFrame) -> pl.Data
 def _carry_verdicts(context: StepContext, recomputed_days: Mapping[str, Sequence[str | None]]) -> pl.DataFrame:
     """Return the base release's verdicts on days of a table that are not recomputed."""
     files = context.list_base_files(QUALITY_DAILY)
-    previous = read_parquet(files) if files else _of_older_release(context)
+    previous = read_parquet(files) if files else _convert_older_verdicts(context)
     pairs = [(name, day) for name, days in recomputed_days.items() for day in days]
     recomputed = pl.DataFrame(pairs, schema={"table_name": pl.String, "day": pl.String}, orient="row")
     kept = previous.join(
@@ -239,7 +239,7 @@ def _carry_verdicts(context: StepContext, recomputed_days: Mapping[str, Sequence
     return pl.concat([kept.filter(~is_older), _still_standing(kept.filter(is_older), recomputed_days)])
 
 
-def _of_older_release(context: StepContext) -> pl.DataFrame:
+def _convert_older_verdicts(context: StepContext) -> pl.DataFrame:
     """Return the verdicts of a base release without results by day, as undated rows with the days that each covers."""
     store, files = Store(context.root), context.list_base_files(QUALITY)
     base = releases.current(store)
@@ -247,7 +247,7 @@ def _of_older_release(context: StepContext) -> pl.DataFrame:
         return frames.empty(QUALITY_DAILY)
     dates, place = set(base.dates), releases.files_of(store, base)
     days = {
-        name: sorted({day.isoformat() for path in paths if (day := locations.day_of(path))} & dates)
+        name: sorted({day.isoformat() for path in paths if (day := locations.parse_day(path))} & dates)
         for name, paths in place.items()
         if name in {table.name for table in TABLES if table.partition}
     }

@@ -6,10 +6,10 @@ import polars as pl
 
 from iosig.estimates.classes import class_rows, series_classes, trace_classes
 from iosig.estimates.columns import epoch_s, floats, ragged
-from iosig.estimates.subjects import SIGNAL_TABLES, Subjects, keys_of
+from iosig.estimates.subjects import SIGNAL_TABLES, Subjects, build_keys
 from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.step import Step, read_built, read_carried
-from iosig.flows.steps.subjects import compute_counted_samples, of_applications
+from iosig.flows.steps.subjects import compute_counted_samples, select_applications
 from iosig.transforms import classes
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.classes import CLASSES, KEPT_CLASSES, MEASURED_CLASSES
@@ -34,7 +34,7 @@ def classify(context: StepContext) -> int:
         jobs, counters, signals = map(context.frame, (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS))
         pieces.append(trace_classes(jobs, counters, signals, params, context.settings.traces.max_interval_ratio))
     if context.days == (None,):
-        applications, (kept,) = of_applications(context, {CLASSES: KEPT_CLASSES})
+        applications, (kept,) = select_applications(context, {CLASSES: KEPT_CLASSES})
         pieces += [kept, _signature_classes(applications, context.frame(APPLICATIONS), params)]
     rows = pl.concat(pieces)
     context.write_days(rows, MEASURED_CLASSES)
@@ -54,7 +54,7 @@ def _job_classes(subjects: pl.DataFrame, params: classes.ClassParams) -> pl.Data
         end_s,
     )
     labelled = classes.classify(sections, floats(subjects["node_count"]), params)
-    keys = keys_of("job", subjects, subject_id="job_id")
+    keys = build_keys("job", subjects, subject_id="job_id")
     return class_rows(keys, labelled, subjects["node_count"], end_s - start_s)
 
 

@@ -43,7 +43,7 @@ def take_samples(context: StepContext) -> int:
         for table in (RUN_COUNTER_DELTAS, EXACT_RUNS):
             context.build(connection, table)
         runs, rises = (read_parquet(context.path(table)) for table in (EXACT_RUNS, RUN_COUNTER_DELTAS))
-        taken = samples_of(runs, rises)
+        taken = build_samples(runs, rises)
         context.put(connection, EXACT_SAMPLES, taken)
         for table in (EXACT_IO, METADATA_IO):
             context.build(connection, table)
@@ -70,7 +70,7 @@ def rates_on_grids(runs: pl.DataFrame, rises: pl.DataFrame, *columns: str) -> li
     return [Ragged(np.where(is_scraped, each.values / step_s, np.nan), each.offsets) for each in amounts]
 
 
-def samples_of(runs: pl.DataFrame, rises: pl.DataFrame) -> pl.DataFrame:
+def build_samples(runs: pl.DataFrame, rises: pl.DataFrame) -> pl.DataFrame:
     """Return rows of `exact_samples` for rows of `exact_runs` and `run_counter_deltas`."""
     rates = rates_on_grids(runs, rises, "read_bytes", "written_bytes")
     samples = [

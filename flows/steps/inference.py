@@ -10,7 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from iosig.estimates.periods import DEFAULT_METHOD
-from iosig.estimates.subjects import keys_of
+from iosig.estimates.subjects import build_keys
 from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.step import Step, read_built, read_built_on, read_undated
 from iosig.transforms import inference
@@ -73,7 +73,7 @@ def _periods(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _keys(runs: pl.DataFrame) -> pl.DataFrame:
-    return keys_of("job", runs, subject_id=pl.col("job_id"), basis=pl.lit("inferred"))
+    return build_keys("job", runs, subject_id=pl.col("job_id"), basis=pl.lit("inferred"))
 
 
 STEP = Step(

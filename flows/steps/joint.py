@@ -141,7 +141,7 @@ def _extract_jointly(
         "filesystem", "direction", as_dict=True, maintain_order=True
     ).items():
         is_here = [pl.col(name) == value for name, value in zip(("filesystem", "direction"), key, strict=True)]
-        traffic = _There.collect(context, runs.filter(*is_here), subject_sets)
+        traffic = _Traffic.collect(context, runs.filter(*is_here), subject_sets)
         known_signatures = traffic.select_known(defaults, str(key[0]), str(key[1]))
         result = extract_jointly(
             traffic.shared, known_signatures, partial(_plainly, settings=settings.signatures), params
@@ -174,14 +174,14 @@ def _read_default_signatures(
 
 
 @dataclass(frozen=True, slots=True)
-class _There:
+class _Traffic:
     """The traffic of one file system in one direction during the samples, with all runs active then."""
 
     shared: SharedTraffic
     applications: tuple[str, ...]
 
     @classmethod
-    def collect(cls, context: StepContext, runs: pl.DataFrame, meant: pl.DataFrame) -> _There:
+    def collect(cls, context: StepContext, runs: pl.DataFrame, meant: pl.DataFrame) -> _Traffic:
         """Collect runs and traffic; drop samples with an interval other than the most common one."""
         interval_s = float(meant["interval_s"].mode().sort()[0])
         runs = runs.filter(pl.col("interval_s") == interval_s)
@@ -225,13 +225,13 @@ def _traffic(context: StepContext, runs: pl.DataFrame, first: Ints, interval_s: 
 
 def _plainly(sets: SampleSets, settings: SignatureSettings) -> list[Signature]:
     """Extract the plain signature of each set by its best method in the settings; the sets may be halves."""
-    params = replace(plain.params_of(settings), min_run_count=_MIN_HALF_RUNS)
+    params = replace(plain.get_params(settings), min_run_count=_MIN_HALF_RUNS)
     answers = extract_signatures(sets, params, settings.methods)
     by_method = {answer.method: answer.signatures for answer in answers}
     return [by_method[name][place] for place, name in enumerate(select_methods(answers))]
 
 
-def _rows(context: StepContext, own: pl.DataFrame, there: _There, found: JointResult) -> dict[str, pl.DataFrame]:
+def _rows(context: StepContext, own: pl.DataFrame, there: _Traffic, found: JointResult) -> dict[str, pl.DataFrame]:
     """Return the rows of each table for the accepted joint signatures."""
     stands = {name for name, is_better in zip(there.applications, found.is_accepted.tolist(), strict=True) if is_better}
     rows = own.filter(pl.col("application_id").is_in(list(stands)))
@@ -245,7 +245,7 @@ def _rows(context: StepContext, own: pl.DataFrame, there: _There, found: JointRe
         found.expected_correlation[places],
         _count_missing_bursts(there.shared, found, places),
     )
-    return plain.build_rows(context, rows, subjects, [answer], plain.params_of(context.settings.signatures))
+    return plain.build_rows(context, rows, subjects, [answer], plain.get_params(context.settings.signatures))
 
 
 def _count_missing_bursts(shared: SharedTraffic, joint_result: JointResult, places: Sequence[int]) -> Reals:

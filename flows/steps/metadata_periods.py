@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from iosig.estimates.columns import floats, list_column
-from iosig.estimates.periods import params_of
+from iosig.estimates.periods import get_params
 from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.step import Step, read_built, read_landed_of_traces
 from iosig.transforms.arrays import Ragged, offsets_of
@@ -38,7 +38,7 @@ def find(context: StepContext) -> int:
             grids = grid_rows(spans, context.settings.traces.params(SignalParams))
             context.put(connection, METADATA_GRIDS, grids)
             steps = context.compute(connection, METADATA_STEPS)
-        rows = metadata_rows(grids, steps, params_of(context.settings.periods, methods=("null_tested",)))
+        rows = metadata_rows(grids, steps, get_params(context.settings.periods, methods=("null_tested",)))
     context.write_days(rows, METADATA_PERIODS)
     return rows.height
 
@@ -80,14 +80,14 @@ def _rows(subjects: pl.DataFrame, steps: pl.DataFrame, params: PeriodParams) -> 
     known = {
         "metadata_call_count": np.add.reduceat(calls, offsets[:-1]).astype(np.int64),
         "sampling_hz": hz,
-        **dict(columns_of(answer, share)),
+        **dict(make_columns(answer, share)),
     }
     columns = pl.DataFrame(known).with_columns(pl.col(pl.Float64).fill_nan(None))
     keys = subjects.select("ended_on", *_SUBJECT)
     return pl.concat([keys, columns], how="horizontal").select(METADATA_PERIODS.column_names)
 
 
-def columns_of(answer: Periods, share: float) -> Iterator[tuple[str, pl.Series]]:
+def make_columns(answer: Periods, share: float) -> Iterator[tuple[str, pl.Series]]:
     """Yield the columns that describe the periods.
 
     share: number of signals that share the significance level; it multiplies the false-alarm probabilities.

@@ -7,10 +7,10 @@ from dataclasses import replace
 import polars as pl
 
 from iosig.estimates.columns import epoch_s, floats, list_column, ragged
-from iosig.estimates.periods import params_of
+from iosig.estimates.periods import get_params
 from iosig.flows.steps.exact_samples import RUN, rates_on_grids
 from iosig.flows.steps.items import StepContext
-from iosig.flows.steps.metadata_periods import columns_of
+from iosig.flows.steps.metadata_periods import make_columns
 from iosig.flows.steps.step import Step, read_built
 from iosig.transforms import classes
 from iosig.transforms.classes import ClassParams
@@ -34,7 +34,7 @@ def tell(context: StepContext) -> int:
         context.expose(connection, EXACT_RUNS, RUN_COUNTER_DELTAS, JOBS)
         runs = context.compute(connection, METADATA_RUNS)
     class_params = context.settings.classes.params(ClassParams)
-    params = params_of(context.settings.periods, methods=("null_tested",))
+    params = get_params(context.settings.periods, methods=("null_tested",))
     rows = rate_rows(runs, context.frame(RUN_COUNTER_DELTAS), class_params, params)
     context.write_days(rows, METADATA_RATES)
     return rows.height
@@ -66,7 +66,7 @@ def _analyze_runs(subjects: pl.DataFrame, class_params: ClassParams, params: Per
         "label", "cv", "missing_ratio", class_outcome="outcome", section_operations="section_bytes"
     )
     (answer,) = search.find_periods(rates, hz, grid_s - start_s, params)
-    periods = pl.DataFrame({"sampling_hz": hz, **dict(columns_of(answer, 1.0))}).with_columns(
+    periods = pl.DataFrame({"sampling_hz": hz, **dict(make_columns(answer, 1.0))}).with_columns(
         pl.col(pl.Float64).fill_nan(None)
     )
     keys = subjects.drop("outcome")

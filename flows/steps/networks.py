@@ -12,7 +12,7 @@ from iosig.flows.steps.items import Chunk, Day, StepContext
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.step import Step, read_built, read_in_chunks
 from iosig.settings.model import NetworkSettings
-from iosig.transforms.arrays import chunks_of
+from iosig.transforms.arrays import split_into_chunks
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.events import REQUEST_EVENTS
 from iosig.warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
@@ -23,7 +23,7 @@ from iosig.warehouse.store.manifests import Landing, Part, scans
 from iosig.warehouse.store.store import Store, write_parquet
 
 if TYPE_CHECKING:
-    from iosig.estimates.networks.making import NetworkResult
+    from iosig.estimates.networks.builder import NetworkResult
 
 TABLES = (NETWORK_RUNS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_BOTTLENECKS)
 #: landed tables from which a network is built
@@ -58,7 +58,7 @@ def divide(run: Run, day: Day) -> list[Chunk]:
     row_counts = [sum(part.row_count for own in landed[name] for part in own.parts) for name in trace_ids]
     return [
         Chunk((*files, *(own for name in names for own in landed[name])), tuple(names))
-        for names in (trace_ids[chunk] for chunk in chunks_of(row_counts, _CHUNK_ROWS, _CHUNK_RUNS))
+        for names in (trace_ids[chunk] for chunk in split_into_chunks(row_counts, _CHUNK_ROWS, _CHUNK_RUNS))
     ]
 
 
@@ -96,17 +96,17 @@ def _by_trace(context: StepContext, table: Table) -> Mapping[str, list[tuple[Lan
 def _batches(runs: Sequence[_Run]) -> Iterable[Sequence[_Run]]:
     """Yield batches of runs with a bounded number of rows."""
     row_counts = [_row_count(of_run) for _, of_run in runs]
-    yield from (runs[batch] for batch in chunks_of(row_counts, _BATCH_ROWS, _BATCH_RUNS))
+    yield from (runs[batch] for batch in split_into_chunks(row_counts, _BATCH_ROWS, _BATCH_RUNS))
 
 
 def _together(store: Store, runs: Sequence[_Run], settings: NetworkSettings) -> dict[Table, pl.DataFrame]:
     """Return the rows of a batch of runs, in order."""
     is_small = [not of_run[REQUEST_EVENTS] and _row_count(of_run) <= _BATCH_ROWS for _, of_run in runs]
-    found, left = _of_small(store, [run for run, small in zip(runs, is_small, strict=True) if small], settings)
+    found, left = _build_small_runs(store, [run for run, small in zip(runs, is_small, strict=True) if small], settings)
     if not left and all(is_small):
         return found
     alone = [run for run, small in zip(runs, is_small, strict=True) if not small] + left
-    rows = [found, *(_of_one(store, run, settings) for run in alone)]
+    rows = [found, *(_build_single_run(store, run, settings) for run in alone)]
     order = pl.DataFrame({"trace_id": [job["trace_id"] for job, _ in runs], "place": range(len(runs))})
     return {
         table: pl.concat(parts)
@@ -118,11 +118,11 @@ def _together(store: Store, runs: Sequence[_Run], settings: NetworkSettings) -> 
     }
 
 
-def _of_small(
+def _build_small_runs(
     store: Store, runs: Sequence[_Run], settings: NetworkSettings
 ) -> tuple[dict[Table, pl.DataFrame], list[_Run]]:
     """Build the networks of small runs together. Return their rows, and the runs that must be built one by one."""
-    from iosig.estimates.networks.together import TooManyPiecesError, build_batch
+    from iosig.estimates.networks.batch_networks import TooManyPiecesError, build_batch
     from iosig.transforms.networks.network import NetworkParams
 
     if not runs:
@@ -143,7 +143,9 @@ def _of_small(
         if len(runs) == 1:
             return {}, list(runs)
         half = len(runs) // 2
-        (rows, left), (more, more_left) = (_of_small(store, part, settings) for part in (runs[:half], runs[half:]))
+        (rows, left), (more, more_left) = (
+            _build_small_runs(store, part, settings) for part in (runs[:half], runs[half:])
+        )
         joined = {table: pl.concat([each[table] for each in (rows, more) if table in each]) for table in rows | more}
         return joined, left + more_left
     except _FAULTS_OF_CONTENT:
@@ -153,7 +155,7 @@ def _of_small(
 
 def _read(store: Store, runs: Sequence[_Run], table: Table) -> pl.DataFrame:
     """Return the landed rows of a table for a batch, each with the number of its run."""
-    from iosig.estimates.networks.together import COLUMNS
+    from iosig.estimates.networks.batch_networks import COLUMNS
 
     numbers = pl.DataFrame({"trace_id": [job["trace_id"] for job, _ in runs], "run": range(len(runs))})
     columns = ["trace_id", *COLUMNS[table]]
@@ -163,16 +165,18 @@ def _read(store: Store, runs: Sequence[_Run], table: Table) -> pl.DataFrame:
     return rows.join(numbers, on="trace_id", maintain_order="left").drop("trace_id")
 
 
-def _of_one(store: Store, run: _Run, settings: NetworkSettings) -> dict[Table, pl.DataFrame]:
+def _build_single_run(store: Store, run: _Run, settings: NetworkSettings) -> dict[Table, pl.DataFrame]:
     job, parts = run
-    return network_rows_of(job, {table.name: scans(store, table, of_run) for table, of_run in parts.items()}, settings)
+    return build_network_rows(
+        job, {table.name: scans(store, table, of_run) for table, of_run in parts.items()}, settings
+    )
 
 
 def _row_count(parts: Mapping[Table, Sequence[tuple[Landing, Part]]]) -> int:
     return sum(part.row_count for of_table in parts.values() for _, part in of_table)
 
 
-def network_rows_of(
+def build_network_rows(
     job: Mapping[str, Any], landed: Mapping[str, Sequence[pl.LazyFrame]], settings: NetworkSettings
 ) -> dict[Table, pl.DataFrame]:
     """Build the network of one traced run, as rows of each table of networks.
@@ -191,11 +195,11 @@ def network_rows_of(
 def _build_network(
     job: Mapping[str, Any], landed: Mapping[str, Sequence[pl.LazyFrame]], settings: NetworkSettings
 ) -> NetworkResult:
-    from iosig.estimates.networks.making import Query, network_of_trace
+    from iosig.estimates.networks.builder import Query, build_trace_network
     from iosig.transforms.networks.network import NetworkParams
 
     params = settings.params(NetworkParams)
-    return network_of_trace(landed, Query(), params, job["process_count"])
+    return build_trace_network(landed, Query(), params, job["process_count"])
 
 
 def _rows(made: NetworkResult) -> dict[Table, pl.DataFrame]:

@@ -65,7 +65,7 @@ WORK_STEPS = (
 
 def with_checks(steps: Sequence[Step]) -> tuple[Step, ...]:
     """Return steps, each followed by the check of its tables, and last the decision on the release."""
-    every = [each for step in steps for each in (step, checks.check_of(step)) if each is not None]
+    every = [each for step in steps for each in (step, checks.make_check_step(step)) if each is not None]
     return (*every, checks.decision(every))
 
 

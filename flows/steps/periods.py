@@ -8,11 +8,11 @@ from dataclasses import replace
 import polars as pl
 
 from iosig.estimates import subjects
-from iosig.estimates.periods import Rows, params_of, rows_of
+from iosig.estimates.periods import Rows, find_rows, get_params
 from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.node_periods import node_rows
 from iosig.flows.steps.step import Step, read_built, read_carried, read_landed_of_traces
-from iosig.flows.steps.subjects import compute_counted_samples, of_applications
+from iosig.flows.steps.subjects import compute_counted_samples, select_applications
 from iosig.transforms.periods.search import PeriodParams
 from iosig.transforms.throughput.requests import step_function
 from iosig.warehouse.contracts.periods import (
@@ -42,18 +42,18 @@ def find(context: StepContext) -> int:
     An undated item also finds those of applications. Returns the number of rows.
     """
     settings = context.settings.periods
-    params = params_of(settings)
+    params = get_params(settings)
     pieces = []
     if context.files(EXACT_SAMPLES):
         counted = subjects.job_subjects(compute_counted_samples(context))
-        pieces.append(rows_of(counted, params_of(settings, settings.server_methods)))
+        pieces.append(find_rows(counted, get_params(settings, settings.server_methods)))
     if context.files(SERIES_INTERVALS):
-        pieces.append(rows_of(subjects.series_subjects(context.frame(SERIES_INTERVALS)), params))
+        pieces.append(find_rows(subjects.series_subjects(context.frame(SERIES_INTERVALS)), params))
     if context.files(TRACE_SIGNALS):
-        pieces += _of_traces(context, params)
+        pieces += _analyze_traces(context, params)
     if context.days == (None,):
-        applications, kept = of_applications(context, _KEPT_TABLES)
-        pieces += [Rows(*kept), rows_of(applications, params)]
+        applications, kept = select_applications(context, _KEPT_TABLES)
+        pieces += [Rows(*kept), find_rows(applications, params)]
     found = Rows.concat(pieces)
     context.write_days(found.periods, MEASURED_PERIODS)
     context.write_days(found.segments, PERIOD_SEGMENTS)
@@ -61,7 +61,7 @@ def find(context: StepContext) -> int:
     return found.periods.height
 
 
-def _of_traces(context: StepContext, params: PeriodParams) -> Iterator[Rows]:
+def _analyze_traces(context: StepContext, params: PeriodParams) -> Iterator[Rows]:
     """Yield the periods of traced runs in batches, computed from requests, because fixed steps blur short bursts."""
     jobs, counters, signals = map(context.frame, (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS))
     parts = context.parts(TRACE_REQUESTS)
@@ -74,7 +74,7 @@ def _of_traces(context: StepContext, params: PeriodParams) -> Iterator[Rows]:
         wanted = set(trace_ids)
         moved = [(landed, part) for landed, part in parts if landed.trace_id in wanted]
         requests = scans(Store(context.root), TRACE_REQUESTS, moved)
-        rows = rows_of(found, params, step_function(subjects.collect_trace_requests(found.keys, own, requests)))
+        rows = find_rows(found, params, step_function(subjects.collect_trace_requests(found.keys, own, requests)))
         yield replace(rows, nodes=node_rows(found, rows.periods, own, requests, params))
 
 

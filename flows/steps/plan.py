@@ -26,7 +26,7 @@ from iosig.warehouse.contracts.series import SERIES
 from iosig.warehouse.contracts.traces import TRACES
 from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 from iosig.warehouse.errors import NothingToDo, UsageError
-from iosig.warehouse.releases import clearing, holds, locations, releases
+from iosig.warehouse.releases import holds, locations, releases, retention
 from iosig.warehouse.releases.losses import Losses, losses
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import ledger, models
@@ -123,7 +123,7 @@ class Plan:
         if self.selection is None or self.base is None or self.base.parameters == self.parameters:
             return self.parameters
         document = json.loads(self.base.parameters)
-        before, now = _flat(settings_of(self.base)), _flat(json.loads(self.parameters))
+        before, now = _flat(get_settings(self.base)), _flat(json.loads(self.parameters))
         own = {name: value for name, value in now.items() if name not in before or before[name] != value}
         document[_SELECTED] = document.get(_SELECTED, {}) | dict.fromkeys(self.selection.steps, own)
         return json.dumps(document, sort_keys=True)
@@ -176,7 +176,7 @@ def code_version() -> str:
     return version("iosig")
 
 
-def settings_of(release: Release) -> dict[str, Any]:
+def get_settings(release: Release) -> dict[str, Any]:
     """Return the settings of a release, without those that differ for selected steps."""
     found: dict[str, Any] = json.loads(release.parameters)
     found.pop(_SELECTED, None)
@@ -267,7 +267,7 @@ def make_plan(
     missed = landed.select_landings(start.missed)
     replaced = missed.join(landed.in_force, on="landing_id", how="anti")
     past = pl.concat([gone, replaced]).unique("landing_id", maintain_order=True)
-    news = _News(store, settings, landed, pl.concat([landed.in_force, past]), clearing.read_closed_days(store))
+    news = _News(store, settings, landed, pl.concat([landed.in_force, past]), retention.read_closed_days(store))
     # days without landings in force may still have rows in the base release
     touched = pl.concat([landed.in_force, past] if is_whole else [fresh, gone, missed])
     touched = touched.unique("landing_id", maintain_order=True)
@@ -281,7 +281,7 @@ def make_plan(
     poll_days = sorted(
         {*poll_days, *_find_changed_coverage_days(store, base, landed, landed.select_landings(known))} - news.closed
     )
-    late_days = news.closed.intersection(_days_of(POLLS, landed.files.join(fresh, on="folder", how="semi")))
+    late_days = news.closed.intersection(_list_days(POLLS, landed.files.join(fresh, on="folder", how="semi")))
     set_aside = lost.landing_ids.intersection(known) - {*landed.in_force["landing_id"]}
     mixed_settings = None
     if selection and base and base.parameters != parameters:
@@ -356,7 +356,7 @@ def _reasons(
 
 def _changes_of_settings(base: Release, settings: Settings) -> Iterator[str]:
     """Yield the differences between the settings and those of a release."""
-    old, new = _flat(settings_of(base)), _flat(json.loads(settings.parameters()))
+    old, new = _flat(get_settings(base)), _flat(json.loads(settings.parameters()))
     if changed := sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name)):
         yield f"settings changed: {', '.join(changed)}"
     if mixed := json.loads(base.parameters).get(_SELECTED):
@@ -395,7 +395,7 @@ def _find_changed_coverage_days(store: Store, base: Release | None, landed: Ledg
     edges = {day for old, new in spans if old != new for day in (old, new)}
     if base is None or not edges - {None}:
         return set()
-    polls, counters = (_rows_of_days(store, base, table, edges) for table in (POLLS_DAILY, COUNTERS_DAILY))
+    polls, counters = (_read_day_rows(store, base, table, edges) for table in (POLLS_DAILY, COUNTERS_DAILY))
     whole_day = (_DAY_S / pl.col("interval_s")).round().cast(pl.Int64) * pl.col("target_count")
     partial = (
         polls.filter(pl.col("is_partial_day") | (pl.col("missing_ratio") > 0))["polled_on"],
@@ -404,10 +404,10 @@ def _find_changed_coverage_days(store: Store, base: Release | None, landed: Ledg
     return {day for days in partial for day in days}
 
 
-def _rows_of_days(store: Store, release: Release, table: Table, days: set[date | None]) -> pl.DataFrame:
+def _read_day_rows(store: Store, release: Release, table: Table, days: set[date | None]) -> pl.DataFrame:
     """Return a released table's rows on some days; columns that an older release lacks are NULL."""
     paths = releases.files_of(store, release).get(table.name, [])
-    own = [store.here(path) for path in paths if locations.day_of(path) in days]
+    own = [store.here(path) for path in paths if locations.parse_day(path) in days]
     return pl.concat([frames.empty(table), *map(read_parquet, own)], how="diagonal")
 
 
@@ -442,7 +442,7 @@ class _News:
         """Return the days of the release's tables that landings affect."""
         files = self.landed.files.join(touched, on="folder", how="semi")
         counter_days = self._counter_days(files)
-        poll_days = sorted({*_days_of(POLLS, files), *counter_days} - self.closed)
+        poll_days = sorted({*_list_days(POLLS, files), *counter_days} - self.closed)
         new = touched["landing_id"]
         with models.engine(self.store.builds / "spill", self.settings.engine.memory_limit) as connection:
             for table in (JOB_RECORDS, SERIES):
@@ -461,17 +461,17 @@ class _News:
             told_days = {*counter_days, *(_days_with_jobs(connection, new) if self.counter_days else ())}
         job_days = [*stale.drop_nulls().sort(), *([None] if stale.null_count() else [])]
         told = sorted(told_days & self.counter_days)
-        return poll_days, job_days, self._prediction_days(touched, files), told, _days_of(QUEUE_RECORDS, files)
+        return poll_days, job_days, self._prediction_days(touched, files), told, _list_days(QUEUE_RECORDS, files)
 
     @cached_property
     def counter_days(self) -> set[date]:
         """The days on which counters were read, including those in landings that have been replaced."""
         files = self.landed.files.join(self.landings, on="folder", how="semi")
-        return {day for table in _COUNTERS for day in _days_of(table, files)}
+        return {day for table in _COUNTERS for day in _list_days(table, files)}
 
     def _counter_days(self, files: pl.DataFrame) -> list[date]:
         """Return the counter days of files, and later days that continue from their last values."""
-        days = {day for table in _COUNTERS for day in _days_of(table, files)}
+        days = {day for table in _COUNTERS for day in _list_days(table, files)}
         after = {day + timedelta(days=1) for day in days}
         return sorted(days | (after & self.counter_days))
 
@@ -507,8 +507,8 @@ class _News:
         """
         table = PREDICTION_RECORDS
         anew = touched.filter(pl.col("generation") > 0)
-        is_anew = bool(_days_of(table, files.join(anew, on="folder", how="semi")))
-        return _days_of(table, self.landed.files.join(self.landings, on="folder", how="semi") if is_anew else files)
+        is_anew = bool(_list_days(table, files.join(anew, on="folder", how="semi")))
+        return _list_days(table, self.landed.files.join(self.landings, on="folder", how="semi") if is_anew else files)
 
 
 def _earliest_start(connection: duckdb.DuckDBPyConnection, landing_ids: pl.Series) -> datetime | None:
@@ -543,6 +543,6 @@ def _days_with_jobs(connection: duckdb.DuckDBPyConnection, landing_ids: pl.Serie
     return days
 
 
-def _days_of(table: Table, files: pl.DataFrame) -> list[date]:
+def _list_days(table: Table, files: pl.DataFrame) -> list[date]:
     """Return the days of a table's files."""
     return files.filter(pl.col("table") == table.name)["day"].drop_nulls().unique().sort().to_list()

@@ -43,7 +43,7 @@ def land_journal(store: Store, settings: Settings) -> Iterator[Arrival]:
         yield Arrival(name, None, refusal)
 
 
-def _land(store: Store, journal: Journal, rows: Range) -> landing.Landed:
+def _land(store: Store, journal: Journal, rows: Range) -> landing.LandingResult:
     """Land a range of rows, unless an interrupted call has already landed it."""
     content = journal.fingerprint(rows).encode()
     landed = landing.land_batches(store, journal.path.name, SOURCE.name, _batches(journal, rows), content=content)

@@ -14,7 +14,7 @@ from iosig.settings.model import Settings
 from iosig.warehouse.contracts.quality import QUALITY
 from iosig.warehouse.engine_paths import read_parquet
 from iosig.warehouse.errors import NothingToDo
-from iosig.warehouse.releases import clearing, expiring, holds, locations, losses, publishing, releases
+from iosig.warehouse.releases import expiring, holds, locations, losses, publishing, releases, retention
 from iosig.warehouse.releases.locations import Part
 from iosig.warehouse.releases.publishing import Adopted, Draft
 from iosig.warehouse.releases.releases import Release
@@ -39,7 +39,7 @@ def release(run: Run, steps: Sequence[Step]) -> Release:
     if run.plan.settles_rollback:
         holds.settle(run.store)
     losses.settle(run.store, run.plan.losses)
-    docs.of_release(run.store, published)
+    docs.write_release_docs(run.store, published)
     _remove_folder(run)
     return published
 
@@ -56,7 +56,7 @@ def _is_released(run: Run, built: Mapping[str, Mapping[Part, Path]]) -> bool:
     assert run.plan.base
     base = releases.files_of(run.store, run.plan.base)
     for name, parts in built.items():
-        before = {locations.part_of(path): path for path in base.get(name, [])}
+        before = {locations.parse_part(path): path for path in base.get(name, [])}
         for part, path in parts.items():
             if has_rows(path) != (part in before):
                 return False
@@ -110,11 +110,11 @@ def _built(run: Run, steps: Iterable[Step], known: Collection[str] = ()) -> dict
 
 
 @dataclass(frozen=True, slots=True)
-class Freed:
+class FreedSpace:
     """Removed data: expired releases, their files, and old raw data."""
 
-    released: expiring.Freed
-    landed: clearing.Cleared
+    released: expiring.ExpiryResult
+    landed: retention.ClearedDays
 
     def lines(self) -> list[tuple[str, int]]:
         """Return the kinds of removed data with their number; empty if nothing was removed."""
@@ -129,7 +129,7 @@ class Freed:
 
 def maintain(
     store: Store, settings: Settings, *, keep_releases: int | None = None, grace_s: float | None = None
-) -> Freed:
+) -> FreedSpace:
     """Expire releases beyond the retention settings, and remove files of expired releases and old raw data.
 
     keep_releases: overrides the number of kept releases. grace_s: delay between the expiry of a release and the removal
@@ -145,8 +145,8 @@ def maintain(
             released, file_count=released.file_count + again[0], byte_count=released.byte_count + again[1]
         )
     keep_days = settings.storage.keep_landed_days
-    landed = clearing.Cleared(0, 0, ()) if keep_days is None else clearing.clear(store, keep_days)
-    return Freed(released, landed)
+    landed = retention.ClearedDays(0, 0, ()) if keep_days is None else retention.clear(store, keep_days)
+    return FreedSpace(released, landed)
 
 
 def complete(store: Store) -> None:

@@ -95,7 +95,7 @@ class Run:
     def list_base_files(self, table: Table) -> list[TableFile]:
         """Return the table's files in the base release, if any."""
         paths = self._base_files.get(table.name, [])
-        return [TableFile(table.name, self.place(path), locations.day_of(path), is_released=True) for path in paths]
+        return [TableFile(table.name, self.place(path), locations.parse_day(path), is_released=True) for path in paths]
 
     @cached_property
     def _base_files(self) -> dict[str, list[Path]]:

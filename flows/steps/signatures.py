@@ -26,7 +26,7 @@ from iosig.flows.steps.run import CHUNK, Run
 from iosig.flows.steps.step import Step, read_live, read_released
 from iosig.settings.model import SignatureSettings
 from iosig.transforms import sample_checks
-from iosig.transforms.arrays import Reals, chunks_of, offsets_of, owners
+from iosig.transforms.arrays import Reals, offsets_of, owners, split_into_chunks
 from iosig.transforms.sample_checks import RunSamples
 from iosig.transforms.signatures import preprocessing, similarity
 from iosig.transforms.signatures.bursts import Bursts
@@ -93,7 +93,7 @@ def divide(run: Run, day: Day) -> list[Chunk]:
 def extract_signatures(context: StepContext) -> int:
     """Extract the signatures of a chunk of sample sets, by all methods. Returns the number of signatures."""
     settings = context.settings.signatures
-    params = params_of(settings)
+    params = get_params(settings)
     rows = pl.concat([read_ipc(path) for path in context.files(STALE_SAMPLES)]).sort("place")
     subjects = rows.group_by(SUBJECT, maintain_order=True).agg(count=pl.len())
     answers = extract_in_batches(_sample_sets(rows, subjects, settings), params, settings.methods)
@@ -144,14 +144,14 @@ def _in_chunks(sets: pl.DataFrame) -> pl.DataFrame:
     """Return rows of sets with their chunk's number, their place in the chunk, and the interval of their samples."""
     steps = pl.col("step_count") * pl.max_horizontal(pl.col("interval_s") / _STEP_S, 1.0)
     subjects = sets.group_by(SUBJECT, maintain_order=True).agg(count=pl.len(), steps=steps.sum().ceil().cast(pl.Int64))
-    chunks = chunks_of(subjects["steps"].to_numpy(), _CHUNK_STEPS, _CHUNK_SETS)
+    chunks = split_into_chunks(subjects["steps"].to_numpy(), _CHUNK_STEPS, _CHUNK_SETS)
     counts = [int(subjects["count"][chunk].sum()) for chunk in chunks]
     numbers = np.repeat(np.arange(len(chunks)), counts)
     numbered = sets.drop("interval_s").with_columns(chunk=pl.Series(numbers, dtype=pl.Int64))
     return numbered.with_columns(place=pl.int_range(pl.len()).over("chunk"))
 
 
-def params_of(settings: SignatureSettings) -> SignatureParams:
+def get_params(settings: SignatureSettings) -> SignatureParams:
     """Convert the signature settings to parameters of the methods."""
     iosi = IosiParams(level=settings.wavelet_level, gamma=settings.gamma, kappa=settings.kappa)
     return SignatureParams(min_run_count=settings.min_sample_count, iosi=iosi)
@@ -297,7 +297,7 @@ def _signature_rows(
     taken: Sequence[str],
     params: SignatureParams,
 ) -> pl.DataFrame:
-    of_method = {"method": answer.method, "method_parameters": parameters_of(answer.method, params)}
+    of_method = {"method": answer.method, "method_parameters": serialize_params(answer.method, params)}
     told = zip(sets.to_dicts(), answer.signatures, left_out, taken, strict=True)
     rows = [
         of_set | of_method | {"is_default": answer.method == method} | _make_row(one, of_set["sample_count"], names)
@@ -330,7 +330,7 @@ def _make_row(signature: Signature, sample_count: int, left_out: Sequence[str]) 
     }
 
 
-def parameters_of(method: str, params: SignatureParams) -> str:
+def serialize_params(method: str, params: SignatureParams) -> str:
     """Return the parameters of a method and of its preprocessing as JSON."""
     own = {"iosi": asdict(iosi_params)} if (iosi_params := params.iosi_params(method)) else {}
     return json.dumps({"min_run_count": params.min_run_count, **own}, sort_keys=True)

@@ -88,7 +88,7 @@ class Step:
             return replace(
                 item,
                 reads=(*reads, *chunk.reads),
-                chunk_function=_name_of(self.chunk_function),
+                chunk_function=_make_function_name(self.chunk_function),
                 chunk_keys=chunk.keys,
                 chunk_files=files,
             )
@@ -117,7 +117,7 @@ class Step:
         return WorkItem(
             name=name,
             step=self.name,
-            function=_name_of(function),
+            function=_make_function_name(function),
             reads=reads,
             writes=writes,
             days=tuple(days),
@@ -130,7 +130,7 @@ class Step:
         )
 
 
-def _name_of(function: Callable[[StepContext], int] | None) -> str:
+def _make_function_name(function: Callable[[StepContext], int] | None) -> str:
     """Return a step's function as `module:name`; empty if None."""
     assert function is not None
     return f"{function.__module__}:{function.__name__}"

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from iosig.estimates.columns import ragged
-from iosig.estimates.subjects import Subjects, keys_of
+from iosig.estimates.subjects import Subjects, build_keys
 from iosig.flows.steps.items import StepContext
 from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.jobs import JOBS
@@ -25,7 +25,7 @@ def compute_counted_samples(context: StepContext) -> pl.DataFrame:
         return context.compute(connection, COUNTED_SAMPLES)
 
 
-def of_applications(context: StepContext, kept: Mapping[Table, Table]) -> tuple[Subjects, list[pl.DataFrame]]:
+def select_applications(context: StepContext, kept: Mapping[Table, Table]) -> tuple[Subjects, list[pl.DataFrame]]:
     """Return the applications to analyze, by their default signatures, and the rows that remain valid.
 
     kept: for each table of the base release, the model that selects its valid rows; the first table has the classes or
@@ -38,5 +38,5 @@ def of_applications(context: StepContext, kept: Mapping[Table, Table]) -> tuple[
         models.expose(connection, "run", replace(answers, name="released_answers"), context.list_base_files(answers))
         curves = context.compute(connection, SIGNATURE_CURVES).filter(~pl.col("is_kept"))
         rows = [context.compute(connection, model).select(table.column_names) for table, model in kept.items()]
-    keys = keys_of("application", curves, subject_id="application_id")
+    keys = build_keys("application", curves, subject_id="application_id")
     return Subjects(keys, ragged(curves["curve_bytes_per_s"]), np.ones(curves.height), np.zeros(curves.height)), rows

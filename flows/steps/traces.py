@@ -41,13 +41,13 @@ def trace_signals(context: StepContext) -> int:
         context.expose_landed(connection, *LANDED)
         for table in (TRACE_COUNTERS, TRACE_HEATMAPS):
             context.build(connection, table)
-        made = _signals_of(context)
+        made = _compute_signals(context)
         context.put(connection, TRACE_SIGNALS, made)
         context.build(connection, CLIENT_IO)
     return made.height
 
 
-def _signals_of(context: StepContext) -> pl.DataFrame:
+def _compute_signals(context: StepContext) -> pl.DataFrame:
     records = pl.collect_all(context.scan_landed(TRACE_RECORDS))
     return make_signals(
         context.frame(TRACE_JOBS),

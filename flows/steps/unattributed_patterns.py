@@ -68,7 +68,7 @@ def find_patterns(context: StepContext) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class Residual:
     """Unattributed bytes in each step, NaN without measurement. start_s: start of the first step."""
 
     volume_bytes: Reals
@@ -81,7 +81,7 @@ class Left:
         return bool(np.isfinite(self.volume_bytes).sum() * self.step_s >= _MIN_POLLED_S)
 
 
-def _compute_residual_bytes(polls: pl.DataFrame, explained: pl.DataFrame) -> Left:
+def _compute_residual_bytes(polls: pl.DataFrame, explained: pl.DataFrame) -> Residual:
     """Compute the unexplained bytes in consecutive steps; the first step starts at a full minute.
 
     polls, explained: rows of `polled_traffic` and `explained_minutes` of one file system and direction.
@@ -100,13 +100,13 @@ def _compute_residual_bytes(polls: pl.DataFrame, explained: pl.DataFrame) -> Lef
     attributed: Reals = np.bincount(place[is_there], floats(explained["attributed_bytes"])[is_there], count).astype(
         np.float64
     )
-    return Left(compute_residual(traffic, attributed, stretch, step_s), start_s, step_s)
+    return Residual(compute_residual(traffic, attributed, stretch, step_s), start_s, step_s)
 
 
 # ---- who was there
 
 
-def _runs(rows: pl.DataFrame, left: Left) -> tuple[Runs, list[str]]:
+def _runs(rows: pl.DataFrame, left: Residual) -> tuple[Runs, list[str]]:
     """Return the runs that overlap the polls, with times in steps, and the ids of the applications.
 
     rows: rows of `filesystem_runs` for one file system.
@@ -125,7 +125,7 @@ def _runs(rows: pl.DataFrame, left: Left) -> tuple[Runs, list[str]]:
 # ---- rows
 
 
-def _rows(left: Left, filesystem_runs: pl.DataFrame, released: pl.DataFrame, key: dict[str, str]) -> pl.DataFrame:
+def _rows(left: Residual, filesystem_runs: pl.DataFrame, released: pl.DataFrame, key: dict[str, str]) -> pl.DataFrame:
     """Return the patterns of one file system and direction, or one row that states why none was found."""
     if not left.is_long:
         return pl.DataFrame({"outcome": ["too_short"]})
@@ -140,7 +140,7 @@ def _rows(left: Left, filesystem_runs: pl.DataFrame, released: pl.DataFrame, key
     return _assign_ids(pl.DataFrame(told, schema=schema), released, key)
 
 
-def _describe_pattern(pattern: Pattern, left: Left) -> dict[str, object]:
+def _describe_pattern(pattern: Pattern, left: Residual) -> dict[str, object]:
     """Describe a pattern's occurrences, volumes and period as values of columns."""
     begun_s, occurrence_durations_s = (
         left.start_s + pattern.started * left.step_s,

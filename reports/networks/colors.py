@@ -54,7 +54,7 @@ def unused_color(*, is_dark: bool) -> Bytes:
     return np.full(3, _GREYS[is_dark], dtype=np.uint8)
 
 
-def lab_of(srgb: npt.ArrayLike) -> Reals:
+def convert_to_lab(srgb: npt.ArrayLike) -> Reals:
     """Return CIELAB's L*, a*, b* (…, 3) of sRGB colours from 0 to 255 (…, 3)."""
     parts = np.asarray(srgb, dtype=np.float64) / 255.0
     linear = np.where(parts <= 0.04045, parts / 12.92, ((np.maximum(parts, 0.0) + 0.055) / 1.055) ** 2.4)
@@ -82,12 +82,12 @@ def _within_gamut(lightness: Reals, plane: npt.NDArray[np.complex128]) -> Reals:
     low, high = np.zeros(len(plane)), np.ones(len(plane))
     for _ in range(24):
         middle = (low + high) / 2
-        is_shown = ((srgb := _srgb_of(lightness, plane * middle)) >= 0).all(axis=1) & (srgb <= 255).all(axis=1)
+        is_shown = ((srgb := _convert_to_srgb(lightness, plane * middle)) >= 0).all(axis=1) & (srgb <= 255).all(axis=1)
         low, high = np.where(is_shown, middle, low), np.where(is_shown, high, middle)
-    return np.clip(_srgb_of(lightness, plane * low), 0, 255)
+    return np.clip(_convert_to_srgb(lightness, plane * low), 0, 255)
 
 
-def _srgb_of(lightness: Reals, plane: npt.NDArray[np.complex128]) -> Reals:
+def _convert_to_srgb(lightness: Reals, plane: npt.NDArray[np.complex128]) -> Reals:
     y = (lightness + 16) / 116
     roots = np.stack([y + plane.real / 500, y, y - plane.imag / 200], axis=-1)
     ratios = np.where(roots > _CUT, roots**3, 3 * _CUT**2 * (roots - 4 / 29))
@@ -102,6 +102,6 @@ def _round_colors(srgb: Reals, lightness: Reals) -> Bytes:
     """Round colours to integers, choosing the neighbour closest in lightness to keep lightness monotonic."""
     offsets = np.stack(np.meshgrid(*[[-1, 0, 1]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
     tried = np.clip(np.rint(srgb)[:, None, :] + offsets, 0, 255)
-    misses = np.abs(lab_of(tried)[..., 0] - lightness[:, None])
+    misses = np.abs(convert_to_lab(tried)[..., 0] - lightness[:, None])
     best = np.argmin(misses, axis=1)
     return np.asarray(tried[np.arange(len(srgb)), best], dtype=np.uint8)

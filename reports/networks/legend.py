@@ -11,13 +11,13 @@ from iosig.reports.networks.colors import colors, unused_color
 from iosig.reports.networks.scales import Scale
 from iosig.reports.networks.texts import (
     bottleneck_texts,
+    describe_slowest,
+    get_hop_quantity,
     log_ticks,
     pattern_causes,
     pattern_texts,
     quantity,
-    quantity_of_hop,
     slot_places,
-    slowest_of,
     value_text,
 )
 from iosig.reports.networks.view import NetworkView
@@ -65,7 +65,7 @@ class Legend:
 
         counts (edges, slots): transfers of each hop's used edges. used: the number of used edges of each hop.
         """
-        slow = slowest_of(view.slow)
+        slow = describe_slowest(view.slow)
         self._sentences("Slow: time relative to the layer's median", slow)
         has_causes = any(pattern_causes(view.network, view.patterns, view.metric))
         self._sentences(
@@ -96,7 +96,7 @@ class Legend:
         self._heading("Colour: transfers of one edge with one value")
         for hop, (of_hop, edge_count) in enumerate(zip(counts[:_MAX_HOPS], used, strict=False)):
             outer, inner = (plain(plural(layer.name), 16) for layer in view.network.layers[hop : hop + 2])
-            quantity = quantity_of_hop(view.network, view.metric, hop)
+            quantity = get_hop_quantity(view.network, view.metric, hop)
             self._text(f"{outer} to {inner}: {quantity}, {format_count(edge_count, 'edge')}")
             max_count = int(of_hop.max(initial=0))
             if max_count:

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from iosig.reports.networks.legend import pixel_axes
-from iosig.reports.networks.texts import node_text, quantity_of_hop, ratio_text, value_text
+from iosig.reports.networks.texts import get_hop_quantity, node_text, ratio_text, value_text
 from iosig.reports.networks.view import SLOW_RATIO, NetworkView
 from iosig.reports.style import FAINT, GREY, GROUND, INK, NOTE_POINTS, VERMILION, in_force, luminance, shades
 from iosig.reports.texts import plain, plural
@@ -93,7 +93,7 @@ def draw_matrices(figure: Figure, view: NetworkView, left: int, top: int, side: 
 def _draw_matrix(axes: Axes, view: NetworkView, hop: int, values: Reals, ends: tuple[float, float]) -> None:
     outer, inner = view.network.layers[hop : hop + 2]
     names = [plain(plural(layer.name), 24) for layer in (outer, inner)]
-    of = quantity_of_hop(view.network, view.metric, hop)
+    of = get_hop_quantity(view.network, view.metric, hop)
     axes.set_title(f"{names[0]} (rows) to {names[1]} (columns): mean {of}", pad=40 if values.shape[1] > 1 else 24)
     axes.patch.set_facecolor(FAINT)
     axes.set(xlim=(0, values.shape[1]), ylim=(len(values), 0))

@@ -88,7 +88,7 @@ class _Parts:
     @cached_property
     def counts(self) -> tuple[SlotCounts, ...]:
         """Transfer counts per edge and value slot, one entry for each metric."""
-        return data.slot_counts_of(self.network)
+        return data.count_slots(self.network)
 
     @cached_property
     def timeline(self) -> tuple[bytes, list[list[int]]]:

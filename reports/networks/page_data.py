@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from iosig.reports.networks.scales import Scale, scale_of, sparse_slot_counts
+from iosig.reports.networks.scales import Scale, fit_scale, sparse_slot_counts
 from iosig.transforms.arrays import Bools, Ints, Reals
 from iosig.transforms.networks.network import METRICS, Network
 from iosig.transforms.networks.rings import RadialLayout
@@ -172,9 +172,9 @@ class SlotCounts:
     rows: pl.DataFrame
 
 
-def slot_counts_of(network: Network) -> tuple[SlotCounts, ...]:
+def count_slots(network: Network) -> tuple[SlotCounts, ...]:
     """Count transfers by value slot for all metrics, each on a separate scale."""
-    scales = [scale_of(network, metric) for metric in METRICS]
+    scales = [fit_scale(network, metric) for metric in METRICS]
     return tuple(SlotCounts(scale, sparse_slot_counts(network, scale)) for scale in scales)
 
 

@@ -20,7 +20,7 @@ from iosig.reports.networks.edges import HopEdges, edge_image
 from iosig.reports.networks.labels import draw_inner, draw_outer, outer_labels
 from iosig.reports.networks.legend import Legend, pixel_axes
 from iosig.reports.networks.matrix import draw_matrices, matrices_high
-from iosig.reports.networks.scales import Scale, scale_of, slot_counts
+from iosig.reports.networks.scales import Scale, fit_scale, slot_counts
 from iosig.reports.networks.texts import node_name, pattern_causes, quantity, ratio_text, slow_finding
 from iosig.reports.networks.timeline import MAX_HOPS, draw_timelines
 from iosig.reports.networks.view import SLOW_RATIO, NetworkView
@@ -57,7 +57,7 @@ _MAX_ARC, _ARC_STEP = 0.2, 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _FigureData:
     """Data behind the figure: the metric's scale, the counts of each edge, and the edges in use.
 
     counts (edges, slots). hops: for each hop, the indices of the edges with traffic in the selected windows.
@@ -68,14 +68,14 @@ class _Drawn:
     hops: list[Ints]
 
     @classmethod
-    def from_view(cls, view: NetworkView) -> _Drawn:
+    def from_view(cls, view: NetworkView) -> _FigureData:
         network = view.network
         first, stop = view.window_range
         is_selected = pl.col("window").is_between(first, stop, closed="left") & (pl.col("transfer_count") > 0)
         is_used = np.zeros(len(network.edges), dtype=bool)
         is_used[network.totals.filter(is_selected)["edge"].to_numpy()] = True
         of_hop = network.edges["hop"].to_numpy()
-        scale = scale_of(network, view.metric)
+        scale = fit_scale(network, view.metric)
         hops = [np.flatnonzero(is_used & (of_hop == hop)) for hop in range(network.hop_count)]
         return cls(scale, slot_counts(network, scale, view.windows), hops)
 
@@ -114,7 +114,7 @@ def _notes(view: NetworkView) -> list[str]:
 @panels.picture(_size)
 def draw(figure: Figure, view: NetworkView) -> None:
     """Draw rings (matrices for a small network), the legend to their right and the timelines below."""
-    drawn = _Drawn.from_view(view)
+    drawn = _FigureData.from_view(view)
     _headings(figure, view, drawn)
     if view.is_small:
         draw_matrices(figure, view, _LEFT, _disc_top(view), _DISC)
@@ -131,7 +131,7 @@ def draw(figure: Figure, view: NetworkView) -> None:
     draw_timelines(shown, view)
 
 
-def _headings(figure: Figure, view: NetworkView, drawn: _Drawn) -> None:
+def _headings(figure: Figure, view: NetworkView, drawn: _FigureData) -> None:
     """Write the title lines: the slow nodes, the selection shown, and the notes on data quality."""
     high = figure.get_figheight() * style.DOTS_PER_INCH
     left = _LEFT / _WIDTH
@@ -167,10 +167,10 @@ def _subject(view: NetworkView) -> str:
 
 def draw_disc(axes: Axes, view: NetworkView, side: int) -> None:
     """Draw rings, edges, names and marks into square axes with sides of `side` pixels."""
-    _draw_disc(axes, view, _Drawn.from_view(view), side)
+    _draw_disc(axes, view, _FigureData.from_view(view), side)
 
 
-def _draw_disc(axes: Axes, view: NetworkView, drawn: _Drawn, side: int) -> None:
+def _draw_disc(axes: Axes, view: NetworkView, drawn: _FigureData, side: int) -> None:
     labels = outer_labels(view.network.layers[0])
     radius = int(side / 2 - max(labels.room, 12))
     axes.set_axis_off()
@@ -196,7 +196,7 @@ def _draw_disc(axes: Axes, view: NetworkView, drawn: _Drawn, side: int) -> None:
     axes.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")
 
 
-def _hop_edges(view: NetworkView, drawn: _Drawn, hop: int, radius: int) -> HopEdges:
+def _hop_edges(view: NetworkView, drawn: _FigureData, hop: int, radius: int) -> HopEdges:
     """Prepare a hop's used edges for drawing, with log-scaled levels relative to the hop's maximum count."""
     rows = drawn.hops[hop]
     ends = view.network.edges[rows] if len(rows) else view.network.edges.clear()
@@ -221,7 +221,7 @@ def _hop_edges(view: NetworkView, drawn: _Drawn, hop: int, radius: int) -> HopEd
     return replace(thin, width=float(np.clip(width, _MIN_LINE_WIDTH, _MAX_LINE_WIDTH)))
 
 
-def _active(view: NetworkView, drawn: _Drawn, layer: int) -> Bools:
+def _active(view: NetworkView, drawn: _FigureData, layer: int) -> Bools:
     """Return a mask of a layer's nodes that have a used edge."""
     is_active = np.zeros(view.network.layers[layer].node_count, dtype=bool)
     for hop, end in ((layer, "source"), (layer - 1, "target")):
@@ -317,7 +317,7 @@ def _name_slowest(axes: Axes, view: NetworkView) -> None:
             taken.append(box)
 
 
-def _say_nothing(axes: Axes, view: NetworkView, drawn: _Drawn) -> None:
+def _say_nothing(axes: Axes, view: NetworkView, drawn: _FigureData) -> None:
     """Explain in a sentence why the figure is empty, if it is."""
     what = quantity(view.network, view.metric)
     used = sum(len(edges) for edges in drawn.hops)

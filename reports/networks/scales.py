@@ -49,7 +49,7 @@ class Scale:
         return int(self.has_negative) + int(self.has_zero)
 
 
-def scale_of(network: Network, metric: Metric, max_slot_count: int = 50) -> Scale:
+def fit_scale(network: Network, metric: Metric, max_slot_count: int = 50) -> Scale:
     """Return the scale that covers a metric's range in the whole network; two slots are reserved for special values."""
     if max_slot_count < 3:
         raise ValueError(f"a scale needs at least 3 slots, not {max_slot_count}")
@@ -66,7 +66,7 @@ def scale_of(network: Network, metric: Metric, max_slot_count: int = 50) -> Scal
     values = _edge_values(starts)
     return Scale(
         metric,
-        _slots_of_bins(first, per_slot, slots, has_negative, has_zero),
+        _map_bins_to_slots(first, per_slot, slots, has_negative, has_zero),
         np.concatenate([lowest, values[:-1]]),
         np.concatenate([highest, values[1:]]),
         has_negative,
@@ -81,7 +81,7 @@ def _edge_values(starts: Ints) -> Reals:
     return np.where(starts > HIGHEST, np.finfo(np.float64).max, values)
 
 
-def _slots_of_bins(first: int, per_slot: int, slots: int, has_negative: bool, has_zero: bool) -> Ints:
+def _map_bins_to_slots(first: int, per_slot: int, slots: int, has_negative: bool, has_zero: bool) -> Ints:
     special = int(has_negative) + int(has_zero)
     numbers = np.arange(-(1 << 15), 1 << 15)
     found = special + np.clip((numbers - first) // max(per_slot, 1), 0, max(slots - 1, 0))

@@ -44,7 +44,7 @@ def quantity(network: Network, metric: Metric) -> str:
     return " and ".join(_TIMES[kind] for kind in dict.fromkeys(network.time_kinds)) or "time"
 
 
-def quantity_of_hop(network: Network, metric: Metric, hop: int) -> str:
+def get_hop_quantity(network: Network, metric: Metric, hop: int) -> str:
     """Return a metric's display name between two adjacent layers."""
     return _TIMES[network.time_kinds[hop]] if metric == "time" else metric
 
@@ -129,7 +129,7 @@ def pattern_texts(
     return [_pattern_text(network, row, counts) for row in rows]
 
 
-def slowest_of(slow: Sequence[SlowNodes]) -> list[str]:
+def describe_slowest(slow: Sequence[SlowNodes]) -> list[str]:
     """Describe the slowest node of each layer with slow nodes, the innermost layer first."""
     return [
         f"{node_name(one.layer, one.labels[0])} \u00d7 {ratio_text(one.ratios[0])}, slowest of {one.node_count:,}"
@@ -141,7 +141,7 @@ def slowest_of(slow: Sequence[SlowNodes]) -> list[str]:
 
 def slow_finding(slow: Sequence[SlowNodes]) -> str:
     """Name the slow nodes in one sentence; empty if nodes cannot be compared."""
-    told = slowest_of(slow)
+    told = describe_slowest(slow)
     if told:
         return f"Slow: {'; '.join(told)}"
     return "No slow nodes: none takes twice as long as the median of its layer" if slow else ""

@@ -13,10 +13,10 @@ import polars as pl
 
 from iosig.reports import panels
 from iosig.reports.networks.colors import colors
-from iosig.reports.networks.texts import log_ticks, quantity_of_hop, value_text
+from iosig.reports.networks.texts import get_hop_quantity, log_ticks, value_text
 from iosig.reports.networks.view import NetworkView
 from iosig.reports.style import GREY, in_force
-from iosig.reports.texts import TIMES, plain, plural, unit_for
+from iosig.reports.texts import TIMES, choose_unit, plain, plural
 from iosig.transforms.arrays import Reals
 from iosig.transforms.networks.network import METRICS, STEPS_PER_WINDOW, Network
 
@@ -42,7 +42,7 @@ def draw_timelines(shown: list[Axes], view: NetworkView) -> None:
     steps = told.filter(pl.col("count") > 0)
     low, high = _range(steps)
     edges = network.window_edges_s
-    clock = unit_for(float(np.abs(edges).max()), TIMES, "s")
+    clock = choose_unit(float(np.abs(edges).max()), TIMES, "s")
     first, stop = view.window_range
     for hop, axes in enumerate(shown):
         axes.set_xlim(*(edges[[0, -1]] / clock.size))
@@ -54,7 +54,7 @@ def draw_timelines(shown: list[Axes], view: NetworkView) -> None:
         else:
             _draw(axes, network, of_hop, colors(hop, is_dark=in_force().is_dark)[_COLOR], low, high)
         outer, inner = (plain(plural(layer.name), 24) for layer in network.layers[hop : hop + 2])
-        axes.set_title(f"{outer} to {inner}: {quantity_of_hop(network, view.metric, hop)}", fontsize=9, pad=3)
+        axes.set_title(f"{outer} to {inner}: {get_hop_quantity(network, view.metric, hop)}", fontsize=9, pad=3)
         axes.tick_params(labelsize=8, labelbottom=axes is shown[-1])
         _name_values(axes, view, low, high)
     shown[-1].set_xlabel(f"time since the run's start [{clock.name}]", fontsize=9)

@@ -22,11 +22,11 @@ from iosig.reports.texts import (
     RATES,
     TIMES,
     Unit,
+    choose_unit,
     duration_text,
     exact_duration_text,
     plain,
     time_axis_text,
-    unit_for,
 )
 from iosig.transforms.arrays import Ints, Reals
 from iosig.transforms.periods.interface.even_signals import EvenSignals
@@ -77,7 +77,7 @@ class _Clock:
         duration = 10.0 ** max(-300.0, min(300.0, exponent))
         started = started if math.isfinite(started) else 0.0
         origin = 0.0 if abs(started) <= 10 * duration else started
-        return cls(unit_for(duration + abs(started - origin), TIMES, "s"), hertz, started, origin)
+        return cls(choose_unit(duration + abs(started - origin), TIMES, "s"), hertz, started, origin)
 
     def of_samples(self, places: npt.ArrayLike) -> Reals:
         """Return the axis positions of samples' left edges."""
@@ -120,11 +120,11 @@ def _plainest(values: Reals, per_cycle: float, width: int) -> int:
 # ---- panels
 
 
-def _size_of_all(views: Sequence[PeriodView]) -> tuple[float, float]:
+def _compute_size(views: Sequence[PeriodView]) -> tuple[float, float]:
     return _FIGURE_INCHES[0], _FIGURE_INCHES[1] + _LANE_IN * len(views) + 0.5
 
 
-@panels.picture(_size_of_all)
+@panels.picture(_compute_size)
 def draw_all(figure: Figure, views: Sequence[PeriodView]) -> None:
     """Draw one signal and the results of several methods; the panels below show the first method only."""
     main, height = views[0], float(figure.get_figheight())
@@ -219,7 +219,7 @@ def _draw_time(axes: Axes, view: PeriodView, shown: tuple[int, int], marked: tup
     if not len(values):
         return panels.say(axes, "no samples")
     peak = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
-    unit = unit_for(peak, RATES, "B/s")
+    unit = choose_unit(peak, RATES, "B/s")
     columns = Columns.aggregate(values[shown[0] : shown[1]] / unit.size)
     edges = clock.of_samples(columns.edges + shown[0])
     _draw_gaps(axes, edges, columns.missing_ratio)
@@ -442,7 +442,7 @@ def _draw_autocorrelation(axes: Axes, view: PeriodView) -> None:
     if not len(found.lag_s) or not np.isfinite(found.coefficient).any() or not np.isfinite(found.lag_s).all():
         return panels.say(axes, "no autocorrelation")
     found = _first_lags(found, view)
-    unit = unit_for(float(found.lag_s[-1]), TIMES, "s")
+    unit = choose_unit(float(found.lag_s[-1]), TIMES, "s")
     columns = Columns.aggregate(found.coefficient)
     lags = found.lag_s / unit.size
     axes.axhline(0.0, color=_LINE, lw=0.6)

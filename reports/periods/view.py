@@ -180,7 +180,7 @@ class PeriodView:
 # ---- from detection results
 
 
-def view_of(
+def build_view(
     signals: EvenSignals,
     found: Detections,
     *,

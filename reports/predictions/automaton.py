@@ -24,7 +24,7 @@ from iosig.reports.predictions.state_strips import (
     RunClock,
     draw_strip,
     ink_on,
-    sequence_of,
+    sort_states,
     state_color,
     state_number,
     text_inches,
@@ -393,7 +393,7 @@ def _groups(graph: Mapping[str, Any]) -> set[str]:
 
 def _draw_sequence(axes: Axes, graph: Mapping[str, Any]) -> None:
     """Draw a strip of the states over time, and above it the cause of each transition."""
-    sequence = sequence_of(graph)
+    sequence = sort_states(graph)
     edges = np.array(sequence.edges_s)
     if edges[-1] <= edges[0]:
         edges = edges[0] + np.linspace(0, 1, len(edges))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from iosig.reports.predictions.state_strips import RunClock, StateSequence, mask_implausible_times, sequence_of
+from iosig.reports.predictions.state_strips import RunClock, StateSequence, mask_implausible_times, sort_states
 from iosig.transforms.arrays import Bools, Ints, Reals
 
 Texts = npt.NDArray[np.str_]
@@ -94,7 +94,7 @@ class Run:
         onset, follows = _onsets(view, numbers)
         ends = _ends(view, at, numbers, onset)
         if view.graph and view.graph["nodes"]:
-            states = sequence_of(view.graph)
+            states = sort_states(view.graph)
         else:
             states = StateSequence(texts["phase_state"].tolist(), [*at.tolist(), ends[1]], [], {})
         return cls(

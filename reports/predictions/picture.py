@@ -20,7 +20,7 @@ from iosig.reports.panels import Columns, Picture
 from iosig.reports.predictions.evaluations import MAX_EXACT_EVALUATIONS, Bins, PredictionView, Run
 from iosig.reports.predictions.state_strips import RunClock, draw_strip, mask_implausible_times, text_inches
 from iosig.reports.style import BLUE, FAINT, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
-from iosig.reports.texts import RATES, TIMES, base_name, duration_text, format_count, plain, time_ticks, unit_for
+from iosig.reports.texts import RATES, TIMES, base_name, choose_unit, duration_text, format_count, plain, time_ticks
 from iosig.transforms.arrays import Ints, Reals
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _draw_throughput(view: PredictionView, run: Run, axes: Axes) -> None:
 def _draw_rate(view: PredictionView, run: Run, axes: Axes) -> None:
     values = np.where(np.isfinite(view.bytes_per_s), view.bytes_per_s, np.nan)
     peak = float(np.max(values, initial=0.0, where=np.isfinite(values)))
-    unit = unit_for(peak, RATES, "B/s")
+    unit = choose_unit(peak, RATES, "B/s")
     step = float(view.time_s[-1] - view.time_s[-2]) if len(view.time_s) > 1 else run.ends_s[1] - run.ends_s[0]
     edges = run.clock.at(np.append(view.time_s, view.time_s[-1] + step))
     columns = Columns.aggregate(values / unit.size)
@@ -239,7 +239,7 @@ def _period_axis(run: Run, axes: Axes) -> float:
     values = values[np.isfinite(values) & (values > 0)]
     low, high = float(values.min()), float(values.max())
     if high <= _LOG_FACTOR * low:
-        unit = unit_for(high, TIMES, "s")
+        unit = choose_unit(high, TIMES, "s")
         pad = max(0.2 * (high - low), 0.1 * high)
         bottom, top = max(0.0, low - pad), high + pad
         axes.set_ylim(bottom / unit.size, (top + 0.12 * (top - bottom)) / unit.size)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from iosig.reports import panels, style
 from iosig.reports.style import BLUE, FAINT, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
-from iosig.reports.texts import TIMES, Unit, duration_text, plain, time_axis_text, unit_for
+from iosig.reports.texts import TIMES, Unit, choose_unit, duration_text, plain, time_axis_text
 from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class RunClock:
         # the origin is a multiple of a power of ten, which is positive even for the shortest span
         step = max(10.0 ** math.floor(math.log10(span)) / 10, 1e-300)
         origin = 0.0 if abs(first_s) <= 10 * span else math.floor(first_s / step) * step
-        return cls(unit_for(span + abs(first_s - origin), TIMES, "s"), origin, has_utc_clock)
+        return cls(choose_unit(span + abs(first_s - origin), TIMES, "s"), origin, has_utc_clock)
 
     def at(self, seconds: npt.ArrayLike) -> Reals:
         """Convert timestamps in seconds to axis positions."""
@@ -102,7 +102,7 @@ class StateSequence:
         return {name: duration_text(period_s) for name, period_s in self.periods_s.items()}
 
 
-def sequence_of(graph: Mapping[str, Any]) -> StateSequence:
+def sort_states(graph: Mapping[str, Any]) -> StateSequence:
     """Return the states in chronological order, as far as transition times are still recorded."""
     periods = {node["name"]: float(node["period_s"]) for node in graph["nodes"] if node["period_s"]}
     first = min(node["first_s"] for node in graph["nodes"])

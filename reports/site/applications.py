@@ -59,7 +59,7 @@ SPARK = (*_SUBJECT, "spark")
 LIST = "data/applications.js"
 
 
-def sparks_of(document: dict[str, list[Any]]) -> pl.DataFrame:
+def get_sparklines(document: dict[str, list[Any]]) -> pl.DataFrame:
     """Return the sparklines of a decoded list by application, file system and direction."""
     return pl.DataFrame({name: pl.Series(document[name], dtype=pl.String) for name in SPARK})
 

@@ -6,5 +6,5 @@
 - `population_map` (`MapView`, `DrawnApplication`, `draw`): Volume and burstiness of applications.
 - `checkpoint_clock` (`ClockView`, `DrawnRhythm`, `Meeting`, `draw`): Checkpoint intervals and sizes.
 - `release_changes` (`ChangesView`, `DrawnChange`, `draw`): Changed signatures and periods.
-- `names` (`name_points`): Point labels without overlap.
+- `point_labels` (`name_points`): Point labels without overlap.
 """

@@ -16,7 +16,7 @@ import numpy as np
 from iosig.reports import panels
 from iosig.reports.style import FAINT, GROUND, HUES, INK, NOTE_POINTS, SOFT, VERMILION, WIDTH_IN
 from iosig.reports.texts import format_count, plain, rate_text, volume_tick_text
-from iosig.reports.wall.names import name_points
+from iosig.reports.wall.point_labels import name_points
 from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:

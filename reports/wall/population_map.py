@@ -16,7 +16,7 @@ from iosig.reports import panels
 from iosig.reports.panels import line
 from iosig.reports.style import CLASS_HUES, GROUND, INK, NOTE_POINTS, PALE, SOFT, WIDTH_IN
 from iosig.reports.texts import format_count, plain, volume_text, volume_tick_text
-from iosig.reports.wall.names import name_points
+from iosig.reports.wall.point_labels import name_points
 from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:

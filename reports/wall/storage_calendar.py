@@ -15,7 +15,7 @@ import numpy as np
 
 from iosig.reports import panels
 from iosig.reports.style import BLUE, FAINT, GREY, INK, NOTE_POINTS, SOFT, WIDTH_IN, shades
-from iosig.reports.texts import RATES, VOLUMES, format_count, plain, rate_text, unit_for, volume_text
+from iosig.reports.texts import RATES, VOLUMES, choose_unit, format_count, plain, rate_text, volume_text
 from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _image(bytes_per_s: Reals, low: float, high: float) -> Reals:
 def _draw_day_sums(axes: Axes, one: DayRates) -> None:
     """Draw the bytes of each day as bars next to its row."""
     sums = one.day_bytes
-    unit = unit_for(float(sums.max(initial=0.0)), VOLUMES, "B")
+    unit = choose_unit(float(sums.max(initial=0.0)), VOLUMES, "B")
     axes.barh(np.arange(len(sums)) + 0.5, sums / unit.size, 0.8, color=BLUE)
     axes.set_ylim(len(sums), 0)
     axes.set_yticks([])
@@ -181,7 +181,7 @@ def _draw_day_sums(axes: Axes, one: DayRates) -> None:
 def _draw_hours(axes: Axes, one: DayRates, *, is_last: bool) -> None:
     """Draw the mean rate in each hour of the day below that hour's columns."""
     means = one.hour_bytes_per_s
-    unit = unit_for(float(np.nanmax(means, initial=0.0)), RATES, "B/s")
+    unit = choose_unit(float(np.nanmax(means, initial=0.0)), RATES, "B/s")
     axes.stairs(np.nan_to_num(means) / unit.size, np.arange(25), fill=True, color=BLUE, alpha=0.3)
     axes.stairs(means / unit.size, np.arange(25), baseline=None, color=BLUE, lw=1.2)
     axes.set_xlim(0, 24)

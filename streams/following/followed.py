@@ -71,7 +71,7 @@ class Ready:
 
 
 @dataclass(slots=True)
-class Followed:
+class FollowedInput:
     """One followed input, with its feed, clock and predictor per direction.
 
     spacing_s: minimum interval between evaluations of a direction, on the run's clock. direction: evaluate only this

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from iosig.streams.following.followed import Followed, Ready
-from iosig.streams.following.rows import Row, row_of
+from iosig.streams.following.followed import FollowedInput, Ready
+from iosig.streams.following.rows import Row, format_row
 from iosig.transforms.predictions.predictor import OnlineParams, evaluate
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.following.flushes import Flush
@@ -32,7 +32,7 @@ _MAX_RETRY_DELAY_S = 60.0
 
 
 @dataclass(slots=True)
-class _Seen:
+class _InputStatus:
     """Status of an input, on this process's clock, since its last flush or its first check.
 
     is_live: whether that flush arrived while waiting, so the time to the next one is meaningful. quiet_s: time of the
@@ -55,17 +55,17 @@ class Follower:
     note: receives an input's id and its refused parts, as (line, reason).
     """
 
-    followed: list[Followed]
+    followed: list[FollowedInput]
     tell: Callable[[list[Row]], None]
     refuse: Callable[[str, InputRefused], None]
     journal: Journal | None = None
     idle_end_s: float = math.inf
     note: Callable[[str, Sequence[tuple[int, str]]], None] = lambda *_: None
-    _seen: dict[str, _Seen] = field(default_factory=dict)
+    _seen: dict[str, _InputStatus] = field(default_factory=dict)
     #: inputs with rows that would be reported again after a restart
     _unsettled: set[str] = field(default_factory=set)
 
-    def follow(self, interval_s: float, stop: Stop, found: Callable[[], Iterable[Followed]] | None = None) -> None:
+    def follow(self, interval_s: float, stop: Stop, found: Callable[[], Iterable[FollowedInput]] | None = None) -> None:
         """Follow until all inputs have ended, or stop is set.
 
         found: returns inputs that have appeared since its last call. Rows that were committed before a kill, but
@@ -88,7 +88,7 @@ class Follower:
     def step(self, stop: Stop | None = None) -> bool:
         """Process new data of every input once; return whether more are available immediately."""
         is_behind = False
-        waiting: list[tuple[Followed, deque[Flush]]] = []
+        waiting: list[tuple[FollowedInput, deque[Flush]]] = []
         for one in self.followed:
             if stop is not None and stop.is_set():
                 break
@@ -110,7 +110,7 @@ class Follower:
             pass
         self._take([(one, deque(self._finish_feed(one))) for one in self.followed])
 
-    def _finish_feed(self, followed: Followed) -> list[Flush]:
+    def _finish_feed(self, followed: FollowedInput) -> list[Flush]:
         flushes = [] if self._is_failing(followed) else followed.feed.finish()
         for flush in flushes:
             if flush.refused and not flush.moves:
@@ -119,11 +119,11 @@ class Follower:
         is_known = followed.identity.source == "server"
         return [flush for flush in flushes if flush.moves or (is_known and flush.position.get("is_over"))]
 
-    def _is_failing(self, one: Followed) -> bool:
+    def _is_failing(self, one: FollowedInput) -> bool:
         seen = self._seen.get(one.identity.followed_id)
         return seen is not None and time.monotonic() < seen.retry_s
 
-    def _tell_again(self, inputs: Iterable[Followed]) -> None:
+    def _tell_again(self, inputs: Iterable[FollowedInput]) -> None:
         for one in inputs if self.journal is not None else ():
             assert self.journal is not None
             rows = self.journal.evaluations_after(one.identity.followed_id, one.told)
@@ -131,7 +131,7 @@ class Follower:
                 self.tell(rows)
                 self._record_reported(one)
 
-    def _leave(self, inputs: Sequence[Followed]) -> None:
+    def _leave(self, inputs: Sequence[FollowedInput]) -> None:
         """Release inputs that have ended."""
         self._settle(inputs)
         for one in inputs:
@@ -139,16 +139,16 @@ class Follower:
             if self.journal is not None:
                 self.journal.leave(one.identity.followed_id)
 
-    def _settle(self, inputs: Iterable[Followed]) -> None:
+    def _settle(self, inputs: Iterable[FollowedInput]) -> None:
         """Record that all rows of inputs were reported, so that a restart does not repeat them."""
         states = [one.state() for one in inputs if one.identity.followed_id in self._unsettled]
         if states and self.journal is not None:
             self.journal.commit([], states)
         self._unsettled.difference_update(state.followed_id for state in states)
 
-    def _poll_feed(self, followed: Followed) -> list[Flush]:
+    def _poll_feed(self, followed: FollowedInput) -> list[Flush]:
         """Return new flushes of an input; report a read error once, and retry later."""
-        seen, now_s = self._seen.setdefault(followed.identity.followed_id, _Seen()), time.monotonic()
+        seen, now_s = self._seen.setdefault(followed.identity.followed_id, _InputStatus()), time.monotonic()
         if now_s < seen.retry_s:
             return []
         try:
@@ -166,7 +166,7 @@ class Follower:
             seen.fault = str(fault)
             return []
 
-    def _drain_quiet_feed(self, followed: Followed, seen: _Seen, now_s: float) -> list[Flush]:
+    def _drain_quiet_feed(self, followed: FollowedInput, seen: _InputStatus, now_s: float) -> list[Flush]:
         """Return the incomplete flush of a quiet input, or the final flushes of an idle one."""
         if now_s - seen.came_s >= self.idle_end_s:
             return followed.feed.finish()
@@ -174,7 +174,7 @@ class Follower:
             seen.quiet_s = now_s
         return followed.feed.pending() if now_s - seen.quiet_s >= _QUIET_S else []
 
-    def _take(self, groups: Sequence[tuple[Followed, deque[Flush]]], stop: Stop | None = None) -> None:
+    def _take(self, groups: Sequence[tuple[FollowedInput, deque[Flush]]], stop: Stop | None = None) -> None:
         """Process flushes in rounds, one flush per input and round; commit and report the rows.
 
         A long backlog is committed in parts, which limits the work lost in a kill and the delay of a stop.
@@ -186,14 +186,14 @@ class Follower:
             if stop is not None and stop.is_set():
                 return
         for one, _ in groups:
-            self._seen[one.identity.followed_id] = _Seen(now_s, is_live=not one.feed.is_behind)
+            self._seen[one.identity.followed_id] = _InputStatus(now_s, is_live=not one.feed.is_behind)
 
     def _evaluate_rounds(
-        self, groups: Sequence[tuple[Followed, deque[Flush]]], now_s: float
-    ) -> tuple[list[Row], Sequence[Followed]]:
+        self, groups: Sequence[tuple[FollowedInput, deque[Flush]]], now_s: float
+    ) -> tuple[list[Row], Sequence[FollowedInput]]:
         """Evaluate one or more rounds, up to the commit interval; return the rows and the inputs concerned."""
         rows: list[Row] = []
-        evaluated: dict[str, Followed] = {}
+        evaluated: dict[str, FollowedInput] = {}
         end_s = time.monotonic() + _COMMIT_S
         while any(flushes for _, flushes in groups):
             ready: list[Ready] = []
@@ -206,12 +206,12 @@ class Follower:
                 break
         return rows, list(evaluated.values())
 
-    def _take_flush(self, followed: Followed, flush: Flush, now_s: float) -> list[Ready]:
+    def _take_flush(self, followed: FollowedInput, flush: Flush, now_s: float) -> list[Ready]:
         if flush.refused:
             self.note(followed.identity.followed_id, flush.refused)
         return followed.take(flush, self._elapsed_s(followed, now_s))
 
-    def _commit(self, rows: list[Row], taken: Sequence[Followed]) -> None:
+    def _commit(self, rows: list[Row], taken: Sequence[FollowedInput]) -> None:
         if self.journal is not None:
             self.journal.commit(rows, [one.state() for one in taken])
         if rows:
@@ -219,11 +219,11 @@ class Follower:
         for one in taken:
             self._record_reported(one)
 
-    def _record_reported(self, followed: Followed) -> None:
+    def _record_reported(self, followed: FollowedInput) -> None:
         self._unsettled.add(followed.identity.followed_id)
         followed.told = {direction: predictor.evaluation_count for direction, predictor in followed.predictors.items()}
 
-    def _elapsed_s(self, one: Followed, now_s: float) -> float | None:
+    def _elapsed_s(self, one: FollowedInput, now_s: float) -> float | None:
         """Return the time since the previous flush; None if both came together or it predates this process."""
         seen = self._seen.pop(one.identity.followed_id, None)
         return now_s - seen.came_s if seen is not None and seen.is_live else None
@@ -238,5 +238,5 @@ def _evaluate_batched(ready: Sequence[Ready]) -> list[Row]:
     for group in groups.values():
         predicted_at = datetime.now(UTC)
         for item, evaluation in zip(group, evaluate([due_item.due for due_item in group]), strict=True):
-            rows.append(row_of(item.identity, item.told, predicted_at, evaluation))
+            rows.append(format_row(item.identity, item.told, predicted_at, evaluation))
     return rows

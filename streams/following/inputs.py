@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iosig.settings.model import Settings
-from iosig.streams.following.followed import Followed
+from iosig.streams.following.followed import FollowedInput
 from iosig.streams.following.rows import Identity
 from iosig.transforms.predictions.predictor import OnlineParams
 from iosig.warehouse.errors import InputRefused, IosigError, UsageError
@@ -55,15 +55,15 @@ class Opener:
     is_anew: bool = False
     journal: Journal | None = None
 
-    def trace(self, path: Path) -> Followed:
+    def trace(self, path: Path) -> FollowedInput:
         """Open a TMIO trace, which need not exist yet."""
         followed_id = trace_id(path)
         state = self._claim_state(followed_id)
         feed = TmioFeed(path, self._position(state))
         identity = Identity(followed_id, "trace", None, _as_text(feed.name), None, "client", is_shared_traffic=False)
-        return self._ready(Followed(identity, feed, self.params, self.spacing_s, self.direction), state)
+        return self._ready(FollowedInput(identity, feed, self.params, self.spacing_s, self.direction), state)
 
-    def job(self, store: Store, settings: Settings, job: FollowedJob) -> Followed:
+    def job(self, store: Store, settings: Settings, job: FollowedJob) -> FollowedInput:
         """Open the landed polls of a job."""
         from iosig.streams.following.merged_polls import FeedParams
         from iosig.streams.following.polls import LandedPollFeed
@@ -73,19 +73,19 @@ class Opener:
             job.followed_id, lambda position: LandedPollFeed(store, settings, job, position, params=params)
         )
 
-    def database(self, store: Store, settings: Settings, asked: AskedPolls, job: FollowedJob | None) -> Followed:
+    def database(self, store: Store, settings: Settings, asked: AskedPolls, job: FollowedJob | None) -> FollowedInput:
         """Open the polls of a live LMT database: of a job's run, or since an instant."""
         from iosig.streams.following.jobs import WatchedJob
         from iosig.streams.following.lmt import LmtFeed, make_followed_id
         from iosig.streams.following.merged_polls import FeedParams
-        from iosig.streams.landing import Told, reading_of
+        from iosig.streams.landing import ReadOptions, make_reading
         from iosig.warehouse.sources.polls.lmt_database import SOURCE
 
         url, filesystem = asked.url or "", asked.filesystem or ""
         since = asked.since or (job.started_at if job else None)
         if since is None:
             raise UsageError("Pass a start time or a job.")
-        reading = reading_of(SOURCE, settings, Told(time_zone=asked.time_zone))
+        reading = make_reading(SOURCE, settings, ReadOptions(time_zone=asked.time_zone))
         watched = None if job is None else WatchedJob(store, settings, job)
         params = FeedParams(flush_s=self.spacing_s)
         return self.polls(
@@ -95,7 +95,7 @@ class Opener:
             ),
         )
 
-    def open_polls(self, store: Store, settings: Settings, query: AskedPolls) -> list[Followed]:
+    def open_polls(self, store: Store, settings: Settings, query: AskedPolls) -> list[FollowedInput]:
         """Open the selected polls, as one input per file system that the job may use."""
         from iosig.streams.following.jobs import find_jobs
 
@@ -106,13 +106,13 @@ class Opener:
             return [self.job(store, settings, job) for job in jobs]
         return [self.database(store, settings, query, jobs[0] if jobs else None)]
 
-    def polls(self, followed_id: str, opened: Callable[[Position], PollFeed]) -> Followed:
+    def polls(self, followed_id: str, opened: Callable[[Position], PollFeed]) -> FollowedInput:
         """Open a feed of polls; `opened` creates it from a position."""
         state = self._claim_state(followed_id)
         feed = opened(self._position(state))
         # server polls mix the phases of several jobs, so changes are detected in the predicted periods
         params = replace(self.params, observed="predictions")
-        return self._ready(Followed(feed.identity, feed, params, self.spacing_s, self.direction), state)
+        return self._ready(FollowedInput(feed.identity, feed, params, self.spacing_s, self.direction), state)
 
     def _claim_state(self, followed_id: str) -> State | None:
         if self.journal is None:
@@ -129,7 +129,7 @@ class Opener:
         found: Mapping[str, Any] | None = state.position.get("feed") or None
         return found
 
-    def _ready(self, followed: Followed, state: State | None) -> Followed:
+    def _ready(self, followed: FollowedInput, state: State | None) -> FollowedInput:
         if state is not None:
             (followed.count_on if self.is_anew else followed.restore)(state)
         return followed
@@ -156,13 +156,13 @@ class Folder:
 
     path: Path
     opener: Opener
-    _followed: dict[str, Followed] = field(default_factory=dict)
+    _followed: dict[str, FollowedInput] = field(default_factory=dict)
     _looked_at: dict[str, tuple[int, ...]] = field(default_factory=dict)
     #: device and inode of each followed file name, and of each rotated file
     _inodes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _rotated: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
-    def look(self, refuse: Callable[[str, IosigError], None] | None = None) -> list[Followed]:
+    def look(self, refuse: Callable[[str, IosigError], None] | None = None) -> list[FollowedInput]:
         """Return new traces, sorted by name, and ended ones that have changed.
 
         refuse: receives the id of a trace that cannot be followed, and the reason; without it, the error is raised.

@@ -152,7 +152,7 @@ class WatchedJob:
         if self._log.add(landings):
             runs = self._log.runs(self.job.cluster).filter(pl.col("started_at") == self.job.started_at)
             for row in runs.head(1).iter_rows(named=True):
-                self.job = replace(self.job, state=row["state"], ended_at=_end_of(row))
+                self.job = replace(self.job, state=row["state"], ended_at=_get_end(row))
         return self.job
 
 
@@ -173,10 +173,10 @@ def find_jobs(
     if not places:
         raise UsageError(f"The file system of job {job_id} is unknown. Name it with --filesystem.")
     told = {name: row[name] for name in ("cluster", "job_id", "user", "application", "state", "started_at")}
-    return tuple(FollowedJob(**told, ended_at=_end_of(row), filesystem=place) for place in places)
+    return tuple(FollowedJob(**told, ended_at=_get_end(row), filesystem=place) for place in places)
 
 
-def _end_of(row: dict[str, Any]) -> datetime | None:
+def _get_end(row: dict[str, Any]) -> datetime | None:
     """Return the end of a run; an end before its start is ignored."""
     ended: datetime | None = row["ended_at"]
     return ended if ended is not None and ended >= row["started_at"] else None
@@ -190,7 +190,7 @@ def _choose_run(runs: pl.DataFrame, job_id: str, cluster: str | None) -> dict[st
     if started.is_empty():
         raise UsageError(f"The job {job_id}{where} has not started, according to the landed job logs.")
     latest = started.unique("cluster", keep="first", maintain_order=True).to_dicts()
-    running = [row for row in latest if _end_of(row) is None and row["state"] not in FINAL_STATES]
+    running = [row for row in latest if _get_end(row) is None and row["state"] not in FINAL_STATES]
     candidates = running or [row for row in latest if row["started_at"] == latest[0]["started_at"]]
     if len(candidates) > 1:
         listing = "; ".join(
@@ -206,7 +206,7 @@ def _filesystems(store: Store, settings: Settings, landings: Sequence[Landing], 
         return [row["filesystem"]]
     if row["partition"] in settings.partitions:
         return sorted(set(settings.partitions[row["partition"]]))
-    parts = polls_of_days(landings, row["started_at"], _end_of(row))
+    parts = select_poll_parts(landings, row["started_at"], _get_end(row))
     paths = store.locals(part.path for _, part in parts)
     if not paths:
         return []
@@ -214,7 +214,7 @@ def _filesystems(store: Store, settings: Settings, landings: Sequence[Landing], 
     return sorted(seen.select(pl.col("filesystem").unique()).collect()["filesystem"])
 
 
-def polls_of_days(
+def select_poll_parts(
     landings: Iterable[Landing], started_at: datetime, ended_at: datetime | None
 ) -> list[tuple[Landing, Part]]:
     """Return the landed parts that may contain polls from the time of a run."""

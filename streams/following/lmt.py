@@ -26,10 +26,10 @@ def make_followed_id(filesystem: str, since: datetime, job: WatchedJob | None = 
     """Return the unique id of a followed file system of an LMT database."""
     if job is not None:
         return replace(job.job, filesystem=filesystem).followed_id
-    return f"{_subject_of(since)} on {filesystem}"
+    return f"{_describe_subject(since)} on {filesystem}"
 
 
-def _subject_of(since: datetime) -> str:
+def _describe_subject(since: datetime) -> str:
     return f"since {since.astimezone(UTC):%FT%TZ}"
 
 
@@ -62,7 +62,7 @@ class LmtFeed(PollFeed):
         params = params or FeedParams()
         settings = settings or Settings.model_construct()
         merged, held = restore_polls(since, settings, params, position)
-        cluster, subject_id = (job.job.cluster, job.job.job_id) if job else (None, _subject_of(since))
+        cluster, subject_id = (job.job.cluster, job.job.job_id) if job else (None, _describe_subject(since))
         super().__init__(
             make_followed_id(filesystem, since, job), cluster, subject_id, filesystem, merged, params, clock
         )
@@ -71,7 +71,7 @@ class LmtFeed(PollFeed):
         self.failed_count = 0
         self._down_since_s = 0.0
         self._since, self._reading, self._job = since, reading, job
-        self._engine = lmt_following.engine_of(url, settings.live.params(Timeouts))
+        self._engine = lmt_following.create_engine(url, settings.live.params(Timeouts))
         told = held["source"] if held else None
         self._cursor: Cursor | None = Cursor.from_plain(told["cursor"]) if told and told["cursor"] else None
         if told:

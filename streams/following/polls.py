@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from iosig.settings.model import Settings
-from iosig.streams.following.jobs import FollowedJob, Landings, WatchedJob, polls_of_days
+from iosig.streams.following.jobs import FollowedJob, Landings, WatchedJob, select_poll_parts
 from iosig.streams.following.merged_polls import SCHEMA, FeedParams, MergedPolls
 from iosig.streams.following.rows import Identity
 from iosig.warehouse.engine_paths import scan_parquet
@@ -203,7 +203,7 @@ class LandedPollFeed(PollFeed):
 
     def _take(self, new: Iterable[Landing], job: FollowedJob) -> None:
         """Record which files of new landings contain unread polls of the run's days."""
-        for landing, part in polls_of_days(new, job.started_at, job.ended_at):
+        for landing, part in select_poll_parts(new, job.started_at, job.ended_at):
             name = landing.landing_id
             is_read = name in self._read or landing.sequence <= self._since or landing.landed_at <= self._since_at
             if is_read and name not in self._opened:

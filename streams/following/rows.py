@@ -45,7 +45,7 @@ _ANSWER = (
 )
 
 
-def row_of(identity: Identity, told: Circumstances, predicted_at: datetime, found: Evaluation) -> Row:
+def format_row(identity: Identity, told: Circumstances, predicted_at: datetime, found: Evaluation) -> Row:
     """Format an evaluation as a row of `predictions`."""
     return {
         "predicted_on": predicted_at.date(),

@@ -15,7 +15,7 @@ import polars as pl
 
 from iosig.studies.study import SeedParams
 from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_items
-from iosig.transforms.advice import Advice, AdviceParams, Partition, Running, advise
+from iosig.transforms.advice import Advice, AdviceParams, Partition, RunningApplication, advise
 from iosig.transforms.arrays import Bools, Reals, offsets_of
 from iosig.transforms.demands import Demand
 from iosig.transforms.synthetic.contention import Chains, SharedBandwidth, SharingResult, simulate_sharing
@@ -356,9 +356,9 @@ class _Course:
     position_error_s: float | None = None
     tempo: float = 1.0
 
-    def to_running(self, name: str, demand: Demand, error_s: float) -> Running:
+    def to_running(self, name: str, demand: Demand, error_s: float) -> RunningApplication:
         """Return the `Running` job given to the advice, with an error added to its position."""
-        return Running(name, demand, self.elapsed_s + error_s, self.position_error_s, self.tempo)
+        return RunningApplication(name, demand, self.elapsed_s + error_s, self.position_error_s, self.tempo)
 
 
 def _estimate_course(run: Run, begun_s: Reals) -> _Course:
@@ -384,7 +384,7 @@ def _compute_past_rate(shared: SharingResult, past_s: float) -> float:
     return float(shared.volumes(np.array([NOW_S - past_s, NOW_S])).sum()) / past_s
 
 
-def _predict_past_rate(running: Running) -> float:
+def _predict_past_rate(running: RunningApplication) -> float:
     """Return the mean rate that a signature predicts for the past PAST_S seconds [B/s]."""
     volumes = np.concatenate([[0.0], np.cumsum(running.demand.bytes_per_s)])
     places = np.array([running.elapsed_s - PAST_S, running.elapsed_s])

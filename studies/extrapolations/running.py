@@ -15,7 +15,7 @@ from iosig.studies.extrapolations.maps import SCHEMA as MAPS, generate_map_rows
 from iosig.studies.extrapolations.programs import Program, Run, decode_runs, find_programs
 from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_items
 from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolate_to, fit_trace
-from iosig.transforms.extrapolation.result import Extrapolated, FittedTrace
+from iosig.transforms.extrapolation.result import ExtrapolatedTrace, FittedTrace
 from iosig.transforms.traces.compression import compress, compress_together
 from iosig.transforms.traces.frames import to_frame
 from iosig.transforms.traces.trace import CompressedTrace
@@ -222,7 +222,7 @@ class _FittedRuns:
 
 
 def _classify_outcome(
-    ranks: Sequence[SignedRank], extrapolation: Extrapolated
+    ranks: Sequence[SignedRank], extrapolation: ExtrapolatedTrace
 ) -> tuple[str, str | None, str | None, int, int, int | None]:
     """Return outcome, first refused field and its reason, number of refused fields, calls, and equal calls.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from iosig.estimates.periods import params_of
+from iosig.estimates.periods import get_params
 from iosig.settings.model import Settings
 from iosig.studies.attribution.ways import attribute_traffic, select_known_jobs
 from iosig.studies.sites import MINUTE_S, SiteSignatures, SiteTraffic, Transfers, extract_samples, find_run_steps
@@ -63,7 +63,7 @@ def compute_truth(seen: SiteTraffic, moved: Transfers) -> Estimates:
     counts = np.maximum(after - first, 1)
     samples = Ragged(moved.sum_in_steps(first, counts, seen.interval_s) / seen.interval_s, offsets_of(counts))
     settings = Settings().periods
-    params = params_of(settings, settings.server_methods)
+    params = get_params(settings, settings.server_methods)
     start_s = first * seen.interval_s - seen.logged.start_s
     return Estimates.from_columns(
         job, _classify(seen, job, sections), _find_periods(samples, seen.interval_s, start_s, params)
@@ -82,7 +82,7 @@ def classify_traffic(seen: SiteTraffic, known: SiteSignatures) -> Estimates:
     sections = classes.grid_sections(samples.values, samples.offsets, start_s, intervals, started, ended)
     settings = Settings().periods
     # the samples cover only the run, so the slow search over windows is not needed
-    params = params_of(settings.model_copy(update={"window_levels": 0}), settings.server_methods)
+    params = get_params(settings.model_copy(update={"window_levels": 0}), settings.server_methods)
     return Estimates.from_columns(
         job, _classify(seen, job, sections), _find_periods(samples, seen.interval_s, start_s - started, params)
     )
@@ -142,7 +142,7 @@ def _find_signature_periods(signatures: Sequence[Signature]) -> dict[str, pl.Ser
     curves = [one.bytes_per_s for one in signatures]
     samples = Ragged(np.concatenate([np.zeros(0), *curves]), offsets_of([len(curve) for curve in curves]))
     settings = Settings().periods
-    params = params_of(settings, settings.server_methods)
+    params = get_params(settings, settings.server_methods)
     (answer,) = search.find_periods(samples, np.ones(len(signatures)), np.zeros(len(signatures)), params)
     detections = answer.detections
     numbers = {

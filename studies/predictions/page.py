@@ -159,7 +159,7 @@ def _draw_example(seed: int, path: Path) -> None:
     """Draw the predictions of one run in the same form as those of a followed input."""
     from iosig.reports.predictions.evaluations import PredictionView
     from iosig.reports.predictions.picture import draw
-    from iosig.streams.following.rows import Circumstances, Identity, row_of
+    from iosig.streams.following.rows import Circumstances, Identity, format_row
 
     run, predictor, evaluations = predict_example(seed)
     identity = Identity(f"HACC-IO, simulated, seed {seed}", "trace", None, "planted", None, "client", False)
@@ -167,7 +167,7 @@ def _draw_example(seed: int, path: Path) -> None:
     # a planted run has no date: use an arbitrary one
     day = datetime(2000, 1, 1, tzinfo=UTC)
     rows = [
-        row_of(identity, circumstances, day + timedelta(seconds=evaluation.answer.window_end_s), evaluation)
+        format_row(identity, circumstances, day + timedelta(seconds=evaluation.answer.window_end_s), evaluation)
         for evaluation in evaluations
     ]
     window = predictor.pyramid.window(0.0, float(run.phase_end_s[-1]))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from iosig.answers.documents import Day, Document, Instant, Part, columns_of
+from iosig.answers.documents import Day, Document, Instant, Part, make_columns_schema
 from iosig.cli.documents import schemas
 from iosig.warehouse.contracts import table
 
@@ -53,7 +53,7 @@ def test_columns_have_the_schema_of_their_table() -> None:
     assert classes["properties"]["volume_bytes"]["type"] == ["number", "null"]
     assert None in classes["properties"]["label"]["enum"]
     schema: dict[str, Any] = {"properties": {"method": {"type": "string"}}, "required": ["method"]}
-    columns_of("periods", "method", "period_s")(schema)
+    make_columns_schema("periods", "method", "period_s")(schema)
     assert schema["required"] == ["method", "period_s"]
     assert "enum" not in schema["properties"]["method"]
     assert schema["properties"]["method"]["description"] == table("periods").column("method").doc

@@ -12,7 +12,7 @@ from iosig.answers.time_shifts import check_landings, check_release
 from iosig.flows.demo.simulated import write_site
 from iosig.flows.nightly import run_inline
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.transforms.synthetic.site import SiteParams, simulate
 from iosig.warehouse.store.landing import Landing
 from iosig.warehouse.store.store import Store
@@ -28,7 +28,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def landed(store: Store, files: Path, zone: str) -> list[Landing]:
-    arrivals = land_paths(store, Settings(), [str(files)], Told(time_zone=zone))
+    arrivals = land_paths(store, Settings(), [str(files)], ReadOptions(time_zone=zone))
     return [arrival.landed.landing for arrival in arrivals if arrival.landed]
 
 

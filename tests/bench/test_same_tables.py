@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from bench import same_tables, table_comparison
-from bench.table_comparison import Compared, compare_folders, compare_tables, compare_texts, in_order
+from bench.table_comparison import ComparisonResult, compare_folders, compare_tables, compare_texts, in_order
 from iosig.warehouse.contracts import table
 
 FRAME = pl.DataFrame(
@@ -36,7 +36,7 @@ RELEASE = pl.DataFrame(
 )
 
 
-def compared(after: pl.DataFrame, before: pl.DataFrame = FRAME, name: str = "trace_jobs") -> Compared:
+def compared(after: pl.DataFrame, before: pl.DataFrame = FRAME, name: str = "trace_jobs") -> ComparisonResult:
     return compare_tables("night", name, before, after)
 
 
@@ -48,7 +48,7 @@ def with_parameters(parameters: dict[str, Any]) -> pl.DataFrame:
     return RELEASE.with_columns(parameters=pl.lit(json.dumps(parameters)))
 
 
-def verdict(found: Compared) -> list[str]:
+def verdict(found: ComparisonResult) -> list[str]:
     """The report without the location of the table."""
     return [line.partition(found.name)[2].lstrip(": ") for line in found.report()]
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import polars as pl
 
 from bench import years
-from bench.years import Measured
+from bench.years import NightCost
 
 
-def measured(night: int, cpu_s: float, *, is_real: bool = True) -> Measured:
-    return Measured(night, is_real, cpu_s, 2 * cpu_s, 400_000_000, 100 * night, 1_000_000 * night, 1_000, 10)
+def measured(night: int, cpu_s: float, *, is_real: bool = True) -> NightCost:
+    return NightCost(night, is_real, cpu_s, 2 * cpu_s, 400_000_000, 100 * night, 1_000_000 * night, 1_000, 10)
 
 
 def test_page_compares_the_last_nights_with_early_nights(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iosig.traces.extrapolation.compressing import call_total, comparable, compress_trace
+from iosig.traces.extrapolation.compression import call_total, comparable, compress_trace
 from iosig.transforms.traces.expansion import rank_calls
 from iosig.transforms.traces.frames import from_frame
 from iosig.transforms.traces.trace import Call, CompressedTrace

@@ -18,7 +18,7 @@ from iosig.answers.single.one_input import TraceInput, open_input
 from iosig.answers.single.periods import Query, find_periods
 from iosig.cli.expand import expand_command
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told
+from iosig.streams.landing import ReadOptions
 from iosig.transforms.traces import checks
 from iosig.transforms.traces.frames import to_frame
 from iosig.transforms.traces.trace import CompressedTrace
@@ -82,7 +82,7 @@ def test_expanded_text_can_be_landed_again(tmp_path: Path) -> None:
     assert sorted(file.name for file in into.iterdir()) == [f"{rank:02}.txt" for rank in range(12)]
     again = parse_rank(3, (into / "03.txt").read_bytes()).calls
     assert again["arguments"].to_list() == [text for _, _, text in naive.calls(trace, 3)]
-    with open_input(into, Settings(), Told()) as found:
+    with open_input(into, Settings(), ReadOptions()) as found:
         assert isinstance(found, TraceInput)
         assert found.refused_count == 0
         assert found.counters["written_bytes"].sum() == 12 * 4 * 131072
@@ -162,17 +162,17 @@ def test_help_imports_no_heavy_modules() -> None:
 
 def test_period_is_found_in_an_extrapolated_trace(tmp_path: Path) -> None:
     path = written(tmp_path / "many.parquet", compressed.file_per_process(1_000_000, writes=64))
-    found = find_periods(path, Settings(), Told(), Query(direction="write"))
+    found = find_periods(path, Settings(), ReadOptions(), Query(direction="write"))
     (row,) = found.rows.to_dicts()
     assert row["outcome"] == "periodic"
     assert row["period_s"] == pytest.approx(0.003, rel=0.05)
     assert [one.direction for one in found.drawn] == ["write"]
-    (exact,) = find_periods(path, Settings(), Told(), Query("write", 10_000.0, (0.05, 0.15))).rows.to_dicts()
+    (exact,) = find_periods(path, Settings(), ReadOptions(), Query("write", 10_000.0, (0.05, 0.15))).rows.to_dicts()
     assert exact["period_s"] == pytest.approx(0.003, rel=0.05)
 
 
 def test_class_is_found_in_an_extrapolated_trace(strong: Path) -> None:
-    found = classify_input(strong, Settings(), Told())
+    found = classify_input(strong, Settings(), ReadOptions())
     (module,) = found.counters.to_dicts()
     assert (module["module"], module["written_bytes"], module["write_count"]) == ("MPIIO", 960 * 40, 48 * 40)
     assert found.classes["volume_bytes"].to_list() == [0.0, 960.0 * 40]
@@ -180,7 +180,7 @@ def test_class_is_found_in_an_extrapolated_trace(strong: Path) -> None:
 
 def test_trace_without_requests_has_no_signal(tmp_path: Path) -> None:
     path = written(tmp_path / "none.parquet", CompressedTrace(3, ()))
-    found = find_periods(path, Settings(), Told(), Query())
+    found = find_periods(path, Settings(), ReadOptions(), Query())
     assert found.drawn == ()
     assert set(found.rows["outcome"]) <= {"no_io"}
 

@@ -10,7 +10,7 @@ import pytest
 
 from iosig.cli.extrapolate import extrapolate_command
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.traces.extrapolation.extrapolating import families
 from iosig.traces.extrapolation.view import read
 from iosig.transforms.traces.checks import check
@@ -129,7 +129,7 @@ def test_random_offsets_are_refused(cli: Cli, shared_data: Path, tmp_path: Path,
 def test_extrapolation_is_recorded_in_an_existing_warehouse(cli: Cli, shared_data: Path, tmp_path: Path) -> None:
     write_small_site(tmp_path / "site")
     store = Store(tmp_path / "warehouse")
-    list(land_paths(store, Settings(), [str(tmp_path / "site" / "jobs.sacct")], Told()))
+    list(land_paths(store, Settings(), [str(tmp_path / "site" / "jobs.sacct")], ReadOptions()))
     given = traces(shared_data, "ios_sio")
     into = tmp_path / "sio.parquet"
     for n, expected in ((48, 0), (48, 0)):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from iosig.cli.fitting import wrap_text
 from iosig.cli.hints import command, for_warehouse, program, runnable
+from iosig.cli.table_layout import wrap_text
 from tests.nights import Cli, Night
 
 SCRIPTS = Path(sys.prefix) / "bin"

@@ -15,7 +15,7 @@ import pytest
 import iosig.cli.network
 from iosig.answers.single import networks
 from iosig.answers.single.networks import NetworkInput
-from iosig.estimates.networks.making import Query
+from iosig.estimates.networks.builder import Query
 from iosig.settings.model import Settings
 from iosig.transforms.networks.network import NetworkParams
 from iosig.warehouse.placing import atomic_write

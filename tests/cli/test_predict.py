@@ -20,7 +20,7 @@ from iosig.cli.predict import describe_pending_burst, format_coverage
 from iosig.settings.model import Settings
 from iosig.streams.following.follower import Follower
 from iosig.streams.following.inputs import Opener
-from iosig.streams.landing import Told
+from iosig.streams.landing import ReadOptions
 from iosig.transforms.predictions.predictor import OnlineParams
 from iosig.warehouse.contracts.traces import TRACE_REQUESTS
 from iosig.warehouse.store.store import Store
@@ -66,7 +66,7 @@ def test_last_prediction_equals_the_period_of_its_window(
         window = (row["window_start_s"], row["window_start_s"] + row["sample_count"] / row["sampling_hz"])
         assert window[1] == row["window_end_s"] or (method == "dft" and window[1] < row["window_end_s"])
         asked = Query(direction, row["sampling_hz"], window, method=row["method"])
-        (found,) = find_periods(path, Settings(), Told(), asked).rows.to_dicts()
+        (found,) = find_periods(path, Settings(), ReadOptions(), asked).rows.to_dicts()
         names = ("outcome", "period_s", "frequency_hz", "sample_count", "sampling_hz", "false_alarm_probability")
         assert [row[each] for each in names] == [found[each] for each in names]
         refined = found["refined_confidence"]
@@ -77,7 +77,7 @@ def test_last_prediction_equals_the_period_of_its_window(
 def test_each_request_is_counted_once(shared_data: Path, name: str) -> None:
     path = shared_data / "tmio" / name
     last = {row["direction"]: row for row in predicted(path)}
-    with open_input(path, Settings(), Told()) as found:
+    with open_input(path, Settings(), ReadOptions()) as found:
         assert isinstance(found, TraceInput)
         landed = found.read(TRACE_REQUESTS)
     for direction, row in last.items():

@@ -7,10 +7,10 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-
-from iosig.warehouse.releases import clearing
-from tests.nights import Cli
 from tests.warehouse.releases.test_clearing import empty, leave, there
+
+from iosig.warehouse.releases import retention
+from tests.nights import Cli
 from tests.warehouse.releasing import publish
 
 pytestmark = pytest.mark.slow
@@ -32,4 +32,4 @@ def test_raw_polls_beyond_retention_are_removed_and_reported(cli: Cli, tmp_path:
     code, printed, _ = cli("--warehouse", store.root, "maintain", "--json", "--now")
     raw = json.loads(printed)["landed"]
     assert (code, raw["landing_count"], raw["closed_days"]) == (0, 1, ["2018-02-02"])
-    assert clearing.read_closed_days(store) == {date(2018, 2, 1), date(2018, 2, 2)}
+    assert retention.read_closed_days(store) == {date(2018, 2, 1), date(2018, 2, 2)}

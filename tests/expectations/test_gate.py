@@ -22,8 +22,8 @@ import polars as pl
 import pytest
 from hypothesis import given, settings as bounded, strategies as st
 
-from iosig.expectations import gate, suites, summing
-from iosig.expectations.gate import Checked
+from iosig.expectations import daily_summary, gate, suites
+from iosig.expectations.gate import CheckResult
 from iosig.warehouse.contracts import Column, Table, frames, table
 from iosig.warehouse.contracts.job_io import JOB_IO_SOURCES
 from iosig.warehouse.contracts.jobs import JOBS
@@ -81,18 +81,18 @@ def only_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suites, "rules", suites.load_suite_rules)
 
 
-def failed(checked: Checked) -> set[str]:
+def failed(checked: CheckResult) -> set[str]:
     return set(checked.verdicts.filter(~pl.col("success"))["expectation"])
 
 
-def verdict(checked: Checked, name: str) -> dict[str, Any]:
+def verdict(checked: CheckResult, name: str) -> dict[str, Any]:
     (found,) = checked.verdicts.filter(expectation=name).iter_rows(named=True)
     return found
 
 
-def whole(checked: Checked, found: Table, parameters: dict[str, float]) -> pl.DataFrame:
+def whole(checked: CheckResult, found: Table, parameters: dict[str, float]) -> pl.DataFrame:
     """Return the published results of a table that consists of the checked rows."""
-    return summing.aggregate_days(checked.verdicts, parameters).filter(table_name=found.name)
+    return daily_summary.aggregate_days(checked.verdicts, parameters).filter(table_name=found.name)
 
 
 def kind_of(found: Table, rule: suites.Rule) -> str:
@@ -334,11 +334,11 @@ def test_day_checked_in_batches_equals_the_whole_day() -> None:
     pieces = pl.concat(gate.check(TICKS, piece, SETTINGS).verdicts for piece in (frame[:15], frame[15:]))
     whole = gate.check(TICKS, frame, SETTINGS).verdicts
 
-    found = summing.by_day(TICKS, pieces, SETTINGS)
+    found = daily_summary.by_day(TICKS, pieces, SETTINGS)
 
     told = ["expectation", "day", "severity", "success", "unexpected_count", "row_count"]
     assert found.select(told).sort("expectation").equals(whole.select(told).sort("expectation"))
-    assert summing.aggregate_days(found, SETTINGS).equals(summing.aggregate_days(whole, SETTINGS))
+    assert daily_summary.aggregate_days(found, SETTINGS).equals(daily_summary.aggregate_days(whole, SETTINGS))
 
 
 @pytest.mark.usefixtures("only_declared")
@@ -619,7 +619,7 @@ def test_daily_summaries_equal_a_check_of_all_rows(
         patch.setattr(suites, "rules", lambda _: RULES_BY_DAY)
         runs = [gate.check(DAYS_APART, part, {}) for part in (frame.filter(is_first), frame.filter(~is_first))]
         by_day = pl.concat(run.verdicts for run in runs)
-        quality = summing.aggregate_days(by_day, {}).filter(table_name=DAYS_APART.name)
+        quality = daily_summary.aggregate_days(by_day, {}).filter(table_name=DAYS_APART.name)
 
     assert summed_up(quality) == told_by_great_expectations(frame, RULES_BY_DAY)
     frames.require(by_day, QUALITY_DAILY)

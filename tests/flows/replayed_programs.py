@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from iosig.traces.replay.barriers import Gates, SharedCounters
 from iosig.traces.replay.execution import Done, Executor, run
 from iosig.traces.replay.files import Uses, uses
-from iosig.traces.replay.gates import Gates, SharedCounters
 from iosig.traces.replay.libc import Calls, content
 from iosig.traces.replay.ordering import Order, choose_order, visits
 from iosig.traces.replay.planning import prepare

@@ -13,7 +13,7 @@ from iosig.flows.nightly import begin_run, build
 from iosig.flows.steps.order import STEPS
 from iosig.flows.steps.plan import make_plan
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.transforms.synthetic.job_statistics import JobStatistics, JobStatisticsParams, count_jobs
 from iosig.transforms.synthetic.job_statistics_texts import Form
 from iosig.transforms.synthetic.site import Site, SiteParams, simulate
@@ -102,7 +102,7 @@ def landed(
     write_site(site, folder / "site")
     write_statistics(statistics, folder / "site", form)
     store = Store(folder / "warehouse")
-    for arrival in land_paths(store, Settings(), [str(folder / "site")], Told(time_zone="UTC")):
+    for arrival in land_paths(store, Settings(), [str(folder / "site")], ReadOptions(time_zone="UTC")):
         assert not arrival.has_refusals, arrival.line()
     return store, site, statistics
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from iosig.flows import nightly
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, ATTRIBUTION_DAILY, SLOWDOWNS, UNATTRIBUTED_PATTERNS
 from iosig.warehouse.releases import releases
 from iosig.warehouse.releases.reading import open_release
@@ -118,11 +118,11 @@ def undisturbed(site: Site, root: Path, *databases: str) -> Store:
     for files in site.came:
         for name, content in files:
             (inbox / name).write_bytes(content)
-        list(land_paths(store, Settings(), [str(inbox)], Told()))
+        list(land_paths(store, Settings(), [str(inbox)], ReadOptions()))
         # landed inputs are not read again
         shutil.rmtree(inbox)
         inbox.mkdir()
-    list(land_paths(store, Settings(), databases, Told()))
+    list(land_paths(store, Settings(), databases, ReadOptions()))
     nightly.run_inline(store, Settings(), lambda *_: None)
     return store
 

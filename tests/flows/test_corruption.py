@@ -16,10 +16,10 @@ import pytest
 
 from iosig.flows import nightly
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.releases import checksums, releases, seals
 from iosig.warehouse.releases.holds import Hold
-from iosig.warehouse.releases.locations import metadata_locations, name_of
+from iosig.warehouse.releases.locations import get_relative_name, metadata_locations
 from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.repairing import repair
 from iosig.warehouse.releases.verifying import verify
@@ -35,7 +35,7 @@ def _run(store: Store) -> None:
 
 
 def _land(store: Store, *paths: Path) -> None:
-    for arrival in land_paths(store, Settings(), [str(path) for path in paths], Told()):
+    for arrival in land_paths(store, Settings(), [str(path) for path in paths], ReadOptions()):
         assert not arrival.has_refusals
 
 
@@ -92,12 +92,12 @@ def undamaged(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
 
 def _metadata(store: Store) -> tuple[Path, Path]:
-    found = {table: name_of(table, location) for table, location in metadata_locations(store).items()}
+    found = {table: get_relative_name(table, location) for table, location in metadata_locations(store).items()}
     return store.root / found["jobs"], store.root / found["job_io"]
 
 
 def _of_last_release(store: Store, pattern: str) -> tuple[Path, Path]:
-    added = checksums.read(store, seals.seal_of(releases.find(store, None))) or {}
+    added = checksums.read(store, seals.make_seal_name(releases.find(store, None))) or {}
     names = [name for name in added if Path(name).match(pattern)]
     own, other = (next(name for name in names if name.startswith(f"tables/{table}/")) for table in ("jobs", "job_io"))
     return store.root / own, store.root / other

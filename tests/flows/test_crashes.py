@@ -18,19 +18,20 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.warehouse.releases.test_clearing import empty, leave
 
 from iosig.flows import nightly
 from iosig.flows.steps.predictions import land_journal
 from iosig.settings.model import PredictionSettings, Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.errors import IosigError, NothingToDo
-from iosig.warehouse.releases import clearing, expiring, holds, links, publishing, releases, seals
+from iosig.warehouse.releases import expiring, holds, links, publishing, releases, retention, seals
 from iosig.warehouse.releases.relocating import relocate
 from iosig.warehouse.releases.repairing import repair
 from iosig.warehouse.releases.upgrading import upgrade
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store import landing
-from iosig.warehouse.store.files import Sealed
+from iosig.warehouse.store.files import FileChecksum
 from iosig.warehouse.store.journal import Journal, State
 from iosig.warehouse.store.positions import position
 from iosig.warehouse.store.store import Store, document
@@ -39,7 +40,6 @@ from tests.flows import test_forget
 from tests.flows.crashes import wrecks_of
 from tests.nights import pass_every_check, write_small_site
 from tests.prediction_rows import prediction
-from tests.warehouse.releases.test_clearing import empty, leave
 from tests.warehouse.releases.test_upgrading import unpack
 from tests.warehouse.releasing import FIRST, SECOND, publish
 from tests.warehouse.store.test_positions import batch
@@ -86,7 +86,7 @@ def released(store: Store) -> Any:
     found = []
     for release in releases.list_readable(store):
         files = releases.files_of(store, release)
-        digests = {name: sorted(Sealed.from_path(path).sha256 for path in paths) for name, paths in files.items()}
+        digests = {name: sorted(FileChecksum.from_path(path).sha256 for path in paths) for name, paths in files.items()}
         found.append((release.sequence, release.kind, release.dates, {k: v for k, v in digests.items() if v}))
     return found
 
@@ -194,7 +194,7 @@ _LOST = {"jobs": {8: "job_id \n lost", 11: "job_id \n lost-too"}, "applications"
 
 
 def _land(store: Store, *paths: Path) -> None:
-    for arrival in land_paths(store, Settings(), map(str, paths), Told()):
+    for arrival in land_paths(store, Settings(), map(str, paths), ReadOptions()):
         assert not arrival.has_refusals
 
 
@@ -273,7 +273,7 @@ OPERATIONS = [
     Operation("publish, then roll back", _two, _publish_third, released, resume=_roll_back_once_more),
     Operation("roll back", _two, _roll_back, released),
     Operation("expire", _four, _expire, lambda store: (released(store)[-2:], len(releases.history(store)))),
-    Operation("clear old polls", _old_polls, lambda store: clearing.clear(store, 10), released),
+    Operation("clear old polls", _old_polls, lambda store: retention.clear(store, 10), released),
     Operation("relocate", _moved, relocate, released),
     Operation("repair", _damaged, repair, released),
     Operation("upgrade", unpack, upgrade, released),
@@ -364,4 +364,4 @@ def _unfinished(store: Store) -> set[str]:
     """Files that the next run or forget leaves if a release was published right before the crash."""
     current = releases.current(store)
     successors = [release for release in releases.list_readable(store) if release.kind == "forget"]
-    return {links.LATEST, *map(seals.seal_of, [current, *successors])} if current else set()
+    return {links.LATEST, *map(seals.make_seal_name, [current, *successors])} if current else set()

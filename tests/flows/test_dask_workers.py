@@ -23,7 +23,7 @@ import iosig.streams.landing
 from iosig.flows import dask_workers, executors, nightly
 from iosig.flows.steps.items import ItemResult, StepContext, WorkItem
 from iosig.settings.model import EngineSettings, Settings, SlurmSettings, load
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.errors import MachineFault, UsageError
 from iosig.warehouse.processes import WorkerLost
 from iosig.warehouse.releases import releases
@@ -334,7 +334,7 @@ def test_large_files_landed_by_workers_equal_local_landing(
     for name, given in (("here", Settings()), ("afar", settings)):
         store = Store(Path(name))
         with executors.remote_executor(given, store.root) as executor:
-            arrivals = list(land_paths(store, given, ["site"], Told(), executor=executor))
+            arrivals = list(land_paths(store, given, ["site"], ReadOptions(), executor=executor))
         found[name] = [
             (arrival.line(), arrival.landed and (arrival.landed.landing.sequence, arrival.landed.landing.parts))
             for arrival in arrivals

@@ -16,8 +16,8 @@ from iosig.flows.demo.simulated import (
     FILESYSTEM,
     SACCT_FIELDS,
     classes_truth,
-    days_of,
     exact_site,
+    list_days,
     sacct_lines,
     settings_text,
     write_site,
@@ -54,7 +54,7 @@ def test_demo_writes_a_job_log_per_night_and_a_poll_file_per_day(site: Site, tmp
 
 def test_files_of_single_days_equal_files_of_all_days(site: Site, tmp_path: Path) -> None:
     every = write_site(site, tmp_path / "every")
-    for place, day in enumerate(days_of(site)):
+    for place, day in enumerate(list_days(site)):
         own = write_site(site, tmp_path / "own", days=[day])
         assert [path.name for path in own] == [every[place].name, every[place + 2].name]
         assert [path.read_bytes() for path in own] == [every[place].read_bytes(), every[place + 2].read_bytes()]

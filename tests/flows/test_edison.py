@@ -11,7 +11,7 @@ import pytest
 from iosig.answers.single.periods import Query, find_periods
 from iosig.flows import nightly
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store.store import Store
 
@@ -24,7 +24,9 @@ SETTINGS = Settings.model_validate({"filesystems": {"scratch1": "snx11025"}})
 def job_io(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
     store = Store(tmp_path_factory.mktemp("edison"))
     files = ["lmt/edison-snx11025_2018-02-09.h5lmt", "jobs/edison-2018-02-09.sacct"]
-    arrivals = list(land_paths(store, SETTINGS, [str(shared_data / name) for name in files], Told(time_zone="UTC")))
+    arrivals = list(
+        land_paths(store, SETTINGS, [str(shared_data / name) for name in files], ReadOptions(time_zone="UTC"))
+    )
     assert not any(arrival.has_refusals for arrival in arrivals)
     release = nightly.run_inline(store, SETTINGS, lambda *_: None)
     query = "select jobs.application, job_io.* from job_io inner join jobs using (cluster, job_id, started_at)"
@@ -63,7 +65,7 @@ def test_hour_of_periodic_bursts_is_found_in_a_day_of_polls(shared_data: Path) -
     found = find_periods(
         shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt",
         Settings(),
-        Told(time_zone="UTC"),
+        ReadOptions(time_zone="UTC"),
         Query(direction="read"),
     )
     (row,) = found.rows.iter_rows(named=True)

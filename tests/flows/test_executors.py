@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 from iosig.flows import executors, nightly
-from iosig.flows.executors import Engine, TimedOut, with_processes
+from iosig.flows.executors import Engine, WorkTimeoutError, with_processes
 from iosig.flows.steps.checks import hold, verdicts_on
 from iosig.flows.steps.items import StepContext, TableFile, WorkItem
 from iosig.settings.model import Settings
@@ -141,7 +141,7 @@ def test_timeout_error_of_an_item_is_not_the_time_limit(timeout_s: float | None,
 def test_item_over_the_time_limit_is_killed_and_the_next_item_runs(tmp_path: Path) -> None:
     with with_processes(1, timeout_s=4.0) as engine:
         start_s = time.monotonic()
-        with pytest.raises(TimedOut, match="slow took longer than 4 s"):
+        with pytest.raises(WorkTimeoutError, match="slow took longer than 4 s"):
             engine.run(items(tmp_path, "slow")[0], tmp_path)
         assert time.monotonic() - start_s < 30
         engine.run(replace(items(tmp_path, "next")[0], reads=()), tmp_path)

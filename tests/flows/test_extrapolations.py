@@ -16,7 +16,7 @@ from iosig.answers.single.classes import classify_input
 from iosig.cli.summary import extrapolations
 from iosig.flows import nightly
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.traces.extrapolation.records import land
 from iosig.warehouse.errors import InputRefused, NothingToDo
 from iosig.warehouse.releases import holds, releases
@@ -102,7 +102,7 @@ def test_third_night_has_nothing_to_do(nights: Nights) -> None:
 def test_trace_file_landed_elsewhere_gives_the_same_row(nights: Nights, tmp_path: Path) -> None:
     path, elsewhere = tmp_path / "ior-1000.parquet", Store(tmp_path / "elsewhere")
     compressed_traces.write(path, ROWS, {"process_count": "1000", METADATA_KEY: EXTRAPOLATED.text()})
-    (arrival,) = land_paths(elsewhere, Settings(), [str(path)], Told())
+    (arrival,) = land_paths(elsewhere, Settings(), [str(path)], ReadOptions())
     assert (arrival.row_count, arrival.has_refusals) == (1, False)
     assert ask(elsewhere, run(elsewhere)) == [EXTRAPOLATED.row() | {"source_file": path.name}]
 
@@ -113,13 +113,13 @@ def test_trace_file_landed_in_addition_to_its_record_changes_nothing(
 ) -> None:
     path = tmp_path / "ior-1000.parquet"
     compressed_traces.write(path, ROWS, {"process_count": "1000", METADATA_KEY: EXTRAPOLATED.text()})
-    list(land_paths(warehouse, Settings(), [str(path)], Told()))
+    list(land_paths(warehouse, Settings(), [str(path)], ReadOptions()))
     assert ask(warehouse, run(warehouse)) == ask(warehouse, nights.second)
 
 
 @pytest.mark.long
 def test_night_of_jobs_and_polls_keeps_extrapolations(warehouse: Store, landed_site: Store, nights: Nights) -> None:
-    list(land_paths(warehouse, Settings(), [str(landed_site.root.parent / "site")], Told()))
+    list(land_paths(warehouse, Settings(), [str(landed_site.root.parent / "site")], ReadOptions()))
     third = run(warehouse)
     assert ask(warehouse, third) == ask(warehouse, nights.second)
     assert ask(warehouse, third, "select count(*) as n from jobs") == [{"n": 4}]
@@ -141,7 +141,7 @@ def test_damaged_record_is_refused_and_others_land(warehouse: Store, tmp_path: P
     good, bad = tmp_path / "1-good", tmp_path / "2-bad"
     good.write_text(replace(EXTRAPOLATED, process_count=3).text())
     bad.write_text(EXTRAPOLATED.text().replace('"extrapolated"', '"perhaps"'))
-    arrivals = list(land_paths(warehouse, Settings(), [str(tmp_path / "1-good"), str(bad)], Told()))
+    arrivals = list(land_paths(warehouse, Settings(), [str(tmp_path / "1-good"), str(bad)], ReadOptions()))
     assert [arrival.has_refusals for arrival in arrivals] == [False, True]
     assert arrivals[1].refusal is not None
     assert "outcome is not one of" in arrivals[1].refusal.reason
@@ -151,7 +151,7 @@ def test_extrapolation_record_cannot_be_classified_as_a_trace(tmp_path: Path) ->
     path = tmp_path / "record"
     path.write_text(EXTRAPOLATED.text())
     with pytest.raises(InputRefused, match="neither a series nor a trace"):
-        classify_input(path, Settings(), Told())
+        classify_input(path, Settings(), ReadOptions())
 
 
 # ---- commands and documentation

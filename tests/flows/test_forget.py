@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from iosig.flows import forget, nightly
-from iosig.flows.forget import Asked
+from iosig.flows.forget import ErasureRequest
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.errors import InputRefused, NothingToDo, UsageError
 from iosig.warehouse.releases import expiring, holds, releases
 from iosig.warehouse.releases.reading import open_release
@@ -53,7 +53,7 @@ def write_nights(folder: Path, *, with_user: bool) -> list[Path]:
 
 def work(store: Store, nights: list[Path]) -> None:
     for night in nights:
-        list(land_paths(store, Settings(), [str(night)], Told(time_zone="UTC")))
+        list(land_paths(store, Settings(), [str(night)], ReadOptions(time_zone="UTC")))
         nightly.run_inline(store, Settings(), lambda *_: None)
 
 
@@ -106,7 +106,7 @@ _ABOUT_BEFORE = (
 
 def forget_data(store: Store, *, user: str | None = None, landing_id: str | None = None) -> None:
     with lock_warehouse(store):
-        found = forget.find(store, Settings(), Asked(landing_id, user, "asked for"))
+        found = forget.find(store, Settings(), ErasureRequest(landing_id, user, "asked for"))
         forget.forget(store, Settings(), found, lambda *_: None)
 
 
@@ -144,7 +144,7 @@ def test_nights_continue_and_forgotten_data_are_refused(store: Store, made: Path
     with pytest.raises(NothingToDo):
         nightly.run_inline(store, Settings(), lambda *_: None)
     site = made.parent / "site"
-    arrivals = land_paths(store, Settings(), [str(site / "2")], Told(time_zone="UTC"))
+    arrivals = land_paths(store, Settings(), [str(site / "2")], ReadOptions(time_zone="UTC"))
     found = {Path(arrival.name).name: arrival for arrival in arrivals}
     assert isinstance(found[f"{USER}.csv"].refusal, InputRefused)
     assert found["jobs.sacct"].landed

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.store.store import Store
 
 #: one input per kind of reader, by its path below the folder of real measurements
@@ -43,7 +43,7 @@ def landed(shared_data: Path, folder: Path, prefix: str) -> list[tuple[str, int]
     found = []
     for path in (*paths, polls):
         store = Store(folder.parent / "warehouse" / str(len(found)))
-        arrivals = list(land_paths(store, Settings(), [str(path)], Told(time_zone="UTC", filesystem="lake")))
+        arrivals = list(land_paths(store, Settings(), [str(path)], ReadOptions(time_zone="UTC", filesystem="lake")))
         landings = [arrival.landed.landing for arrival in arrivals if arrival.landed is not None]
         # the folder of a recorded run also holds a page that is no input
         assert len(landings) >= 1, [arrival.refusal for arrival in arrivals]

@@ -12,7 +12,7 @@ import pytest
 
 from iosig.flows import nightly
 from iosig.settings.model import JointSettings, Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.transforms.signatures.similarity import correlation
 from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
@@ -70,7 +70,11 @@ def made(folder: Path) -> Nights:
     for name, first_min, count, interval_days in (("a", -1000.0, 12, 1), ("b", 20.0, 2, 1), ("c", 1460.0, 2, 0)):
         runs = ran(first_min, count, ord(name))
         last_min = first_min + count * SLOT_MIN + 5.0
-        list(land_paths(store, Settings(), write_day(folder / "site", name, runs, first_min - 5.0, last_min), Told()))
+        list(
+            land_paths(
+                store, Settings(), write_day(folder / "site", name, runs, first_min - 5.0, last_min), ReadOptions()
+            )
+        )
         settings = Settings(joint=JointSettings(interval_days=interval_days))
         found.append(nightly.run_inline(store, settings, lambda *_: None))
     return Nights(store, (found[0], found[1], found[2]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iosig.flows.lineage import columns_of, downstream, lineage, lineage_of, upstream
+from iosig.flows.lineage import downstream, get_column_lineage, get_lineage, lineage, upstream
 from iosig.flows.steps.order import STEPS
 from iosig.warehouse.contracts import TABLES
 from iosig.warehouse.contracts.samples import APPLICATIONS
@@ -40,24 +40,24 @@ def test_lineage_connects_landed_tables_and_estimates_both_ways() -> None:
 
 
 def test_column_lineage_is_derived_from_sql() -> None:
-    columns = {column.column: column.sources for column in columns_of(APPLICATIONS)}
+    columns = {column.column: column.sources for column in get_column_lineage(APPLICATIONS)}
     assert columns["application_id"] == ("stage.jobs.application", "stage.jobs.node_count", "stage.jobs.user")
     assert columns["first_run_started_at"] == ("stage.jobs.started_at",)
-    assert columns_of(SIGNATURES) == [], "Python computes it"
+    assert get_column_lineage(SIGNATURES) == [], "Python computes it"
     # landed tables have additional columns with the order of landing
-    assert tuple(column.column for column in columns_of(SERIES_INTERVALS)) == SERIES_INTERVALS.column_names
+    assert tuple(column.column for column in get_column_lineage(SERIES_INTERVALS)) == SERIES_INTERVALS.column_names
 
 
 @pytest.mark.long
 def test_columns_of_every_model_match_its_schema() -> None:
     for table in TABLES:
         if model_path(table).is_file():
-            assert tuple(column.column for column in columns_of(table)) == table.column_names, table.name
+            assert tuple(column.column for column in get_column_lineage(table)) == table.column_names, table.name
 
 
 def test_unknown_table_is_refused_with_similar_names() -> None:
-    assert lineage_of("job_io").step == "job i/o"
+    assert get_lineage("job_io").step == "job i/o"
     with pytest.raises(UsageError, match=r"No step writes a table job_oi\. Similar: job_io"):
-        lineage_of("job_oi")
+        get_lineage("job_oi")
     with pytest.raises(UsageError, match="`iosig lineage` lists the tables"):
-        lineage_of("zzzzzz")
+        get_lineage("zzzzzz")

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from iosig.estimates.networks import making as networks_flow
+from iosig.estimates.networks import builder as networks_flow
 from iosig.expectations.gate import check
 from iosig.flows import nightly
 from iosig.flows.schedule import Schedule
@@ -22,7 +22,7 @@ from iosig.flows.steps import networks
 from iosig.flows.steps.plan import make_plan
 from iosig.flows.steps.run import Run
 from iosig.settings.model import NetworkSettings, Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.networks import NETWORK_EDGES, NETWORK_RUNS
 from iosig.warehouse.contracts.traces import TRACE_FILES
@@ -144,7 +144,7 @@ def made_up_traces(store: Store) -> dict[str, str]:
 def landed_traces(store: Store, logs: list[Path]) -> dict[str, str]:
     """Land synthetic traces, the wheel's log, and the real logs if present; return their ids by name."""
     ids = made_up_traces(store)
-    for arrival in land_paths(store, Settings(), [str(path) for path in (shipped_log(), *logs)], Told()):
+    for arrival in land_paths(store, Settings(), [str(path) for path in (shipped_log(), *logs)], ReadOptions()):
         assert arrival.landed is not None
         ids[Path(arrival.name).name] = arrival.landed.landing.trace_id
     return ids
@@ -310,7 +310,7 @@ def landed_of(made: Night, name: str) -> dict[str, list[pl.LazyFrame]]:
 
 def test_settings_limit_windows_and_nodes_of_a_network(made: Night) -> None:
     settings = NetworkSettings(window_count=4, max_node_count=2)
-    found = networks.network_rows_of(JOB | {"process_count": 16}, landed_of(made, "striped"), settings)
+    found = networks.build_network_rows(JOB | {"process_count": 16}, landed_of(made, "striped"), settings)
     (row,) = found[NETWORK_RUNS].to_dicts()
     assert (row["window_count"], row["group_sizes"], row["node_counts"]) == (4, [8, 2, 4], [2, 2, 2])
     (fine,) = made.ask(f"select sum(written_bytes) as n from network_edges where trace_id = '{made.ids['striped']}'")
@@ -341,8 +341,8 @@ def test_failing_trace_has_a_row_with_the_reason(
     def fail(*_: object) -> None:
         raise fault
 
-    monkeypatch.setattr(networks_flow, "network_of_trace", fail)
-    ((table, found),) = networks.network_rows_of(JOB, NOTHING, NetworkSettings()).items()
+    monkeypatch.setattr(networks_flow, "build_trace_network", fail)
+    ((table, found),) = networks.build_network_rows(JOB, NOTHING, NetworkSettings()).items()
     (row,) = found.to_dicts()
     assert (table, row["outcome"], row["request_count"]) == (NETWORK_RUNS, "refused", 0)
     assert reason in row["reason"]
@@ -352,9 +352,9 @@ def test_full_disk_is_not_blamed_on_the_trace(monkeypatch: pytest.MonkeyPatch) -
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(networks_flow, "network_of_trace", fail)
+    monkeypatch.setattr(networks_flow, "build_trace_network", fail)
     with pytest.raises(OSError, match="No space"):
-        networks.network_rows_of(JOB, NOTHING, NetworkSettings())
+        networks.build_network_rows(JOB, NOTHING, NetworkSettings())
 
 
 @pytest.mark.parametrize(
@@ -381,7 +381,7 @@ def test_malformed_requests_still_yield_a_row(strange: dict[str, Any], outcomes:
         ]
         for batch in batches
     }
-    found = networks.network_rows_of(JOB, landed, NetworkSettings())
+    found = networks.build_network_rows(JOB, landed, NetworkSettings())
     (row,) = found[NETWORK_RUNS].to_dicts()
     assert row["outcome"] in outcomes, row["reason"]
     assert (row["outcome"] == "refused") == (row["reason"] is not None)

@@ -20,10 +20,10 @@ import iosig.warehouse.store.store
 from iosig.flows import nightly
 from iosig.flows.steps.plan import make_plan
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.contracts.job_io import JOB_IO
 from iosig.warehouse.errors import GateFailed, NothingToDo, UsageError
-from iosig.warehouse.releases import clearing, releases
+from iosig.warehouse.releases import releases, retention
 from iosig.warehouse.releases.reading import count_differences, open_release
 from iosig.warehouse.releases.releases import Release, list_published_tables
 from iosig.warehouse.releases.verifying import verify
@@ -170,7 +170,7 @@ class TestRepeatedRuns:
         late.write_text(
             "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n2026-03-03T00:10:00Z,c9,10,5000000,0\n"
         )
-        list(land_paths(site, Settings(), [str(late)], Told()))
+        list(land_paths(site, Settings(), [str(late)], ReadOptions()))
         second = run(site)
         assert second.dates == (DAYS[1].isoformat(),)
         assert second.parent_release_id == first.release_id
@@ -182,13 +182,13 @@ class TestRepeatedRuns:
     @pytest.mark.slow
     def test_day_with_removed_polls_is_not_recomputed(self, both_days: Night, tmp_path: Path) -> None:
         site, first = both_days.copy(tmp_path / "warehouse"), both_days.release
-        cleared = clearing.clear(site, -1)
+        cleared = retention.clear(site, -1)
         assert (cleared.landing_count, cleared.days) == (1, DAYS)
         late = tmp_path / "late.csv"
         late.write_text(
             "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n2026-03-03T00:20:00Z,c7,10,1e6,0\n"
         )
-        assert [arrival.has_refusals for arrival in land_paths(site, Settings(), [str(late)], Told())] == [False]
+        assert [arrival.has_refusals for arrival in land_paths(site, Settings(), [str(late)], ReadOptions())] == [False]
         told: list[str] = []
         settings = Settings.model_validate({"classes": {"min_duration_s": 7200}, "storage": {"keep_landed_days": 1}})
         second = nightly.run_inline(site, settings, lambda name, *_: told.append(name))
@@ -216,7 +216,7 @@ class TestRepeatedRuns:
 @pytest.mark.long
 def test_each_kind_of_input_is_optional(kind: str, rows: dict[str, int], landed_site: Store, tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
-    list(land_paths(store, Settings(), [str(landed_site.root.parent / "site" / kind)], Told()))
+    list(land_paths(store, Settings(), [str(landed_site.root.parent / "site" / kind)], ReadOptions()))
     found = contents(store, run(store))
     assert {name: len(found[name]) for name in rows} == rows
     assert found["samples"] == []
@@ -232,7 +232,7 @@ def _land_second_filesystem(store: Store, folder: Path, *hours: int) -> None:
     path = folder / f"new{hours[0]}.csv"
     rows = [f"{at:%FT%TZ},c9,new,1,1" for at in times]
     path.write_text("\n".join(["polled_at,controller,filesystem,read_bytes_per_s,write_bytes_per_s", *rows]) + "\n")
-    list(land_paths(store, Settings(), [str(path)], Told()))
+    list(land_paths(store, Settings(), [str(path)], ReadOptions()))
 
 
 @pytest.mark.slow
@@ -272,7 +272,7 @@ def test_rows_that_break_a_rule_are_quarantined(site: Store, tmp_path: Path) -> 
     log.write_text(
         "JobID|User|JobName|NNodes|Start|End|State\n900|ann|ior|8|2026-03-03T01:00:00Z|2026-03-03T00:00:00Z|COMPLETED\n"
     )
-    list(land_paths(site, Settings(), [str(log)], Told()))
+    list(land_paths(site, Settings(), [str(log)], ReadOptions()))
     with open_release(site, run(site)) as connection:
         assert connection.sql("select count(*) from jobs where job_id = '900'").fetchall() == [(0,)]
         taken = connection.sql("select table_name, rule, row_json from quarantine").fetchall()
@@ -290,7 +290,7 @@ def test_implausible_and_contradictory_polls_are_quarantined(site: Store, tmp_pa
         "2026-03-03T00:10:00Z,c0,10,7,7\n"
         "2026-03-03T00:10:00Z,c8,10,5e12,0\n"
     )
-    list(land_paths(site, Settings(), [str(polls)], Told()))
+    list(land_paths(site, Settings(), [str(polls)], ReadOptions()))
     settings = Settings.model_validate({"polls": {"max_controller_bytes_per_s": 1e10}})
     with open_release(site, run(site, settings)) as connection:
         rules = connection.sql("select rule from quarantine order by rule").fetchall()
@@ -304,7 +304,7 @@ def test_implausible_and_contradictory_polls_are_quarantined(site: Store, tmp_pa
 def test_critical_failure_blocks_the_release(site: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     check = iosig.expectations.gate.check
 
-    def broken(table: Any, frame: pl.DataFrame, parameters: Any) -> iosig.expectations.gate.Checked:
+    def broken(table: Any, frame: pl.DataFrame, parameters: Any) -> iosig.expectations.gate.CheckResult:
         return check(table, pl.concat([frame, frame]) if table == JOB_IO else frame, parameters)
 
     with monkeypatch.context() as patch:

@@ -21,7 +21,7 @@ import pytest
 from iosig.flows import executors, nightly
 from iosig.flows.faults import machine_fault
 from iosig.settings.model import CatalogueSettings, EngineSettings, Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.errors import MachineFault, NothingToDo, UsageError
 from iosig.warehouse.releases import releases
 from iosig.warehouse.releases.reading import open_release
@@ -67,7 +67,7 @@ def store(environment: dict[str, str], tmp_path: Path) -> Store:
     name = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:8]
     made = Store.locate(f"s3://iosig/{name}")
     write_small_site(tmp_path / "site")
-    list(land_paths(made, Settings(), [str(tmp_path / "site")], Told()))
+    list(land_paths(made, Settings(), [str(tmp_path / "site")], ReadOptions()))
     return made
 
 
@@ -366,7 +366,7 @@ def test_files_of_a_killed_landing_are_landed_again(
     with monkeypatch.context() as patch:
         patch.setattr(objects.Objects, "_upload", killed)
         with pytest.raises(MachineFault):
-            list(land_paths(store, Settings(), [str(tmp_path / "late.sacct")], Told()))
+            list(land_paths(store, Settings(), [str(tmp_path / "late.sacct")], ReadOptions()))
     assert len(landing.ledger(store)) == 2
-    list(land_paths(store, Settings(), [str(tmp_path / "late.sacct")], Told()))
+    list(land_paths(store, Settings(), [str(tmp_path / "late.sacct")], ReadOptions()))
     assert len(landing.ledger(store)) == 3

@@ -12,7 +12,7 @@ import pytest
 
 from iosig.flows import nightly
 from iosig.settings.model import PeriodSettings, Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.transforms.periods.search import METHODS
 from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store.store import Store
@@ -135,8 +135,8 @@ def released(
     shutil.copytree(landed_site.root, store.root)
     traces = land_traces(store)
     series = [str(write_series(folder / "node7.csv")), str(write_several(folder / "node8.csv"))]
-    list(land_paths(store, Settings(), series, Told()))
-    (arrival,) = land_paths(store, Settings(), [str(write_calls(folder / "calls"))], Told())
+    list(land_paths(store, Settings(), series, ReadOptions()))
+    (arrival,) = land_paths(store, Settings(), [str(write_calls(folder / "calls"))], ReadOptions())
     assert arrival.landed
     traces["calls"] = arrival.landed.landing.trace_id
     release = nightly.run_inline(store, Settings(), lambda *_: None)
@@ -310,7 +310,7 @@ def test_metadata_calls_have_separate_periods(released: tuple[dict[str, pl.DataF
 @pytest.mark.long
 def test_only_configured_methods_are_published(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
-    list(land_paths(store, Settings(), [str(write_series(tmp_path / "node7.csv"))], Told()))
+    list(land_paths(store, Settings(), [str(write_series(tmp_path / "node7.csv"))], ReadOptions()))
     settings = Settings(periods=PeriodSettings(methods=["merged", "null_tested"]))
     release = nightly.run_inline(store, settings, lambda *_: None)
     with open_release(store, release) as connection:

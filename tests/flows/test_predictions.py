@@ -22,7 +22,7 @@ from iosig.expectations.gate import check
 from iosig.flows import nightly
 from iosig.flows.steps import predictions
 from iosig.settings.model import PredictionSettings, Settings
-from iosig.streams.landing import Arrival, Told, land_paths
+from iosig.streams.landing import Arrival, ReadOptions, land_paths
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.predictions import PREDICTIONS
 from iosig.warehouse.errors import NothingToDo
@@ -67,7 +67,7 @@ def printed(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
 
 
 def land(store: Store, path: Path, *, replace: bool = False) -> None:
-    (arrival,) = land_paths(store, Settings(), [str(path)], Told(), replace=replace)
+    (arrival,) = land_paths(store, Settings(), [str(path)], ReadOptions(), replace=replace)
     assert not arrival.has_refusals
 
 
@@ -76,7 +76,7 @@ def published(store: Store) -> list[dict[str, Any]]:
 
 
 def files(store: Store, release: Release, table: str = "predictions") -> dict[date | None, Path]:
-    return {locations.day_of(path): path for path in releases.files_of(store, release)[table]}
+    return {locations.parse_day(path): path for path in releases.files_of(store, release)[table]}
 
 
 def on(day: int, evaluation: int, followed_id: str = "/a", **changes: Any) -> dict[str, Any]:
@@ -115,9 +115,9 @@ def test_rows_of_journal_and_files_are_published_once_and_by_day(store: Store, t
     # one row contradicts the known row of its day, and another is of the next day
     land(store, printed(tmp_path / "b.jsonl", [on(0, 1, period_s=7.0), on(1, 2), on(1, 3)]))
     (tmp_path / "cut.jsonl").write_text('{"format":"iosig-prediction/1","predic')
-    assert [each.has_refusals for each in land_paths(store, Settings(), [str(tmp_path / "cut.jsonl")], Told())] == [
-        True
-    ]
+    assert [
+        each.has_refusals for each in land_paths(store, Settings(), [str(tmp_path / "cut.jsonl")], ReadOptions())
+    ] == [True]
     commit(store, LATER)
     second = run(store)
     assert published(store) == sorted(

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths, names_in
+from iosig.streams.landing import ReadOptions, land_paths, names_in
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.store.store import Store
 from tests.dftracer_traces import Process, write_call
@@ -91,7 +91,7 @@ def test_pseudonymized_warehouse_contains_no_name(cli: Cli, tmp_path: Path, monk
 
 def test_clear_warehouse_contains_every_name(tmp_path: Path) -> None:
     write_site(tmp_path / "site")
-    list(land_paths(Store(tmp_path / "warehouse"), Settings(), [str(tmp_path / "site")], Told()))
+    list(land_paths(Store(tmp_path / "warehouse"), Settings(), [str(tmp_path / "site")], ReadOptions()))
     found = {word for _, text in texts_of(tmp_path / "warehouse") for word in CLEAR if word in text}
     assert found == set(CLEAR)
 

@@ -10,7 +10,7 @@ import pytest
 
 from iosig.flows.nightly import run_inline
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.errors import NothingToDo, UsageError
 from iosig.warehouse.releases import holds, releases
 from iosig.warehouse.releases.reading import open_release
@@ -37,7 +37,7 @@ def land(store: Store, folder: Path, number: int, rate: float = GOOD, hours: int
     rows = (f"{begin + timedelta(minutes=10 * step):%FT%TZ},c0,{rate},{rate}" for step in range(hours * 6))
     path = folder / f"polls-{number}-{rate:.0f}-{hours}.csv"
     path.write_text("\n".join(["polled_at,controller,read_bytes_per_s,write_bytes_per_s", *rows]) + "\n")
-    arrivals = land_paths(store, Settings(), [str(path)], Told())
+    arrivals = land_paths(store, Settings(), [str(path)], ReadOptions())
     return [arrival.landed.landing.landing_id for arrival in arrivals if arrival.landed]
 
 

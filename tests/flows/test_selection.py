@@ -17,7 +17,7 @@ from iosig.flows.selection import select_steps
 from iosig.flows.steps.order import WORK_STEPS
 from iosig.flows.steps.plan import Plan, make_plan
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.errors import NothingToDo, UsageError
 from iosig.warehouse.releases import publishing, releases
 from iosig.warehouse.releases.reading import count_differences
@@ -162,7 +162,7 @@ def land_polls(store: Store, folder: Path) -> None:
     late.write_text(
         "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n2026-03-03T00:10:00Z,c9,10,5000000,0\n"
     )
-    list(land_paths(store, Settings(), [str(late)], Told()))
+    list(land_paths(store, Settings(), [str(late)], ReadOptions()))
 
 
 def test_dry_run_shows_the_selected_steps(cli: Cli, both_days: Night) -> None:

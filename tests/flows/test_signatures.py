@@ -15,12 +15,12 @@ import polars as pl
 import pytest
 
 from iosig.answers.signatures.view import Query, build_view
-from iosig.estimates.periods import rows_of
+from iosig.estimates.periods import find_rows
 from iosig.estimates.subjects import Subjects
 from iosig.flows import executors, nightly
 from iosig.flows.steps import periods, signatures
 from iosig.settings.model import Settings, SignatureSettings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.processes import ProcessExecutor
 from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
@@ -115,10 +115,10 @@ def made(folder: Path, run: Callable[[Store], Release] = run) -> Nights:
         *(Ran("rare", -140 + 30 * k) for k in range(2)),
     ]
     tuesday = [Ran("wave", 30 + 40 * k, bursts=GROWN) for k in range(6)]
-    list(land_paths(store, settings, write_day(folder / "site", "a", monday, -1010.0, -5.0), Told()))
+    list(land_paths(store, settings, write_day(folder / "site", "a", monday, -1010.0, -5.0), ReadOptions()))
     trace_wave(store, -1000 + 60)
     first = run(store)
-    list(land_paths(store, settings, write_day(folder / "site", "b", tuesday, 5.0, 300.0), Told()))
+    list(land_paths(store, settings, write_day(folder / "site", "b", tuesday, 5.0, 300.0), ReadOptions()))
     return Nights(store, first, run(store))
 
 
@@ -295,7 +295,7 @@ def test_long_runs_are_truncated_to_the_maximum_duration(tmp_path: Path) -> None
     store = Store(tmp_path / "warehouse")
     settings = Settings(signatures=SignatureSettings(max_duration_s=600.0, methods=["elastic"]))
     runs = [Ran("wave", -300 + 40 * k) for k in range(5)]
-    list(land_paths(store, settings, write_day(tmp_path / "site", "a", runs, -310, -5), Told()))
+    list(land_paths(store, settings, write_day(tmp_path / "site", "a", runs, -310, -5), ReadOptions()))
     release = nightly.run_inline(store, settings, lambda *_: None)
     row = Nights(store, release, release).one("ann/wave/8")
     assert row["duration_s"] == pytest.approx(600, abs=INTERVAL_S)
@@ -355,14 +355,14 @@ def test_periods_and_classes_are_recomputed_for_changed_signatures_only(
 
     def spied(found: Subjects, *rest: Any) -> pl.DataFrame:
         judged.extend(found.keys.filter(subject_kind="application")["subject_id"])
-        return rows_of(found, *rest)
+        return find_rows(found, *rest)
 
-    monkeypatch.setattr(periods, "rows_of", spied)
+    monkeypatch.setattr(periods, "find_rows", spied)
     store = Store(tmp_path / "warehouse")
     shutil.copytree(nights.store.root, store.root)
     settings = Settings(signatures=SignatureSettings(max_sample_count=6, has_merged_sizes=True))
     wednesday = write_day(tmp_path, "c", [Ran("wave", 330 + 40 * k, nodes=16) for k in range(2)], 325.0, 500.0)
-    list(land_paths(store, settings, wednesday, Told()))
+    list(land_paths(store, settings, wednesday, ReadOptions()))
     release = nightly.run_inline(store, settings, lambda *_: None)
     assert set(judged) == {"ann/wave/*"}, "of all sizes together there are new runs, of eight nodes none"
 

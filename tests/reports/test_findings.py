@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iosig.reports.findings import HeatView, draw, fill_template, finding_of, levels, number_text
-from iosig.reports.inline_svg import svg_of
+from iosig.reports.findings import HeatView, draw, fill_template, levels, number_text, summarize_heat_maps
+from iosig.reports.inline_svg import render_svg
 from iosig.reports.style import DARK, SHADES
 from iosig.transforms.findings.rank_times import RankTimes
 
@@ -40,7 +40,7 @@ def test_shades_decrease_by_decades_and_zero_has_no_shade() -> None:
 
 def test_large_heat_map_is_a_small_element() -> None:
     view = HeatView("run", (heat(64, 128), heat(64, 128, "read")), "found")
-    svg = svg_of(draw(view), "heat", "found")
+    svg = render_svg(draw(view), "heat", "found")
     assert len(svg) < 700_000
     assert "var(--iosig-shade6" in svg
     assert "style=" not in svg
@@ -48,7 +48,7 @@ def test_large_heat_map_is_a_small_element() -> None:
 
 def test_names_are_texts(tmp_path: Path) -> None:
     picture = draw(HeatView(EVIL, (heat(2, 4),), EVIL))
-    svg = svg_of(picture, "heat", EVIL)
+    svg = render_svg(picture, "heat", EVIL)
     assert "<img" not in svg
     assert "\x1b" not in svg
     picture.write(tmp_path / "heat.svg", DARK)
@@ -60,6 +60,6 @@ def test_heat_map_title_has_the_share_of_ranks(count: int, said: str) -> None:
     cells = np.zeros((count, 3))
     cells[:2] = 5.0
     one = RankTimes("POSIX", "write", "heatmap", cells, np.arange(count + 1), np.arange(4.0))
-    assert finding_of([one]).startswith("POSIX: 30 B")
-    assert said in finding_of([one])
-    assert "does not record bytes by rank" in finding_of([])
+    assert summarize_heat_maps([one]).startswith("POSIX: 30 B")
+    assert said in summarize_heat_maps([one])
+    assert "does not record bytes by rank" in summarize_heat_maps([])

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import fromstring
 from matplotlib.figure import Figure
 
 from iosig.reports import style
-from iosig.reports.inline_svg import page_rules, svg_of
+from iosig.reports.inline_svg import page_rules, render_svg
 from iosig.reports.panels import picture
 
 #: A name from the input that would close its element if it were not escaped.
@@ -25,7 +25,7 @@ def draw(figure: Figure) -> None:
 
 
 def test_colours_are_variables_and_texts_are_texts() -> None:
-    root = fromstring(svg_of(draw(), "wall-1", "a & b"))
+    root = fromstring(render_svg(draw(), "wall-1", "a & b"))
     values = [value for element in root.iter() for value in element.attrib.values()]
     assert f"var(--iosig-blue, {style.LIGHT.blue.lower()})" in values
     plain = {value for value in values if re.fullmatch(r"#[0-9a-f]{6}", value)}
@@ -35,7 +35,7 @@ def test_colours_are_variables_and_texts_are_texts() -> None:
 
 
 def test_svg_needs_no_policy_and_no_other_file() -> None:
-    root = fromstring(svg_of(draw(), "wall-1", "x"))
+    root = fromstring(render_svg(draw(), "wall-1", "x"))
     names = {element.tag.rpartition("}")[2] for element in root.iter()}
     assert names.isdisjoint({"style", "script", "metadata", "foreignObject"})
     attributes = [(key, value) for element in root.iter() for key, value in element.attrib.items()]
@@ -45,7 +45,7 @@ def test_svg_needs_no_policy_and_no_other_file() -> None:
 
 
 def test_references_have_prefixed_ids_as_targets() -> None:
-    root = fromstring(svg_of(draw(), "wall-1", "x"))
+    root = fromstring(render_svg(draw(), "wall-1", "x"))
     ids = [found for element in root.iter() if (found := element.get("id"))]
     values = " ".join(value for element in root.iter() for value in element.attrib.values())
     asked = set(re.findall(r"(?:url\()?#(wall[\w-]*)", values))
@@ -56,7 +56,7 @@ def test_references_have_prefixed_ids_as_targets() -> None:
 
 
 def test_svg_is_deterministic() -> None:
-    assert svg_of(draw(), "a", "x") == svg_of(draw(), "a", "x")
+    assert render_svg(draw(), "a", "x") == render_svg(draw(), "a", "x")
 
 
 def test_rules_have_every_role_for_both_themes() -> None:

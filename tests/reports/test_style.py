@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from iosig.reports import style
-from iosig.reports.networks.colors import lab_of
+from iosig.reports.networks.colors import convert_to_lab
 from iosig.reports.style import DARK, LIGHT, STYLES, Style
 
 #: Linear sRGB as seen by dichromats: Machado et al., DOI 10.1109/TVCG.2009.113, severity 1.0.
@@ -37,7 +37,7 @@ def seen(colour: str, eyes: np.ndarray) -> np.ndarray:
     linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
     seen_as = np.clip(eyes @ linear, 0, 1)
     back = np.where(seen_as <= 0.0031308, 12.92 * seen_as, 1.055 * seen_as ** (1 / 2.4) - 0.055)
-    return lab_of(255 * back)
+    return convert_to_lab(255 * back)
 
 
 @both
@@ -85,5 +85,5 @@ def test_roles_follow_the_active_style() -> None:
 def test_shades_of_larger_values_contrast_more(shown: Style) -> None:
     with style.drawn_in(shown):
         shades = np.array(style.shades(np.linspace(0, 1, 33)))
-    away = np.abs(lab_of(255 * shades)[:, 0] - lab_of(parts(shown.ground))[0])
+    away = np.abs(convert_to_lab(255 * shades)[:, 0] - convert_to_lab(parts(shown.ground))[0])
     assert (np.diff(away) > 0).all()

@@ -16,7 +16,7 @@ import pytest
 
 from iosig.settings.model import Settings
 from iosig.streams.inbox import Inbox, follow
-from iosig.streams.landing import Arrival, Told, land_paths
+from iosig.streams.landing import Arrival, ReadOptions, land_paths
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.interrupts import Stop
 from iosig.warehouse.store import landing
@@ -119,7 +119,7 @@ def test_completion_markers_are_not_landed_by_path(tmp_path: Path) -> None:
     (tmp_path / "inbox").mkdir()
     (tmp_path / "inbox" / "jobs").write_text(HEAD + job_line(1))
     (tmp_path / "inbox" / "jobs.done").write_text("")
-    found = [*land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "inbox")], Told())]
+    found = [*land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "inbox")], ReadOptions())]
     assert [Path(arrival.name).name for arrival in found] == ["jobs"]
 
 
@@ -130,7 +130,7 @@ def test_refused_input_is_reported_once_per_change(inbox: Inbox, tmp_path: Path)
     stop, told = Stop(), []
 
     def watched() -> Iterator[Arrival]:
-        return follow(Store(tmp_path / "w"), Settings(), [inbox], Told(), stop, interval_s=0.01)
+        return follow(Store(tmp_path / "w"), Settings(), [inbox], ReadOptions(), stop, interval_s=0.01)
 
     for arrival in watched():
         told.append((Path(arrival.name).name, arrival.refusal is None))
@@ -152,7 +152,7 @@ def test_additional_sources_report_only_new_refusals(tmp_path: Path) -> None:
             return
         yield Arrival("server", None, refusal)
 
-    found = follow(Store(tmp_path / "w"), Settings(), [], Told(), stop, asked, interval_s=0.0)
+    found = follow(Store(tmp_path / "w"), Settings(), [], ReadOptions(), stop, asked, interval_s=0.0)
     told = [arrival.refusal and arrival.refusal.reason for arrival in found]
     assert told == ["It is down.", "It is down.", "It is full."]
 
@@ -196,7 +196,7 @@ def test_killed_watcher_neither_loses_nor_duplicates_files(tmp_path: Path) -> No
         process.send_signal(signal.SIGKILL)
         process.wait()
     store = Store(tmp_path / "w")
-    list(land_paths(store, Settings(), [str(folder)], Told()))
+    list(land_paths(store, Settings(), [str(folder)], ReadOptions()))
     landings = landing.ledger(store)
     assert sorted(one.source_file for one in landings) == [f"{number:03}" for number in range(written)]
     assert [one.row_count() for one in landings] == [1] * written

@@ -16,7 +16,7 @@ import pytest
 
 from iosig.settings.model import Settings
 from iosig.streams import landing
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.errors import InputRefused, IosigError, MissingExtra
 from iosig.warehouse.sources.polls import lmt_database
 from iosig.warehouse.store import lots
@@ -49,10 +49,10 @@ def test_large_files_landed_in_parallel_equal_sequential_landing(
         monkeypatch.setattr(landing, "_LARGE_BYTES", 10)
         store = Store(tmp_path / f"warehouse-{worker_count}")
         settings = Settings.model_validate({"engine": {"worker_count": worker_count}})
-        arrivals = list(land_paths(store, settings, [str(inputs)], Told()))
+        arrivals = list(land_paths(store, settings, [str(inputs)], ReadOptions()))
         kept = [{**asdict(one), "landed_at": ""} for one in ledger(store)]
         found[worker_count] = [arrival.line() for arrival in arrivals], kept
-        again = list(land_paths(store, settings, [str(inputs)], Told()))
+        again = list(land_paths(store, settings, [str(inputs)], ReadOptions()))
         assert not any(arrival.landed and arrival.landed.is_new for arrival in again)
     assert found[1] == found[2]
     lines, kept = found[2]
@@ -79,8 +79,10 @@ def landed_small(
     store: Store, paths: list[str], settings: Settings, executor: Executor | None = None
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Land small files, including a duplicate of an earlier landing; return report lines and landings, in order."""
-    list(land_paths(store, settings, [str(Path(paths[0]).with_name("run000.jsonl"))], Told()))
-    told = [arrival.line() for arrival in land_paths(store, settings, [*paths, paths[5]], Told(), executor=executor)]
+    list(land_paths(store, settings, [str(Path(paths[0]).with_name("run000.jsonl"))], ReadOptions()))
+    told = [
+        arrival.line() for arrival in land_paths(store, settings, [*paths, paths[5]], ReadOptions(), executor=executor)
+    ]
     known = ledger(store)
     assert all(one.sequence < after.sequence for one, after in pairwise(known))
     kept = [(one.source_file, one.format, one.content_sha256, one.refused_count, one.row_count()) for one in known]
@@ -126,7 +128,7 @@ def test_only_first_file_of_equal_content_lands(tmp_path: Path) -> None:
 
 def test_refusals_are_returned_from_another_process(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_text("")
-    told = tmp_path / "warehouse", Settings(), Told(), None, [tmp_path / "empty.csv"]
+    told = tmp_path / "warehouse", Settings(), ReadOptions(), None, [tmp_path / "empty.csv"]
     arrivals = landing._land_apart(*told, 7, are_new=False)
     assert arrivals is not None
     assert [type(arrival.refusal) for arrival in arrivals] == [InputRefused]
@@ -156,14 +158,14 @@ def test_large_file_lands_remotely_or_locally_if_not_visible(
     day_of_polls(tmp_path / "polls.csv", 1)
     settings = Settings.model_validate({"engine": {"worker_count": 1}})
     worker, paths = Elsewhere(sees=sees), [str(tmp_path / name) for name in ("empty.csv", "polls.csv")]
-    arrivals = list(land_paths(Store(tmp_path / "warehouse"), settings, paths, Told(), executor=worker))
+    arrivals = list(land_paths(Store(tmp_path / "warehouse"), settings, paths, ReadOptions(), executor=worker))
     assert worker.asked == 2
     assert [arrival.refusal is None for arrival in arrivals] == [False, True]
     assert [landed.sequence for landed in ledger(Store(tmp_path / "warehouse"))] == [1, 2]
 
 
 def test_invisible_file_is_not_refused_by_the_worker(tmp_path: Path) -> None:
-    told = tmp_path / "warehouse", Settings(), Told(), None, [tmp_path, tmp_path / "gone.csv"]
+    told = tmp_path / "warehouse", Settings(), ReadOptions(), None, [tmp_path, tmp_path / "gone.csv"]
     assert landing._land_apart(*told, 7, are_new=False) is None
     assert not (tmp_path / "warehouse").exists()
 
@@ -176,7 +178,7 @@ def test_refusals_can_be_pickled(refusal: IosigError) -> None:
 
 def test_report_of_a_hostile_name_is_one_printable_line(tmp_path: Path) -> None:
     (tmp_path / "a\x1b[2J\nb").write_bytes(b"\xff\x00 noise")
-    (arrival,) = land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "a\x1b[2J\nb")], Told())
+    (arrival,) = land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "a\x1b[2J\nb")], ReadOptions())
     assert arrival.line().isprintable()
 
 
@@ -185,7 +187,7 @@ def test_special_files_are_refused_individually(tmp_path: Path) -> None:
     (tmp_path / "in" / "link").symlink_to("nowhere")
     os.mkfifo(tmp_path / "in" / "pipe")
     (tmp_path / "in" / "polls.csv").write_text("polled_at,controller,read_bytes_per_s,write_bytes_per_s\n")
-    found = [*land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "in")], Told())]
+    found = [*land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "in")], ReadOptions())]
     told = {Path(arrival.name).name: arrival.refusal for arrival in found}
     assert [str(told[name].reason) for name in ("link", "pipe")] == ["This is not a file."] * 2
     assert told["polls.csv"] is None or told["polls.csv"].reason != "This is not a file."
@@ -200,10 +202,10 @@ LOCAL_JOBS = JOBS.replace("Z|", "|")
 def test_local_times_are_refused_without_a_time_zone(tmp_path: Path) -> None:
     log, store = tmp_path / "jobs.sacct", Store(tmp_path / "w")
     log.write_text(LOCAL_JOBS)
-    (refused,) = land_paths(store, Settings(), [str(log)], Told())
+    (refused,) = land_paths(store, Settings(), [str(log)], ReadOptions())
     assert refused.refusal is not None
     assert "2026-03-03T00:00:00 has no time zone. Pass the input's time zone" in refused.line()
-    (landed,) = land_paths(store, Settings(), [str(log)], Told(time_zone="America/Los_Angeles"))
+    (landed,) = land_paths(store, Settings(), [str(log)], ReadOptions(time_zone="America/Los_Angeles"))
     assert landed.line().endswith(
         "landed 1 rows (sacct), 2026-03-03 08:00:00 to 2026-03-03 09:00:00 UTC, local times read as America/Los_Angeles"
     )
@@ -222,11 +224,11 @@ def test_time_zone_comes_from_the_settings_of_a_format_or_kind(
 ) -> None:
     log = tmp_path / "jobs.sacct"
     log.write_text(LOCAL_JOBS)
-    (arrival,) = land_paths(Store(tmp_path / "w"), Settings.model_validate(settings), [str(log)], Told())
+    (arrival,) = land_paths(Store(tmp_path / "w"), Settings.model_validate(settings), [str(log)], ReadOptions())
     assert arrival.landed
     assert arrival.landed.landing.time_zone == zone
     (arrival,) = land_paths(
-        Store(tmp_path / "v"), Settings.model_validate(settings), [str(log)], Told(time_zone="America/Denver")
+        Store(tmp_path / "v"), Settings.model_validate(settings), [str(log)], ReadOptions(time_zone="America/Denver")
     )
     assert arrival.landed
     assert arrival.landed.landing.time_zone == "America/Denver"
@@ -242,7 +244,7 @@ def test_file_systems_can_have_different_time_zones(tmp_path: Path) -> None:
         {"time_zones": {"east": "Asia/Tokyo", "west": "America/Los_Angeles"}, "polls": {"time_zone": "UTC"}}
     )
     store = Store(tmp_path / "w")
-    (arrival,) = land_paths(store, settings, [str(polls)], Told())
+    (arrival,) = land_paths(store, settings, [str(polls)], ReadOptions())
     assert arrival.landed
     rows = pl.concat([pl.read_parquet(store.root / part.path) for part in arrival.landed.landing.parts])
     hours = {name: at.hour for name, at in rows.select("filesystem", "polled_at").iter_rows()}
@@ -252,26 +254,28 @@ def test_file_systems_can_have_different_time_zones(tmp_path: Path) -> None:
 
 def test_time_zone_does_not_affect_times_with_offset(tmp_path: Path) -> None:
     day_of_polls(tmp_path / "polls.csv", 2)
-    (arrival,) = land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "polls.csv")], Told())
+    (arrival,) = land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "polls.csv")], ReadOptions())
     (other,) = land_paths(
-        Store(tmp_path / "v"), Settings(), [str(tmp_path / "polls.csv")], Told(time_zone="Asia/Tokyo")
+        Store(tmp_path / "v"), Settings(), [str(tmp_path / "polls.csv")], ReadOptions(time_zone="Asia/Tokyo")
     )
     assert arrival.landed
     assert other.landed
     assert other.landed.landing.first_at == arrival.landed.landing.first_at == "2026-03-02T00:00:00+00:00"
     assert other.landed.landing.time_zone is arrival.landed.landing.time_zone is None
-    (again,) = land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "polls.csv")], Told(time_zone="UTC"))
+    (again,) = land_paths(
+        Store(tmp_path / "w"), Settings(), [str(tmp_path / "polls.csv")], ReadOptions(time_zone="UTC")
+    )
     assert "--replace" not in again.line()
 
 
 def test_replace_lands_a_file_with_another_time_zone(tmp_path: Path) -> None:
     log, store = tmp_path / "jobs.sacct", Store(tmp_path / "w")
     log.write_text(LOCAL_JOBS)
-    list(land_paths(store, Settings(), [str(log)], Told(time_zone="UTC")))
-    (again,) = land_paths(store, Settings(), [str(log)], Told(time_zone="Asia/Tokyo"))
+    list(land_paths(store, Settings(), [str(log)], ReadOptions(time_zone="UTC")))
+    (again,) = land_paths(store, Settings(), [str(log)], ReadOptions(time_zone="Asia/Tokyo"))
     assert again.other_zone == "Asia/Tokyo"
     assert "already landed with time zone UTC, unchanged; --replace lands it with Asia/Tokyo." in again.line()
-    list(land_paths(store, Settings(), [str(log)], Told(time_zone="Asia/Tokyo"), replace=True))
+    list(land_paths(store, Settings(), [str(log)], ReadOptions(time_zone="Asia/Tokyo"), replace=True))
     (known,) = ledger(store)
     assert (known.time_zone, known.first_at) == ("Asia/Tokyo", "2026-03-02T15:00:00+00:00")
 
@@ -284,43 +288,43 @@ def poll_hours(store: Store) -> list[int]:
 def test_database_keeps_its_time_zone_until_replaced(tmp_path: Path) -> None:
     readings = [(1, ts, ts, ts) for ts in (0, 5, 10)]
     url, store = f"sqlite:///{database(tmp_path, readings[:2])}", Store(tmp_path / "w")
-    (refused,) = land_paths(store, Settings(), [url], Told())
+    (refused,) = land_paths(store, Settings(), [url], ReadOptions())
     assert refused.refusal
     assert "has no time zone" in refused.refusal.reason
-    list(land_paths(store, Settings(), [url], Told(time_zone="UTC")))
+    list(land_paths(store, Settings(), [url], ReadOptions(time_zone="UTC")))
     database(tmp_path, readings)
-    (other,) = land_paths(store, Settings(), [url], Told(time_zone="Asia/Tokyo"))
+    (other,) = land_paths(store, Settings(), [url], ReadOptions(time_zone="Asia/Tokyo"))
     assert other.refusal
     assert "landed with time zone UTC; with Asia/Tokyo, its traffic would be duplicated" in other.line()
     assert poll_hours(store) == [0]
-    (more,) = land_paths(store, Settings(), [url], Told(time_zone="UTC"))
+    (more,) = land_paths(store, Settings(), [url], ReadOptions(time_zone="UTC"))
     assert more.row_count == 1
     assert more.landed
     assert more.landed.is_new
-    (replaced,) = land_paths(store, Settings(), [url], Told(time_zone="Asia/Tokyo"), replace=True)
+    (replaced,) = land_paths(store, Settings(), [url], ReadOptions(time_zone="Asia/Tokyo"), replace=True)
     assert replaced.row_count == 2
     assert poll_hours(store) == [15]
-    (same,) = land_paths(store, Settings(), [url], Told(time_zone="Asia/Tokyo"))
+    (same,) = land_paths(store, Settings(), [url], ReadOptions(time_zone="Asia/Tokyo"))
     assert same.landed
     assert not same.landed.is_new
 
 
 def test_position_of_an_earlier_version_is_continued(tmp_path: Path) -> None:
     url, store = f"sqlite:///{database(tmp_path, [(1, ts, ts, ts) for ts in (0, 5, 10)])}", Store(tmp_path / "w")
-    reading = landing.reading_of(lmt_database.SOURCE, Settings(), Told(time_zone="UTC"))
+    reading = landing.make_reading(lmt_database.SOURCE, Settings(), ReadOptions(time_zone="UTC"))
     _, cursor = lmt_database.read_url(url, reading, None)
     # earlier versions kept a position for each zone
     position(store, f"{url} {reading}").move(cursor)
-    (arrival,) = land_paths(store, Settings(), [url], Told(time_zone="UTC"))
+    (arrival,) = land_paths(store, Settings(), [url], ReadOptions(time_zone="UTC"))
     assert arrival.row_count == 0
 
 
 def test_archive_in_local_time_matches_the_same_polls_in_utc(tmp_path: Path, shared_data: Path) -> None:
     local, utc = (shared_data / "lmt" / f"snx11025_2018-01-28.{ending}" for ending in ("sqlite3", "h5lmt"))
     store = Store(tmp_path / "w")
-    (refused,) = land_paths(store, Settings(), [str(local)], Told())
+    (refused,) = land_paths(store, Settings(), [str(local)], ReadOptions())
     assert refused.refusal
-    arrivals = list(land_paths(store, Settings(), [str(local), str(utc)], Told(time_zone="America/Los_Angeles")))
+    arrivals = list(land_paths(store, Settings(), [str(local), str(utc)], ReadOptions(time_zone="America/Los_Angeles")))
     keys = []
     for arrival in arrivals:
         assert arrival.landed

@@ -16,7 +16,7 @@ import pytest
 from iosig.flows.nightly import run_inline
 from iosig.settings.model import Settings
 from iosig.streams import prometheus as live
-from iosig.streams.landing import Arrival, Told, land_paths
+from iosig.streams.landing import Arrival, ReadOptions, land_paths
 from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
 from iosig.warehouse.releases.reading import open_release
@@ -52,7 +52,7 @@ def scrape(fake: FakePrometheus, seconds: range) -> None:
 def land(store: Store, url: str, since: datetime | None = None, **told: Any) -> list[Arrival]:
     asked = {"chunk_s": 100, "delay_s": 5, "presets": ["lustre"], **told}
     settings = Settings.model_validate({"prometheus": asked, "live": {"backfill_days": 500 / 86_400}})
-    return [*live.land_prometheus(store, settings, url, Told(), since=since)]
+    return [*live.land_prometheus(store, settings, url, ReadOptions(), since=since)]
 
 
 def rows(store: Store, table: Table) -> pl.DataFrame:
@@ -160,9 +160,9 @@ def test_chunks_of_time_give_the_same_deltas_as_one_query(
     land(pieces, fake.url, datetime.fromtimestamp(START + 39_500, UTC), chunk_s=997)
     _, answer = fake.answer('{__name__="lustre_job_write_bytes_total"}[9000s]', START + 46_900)
     (tmp_path / "answer.json").write_text(json.dumps(answer))
-    assert [one.has_refusals for one in land_paths(whole, Settings(), [str(tmp_path / "answer.json")], Told())] == [
-        False
-    ]
+    assert [
+        one.has_refusals for one in land_paths(whole, Settings(), [str(tmp_path / "answer.json")], ReadOptions())
+    ] == [False]
     found = []
     for store in (pieces, whole):
         with open_release(store, run_inline(store, Settings(), lambda *_: None)) as connection:
@@ -183,9 +183,11 @@ def test_configured_metrics_are_queried(fake: FakePrometheus, clock: SimpleNames
         {"counters": {"columns": {"total_read_bytes": "site:read:bytes"}}, "prometheus": {"presets": []}}
     )
     store = Store(tmp_path)
-    found = [*live.land_prometheus(store, settings, fake.url, Told(), since=datetime.fromtimestamp(START - 120, UTC))]
+    found = [
+        *live.land_prometheus(store, settings, fake.url, ReadOptions(), since=datetime.fromtimestamp(START - 120, UTC))
+    ]
     assert found[-1].refusal is not None, "it is not two minutes old"
     clock.second = 150
-    (landed,) = live.land_prometheus(store, settings, fake.url, Told())
+    (landed,) = live.land_prometheus(store, settings, fake.url, ReadOptions())
     assert landed.row_count == 2
     assert rows(store, COUNTER_SAMPLES).select("filesystem", "total_read_bytes").rows() == [("scratch", 7)]

@@ -138,7 +138,7 @@ def test_hidden_names_are_not_stored_in_positions(
             (arrival,) = live._land_sacct(store, settings, None, NOW + timedelta(hours=later_h))
             assert arrival.row_count == row_count
         assert user not in landed(store)["user"].to_list()
-        found.append(live._Seen.decode(live.position(store, "sacct").cursor["seen"], None).before.to_list())
+        found.append(live._ResponseHashes.decode(live.position(store, "sacct").cursor["seen"], None).before.to_list())
     assert len(found[0]) == 1
     assert found[0] != found[1]
 

@@ -16,7 +16,7 @@ from iosig.transforms.advice import (
     Choice,
     Method,
     Partition,
-    Running,
+    RunningApplication,
     advise,
 )
 from iosig.transforms.demands import Demand, draw_standard_normal
@@ -44,7 +44,7 @@ def constant(rate: float, name: str = "any", capacity: float = CAPACITY) -> Part
 
 @pytest.mark.parametrize("busy", [1, 20, 50, 70, 100])
 def test_equal_waves_contend_where_they_overlap(busy: int) -> None:
-    running = Running("twin", square(100, busy, 2000), 0.0)
+    running = RunningApplication("twin", square(100, busy, 2000), 0.0)
     asked = replace(SURE, delay_step_s=1.0, min_saving_ratio=1.0)
     advice = advise(square(100, busy, 1000), [Partition("one", 1.0, 0.0, (running,))], asked)
     delays = np.arange(101)
@@ -59,26 +59,29 @@ def test_equal_waves_contend_where_they_overlap(busy: int) -> None:
 
 
 def test_shortest_sufficient_delay_is_offered() -> None:
-    running = Running("twin", square(100, 20, 2000), 0.0)
+    running = RunningApplication("twin", square(100, 20, 2000), 0.0)
     asked = replace(SURE, delay_step_s=10.0, min_saving_ratio=1.0)
     (best,) = advise(square(100, 20, 1000), [Partition("one", 1.0, 0.0, (running,))], asked).with_delay
     assert (best.delay_s, best.contended_bytes, best.stretch) == (20.0, 0.0, 1.0)
 
 
 def test_position_of_a_run_shifts_the_best_delay() -> None:
-    running = Running("twin", square(100, 20, 2000), 510.0)
+    running = RunningApplication("twin", square(100, 20, 2000), 510.0)
     (best,) = advise(square(100, 20, 500), [Partition("one", 1.0, 0.0, (running,))], SURE).with_delay
     assert (best.delay_s, best.contended_bytes) == (10.0, 0.0)
 
 
 def test_finished_and_future_runs_demand_nothing() -> None:
-    over, later = Running("over", square(1, 1, 50, 100.0), 50.0), Running("later", square(1, 1, 50, 100.0), -500.0)
+    over, later = (
+        RunningApplication("over", square(1, 1, 50, 100.0), 50.0),
+        RunningApplication("later", square(1, 1, 50, 100.0), -500.0),
+    )
     choice = advise(square(2, 1, 100), [Partition("one", 1.0, 0.0, (over, later))], SURE).without_delay[0]
     assert (choice.contended_bytes, choice.met_load_ratio) == (0.0, 0.0)
 
 
 def test_delay_waits_for_a_run_to_end() -> None:
-    ending = Running("ending", square(1, 1, 1000), 960.0)
+    ending = RunningApplication("ending", square(1, 1, 1000), 960.0)
     (best,) = advise(square(1, 1, 100), [Partition("one", 1.0, 0.0, (ending,))], SURE).with_delay
     assert (best.delay_s, best.contended_bytes) == (40.0, 0.0)
 
@@ -96,7 +99,9 @@ def test_correlation_and_contention_rank_differently() -> None:
     # Bursts of 5 fit a capacity of 8 with a steady load of 3, but not with bursts of 8 at the same times.
     demand = square(10, 5, 100, 5.0)
     steady = constant(3.0, "steady")
-    bursty = Partition("bursty", CAPACITY, 0.0, (Running("other", Demand(np.tile([0, 0, 0, 0, 8.0] * 2, 50), 1.0), 0),))
+    bursty = Partition(
+        "bursty", CAPACITY, 0.0, (RunningApplication("other", Demand(np.tile([0, 0, 0, 0, 8.0] * 2, 50), 1.0), 0),)
+    )
     asked: tuple[Method, Method] = ("correlation", "contention")
     first = [advise(demand, [steady, bursty], replace(SURE, method=method)).without_delay[0] for method in asked]
     assert [choice.partition for choice in first] == ["bursty", "steady"]
@@ -104,7 +109,7 @@ def test_correlation_and_contention_rank_differently() -> None:
 
 
 def test_delay_cost_limits_the_delay() -> None:
-    running = Running("twin", square(100, 20, 2000), 0.0)
+    running = RunningApplication("twin", square(100, 20, 2000), 0.0)
     partition = Partition("one", 1.0, 0.0, (running,))
     delays = [
         advise(square(100, 20, 1000), [partition], replace(SURE, delay_cost_bytes_per_s=cost)).with_delay[0].delay_s
@@ -114,13 +119,13 @@ def test_delay_cost_limits_the_delay() -> None:
 
 
 def test_tempo_scales_the_remaining_signature() -> None:
-    slow = Running("slow", square(100, 20, 2000), 0.0, 0.0, tempo=0.5)
+    slow = RunningApplication("slow", square(100, 20, 2000), 0.0, 0.0, tempo=0.5)
     advice = advise(square(200, 40, 1000), [Partition("one", 1.0, 0.0, (slow,))], SURE)
     np.testing.assert_allclose(advice.contended_bytes[0][:5], [100, 75, 50, 25, 0], atol=1e-6)
 
 
 def test_running_applications_delay_each_other() -> None:
-    twins = tuple(Running(name, square(100, 20, 100), 0.0) for name in "ab")
+    twins = tuple(RunningApplication(name, square(100, 20, 100), 0.0) for name in "ab")
     loads = []
     for rounds in (0, 1, 30):
         asked = replace(SURE, lag_rounds=rounds)
@@ -140,7 +145,7 @@ def test_demand_slightly_above_capacity_is_accurate() -> None:
 
 
 def test_position_error_smears_the_load() -> None:
-    running = Running("twin", square(100, 20, 4000), 200.0)
+    running = RunningApplication("twin", square(100, 20, 4000), 200.0)
     partition = Partition("one", 1.0, 0.0, (running,))
     asked = replace(SURE, sample_count=64, start_error_s=30.0)
     smeared = advise(square(100, 20, 1000), [partition], asked)
@@ -159,7 +164,7 @@ def test_drift_grows_with_elapsed_time() -> None:
     asked = replace(SURE, sample_count=64, drift_ratio=0.01)
     spans = []
     for elapsed in (0.0, 2000.0):
-        running = Running("twin", square(100, 20, 9000), elapsed)
+        running = RunningApplication("twin", square(100, 20, 9000), elapsed)
         spans.append(
             np.ptp(advise(square(100, 20, 300), [Partition("one", 1.0, 0.0, (running,))], asked).contended_bytes)
         )
@@ -171,7 +176,7 @@ def test_samples_are_independent_of_partition_order() -> None:
     np.testing.assert_allclose(errors.mean(axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(errors.std(axis=0), 1.0, atol=0.05)
     assert draw_standard_normal(1, 2, 0).tolist() == [[0.0, 0.0]]
-    few = [Partition(name, 3.0, 0.5, (Running(name, square(30, 9, 900), 7.0),)) for name in "abc"]
+    few = [Partition(name, 3.0, 0.5, (RunningApplication(name, square(30, 9, 900), 7.0),)) for name in "abc"]
     demand, asked = square(40, 10, 400, 2.9), AdviceParams(step_s=1.0)
     assert advise(demand, few, asked).without_delay[0].partition == "a", "equal ones by name"
     alone = advise(demand, few[1:2], asked)
@@ -186,7 +191,9 @@ RATES = st.lists(st.sampled_from([0.0, 1.0, 3.0, 5.0, 9.0]), min_size=1, max_siz
 @st.composite
 def partitions(draw: st.DrawFn, name: str = "one") -> Partition:
     runs = draw(st.lists(st.tuples(RATES, st.sampled_from([0.5, 1.0, 3.0]), st.floats(-9, 40)), max_size=3))
-    running = tuple(Running(f"{i}", Demand(np.array(rates), step), at) for i, (rates, step, at) in enumerate(runs))
+    running = tuple(
+        RunningApplication(f"{i}", Demand(np.array(rates), step), at) for i, (rates, step, at) in enumerate(runs)
+    )
     return Partition(name, draw(st.sampled_from([2.0, 6.0, 11.0])), draw(st.sampled_from([0.0, 1.5])), running)
 
 
@@ -345,13 +352,13 @@ def test_invalid_demands_and_partitions_raise() -> None:
         with pytest.raises(ValueError, match="demand"):
             advise(demand, [constant(0.0)], SURE)
         with pytest.raises(ValueError, match="demand"):
-            advise(fine, [Partition("one", 1.0, 0.0, (Running("bad", demand, 0.0),))], SURE)
+            advise(fine, [Partition("one", 1.0, 0.0, (RunningApplication("bad", demand, 0.0),))], SURE)
     with pytest.raises(ValueError, match="capacity"):
         advise(fine, [constant(0.0, capacity=0.0)], SURE)
     with pytest.raises(ValueError, match="background"):
         advise(fine, [constant(np.nan)], SURE)
     with pytest.raises(ValueError, match="position"):
-        advise(fine, [Partition("one", 1.0, 0.0, (Running("bad", fine, np.nan),))], SURE)
+        advise(fine, [Partition("one", 1.0, 0.0, (RunningApplication("bad", fine, np.nan),))], SURE)
     for few in ([], [constant(0.0), constant(1.0)]):
         with pytest.raises(ValueError, match="partition"):
             advise(fine, few, SURE)
@@ -366,7 +373,10 @@ def test_application_without_io_fits_anywhere() -> None:
 @pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e-9, 1e150])
 @pytest.mark.filterwarnings("error")
 def test_extreme_rates_do_not_overflow(scale: float) -> None:
-    runs = (Running("none", Demand(np.zeros(50), 1.0), 0.0), Running("twin", square(10, 5, 50, scale), 0.0))
+    runs = (
+        RunningApplication("none", Demand(np.zeros(50), 1.0), 0.0),
+        RunningApplication("twin", square(10, 5, 50, scale), 0.0),
+    )
     result = advise(square(10, 5, 50, scale), [Partition("one", 1.0, 0.0, runs), constant(0.0)], AdviceParams())
     assert np.all(np.isfinite(result.contended_bytes))
     assert result.with_delay[0].contended_bytes <= result.without_delay[0].contended_bytes

@@ -14,7 +14,6 @@ from iosig.transforms.arrays import (
     Ints,
     Ragged,
     Reals,
-    chunks_of,
     concatenate_pieces,
     concatenate_rows,
     cut,
@@ -23,6 +22,7 @@ from iosig.transforms.arrays import (
     places_of,
     places_within,
     rows_of,
+    split_into_chunks,
 )
 from tests.budget import examples
 from tests.naive import arrays as naive
@@ -186,7 +186,7 @@ def test_cut_of_2000_jobs_takes_less_than_two_seconds() -> None:
 @given(st.lists(st.integers(0, 50), max_size=30), st.integers(1, 60), st.one_of(st.none(), st.integers(1, 5)))
 def test_chunks_contain_all_items_in_order_and_are_full(sizes: list[int], max_size: int, max_count: int | None) -> None:
     counts = np.array(sizes, dtype=np.int64)
-    chunks = chunks_of(counts, max_size, max_count)
+    chunks = split_into_chunks(counts, max_size, max_count)
     assert [place for chunk in chunks for place in range(chunk.start, chunk.stop)] == list(range(len(sizes)))
     for chunk in chunks:
         assert counts[chunk].sum() <= max_size or chunk.stop - chunk.start == 1
@@ -198,4 +198,4 @@ def test_chunks_contain_all_items_in_order_and_are_full(sizes: list[int], max_si
 
 
 def test_chunks_of_narrow_integers_do_not_overflow() -> None:
-    assert chunks_of(np.full(4, 4_000_000_000, dtype=np.uint32), 8_000_000_000) == [slice(0, 2), slice(2, 4)]
+    assert split_into_chunks(np.full(4, 4_000_000_000, dtype=np.uint32), 8_000_000_000) == [slice(0, 2), slice(2, 4)]

@@ -123,7 +123,7 @@ quarters = st.tuples(volumes, volumes, volumes, volumes)
 @given(st.lists(quarters, min_size=1, max_size=20), st.integers(1, 20))
 def test_labels_match_naive_implementation(rows: list[tuple[float, ...]], nodes: int) -> None:
     # Near 0.25, rounding may differ.
-    cv = classes.coefficients_of_variation(np.array(rows))
+    cv = classes.compute_variation_coefficients(np.array(rows))
     rows = [row for row, value in zip(rows, cv, strict=True) if abs(value - 0.25) > 1e-9 or sum(row) == 0]
     assume(rows)
     result = label_sections(np.array(rows), np.full(len(rows), float(nodes)))

@@ -12,7 +12,7 @@ import duckdb
 import polars as pl
 
 from iosig.warehouse.contracts import Table, frames, table
-from iosig.warehouse.releases import publishing, releases, superseding
+from iosig.warehouse.releases import publishing, redirects, releases
 from iosig.warehouse.releases.publishing import Draft
 from iosig.warehouse.releases.reading import open_duckdb
 from iosig.warehouse.releases.releases import Release
@@ -80,8 +80,8 @@ def supersede(store: Store, old: Release, name: str, content: Mapping[str, Conte
     """Supersede a release by a release with other tables and remove the old release; return the successor."""
     folder = store.builds / name
     files = {known: built(folder, table(known), days) for known, days in content.items()}
-    successor = superseding.supersede(store, old, draft(name), files, {}, "to test it")
-    superseding.remove(store, old.release_id, successor)
+    successor = redirects.supersede(store, old, draft(name), files, {}, "to test it")
+    redirects.remove(store, old.release_id, successor)
     return successor
 
 

@@ -12,7 +12,7 @@ from iosig.cli.documents import schemas
 from iosig.cli.main import iosig
 from iosig.expectations import suites
 from iosig.settings.model import Settings
-from iosig.settings.values import names_of
+from iosig.settings.values import list_fields
 from iosig.warehouse import renames
 from iosig.warehouse.contracts import TABLES
 from iosig.warehouse.errors import meant
@@ -65,8 +65,8 @@ def test_redefined_values_exist() -> None:
 
 
 def test_renamed_settings_exist() -> None:
-    sections = names_of(Settings)
-    fields = {f"{section}.{field}" for section, model in sections.items() for field in names_of(model)}
+    sections = list_fields(Settings)
+    fields = {f"{section}.{field}" for section, model in sections.items() for field in list_fields(model)}
     assert set(renames.SETTINGS.values()) <= fields
     assert not (renames.SETTINGS.keys() | set(renames.REMOVED_SETTINGS)) & fields
     assert renames.SETTING_VALUES.keys() <= fields

@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iosig.traces.extrapolation.compressing import Progress, comparable
+from iosig.traces.extrapolation.compression import Progress, comparable
 from iosig.traces.extrapolation.records import Record, make_given_trace, make_totals, record
 from iosig.traces.extrapolation.view import recorder_forms
 from iosig.transforms.extrapolation.count_models import CountFamily
 from iosig.transforms.extrapolation.evaluation import MAX_RANKS
 from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolate_to, fit_trace
 from iosig.transforms.extrapolation.iteration_models import Families
-from iosig.transforms.extrapolation.result import Extrapolated
+from iosig.transforms.extrapolation.result import ExtrapolatedTrace
 from iosig.transforms.traces.totals import compute_totals
 from iosig.warehouse.errors import InputRefused, UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExtrapolationRequest:
     """An extrapolation request: the traces, the rank count, whether to keep nested calls, and a user's own models."""
 
     paths: tuple[Path, ...]
@@ -32,7 +32,7 @@ class Asked:
     models: Path | None = None
 
 
-def extrapolate_traces(query: Asked, progress: Progress) -> tuple[Extrapolated, Record]:
+def extrapolate_traces(query: ExtrapolationRequest, progress: Progress) -> tuple[ExtrapolatedTrace, Record]:
     """Extrapolate traces to a rank count; return the trace or the reasons for its absence, and the record.
 
     Raises InputRefused if a trace cannot be read completely.

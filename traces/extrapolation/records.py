@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from iosig.settings.model import Settings
 from iosig.streams.landing import names_in
-from iosig.transforms.extrapolation.result import Extrapolated
+from iosig.transforms.extrapolation.result import ExtrapolatedTrace
 from iosig.transforms.traces import totals as trace_totals
 from iosig.warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
 from iosig.warehouse.engine_paths import scan_parquet
@@ -32,7 +32,7 @@ from iosig.warehouse.sources.extrapolations.record import (
 from iosig.warehouse.sources.files.opening import content_hash
 from iosig.warehouse.sources.protocol import find_folder_source, get_input_name, get_source
 from iosig.warehouse.store import landing, ledger
-from iosig.warehouse.store.landing import Landed
+from iosig.warehouse.store.landing import LandingResult
 from iosig.warehouse.store.manifests import Landing
 from iosig.warehouse.store.store import Store
 
@@ -64,7 +64,11 @@ def make_given_trace(path: Path, process_count: int) -> GivenTrace:
 
 
 def record(
-    extrapolated: Extrapolated, traces: Iterable[GivenTrace], *, has_nested_calls: bool, totals: Totals | None = None
+    extrapolated: ExtrapolatedTrace,
+    traces: Iterable[GivenTrace],
+    *,
+    has_nested_calls: bool,
+    totals: Totals | None = None,
 ) -> Record:
     """Build the record of an extrapolation from these traces.
 
@@ -134,7 +138,7 @@ def metadata(record: Record) -> dict[str, str]:
     return {extrapolations.METADATA_KEY: record.text()}
 
 
-def land(store: Store, record: Record, source_file: str, settings: Settings | None = None) -> Landed:
+def land(store: Store, record: Record, source_file: str, settings: Settings | None = None) -> LandingResult:
     """Land a record as the latest for its traces and rank count, unless an equal one is already the latest.
 
     source_file: actual or intended path of the trace's file.
@@ -146,14 +150,16 @@ def land(store: Store, record: Record, source_file: str, settings: Settings | No
     last = _last_word(store, record)
     rows = batch.rows if names is None else names.hide(batch.table, batch.rows)
     if last is not None and last[1] == rows.drop("source_file").row(0, named=True):
-        return Landed(last[0], is_new=False)
+        return LandingResult(last[0], is_new=False)
     name = _plain(source_file)
     return landing.land_batches(
         store, name, extrapolations.SOURCE.name, [batch], content=content, replace=True, names=names
     )
 
 
-def land_if_there(store: Store, record: Record, source_file: str, settings: Settings | None = None) -> Landed | None:
+def land_if_there(
+    store: Store, record: Record, source_file: str, settings: Settings | None = None
+) -> LandingResult | None:
     """Land a record in an existing warehouse; return None if the warehouse has no landings and no releases."""
     return land(store, record, source_file, settings) if store.exists else None
 

@@ -3,7 +3,7 @@
 - `execution`: Execution of one rank's steps, in order, on files that only this rank has open.
 - `files`: The files that a replay needs and leaves: contents before the traced run, and final sizes.
 - `functions`: The table of replayed functions: the verb and the meaning of the arguments of each function.
-- `gates`: Barriers among processes: counters in shared memory, a lock, and a semaphore per process.
+- `barriers`: Barriers among processes: counters in shared memory, a lock, and a semaphore per process.
 - `libc`: The C library calls of a replay: one per traced call, with its arguments, within the replay folder.
 - `mpi`: Replay by MPI: `mpiexec` starts one process per rank, and mpi4py makes the MPI-IO calls.
 - `mpi_rank`: A rank of an MPI replay, started by `mpiexec`: MPI-IO's calls by mpi4py, POSIX calls as without MPI.

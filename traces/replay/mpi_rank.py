@@ -24,7 +24,7 @@ from iosig.traces.replay.libc import Calls, content
 from iosig.traces.replay.mpi import MpiJob
 from iosig.traces.replay.ordering import WORLD
 from iosig.traces.replay.planning import raise_limit
-from iosig.traces.replay.processes import STALLED_S, leads, scripts_of
+from iosig.traces.replay.processes import STALLED_S, build_scripts, leads
 from iosig.traces.replay.sandbox import Sandbox
 from iosig.traces.replay.scripts import ABSENT, Script
 from iosig.traces.replay.turns import advance, sleep_until
@@ -218,7 +218,7 @@ def main(path: Path) -> None:
 def _replay(job: MpiJob, rank: int, world: Any) -> tuple[Done, float]:
     raise_limit()
     with tempfile.TemporaryDirectory(dir=job.job.scratch) as scratch:
-        scripts, survey = scripts_of(job.job, (rank,), Path(scratch))
+        scripts, survey = build_scripts(job.job, (rank,), Path(scratch))
         script = scripts[0]
         communicators = _communicators(world, job, script)
         calls = Calls(Sandbox(job.folder), content(survey.request_bytes))

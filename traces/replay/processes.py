@@ -19,17 +19,17 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from iosig.traces.replay.barriers import BrokenBarrierError, Gates, OpenBoard, SharedCounters
 from iosig.traces.replay.execution import Done, Executor, run
 from iosig.traces.replay.files import uses
 from iosig.traces.replay.functions import VERBS, Verb
-from iosig.traces.replay.gates import BrokenBarrierError, Gates, OpenBoard, SharedCounters
 from iosig.traces.replay.libc import Calls, NotedCalls, content
 from iosig.traces.replay.ordering import Order, visits
 from iosig.traces.replay.pacing import Pacing
 from iosig.traces.replay.planning import Survey, raise_limit
 from iosig.traces.replay.sandbox import Sandbox
 from iosig.traces.replay.scripts import Script, Way, compile_script
-from iosig.traces.replay.traces import calls_of
+from iosig.traces.replay.traces import list_calls
 from iosig.traces.replay.turns import advance, sleep_until
 from iosig.transforms.traces.trace import CompressedTrace
 from iosig.warehouse.errors import InputRefused
@@ -75,12 +75,12 @@ class Go:
 # ---- within a process
 
 
-def scripts_of(job: Job, ranks: Sequence[int], scratch: Path) -> tuple[list[Script], Survey]:
+def build_scripts(job: Job, ranks: Sequence[int], scratch: Path) -> tuple[list[Script], Survey]:
     """Return the scripts of ranks; steps beyond the memory limit are stored in files under `scratch`."""
     pacing = Pacing(job.trace, job.seed)
     survey, scripts = Survey(), []
     for rank in ranks:
-        calls = calls_of(job.trace, rank)
+        calls = list_calls(job.trace, rank)
         made = compile_script(rank, calls, pacing.spent(rank, calls), job.way)
         survey.add(Survey.from_script(made.script, uses(made)))
         scripts.append(made.script.spill(scratch) if survey.step_count > _MAX_STEPS_IN_MEMORY else made.script)
@@ -92,7 +92,7 @@ def _work(job: Job, ranks: tuple[int, ...], own: int, told: Connection, lock: An
     """Run one process of the replay: survey, wait for the start message, replay, report."""
     ending_with_parent()
     try:
-        scripts, survey = scripts_of(job, ranks, job.scratch)
+        scripts, survey = build_scripts(job, ranks, job.scratch)
         told.send(("surveyed", survey))
         go = told.recv()
         told.send(("done", _perform(job, go, scripts, survey, told, (own, lock, semaphores))))
@@ -324,7 +324,7 @@ def distribute_ranks(ranks: Sequence[int], process_count: int) -> list[tuple[int
     return [tuple(ranks[first:last]) for first, last in pairwise(cuts)]
 
 
-def go_of(
+def make_start_message(
     folder: Path, board: Path, order: Order, shares: Sequence[tuple[int, ...]], trace: tuple[Path | None, int]
 ) -> Go:
     """Return the start message for the processes."""

@@ -57,7 +57,7 @@ def replay(path: Path, wish: Wish, tell: Tell) -> Report:
     with _raise_on_sigterm(), _folders(wish) as (folder, scratch):
         job = Job(trace, wish.way, wish.is_timed, wish.seed, scratch)
         if wish.is_dry_run or wish.way == "mpi":
-            survey = planning.merge_surveys(processes.scripts_of(job, share, scratch)[1] for share in shares)
+            survey = planning.merge_surveys(processes.build_scripts(job, share, scratch)[1] for share in shares)
             order, plan = _make_plan(survey, folder, wish, len(shares), traced_s)
             if wish.is_dry_run:
                 return plan
@@ -77,7 +77,7 @@ def _execute(
     running: processes.Processes, folders: tuple[Path, Path], order: Order, wish: Wish, count: int, tell: Tell
 ) -> tuple[list[Done], float]:
     folder, scratch = folders
-    go = processes.go_of(folder, scratch / "board", order, running.shares, (wish.trace_output, count))
+    go = processes.make_start_message(folder, scratch / "board", order, running.shares, (wish.trace_output, count))
     return running.replay(go, _Progress(tell))
 
 

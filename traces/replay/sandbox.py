@@ -25,7 +25,7 @@ _PASSED = (
 MODE_BITS = 0o777
 
 
-class PathRefused(Exception):
+class RefusedPathError(Exception):
     """A traced path cannot be remapped into the folder."""
 
 
@@ -35,9 +35,9 @@ def remap_path(path: str) -> tuple[str, ...]:
     Raises PathRefused if it has no name, has one that is too long, or denotes the folder itself.
     """
     if not path:
-        raise PathRefused("empty path")
+        raise RefusedPathError("empty path")
     if "\0" in path:
-        raise PathRefused("NUL in the path")
+        raise RefusedPathError("NUL in the path")
     names: list[str] = []
     for name in path.split("/"):
         if name == "..":
@@ -45,12 +45,12 @@ def remap_path(path: str) -> tuple[str, ...]:
         elif name not in ("", "."):
             names.append(name)
     if not names:
-        raise PathRefused("not a path below the folder")
+        raise RefusedPathError("not a path below the folder")
     lengths = [len(name.encode("utf-8", "surrogateescape")) for name in names]
     if max(lengths) > _MAX_NAME_BYTES or sum(lengths) + len(lengths) > _MAX_PATH_BYTES:
-        raise PathRefused("path too long")
+        raise RefusedPathError("path too long")
     if len(names) > _MAX_NAMES:
-        raise PathRefused("path too deep")
+        raise RefusedPathError("path too deep")
     return tuple(names)
 
 

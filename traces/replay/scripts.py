@@ -18,7 +18,7 @@ import numpy.typing as npt
 import polars as pl
 
 from iosig.traces.replay.functions import COLLECTIVES, PLACES, READING, SHARED, SIZING, WRITING, Verb, among, table
-from iosig.traces.replay.sandbox import PathRefused, remap_path
+from iosig.traces.replay.sandbox import RefusedPathError, remap_path
 from iosig.transforms.arrays import Ints, Reals
 from iosig.warehouse.sources.recorder import requests
 
@@ -278,7 +278,7 @@ def _number_names(
 def _place(path: str) -> tuple[str, ...] | str:
     try:
         return remap_path(path)
-    except PathRefused as error:
+    except RefusedPathError as error:
         return str(error)
 
 
@@ -313,13 +313,15 @@ def _syncs(frame: pl.DataFrame, way: Way) -> tuple[pl.DataFrame, tuple[str, ...]
         found = found.filter(~pl.col("is_mpi"))
     settled = found.filter(pl.col("function").is_in(_SETTLED_AFTER) & pl.lit(way == "posix"))
     points = pl.concat(
-        part.select("place", after=pl.lit(after), is_only=~pl.col("is_mpi"), number=_number_of(communicators))
+        part.select(
+            "place", after=pl.lit(after), is_only=~pl.col("is_mpi"), number=_number_communicators(communicators)
+        )
         for part, after in ((found, False), (settled, True))
     )
     return points, communicators
 
 
-def _number_of(communicators: tuple[str, ...]) -> pl.Expr:
+def _number_communicators(communicators: tuple[str, ...]) -> pl.Expr:
     """Return the number of a call's communicator."""
     known = {name: number for number, name in enumerate(communicators)}
     if not known:
@@ -340,7 +342,7 @@ def _steps(
     """Return the steps in order; each waits for the time of the calls since the previous step that are not executed."""
     functions = tuple(done["function"].unique(maintain_order=True))
     steps = np.zeros(done.height + syncs.height + 1, STEP)
-    _fill_calls(steps[: done.height], done.with_columns(number_of=_number_of(communicators)), functions)
+    _fill_calls(steps[: done.height], done.with_columns(number_of=_number_communicators(communicators)), functions)
     _fill_syncs(steps[done.height : -1], syncs, spent)
     # the last step does nothing but mark the end of the traced rank
     place = np.concatenate([done["place"].to_numpy(), syncs["place"].to_numpy(), [judged.height]]).astype(np.int64)

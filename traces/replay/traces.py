@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from iosig.traces.extrapolation import view
-from iosig.traces.extrapolation.compressing import compress_trace
+from iosig.traces.extrapolation.compression import compress_trace
 from iosig.transforms.traces import expansion
 from iosig.transforms.traces.trace import CompressedTrace
 from iosig.warehouse.errors import InputRefused, UsageError
@@ -42,7 +42,7 @@ def _compress_recorder_trace(path: Path, nested: bool) -> tuple[CompressedTrace,
     return compress_trace(path, of_rank=select_replayed_calls), end_s
 
 
-def calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:
+def list_calls(trace: CompressedTrace, rank: int) -> pl.DataFrame:
     """Return the calls of one rank in order, as call, node, level, module, function, arguments, start_s, end_s.
 
     Raises InputRefused if the trace is inconsistent, or a rank makes more calls than memory holds.

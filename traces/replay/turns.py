@@ -15,7 +15,7 @@ _SPUN_S = 100e-6
 _REPORT_STEPS = 256
 
 
-class Waiting(Protocol):
+class ProcessBarriers(Protocol):
     """Barriers among the ranks of several processes."""
 
     def arrive(self, communicator: int) -> int:
@@ -33,7 +33,7 @@ Telling = Callable[[int, float], None]
 Steps = Generator[float | Sync, None, None]
 
 
-def advance(ranks: Sequence[Steps], gates: Waiting, tell: Telling) -> None:
+def advance(ranks: Sequence[Steps], gates: ProcessBarriers, tell: Telling) -> None:
     """Execute all ranks to completion."""
     process = _Process(ranks, gates, tell)
     while process.step():
@@ -43,7 +43,7 @@ def advance(ranks: Sequence[Steps], gates: Waiting, tell: Telling) -> None:
 class _Process:
     """Scheduler of a process's ranks: a queue of ready ranks, and a list of blocked ones."""
 
-    def __init__(self, ranks: Sequence[Steps], gates: Waiting, tell: Telling) -> None:
+    def __init__(self, ranks: Sequence[Steps], gates: ProcessBarriers, tell: Telling) -> None:
         # (time, turn, rank): among ranks that are due at the same time, the one with the oldest turn goes first
         self._ready = [(0.0, turn, rank) for turn, rank in enumerate(ranks)]
         self._blocked: list[tuple[Sync, int, Steps]] = []

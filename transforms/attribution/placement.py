@@ -282,11 +282,11 @@ def _take_batch(
     taken.is_attributed[bursts] = is_attributed & is_present
     is_in &= is_attributed[:, None]
     taken.volume_bytes[places[is_in]] += own[is_in]
-    taken.started[bursts] = first + _time_of_volume(cumulative, (1 - _COMPLETE_RATIO) * volume, sizes)
-    taken.ended[bursts] = first + _time_of_volume(cumulative, _COMPLETE_RATIO * volume, sizes)
+    taken.started[bursts] = first + _find_volume_time(cumulative, (1 - _COMPLETE_RATIO) * volume, sizes)
+    taken.ended[bursts] = first + _find_volume_time(cumulative, _COMPLETE_RATIO * volume, sizes)
 
 
-def _time_of_volume(cumulative: Reals, volume: Reals, sizes: Ints) -> Reals:
+def _find_volume_time(cumulative: Reals, volume: Reals, sizes: Ints) -> Reals:
     """Return the fractional step at which each row (k, steps) of cumulative bytes reaches a volume (k)."""
     rows = np.arange(len(cumulative))
     step = np.minimum((cumulative < volume[:, None]).sum(axis=1), sizes)

@@ -8,7 +8,7 @@
 - `rank_list_models` (`fit_rank_lists`): Exact models of a class's rank lists.
 - `rank_models`: Exact models of a number over ranks and rank counts.
 - `rank_pieces`: Pieces of rank lists on which a number is linear.
-- `result` (`FittedTrace`, `Extrapolated`): Fitted models, and the result of an extrapolation.
+- `result` (`FittedTrace`, `ExtrapolatedTrace`): Fitted models, and the result of an extrapolation.
 - `structures` (`match_classes`): Comparison of the structures of compressed traces (paper, section 3.2.1).
 - `time_models` (`extrapolate_histograms`): Extrapolation of times by ScalaTrace's four types of curves.
 

@@ -174,14 +174,14 @@ class _ClassBuilder:
             lowest, highest = vector_bounds(vector)
             if min_value <= lowest <= highest <= _MAX_NUMBER:
                 return vector
-            fault: Exception = ValueError(_out_of_bounds(lowest, highest, min_value))
+            fault: Exception = ValueError(_describe_bounds(lowest, highest, min_value))
         except (NotAnIntegerError, ValueError, OverflowError) as raised:
             fault = raised
         self.refusals.append(make_refusal(name, fault, f"at {self.process_count} ranks, "))
         return (Share(self.ranks[0], (), (Progression(min_value),)),)
 
 
-def _out_of_bounds(lowest: int, highest: int, min_value: int) -> str:
+def _describe_bounds(lowest: int, highest: int, min_value: int) -> str:
     if highest <= _MAX_NUMBER and min_value > 1 and lowest >= 0:
         return f"a name has the number {lowest}: whether such short numbers are padded with zeros is unknown"
     return f"values are between {lowest} and {highest}; they must be between {min_value} and {_MAX_NUMBER}"

@@ -28,7 +28,7 @@ from iosig.transforms.extrapolation.iteration_models import (
 )
 from iosig.transforms.extrapolation.rank_list_models import fit_rank_lists
 from iosig.transforms.extrapolation.result import (
-    Extrapolated,
+    ExtrapolatedTrace,
     FittedCall,
     FittedClass,
     FittedLoop,
@@ -67,7 +67,7 @@ class ExtrapolationParams:
 
 def extrapolate(
     traces: Iterable[CompressedTrace], process_count: int, params: ExtrapolationParams | None = None
-) -> Extrapolated:
+) -> ExtrapolatedTrace:
     """Extrapolate the trace of a program to a rank count.
 
     Parameters
@@ -91,7 +91,7 @@ def extrapolate(
     return extrapolate_to(fit_trace(traces, params or ExtrapolationParams()), process_count)
 
 
-def extrapolate_to(known: FittedTrace, process_count: int) -> Extrapolated:
+def extrapolate_to(known: FittedTrace, process_count: int) -> ExtrapolatedTrace:
     """Extrapolate a trace to a rank count by evaluating fitted models.
 
     Parameters
@@ -109,7 +109,7 @@ def extrapolate_to(known: FittedTrace, process_count: int) -> Extrapolated:
     result = known.refusals or evaluate_trace(known, process_count)
     refusals, trace = (_truncate_refusals(result), None) if isinstance(result, tuple) else ((), result)
     outcome = refusals[0].outcome if refusals else "extrapolated"
-    return Extrapolated(known.rank_counts, process_count, outcome, known.models, refusals, trace)
+    return ExtrapolatedTrace(known.rank_counts, process_count, outcome, known.models, refusals, trace)
 
 
 def _truncate_refusals(refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:

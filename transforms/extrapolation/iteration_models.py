@@ -25,7 +25,7 @@ from iosig.transforms.extrapolation.count_models import (
     fit_count_model,
 )
 from iosig.transforms.extrapolation.rank_models import RANK_FAMILIES, Column, PiecewiseModel, RankFamily, RankModel
-from iosig.transforms.traces.progressions import Listed, Progression, Stretch, expand_values
+from iosig.transforms.traces.progressions import NumberList, Progression, Stretch, expand_values
 from iosig.transforms.traces.trace import Share, Vector
 from iosig.transforms.traces.vectors import fold_numbers, fold_values
 
@@ -56,7 +56,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Strided:
+class StridedValues:
     """Values with a constant stride along a loop; the stride is None if all known loops have a single iteration."""
 
     stride: CountModel | None
@@ -85,7 +85,7 @@ class FixedValues:
     numbers: Ints
 
 
-FieldModel = Strided | PerIteration | NestedLoops | FixedValues | RankModel
+FieldModel = StridedValues | PerIteration | NestedLoops | FixedValues | RankModel
 
 
 class NoExactModelError(Exception):
@@ -119,7 +119,7 @@ def fit_field(blocks: Sequence[Block], families: Families) -> FieldModel:
         stride = fit_count_model(strides, families.counts) if strides else None
         if strides and stride is None:
             raise NoExactModelError(f"the stride along a loop, {_format_points(strides)}")
-        return Strided(stride, fit_field([_select_iteration(block) for block in blocks], families))
+        return StridedValues(stride, fit_field([_select_iteration(block) for block in blocks], families))
     if len({block.values.shape[1] for block in blocks}) > 1:
         return _fit_loop_pair(blocks, families)
     try:
@@ -280,7 +280,7 @@ def evaluate_vector(
     layout = _make_layout(model, process_count, list(lengths))
     pieces = _split_ranks(leaves, process_count, ranks)
     if pieces is not None:
-        return _shares_of_pieces(leaves, process_count, pieces, layout)
+        return _build_shares(leaves, process_count, pieces, layout)
     size = sum(part.size for part in ranks)
     if size * len(leaves) > _MAX_VALUES:
         raise ValueError(f"{size} ranks are too many for a model that is not piecewise linear")
@@ -313,7 +313,7 @@ def _split_ranks(
     return pieces
 
 
-def _shares_of_pieces(
+def _build_shares(
     leaves: Sequence[RankModel | int], process_count: int, pieces: Sequence[Progression], layout: _Layout
 ) -> Vector:
     """Create a `Share` of each piece, from the values of its first rank and the next rank along each dimension."""
@@ -342,7 +342,7 @@ def _evaluate_leaves(leaves: Sequence[RankModel | int], process_count: int, rank
 def _collect_leaves(model: FieldModel) -> list[RankModel | int]:
     """List the leaves of a field in the order of iterations: column models, or fixed numbers."""
     match model:
-        case Strided() | NestedLoops():
+        case StridedValues() | NestedLoops():
             return _collect_leaves(model.inner)
         case PerIteration():
             return [leaf for inner in model.models for leaf in _collect_leaves(inner)]
@@ -366,7 +366,7 @@ _LEAF = _Layout(1, 0, ())
 
 def _make_layout(model: FieldModel, process_count: int, lengths: list[int]) -> _Layout:
     match model:
-        case Strided():
+        case StridedValues():
             if model.stride is None and lengths[0] > 1:
                 raise NotAnIntegerError(
                     f"the stride along a loop of {lengths[0]} is unknown, since known loops have one iteration"
@@ -409,12 +409,12 @@ def repeat_row(stretches: tuple[Stretch, ...], stride: int, count: int) -> tuple
         stretch = stretches[0]
         if isinstance(stretch, Progression):
             return (Progression(stretch.start, (stride, *stretch.strides), (count, *stretch.counts)),)
-        return (Listed(stretch.numbers, (stride, *stretch.strides), (count, *stretch.counts)),)
+        return (NumberList(stretch.numbers, (stride, *stretch.strides), (count, *stretch.counts)),)
     size = sum(stretch.size for stretch in stretches)
     if size * count > _MAX_ROW_LENGTH:
         raise ValueError(f"a row of {size * count} numbers is not a progression, and too long to be listed")
     row = expand_values(stretches)
-    return (Listed(tuple(row.tolist()), (stride,), (count,)),)
+    return (NumberList(tuple(row.tolist()), (stride,), (count,)),)
 
 
 def _fold_singles(stretches: tuple[Stretch, ...]) -> tuple[Stretch, ...]:
@@ -430,7 +430,7 @@ def format_formula(model: FieldModel, depth: int = 0) -> str:
     """Format a field's model in `n`, `rank` and the loop indices i, j, ..., from the outermost."""
     index = _INDICES[min(depth, len(_INDICES) - 1)]
     match model:
-        case Strided():
+        case StridedValues():
             inner = format_formula(model.inner, depth + 1)
             stride = "0" if model.stride is None else model.stride.formula()
             if stride == "0":

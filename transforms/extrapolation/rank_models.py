@@ -164,7 +164,7 @@ def _is_linear(slope: Fraction, rest: Fraction, ranks: Ints, values: Ints) -> bo
 
 
 @dataclass(frozen=True, slots=True)
-class Rotated:
+class RotatedModel:
     """Rotated model `((rank + a) mod n) * factor + rest`, the paper's fifth; it wraps at rank `wrap` = n - a."""
 
     wrap: CountModel
@@ -191,7 +191,7 @@ class Rotated:
         return product if rest == "0" else f"{product} + {rest}"
 
 
-def fit_rotation(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> Rotated | None:
+def fit_rotation(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> RotatedModel | None:
     """Fit the rotated model; the class must contain the adjacent ranks on both sides of the wrap."""
     wraps = [_find_wrap(column) for column in columns]
     parts = zip(*(wrap_parts for wrap_parts in wraps if wrap_parts is not None), strict=True)
@@ -203,7 +203,7 @@ def fit_rotation(columns: Sequence[Column], families: Sequence[CountFamily] = FA
         fit_count_model(list(zip(counts, part, strict=True)), families, has_rivals=place > 0)
         for place, part in enumerate(parts)
     ]
-    return None if None in models else Rotated(*(model for model in models if model is not None))
+    return None if None in models else RotatedModel(*(model for model in models if model is not None))
 
 
 def _find_wrap(column: Column) -> tuple[Fraction, Fraction, Fraction] | None:
@@ -226,7 +226,7 @@ def _find_wrap(column: Column) -> tuple[Fraction, Fraction, Fraction] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Grouped:
+class GroupedModel:
     """Model of groups of ranks: `by_group * floor(rank / size) + by_member * (rank mod size) + start`."""
 
     size: CountModel
@@ -234,7 +234,7 @@ class Grouped:
     by_member: CountModel
     start: CountModel
 
-    rivals: tuple[Grouped, ...] = ()
+    rivals: tuple[GroupedModel, ...] = ()
 
     def values_at(self, process_count: int, ranks: Ints) -> Ints:
         """Evaluate the model for ranks (R,); raise NotAnIntegerError if a value is invalid or ambiguous."""
@@ -281,7 +281,7 @@ class Grouped:
         return " + ".join(terms)
 
 
-def fit_groups(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> Grouped | None:
+def fit_groups(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> GroupedModel | None:
     """Fit the model of groups, with a fixed group size or a fixed number of groups.
 
     If the class has few ranks per group, several group sizes may give the same numbers. Their models are rivals.
@@ -294,7 +294,7 @@ def fit_groups(columns: Sequence[Column], families: Sequence[CountFamily] = FAMI
 
 def _fit_group_sizes(
     columns: Sequence[Column], sizes: tuple[int, ...], families: Sequence[CountFamily]
-) -> Grouped | None:
+) -> GroupedModel | None:
     counts = [column.process_count for column in columns]
     parts = []
     for column, size in zip(columns, sizes, strict=True):
@@ -311,7 +311,7 @@ def _fit_group_sizes(
     by_group, by_member, start = models
     if size_model is None or by_group is None or by_member is None or start is None:
         return None
-    return Grouped(size_model, by_group, by_member, start)
+    return GroupedModel(size_model, by_group, by_member, start)
 
 
 def _group_sizes(columns: Sequence[Column]) -> Iterator[tuple[int, ...]]:

@@ -37,7 +37,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Extrapolated:
+class ExtrapolatedTrace:
     """Result of an extrapolation to `process_count` ranks, from traces at `rank_counts`.
 
     If a field is refused, `outcome` is that of the first refusal, and `trace` is None. Otherwise, the outcome is

@@ -199,13 +199,13 @@ class _Aggregate:
             return self
         shift = np.searchsorted(edges, self.edges) - np.arange(len(self.edges))
         counts, totals = (
-            [_Table(table.keys + (shift[_edge_of(table.keys)] << _EDGE_SHIFT), table.columns) for table in tables]
+            [_Table(table.keys + (shift[_extract_edge(table.keys)] << _EDGE_SHIFT), table.columns) for table in tables]
             for tables in (self.counts, self.totals)
         )
         return _Aggregate(edges, counts, totals, self.timeline)
 
 
-def _edge_of(keys: Ints) -> Ints:
+def _extract_edge(keys: Ints) -> Ints:
     return (keys >> _EDGE_SHIFT) & ((1 << _EDGE_BITS) - 1)
 
 
@@ -470,7 +470,7 @@ def _counts_frame(tables: Sequence[_Table]) -> pl.DataFrame:
 def _totals_frame(tables: Sequence[_Table]) -> pl.DataFrame:
     keys, (count, *sums) = _concatenate(tables)
     # sums that overflow become the largest float
-    columns = (keys >> _WINDOW_SHIFT, _edge_of(keys), count, *(np.minimum(column, _LARGEST) for column in sums))
+    columns = (keys >> _WINDOW_SHIFT, _extract_edge(keys), count, *(np.minimum(column, _LARGEST) for column in sums))
     return pl.DataFrame(dict(zip(TOTALS, columns, strict=True))).cast(TOTALS)
 
 

@@ -163,7 +163,7 @@ class RequestMatcher:
         pairs = requests.join(responses.select(_ANSWER_COLUMNS), on="request", how="inner", suffix="_in")
         self.unmatched_count[0] += requests.height - pairs.height
         self.unmatched_count[1] += responses.height - pairs.height
-        return _transfers_of_hop(0, pairs, pl.col("start_s_in") - pl.col("start_s"))
+        return _build_hop_transfers(0, pairs, pl.col("start_s_in") - pl.col("start_s"))
 
     def _inner_hop(self, hop: int, outer: pl.DataFrame, inner: pl.DataFrame) -> pl.DataFrame:
         sends = outer.filter(pl.col("event_kind") == "send").with_row_index("send")
@@ -171,7 +171,7 @@ class RequestMatcher:
         pairs = _pair_sends(sends, receives)
         self.unmatched_count[hop] += sends.height - pairs.height
         self.unmatched_count[hop + 1] += receives.height - pairs.height
-        return _transfers_of_hop(hop, pairs, pl.col("end_s_in") - pl.col("start_s"))
+        return _build_hop_transfers(hop, pairs, pl.col("end_s_in") - pl.col("start_s"))
 
 
 def _number_requests(events: pl.DataFrame, horizon_s: float) -> pl.DataFrame:
@@ -250,7 +250,7 @@ def _number_by_time(events: pl.DataFrame, node_columns: Sequence[str]) -> pl.Dat
     return pl.concat([events.filter(is_unique).with_columns(place=pl.lit(0, pl.Int64)), several])
 
 
-def _transfers_of_hop(hop: int, pairs: pl.DataFrame, time_s: pl.Expr) -> pl.DataFrame:
+def _build_hop_transfers(hop: int, pairs: pl.DataFrame, time_s: pl.Expr) -> pl.DataFrame:
     return pairs.select(
         "request",
         hop=pl.lit(hop, pl.Int32),

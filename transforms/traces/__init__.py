@@ -6,7 +6,7 @@ across ranks.
 - `expansion` (`rank_calls`, `number_nodes`, `count_executions`, `find_index`): Expand a single rank's calls.
 - `frames` (`to_frame`, `from_frame`): Compressed traces as one frame, one row per node.
 - `name_patterns` (`group_by_pattern`): File names that differ in numbers only: `/scratch/f.{00000000..00999999}`.
-- `progressions` (`Progression`, `expand_values`, `Listed`, `Stretch`): Integer sequences as nested arithmetic
+- `progressions` (`Progression`, `expand_values`, `NumberList`, `Stretch`): Integer sequences as nested arithmetic
   progressions.
 - `rank_blocks` (`divide_ranks`, `find_block`): Blocks of ranks within which all values are linear in the rank.
 - `requests` (`CallFormats`, `CallFormat`): Arguments of I/O calls: files, sizes, nesting.

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from iosig.transforms.traces.checks import MAX_DEPTH, check
-from iosig.transforms.traces.progressions import Listed, Progression, Stretch
+from iosig.transforms.traces.progressions import NumberList, Progression, Stretch
 from iosig.transforms.traces.trace import (
     Call,
     CompressedTrace,
@@ -124,10 +124,10 @@ def _vector_rows(vector: Vector) -> list[dict[str, Any]]:
 
 
 def _stretch_rows(row: Sequence[Stretch]) -> list[dict[str, Any]]:
-    return [_list_row(stretch) if isinstance(stretch, Listed) else _progression_row(stretch) for stretch in row]
+    return [_list_row(stretch) if isinstance(stretch, NumberList) else _progression_row(stretch) for stretch in row]
 
 
-def _list_row(stretch: Listed) -> dict[str, Any]:
+def _list_row(stretch: NumberList) -> dict[str, Any]:
     return {"strides": list(stretch.strides), "counts": list(stretch.counts), "listed": list(stretch.numbers)}
 
 
@@ -321,7 +321,7 @@ def _stretch(row: _Row | None) -> Stretch:
     if row["start"] is not None:
         raise ValueError("a row element is both a progression and a list.")
     strides, counts, numbers = _iterate_fields(row, "strides", "counts", "listed")
-    return Listed(_to_tuple(numbers), _to_tuple(strides), _to_tuple(counts))
+    return NumberList(_to_tuple(numbers), _to_tuple(strides), _to_tuple(counts))
 
 
 def _progression(row: _Row | None) -> Progression:

@@ -2,7 +2,7 @@
 
 A regular section descriptor (RSD) has a start, a stride and a count; nested RSDs are power RSDs (PRSDs) [1]. A
 `Progression` is a PRSD of numbers. A row of numbers that is not a single progression is a concatenation of progressions
-and lists (`Listed`). A list can repeat along a progression, for example the offsets of unequal parts of a file in each
+and lists (`NumberList`). A list can repeat along a progression, for example the offsets of unequal parts of a file in each
 time step.
 
 [1] M. Noeth et al., ScalaTrace: Scalable compression and replay of communication traces for high-performance
@@ -46,7 +46,7 @@ class Progression:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class NumberList:
     """Irregular numbers, repeated with the offsets of a progression from 0; the numbers vary fastest.
 
     Without strides and counts, the numbers occur once.
@@ -68,7 +68,7 @@ class Listed:
 
 
 #: part of a row of numbers
-Stretch = Progression | Listed
+Stretch = Progression | NumberList
 
 
 def expand_values(stretches: tuple[Stretch, ...]) -> Ints:
@@ -94,7 +94,7 @@ def row_bounds(stretches: tuple[Stretch, ...]) -> tuple[int, int]:
         if not stretch.size:
             continue
         spans = [stride * (count - 1) for stride, count in zip(stretch.strides, stretch.counts, strict=True)]
-        numbers = stretch.numbers if isinstance(stretch, Listed) else (stretch.start,)
+        numbers = stretch.numbers if isinstance(stretch, NumberList) else (stretch.start,)
         ends.append(min(numbers) + sum(min(0, span) for span in spans))
         ends.append(max(numbers) + sum(max(0, span) for span in spans))
     return (min(ends), max(ends)) if ends else (0, 0)
@@ -112,7 +112,7 @@ def row_sum(stretches: tuple[Stretch, ...]) -> int:
 
 def stretch_sum(stretch: Stretch) -> int:
     """Compute the exact sum of a stretch from the mean of its offsets."""
-    numbers = stretch.numbers if isinstance(stretch, Listed) else (stretch.start,)
+    numbers = stretch.numbers if isinstance(stretch, NumberList) else (stretch.start,)
     twice_mean = sum(stride * (count - 1) for stride, count in zip(stretch.strides, stretch.counts, strict=True))
     times = math.prod(stretch.counts)
     return (2 * sum(numbers) + twice_mean * len(numbers)) * times // 2

@@ -282,7 +282,7 @@ _State = tuple[tuple[int, bool], ...]
 
 
 @dataclass(slots=True)
-class _Nesting:
+class _NestingTraversal:
     """Traversal of a class's nodes in every order that its loops allow; children are the nodes of each loop."""
 
     nodes: Sequence[Node]
@@ -345,7 +345,7 @@ def find_nested_calls(rank_class: RankClass) -> dict[int, bool | None]:
     children: dict[int, list[int]] = {}
     for number, parent in enumerate(parents):
         children.setdefault(parent, []).append(number)
-    nesting = _Nesting(nodes, children, {})
+    nesting = _NestingTraversal(nodes, children, {})
     nesting.visit_body(-1, {()})
     outcomes = {number: nesting.is_nested.get(number, {False}) for number in calls}
     return {number: next(iter(outcome)) if len(outcome) == 1 else None for number, outcome in outcomes.items()}

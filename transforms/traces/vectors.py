@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from iosig.transforms.arrays import Bools, Ints
-from iosig.transforms.traces.progressions import Listed, Progression, Stretch, expand_values, row_bounds, row_size
+from iosig.transforms.traces.progressions import NumberList, Progression, Stretch, expand_values, row_bounds, row_size
 from iosig.transforms.traces.trace import Share, Vector
 
 #: number of values in the sample that determines whether a long row is folded
@@ -54,9 +54,9 @@ def fold_numbers(numbers: Ints) -> tuple[Stretch, ...]:
     if numbers.size == 1:
         return (Progression(int(numbers[0])),)
     if _is_wide(numbers):
-        return (Listed(tuple(numbers.tolist())),)
+        return (NumberList(tuple(numbers.tolist())),)
     if _is_irregular(numbers):
-        return _fold_blocks(numbers) or (Listed(tuple(numbers.tolist())),)
+        return _fold_blocks(numbers) or (NumberList(tuple(numbers.tolist())),)
     pieces = _fold_points(numbers[:, None])
     return (_fold_blocks(numbers) if len(pieces) > 2 else ()) or _to_stretches(numbers, pieces)
 
@@ -174,8 +174,10 @@ def _fold_blocks(numbers: Ints) -> tuple[Stretch, ...]:
     return ()
 
 
-def _repeat_list(blocks: Ints, piece: _Piece) -> Listed:
-    return Listed(tuple(blocks[piece.first].tolist()), tuple(int(stride[0]) for stride in piece.strides), piece.counts)
+def _repeat_list(blocks: Ints, piece: _Piece) -> NumberList:
+    return NumberList(
+        tuple(blocks[piece.first].tolist()), tuple(int(stride[0]) for stride in piece.strides), piece.counts
+    )
 
 
 def _is_irregular(numbers: Ints) -> bool:
@@ -194,7 +196,7 @@ def _to_stretches(numbers: Ints, pieces: list[_Piece]) -> tuple[Stretch, ...]:
         places = list(group)
         if short and len(places) > 1:
             first, last = pieces[places[0]].first, pieces[places[-1]].first + sizes[places[-1]]
-            stretches.append(Listed(tuple(numbers[first:last].tolist())))
+            stretches.append(NumberList(tuple(numbers[first:last].tolist())))
         else:
             stretches += [_to_progression(numbers, pieces[place]) for place in places]
     return tuple(stretches)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 APPLICATION_ID_SQL = """replace("user", '/', '%2F') || '/' || application || '/' || node_count"""
 
 
-def application_id_of(user: str | None, application: str | None, node_count: int | None) -> str | None:
+def make_application_id(user: str | None, application: str | None, node_count: int | None) -> str | None:
     """Return the id of an application; None if a part is unknown."""
     if user is None or application is None or node_count is None:
         return None

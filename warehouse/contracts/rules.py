@@ -32,10 +32,10 @@ class RowRule:
 @cache
 def row_rules(table: Table) -> tuple[RowRule, ...]:
     """Return the rules that each row of a table must meet."""
-    return tuple(rule for column in table.columns for rule in _rules_of(column))
+    return tuple(rule for column in table.columns for rule in _list_rules(column))
 
 
-def _rules_of(column: Column) -> Iterator[RowRule]:
+def _list_rules(column: Column) -> Iterator[RowRule]:
     if not column.nullable:
         yield RowRule(f"{column.name}_not_null", column, "not_null")
     if column.dtype in ("real", "reals"):

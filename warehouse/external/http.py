@@ -118,11 +118,11 @@ async def _send_following_redirects(client: httpx.AsyncClient, request: httpx.Re
 
 def require_same_origin(url: str, target: str) -> None:
     """Raise RequestError, naming the target's server, if the target's scheme, host or port differs from the URL's."""
-    if origin_of(url) != origin_of(target):
-        raise RequestError(f"redirects to another server, {printable(origin_of(target))}, which is refused")
+    if get_origin(url) != get_origin(target):
+        raise RequestError(f"redirects to another server, {printable(get_origin(target))}, which is refused")
 
 
-def origin_of(url: str) -> str:
+def get_origin(url: str) -> str:
     """Return a URL's scheme, host and port, such as `https://host` or `http://host:8080`."""
     import httpx
 

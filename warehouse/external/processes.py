@@ -19,7 +19,7 @@ _POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
+class CommandResult:
     """Exit code and standard error of a command that ended within its time limit."""
 
     returncode: int
@@ -34,7 +34,7 @@ def run(
     stdout: IO[bytes] | None = None,
     environment: Mapping[str, str] | None = None,
     grace_s: float | None = None,
-) -> Completed:
+) -> CommandResult:
     """Run a command, wait for its end, and return its exit code and standard error.
 
     content: standard input. stdout: an open file for standard output, which is discarded by default.
@@ -59,7 +59,7 @@ def run(
             end_group(process, grace_s)
             raise
         stderr.seek(0)
-        return Completed(returncode, stderr.read())
+        return CommandResult(returncode, stderr.read())
 
 
 def end_group(process: subprocess.Popen[bytes], grace_s: float | None = None) -> None:

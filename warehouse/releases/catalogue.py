@@ -32,30 +32,30 @@ from pyiceberg.transforms import IdentityTransform
 from iosig.warehouse.contracts import Table, arrow
 from iosig.warehouse.contracts.files import require_file
 from iosig.warehouse.contracts.releases import RELEASES
-from iosig.warehouse.engine_paths import path_of_location, utf8_path
+from iosig.warehouse.engine_paths import parse_location, utf8_path
 from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.placing import SyncedStream, make_folder
 from iosig.warehouse.releases import snapshots
 from iosig.warehouse.releases.checksums import changing_catalogue
 from iosig.warehouse.releases.database import SqlTables
-from iosig.warehouse.releases.gathering import Gathering
 from iosig.warehouse.releases.locations import (
     Part,
     data_place,
-    hints_of,
-    location_of,
+    get_location,
+    get_relative_name,
+    make_hints,
     metadata_locations,
-    name_of,
     releases_location,
 )
+from iosig.warehouse.releases.multi_table_transaction import TransactionalCatalogue
 from iosig.warehouse.releases.servers import (
     EMBEDDED,
     NAMESPACE,
     Server,
     alone,
     engine_uri,
+    get_server,
     require_installed,
-    server_of,
 )
 from iosig.warehouse.store.store import Store
 
@@ -100,7 +100,7 @@ class WarehouseFileIO(PyArrowFileIO):
         root = properties.get(_ROOT)
         if root and _TABLES in location and not location.startswith(f"{root}/"):
             location = root + _TABLES + location.rsplit(_TABLES, 1)[1]
-        path = path_of_location(location)
+        path = parse_location(location)
         # pyiceberg parses URLs, which would cut a path at `?`, `#` or a line break
         return PyArrowFileIO.parse_location(location, properties) if path is None else ("file", "", path)
 
@@ -110,22 +110,22 @@ class WarehouseFileIO(PyArrowFileIO):
         return _SyncedFile(location, path, self.fs_by_scheme(scheme, netloc))
 
 
-def open_catalogue(store: Store) -> Gathering:
+def open_catalogue(store: Store) -> TransactionalCatalogue:
     """Open the warehouse's catalogue, creating it on first use."""
     make_folder(store.root)
-    server = server_of(store)
+    server = get_server(store)
     return _open_rest(store, server) if server.kind == "rest" else _open_sql(store, server)
 
 
 def _open_rest(store: Store, server: Server) -> RestTables:
     from iosig.warehouse.releases import rest
 
-    return rest.open_rest_catalogue(server, store.files, **_in_store(), **{_ROOT: location_of(store)})
+    return rest.open_rest_catalogue(server, store.files, **_in_store(), **{_ROOT: get_location(store)})
 
 
 def _open_sql(store: Store, server: Server) -> SqlTables:
     require_installed(server)
-    root = location_of(store)
+    root = get_location(store)
     properties = {"uri": engine_uri(store, server), "warehouse": root, _ROOT: root}
     is_new = server == EMBEDDED and not store.catalogue.is_file()
     with changing_catalogue(store) if is_new else nullcontext():
@@ -145,20 +145,20 @@ def _in_store() -> dict[str, str]:
 def make_catalogue(store: Store, server: Server) -> None:
     """Create an empty catalogue for a warehouse."""
     with changing_catalogue(store) if server == EMBEDDED else nullcontext():
-        catalogue = SqlCatalog(server.name, uri=engine_uri(store, server), warehouse=location_of(store))
+        catalogue = SqlCatalog(server.name, uri=engine_uri(store, server), warehouse=get_location(store))
         catalogue.create_namespace_if_not_exists(NAMESPACE)
         catalogue.close()
 
 
 @contextmanager
-def open_transaction(store: Store, seen: str | None = _ANYWHERE) -> Iterator[Gathering]:
+def open_transaction(store: Store, seen: str | None = _ANYWHERE) -> Iterator[TransactionalCatalogue]:
     """Open the catalogue for a transaction over several tables: all changes commit on exit, or none after an error.
 
     The metadata must name the warehouse's current folder. seen: location of the releases' metadata when the changes
     were planned; raises MachineFault if another writer has changed the location since. If a REST server fails between
     tables, some tables may have changed; the rows of `releases`, which change last, define the current release.
     """
-    server = server_of(store)
+    server = get_server(store)
     with (
         _open_rest_transaction(store, server, seen)
         if server.kind == "rest"
@@ -168,7 +168,7 @@ def open_transaction(store: Store, seen: str | None = _ANYWHERE) -> Iterator[Gat
 
 
 @contextmanager
-def _open_rest_transaction(store: Store, server: Server, seen: str | None) -> Iterator[Gathering]:
+def _open_rest_transaction(store: Store, server: Server, seen: str | None) -> Iterator[TransactionalCatalogue]:
     from iosig.warehouse.releases import rest
 
     catalogue = _open_rest(store, server)
@@ -187,8 +187,8 @@ def _require_seen(store: Store, seen: str | None, found: str | None) -> None:
 
 
 @contextmanager
-def _open_sql_transaction(store: Store, seen: str | None) -> Iterator[Gathering]:
-    server = server_of(store)
+def _open_sql_transaction(store: Store, seen: str | None) -> Iterator[TransactionalCatalogue]:
+    server = get_server(store)
     catalogue = _open_sql(store, server)
     engine = catalogue.engine
     try:
@@ -214,7 +214,7 @@ def leave_hints(store: Store, locations: Mapping[str, str] | None = None) -> Non
         if store.files.content(name) != content:
             store.files.put(name, content)
 
-    hints = hints_of(metadata_locations(store) if locations is None else locations)
+    hints = make_hints(metadata_locations(store) if locations is None else locations)
     store.files.each(lambda hint: leave(*hint), hints.items())
 
 
@@ -301,7 +301,7 @@ def _build_partition_spec(table: Table, schema: Schema) -> PartitionSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class SnapshotFiles:
     """A snapshot of a table, and the sorted names of its data files."""
 
     snapshot_id: int
@@ -316,7 +316,7 @@ def replace(
     days: Collection[date | None] | None,
     tag: str,
     copies: Mapping[str, Path] | None = None,
-) -> Shown:
+) -> SnapshotFiles:
     """Replace days of a table, or the whole table if `days` is None, by Parquet files; return the tagged snapshot.
 
     If no file is added or removed, the current snapshot gets the tag, and no new one is created. copies: local copies
@@ -326,17 +326,19 @@ def replace(
     iceberg = _create(catalogue, table) if found is None else _add_columns(found, table)
     head, live = iceberg.current_snapshot(), snapshots.live_manifests(iceberg)
     files = [entry.data_file for _, entries in live for entry in entries]
-    gone = {file for file in files if days is None or _day_of(file) in days}
+    gone = {file for file in files if days is None or _parse_day(file) in days}
     if head is not None and not gone and not locations:
         snapshots.commit(iceberg, [snapshots.make_tag_update(tag, head.snapshot_id)])
-        return Shown(head.snapshot_id, sorted(name_of(table.name, file.file_path) for file in files))
+        return SnapshotFiles(head.snapshot_id, sorted(get_relative_name(table.name, file.file_path) for file in files))
     snapshot = snapshots.write_snapshot(iceberg, live, gone, snapshots.data_files(iceberg, locations, copies))
     snapshots.commit(iceberg, [*snapshots.adding(snapshot), snapshots.make_tag_update(tag, snapshot.snapshot_id)])
     kept = [file.file_path for file in files if file not in gone]
-    return Shown(snapshot.snapshot_id, sorted(name_of(table.name, place) for place in (*kept, *locations)))
+    return SnapshotFiles(
+        snapshot.snapshot_id, sorted(get_relative_name(table.name, place) for place in (*kept, *locations))
+    )
 
 
-def _day_of(file: DataFile) -> date | None:
+def _parse_day(file: DataFile) -> date | None:
     days = file.partition[0] if len(file.partition) else None
     return None if days is None else _EPOCH + timedelta(days=days)
 
@@ -356,7 +358,7 @@ def adopt(store: Store, table: Table, part: Part, path: Path, fingerprint: str) 
     require_file(path, table)
     place = data_place(table, part, fingerprint)
     store.files.take(path, place)
-    return f"{location_of(store)}/{place}"
+    return f"{get_location(store)}/{place}"
 
 
 def tag(catalogue: Catalog, table_name: str, snapshot_id: int, name: str, *, is_current: bool = True) -> None:
@@ -383,13 +385,13 @@ def list_snapshot_files(table: IcebergTable, snapshot_id: int, known: Container[
     """
     name, snapshot = table.name()[-1], table.snapshot_by_id(snapshot_id)
     assert snapshot is not None
-    yield name_of(name, snapshot.manifest_list)
+    yield get_relative_name(name, snapshot.manifest_list)
     for manifest in snapshot.manifests(table.io):
-        if (place := name_of(name, manifest.manifest_path)) in known:
+        if (place := get_relative_name(name, manifest.manifest_path)) in known:
             continue
         yield place
         for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
-            yield name_of(name, entry.data_file.file_path)
+            yield get_relative_name(name, entry.data_file.file_path)
 
 
 def snapshot_files(catalogue: Catalog, table_name: str, snapshot_id: int) -> list[str]:
@@ -400,4 +402,4 @@ def snapshot_files(catalogue: Catalog, table_name: str, snapshot_id: int) -> lis
     table = catalogue.load_table((NAMESPACE, table_name))
     tasks = list(table.scan(snapshot_id=snapshot_id).plan_files())
     assert not any(task.delete_files for task in tasks)
-    return sorted(name_of(table_name, task.file.file_path) for task in tasks)
+    return sorted(get_relative_name(table_name, task.file.file_path) for task in tasks)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.releases.checksums import CATALOGUE_SEAL
-from iosig.warehouse.releases.locations import is_moved, location_of, metadata_locations
+from iosig.warehouse.releases.locations import get_location, is_moved, metadata_locations
 from iosig.warehouse.releases.servers import (
     EMBEDDED,
     Server,
+    get_server,
     locations_on,
     note,
     register,
     require_installed,
-    server_of,
 )
 from iosig.warehouse.store.store import Store
 
@@ -23,7 +23,7 @@ def agree(store: Store, wanted: Server | None) -> None:
     Raises UsageError if the warehouse already has a different catalogue, or if the requested one belongs to another
     warehouse.
     """
-    known = server_of(store)
+    known = get_server(store)
     if store.url is not None and (wanted or known) == EMBEDDED:
         raise UsageError(
             f"{store.url} needs a catalogue on a server, because an SQLite file must be in a local folder: set "
@@ -44,7 +44,7 @@ def agree(store: Store, wanted: Server | None) -> None:
 def require_free(store: Store, wanted: Server) -> None:
     """Raise UsageError if a catalogue contains the tables of another warehouse."""
     require_installed(wanted)
-    own = f"{location_of(store)}/"
+    own = f"{get_location(store)}/"
     if wanted == EMBEDDED:
         return
     if wanted.kind == "rest":
@@ -69,7 +69,7 @@ def take_over(store: Store, wanted: Server) -> bool:
     from iosig.warehouse.releases.relocating import relocate
     from iosig.warehouse.releases.repairing import repair
 
-    known = server_of(store)
+    known = get_server(store)
     if wanted == known:
         return False
     if "rest" in (known.kind, wanted.kind):

@@ -12,8 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from iosig.warehouse.store.files import Sealed
-from iosig.warehouse.store.store import Store, digest_of, put_document, read_cache
+from iosig.warehouse.store.files import FileChecksum
+from iosig.warehouse.store.store import Store, get_digest, put_document, read_cache
 
 #: the folder of checksum documents
 SEALS = "seals"
@@ -22,31 +22,33 @@ CATALOGUE_SEAL = f"{SEALS}/catalogue.json"
 RELOCATION = f"{SEALS}/relocation.json"
 
 
-def checksums_now(store: Store, names: Iterable[str], copies: Mapping[str, Path] | None = None) -> dict[str, Sealed]:
+def checksums_now(
+    store: Store, names: Iterable[str], copies: Mapping[str, Path] | None = None
+) -> dict[str, FileChecksum]:
     """Read files and return their checksums by name; copies: local files with the same content."""
     listed, known = list(names), copies or {}
 
-    def read_one(name: str) -> Sealed:
-        return Sealed.from_path(known[name]) if name in known else store.files.compute_checksum(name)
+    def read_one(name: str) -> FileChecksum:
+        return FileChecksum.from_path(known[name]) if name in known else store.files.compute_checksum(name)
 
     return dict(zip(listed, store.files.each(read_one, listed), strict=True))
 
 
-def write(store: Store, name: str, files: Mapping[str, Sealed]) -> None:
+def write(store: Store, name: str, files: Mapping[str, FileChecksum]) -> None:
     """Write a checksum document."""
     document: dict[str, Any] = {name: asdict(sealed) for name, sealed in sorted(files.items())}
-    put_document(store, name, {"files": document, "sha256": digest_of(document)})
+    put_document(store, name, {"files": document, "sha256": get_digest(document)})
 
 
-def read(store: Store, name: str) -> dict[str, Sealed] | None:
+def read(store: Store, name: str) -> dict[str, FileChecksum] | None:
     """Return the checksums of a document by file name; None if the document is damaged or absent."""
     return read_cache(store, name, _read)
 
 
-def _read(document: Any) -> dict[str, Sealed]:
-    if document["sha256"] != digest_of(document["files"]):
+def _read(document: Any) -> dict[str, FileChecksum]:
+    if document["sha256"] != get_digest(document["files"]):
         raise ValueError("the checksum document itself has a wrong checksum")
-    return {name: Sealed(**sealed) for name, sealed in document["files"].items()}
+    return {name: FileChecksum(**sealed) for name, sealed in document["files"].items()}
 
 
 def release_seals(store: Store) -> list[str]:
@@ -54,7 +56,7 @@ def release_seals(store: Store) -> list[str]:
     return store.files.matching(f"{SEALS}/[0-9]*.json")
 
 
-def problem_of(store: Store, name: str, sealed: Sealed) -> str | None:
+def find_problem(store: Store, name: str, sealed: FileChecksum) -> str | None:
     """Compare a file with its checksum and describe any difference. Raises PermissionError for an unreadable file."""
     try:
         found = store.files.compute_checksum(name)

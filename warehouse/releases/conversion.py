@@ -55,7 +55,7 @@ _KEPT_ROWS_CONDITION = dict.fromkeys(
 
 def is_affected(table: Table) -> bool:
     """Return whether files of a landed table differ between commit 18b5d00 and this version."""
-    names = renames.columns_of(table.name).values()
+    names = renames.get_renamed_columns(table.name).values()
     return any(column.name in names or column.name in renames.VALUES for column in table.columns)
 
 
@@ -77,7 +77,7 @@ def convert_landed(table: Table, source: Path, target: Path) -> None:
     import pyarrow.parquet as pq
 
     known = {field.name: field for field in arrow.schema(table)}
-    names = renames.columns_of(table.name)
+    names = renames.get_renamed_columns(table.name)
     with duckdb.connect() as connection, atomic_write(target) as temporary:
         connection.execute("set TimeZone = 'UTC'")
         query = _build_conversion_query(connection, table, source)
@@ -120,8 +120,8 @@ def _build_conversion_query(connection: duckdb.DuckDBPyConnection, table: Table,
     Landed files keep columns that the contract lacks.
     """
     described = connection.execute(f"describe from {_FILE}", {"path": duckdb_path(source)}).fetchall()
-    names, computed = renames.columns_of(table.name), _COMPUTED.get(table, {})
-    values = renames.values_of(table.name)
+    names, computed = renames.get_renamed_columns(table.name), _COMPUTED.get(table, {})
+    values = renames.get_renamed_values(table.name)
     shown = {}
     for old, *_ in described:
         new = names.get(old, old)

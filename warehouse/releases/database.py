@@ -15,11 +15,11 @@ from pyiceberg.table import CommitTableResponse, Table
 from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
-from iosig.warehouse.releases.gathering import Change, Gathering
+from iosig.warehouse.releases.multi_table_transaction import Change, TransactionalCatalogue
 from iosig.warehouse.releases.servers import NAMESPACE
 
 
-class SqlTables(Gathering, SqlCatalog):
+class SqlTables(TransactionalCatalogue, SqlCatalog):
     """PyIceberg's SQL catalogue, which reads and writes metadata files in parallel threads."""
 
     #: locations of the tables' metadata at the start of a transaction, so that threads need not query the database
@@ -77,7 +77,7 @@ class SqlTables(Gathering, SqlCatalog):
 
     def _write_table_metadata(self, change: Change) -> str:
         """Write the new metadata of a table and return its location."""
-        version = 0 if change.is_new else _version_of(change.found.metadata_location) + 1
+        version = 0 if change.is_new else _parse_version(change.found.metadata_location) + 1
         place = change.found.location_provider().new_table_metadata_file_location(version)
         # a new, unique name
         ToOutputFile.table_metadata(change.metadata, self.file_io.new_output(place), overwrite=True)
@@ -111,6 +111,6 @@ class SqlTables(Gathering, SqlCatalog):
             raise CommitFailedException(f"Table has been updated by another process: {namespace}.{name}")
 
 
-def _version_of(location: str) -> int:
+def _parse_version(location: str) -> int:
     """Parse the version from the name of a metadata file, as in `00012-UUID.metadata.json`."""
     return int(location.rsplit("/", 1)[1].split("-", 1)[0])

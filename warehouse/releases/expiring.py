@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.errors import MachineFault, UsageError
 from iosig.warehouse.releases import releases, seals
-from iosig.warehouse.releases.locations import LISTS, data_place, location_of, metadata_locations, name_of
+from iosig.warehouse.releases.locations import LISTS, data_place, get_location, get_relative_name, metadata_locations
 from iosig.warehouse.releases.releases import EXPIRED, Release
 from iosig.warehouse.releases.servers import NAMESPACE
-from iosig.warehouse.store.files import Busy
+from iosig.warehouse.store.files import LockHeldError
 from iosig.warehouse.store.state import put_state, read_state
 from iosig.warehouse.store.store import Store, put_parquet, read_cache
 
@@ -35,7 +35,7 @@ _MAX_ROW_FILES = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Freed:
+class ExpiryResult:
     """The newly expired releases, and the number and size of the removed files, as `maintain` returns them."""
 
     release_ids: tuple[str, ...]
@@ -142,7 +142,9 @@ def _going_files(table: IcebergTable, gone: set[str]) -> set[str]:
         return set()
     staying = (snapshot for snapshot in table.metadata.snapshots if snapshot.snapshot_id not in going)
     name = table.name()[-1]
-    kept = {name_of(name, each.manifest_path) for snapshot in staying for each in snapshot.manifests(table.io)}
+    kept = {
+        get_relative_name(name, each.manifest_path) for snapshot in staying for each in snapshot.manifests(table.io)
+    }
     return _list_snapshot_files(table, going, kept)
 
 
@@ -203,7 +205,7 @@ def _join_rows(catalogue: Catalog, store: Store) -> None:
     last = rows["release_id"][-1]
     place = data_place(RELEASES, None, f"up-to-{last}")
     put_parquet(store, rows, RELEASES, place)
-    replace(catalogue, RELEASES, [f"{location_of(store)}/{place}"], days=None, tag=last)
+    replace(catalogue, RELEASES, [f"{get_location(store)}/{place}"], days=None, tag=last)
 
 
 # ---- their files
@@ -256,7 +258,7 @@ def remove(store: Store, grace_s: float = GRACE_S) -> tuple[int, int]:
             sizes = [mark[0] for name in going if (mark := store.files.mark(name))]
             seals.unseal(store, set(going))
             store.files.remove(*going)
-    except Busy:
+    except LockHeldError:
         return 0, 0
     put_state(store, _LEAVING, {name: at for name, at in leaving.items() if name not in due})
     return len(sizes), int(sum(sizes))
@@ -278,7 +280,9 @@ def _in_use(store: Store, table_names: set[str]) -> set[str]:
     return found | {path.relative_to(store.root).as_posix() for path in paths}
 
 
-def maintain(store: Store, keep_count: int | None, grace_s: float = GRACE_S, *, is_nightly: bool = False) -> Freed:
+def maintain(
+    store: Store, keep_count: int | None, grace_s: float = GRACE_S, *, is_nightly: bool = False
+) -> ExpiryResult:
     """Expire releases if `keep_count` is given, and delete queued files. The caller must lock the warehouse.
 
     is_nightly: act only if the number of releases exceeds `keep_count` by a tenth, since each pass reads all kept
@@ -288,4 +292,4 @@ def maintain(store: Store, keep_count: int | None, grace_s: float = GRACE_S, *, 
     going: list[Release] = []
     if keep_count is not None and not (is_nightly and len(_going(store, keep_count)) <= keep_count // 10):
         going = expire(store, keep_count)
-    return Freed(tuple(release.release_id for release in going), *removed)
+    return ExpiryResult(tuple(release.release_id for release in going), *removed)

@@ -18,7 +18,7 @@ from pyarrow import csv
 from iosig.warehouse.contracts import Table, arrow
 from iosig.warehouse.errors import UsageError, meant
 from iosig.warehouse.placing import atomic_write
-from iosig.warehouse.releases.reading import open_duckdb, open_release, rows_of
+from iosig.warehouse.releases.reading import open_duckdb, open_release, scan_rows
 from iosig.warehouse.releases.releases import Release, list_published_tables
 from iosig.warehouse.store.store import Store
 
@@ -63,7 +63,7 @@ def join_files(table: Table, files: Sequence[Path], target: Path) -> int:
     """Concatenate a table's files, which may lack columns, into one file; return the number of rows."""
     with open_duckdb() as connection:
         columns = ", ".join(f'"{name}"' for name in table.column_names)
-        rows = rows_of(connection, table, files).select(columns)
+        rows = scan_rows(connection, table, files).select(columns)
         with target.open("wb") as file:
             return _write_parquet(rows.to_arrow_reader(_BATCH_ROWS), table, file)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from iosig.warehouse.contracts import Table
 from iosig.warehouse.engine_paths import utf8_path
 from iosig.warehouse.placing import atomic_write, make_read_only
-from iosig.warehouse.releases.locations import PLAIN, metadata_locations, name_of, part_of
+from iosig.warehouse.releases.locations import PLAIN, get_relative_name, metadata_locations, parse_part
 from iosig.warehouse.releases.releases import Release, files_of, list_published_tables
 from iosig.warehouse.store.store import Store, parquet_writer
 
@@ -95,7 +95,7 @@ def _grown(store: Store) -> set[str]:
     """Return the tables that ever gained a column; files of all others have all columns."""
 
     def schema_count(table_name: str, location: str) -> int:
-        with store.files.open(name_of(table_name, location)) as file:
+        with store.files.open(get_relative_name(table_name, location)) as file:
             return len(json.load(file)["schemas"])
 
     found = metadata_locations(store)
@@ -130,7 +130,7 @@ def _add_columns(table: Table, path: Path, target: Path) -> Path:
 
 def place_in(table: Table, path: Path) -> Path:
     """Return the path of a released file below its table's folder in the plain layout."""
-    part = part_of(path)
+    part = parse_part(path)
     if isinstance(part, int):
         return Path(f"{table.bucket_name}={part}", path.name)
     if table.partition is None:

@@ -13,7 +13,7 @@ from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.engine_paths import sqlite_uri
 from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.releases.checksums import release_seals
-from iosig.warehouse.releases.servers import EMBEDDED, NAMESPACE, Server, locations_on, server_of
+from iosig.warehouse.releases.servers import EMBEDDED, NAMESPACE, Server, get_server, locations_on
 from iosig.warehouse.store.store import Store
 
 #: content of a data file: one day, the rows without a day (or a whole unpartitioned table), or a bucket
@@ -26,7 +26,7 @@ INDEX, LISTS, PLAIN = CACHES
 HINT = "version-hint.text"
 
 
-def location_of(store: Store) -> str:
+def get_location(store: Store) -> str:
     """Return the location of the tables as readers resolve it: a URL, or an unescaped folder path."""
     return store.files.location("tables").removesuffix("/tables")
 
@@ -37,7 +37,7 @@ def metadata_locations(store: Store) -> dict[str, str]:
     Raises MachineFault if releases exist but the catalogue does not know them, since a new history must not start
     silently.
     """
-    server = server_of(store)
+    server = get_server(store)
     found = _in_sqlite(store) if server == EMBEDDED else _on_server(store, server)
     if not found and release_seals(store):
         place = store.catalogue if server == EMBEDDED else f"The catalogue {server}"
@@ -47,7 +47,7 @@ def metadata_locations(store: Store) -> dict[str, str]:
 
 def releases_location(store: Store) -> str | None:
     """Return the location of the metadata of `releases`, which changes with every release."""
-    server = server_of(store)
+    server = get_server(store)
     if server.kind == "rest":
         from iosig.warehouse.releases import rest
 
@@ -81,17 +81,17 @@ def _in_sqlite(store: Store) -> dict[str, str]:
             raise MachineFault(f"{store.catalogue}: {error}. `iosig repair` rebuilds it.") from error
 
 
-def name_of(table_name: str, location: str) -> str:
+def get_relative_name(table_name: str, location: str) -> str:
     """Return the warehouse-relative name of a table's file, even if the warehouse has been moved since."""
     folder = f"tables/{table_name}/"
     return folder + location.rsplit(f"/{folder}", 1)[1]
 
 
-def hints_of(locations: Mapping[str, str]) -> dict[str, bytes]:
+def make_hints(locations: Mapping[str, str]) -> dict[str, bytes]:
     """Return the content of each table's hint file, by name, for the given metadata locations."""
     found = {}
     for table_name, location in locations.items():
-        folder, version = name_of(table_name, location).removesuffix(".metadata.json").rsplit("/", 1)
+        folder, version = get_relative_name(table_name, location).removesuffix(".metadata.json").rsplit("/", 1)
         found[f"{folder}/{HINT}"] = version.encode()
     return found
 
@@ -104,7 +104,7 @@ def root_before(store: Store) -> str | None:
 
 def is_moved(store: Store) -> bool:
     """Return whether the catalogue names a folder other than the current one."""
-    own = f"{location_of(store)}/tables/"
+    own = f"{get_location(store)}/tables/"
     return any(not location.startswith(own) for location in metadata_locations(store).values())
 
 
@@ -120,14 +120,14 @@ def data_place(table: Table, part: Part, name: str) -> str:
     return f"tables/{table.name}/data/{make_file_prefix(part)}-{name}.parquet"
 
 
-def part_of(path: Path) -> Part:
+def parse_part(path: Path) -> Part:
     """Parse the part (day or bucket) from the name of a published data file."""
     if path.name.startswith(_BUCKET):
         return int(path.name.removeprefix(_BUCKET)[:2])
     return None if path.name.startswith(_UNDATED) else date.fromisoformat(path.name[: len("2018-02-09")])
 
 
-def day_of(path: Path) -> date | None:
+def parse_day(path: Path) -> date | None:
     """Return the day of a published data file, None for one without a day."""
-    part = part_of(path)
+    part = parse_part(path)
     return None if isinstance(part, int) else part

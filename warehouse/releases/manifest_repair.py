@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from iosig.warehouse.releases import seals
 from iosig.warehouse.releases.catalogue import open_catalogue
-from iosig.warehouse.releases.checksums import problem_of
-from iosig.warehouse.releases.locations import location_of, name_of
-from iosig.warehouse.releases.releases import Release, list_of
+from iosig.warehouse.releases.checksums import find_problem
+from iosig.warehouse.releases.locations import get_location, get_relative_name
+from iosig.warehouse.releases.releases import Release, make_list_name
 from iosig.warehouse.releases.servers import NAMESPACE
 from iosig.warehouse.releases.snapshots import FILE_COUNT, rewrite_manifests
-from iosig.warehouse.store.files import Sealed
+from iosig.warehouse.store.files import FileChecksum
 from iosig.warehouse.store.store import Store, read_cache
 
 if TYPE_CHECKING:
@@ -47,41 +47,41 @@ def rebuild_manifests(store: Store, current: Release, damaged: Collection[str]) 
                 written |= _rebuild(store, table, snapshot, names)
     # no release names the damaged files any longer, neither this one nor an older one
     old = {name for name in known if name.endswith(".avro") and name.split("/")[1] in tables} - written
-    gone = {name for name in old if problem_of(store, name, known[name])}
+    gone = {name for name in old if find_problem(store, name, known[name])}
     store.files.remove(*gone)
     seals.unseal(store, gone | written)
     seals.add(store, current, sorted(written))
     return True
 
 
-def is_whole(store: Store, table: Table, snapshot: Snapshot, known: Mapping[str, Sealed]) -> bool:
+def is_whole(store: Store, table: Table, snapshot: Snapshot, known: Mapping[str, FileChecksum]) -> bool:
     """Return whether a snapshot's manifests and manifest list match their checksums."""
     name = table.name()[-1]
-    if not _is_as_written(store, name_of(name, snapshot.manifest_list), known):
+    if not _is_as_written(store, get_relative_name(name, snapshot.manifest_list), known):
         return False
     manifests = snapshot.manifests(table.io)
-    return all(_is_as_written(store, name_of(name, manifest.manifest_path), known) for manifest in manifests)
+    return all(_is_as_written(store, get_relative_name(name, manifest.manifest_path), known) for manifest in manifests)
 
 
-def _is_as_written(store: Store, name: str, known: Mapping[str, Sealed]) -> bool:
-    return bool(store.files.mark(name)) and (name not in known or problem_of(store, name, known[name]) is None)
+def _is_as_written(store: Store, name: str, known: Mapping[str, FileChecksum]) -> bool:
+    return bool(store.files.mark(name)) and (name not in known or find_problem(store, name, known[name]) is None)
 
 
-def _data_files(store: Store, table: Table, snapshot: Snapshot, known: Mapping[str, Sealed]) -> list[str] | None:
+def _data_files(store: Store, table: Table, snapshot: Snapshot, known: Mapping[str, FileChecksum]) -> list[str] | None:
     """Return the data files of a snapshot from the cached index; None if the index is not trusted."""
     names = read_cache(
-        store, list_of(table.name()[-1], snapshot.snapshot_id), lambda listed: [str(name) for name in listed]
+        store, make_list_name(table.name()[-1], snapshot.snapshot_id), lambda listed: [str(name) for name in listed]
     )
     count = snapshot.summary[FILE_COUNT] if snapshot.summary else None
     if names is None or count != str(len(names)):
         return None
-    is_sound = all(name in known and problem_of(store, name, known[name]) is None for name in names)
+    is_sound = all(name in known and find_problem(store, name, known[name]) is None for name in names)
     return names if is_sound else None
 
 
 def _rebuild(store: Store, table: Table, snapshot: Snapshot, names: Collection[str]) -> set[str]:
     """Write one manifest with all data files, and a manifest list that names it; return both names."""
-    root, table_name = location_of(store), table.name()[-1]
-    store.files.remove(name_of(table_name, snapshot.manifest_list))
+    root, table_name = get_location(store), table.name()[-1]
+    store.files.remove(get_relative_name(table_name, snapshot.manifest_list))
     written = rewrite_manifests(table, snapshot, [f"{root}/{name}" for name in names])
-    return {name_of(table_name, location) for location in written}
+    return {get_relative_name(table_name, location) for location in written}

@@ -15,7 +15,7 @@ from iosig.warehouse.contracts import Table, table as contract
 from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.releases import links, seals
-from iosig.warehouse.releases.locations import Part, data_place, location_of, name_of, releases_location
+from iosig.warehouse.releases.locations import Part, data_place, get_location, get_relative_name, releases_location
 from iosig.warehouse.releases.releases import (
     AS_JSON,
     Release,
@@ -23,8 +23,8 @@ from iosig.warehouse.releases.releases import (
     files_of,
     find,
     history,
-    list_of,
     list_published_tables,
+    make_list_name,
     new_id,
     newest_day,
 )
@@ -34,7 +34,7 @@ from iosig.warehouse.store.store import Store, put_document, put_parquet, read_c
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
-    from iosig.warehouse.releases.catalogue import Shown
+    from iosig.warehouse.releases.catalogue import SnapshotFiles
 
 _INTENT = "publishing.json"
 #: per table: the stored location of each built file, and its original path
@@ -83,7 +83,7 @@ def publish(
         known = adopted or {}
         left = {name: parts for name, parts in built.items() if name not in known}
         adopted = {**known, **_adopt_files(store, draft.fingerprint, left)}
-        copies = {name_of(name, place): path for name, own in adopted.items() for place, path in own.items()}
+        copies = {get_relative_name(name, place): path for name, own in adopted.items() for place, path in own.items()}
         try:
             _leave_lists(store, _commit(store, draft, release_id, parent, seen, adopted, built))
         except Exception:
@@ -153,7 +153,7 @@ def _commit(
     seen: str | None,
     adopted: Mapping[str, Mapping[str, Path]],
     built: Mapping[str, Mapping[Part, Path]],
-) -> dict[str, Shown]:
+) -> dict[str, SnapshotFiles]:
     """Commit all tables in one transaction; return the new snapshots of rebuilt tables.
 
     seen: location of the releases' metadata when the parent was current. adopted: locations of the stored files.
@@ -163,7 +163,7 @@ def _commit(
     before = parent.snapshots if parent else {}
     tables = list_published_tables()
 
-    def change(table: Table) -> Shown | None:
+    def change(table: Table) -> SnapshotFiles | None:
         name = table.name
         if name in before and name not in built:
             tag(catalogue, name, before[name], release_id)
@@ -185,9 +185,9 @@ def _commit(
     return shown
 
 
-def _leave_lists(store: Store, shown: Mapping[str, Shown]) -> None:
+def _leave_lists(store: Store, shown: Mapping[str, SnapshotFiles]) -> None:
     """Cache the file lists of new snapshots for `files_of`; missing ones are rebuilt on demand."""
-    told = {list_of(name, one.snapshot_id): one.names for name, one in shown.items()}
+    told = {make_list_name(name, one.snapshot_id): one.names for name, one in shown.items()}
     with suppress(OSError):
         store.files.each(lambda name: put_document(store, name, told[name]), told)
 
@@ -329,4 +329,4 @@ def append_row(
     }
     place = data_place(RELEASES, None, release.release_id)
     put_parquet(store, pl.DataFrame([row], schema=frames.schema(RELEASES)), RELEASES, place)
-    replace(catalogue, RELEASES, [f"{location_of(store)}/{place}"], days=(), tag=release.release_id)
+    replace(catalogue, RELEASES, [f"{get_location(store)}/{place}"], days=(), tag=release.release_id)

@@ -81,7 +81,7 @@ def open_release(store: Store, release: Release, query: str | None = None) -> It
     with releases.being_read(store), open_duckdb(**alone) as connection:
         reach(connection, store)
         for table in referenced:
-            rows_of(connection, table, reached.get(table.name, [])).create_view(table.name)
+            scan_rows(connection, table, reached.get(table.name, [])).create_view(table.name)
             comment(connection, "view", table)
         for table, landed_files in inputs.items():
             _view_inputs(connection, table, landed_files)
@@ -128,9 +128,9 @@ def _inputs(store: Store, release: Release, query: str) -> dict[Table, _Inputs]:
 def _view_inputs(connection: duckdb.DuckDBPyConnection, table: Table, inputs: _Inputs) -> None:
     from iosig.warehouse.store.manifests import landing_column
 
-    relation = rows_of(connection, table, inputs.own)
+    relation = scan_rows(connection, table, inputs.own)
     if inputs.shared:
-        shared = rows_of(connection, table, inputs.shared, "shared")
+        shared = scan_rows(connection, table, inputs.shared, "shared")
         if inputs.others:
             listed = ", ".join(map(quote_string, inputs.others))
             shared = shared.filter(f'"{landing_column(table)}" not in ({listed})')
@@ -159,7 +159,7 @@ def reach(connection: duckdb.DuckDBPyConnection, store: Store) -> None:
         connection.register_filesystem(file_system(store.url))
 
 
-def rows_of(
+def scan_rows(
     connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path | str], parameter: str = "paths"
 ) -> duckdb.DuckDBPyRelation:
     """Return the rows of Parquet files, with all of the contract's columns even where old files lack some.
@@ -196,7 +196,7 @@ def quote_string(text: str) -> str:
 def list_releases(connection: duckdb.DuckDBPyConnection, store: Store) -> None:
     """Create the table `releases` from rows that have already been read."""
     table = contract("releases")
-    rows_of(connection, table, []).create(table.name)
+    scan_rows(connection, table, []).create(table.name)
     comment(connection, "table", table)
     connection.register("every_release", releases.rows(store).to_arrow())
     connection.execute("insert into releases from every_release")
@@ -224,7 +224,7 @@ def count_differences(store: Store, before: Release, after: Release) -> list[tup
         with open_duckdb() as connection:
             reach(connection, store)
             for name, sides in zip(("before", "after"), files, strict=True):
-                rows_of(connection, table, addresses(store, sides.get(table.name, []))).create_view(f"{name}_rows")
+                scan_rows(connection, table, addresses(store, sides.get(table.name, []))).create_view(f"{name}_rows")
             counts = connection.execute(_difference(table)).fetchone()
         assert counts is not None
         found.append((table.name, *counts))

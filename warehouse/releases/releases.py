@@ -155,11 +155,11 @@ def _read_rows(store: Store) -> _Index:
     with open_catalogue(store) as catalogue:
         head = catalogue.load_table((NAMESPACE, RELEASES.name)).current_snapshot()
         files = [] if head is None else snapshot_files(catalogue, RELEASES.name, head.snapshot_id)
-    found = [_of_row(row) for row in _rows(store, files).collect().iter_rows(named=True)]
+    found = [_make_release(row) for row in _rows(store, files).collect().iter_rows(named=True)]
     return _Index(_with_newest_days(sorted(found, key=lambda release: release.sequence)), files)
 
 
-def _of_row(row: dict[str, Any]) -> Release:
+def _make_release(row: dict[str, Any]) -> Release:
     told = {name: json.loads(row[name]) for name in AS_JSON}
     known = {field.name: row[field.name] for field in fields(Release) if field.name in row}
     return Release(
@@ -366,7 +366,7 @@ def landings_in(store: Store, release: Release | None) -> pl.Series:
 
 def files_of(store: Store, release: Release) -> dict[str, list[Path]]:
     """Map each table of a release to its Parquet files, relative to the warehouse's root."""
-    lists = {name: list_of(name, snapshot) for name, snapshot in release.snapshots.items()}
+    lists = {name: make_list_name(name, snapshot) for name, snapshot in release.snapshots.items()}
     found = dict(zip(lists, store.files.each(lambda path: _read_file_list(store, path), lists.values()), strict=True))
     if lost := [name for name, places in found.items() if places is None]:
         from iosig.warehouse.releases.catalogue import open_catalogue, snapshot_files
@@ -393,7 +393,7 @@ def _read_file_list(store: Store, name: str) -> list[str] | None:
     return files
 
 
-def list_of(table_name: str, snapshot_id: int) -> str:
+def make_list_name(table_name: str, snapshot_id: int) -> str:
     """Return the file name of a snapshot's cached file list."""
     return f"{LISTS}/{table_name}-{snapshot_id}.json"
 

@@ -15,9 +15,15 @@ from iosig.warehouse.engine_paths import is_url
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.releases import checksums, seals
 from iosig.warehouse.releases.catalogue import leave_hints
-from iosig.warehouse.releases.locations import is_moved, location_of, metadata_locations, name_of, root_before
-from iosig.warehouse.releases.servers import EMBEDDED, register, server_of
-from iosig.warehouse.store.files import Sealed
+from iosig.warehouse.releases.locations import (
+    get_location,
+    get_relative_name,
+    is_moved,
+    metadata_locations,
+    root_before,
+)
+from iosig.warehouse.releases.servers import EMBEDDED, get_server, register
+from iosig.warehouse.store.files import FileChecksum
 from iosig.warehouse.store.store import Store
 
 #: in this order, because manifest lists contain the lengths of manifests
@@ -31,7 +37,7 @@ def relocate(store: Store, *, is_asked: bool = False) -> int:
     A damaged file and its checksum are left unchanged. Raises UsageError for a catalogue on a server unless `is_asked`:
     a copy must not take over the catalogue of the original.
     """
-    server = server_of(store)
+    server = get_server(store)
     # on a REST server, the namespace records the warehouse that owns its tables
     if server.kind == "rest" or not is_moved(store):
         return 0
@@ -45,35 +51,37 @@ def relocate(store: Store, *, is_asked: bool = False) -> int:
     for name in rewritten:
         store.files.put(name, _relocate_metadata(store, name, rewritten))
     seals.replace_checksums(store, rewritten)
-    root = location_of(store)
-    locations = {table: f"{root}/{name_of(table, place)}" for table, place in metadata_locations(store).items()}
+    root = get_location(store)
+    locations = {
+        table: f"{root}/{get_relative_name(table, place)}" for table, place in metadata_locations(store).items()
+    }
     register(store, server, locations)
     leave_hints(store)
     store.files.remove(checksums.RELOCATION)
     return len(rewritten)
 
 
-def _plan(store: Store) -> dict[str, Sealed]:
+def _plan(store: Store) -> dict[str, FileChecksum]:
     """Return the metadata files to rewrite, each with its future checksum."""
     known = seals.all_checksums(store)
     begun = checksums.read(store, checksums.RELOCATION) or {}
-    planned: dict[str, Sealed] = {}
+    planned: dict[str, FileChecksum] = {}
     for name in (name for pattern in _METADATA for name in store.files.matching(f"tables/*/metadata/{pattern}")):
         expected = [found[name] for found in (known, begun) if name in found]
-        if expected and all(checksums.problem_of(store, name, sealed) for sealed in expected):
+        if expected and all(checksums.find_problem(store, name, sealed) for sealed in expected):
             continue
         try:
             content = _relocate_metadata(store, name, planned)
         except (ValueError, KeyError, TypeError, EOFError, IndexError):
             # the file is unreadable, but no release references it
             continue
-        planned[name] = Sealed(len(content), hashlib.sha256(content).hexdigest())
+        planned[name] = FileChecksum(len(content), hashlib.sha256(content).hexdigest())
     return planned
 
 
-def _relocate_metadata(store: Store, name: str, rewritten: dict[str, Sealed]) -> bytes:
+def _relocate_metadata(store: Store, name: str, rewritten: dict[str, FileChecksum]) -> bytes:
     """Return a metadata file's content with the current folder in all locations."""
-    root, table = location_of(store), name.split("/")[1]
+    root, table = get_location(store), name.split("/")[1]
     if name.endswith(".json"):
         with store.files.open(name) as file:
             return json.dumps(_relocate_value(json.load(file), root, table)).encode()
@@ -85,7 +93,7 @@ def _relocate_metadata(store: Store, name: str, rewritten: dict[str, Sealed]) ->
         records = [_relocate_value(record, root, table) for record in reader]
     for record in records:
         if "manifest_length" in record:
-            manifest = name_of(table, record["manifest_path"])
+            manifest = get_relative_name(table, record["manifest_path"])
             if manifest in rewritten:
                 record["manifest_length"] = rewritten[manifest].byte_count
     schema, codec = json.loads(header.pop("avro.schema")), header.pop("avro.codec", "null")
@@ -107,4 +115,4 @@ def _relocate_value(value: Any, root: str, table: str) -> Any:
     folder = f"/tables/{table}"
     if value.endswith(folder):
         return f"{root}{folder}"
-    return f"{root}/{name_of(table, value)}" if f"{folder}/" in value else value
+    return f"{root}/{get_relative_name(table, value)}" if f"{folder}/" in value else value

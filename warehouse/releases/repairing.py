@@ -21,16 +21,16 @@ from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.releases import checksums, links, losses, releases, seals
 from iosig.warehouse.releases.catalogue import leave_hints, make_catalogue
-from iosig.warehouse.releases.checksums import CATALOGUE_SEAL, SEALS, problem_of, release_seals
-from iosig.warehouse.releases.clearing import read_closed_days
-from iosig.warehouse.releases.locations import CACHES, HINT, day_of, location_of
+from iosig.warehouse.releases.checksums import CATALOGUE_SEAL, SEALS, find_problem, release_seals
+from iosig.warehouse.releases.locations import CACHES, HINT, get_location, parse_day
 from iosig.warehouse.releases.losses import Losses
 from iosig.warehouse.releases.manifest_repair import rebuild_manifests
 from iosig.warehouse.releases.publishing import complete
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.releases.relocating import relocate
-from iosig.warehouse.releases.servers import EMBEDDED, register, server_of
-from iosig.warehouse.releases.verifying import Damage, Progress, is_release_row, tells_of_releases, verify
+from iosig.warehouse.releases.retention import read_closed_days
+from iosig.warehouse.releases.servers import EMBEDDED, get_server, register
+from iosig.warehouse.releases.verifying import Damage, Progress, defines_releases, is_release_row, verify
 from iosig.warehouse.store import ledger, state
 from iosig.warehouse.store.form import FILE, mend_form, require_form
 from iosig.warehouse.store.manifests import LOT_PREFIX, in_folder, manifest_in
@@ -41,7 +41,7 @@ _MAX_PASSES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
+class RepairedFile:
     """A damaged file with the action taken and the remedy for the user."""
 
     path: str
@@ -49,31 +49,33 @@ class Mended:
     remedy: str
 
 
-def repair(store: Store, told: Progress = lambda *_: None) -> list[Mended]:
+def repair(store: Store, told: Progress = lambda *_: None) -> list[RepairedFile]:
     """Verify a warehouse, repair damage, and relocate it if it was moved; return the actions taken.
 
     The caller must lock the warehouse.
     """
-    mended = [Mended(FILE, "written again", "")] if mend_form(store) else []
+    mended = [RepairedFile(FILE, "written again", "")] if mend_form(store) else []
     require_form(store)
     mended += mend_state(store)
     for _ in range(_MAX_PASSES):
         damages = verify(store, told=told)
         mended += _mend(store, damages)
         hiding = (store.catalogue.name, store.journal.name)
-        if not any(damage.path in hiding or tells_of_releases(damage.path) for damage in damages):
+        if not any(damage.path in hiding or defines_releases(damage.path) for damage in damages):
             break
     if count := relocate(store, is_asked=True):
-        mended.append(Mended(store.tables.name, f"{count:,} metadata files now refer to {location_of(store)}", ""))
+        mended.append(
+            RepairedFile(store.tables.name, f"{count:,} metadata files now refer to {get_location(store)}", "")
+        )
     return mended
 
 
-def mend_state(store: Store) -> list[Mended]:
+def mend_state(store: Store) -> list[RepairedFile]:
     """Restore damaged state documents, including the one that names the catalogue."""
-    return [Mended(path, outcome, "") for path, outcome in state.mend(store)]
+    return [RepairedFile(path, outcome, "") for path, outcome in state.mend(store)]
 
 
-def _mend(store: Store, damages: list[Damage]) -> Iterator[Mended]:
+def _mend(store: Store, damages: list[Damage]) -> Iterator[RepairedFile]:
     if not damages:
         return
     yield from _landings(store, damages)
@@ -85,7 +87,7 @@ def _mend(store: Store, damages: list[Damage]) -> Iterator[Mended]:
         complete(store)
 
 
-def _rebuild_derived(store: Store, paths: Sequence[str]) -> Iterator[Mended]:
+def _rebuild_derived(store: Store, paths: Sequence[str]) -> Iterator[RepairedFile]:
     """Rebuild derived files: caches, indexes, links, hints and checksums."""
     store.files.remove(*CACHES)
     ledger.forget(store)
@@ -94,13 +96,13 @@ def _rebuild_derived(store: Store, paths: Sequence[str]) -> Iterator[Mended]:
             checksums.seal_catalogue(store)
         elif path.startswith(f"{SEALS}/"):
             store.files.remove(path)
-            yield Mended(path, "sealed in its present state", "")
+            yield RepairedFile(path, "sealed in its present state", "")
         elif path == links.LATEST:
             store.files.remove(f".{links.LATEST}-*")
         elif path.endswith(HINT):
             leave_hints(store)
         if path.startswith((*CACHES, links.LATEST, ledger.HEAD, CATALOGUE_SEAL)) or path.endswith(HINT):
-            yield Mended(path, "written again", "")
+            yield RepairedFile(path, "written again", "")
 
 
 def _seal_older(store: Store, current: Release) -> None:
@@ -108,12 +110,12 @@ def _seal_older(store: Store, current: Release) -> None:
     gone = releases.read_expired(store)
     for release in releases.history(store):
         if release.release_id in gone and not seals.is_sealed(store, release):
-            checksums.write(store, seals.seal_of(release), {})
+            checksums.write(store, seals.make_seal_name(release), {})
         elif release != current and not seals.is_sealed(store, release):
             seals.seal(store, release)
 
 
-def _landings(store: Store, damages: list[Damage]) -> Iterator[Mended]:
+def _landings(store: Store, damages: list[Damage]) -> Iterator[RepairedFile]:
     """Set damaged landings aside, so that their inputs can land again."""
     names = {damage.path.split("/")[1] for damage in damages if damage.path.startswith("landed/")}
     if not names:
@@ -123,7 +125,7 @@ def _landings(store: Store, damages: list[Damage]) -> Iterator[Mended]:
     for name in sorted(names):
         if store.files.holds(f"landed/{name}"):
             aside = store.files.set_aside(f"landed/{name}")
-            yield Mended(f"landed/{name}", f"set aside as {aside}", "Land the input again, and run.")
+            yield RepairedFile(f"landed/{name}", f"set aside as {aside}", "Land the input again, and run.")
 
 
 def _landing_ids(store: Store, folder: str) -> list[str]:
@@ -137,18 +139,18 @@ def _landing_ids(store: Store, folder: str) -> list[str]:
 # ---- releases
 
 
-def _releases(store: Store, damages: list[Damage]) -> Iterator[Mended]:
+def _releases(store: Store, damages: list[Damage]) -> Iterator[RepairedFile]:
     """Schedule damaged days for recomputation, or return to an intact release if this is not enough."""
     paths = [damage.path for damage in damages]
     data = [path for path in paths if path.startswith("tables/") and "/data/" in path and not is_release_row(path)]
     open_days = {path: day for path, day in _days(data).items() if day not in read_closed_days(store)}
     losses.add(store, Losses(days=frozenset(open_days.values())))
     for path, day in open_days.items():
-        yield Mended(path, "lost", f"`iosig run` computes {day or 'the rows without a day'} again.")
+        yield RepairedFile(path, "lost", f"`iosig run` computes {day or 'the rows without a day'} again.")
     lasting = set(data) - open_days.keys()
-    metadata = {path for path in paths if tells_of_releases(path)}
+    metadata = {path for path in paths if defines_releases(path)}
     if store.catalogue.name not in paths and metadata and _are_rebuilt(store, metadata):
-        yield from (Mended(path, "written again from the release's data files", "") for path in sorted(metadata))
+        yield from (RepairedFile(path, "written again from the release's data files", "") for path in sorted(metadata))
         metadata = set()
     if lasting or metadata or store.catalogue.name in paths:
         yield from _go_back(store, lasting)
@@ -156,7 +158,7 @@ def _releases(store: Store, damages: list[Damage]) -> Iterator[Mended]:
 
 def _are_rebuilt(store: Store, damaged: set[str]) -> bool:
     """Rebuild damaged manifests and manifest lists; return False for other metadata, or if rebuilding fails."""
-    if server_of(store).kind == "rest" or not all(path.endswith(".avro") for path in damaged):
+    if get_server(store).kind == "rest" or not all(path.endswith(".avro") for path in damaged):
         return False
     rows = f"tables/{RELEASES.name}/"
     if any(path.startswith(rows) for path in damaged):
@@ -168,36 +170,36 @@ def _are_rebuilt(store: Store, damaged: set[str]) -> bool:
 def _days(names: Iterable[str]) -> dict[str, date | None]:
     """Map each data file of the tables that are partitioned by day to its day."""
     by_day = {table.name for table in TABLES if table.partition}
-    return {name: day_of(Path(name)) for name in names if name.split("/")[1] in by_day}
+    return {name: parse_day(Path(name)) for name in names if name.split("/")[1] in by_day}
 
 
-def _go_back(store: Store, damaged_data: set[str]) -> Iterator[Mended]:
+def _go_back(store: Store, damaged_data: set[str]) -> Iterator[RepairedFile]:
     """Make the newest release current that has intact metadata and no damaged data."""
-    if server_of(store).kind == "rest":
+    if get_server(store).kind == "rest":
         raise MachineFault(
-            f"The catalogue {server_of(store)} refers to damaged tables. Only the administrator of the server can "
+            f"The catalogue {get_server(store)} refers to damaged tables. Only the administrator of the server can "
             "repair it."
         )
     gone = releases.read_expired(store)
-    for seal in (name for name in reversed(release_seals(store)) if _release_of(name) not in gone):
+    for seal in (name for name in reversed(release_seals(store)) if _parse_release_id(name) not in gone):
         if _is_restored(store, seal, damaged_data):
-            outcome = f"restored to release {_release_of(seal)}"
-            yield Mended(store.catalogue.name, outcome, "`iosig run` computes later ones again.")
+            outcome = f"restored to release {_parse_release_id(seal)}"
+            yield RepairedFile(store.catalogue.name, outcome, "`iosig run` computes later ones again.")
             return
         store.files.set_aside(seal)
-        yield Mended(seal, "set aside: its release is damaged", "`iosig run` computes it again.")
+        yield RepairedFile(seal, "set aside: its release is damaged", "`iosig run` computes it again.")
     for name in (store.tables.name, store.catalogue.name):
         if store.files.holds(name) or store.has(name):
             store.files.set_aside(name)
     store.files.remove(CATALOGUE_SEAL)
-    yield Mended(
+    yield RepairedFile(
         store.catalogue.name,
         "set aside with all tables: no release is undamaged",
         "`iosig run` computes a release from the landings.",
     )
 
 
-def _release_of(seal: str) -> str:
+def _parse_release_id(seal: str) -> str:
     return Path(seal).stem.partition("-")[2]
 
 
@@ -209,7 +211,7 @@ def _is_restored(store: Store, seal: str, damaged_data: set[str]) -> bool:
     _name_in_catalogue(store, documents)
     store.files.remove(*CACHES)
     release = releases.current(store)
-    if release is None or release.release_id != _release_of(seal):
+    if release is None or release.release_id != _parse_release_id(seal):
         return False
     files = {
         path.relative_to(store.root).as_posix() for own in releases.files_of(store, release).values() for path in own
@@ -227,14 +229,14 @@ def _documents(store: Store, seal: str) -> dict[str, str] | None:
     rows = {name: sealed for files in (*earlier, known) for name, sealed in files.items() if is_release_row(name)}
     metadata = rows | {name: sealed for name, sealed in known.items() if "/metadata/" in name}
     for name, sealed in metadata.items():
-        if problem_of(store, name, sealed) and (name not in begun or problem_of(store, name, begun[name])):
+        if find_problem(store, name, sealed) and (name not in begun or find_problem(store, name, begun[name])):
             return None
     return {name.split("/")[1]: name for name in metadata if name.endswith(".metadata.json")}
 
 
 def _name_in_catalogue(store: Store, documents: dict[str, str]) -> None:
     """Point the catalogue at these metadata; an SQLite catalogue is rebuilt, since any byte may be damaged."""
-    server = server_of(store)
+    server = get_server(store)
     if server == EMBEDDED:
         with suppress(FileNotFoundError):
             store.files.set_aside(store.catalogue.name)
@@ -253,9 +255,9 @@ def _root_in(store: Store, name: str) -> str:
 # ---- the journal
 
 
-def _journal(store: Store, damages: list[Damage]) -> Iterator[Mended]:
+def _journal(store: Store, damages: list[Damage]) -> Iterator[RepairedFile]:
     """Set a damaged journal of predictions aside; its landed rows stay in the warehouse."""
     name = store.journal.name
     if any(damage.path == name for damage in damages):
         aside = store.files.set_aside(name)
-        yield Mended(name, f"set aside as {aside}", "Predictions start over; landed ones are kept.")
+        yield RepairedFile(name, f"set aside as {aside}", "Predictions start over; landed ones are kept.")

@@ -28,9 +28,9 @@ from requests.utils import get_encoding_from_headers
 
 from iosig.warehouse.errors import MachineFault, UsageError
 from iosig.warehouse.external.deadlines import Timeouts
-from iosig.warehouse.external.http import RequestError, fetch, origin_of
+from iosig.warehouse.external.http import RequestError, fetch, get_origin
 from iosig.warehouse.printable import printable
-from iosig.warehouse.releases.gathering import Change, Gathering
+from iosig.warehouse.releases.multi_table_transaction import Change, TransactionalCatalogue
 from iosig.warehouse.releases.servers import NAMESPACE, Server, unreachable
 from iosig.warehouse.store.files import Files
 
@@ -43,12 +43,12 @@ _UNKNOWN = (404, 405, 501)
 _OWNER = "iosig.warehouse"
 
 
-class _Bounded(BaseAdapter):
+class _BoundedAdapter(BaseAdapter):
     """HTTP adapter with a total time limit, which connects only to the servers that the settings name."""
 
     def __init__(self, *urls: str) -> None:
         super().__init__()
-        self._origins = {origin_of(url) for url in urls}
+        self._origins = {get_origin(url) for url in urls}
 
     def send(
         self,
@@ -62,7 +62,7 @@ class _Bounded(BaseAdapter):
         """Send a request; raise RequestException if its target is another server."""
         url, content = str(request.url), BytesIO()
         # The server's configuration can name another address too, so blocking redirects is not enough.
-        if (origin := origin_of(url)) not in self._origins:
+        if (origin := get_origin(url)) not in self._origins:
             raise RequestException(f"it refers to another server, {printable(origin)}, which is refused")
         body: Any = request.body.encode() if isinstance(request.body, str) else request.body
         headers: Any = dict(request.headers) | {"Accept-Encoding": "identity"}
@@ -85,7 +85,7 @@ class _Bounded(BaseAdapter):
         """Do nothing, since the client keeps no connection open; the interface requires this method."""
 
 
-class RestTables(Gathering, RestCatalog):
+class RestTables(TransactionalCatalogue, RestCatalog):
     """PyIceberg's REST client, restricted to the configured servers."""
 
     def __init__(self, name: str, **properties: str) -> None:
@@ -95,7 +95,7 @@ class RestTables(Gathering, RestCatalog):
 
     def _config_headers(self, session: Session) -> None:
         # pyiceberg calls this first for a session, before it requests a token
-        adapter = _Bounded(*filter(None, (self._given_uri, self._token_uri)))
+        adapter = _BoundedAdapter(*filter(None, (self._given_uri, self._token_uri)))
         for scheme in ("http://", "https://"):
             session.mount(scheme, adapter)
         super()._config_headers(session)

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.releases import checksums, releases
-from iosig.warehouse.releases.checksums import SEALS, checksums_now, problem_of, release_seals
-from iosig.warehouse.releases.locations import metadata_locations, name_of
+from iosig.warehouse.releases.checksums import SEALS, checksums_now, find_problem, release_seals
+from iosig.warehouse.releases.locations import get_relative_name, metadata_locations
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.releases.servers import NAMESPACE
-from iosig.warehouse.store.files import Sealed
+from iosig.warehouse.store.files import FileChecksum
 from iosig.warehouse.store.manifests import manifest_in
 from iosig.warehouse.store.store import Store, put_document, read_cache
 
@@ -32,14 +32,14 @@ _TRUSTED_S = 86_400.0
 _REMEDY = "`iosig repair`, then `iosig run` computes it again."
 
 
-def seal_of(release: Release) -> str:
+def make_seal_name(release: Release) -> str:
     """Return the file name of a release's seal."""
     return f"{SEALS}/{release.sequence:06}-{release.release_id}.json"
 
 
 def is_sealed(store: Store, release: Release) -> bool:
     """Return whether a release has a seal, even a damaged one."""
-    return bool(store.files.mark(seal_of(release)))
+    return bool(store.files.mark(make_seal_name(release)))
 
 
 def seal(
@@ -52,7 +52,9 @@ def seal(
 
     tables: those of the catalogue, if already loaded; copies: local copies of some of the files.
     """
-    checksums.write(store, seal_of(release), checksums_now(store, _list_added_files(store, release, tables), copies))
+    checksums.write(
+        store, make_seal_name(release), checksums_now(store, _list_added_files(store, release, tables), copies)
+    )
 
 
 def _list_added_files(store: Store, release: Release, tables: Mapping[str, IcebergTable] | None) -> Iterator[str]:
@@ -80,20 +82,20 @@ def _list_added_files(store: Store, release: Release, tables: Mapping[str, Icebe
 def _metadata(table: IcebergTable, release: Release, earlier: Sequence[Release]) -> Iterator[str]:
     """Yield the metadata files that a release added to a table, and for `releases` also the file with its row."""
     name = table.name()[-1]
-    yield name_of(name, table.metadata_location)
+    yield get_relative_name(name, table.metadata_location)
     snapshot_id = release.snapshots.get(name)
     own = table.current_snapshot() if name == RELEASES.name else snapshot_id and table.snapshot_by_id(snapshot_id)
     known = {known.snapshots.get(name) for known in earlier}
     if not own or own.snapshot_id in known:
         return
-    yield name_of(name, own.manifest_list)
+    yield get_relative_name(name, own.manifest_list)
     for manifest in own.manifests(table.io):
         if manifest.added_snapshot_id not in known:
-            yield name_of(name, manifest.manifest_path)
+            yield get_relative_name(name, manifest.manifest_path)
     if name == RELEASES.name:
         for task in table.scan().plan_files():
             if release.release_id in task.file.file_path:
-                yield name_of(name, task.file.file_path)
+                yield get_relative_name(name, task.file.file_path)
 
 
 def seal_metadata(store: Store, release: Release) -> None:
@@ -101,10 +103,10 @@ def seal_metadata(store: Store, release: Release) -> None:
 
     The files with rows of all releases are updated too.
     """
-    known = checksums.read(store, seal_of(release))
+    known = checksums.read(store, make_seal_name(release))
     if known is not None:
         files = {name: sealed for name, sealed in known.items() if not name.endswith(".metadata.json")}
-        checksums.write(store, seal_of(release), files | checksums_now(store, _current_metadata(store)))
+        checksums.write(store, make_seal_name(release), files | checksums_now(store, _current_metadata(store)))
 
 
 def seal_whole(store: Store, release: Release) -> None:
@@ -115,14 +117,14 @@ def seal_whole(store: Store, release: Release) -> None:
     with open_catalogue(store) as catalogue:
         for name, snapshot_id in release.snapshots.items():
             names.update(list_snapshot_files(catalogue.load_table((NAMESPACE, name)), snapshot_id))
-    checksums.write(store, seal_of(release), checksums_now(store, sorted(names)))
+    checksums.write(store, make_seal_name(release), checksums_now(store, sorted(names)))
 
 
 def _current_metadata(store: Store) -> set[str]:
     """Return the metadata files that define which files and releases exist now."""
     from iosig.warehouse.releases.catalogue import list_snapshot_files, open_catalogue
 
-    names = {name_of(table, location) for table, location in metadata_locations(store).items()}
+    names = {get_relative_name(table, location) for table, location in metadata_locations(store).items()}
     with open_catalogue(store) as catalogue:
         rows = catalogue.load_table((NAMESPACE, RELEASES.name))
         if head := rows.current_snapshot():
@@ -132,8 +134,8 @@ def _current_metadata(store: Store) -> set[str]:
 
 def add(store: Store, release: Release, names: Iterable[str]) -> None:
     """Add files to a release's seal, with their current checksums."""
-    known = checksums.read(store, seal_of(release)) or {}
-    checksums.write(store, seal_of(release), known | checksums_now(store, names))
+    known = checksums.read(store, make_seal_name(release)) or {}
+    checksums.write(store, make_seal_name(release), known | checksums_now(store, names))
 
 
 def unseal(store: Store, names: set[str]) -> None:
@@ -144,15 +146,15 @@ def unseal(store: Store, names: set[str]) -> None:
             checksums.write(store, seal, {name: sealed for name, sealed in known.items() if name not in names})
 
 
-def all_checksums(store: Store) -> dict[str, Sealed]:
+def all_checksums(store: Store) -> dict[str, FileChecksum]:
     """Merge the checksums of all releases' files; if documents differ, the latest one takes precedence."""
-    found: dict[str, Sealed] = {}
+    found: dict[str, FileChecksum] = {}
     for name in release_seals(store):
         found |= checksums.read(store, name) or {}
     return found
 
 
-def replace_checksums(store: Store, files: Mapping[str, Sealed]) -> None:
+def replace_checksums(store: Store, files: Mapping[str, FileChecksum]) -> None:
     """Update the checksums of rewritten files in every document that records them."""
     for name in release_seals(store):
         known = checksums.read(store, name)
@@ -178,7 +180,7 @@ def require_sound(store: Store, paths: Iterable[Path]) -> None:
         if name in known:
             # an object store verifies its own checksums, so nothing is read for this
             is_as_long = store.url is not None and mark[:1] == [known[name].byte_count]
-            if not is_as_long and (problem := problem_of(store, name, known[name])):
+            if not is_as_long and (problem := find_problem(store, name, known[name])):
                 raise MachineFault(f"{path} {problem}. `iosig verify` lists all damaged files; {_REMEDY}")
             fresh[name] = [*mark, now]
     if fresh:

@@ -63,7 +63,7 @@ class Server:
 EMBEDDED = Server()
 
 
-def server_of(store: Store) -> Server:
+def get_server(store: Store) -> Server:
     """Return the server that keeps the catalogue of a warehouse."""
     known: dict[str, str] | None = document(store, NOTE)
     if known is None:

@@ -80,7 +80,7 @@ _BY_NAME = "a query can only read tables of its release, by name. `show tables` 
 def require_reading(connection: duckdb.DuckDBPyConnection, query: str) -> None:
     """Raise UsageError unless the text is a single read-only statement."""
     _require_bounded(query)
-    kind = _kind_of(connection, query)
+    kind = _get_statement_kind(connection, query)
     if kind == "EXPLAIN" and (explained := _EXPLAIN.match(query)):
         return require_reading(connection, query[explained.end() :])
     if kind == "MULTI":
@@ -120,7 +120,7 @@ def _require_bounded(query: str) -> None:
         raise UsageError(f"This query is too long: the maximum is {MAX_OPERATORS:,} keywords and operators.")
 
 
-def _kind_of(connection: duckdb.DuckDBPyConnection, query: str) -> str:
+def _get_statement_kind(connection: duckdb.DuckDBPyConnection, query: str) -> str:
     import duckdb
 
     try:
@@ -197,7 +197,7 @@ def _require_reading_node(node: dict[str, Any]) -> None:
 
 def find_described_table(connection: duckdb.DuckDBPyConnection, query: str) -> str | None:
     """Return the table in `describe TABLE` or `show TABLE`; None for all other read-only statements."""
-    if _kind_of(connection, query) != "SELECT":
+    if _get_statement_kind(connection, query) != "SELECT":
         return None
     source_node = _tree(connection, query)[0]["node"].get("from_table") or {}
     if source_node.get("type") != "SHOW_REF" or source_node["show_type"] not in ("DESCRIBE", "SHOW"):

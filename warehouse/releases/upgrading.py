@@ -30,13 +30,13 @@ from iosig.warehouse.releases.catalogue import (
     tag,
 )
 from iosig.warehouse.releases.links import LATEST, link_latest
-from iosig.warehouse.releases.locations import CACHES, data_place, location_of
+from iosig.warehouse.releases.locations import CACHES, data_place, get_location
 from iosig.warehouse.releases.publishing import append_row
 from iosig.warehouse.releases.releases import AS_JSON, EXPIRED, Release
-from iosig.warehouse.releases.servers import EMBEDDED, NAMESPACE, server_of
+from iosig.warehouse.releases.servers import EMBEDDED, NAMESPACE, get_server
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store import state
-from iosig.warehouse.store.form import FILE, FORM, FORMER, UNFINISHED, form_of, mark_form, upgrading
+from iosig.warehouse.store.form import FILE, FORM, FORMER, UNFINISHED, mark_form, read_form, upgrading
 from iosig.warehouse.store.manifests import manifest_in
 from iosig.warehouse.store.store import Store, document, put_document
 
@@ -74,7 +74,7 @@ def needs(store: Store) -> Needs | None:
 
     Raises UsageError for a warehouse of a version other than commit 18b5d00.
     """
-    form = form_of(store)
+    form = read_form(store)
     if form is None or form >= FORM:
         return None
     kept = Store(store.root / _BACKUP_FOLDER) if (store.root / _BACKUP_FOLDER / "tables").is_dir() else store
@@ -82,7 +82,7 @@ def needs(store: Store) -> Needs | None:
         raise UsageError(
             f"{store.name} was made by a version other than commit 18b5d00: land its inputs in a new warehouse."
         )
-    if store.url is not None or server_of(kept) != EMBEDDED:
+    if store.url is not None or get_server(kept) != EMBEDDED:
         raise UsageError(
             f"The catalogue of {store.name} is on a server: only warehouses with a catalogue file can be upgraded. "
             "Move the catalogue into the warehouse with commit 18b5d00 (`iosig relocate`), or land the inputs again."
@@ -180,7 +180,7 @@ def _convert_landings(store: Store) -> None:
 def _convert_part(store: Store, part: dict[str, Any]) -> dict[str, Any]:
     place = part["path"]
     if (
-        checksums.problem_of(store, place, store.files.compute_checksum(place))
+        checksums.find_problem(store, place, store.files.compute_checksum(place))
         or store.files.compute_checksum(place).sha256 != part["sha256"]
     ):
         raise MachineFault(f"{store.root / place} is damaged. Restore it, then upgrade again.")
@@ -210,7 +210,7 @@ def _convert_releases(store: Store, old: Store, progress: Progress) -> None:
                 if key in made:
                     tag(catalogue, table.name, made[key], release_id)
                 else:
-                    locations = [f"{location_of(store)}/{place}" for place in places]
+                    locations = [f"{get_location(store)}/{place}" for place in places]
                     made[key] = replace(catalogue, table, locations, days=None, tag=release_id).snapshot_id
                 now[table.name] = made[key]
             append_row(
@@ -279,7 +279,7 @@ def _release(row: Mapping[str, Any], snapshots: dict[str, int]) -> Release:
         removed_input_count=len(lists["removed_inputs"]),
         parameters=json.dumps(_parameters(json.loads(row["parameters"])), sort_keys=True),
         snapshots=snapshots,
-        verdict=renames.values_of(RELEASES.name)["verdict"].get(row["verdict"], row["verdict"]),
+        verdict=renames.get_renamed_values(RELEASES.name)["verdict"].get(row["verdict"], row["verdict"]),
     )
 
 

@@ -17,12 +17,12 @@ from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.engine_paths import sqlite_uri
 from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.releases import checksums, links, releases, seals
-from iosig.warehouse.releases.checksums import CATALOGUE_SEAL, RELOCATION, problem_of
-from iosig.warehouse.releases.locations import CACHES, HINT, hints_of, metadata_locations, name_of
-from iosig.warehouse.releases.releases import Release, list_of
-from iosig.warehouse.releases.servers import EMBEDDED, NAMESPACE, server_of
+from iosig.warehouse.releases.checksums import CATALOGUE_SEAL, RELOCATION, find_problem
+from iosig.warehouse.releases.locations import CACHES, HINT, get_relative_name, make_hints, metadata_locations
+from iosig.warehouse.releases.releases import Release, make_list_name
+from iosig.warehouse.releases.servers import EMBEDDED, NAMESPACE, get_server
 from iosig.warehouse.store import form, ledger, state
-from iosig.warehouse.store.files import Sealed
+from iosig.warehouse.store.files import FileChecksum
 from iosig.warehouse.store.manifests import in_folder, manifest_in
 from iosig.warehouse.store.objects import NOTE
 from iosig.warehouse.store.store import Store, read_cache
@@ -47,16 +47,16 @@ class Damage:
 
 
 @dataclass
-class _Expected:
+class _ExpectedFiles:
     """Expected files with their checksums and remedies; begun: checksums after a relocation that was killed."""
 
-    begun: dict[str, Sealed]
-    files: dict[str, tuple[Sealed, str]] = field(default_factory=dict)
+    begun: dict[str, FileChecksum]
+    files: dict[str, tuple[FileChecksum, str]] = field(default_factory=dict)
 
-    def problem_of(self, store: Store, name: str, sealed: Sealed) -> str | None:
+    def problem_of(self, store: Store, name: str, sealed: FileChecksum) -> str | None:
         """Compare a file with its checksum, or with its checksum after a pending relocation."""
-        problem = problem_of(store, name, sealed)
-        is_relocated = problem and name in self.begun and problem_of(store, name, self.begun[name]) is None
+        problem = find_problem(store, name, sealed)
+        is_relocated = problem and name in self.begun and find_problem(store, name, self.begun[name]) is None
         return None if is_relocated else problem
 
 
@@ -77,7 +77,7 @@ def verify(store: Store, *, is_all: bool = False, told: Progress = lambda *_: No
 def _in_releases(store: Store, is_all: bool, told: Progress) -> list[Damage]:
     if damages := [*_in_databases(store)]:
         return damages
-    expected = _Expected(checksums.read(store, RELOCATION) or {})
+    expected = _ExpectedFiles(checksums.read(store, RELOCATION) or {})
     if damages := [*_in_metadata(store, expected)]:
         return damages
     try:
@@ -99,13 +99,13 @@ def _in_databases(store: Store) -> Iterator[Damage]:
 
 def _in_catalogue(store: Store) -> Iterator[Damage]:
     """Yield the first damage of the catalogue: a changed table of the SQLite file, or a wrong table location."""
-    if server_of(store) == EMBEDDED and store.catalogue.is_file():
+    if get_server(store) == EMBEDDED and store.catalogue.is_file():
         recorded = checksums.read(store, CATALOGUE_SEAL)
         if recorded is None:
             yield Damage(CATALOGUE_SEAL, "is missing or damaged", MAKE_AGAIN)
         # a killed writer leaves no checksum, but the tables in the catalogue are checked in any case
         for name, sealed in (recorded or {}).items():
-            if problem := problem_of(store, name, sealed):
+            if problem := find_problem(store, name, sealed):
                 yield Damage(name, problem, GO_BACK)
                 return
     try:
@@ -119,7 +119,7 @@ def _in_catalogue(store: Store) -> Iterator[Damage]:
             return
 
 
-def _problem_of_sqlite(path: Path) -> str | None:
+def _check_sqlite(path: Path) -> str | None:
     path.open("rb").close()
     try:
         with closing(sqlite3.connect(sqlite_uri(path, mode="ro"), uri=True)) as connection:
@@ -129,12 +129,12 @@ def _problem_of_sqlite(path: Path) -> str | None:
     return None if report == "ok" else f"is not a valid SQLite file ({str(report).splitlines()[-1]})"
 
 
-def _in_metadata(store: Store, expected: _Expected) -> Iterator[Damage]:
+def _in_metadata(store: Store, expected: _ExpectedFiles) -> Iterator[Damage]:
     """Yield damaged metadata that define the current release's files or the list of releases."""
     current = _current_metadata(store)
     documents = [known for name in checksums.release_seals(store) if (known := checksums.read(store, name))]
     rows = {name: sealed for known in documents for name, sealed in known.items() if is_release_row(name)}
-    newest = {name: sealed for name, sealed in (documents or [{}])[-1].items() if tells_of_releases(name)}
+    newest = {name: sealed for name, sealed in (documents or [{}])[-1].items() if defines_releases(name)}
     for name, sealed in sorted((rows | newest).items()):
         if _must_exist(store, name, current) and (problem := expected.problem_of(store, name, sealed)):
             yield Damage(name, problem, GO_BACK)
@@ -145,22 +145,22 @@ def _in_metadata(store: Store, expected: _Expected) -> Iterator[Damage]:
             yield Damage(name, "is missing, or not JSON", GO_BACK)
 
 
-def _in_all_metadata(store: Store, expected: _Expected) -> Iterator[Damage]:
+def _in_all_metadata(store: Store, expected: _ExpectedFiles) -> Iterator[Damage]:
     """Yield damaged metadata of all releases, including the current one."""
     current = _current_metadata(store)
     for name, sealed in sorted(seals.all_checksums(store).items()):
-        is_meant = tells_of_releases(name) and _must_exist(store, name, current)
+        is_meant = defines_releases(name) and _must_exist(store, name, current)
         if is_meant and (problem := expected.problem_of(store, name, sealed)):
             yield Damage(name, problem, GO_BACK)
 
 
 def find_damaged_metadata(store: Store) -> Damage | None:
     """Return the first damaged file that defines the set of files and releases."""
-    return next(_in_all_metadata(store, _Expected(checksums.read(store, RELOCATION) or {})), None)
+    return next(_in_all_metadata(store, _ExpectedFiles(checksums.read(store, RELOCATION) or {})), None)
 
 
 def _current_metadata(store: Store) -> set[str]:
-    return {name_of(table, location) for table, location in metadata_locations(store).items()}
+    return {get_relative_name(table, location) for table, location in metadata_locations(store).items()}
 
 
 def is_release_row(name: str) -> bool:
@@ -168,7 +168,7 @@ def is_release_row(name: str) -> bool:
     return name.startswith(f"tables/{RELEASES.name}/data/")
 
 
-def tells_of_releases(name: str) -> bool:
+def defines_releases(name: str) -> bool:
     """Return whether a file defines the set of files and releases."""
     return ("/metadata/" in name and not name.endswith(HINT)) or is_release_row(name)
 
@@ -178,11 +178,11 @@ def _must_exist(store: Store, name: str, current: set[str]) -> bool:
     return not name.endswith(".metadata.json") or name in current or bool(store.files.mark(name))
 
 
-def _in_files(store: Store, expected: _Expected, is_all: bool, told: Progress) -> list[Damage]:
+def _in_files(store: Store, expected: _ExpectedFiles, is_all: bool, told: Progress) -> list[Damage]:
     history = releases.read_history(store)
-    known = {release.release_id: checksums.read(store, seals.seal_of(release)) for release in history}
+    known = {release.release_id: checksums.read(store, seals.make_seal_name(release)) for release in history}
     damages = [
-        Damage(seals.seal_of(release), "is not a seal of its release", MAKE_AGAIN)
+        Damage(seals.make_seal_name(release), "is not a seal of its release", MAKE_AGAIN)
         for release in history
         if known[release.release_id] is None
     ]
@@ -190,11 +190,11 @@ def _in_files(store: Store, expected: _Expected, is_all: bool, told: Progress) -
     current = _current_metadata(store)
     gone = releases.read_expired(store)
     kept = [release for release in history if release.release_id not in gone] if is_all else history[-1:]
-    own = _files_of(store, kept) if kept else {}
-    current_lists = [list_of(*shown) for shown in history[-1].snapshots.items()] if history else []
+    own = _map_snapshot_files(store, kept) if kept else {}
+    current_lists = [make_list_name(*shown) for shown in history[-1].snapshots.items()] if history else []
     released = {name for each in current_lists for name in own[each]}
     if history and known[history[-1].release_id] is not None and released - sealed.keys():
-        damages.append(Damage(seals.seal_of(history[-1]), "does not name all files of its release", MAKE_AGAIN))
+        damages.append(Damage(seals.make_seal_name(history[-1]), "does not name all files of its release", MAKE_AGAIN))
     wanted = set(sealed) if is_all else released | current
     if history and not is_all:
         lasting = ("landed/", f"tables/{RELEASES.name}/data/")
@@ -207,7 +207,7 @@ def _in_files(store: Store, expected: _Expected, is_all: bool, told: Progress) -
     return [*damages, *_differing(store, expected, told)]
 
 
-def _files_of(store: Store, kept: Iterable[Release]) -> dict[str, list[str]]:
+def _map_snapshot_files(store: Store, kept: Iterable[Release]) -> dict[str, list[str]]:
     """Map the manifest list of each snapshot to the snapshot's files: data, manifests and the list.
 
     They are read from the Iceberg metadata.
@@ -217,14 +217,14 @@ def _files_of(store: Store, kept: Iterable[Release]) -> dict[str, list[str]]:
     shown = {snapshot: None for release in kept for snapshot in release.snapshots.items()}
     with open_catalogue(store) as catalogue:
         return {
-            list_of(name, snapshot_id): sorted(
+            make_list_name(name, snapshot_id): sorted(
                 list_snapshot_files(catalogue.load_table((NAMESPACE, name)), snapshot_id)
             )
             for name, snapshot_id in shown
         }
 
 
-def _in_landings(store: Store, expected: _Expected) -> Iterator[Damage]:
+def _in_landings(store: Store, expected: _ExpectedFiles) -> Iterator[Damage]:
     """Yield unreadable landings, and add the files of all other landings to the expected ones."""
     for folder in sorted(store.files.folders("landed")):
         manifest = manifest_in(folder)
@@ -241,7 +241,7 @@ def _in_landings(store: Store, expected: _Expected) -> Iterator[Damage]:
             expected.files.pop(manifest, None)
             continue
         parts = (part for landed in landings for part in landed.parts)
-        expected.files |= {part.path: (Sealed(part.byte_count, part.sha256), LAND_AGAIN) for part in parts}
+        expected.files |= {part.path: (FileChecksum(part.byte_count, part.sha256), LAND_AGAIN) for part in parts}
 
 
 def _in_caches(store: Store, history: list[Release], own: dict[str, list[str]]) -> Iterator[Damage]:
@@ -257,7 +257,7 @@ def _in_caches(store: Store, history: list[Release], own: dict[str, list[str]]) 
             wrong.add(name)
     if index := releases.wrong_index(store, history):
         wrong.add(index)
-    wrong |= {name for name in hints_of(metadata_locations(store)) if not _names_metadata(store, name)}
+    wrong |= {name for name in make_hints(metadata_locations(store)) if not _names_metadata(store, name)}
     for name in sorted(wrong):
         yield Damage(name, "contradicts the tables' metadata", MAKE_AGAIN)
     try:
@@ -280,7 +280,7 @@ def _names_metadata(store: Store, hint: str) -> bool:
     return "/" not in version and bool(store.files.mark(hint.replace(HINT, f"{version}.metadata.json")))
 
 
-def _differing(store: Store, expected: _Expected, told: Progress) -> Iterator[Damage]:
+def _differing(store: Store, expected: _ExpectedFiles, told: Progress) -> Iterator[Damage]:
     done, total = 0, sum(sealed.byte_count for sealed, _ in expected.files.values())
     for name, (sealed, remedy) in sorted(expected.files.items()):
         if problem := expected.problem_of(store, name, sealed):

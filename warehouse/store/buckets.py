@@ -27,7 +27,7 @@ BUCKET_COUNT = 16
 _WRITERS = 2
 
 
-def bucket_of(values: pl.Series) -> pl.Series:
+def compute_bucket(values: pl.Series) -> pl.Series:
     """Return the zero-based hash bucket of each string."""
     import polars as pl
     from pyiceberg.transforms import BucketTransform
@@ -73,7 +73,7 @@ def _split(batch: pa.RecordBatch, name: str) -> dict[int, list[pa.RecordBatch]]:
     import pyarrow.compute as pc
 
     runs = pc.run_end_encode(batch.column(name))
-    buckets = bucket_of(pl.Series(runs.values, dtype=pl.String)).to_list()
+    buckets = compute_bucket(pl.Series(runs.values, dtype=pl.String)).to_list()
     found: dict[int, list[pa.RecordBatch]] = {}
     first = 0
     for bucket, last in zip(buckets, runs.run_ends.to_pylist(), strict=True):

@@ -39,7 +39,7 @@ _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class FileChecksum:
     """Size and SHA-256 checksum of a file as it was written."""
 
     byte_count: int
@@ -60,11 +60,11 @@ class Sealed:
             return cls.from_file(file)
 
 
-class Busy(Exception):
+class LockHeldError(Exception):
     """Raised when another process holds a lock."""
 
 
-class Exists(Exception):
+class ExistsError(Exception):
     """Raised when a file or folder that should be new already exists."""
 
 
@@ -176,10 +176,10 @@ class Files(ABC):
         """Run small I/O-bound tasks in a thread pool and return their results in order."""
         return side_by_side(do, items, self.thread_count)
 
-    def compute_checksum(self, name: str) -> Sealed:
+    def compute_checksum(self, name: str) -> FileChecksum:
         """Read a file whole and return its checksum. Raises FileNotFoundError."""
         with self.open(name) as file:
-            return Sealed.from_file(file)
+            return FileChecksum.from_file(file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,7 @@ class Folder(Files):
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or not (self.root / folder / last).is_file():
                 raise
-            raise Exists(folder) from error
+            raise ExistsError(folder) from error
 
     def take(self, source: Path, name: str) -> None:
         """Store a local file under this name as well, as a hard link where possible."""
@@ -337,7 +337,7 @@ class Folder(Files):
             try:
                 fcntl.flock(file, operation)
             except BlockingIOError as error:
-                raise Busy(name) from error
+                raise LockHeldError(name) from error
             yield
 
     def sweep(self, folder: str) -> None:

@@ -18,7 +18,7 @@ from iosig.warehouse.contracts import Table, table as contract
 from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.engine_paths import scan_parquet
 from iosig.warehouse.store import landing as landings
-from iosig.warehouse.store.files import Exists
+from iosig.warehouse.store.files import ExistsError
 from iosig.warehouse.store.lots import write_file
 from iosig.warehouse.store.manifests import (
     LOT_PREFIX,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Left = Callable[[Landing, Table, "pl.DataFrame"], "pl.DataFrame"]
 
 
-def rows_of(store: Store, landing: Landing, part: Part) -> pl.DataFrame:
+def read_rows(store: Store, landing: Landing, part: Part) -> pl.DataFrame:
     """Return the rows that a part contains for a landing; a shared file also contains rows of other landings."""
     return scans(store, contract(part.table), [(landing, part)])[0].collect()
 
@@ -51,11 +51,11 @@ def leave(store: Store, landing: Landing, generation: int, left: Left, source_fi
     source_file: new name of the input. at: time of forgetting.
     """
     new_id = id_in(landing.content_sha256, generation)
-    with suppress(Exists), landings.folder_of(store, new_id) as folder:
+    with suppress(ExistsError), landings.create_folder(store, new_id) as folder:
         parts, counts = [], Counter[str]()
         for part in landing.parts:
             table = contract(part.table)
-            rows = landings.set_provenance(left(landing, table, rows_of(store, landing, part)), new_id, source_file)
+            rows = landings.set_provenance(left(landing, table, read_rows(store, landing, part)), new_id, source_file)
             if rows.is_empty():
                 continue
             name = f"{part.table}-{part.day or 'undated'}-{counts[part.table]}.parquet"
@@ -101,7 +101,7 @@ def _without(store: Store, lot: str, ids: set[str]) -> str | None:
     if not kept:
         return None
     name = LOT_PREFIX + hashlib.sha256("".join(one["content_sha256"] for one in kept).encode()).hexdigest()[:16]
-    with suppress(Exists), landings.folder_of(store, name) as folder:
+    with suppress(ExistsError), landings.create_folder(store, name) as folder:
         files = {}
         for table_name, file in told["files"].items():
             table = contract(table_name)

@@ -40,7 +40,7 @@ def upgrading(store: Store) -> Iterator[None]:
         _UPGRADING.discard(store.root)
 
 
-def form_of(store: Store) -> int | None:
+def read_form(store: Store) -> int | None:
     """Return a warehouse's format version; None if it is empty. Raises MachineFault if the marker is damaged."""
     if store.url is None and store.root not in _UPGRADING and (store.root / UNFINISHED).is_file():
         return FORMER
@@ -82,7 +82,7 @@ def mend_form(store: Store) -> bool:
 
 def require_form(store: Store) -> None:
     """Raise UsageError, with a remedy, unless a warehouse has the current format or is empty."""
-    found = form_of(store)
+    found = read_form(store)
     if found is not None and found < FORM:
         raise UsageError(
             f"{store.name} has the form {found} of an older iosig; this one reads form {FORM}. `iosig upgrade "
@@ -95,7 +95,7 @@ def require_form(store: Store) -> None:
 
 def mark_form(store: Store) -> None:
     """Write the format marker of a new or upgraded warehouse; restrict access to a new one to its owner and group."""
-    found = form_of(store)
+    found = read_form(store)
     if found != FORM:
         put_document(store, FILE, _NOTE)
     if found is None:

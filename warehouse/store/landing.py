@@ -32,7 +32,7 @@ from iosig.warehouse.sources.protocol import (
     recognize,
 )
 from iosig.warehouse.sources.rows.times import record_zones
-from iosig.warehouse.store.files import Busy, Exists, Sealed
+from iosig.warehouse.store.files import ExistsError, FileChecksum, LockHeldError
 from iosig.warehouse.store.form import mark_form, require_form
 from iosig.warehouse.store.manifests import ID_DIGITS, MANIFEST_NAME, Landing, Part, id_in, in_folder, write_manifest
 from iosig.warehouse.store.store import Store, write_parquet
@@ -41,7 +41,7 @@ from iosig.warehouse.store.time_ranges import TimeRange
 if TYPE_CHECKING:
     import polars as pl
 
-    from iosig.warehouse.store.ledger import Known
+    from iosig.warehouse.store.ledger import LandedIndex
     from iosig.warehouse.store.pseudonyms import Names
 
 #: lock shared by running landings; file with the last allocated position in the landing order
@@ -69,7 +69,7 @@ def find(store: Store, landing_id: str) -> Landing | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class LandingResult:
     """Result of landing one input: it landed now, had landed before, or was refused completely."""
 
     landing: Landing
@@ -84,10 +84,10 @@ def land(
     columns: Mapping[str, str] | None = None,
     format_name: str | None = None,
     replace: bool = False,
-    known: Known | None = None,
+    known: LandedIndex | None = None,
     names: Names | None = None,
     sequence: int | None = None,
-) -> Landed:
+) -> LandingResult:
     """Land one input unless its content has already landed; `reading_of` chooses the read options for its format.
 
     An input is a file, or a folder that a format treats as one input. `columns` maps iosig's column names of polls to
@@ -98,17 +98,17 @@ def land(
     `reserve_positions`; by default the next one.
     """
     from iosig.warehouse.sources.files.opening import content_hash
-    from iosig.warehouse.store.ledger import Known
+    from iosig.warehouse.store.ledger import LandedIndex
 
     owned = find_folder_source(path, get_source(format_name) if format_name else None) if isdir(path) else None
     sha256 = content_hash(path, owned[1] if owned else ())
-    known = known or Known(store)
+    known = known or LandedIndex(store)
     earlier = known.generations(sha256)
     _refuse_forgotten(earlier, replace=replace)
     if earlier and earlier[-1].row_count() and not replace:
-        return Landed(earlier[-1], is_new=False)
+        return LandingResult(earlier[-1], is_new=False)
     try:
-        source = owned[0] if owned else source_of(path, columns, format_name)
+        source = owned[0] if owned else find_source(path, columns, format_name)
         batches = _mostly_sound(source.read(path, reading_of(source)))
         source_file = get_input_name(path, source)
         landed = write(store, source_file, sha256, source.name, earlier, batches, names, sequence)
@@ -142,7 +142,7 @@ def _mostly_sound(batches: Iterator[Batch]) -> Iterator[Batch]:
         yield batch
 
 
-def source_of(path: Path, columns: Mapping[str, str] | None, format_name: str | None) -> Source:
+def find_source(path: Path, columns: Mapping[str, str] | None, format_name: str | None) -> Source:
     """Return the named format of a file, or the first that recognizes it. Raises InputRefused without a match."""
     from iosig.warehouse.sources.files.opening import read_head
 
@@ -167,7 +167,7 @@ def land_batches(
     replace: bool = False,
     names: Names | None = None,
     time_zone: str | None = None,
-) -> Landed:
+) -> LandingResult:
     """Land rows that do not come from a file (a database, a command), identified by the hash of their content.
 
     content: the bytes from which the rows were read, or which represent them; a file of these bytes is the same
@@ -176,7 +176,7 @@ def land_batches(
     """
     import hashlib
 
-    from iosig.warehouse.store.ledger import Known
+    from iosig.warehouse.store.ledger import LandedIndex
 
     digest = hashlib.sha256(content or b"")
     if content is None:
@@ -184,14 +184,14 @@ def land_batches(
     for batch in batches if content is None else ():
         digest.update(batch.table.name.encode())
         digest.update(batch.rows.hash_rows().to_numpy().tobytes())
-    earlier = Known(store).generations(digest.hexdigest())
+    earlier = LandedIndex(store).generations(digest.hexdigest())
     _refuse_forgotten(earlier, replace=replace)
     if earlier and not replace:
-        return Landed(earlier[-1], is_new=False)
+        return LandingResult(earlier[-1], is_new=False)
     return write(store, source_file, digest.hexdigest(), format_name, earlier, iter(batches), names, None, time_zone)
 
 
-class _NothingNew(Exception):
+class _NoNewRowsError(Exception):
     """Raised to discard a repeated landing that, like the previous one, has no rows."""
 
 
@@ -205,21 +205,21 @@ def write(
     names: Names | None = None,
     sequence: int | None = None,
     time_zone: str | None = None,
-) -> Landed:
+) -> LandingResult:
     """Land the rows of one input in a new folder.
 
     earlier: landings of the same content, if it is landed again. names: pseudonyms, in a private warehouse. sequence:
     position in the landing order, by default the next one. time_zone: zone in which local times were read, for batches
     that have already been read.
     """
-    from iosig.warehouse.store.ledger import Known
+    from iosig.warehouse.store.ledger import LandedIndex
 
     if names is not None:
         source_file, batches = names.path(source_file), pseudonymize(batches, names)
     generation = earlier[-1].generation + 1 if earlier else 0
     landing_id = id_in(sha256, generation)
     # another process has landed the same content: not an error
-    with suppress(_NothingNew, Exists), folder_of(store, landing_id) as folder:
+    with suppress(_NoNewRowsError, ExistsError), create_folder(store, landing_id) as folder:
         times = TimeRange()
         with record_zones() as zones:
             parts = list(_write_parts(folder, landing_id, source_file, times.observe(batches)))
@@ -237,10 +237,10 @@ def write(
             **times.texts(),
         )
         if earlier and _is_as_fruitless(landing, earlier[-1]):
-            raise _NothingNew
+            raise _NoNewRowsError
         write_landing(landing, folder)
-        return Landed(landing, is_new=True)
-    return Landed(Known(store).generations(sha256)[-1], is_new=False)
+        return LandingResult(landing, is_new=True)
+    return LandingResult(LandedIndex(store).generations(sha256)[-1], is_new=False)
 
 
 def pseudonymize(batches: Iterable[Batch], names: Names) -> Iterator[Batch]:
@@ -256,7 +256,7 @@ def write_landing(landing: Landing, folder: Path) -> None:
 
 
 @contextmanager
-def folder_of(store: Store, name: str) -> Iterator[Path]:
+def create_folder(store: Store, name: str) -> Iterator[Path]:
     """Provide a new folder of landings to fill, including its manifest; it appears atomically.
 
     Raises Exists on exit if another process has already created the folder.
@@ -324,7 +324,7 @@ def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Itera
 def write_part(path: Path, landing_id: str, table: Table, day: str | None, rows: pl.DataFrame) -> Part:
     """Write rows of a table, or of one of its days, as a file of a landing; return the file's description."""
     write_parquet(rows, table, path)
-    place, sealed = f"landed/{landing_id}/{path.name}", Sealed.from_path(path)
+    place, sealed = f"landed/{landing_id}/{path.name}", FileChecksum.from_path(path)
     part = Part(table.name, place, day, rows.height, sealed.byte_count, sealed.sha256)
     if table != POLLS:
         return part
@@ -386,5 +386,5 @@ def _is_ordered(rows: pl.DataFrame, names: Sequence[str]) -> bool:
 def sweep(store: Store) -> None:
     """Remove temporary files of killed landings, unless a landing is running."""
     if store.files.holds("landed"):
-        with suppress(Busy), store.files.lock(_LANDING_LOCK):
+        with suppress(LockHeldError), store.files.lock(_LANDING_LOCK):
             store.files.sweep("landed")

@@ -26,10 +26,10 @@ import polars as pl
 
 from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.traces import TRACES
-from iosig.warehouse.store.files import Sealed
+from iosig.warehouse.store.files import FileChecksum
 from iosig.warehouse.store.form import require_form
-from iosig.warehouse.store.manifests import ID_DIGITS, Landing, Part, id_of, in_folder
-from iosig.warehouse.store.store import Store, digest_of
+from iosig.warehouse.store.manifests import ID_DIGITS, Landing, Part, in_folder, make_landing_id
+from iosig.warehouse.store.store import Store, get_digest
 
 HEAD, FOLDER = "ledger.json", "ledger"
 #: format version of the index; an index with another version is ignored
@@ -147,7 +147,7 @@ def _first(landings: pl.DataFrame, key: str) -> pl.DataFrame:
     return pl.concat([landings.filter(~again), chosen.unique(key, keep="first", maintain_order=True)])
 
 
-class Known:
+class LandedIndex:
     """Index of landed contents for one call that lands many inputs; it includes the call's own landings.
 
     is_empty: the caller already knows that none of these contents has landed before.
@@ -168,7 +168,7 @@ class Known:
 
     def generations(self, content_sha256: str) -> list[Landing]:
         """Return the landings of a content, oldest generation first."""
-        content = id_of(content_sha256)
+        content = make_landing_id(content_sha256)
         numbers, landings = self._there
         number = np.uint64(int(content, 16))
         begin, end = np.searchsorted(numbers, number), np.searchsorted(numbers, number, "right")
@@ -205,7 +205,7 @@ def read(store: Store) -> Ledger:
     new = listed.join(folders, on=["folder", "mark"], how="anti")
     if gone.height:
         told = told.without(gone)
-    fresh = _concat_rows([_of_folders(store, some.iter_rows()) for some in new.iter_slices(_BATCH_FOLDERS)])
+    fresh = _concat_rows([_read_folders(store, some.iter_rows()) for some in new.iter_slices(_BATCH_FOLDERS)])
     if gone.height or fresh.landings.height >= _MIN_SEGMENT_LANDINGS:
         # readers need no write permission
         with suppress(OSError):
@@ -234,7 +234,7 @@ def _concat_rows(rows: Sequence[_Rows]) -> _Rows:
     )
 
 
-def _of_folders(store: Store, folders: Iterable[tuple[str, int]]) -> _Rows:
+def _read_folders(store: Store, folders: Iterable[tuple[str, int]]) -> _Rows:
     """Convert the manifests of folders to ledger rows."""
     landings: list[tuple[Any, ...]] = []
     files: dict[str, tuple[Any, ...]] = {}
@@ -244,14 +244,14 @@ def _of_folders(store: Store, folders: Iterable[tuple[str, int]]) -> _Rows:
             landings.append((folder, mark, one.landing_id, int(one.landing_id[:ID_DIGITS], 16), *known))
             for part in one.parts:
                 if part.path not in files:
-                    files[part.path] = (folder, *_of_file(store, part))
+                    files[part.path] = (folder, *_make_row(store, part))
     return _Rows(
         pl.DataFrame(landings, schema=_LANDINGS, orient="row"),
         pl.DataFrame(list(files.values()), schema=_FILES, orient="row"),
     )
 
 
-def _of_file(store: Store, part: Part) -> tuple[Any, ...]:
+def _make_row(store: Store, part: Part) -> tuple[Any, ...]:
     day = date.fromisoformat(part.day) if part.day else None
     times = _times(store, part) if part.table == TRACES.name else (None,) * 4
     known = (part.row_count, part.longest_interval_s, part.is_shared, part.filesystems)
@@ -299,7 +299,7 @@ def _read_index(store: Store) -> tuple[bytes | None, list[_Segment]]:
     head = store.files.content(HEAD)
     while True:
         try:
-            return head, [_segment(store, entry) for entry in _segments_of(head)]
+            return head, [_segment(store, entry) for entry in _get_segments(head)]
         except (OSError, ValueError, KeyError, TypeError, AttributeError, pl.exceptions.PolarsError):
             before, head = head, store.files.content(HEAD)
             # another process has replaced the head and removed the segments that this one named
@@ -307,12 +307,12 @@ def _read_index(store: Store) -> tuple[bytes | None, list[_Segment]]:
                 return head, []
 
 
-def _segments_of(head: bytes | None) -> list[dict[str, Any]]:
+def _get_segments(head: bytes | None) -> list[dict[str, Any]]:
     if head is None:
         return []
     told = json.loads(head)
     segments: list[dict[str, Any]] = told["segments"]
-    if told["form"] != _FORM or told["sha256"] != digest_of([_FORM, segments]):
+    if told["form"] != _FORM or told["sha256"] != get_digest([_FORM, segments]):
         raise ValueError("modified after it was written")
     return segments
 
@@ -322,7 +322,7 @@ def _segment(store: Store, told: dict[str, Any]) -> _Segment:
     for name, schema in (("landings", _LANDINGS), ("files", _FILES)):
         with store.files.open(told[name]["path"]) as file:
             content = file.read()
-        if asdict(Sealed(len(content), hashlib.sha256(content).hexdigest())).items() - told[name].items():
+        if asdict(FileChecksum(len(content), hashlib.sha256(content).hexdigest())).items() - told[name].items():
             raise ValueError("modified after it was written")
         frame = pl.read_parquet(io.BytesIO(content))  # noqa: TID251
         if frame.schema != schema:
@@ -343,7 +343,7 @@ def _keep(store: Store, head: bytes | None, segments: list[_Segment], fresh: _Ro
         rows.append(left.pop().rows.without(gone))
     joined = _concat_rows(rows[::-1])
     made = [*(segment.told for segment in left), _write_segment(store, joined)]
-    content = json.dumps({"form": _FORM, "segments": made, "sha256": digest_of([_FORM, made])}, indent=1).encode()
+    content = json.dumps({"form": _FORM, "segments": made, "sha256": get_digest([_FORM, made])}, indent=1).encode()
     if store.files.swap(HEAD, head, content):
         kept = {each["path"] for told in made for each in (told["landings"], told["files"])}
         before = {each["path"] for segment in segments for each in (segment.told["landings"], segment.told["files"])}
@@ -358,7 +358,7 @@ def _write_segment(store: Store, rows: _Rows) -> dict[str, Any]:
         path = f"{name}-{kind}.parquet"
         with store.files.write_file(path) as place:
             frame.write_parquet(place, compression="zstd")
-            entry[kind] = {"path": path, **asdict(Sealed.from_path(place))}
+            entry[kind] = {"path": path, **asdict(FileChecksum.from_path(place))}
     return entry
 
 
@@ -385,7 +385,7 @@ def is_true(store: Store) -> bool:
         for some in known.iter_slices(_BATCH_FOLDERS):
             same = [(folder, mark) for folder, mark in some.iter_rows() if there.get(folder) == mark]
             names = pl.DataFrame({"folder": [folder for folder, _ in same]}, schema={"folder": pl.String})
-            now = _of_folders(store, same)
+            now = _read_folders(store, same)
             told = (frame.join(names, on="folder", how="semi") for frame in (segment.rows.landings, segment.rows.files))
             if any(
                 not one.sort(pl.all()).equals(other.sort(pl.all()))

@@ -30,10 +30,17 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.protocol import Batch, Reading, Source, get_input_name
 from iosig.warehouse.sources.rows.times import record_zones
 from iosig.warehouse.store import landing
-from iosig.warehouse.store.files import Exists, Sealed
-from iosig.warehouse.store.landing import Landed
-from iosig.warehouse.store.ledger import Known
-from iosig.warehouse.store.manifests import ID_DIGITS, LOT_PREFIX, id_of, in_folder, landing_column, write_manifest
+from iosig.warehouse.store.files import ExistsError, FileChecksum
+from iosig.warehouse.store.landing import LandingResult
+from iosig.warehouse.store.ledger import LandedIndex
+from iosig.warehouse.store.manifests import (
+    ID_DIGITS,
+    LOT_PREFIX,
+    in_folder,
+    landing_column,
+    make_landing_id,
+    write_manifest,
+)
 from iosig.warehouse.store.store import Store, write_parquet
 from iosig.warehouse.store.time_ranges import TimeRange
 
@@ -54,7 +61,7 @@ _LANDING_ID_TABLES = (TRACES, TRACE_MODULES, TRACE_FILES, TRACE_RECORDS, TRACE_H
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _InputInMemory:
     """An input in memory, with its name, content hash and rows, and the reason if it was refused.
 
     sequence: its reserved position in the landing order, if any.
@@ -71,7 +78,7 @@ class _Read:
 
     @property
     def landing_id(self) -> str:
-        return id_of(self.content_sha256)
+        return make_landing_id(self.content_sha256)
 
     @property
     def row_count(self) -> int:
@@ -83,21 +90,21 @@ class Outcome:
     """Result of landing one input of a lot: a landing, or the reason for its refusal."""
 
     path: Path
-    landed: Landed
+    landed: LandingResult
     refusal: InputRefused | None
 
 
 class Lot:
     """Collects small inputs of one call until they land together."""
 
-    def __init__(self, store: Store, known: Known | None = None, names: Names | None = None) -> None:
+    def __init__(self, store: Store, known: LandedIndex | None = None, names: Names | None = None) -> None:
         """Create an empty lot; names: pseudonyms of a private warehouse."""
         self._store = store
         self._names = names
-        self._known = known or Known(store)
+        self._known = known or LandedIndex(store)
         #: path and content hash of each given input, in order; duplicate content is read only once
         self._given: list[tuple[Path, str]] = []
-        self._inputs: dict[str, _Read] = {}
+        self._inputs: dict[str, _InputInMemory] = {}
         self._row_count = 0
         #: formats with tables that lots do not support; further inputs in these formats are not read
         self._unshared: set[str] = set()
@@ -131,7 +138,7 @@ class Lot:
             if before and not before[-1].row_count():
                 return False
             if not before and sha256 not in self._inputs:
-                source = landing.source_of(path, columns, format_name)
+                source = landing.find_source(path, columns, format_name)
                 if source.kind != "traces" or source.name in self._unshared:
                     return False
                 read = _read(path, sha256, source, reading_of(source), sequence, is_named=format_name is not None)
@@ -159,12 +166,14 @@ class Lot:
             if found is not None:
                 self._known.add(found.landing)
             # a second input with the same content counts as landed before
-            yield Outcome(path, found or Landed(self._known.generations(sha256)[-1], is_new=False), refusal)
+            yield Outcome(path, found or LandingResult(self._known.generations(sha256)[-1], is_new=False), refusal)
 
 
-def _read(path: Path, sha256: str, source: Source, reading: Reading, sequence: int | None, *, is_named: bool) -> _Read:
+def _read(
+    path: Path, sha256: str, source: Source, reading: Reading, sequence: int | None, *, is_named: bool
+) -> _InputInMemory:
     """Read an input into memory; if it is refused, the reason is its only row."""
-    read = _Read(path, get_input_name(path, source), sha256, source.name, [], None, sequence)
+    read = _InputInMemory(path, get_input_name(path, source), sha256, source.name, [], None, sequence)
     try:
         with record_zones() as zones:
             batches = list(source.read(path, reading))
@@ -175,7 +184,7 @@ def _read(path: Path, sha256: str, source: Source, reading: Reading, sequence: i
         return replace(read, format=name, batches=[landing.make_refusal(refusal)], refusal=refusal)
 
 
-def _land_inputs(store: Store, inputs: Sequence[_Read]) -> dict[str, Landed]:
+def _land_inputs(store: Store, inputs: Sequence[_InputInMemory]) -> dict[str, LandingResult]:
     """Land inputs, in one folder if there are enough, and map content hashes to landings."""
     if len(inputs) < MIN_INPUTS:
         return {
@@ -193,12 +202,12 @@ def _land_inputs(store: Store, inputs: Sequence[_Read]) -> dict[str, Landed]:
         }
     name = LOT_PREFIX + hashlib.sha256("".join(item.content_sha256 for item in inputs).encode()).hexdigest()[:16]
     # another process has landed the same lot: not an error
-    with suppress(Exists), landing.folder_of(store, name) as folder:
+    with suppress(ExistsError), landing.create_folder(store, name) as folder:
         _fill(store, folder, name, inputs)
-    return {item.content_sha256: Landed(item, is_new=True) for item in in_folder(store, name)}
+    return {item.content_sha256: LandingResult(item, is_new=True) for item in in_folder(store, name)}
 
 
-def _fill(store: Store, folder: Path, name: str, inputs: Sequence[_Read]) -> None:
+def _fill(store: Store, folder: Path, name: str, inputs: Sequence[_InputInMemory]) -> None:
     """Write the data files of a lot and its manifest."""
     files, counts = {}, {}
     for table in _LANDING_ID_TABLES:
@@ -217,7 +226,7 @@ def _fill(store: Store, folder: Path, name: str, inputs: Sequence[_Read]) -> Non
     write_manifest({"files": files, "landings": landings}, folder)
 
 
-def _rows(table: Table, inputs: Sequence[_Read]) -> pl.DataFrame | None:
+def _rows(table: Table, inputs: Sequence[_InputInMemory]) -> pl.DataFrame | None:
     """Concatenate the rows of all inputs in order, each with the id of its landing."""
     import numpy as np
     import polars as pl
@@ -247,10 +256,10 @@ def _rows(table: Table, inputs: Sequence[_Read]) -> pl.DataFrame | None:
 def write_file(folder: Path, lot: str, table: Table, rows: pl.DataFrame) -> dict[str, str | int]:
     """Write the rows of a table as a file of a lot, and return its manifest entry."""
     path = write_parquet(rows, table, folder / f"{table.name}.parquet")
-    return {"path": f"landed/{lot}/{path.name}", **asdict(Sealed.from_path(path))}
+    return {"path": f"landed/{lot}/{path.name}", **asdict(FileChecksum.from_path(path))}
 
 
-def _landing(one: _Read, sequence: int, row_counts: Mapping[str, int]) -> dict[str, object]:
+def _landing(one: _InputInMemory, sequence: int, row_counts: Mapping[str, int]) -> dict[str, object]:
     times = TimeRange()
     for _ in times.observe(one.batches):
         pass

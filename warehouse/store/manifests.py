@@ -15,7 +15,7 @@ from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.engine_paths import scan_parquet
 from iosig.warehouse.errors import MachineFault
-from iosig.warehouse.store.store import Store, digest_of, document, write_json
+from iosig.warehouse.store.store import Store, document, get_digest, write_json
 
 if TYPE_CHECKING:
     import polars as pl
@@ -89,21 +89,21 @@ class Landing:
     @property
     def trace_id(self) -> str:
         """Id of the traced run, if the input is a trace; all generations share it."""
-        return id_of(self.content_sha256)
+        return make_landing_id(self.content_sha256)
 
     def row_count(self) -> int:
         """Count the landed rows, without refused ones."""
         return sum(part.row_count for part in self.parts if part.table != REJECTS.name)
 
 
-def id_of(content_sha256: str) -> str:
+def make_landing_id(content_sha256: str) -> str:
     """Return the id of a content's first landing."""
     return content_sha256[:ID_DIGITS]
 
 
 def id_in(content_sha256: str, generation: int) -> str:
     """Return the id of a content's landing in the given generation."""
-    return id_of(content_sha256) + (f"-{generation}" if generation else "")
+    return make_landing_id(content_sha256) + (f"-{generation}" if generation else "")
 
 
 def manifest_in(folder: str) -> str:
@@ -113,7 +113,7 @@ def manifest_in(folder: str) -> str:
 
 def write_manifest(told: Mapping[str, Any], folder: Path) -> None:
     """Write a manifest with a checksum, which manifests of older versions lack."""
-    write_json({**told, "sha256": digest_of(told)}, folder / MANIFEST_NAME)
+    write_json({**told, "sha256": get_digest(told)}, folder / MANIFEST_NAME)
 
 
 def in_folder(store: Store, name: str) -> list[Landing]:
@@ -127,12 +127,12 @@ def in_folder(store: Store, name: str) -> list[Landing]:
         if told is None:
             return []
         checksum = told.pop("sha256", None)
-        if checksum not in (None, digest_of(told)):
+        if checksum not in (None, get_digest(told)):
             raise ValueError("modified after it was written")
         if "landings" not in told:
             landings = [Landing(**told | {"parts": tuple(_part(part) for part in told["parts"])})]
         else:
-            landings = [_of_lot(name, told["files"], one) for one in told["landings"]]
+            landings = [_build_lot_landing(name, told["files"], one) for one in told["landings"]]
         for landing in landings:
             _require_own(landing, name)
         return landings
@@ -155,7 +155,7 @@ def _part(told: dict[str, Any]) -> Part:
     return Part(**told | lists)
 
 
-def _of_lot(lot: str, files: dict[str, dict[str, Any]], told: dict[str, Any]) -> Landing:
+def _build_lot_landing(lot: str, files: dict[str, dict[str, Any]], told: dict[str, Any]) -> Landing:
     """Build one landing of a lot from its manifest entry; `files` maps each table to its shared file."""
     parts = tuple(
         Part(table=table, day=None, row_count=row_count, is_shared=True, **files[table])

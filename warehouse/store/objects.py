@@ -30,7 +30,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, ClassVar, cast
 
 from iosig.warehouse.errors import MissingExtra
-from iosig.warehouse.store.files import DAMAGED_FOLDER, Busy, Exists, Files, Sealed
+from iosig.warehouse.store.files import DAMAGED_FOLDER, ExistsError, FileChecksum, Files, LockHeldError
 
 #: a lease that is not renewed for this time has expired
 LEASE_S = 60.0
@@ -134,7 +134,7 @@ class Objects(Files):
         except FileNotFoundError:
             return None
 
-    def compute_checksum(self, name: str) -> Sealed:
+    def compute_checksum(self, name: str) -> FileChecksum:
         """Read a file in one request and return its checksum. Raises FileNotFoundError."""
         import obstore
 
@@ -142,7 +142,7 @@ class Objects(Files):
         for piece in obstore.get(self._objects(name), name).stream():
             digest.update(piece)
             byte_count += len(piece)
-        return Sealed(byte_count, digest.hexdigest())
+        return FileChecksum(byte_count, digest.hexdigest())
 
     def mark(self, name: str) -> list[float]:
         """Return a fingerprint that changes whenever the file does; an empty list if the file does not exist."""
@@ -242,13 +242,13 @@ class Objects(Files):
             yield filling
             assert (filling / last).is_file()
             if self._head(f"{folder}/{last}") is not None:
-                raise Exists(folder)
+                raise ExistsError(folder)
             paths = [path for path in sorted(filling.rglob("*")) if path.is_file() and path != filling / last]
             self.each(lambda path: self._upload(path, f"{folder}/{path.relative_to(filling).as_posix()}"), paths)
             try:
                 self._upload(filling / last, f"{folder}/{last}", mode="create")
             except AlreadyExistsError as error:
-                raise Exists(folder) from error
+                raise ExistsError(folder) from error
 
     @contextmanager
     def _scratch(self) -> Iterator[Path]:
@@ -295,7 +295,7 @@ class Objects(Files):
         files = dict(zip(members, self.each(shown, members), strict=True))
         told = {"label": label, "before": known.get("label"), "files": files}
         if not self.swap(f"{view}.json", before, json.dumps(told, indent=1).encode()):
-            raise Busy(view)
+            raise LockHeldError(view)
         if known.get("before") not in (None, label):
             self.remove(f".{view}-{known['before']}")
 
@@ -390,14 +390,14 @@ class Objects(Files):
         lease_name = f"{name}.d/{uuid.uuid4().hex}" if is_shared else name
         lease = _Lease(self, lease_name)
         if not lease.take():
-            raise Busy(name)
+            raise LockHeldError(name)
         try:
             # each process writes its lease before it looks for others, so two processes cannot miss each other
             if is_shared:
                 while self._is_leased(name):
                     time.sleep(_POLL_INTERVAL_S)
             elif any(self._is_leased(other) for other in self.matching(f"{name}.d/*")):
-                raise Busy(name)
+                raise LockHeldError(name)
             yield
         finally:
             lease.end()

@@ -14,8 +14,8 @@ from typing import Any
 
 from iosig.warehouse.sources.protocol import Batch
 from iosig.warehouse.store import landing
-from iosig.warehouse.store.landing import Landed
-from iosig.warehouse.store.manifests import id_of
+from iosig.warehouse.store.landing import LandingResult
+from iosig.warehouse.store.manifests import make_landing_id
 from iosig.warehouse.store.pseudonyms import Names
 from iosig.warehouse.store.state import put_state
 from iosig.warehouse.store.store import Store, document
@@ -35,10 +35,10 @@ class Position:
     def _place(self) -> str:
         return f"positions/{hashlib.sha256(self.name.encode()).hexdigest()[:16]}.json"
 
-    def last(self) -> Landed | None:
+    def last(self) -> LandingResult | None:
         """Return the last landing of the input, marked as landed before; None if there was none."""
         before = landing.find(self.store, self.landing_id) if self.landing_id else None
-        return Landed(before, is_new=False) if before else None
+        return LandingResult(before, is_new=False) if before else None
 
     def move(self, cursor: Any) -> None:
         """Advance the cursor past data that need not land."""
@@ -52,7 +52,7 @@ class Position:
         cursor: Any,
         names: Names | None,
         time_zone: str | None = None,
-    ) -> Landed:
+    ) -> LandingResult:
         """Land rows up to a cursor, from which the next call continues.
 
         A landing is identified by its input, its cursors and its rows, because a server may return more when it is
@@ -60,7 +60,7 @@ class Position:
         """
         rows = [hashlib.sha256(batch.rows.hash_rows().to_numpy().tobytes()).hexdigest() for batch in batches]
         content = json.dumps([self.name, self.cursor, cursor, rows]).encode()
-        landing_id = id_of(hashlib.sha256(content).hexdigest())
+        landing_id = make_landing_id(hashlib.sha256(content).hexdigest())
         put_state(self.store, self._place, {"cursor": self.cursor, "next": cursor, "landing_id": landing_id})
         return landing.land_batches(
             self.store, source_file, format_name, batches, content=content, names=names, time_zone=time_zone

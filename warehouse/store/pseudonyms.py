@@ -197,7 +197,7 @@ def is_private(store: Store) -> bool:
     return store.files.content(MARK) is not None
 
 
-def names_of(store: Store, rules: Rules, key: bytes | None) -> Names | None:
+def open_names(store: Store, rules: Rules, key: bytes | None) -> Names | None:
     """Return the pseudonyms of a warehouse, and mark it as private; None for a warehouse with clear names.
 
     key: None if the settings disable pseudonyms. Raises UsageError if a warehouse would mix names and pseudonyms, or

@@ -13,7 +13,7 @@ from typing import Any
 
 from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.store.objects import NOTE
-from iosig.warehouse.store.store import Store, digest_of, document, json_bytes
+from iosig.warehouse.store.store import Store, document, get_digest, json_bytes
 
 FOLDER = "copies"
 #: name patterns of the documents
@@ -37,12 +37,12 @@ def put_state(store: Store, name: str, document: Any) -> None:
     """Replace a state document and its copy; None removes both."""
     if document is None and store.files.content(name) is None:
         return
-    store.files.put(_copy_of(name), _CHANGING)
+    store.files.put(_get_copy_name(name), _CHANGING)
     if document is None:
-        store.files.remove(name, _copy_of(name))
+        store.files.remove(name, _get_copy_name(name))
     else:
         store.files.put(name, json_bytes(document))
-        store.files.put(_copy_of(name), _encode_copy(name, document))
+        store.files.put(_get_copy_name(name), _encode_copy(name, document))
 
 
 def read_state(store: Store, name: str) -> Any:
@@ -53,7 +53,7 @@ def read_state(store: Store, name: str) -> Any:
     try:
         return document(store, name)
     except MachineFault:
-        copied = _document_in(name, store.files.content(_copy_of(name)))
+        copied = _document_in(name, store.files.content(_get_copy_name(name)))
         if copied is None:
             raise
         return json.loads(copied)
@@ -61,19 +61,19 @@ def read_state(store: Store, name: str) -> Any:
 
 def has_copies(store: Store) -> bool:
     """Return whether every state document has a copy; older versions wrote none."""
-    return all(store.files.mark(_copy_of(name)) for name in _documents(store))
+    return all(store.files.mark(_get_copy_name(name)) for name in _documents(store))
 
 
 def problems(store: Store) -> Iterator[tuple[str, str]]:
     """Yield the damaged files, documents or copies, each with its problem."""
     copies = (name.removeprefix(f"{FOLDER}/") for name in _documents(store, f"{FOLDER}/"))
     for name in sorted({*_documents(store), *copies}):
-        content, copy = store.files.content(name), store.files.content(_copy_of(name))
+        content, copy = store.files.content(name), store.files.content(_get_copy_name(name))
         if copy == _CHANGING:
             if content is not None and not _is_json(content):
                 yield name, "is not JSON"
         elif (known := _document_in(name, copy)) is None:
-            yield _copy_of(name), "is missing or damaged"
+            yield _get_copy_name(name), "is missing or damaged"
         elif content != known:
             yield name, "does not exist" if content is None else "was modified (wrong checksum)"
 
@@ -82,7 +82,7 @@ def mend(store: Store) -> Iterator[tuple[str, str]]:
     """Restore damaged documents and copies; yield each with the action taken."""
     for path, _ in list(problems(store)):
         name = path.removeprefix(f"{FOLDER}/")
-        content, known = store.files.content(name), _document_in(name, store.files.content(_copy_of(name)))
+        content, known = store.files.content(name), _document_in(name, store.files.content(_get_copy_name(name)))
         if known is not None:
             store.files.put(name, known)
             yield path, "restored from its backup"
@@ -91,7 +91,7 @@ def mend(store: Store) -> Iterator[tuple[str, str]]:
             yield path, "written again"
         else:
             aside = [store.files.set_aside(name)] if content is not None else []
-            store.files.remove(_copy_of(name))
+            store.files.remove(_get_copy_name(name))
             yield path, f"set aside as {aside[0]}: it has no backup" if aside else "removed: backup of a missing file"
 
 
@@ -99,11 +99,11 @@ def copy_all(store: Store) -> None:
     """Create the missing copies of state documents from their current content."""
     for name in _documents(store):
         content = store.files.content(name) or b""
-        if not store.files.mark(_copy_of(name)) and _is_json(content):
+        if not store.files.mark(_get_copy_name(name)) and _is_json(content):
             put_state(store, name, json.loads(content))
 
 
-def _copy_of(name: str) -> str:
+def _get_copy_name(name: str) -> str:
     return f"{FOLDER}/{name}"
 
 
@@ -114,7 +114,7 @@ def _documents(store: Store, folder: str = "") -> Iterator[str]:
 
 def _encode_copy(name: str, document: Any) -> bytes:
     # the checksum includes the name, so the copy of another document is detected
-    return json_bytes({"document": document, "sha256": digest_of([name, document])})
+    return json_bytes({"document": document, "sha256": get_digest([name, document])})
 
 
 def _document_in(name: str, copy: bytes | None) -> bytes | None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from iosig.warehouse.engine_paths import is_url, is_utf8, utf8_path
 from iosig.warehouse.errors import MachineFault, UsageError
 from iosig.warehouse.placing import atomic_write, make_read_only
-from iosig.warehouse.store.files import Busy, Files, Folder
+from iosig.warehouse.store.files import Files, Folder, LockHeldError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -257,7 +257,7 @@ def put_document(store: Store, name: str, document: Any) -> None:
     store.files.put(name, json_bytes(document))
 
 
-def digest_of(document: Any) -> str:
+def get_digest(document: Any) -> str:
     """Return the SHA-256 of a JSON document; several formats store it as a checksum of their content."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
@@ -324,7 +324,7 @@ def _holder_name(lock: str) -> str:
 def _is_held(store: Store, lock: str, held: ExitStack) -> bool:
     try:
         held.enter_context(store.files.lock(lock))
-    except Busy:
+    except LockHeldError:
         return False
     return True
 

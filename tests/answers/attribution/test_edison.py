@@ -11,7 +11,7 @@ import pytest
 from iosig.answers.attribution.query import TABLES, Query, who
 from iosig.flows import nightly
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.studies.real_day import Day
 from iosig.studies.unattributed.real import add_decoys, select_busy_minutes
 from iosig.warehouse.releases.reading import open_release
@@ -43,7 +43,7 @@ def test_true_run_ranks_before_200_decoys(shared_data: Path, tmp_path: Path) -> 
     log = tmp_path / "decoys.sacct"
     log_of(day, 400, log)
     store = Store(tmp_path / "warehouse")
-    arrivals = list(land_paths(store, SETTINGS, [str(polls), str(log)], Told()))
+    arrivals = list(land_paths(store, SETTINGS, [str(polls), str(log)], ReadOptions()))
     assert not any(arrival.has_refusals for arrival in arrivals)
     release = nightly.run_inline(store, SETTINGS, lambda *_: None)
     minutes, true = select_busy_minutes(day)

@@ -12,7 +12,7 @@ from iosig.answers.attribution.landed import LandedTraffic, open_tables
 from iosig.answers.attribution.query import Answer, Query, is_released
 from iosig.answers.attribution.slowdowns import SlowdownAnswer
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.errors import NothingToDo, UsageError
 from iosig.warehouse.releases import releases
 from iosig.warehouse.releases.releases import Release
@@ -96,7 +96,9 @@ def test_long_poll_intervals_are_spread_over_their_steps(tmp_path: Path) -> None
     lines.append(f"{at(6):%FT%TZ},c0,lake,120,0,5e6")
     (tmp_path / "polls.csv").write_text("\n".join(lines) + "\n")
     store = Store(tmp_path / "warehouse")
-    assert not any(one.has_refusals for one in land_paths(store, Settings(), [str(tmp_path / "polls.csv")], Told()))
+    assert not any(
+        one.has_refusals for one in land_paths(store, Settings(), [str(tmp_path / "polls.csv")], ReadOptions())
+    )
     landed = LandedTraffic.read(store, None, Settings(), Query("lake", at(0), None, ("write",)))
     traffic = landed.laid[0].traffic
     assert traffic.volume_bytes.tolist() == [3e7 * step for step in range(1, 9)] + [1.5e8] * 4

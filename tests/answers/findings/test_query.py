@@ -13,7 +13,7 @@ from iosig.answers.findings import query as findings
 from iosig.answers.single.one_input import TraceInput, open_input
 from iosig.flows.demo.simulated import find_shipped_logs
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told
+from iosig.streams.landing import ReadOptions
 from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_HEATMAPS, TRACE_RECORDS, TRACE_REQUESTS
 
 #: start of a log's name -> expected findings, in order
@@ -53,7 +53,7 @@ def shipped(name: str) -> Path:
 
 @contextmanager
 def read(path: Path) -> Iterator[TraceInput]:
-    with open_input(path, Settings(), Told()) as found:
+    with open_input(path, Settings(), ReadOptions()) as found:
         assert isinstance(found, TraceInput)
         yield found
 

@@ -13,7 +13,7 @@ from iosig.answers.forecast.query import ForecastResult, Query, build_document, 
 from iosig.answers.forecast.what_if import build_what_if_job
 from iosig.cli.printing import progress_bar
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told as Landing, land_paths
+from iosig.streams.landing import ReadOptions as Landing, land_paths
 from iosig.transforms.traces.frames import to_frame
 from iosig.warehouse.errors import InputRefused, NothingToDo, UsageError
 from iosig.warehouse.releases import releases

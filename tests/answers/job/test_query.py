@@ -16,7 +16,7 @@ from iosig.flows.demo.simulated import find_shipped_logs
 from iosig.reports.site.packing import unpack_document
 from iosig.reports.site.runs import hours as hour_files
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store.store import Store
@@ -26,7 +26,7 @@ LOG = next(path for path in find_shipped_logs() if path.name.startswith("ior_hdf
 
 def write_job(folder: Path) -> str:
     """Write a job log with the traced run, and another run with the same id a day later."""
-    with open_input(LOG, Settings(), Told()) as trace:
+    with open_input(LOG, Settings(), ReadOptions()) as trace:
         assert isinstance(trace, TraceInput)
         row = trace.jobs.row(0, named=True)
     began = row["started_at"].replace(microsecond=0)
@@ -44,13 +44,13 @@ def write_job(folder: Path) -> str:
 def test_traced_job_combines_its_log_bytes_and_trace(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     job_id = write_job(tmp_path)
-    assert len(list(land_paths(store, Settings(), [str(tmp_path / "jobs.sacct"), str(LOG)], Told()))) == 2
+    assert len(list(land_paths(store, Settings(), [str(tmp_path / "jobs.sacct"), str(LOG)], ReadOptions()))) == 2
     release = nightly.run_inline(store, Settings(), lambda *_: None)
     last = job.query_release(store, release, job_id)
     assert (last.traces, len(last.other_runs)) == ((), 1)
     told = job.query_release(store, release, job_id, started=last.other_runs[0])
     (trace,) = told.traces
-    with open_input(LOG, Settings(), Told()) as alone:
+    with open_input(LOG, Settings(), ReadOptions()) as alone:
         assert isinstance(alone, TraceInput)
         expected = job.findings.analyze_input(alone)
     assert trace.findings.equals(expected.findings)

@@ -14,7 +14,7 @@ import pytest
 
 from iosig.answers.single.periods import Query, find_periods
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told
+from iosig.streams.landing import ReadOptions
 from iosig.warehouse.errors import UsageError
 from tests.budget import one_in
 from tests.nights import Cli
@@ -56,7 +56,7 @@ def polls(tmp_path: Path) -> Path:
 
 
 def found(path: Path, **asked: Any) -> list[dict[str, Any]]:
-    return find_periods(path, Settings(), Told(), Query(**asked)).rows.to_dicts()
+    return find_periods(path, Settings(), ReadOptions(), Query(**asked)).rows.to_dicts()
 
 
 def one(path: Path, direction: str, **asked: Any) -> dict[str, Any]:
@@ -244,7 +244,7 @@ def test_figure_is_drawn(trace: Path, cli: Cli, tmp_path: Path) -> None:
 
 
 def test_figure_agrees_with_rows_of_every_method(trace: Path, cli: Cli, tmp_path: Path) -> None:
-    told = find_periods(trace, Settings(), Told(), Query(method="all", direction="write"))
+    told = find_periods(trace, Settings(), ReadOptions(), Query(method="all", direction="write"))
     rows = {row["method"]: row for row in told.rows.to_dicts()}
     assert [one.method for one in told.drawn] == list(rows)
     for one in told.drawn:

@@ -11,7 +11,7 @@ import pytest
 
 from iosig.answers.status.condition import _incomplete, next_run, read_condition
 from iosig.settings.model import ScheduleSettings, Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.store.form import mark_form
 from iosig.warehouse.store.store import Store, lock_warehouse
 from tests.nights import Night
@@ -44,7 +44,7 @@ def test_only_recent_refused_inputs_are_listed(tmp_path: Path) -> None:
         f"{JOBS}1|ann|a|b|8|2026-03-03T00:00:00Z|2026-03-03T01:00:00Z|COMPLETED\n104|ann\n"
     )
     store = Store(tmp_path / "warehouse")
-    list(land_paths(store, Settings(), [str(tmp_path / "torn.parquet"), str(tmp_path / "jobs.sacct")], Told()))
+    list(land_paths(store, Settings(), [str(tmp_path / "torn.parquet"), str(tmp_path / "jobs.sacct")], ReadOptions()))
     found = read_condition(store, Settings()).refused_inputs
     assert [(Path(one.file).name, one.refused_rows, one.rows) for one in found] == [
         ("torn.parquet", 1, 0),

@@ -9,7 +9,7 @@ import pytest
 
 from iosig.answers.single.networks import NetworkInput, read_network
 from iosig.estimates.networks import events as event_networks
-from iosig.estimates.networks.making import Query
+from iosig.estimates.networks.builder import Query
 from iosig.settings.model import Settings
 from iosig.transforms.networks.network import NetworkParams
 from iosig.warehouse.errors import InputRefused, UsageError

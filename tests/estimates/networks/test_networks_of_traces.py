@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from iosig.answers.single.networks import NetworkInput, read_network
-from iosig.estimates.networks import making
-from iosig.estimates.networks.making import NetworkResult, Query, build_network
+from iosig.estimates.networks import builder
+from iosig.estimates.networks.builder import NetworkResult, Query, build_network
 from iosig.settings.model import Settings
 from iosig.transforms.networks.network import Network, NetworkParams
 from iosig.warehouse.contracts import frames
@@ -229,7 +229,7 @@ def test_partial_trace_reports_its_covered_share(tmp_path: Path) -> None:
 def test_chunk_size_does_not_change_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = landed(tmp_path, REQUESTS)
     whole = network_in(build_network(paths, FILES, RECORDS, Query(), PARAMS))
-    monkeypatch.setattr(making, "_CHUNK_ROWS", 1)
+    monkeypatch.setattr(builder, "_CHUNK_ROWS", 1)
     parts = network_in(build_network(paths, FILES, RECORDS, Query(), PARAMS))
     for name in ("edges", "counts", "totals", "timeline"):
         assert getattr(whole, name).equals(getattr(parts, name)), name

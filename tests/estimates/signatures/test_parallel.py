@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from iosig.estimates.signatures import parallel
-from iosig.estimates.signatures.parallel import extract_in_batches, part_of
+from iosig.estimates.signatures.parallel import extract_in_batches, select_chunk
 from iosig.transforms.arrays import Ragged
 from iosig.transforms.signatures.methods import METHODS, MethodSignatures, SignatureParams, extract_signatures
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
@@ -44,7 +44,7 @@ def assert_same(found: list[MethodSignatures], wanted: list[MethodSignatures]) -
 
 def test_part_shares_the_samples_of_its_sets() -> None:
     sets = drawn(5)
-    part = part_of(sets, slice(1, 4))
+    part = select_chunk(sets, slice(1, 4))
     assert np.shares_memory(part.samples.values, sets.samples.values)
     assert part.set_count == 3
     for place in range(3):

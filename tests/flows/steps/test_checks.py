@@ -14,12 +14,12 @@ import polars as pl
 import pytest
 
 import iosig.expectations.gate
-from iosig.expectations import summing
+from iosig.expectations import daily_summary
 from iosig.flows import nightly
 from iosig.flows.steps import checks, plan as planning
 from iosig.flows.steps.items import StepContext, TableFile, WorkItem
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.job_io import JOB_IO
 from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAILY
@@ -41,7 +41,7 @@ MENDED = f"{HEADER}\n900|ann|ior|8|2026-03-01T01:00:00Z|2026-03-01T02:00:00Z|COM
 def land(store: Store, folder: Path, text: str) -> None:
     path = folder / f"{hash(text)}.sacct"
     path.write_text(text)
-    list(land_paths(store, Settings(), [str(path)], Told()))
+    list(land_paths(store, Settings(), [str(path)], ReadOptions()))
 
 
 def run(store: Store, **days: date) -> Release:
@@ -142,7 +142,7 @@ class TestTwoReleases:
         land(store, tmp_path, MENDED)
         check = iosig.expectations.gate.check
 
-        def broken(table: Table, frame: pl.DataFrame, parameters: Any) -> iosig.expectations.gate.Checked:
+        def broken(table: Table, frame: pl.DataFrame, parameters: Any) -> iosig.expectations.gate.CheckResult:
             return check(table, pl.concat([frame, frame]) if table == JOB_IO else frame, parameters)
 
         refused = store.data_docs / "refused" / "index.html"
@@ -170,7 +170,7 @@ def test_values_missing_from_an_older_release_count_as_observed() -> None:
         0,
         0,
     )
-    quality = summing.aggregate_days(pl.DataFrame([older], schema=frames.schema(QUALITY_DAILY), orient="row"), {})
+    quality = daily_summary.aggregate_days(pl.DataFrame([older], schema=frames.schema(QUALITY_DAILY), orient="row"), {})
     (told,) = quality.filter(expectation="some_runs_measured").iter_rows(named=True)
     assert (told["success"], json.loads(told["observed"])) == (True, {"observed_value": ["measured"]})
 

@@ -20,7 +20,7 @@ from iosig.flows import nightly
 from iosig.flows.executors import Engine
 from iosig.flows.steps.items import ItemResult, StepContext, TableFile, WorkItem, execute
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.contracts.classes import CLASSES
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAILY, QUARANTINE
@@ -83,7 +83,7 @@ def sites(landed_site: Store, tmp_path: Path, quick_checks: None) -> tuple[Store
     ]
     land(here, "trace", trace(started_min=40, modules={"POSIX": {}}, requests=requests, process_count=1))
     (tmp_path / "faulty.sacct").write_text(FAULTY)
-    list(land_paths(here, SETTINGS, [str(tmp_path / "faulty.sacct")], Told()))
+    list(land_paths(here, SETTINGS, [str(tmp_path / "faulty.sacct")], ReadOptions()))
     shutil.copytree(here.root, there.root)
     return here, there
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from iosig.flows.steps.items import StepContext, TableFile, WorkItem
-from iosig.flows.steps.subjects import of_applications
+from iosig.flows.steps.subjects import select_applications
 from iosig.settings.model import Settings
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.classes import CLASSES, KEPT_CLASSES
@@ -38,7 +38,7 @@ def given(root: Path) -> StepContext:
 
 
 def test_each_application_is_represented_by_its_default_signature(tmp_path: Path) -> None:
-    found, (kept,) = of_applications(given(tmp_path), {CLASSES: KEPT_CLASSES})
+    found, (kept,) = select_applications(given(tmp_path), {CLASSES: KEPT_CLASSES})
     assert found.keys["subject_id"].to_list() == ["ann/a/1", "ann/b/1"]
     assert found.samples.values.tolist() == [1.0, 2.0, 5.0, 6.0, 7.0]
     assert found.samples.offsets.tolist() == [0, 2, 5]

@@ -12,7 +12,7 @@ import pytest
 
 from iosig.flows import nightly
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.errors import NothingToDo
 from iosig.warehouse.releases import publishing
 from iosig.warehouse.releases.publishing import Draft
@@ -265,7 +265,7 @@ def test_trace_landed_before_its_job_is_matched_when_the_job_lands(landed_site: 
     )
     first = run(store)
     assert ask(store, first, "select job_match, cluster from trace_jobs").rows() == [("none", None)]
-    list(land_paths(store, Settings(), [str(landed_site.root.parent / "site" / "jobs.sacct")], Told()))
+    list(land_paths(store, Settings(), [str(landed_site.root.parent / "site" / "jobs.sacct")], ReadOptions()))
     second = run(store)
     assert ask(store, second, "select trace_id, job_match, job_id from trace_jobs").rows() == [
         (trace_id, "job_id", "100")

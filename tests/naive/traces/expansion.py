@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from iosig.transforms.traces.progressions import Listed, Progression, Stretch
+from iosig.transforms.traces.progressions import NumberList, Progression, Stretch
 from iosig.transforms.traces.trace import START, Call, CompressedTrace, Loop, Node, Vector
 
 
 def numbers(stretch: Stretch) -> list[int]:
     """Return the numbers of a stretch; the last index varies fastest."""
-    each = stretch.numbers if isinstance(stretch, Listed) else (stretch.start,)
+    each = stretch.numbers if isinstance(stretch, NumberList) else (stretch.start,)
     places = product(*(range(count) for count in stretch.counts))
     steps = [sum(a * b for a, b in zip(stretch.strides, place, strict=True)) for place in places]
     return [number + step for step in steps for number in each]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from iosig.transforms.traces.progressions import Listed, Stretch
+from iosig.transforms.traces.progressions import NumberList, Stretch
 from iosig.transforms.traces.trace import Vector
 
 
 def numbers(stretch: Stretch) -> list[int]:
     """Return the numbers of a stretch by nested loops, with the last dimension innermost."""
-    firsts = list(stretch.numbers) if isinstance(stretch, Listed) else [stretch.start]
+    firsts = list(stretch.numbers) if isinstance(stretch, NumberList) else [stretch.start]
 
     def below(level: int, base: int) -> list[int]:
         if level == len(stretch.counts):

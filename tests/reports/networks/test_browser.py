@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from iosig.reports.networks.page import write_page
-from iosig.reports.networks.scales import scale_of, slot_counts
+from iosig.reports.networks.scales import fit_scale, slot_counts
 from iosig.reports.networks.view import NetworkView, SlowNodes
 from iosig.transforms.networks.network import Metric, Network
 from tests.reports import network_views as views
@@ -119,7 +119,7 @@ def test_address_restores_the_state_and_slow_nodes_are_named(
 
 
 def counts_of(network: Network, metric: Metric, edge: int, windows: tuple[int, int]) -> list[int]:
-    return slot_counts(network, scale_of(network, metric), windows)[edge].tolist()  # type: ignore[no-any-return]
+    return slot_counts(network, fit_scale(network, metric), windows)[edge].tolist()  # type: ignore[no-any-return]
 
 
 def totals_of(network: Network, edge: int, windows: tuple[int, int]) -> dict[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iosig.reports.networks.colors import colors, lab_of, unused_color
+from iosig.reports.networks.colors import colors, convert_to_lab, unused_color
 
 HOPS = range(4)
 #: Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency" (2009),
@@ -25,11 +25,11 @@ def seen_by(kind: str, srgb: np.ndarray) -> np.ndarray:
 
 
 def lightness(srgb: np.ndarray) -> np.ndarray:
-    return lab_of(srgb)[..., 0]
+    return convert_to_lab(srgb)[..., 0]
 
 
 def test_lab_of_known_colors_is_exact() -> None:
-    known = lab_of([[255, 255, 255], [0, 0, 0], [255, 0, 0]])
+    known = convert_to_lab([[255, 255, 255], [0, 0, 0], [255, 0, 0]])
     assert known == pytest.approx(np.array([[100, 0, 0], [0, 0, 0], [53.24, 80.09, 67.20]]), abs=0.05)
 
 
@@ -60,7 +60,7 @@ def test_maps_of_adjacent_hops_differ(kind: str | None, hop: int, is_dark: bool)
     if kind is not None:
         one, other = seen_by(kind, one), seen_by(kind, other)
     # 2.3 is a just noticeable difference.
-    assert np.linalg.norm(lab_of(one) - lab_of(other), axis=1).min() > 5
+    assert np.linalg.norm(convert_to_lab(one) - convert_to_lab(other), axis=1).min() > 5
 
 
 @pytest.mark.parametrize("is_dark", [False, True])
@@ -68,7 +68,7 @@ def test_maps_of_adjacent_hops_differ(kind: str | None, hop: int, is_dark: bool)
 def test_grey_differs_from_all_colors(hop: int, is_dark: bool) -> None:
     grey = unused_color(is_dark=is_dark)
     assert len(set(grey.tolist())) == 1
-    assert np.linalg.norm(lab_of(colors(hop, is_dark=is_dark)) - lab_of(grey), axis=1).min() > 15
+    assert np.linalg.norm(convert_to_lab(colors(hop, is_dark=is_dark)) - convert_to_lab(grey), axis=1).min() > 15
 
 
 @pytest.mark.parametrize("is_dark", [False, True])
@@ -82,7 +82,7 @@ def test_rare_values_stand_out_from_grey_and_background(hop: int, is_dark: bool)
 
 def test_hues_equal_the_hues_of_the_paper() -> None:
     def hue(hop: int, step: int) -> float:
-        _, a, b = lab_of(colors(hop, is_dark=False)[step])
+        _, a, b = convert_to_lab(colors(hop, is_dark=False)[step])
         return float(np.degrees(np.arctan2(b, a)) % 360)
 
     assert 250 < hue(0, 0) < 300

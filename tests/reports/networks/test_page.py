@@ -18,7 +18,7 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.reports.networks import page_data as data
 from iosig.reports.networks.page import MAX_BYTES, page, write_page
-from iosig.reports.networks.scales import scale_of, slot_counts
+from iosig.reports.networks.scales import fit_scale, slot_counts
 from iosig.reports.networks.view import NetworkView
 from iosig.transforms.networks.network import METRICS, Layer, Metric, Transfers
 from tests.budget import examples
@@ -114,7 +114,7 @@ def view() -> NetworkView:
 @pytest.mark.parametrize("metric", METRICS)
 def test_page_contains_the_counts_of_each_window(view: NetworkView, metric: Metric) -> None:
     reader, network = _Reader(page(view)), view.network
-    scale = scale_of(network, metric)
+    scale = fit_scale(network, metric)
     for window, found in enumerate(window_cells(reader, metric, network.window_count)):
         counts = slot_counts(network, scale, (window, window + 1)).ravel()
         assert found == {cell: counts[cell] for cell in np.flatnonzero(counts)}
@@ -211,14 +211,14 @@ def test_page_within_the_size_limit_keeps_exact_totals(view: NetworkView) -> Non
     assert reader.about["windowEdges"] != view.network.window_edges_s.tolist()
     assert "Values of the whole run are exact." in reader.about["coarser"][0]
     for metric in METRICS:
-        counts = slot_counts(view.network, scale_of(view.network, metric)).ravel()
+        counts = slot_counts(view.network, fit_scale(view.network, metric)).ravel()
         assert whole_cells(reader, metric) == {cell: counts[cell] for cell in np.flatnonzero(counts)}
 
 
 def test_merged_windows_are_sums(view: NetworkView) -> None:
     detail = data.Detail(window_factor=5, slot_factor=3)
     network = view.network
-    counts = data.slot_counts_of(network)[0]
+    counts = data.count_slots(network)[0]
     content = data.windows_part(counts, counts.rows, 4, detail)
     stream = iter(zlib.decompress(content))
     lengths = [varint(stream) for _ in range(4)]

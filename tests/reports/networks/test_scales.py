@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.reports.networks.scales import Scale, scale_of, slot_counts, sparse_slot_counts
+from iosig.reports.networks.scales import Scale, fit_scale, slot_counts, sparse_slot_counts
 from iosig.transforms.networks.counting import EdgeCounter, window_edges
 from iosig.transforms.networks.log_bins import HIGHEST, LOWEST, NEGATIVE, ZERO, bin_numbers
 from iosig.transforms.networks.network import Layer, Network, Transfers
@@ -36,7 +36,7 @@ def slot(scale: Scale, value: float) -> int:
 
 
 def test_slots_are_in_order_from_negative_and_zero() -> None:
-    scale = scale_of(network([-1.0, 0.0, 1.0, 2.0, 3.9]), "time")
+    scale = fit_scale(network([-1.0, 0.0, 1.0, 2.0, 3.9]), "time")
     assert (scale.has_negative, scale.has_zero, scale.special_count, scale.bins_per_slot) == (True, True, 2, 1)
     assert scale.slot_count == 2 + 8
     assert [slot(scale, value) for value in (-1.0, 0.0, 1.0, 2.0, 3.9)] == [0, 1, 2, 6, 9]
@@ -47,12 +47,12 @@ def test_slots_are_in_order_from_negative_and_zero() -> None:
 
 def test_special_slots_exist_only_for_occurring_values() -> None:
     for times, expected in (([1.0], (False, False, 1)), ([0.0, 1.0], (False, True, 2)), ([-1.0], (True, False, 1))):
-        scale = scale_of(network(times), "time")
+        scale = fit_scale(network(times), "time")
         assert (scale.has_negative, scale.has_zero, scale.slot_count) == expected
 
 
 def test_wide_range_has_several_bins_per_slot() -> None:
-    scale = scale_of(network([1e-6, 1e6]), "time")
+    scale = fit_scale(network([1e-6, 1e6]), "time")
     assert scale.slot_count <= 48
     assert scale.bins_per_slot == 4
     assert scale.lowest_values[0] <= 1e-6
@@ -61,25 +61,25 @@ def test_wide_range_has_several_bins_per_slot() -> None:
 
 def test_scale_of_unknown_values_is_empty() -> None:
     empty = network([np.nan])
-    scale = scale_of(empty, "time")
+    scale = fit_scale(empty, "time")
     assert scale.slot_count == 0
     assert slot_counts(empty, scale).shape == (1, 0)
     assert len(sparse_slot_counts(empty, scale)) == 0
-    assert slot_counts(network([]), scale_of(network([]), "size")).shape == (0, 0)
+    assert slot_counts(network([]), fit_scale(network([]), "size")).shape == (0, 0)
 
 
 def test_scale_needs_at_least_three_slots() -> None:
     with pytest.raises(ValueError, match="at least 3 slots"):
-        scale_of(network([1.0]), "time", 2)
+        fit_scale(network([1.0]), "time", 2)
 
 
 def test_each_metric_has_a_separate_scale() -> None:
-    assert scale_of(network([1.0, 2.0]), "size").slot_count == 0
+    assert fit_scale(network([1.0, 2.0]), "size").slot_count == 0
 
 
 def test_counts_are_given_by_edge_and_slot() -> None:
     given_network = network([1.0, 1.0, 2.0, 0.0], source=[0, 2, 2, 2], window_count=2)
-    scale = scale_of(given_network, "time")
+    scale = fit_scale(given_network, "time")
     assert slot_counts(given_network, scale).tolist() == [[0, 1, 0, 0, 0, 0], [1, 1, 0, 0, 0, 1]]
     assert slot_counts(given_network, scale, (0, 1)).tolist() == [[0, 1, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0]]
     assert sparse_slot_counts(given_network, scale).rows() == [(0, 0, 1, 1), (0, 1, 1, 1), (1, 1, 0, 1), (1, 1, 5, 1)]
@@ -95,7 +95,7 @@ def test_every_value_is_in_its_slot(times: list[float], most: int, seed: int) ->
     source = np.random.default_rng(seed).integers(0, 3, len(times))
     with np.errstate(over="ignore"):
         given_network = network(times, source.tolist())
-    scale = scale_of(given_network, "time", most)
+    scale = fit_scale(given_network, "time", most)
     assert scale.slot_count <= most
     known = [value for value in times if np.isfinite(value)]
     for value in known:
@@ -112,14 +112,14 @@ def test_every_value_is_in_its_slot(times: list[float], most: int, seed: int) ->
 
 
 def test_bins_beyond_the_scale_are_in_its_end_slots() -> None:
-    scale = scale_of(network([1.0, 4.0]), "time")
+    scale = fit_scale(network([1.0, 4.0]), "time")
     assert [slot(scale, value) for value in (1e-9, 1e9, 0.0, -1.0)] == [0, scale.slot_count - 1, 0, 0]
     assert scale.slot_of_bin.min() >= 0
     assert scale.slot_of_bin.max() < scale.slot_count
 
 
 def test_slot_of_the_largest_numbers_is_finite() -> None:
-    scale = scale_of(network([1.7e308]), "time")
+    scale = fit_scale(network([1.7e308]), "time")
     assert np.isfinite(scale.highest_values).all()
     assert scale.highest_values[0] >= 1.7e308
     assert (NEGATIVE, ZERO) < (LOWEST, HIGHEST)

@@ -17,8 +17,8 @@ from matplotlib.image import imread
 
 from iosig.reports.periods import picture
 from iosig.reports.periods.picture import draw
-from iosig.reports.periods.view import PeriodView, view_of
-from iosig.reports.texts import RATES, TIMES, duration_text, exact_duration_text, plain, shorten, unit_for
+from iosig.reports.periods.view import PeriodView, build_view
+from iosig.reports.texts import RATES, TIMES, choose_unit, duration_text, exact_duration_text, plain, shorten
 from iosig.transforms.periods import ftio
 from iosig.transforms.periods.interface.detections import OUTCOMES, Candidates, Detections, Segments
 from iosig.transforms.periods.interface.even_signals import EvenSignals
@@ -46,7 +46,7 @@ def answer(outcome: str, period_s: float = math.nan, window: tuple[float, float]
 def seen(values: np.ndarray, period_s: float = math.nan, hz: float = 1.0, **told: object) -> PeriodView:
     signals = EvenSignals.from_samples(values, hz)
     found = answer("periodic" if math.isfinite(period_s) else "aperiodic", period_s)
-    return view_of(signals, found, title="a trace", **told)  # type: ignore[arg-type]
+    return build_view(signals, found, title="a trace", **told)  # type: ignore[arg-type]
 
 
 def composed(view: PeriodView) -> Figure:
@@ -90,7 +90,7 @@ def test_any_signal_is_drawn(count: int, kind: str) -> None:
         "infinite": np.where(np.arange(count) % 3, np.inf, -5.0),
     }[kind]
     signals = EvenSignals.from_samples(values, 10.0, 1.5e9)
-    composed(view_of(signals, ftio.detect(signals), title="x"))
+    composed(build_view(signals, ftio.detect(signals), title="x"))
 
 
 @pytest.mark.parametrize(
@@ -99,13 +99,13 @@ def test_any_signal_is_drawn(count: int, kind: str) -> None:
 )
 def test_extreme_rates_and_times_are_drawn(rate: float, hz: float, start_s: float) -> None:
     signals = EvenSignals.from_samples(square(100, 10, 2, rate), hz, start_s)
-    view = view_of(signals, answer("periodic", 10 / hz, (start_s, math.inf)), title="x", has_utc_clock=True)
+    view = build_view(signals, answer("periodic", 10 / hz, (start_s, math.inf)), title="x", has_utc_clock=True)
     composed(view)
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_picture_explains_why_no_period_was_found(outcome: str) -> None:
-    view = view_of(EvenSignals.from_samples(square(60, 7, 2), 1.0), answer(outcome, 7.0), title="x")
+    view = build_view(EvenSignals.from_samples(square(60, 7, 2), 1.0), answer(outcome, 7.0), title="x")
     figure = composed(view)
     assert view.finding in words(figure)
     assert ("found cosine" in labels(figure)) == (outcome == "periodic") == (not view.verdict.startswith("No period"))
@@ -123,7 +123,7 @@ def test_picture_explains_why_no_period_was_found(outcome: str) -> None:
 def test_any_samples_are_drawn(values: list[float], hz: float, start_s: float, period_s: float) -> None:
     signals = EvenSignals.from_samples(np.array(values), hz, start_s)
     outcome = "periodic" if math.isfinite(period_s) else "aperiodic"
-    composed(view_of(signals, answer(outcome, period_s, (start_s, start_s + 3 / hz)), title="x"))
+    composed(build_view(signals, answer(outcome, period_s, (start_s, start_s + 3 / hz)), title="x"))
 
 
 # ---- time behaviour
@@ -169,7 +169,7 @@ def test_excerpt_has_the_same_scale_as_the_whole_signal() -> None:
 def test_only_the_periodic_part_is_shaded_and_analyzed() -> None:
     values = np.random.default_rng(4).random(4000) * 3e9
     values[1000:1600] = square(600, 40, 8)
-    view = view_of(EvenSignals.from_samples(values, 2.0, 100.0), answer("periodic", 20.0, (600.0, 900.0)), title="x")
+    view = build_view(EvenSignals.from_samples(values, 2.0, 100.0), answer("periodic", 20.0, (600.0, 900.0)), title="x")
     assert view.window_samples == (1000, 1600)
     assert "in 300 s of 33.33 min" in view.verdict
     assert "periodic here" in labels(composed(view))
@@ -183,24 +183,24 @@ def test_each_of_several_segments_has_a_bar(tmp_path: Path) -> None:
     rest = [np.ones(3) for _ in range(5)]
     found = Segments(*columns, *rest, np.array([False, True, False]), np.array([0, 3]))
     told = answer("periodic", 110.0, (800.0, 2000.0))
-    view = view_of(EvenSignals.from_samples(values, 1.0), told, title="x", segments=found)
+    view = build_view(EvenSignals.from_samples(values, 1.0), told, title="x", segments=found)
     figure = composed(view)
     assert [text for text in words(figure) if text in ("20 s", "110 s", "9 s")] == ["20 s", "110 s", "9 s"]
     bars = [text.get_position() for text in figure.axes[0].texts]
     assert bars[1][1] == bars[0][1] > bars[2][1]
     assert bars[0][0] < 800 / 60 < bars[1][0]
     draw(view).write(tmp_path / "a.png")
-    alone = view_of(EvenSignals.from_samples(values, 1.0), told, title="x", segments=found.select_signal(0))
+    alone = build_view(EvenSignals.from_samples(values, 1.0), told, title="x", segments=found.select_signal(0))
     assert len(composed(alone).axes[0].texts) == 3
     one = Segments(*(each[:1] for each in (*columns, *rest)), np.array([True]), np.array([0, 1]))
-    assert not composed(view_of(EvenSignals.from_samples(values, 1.0), told, title="x", segments=one)).axes[0].texts
+    assert not composed(build_view(EvenSignals.from_samples(values, 1.0), told, title="x", segments=one)).axes[0].texts
 
 
 def test_times_are_relative_to_the_start_of_the_signal() -> None:
     signals = EvenSignals.from_samples(square(100, 10, 2), 0.1, 1518184380.0)
     found = ftio.detect(signals)
-    utc = composed(view_of(signals, found, title="x", has_utc_clock=True)).axes[0]
-    own = composed(view_of(signals, found, title="x")).axes[0]
+    utc = composed(build_view(signals, found, title="x", has_utc_clock=True)).axes[0]
+    own = composed(build_view(signals, found, title="x")).axes[0]
     assert utc.get_xlabel() == "time after 2018-02-09 13:53:00 UTC [min]"
     assert own.get_xlabel() == "time after 1518184380 s [min]"
     assert utc.get_xlim() == (0.0, pytest.approx(1000 / 60))
@@ -215,7 +215,7 @@ def test_cosine_fits_the_signal_despite_gaps(first: int, last: int) -> None:
     values = 5e6 + 2e6 * np.cos(2 * np.pi * at / 24 + 0.7)
     values[[10, 70, 71, 200]] = np.nan
     signals = EvenSignals.from_samples(values, 1.0, 50.0)
-    view = view_of(signals, answer("periodic", 24.0, (50.0 + first, 50.0 + last)), title="x")
+    view = build_view(signals, answer("periodic", 24.0, (50.0 + first, 50.0 + last)), title="x")
     cosines = view.cosines
     assert cosines.amplitude_bytes_per_s.tolist() == pytest.approx([2e6])
     assert cosines.phase_rad.tolist() == pytest.approx([0.7])
@@ -227,7 +227,7 @@ def test_cosine_fits_the_signal_despite_gaps(first: int, last: int) -> None:
 def test_cosine_equals_the_dft_if_no_sample_is_missing() -> None:
     signals = EvenSignals.from_samples(np.random.default_rng(5).random(100) + square(100, 10, 3, 5.0), 1.0)
     found = ftio.detect(signals)
-    view = view_of(signals, found, title="x")
+    view = build_view(signals, found, title="x")
     assert view.cosines.amplitude_bytes_per_s[0] == pytest.approx(found.candidates.amplitude_bytes_per_s[0])
     assert view.cosines.phase_rad[0] == pytest.approx(found.candidates.phase_rad[0])
 
@@ -236,14 +236,14 @@ def test_two_candidates_are_drawn_as_their_sum() -> None:
     at = np.arange(400)
     values = 10 + 3 * np.cos(2 * np.pi * at / 40) + 2.9 * np.cos(2 * np.pi * at / 25 + 1)
     signals = EvenSignals.from_samples(values, 1.0)
-    view = view_of(signals, ftio.detect(signals), title="x")
+    view = build_view(signals, ftio.detect(signals), title="x")
     assert "all 2 candidates" in labels(composed(view))
     assert view.cosines.at(at.astype(float), 1.0) == pytest.approx(values)
 
 
 def test_spectrum_and_threshold_equal_the_search() -> None:
     signals = EvenSignals.from_samples(np.random.default_rng(6).random(200) + square(200, 20, 3, 5.0), 1.0)
-    view = view_of(signals, ftio.detect(signals), title="x")
+    view = build_view(signals, ftio.detect(signals), title="x")
     power = np.abs(np.fft.rfft(signals.bytes_per_s[0])[1:]) ** 2
     share = power / power.sum()
     assert view.spectrum.power_ratio == pytest.approx(share)
@@ -276,7 +276,7 @@ def test_real_trace_is_drawn(shared_data: Path) -> None:
         np.concatenate([band[name] for band in bands]) for name in ("t_rank_s", "t_rank_e", "b_rank_avr")
     )
     signals = EvenSignals.from_samples(np.histogram(began, 290, weights=rate * (ceased - began))[0] * 10.0, 10.0)
-    composed(view_of(signals, ftio.detect(signals), title="8.jsonl", direction="write"))
+    composed(build_view(signals, ftio.detect(signals), title="8.jsonl", direction="write"))
 
 
 # ---- texts
@@ -299,7 +299,7 @@ def test_control_characters_are_replaced_in_names(text: str, shown: str) -> None
 
 def test_hostile_names_are_drawn(tmp_path: Path) -> None:
     name = "$x_1$ \\undefined{ \x1b[31m\n\u202e\ud800 漢字 " + "W_" * 100_000 + ".csv"
-    view = view_of(
+    view = build_view(
         EvenSignals.from_samples(square(60, 7, 2), 1.0),
         answer("periodic", 7.0),
         title=name,
@@ -359,7 +359,7 @@ def test_long_names_keep_both_ends(text: str, most: int, shown: str) -> None:
     ],
 )
 def test_unit_fits_the_magnitude(size: float, units: tuple[object, ...], name: str) -> None:
-    assert unit_for(size, units, "B/s" if units is RATES else "s").name == name  # type: ignore[arg-type]
+    assert choose_unit(size, units, "B/s" if units is RATES else "s").name == name  # type: ignore[arg-type]
 
 
 def test_durations_are_exact() -> None:

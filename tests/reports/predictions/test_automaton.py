@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from iosig.reports import panels
 from iosig.reports.predictions import automaton as automaton_view
 from iosig.reports.predictions.automaton import draw
-from iosig.reports.predictions.state_strips import UNKNOWN, sequence_of
+from iosig.reports.predictions.state_strips import UNKNOWN, sort_states
 from iosig.transforms.predictions.automaton import PhaseAutomaton
 from tests.drawn_figures import assert_drawn_alike, figure_of
 
@@ -144,14 +144,14 @@ def test_sequence_has_the_states_in_order() -> None:
     automaton = followed([8.0, 16.0, 8.0])
     automaton.add(500.0, None, "gap")
     automaton.add(600.0, None, "end")
-    found = sequence_of(automaton.graph())
+    found = sort_states(automaton.graph())
     assert found.names == ["start", "period_1", "period_2", "period_1", "gap", "end"]
     assert [cause for _, cause in found.causes] == ["first_found", "shift_up", "shift_down", "gap", "end"]
     assert found.edges_s[-3:] == [500.0, 600.0, 600.0]
 
 
 def test_sequence_omits_transitions_that_are_not_kept() -> None:
-    found = sequence_of(followed([8.0, 16.0] * 100).graph())
+    found = sort_states(followed([8.0, 16.0] * 100).graph())
     assert found.names[0] == UNKNOWN
     assert set(found.names[1:]) == {"period_1", "period_2"}
     assert all(one != other for one, other in zip(found.names, found.names[1:], strict=False))
@@ -159,6 +159,6 @@ def test_sequence_omits_transitions_that_are_not_kept() -> None:
 
 def test_removed_states_do_not_change_the_order() -> None:
     periods = [float(1.3**place) for place in range(40)]
-    found = sequence_of(followed([*periods, periods[39], periods[20]]).graph())
+    found = sort_states(followed([*periods, periods[39], periods[20]]).graph())
     assert found.names[0] == UNKNOWN
     assert found.names[-1] == "period_21"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from iosig.flows.lineage import columns_of, lineage, table_rows
+from iosig.flows.lineage import get_column_lineage, lineage, table_rows
 from iosig.reports.site.lineage import TableRow, contents
 from iosig.reports.site.packing import unpack_document
 
@@ -48,7 +48,7 @@ def test_all_steps_of_a_run_are_present() -> None:
     job_io = next(found for found in lineage() if found.name == "transforms.job_io")
     assert shown["transforms.job_io"]["sources"] == list(job_io.tables)
     assert shown["transforms.job_io"]["columns"] == [
-        [own.column, list(own.sources)] for own in columns_of(job_io.table)
+        [own.column, list(own.sources)] for own in get_column_lineage(job_io.table)
     ]
     levels = {step["name"]: step["level"] for step in told["steps"]}
     assert levels["stage jobs"] < levels["samples"] < levels["signatures"] < levels["attribution"] < levels["job i/o"]

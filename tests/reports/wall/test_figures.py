@@ -16,7 +16,7 @@ from matplotlib.image import imread
 
 from iosig.reports import panels, style
 from iosig.reports.style import DARK, LIGHT, drawn_in
-from iosig.reports.wall import checkpoint_clock, names, population_map, release_changes, storage_calendar
+from iosig.reports.wall import checkpoint_clock, point_labels, population_map, release_changes, storage_calendar
 from iosig.reports.wall.checkpoint_clock import ClockView, DrawnRhythm, Meeting
 from iosig.reports.wall.population_map import DrawnApplication, MapView
 from iosig.reports.wall.release_changes import ChangesView, DrawnChange, Pair
@@ -235,7 +235,7 @@ def test_names_do_not_overlap_names_or_points() -> None:
         figure = panels.blank((5.0, 4.0))
         axes = figure.add_axes((0.1, 0.1, 0.8, 0.8))
         axes.set(xlim=(0, 1), ylim=(0, 1))
-        written = names.name_points(axes, x, y, np.full(40, 5.0), [f"name {number}" for number in range(40)])
+        written = point_labels.name_points(axes, x, y, np.full(40, 5.0), [f"name {number}" for number in range(40)])
         boxes = [text.get_window_extent() for text in axes.texts]
         points = axes.transData.transform(np.column_stack([x, y]))
     assert 5 < len(written) == len(boxes) < 40

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iosig.streams.following.followed import Followed
+from iosig.streams.following.followed import FollowedInput
 from iosig.streams.following.follower import Follower
 from iosig.streams.following.rows import Identity, Row
 from iosig.transforms.predictions.predictor import OnlineParams
@@ -74,8 +74,8 @@ def identity(name: str = "run", source: str = "client") -> Identity:
     return Identity(f"/traces/{name}", "trace", None, name, None, source, is_shared_traffic=False)
 
 
-def followed(flushes: Sequence[Flush], sizes: Sequence[int] = (), name: str = "run", **more) -> Followed:
-    return Followed(identity(name), FakeFeed(flushes, sizes), OnlineParams(most_samples=256), **more)
+def followed(flushes: Sequence[Flush], sizes: Sequence[int] = (), name: str = "run", **more) -> FollowedInput:
+    return FollowedInput(identity(name), FakeFeed(flushes, sizes), OnlineParams(most_samples=256), **more)
 
 
 @dataclass
@@ -83,17 +83,17 @@ class Told:
     rows: list[Row] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
 
-    def follower(self, inputs: Sequence[Followed], journal: Journal | None = None) -> Follower:
+    def follower(self, inputs: Sequence[FollowedInput], journal: Journal | None = None) -> Follower:
         return Follower(list(inputs), self.rows.extend, lambda name, _: self.refused.append(name), journal)
 
 
-def finished(inputs: Sequence[Followed]) -> list[Row]:
+def finished(inputs: Sequence[FollowedInput]) -> list[Row]:
     told = Told()
     told.follower(inputs).finish()
     return told.rows
 
 
-def ended(one: Followed) -> list[Row]:
+def ended(one: FollowedInput) -> list[Row]:
     told = Told()
     follower = told.follower([one])
     follower.idle_end_s = 0.0
@@ -140,7 +140,7 @@ def test_inputs_followed_together_and_alone_give_equal_rows():
 # ---- restarts
 
 
-def opened(journal: Journal, flushes: Sequence[Flush], size: int) -> Followed:
+def opened(journal: Journal, flushes: Sequence[Flush], size: int) -> FollowedInput:
     one = followed(flushes, (size,))
     journal.follow(one.identity.followed_id)
     state = journal.state(one.identity.followed_id)
@@ -273,7 +273,7 @@ def test_state_of_other_parameters_is_refused_and_reset_keeps_counting(tmp_path:
         told.follower([opened(journal, flushes_of(), 12)], journal).step()
         state = journal.state("/traces/run")
         assert state is not None
-        other = Followed(identity(), FakeFeed(flushes_of()), OnlineParams(most_samples=1024))
+        other = FollowedInput(identity(), FakeFeed(flushes_of()), OnlineParams(most_samples=1024))
         with pytest.raises(UsageError, match="other parameters"):
             other.restore(state)
         other.count_on(state)
@@ -369,13 +369,13 @@ def test_polls_use_their_interval_and_mark_gaps():
         measured = np.stack([edges[span], edges[span] + 2], axis=1)
         events = ("gap",) if start == 240 else ()
         flushes.append(Flush(moves, float(edges[span][-1] + 2), {"at": start}, measured, events))
-    one = Followed(identity(source="server"), FakeFeed(flushes), OnlineParams(observed="predictions"))
+    one = FollowedInput(identity(source="server"), FakeFeed(flushes), OnlineParams(observed="predictions"))
     rows = finished([one])
     assert rows[0]["sampling_hz"] == 0.5
     assert [row["phase_state"] for row in rows if "gap" in row["events"]] == ["gap"]
     assert rows[-1]["period_s"] == pytest.approx(40.0, rel=0.02)
     state = one.state()
-    again = Followed(identity(source="server"), FakeFeed([]), OnlineParams(observed="predictions"))
+    again = FollowedInput(identity(source="server"), FakeFeed([]), OnlineParams(observed="predictions"))
     again.restore(state)
     assert again.params.finest_s == 2.0
 
@@ -384,7 +384,7 @@ def test_batched_polls_keep_the_interval_of_each_poll():
     edges = 2.0 * np.arange(60)
     moves = {"write": Moves(edges, edges + 2, np.full(60, 1e6))}
     flush = Flush(moves, 120.0, {}, np.array([[0.0, 120.0]]))
-    one = Followed(identity(source="server"), FakeFeed([flush]), OnlineParams(observed="predictions"))
+    one = FollowedInput(identity(source="server"), FakeFeed([flush]), OnlineParams(observed="predictions"))
     assert finished([one])[0]["sampling_hz"] == 0.5
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from iosig.settings.model import Settings
 from iosig.streams.following.jobs import Landings, WatchedJob, find_jobs
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.sources.protocol import Batch
@@ -45,7 +45,7 @@ def test_running_job_is_found_with_its_log_fields(tmp_path: Path) -> None:
 def test_slurm_and_pbs_logs_show_whether_a_job_runs(tmp_path: Path, text: str, state: str, ends: bool) -> None:
     path, store = tmp_path / "log", Store(tmp_path / "warehouse")
     path.write_text(text)
-    assert [arrival.refusal for arrival in land_paths(store, Settings(), [str(path)], Told())] == [None]
+    assert [arrival.refusal for arrival in land_paths(store, Settings(), [str(path)], ReadOptions())] == [None]
     (job,) = find_jobs(store, Settings(), "7", filesystem="x")
     assert (job.cluster, job.state, job.started_at, job.is_running) == ("default", state, START, not ends)
     assert job.ended_at == (at(540) if ends else None)

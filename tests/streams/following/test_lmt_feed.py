@@ -19,7 +19,7 @@ from iosig.streams.following.lmt import LmtFeed, make_followed_id
 from iosig.streams.following.merged_polls import FeedParams
 from iosig.streams.following.polls import LandedPollFeed
 from iosig.streams.following.rows import Identity
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.following.flushes import Flush
 from iosig.warehouse.sources.protocol import Reading
@@ -88,7 +88,7 @@ def test_real_readings_one_by_one_equal_the_landed_database(
     whole, path = shared_data / "lmt" / f"{name}.sqlite3", tmp_path / "live.sqlite3"
     known = Settings(polls=PollSettings(time_zone=ZONE))
     store = Store(tmp_path / "warehouse")
-    assert [arrival.refusal for arrival in land_paths(store, known, [str(whole)], Told())] == [None]
+    assert [arrival.refusal for arrival in land_paths(store, known, [str(whole)], ReadOptions())] == [None]
     job = FollowedJob("c", "7", None, None, None, since, None, filesystem)
     expected = LandedPollFeed(store, known, job).finish()
     assert len(expected) > 20
@@ -105,7 +105,7 @@ def test_real_readings_one_by_one_equal_the_landed_database(
 def test_bytes_equal_the_bytes_of_the_period_search(tmp_path: Path, shared_data: Path) -> None:
     path = shared_data / "lmt" / "snx11025_2018-01-28.sqlite3"
     known = Settings(polls=PollSettings(time_zone=ZONE))
-    with open_input(path, known, Told()) as found:
+    with open_input(path, known, ReadOptions()) as found:
         assert isinstance(found, PollInput)
         zero_s, rows = _poll_intervals(found.rows)
     feed = real_feed(path, "snx11025", datetime.fromtimestamp(zero_s, UTC))

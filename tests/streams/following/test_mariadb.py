@@ -14,7 +14,7 @@ import pytest
 from iosig.settings.model import Settings
 from iosig.streams.following.lmt import LmtFeed
 from iosig.streams.following.merged_polls import FeedParams
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.following.flushes import Flush
 from iosig.warehouse.sources.protocol import Reading
@@ -134,7 +134,7 @@ def test_url_lands_as_the_file_does(empty: MariaDb, tmp_path: Path) -> None:
     found = []
     for name, source in (("url", empty.url), ("file", str(sqlite(tmp_path, rows)))):
         store = Store(tmp_path / name)
-        (arrival,) = land_paths(store, Settings(), [source], Told(time_zone="UTC"))
+        (arrival,) = land_paths(store, Settings(), [source], ReadOptions(time_zone="UTC"))
         assert arrival.refusal is None
         parts = [part for part in landing.ledger(store)[0].parts if part.table == "polls"]
         found.append(pl.concat([pl.read_parquet(store.root / part.path) for part in parts]))
@@ -145,7 +145,7 @@ def test_url_lands_as_the_file_does(empty: MariaDb, tmp_path: Path) -> None:
 def test_unreachable_database_is_refused(empty: MariaDb, tmp_path: Path) -> None:
     empty.stop()
     began = time.monotonic()
-    (arrival,) = land_paths(Store(tmp_path / "w"), Settings(), [empty.url], Told(time_zone="UTC"))
+    (arrival,) = land_paths(Store(tmp_path / "w"), Settings(), [empty.url], ReadOptions(time_zone="UTC"))
     assert isinstance(arrival.refusal, InputRefused)
     assert "cannot be read" in arrival.refusal.reason
     assert time.monotonic() - began < 30

@@ -21,7 +21,7 @@ from iosig.traces.extrapolation.records import (
     make_totals,
     record,
 )
-from iosig.transforms.extrapolation.result import Extrapolated, Model, Refusal
+from iosig.transforms.extrapolation.result import ExtrapolatedTrace, Model, Refusal
 from iosig.transforms.traces import totals
 from iosig.transforms.traces.totals import CallTotal, FileTotal, ModuleTotal
 from iosig.transforms.traces.trace import CompressedTrace, RankClass
@@ -32,7 +32,7 @@ from iosig.warehouse.store import landing
 from iosig.warehouse.store.store import Store
 from tests.warehouse.extrapolation_records import EXTRAPOLATED, REFUSED, traces
 
-DONE = Extrapolated(
+DONE = ExtrapolatedTrace(
     rank_counts=(8, 12, 16, 24),
     process_count=1000,
     outcome="extrapolated",
@@ -40,7 +40,7 @@ DONE = Extrapolated(
     refusals=(),
     trace=CompressedTrace(1000, (RankClass((), ()), RankClass((), ()))),
 )
-NOT_DONE = Extrapolated(
+NOT_DONE = ExtrapolatedTrace(
     rank_counts=(8, 12, 16, 24),
     process_count=28,
     outcome="no_whole_number",

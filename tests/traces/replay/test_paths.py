@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.traces.replay.libc import flags_here
-from iosig.traces.replay.sandbox import MODE_BITS, PathRefused, Sandbox, remap_path
+from iosig.traces.replay.sandbox import MODE_BITS, RefusedPathError, Sandbox, remap_path
 from tests.budget import examples
 from tests.flows.replayed_programs import executed
 
@@ -44,7 +44,7 @@ def test_paths_are_mapped_below_the_folder(path: str, names: tuple[str, ...]) ->
     "path", ["", ".", "/", "..", "a/..", "a\0b", "x" * 256, "é" * 128, "a/" * 129 + "b", ("y" * 200 + "/") * 30]
 )
 def test_paths_without_a_valid_target_are_refused(path: str) -> None:
-    with pytest.raises(PathRefused):
+    with pytest.raises(RefusedPathError):
         remap_path(path)
 
 
@@ -53,7 +53,7 @@ def test_paths_without_a_valid_target_are_refused(path: str) -> None:
 def test_no_path_leaves_the_folder(path: str) -> None:
     try:
         names = remap_path(path)
-    except PathRefused:
+    except RefusedPathError:
         return
     assert names
     assert not {"", ".", ".."} & set(names)

@@ -294,14 +294,14 @@ def test_killed_process_aborts_the_replay(tmp_path: Path, temporary: Path, monke
 
 def test_exception_in_a_process_is_raised(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = write_trace(tmp_path / "trace", [worker(0)])
-    go_of = processes.go_of
+    go_of = processes.make_start_message
 
     def elsewhere(*given: object) -> processes.Go:
         go = go_of(*given)  # type: ignore[arg-type]
         go.folder.rmdir()
         return go
 
-    monkeypatch.setattr(processes, "go_of", elsewhere)
+    monkeypatch.setattr(processes, "make_start_message", elsewhere)
     monkeypatch.setattr(planning, "prepare", lambda *_: Counter())
     with pytest.raises(RuntimeError, match="FileNotFoundError"):
         replay(trace, Wish(output=tmp_path / "into"), quiet)

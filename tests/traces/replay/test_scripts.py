@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.traces.replay.barriers import BrokenBarrierError, Gates, SharedCounters
 from iosig.traces.replay.files import uses
 from iosig.traces.replay.functions import VERBS, Verb
-from iosig.traces.replay.gates import BrokenBarrierError, Gates, SharedCounters
 from iosig.traces.replay.ordering import WORLD, choose_order, visits
 from iosig.traces.replay.pacing import quantiles, shuffle_places
 from iosig.traces.replay.scripts import STEP, compile_script

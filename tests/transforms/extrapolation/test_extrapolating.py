@@ -17,7 +17,7 @@ from iosig.transforms.extrapolation.extrapolating import (
     fit_trace,
 )
 from iosig.transforms.extrapolation.iteration_models import Families
-from iosig.transforms.extrapolation.result import Extrapolated, FittedTrace, Refusal
+from iosig.transforms.extrapolation.result import ExtrapolatedTrace, FittedTrace, Refusal
 from iosig.transforms.traces.checks import check
 from iosig.transforms.traces.trace import CompressedTrace
 from tests.budget import examples
@@ -73,7 +73,7 @@ def known_of(program: Program, counts: tuple[int, ...] = INPUTS) -> FittedTrace:
     return fit_trace(traces_of(program, counts), ExtrapolationParams())
 
 
-def said(found: Extrapolated) -> str:
+def said(found: ExtrapolatedTrace) -> str:
     return "; ".join(f"{refusal.field}: {refusal.reason}" for refusal in found.refusals)
 
 

@@ -18,7 +18,7 @@ from iosig.transforms.extrapolation.iteration_models import (
     NestedLoops,
     NoExactModelError,
     PerIteration,
-    Strided,
+    StridedValues,
     evaluate_vector,
     fit_field,
     format_formula,
@@ -26,7 +26,7 @@ from iosig.transforms.extrapolation.iteration_models import (
     repeat_row,
 )
 from iosig.transforms.extrapolation.rank_models import RANK_FAMILIES, Column
-from iosig.transforms.traces.progressions import Listed, Progression, expand_values
+from iosig.transforms.traces.progressions import NumberList, Progression, expand_values
 from tests.compressed import rank_values
 
 COUNTS = (8, 12, 16, 24)
@@ -83,7 +83,7 @@ def test_models_reproduce_values_at_other_rank_counts(value: Value, lengths: Len
 
 
 def test_fit_selects_the_kind_of_model() -> None:
-    assert isinstance(fit_values(lambda r, n, i: i, lambda n: (n,)), Strided)
+    assert isinstance(fit_values(lambda r, n, i: i, lambda n: (n,)), StridedValues)
     assert isinstance(fit_values(lambda r, n, i: (3, 1, 4)[i], lambda n: (3,)), FixedValues)
     assert isinstance(fit_values(lambda r, n, i: (0, n, 3 * n)[i], lambda n: (3,)), PerIteration)
     assert isinstance(fit_values(lambda r, n, i: i % n, lambda n: (2 * n,)), NestedLoops)
@@ -155,11 +155,11 @@ def test_model_values_stay_compact_at_a_million_ranks() -> None:
 
 def test_repeat_row_extends_progressions_and_lists() -> None:
     assert repeat_row((Progression(3),), 5, 4) == (Progression(3, (5,), (4,)),)
-    assert repeat_row((Listed((3, 1)),), 5, 4) == (Listed((3, 1), (5,), (4,)),)
-    row = repeat_row((Progression(3, (1,), (4,)), Listed((9, 9))), 100, 3)
+    assert repeat_row((NumberList((3, 1)),), 5, 4) == (NumberList((3, 1), (5,), (4,)),)
+    row = repeat_row((Progression(3, (1,), (4,)), NumberList((9, 9))), 100, 3)
     assert expand_values(row).tolist() == [base + own for base in (0, 100, 200) for own in (3, 4, 5, 6, 9, 9)]
     with pytest.raises(ValueError, match="is not a progression"):
-        repeat_row((Progression(3, (1,), (1000,)), Listed((9, 9))), 100, 10**6)
+        repeat_row((Progression(3, (1,), (1000,)), NumberList((9, 9))), 100, 10**6)
 
 
 # ---- models defined by users

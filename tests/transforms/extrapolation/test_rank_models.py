@@ -13,9 +13,9 @@ from iosig.transforms.extrapolation.count_models import AmbiguousModelError, Not
 from iosig.transforms.extrapolation.rank_models import (
     Affine,
     Column,
-    Grouped,
+    GroupedModel,
     PerRank,
-    Rotated,
+    RotatedModel,
     fit_affine,
     fit_groups,
     fit_per_rank,
@@ -42,7 +42,10 @@ def columns(value: Callable[[int, int], int], ranks: Ranks = everyone, counts: S
 
 
 def is_exact_at(
-    model: Affine | Rotated | Grouped | PerRank, value: Callable[[int, int], int], n: int, ranks: Ranks = everyone
+    model: Affine | RotatedModel | GroupedModel | PerRank,
+    value: Callable[[int, int], int],
+    n: int,
+    ranks: Ranks = everyone,
 ) -> bool:
     own = list(ranks(n))
     return model.values_at(n, np.array(own, np.int64)).tolist() == [value(rank, n) for rank in own]

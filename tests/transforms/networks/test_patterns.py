@@ -328,16 +328,16 @@ def test_dense_bands_match_naive_implementation() -> None:
 
 
 def test_windows_of_a_real_run_show_its_hosts(shared_data: Path) -> None:
-    import iosig.estimates.networks.making as flow
+    import iosig.estimates.networks.builder as flow
     from iosig.answers.single.one_input import TraceInput, open_input
     from iosig.settings.model import Settings
-    from iosig.streams.landing import Told
+    from iosig.streams.landing import ReadOptions
     from iosig.transforms.networks.network import NetworkParams
 
     (path,) = (shared_data / "darshan").glob("jlbez_IO_test5*.darshan")
-    with open_input(path, Settings(), Told()) as trace:
+    with open_input(path, Settings(), ReadOptions()) as trace:
         assert isinstance(trace, TraceInput)
-        network_ = flow.network_of_trace(trace.landed, flow.Query(), NetworkParams(), None)
+        network_ = flow.build_trace_network(trace.landed, flow.Query(), NetworkParams(), None)
     rows = network_.patterns.filter(hop=0, metric="time")
     # 32 hosts of six ranks each, all of which wait in the same windows
     assert (

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import given, settings, strategies as st
 
-from iosig.estimates.signatures.parallel import part_of
+from iosig.estimates.signatures.parallel import select_chunk
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from tests.budget import examples
 from tests.transforms.run_sets import make_sample_set
@@ -54,7 +54,7 @@ def test_interference_is_selected_and_concatenated(rows: list[list[float]], data
     both = SampleSets.concatenate([one, plain])
     for place, expected in enumerate((-plain.samples.values, np.full(len(plain.samples.values), np.nan))):
         np.testing.assert_array_equal(both.get_set(place).interference, expected)
-        part = part_of(both, slice(place, place + 1))
+        part = select_chunk(both, slice(place, place + 1))
         np.testing.assert_array_equal(part.interference, expected)
     assert SampleSets.concatenate([plain, plain]).interference is None
 

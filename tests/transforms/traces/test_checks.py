@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.traces.checks import MAX_DEPTH, check
-from iosig.transforms.traces.progressions import Listed, Progression, expand_values
+from iosig.transforms.traces.progressions import NumberList, Progression, expand_values
 from iosig.transforms.traces.trace import (
     START,
     Call,
@@ -144,7 +144,7 @@ def test_only_numbers_of_statuses_may_be_negative() -> None:
         (make_slot_trace(Share(RANKS, ((same(1, 2),),), (same(1, 1),))), "2 shifts for 1 values"),
         (make_slot_trace(Share(RANKS, ((Progression(2**62),),), (same(0, 1),))), "out of range"),
         (make_slot_trace(Share(RANKS, ((Progression(-1),),), (Progression(2),))), "values from -1 to 2"),
-        (make_slot_trace(Share(RANKS, ((Listed((2**63,)),),), (Progression(2),))), "64-bit"),
+        (make_slot_trace(Share(RANKS, ((NumberList((2**63,)),),), (Progression(2),))), "64-bit"),
         (make_slot_trace(Share(RANKS, ((same(0, 1),),), (same(1, 2),))), "2 values|shifts for 2"),
         (make_slot_trace(Share(RANKS, ((same(0, 2),),), (same(1, 2),))), "differs from the number of executions"),
         (make_slot_trace(), "differ from those of the class"),

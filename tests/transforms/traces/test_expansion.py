@@ -16,7 +16,7 @@ from iosig.transforms.traces.expansion import (
     rank_calls,
     rank_values,
 )
-from iosig.transforms.traces.progressions import Listed, Progression, row_bounds, stretch_sum
+from iosig.transforms.traces.progressions import NumberList, Progression, row_bounds, stretch_sum
 from iosig.transforms.traces.trace import START, Call, CompressedTrace, Gap, Loop, RankClass, Share, Slot
 from tests import compressed
 from tests.budget import examples
@@ -35,13 +35,13 @@ def single_rank_trace(*body: Call | Loop) -> CompressedTrace:
 
 
 def make_call(*numbers: int, level: int = 0, gap_s: float = 1.0, duration_s: float = 0.5, width: int = 1) -> Call:
-    slot = Slot(width, (Share(ONE, (), (Listed(numbers),)),))
+    slot = Slot(width, (Share(ONE, (), (NumberList(numbers),)),))
     gaps = (Gap(START, compressed.steady(1, gap_s)),)
     return Call("POSIX", "write", level, ("f ", ""), (slot,), gaps, compressed.steady(len(numbers), duration_s))
 
 
 def make_loop(counts: tuple[int, ...], *body: Call | Loop) -> Loop:
-    return Loop((Share(ONE, (), (Listed(counts),)),), body)
+    return Loop((Share(ONE, (), (NumberList(counts),)),), body)
 
 
 # ---- naive implementation
@@ -77,10 +77,10 @@ def test_found_indices_give_the_number(ranks: Progression, number: int) -> None:
 
 @given(progressions, st.lists(st.integers(-9, 9), min_size=1, max_size=3))
 def test_sums_and_bounds_equal_sums_and_bounds_of_the_numbers(run: Progression, numbers: list[int]) -> None:
-    again = Listed(tuple(numbers), run.strides, run.counts)
+    again = NumberList(tuple(numbers), run.strides, run.counts)
     assert [stretch_sum(run), stretch_sum(again)] == [run.values().sum(), again.values().sum()]
     assert row_bounds((again,)) == (again.values().min(), again.values().max())
-    assert row_bounds((run, Listed((7,)))) == (min(7, run.values().min()), max(7, run.values().max()))
+    assert row_bounds((run, NumberList((7,)))) == (min(7, run.values().min()), max(7, run.values().max()))
 
 
 # ---- examples

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from iosig.transforms.traces.name_patterns import Member, group_by_pattern
-from iosig.transforms.traces.progressions import Listed, Progression
+from iosig.transforms.traces.progressions import NumberList, Progression
 from iosig.transforms.traces.requests import Argument, Number
 from iosig.transforms.traces.trace import Share, Vector
 from tests.compressed import rank_values
@@ -15,8 +15,8 @@ N = 1_000_000
 ALL = Progression(0, (1,), (N,))
 
 
-def make_row(*numbers: int) -> tuple[Listed, ...]:
-    return (Listed(numbers),)
+def make_row(*numbers: int) -> tuple[NumberList, ...]:
+    return (NumberList(numbers),)
 
 
 def make_vector(start: int = 0, shift: int = 1, ranks: Progression = ALL) -> Vector:

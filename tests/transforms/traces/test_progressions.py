@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.traces.progressions import (
-    Listed,
+    NumberList,
     Progression,
     Stretch,
     count_distinct,
@@ -27,7 +27,7 @@ def stretches(draw: st.DrawFn) -> Stretch:
     strides, counts = tuple(stride for stride, _ in dims), tuple(count for _, count in dims)
     if draw(st.booleans()):
         return Progression(draw(starts), strides, counts)
-    return Listed(tuple(draw(st.lists(starts, max_size=4))), strides, counts)
+    return NumberList(tuple(draw(st.lists(starts, max_size=4))), strides, counts)
 
 
 @settings(deadline=None)
@@ -48,9 +48,9 @@ def test_values_equal_nested_loops(row: list[Stretch]) -> None:
         (Progression(5, (0,), (3,)), [5, 5, 5]),
         (Progression(5, (1, 1), (0, 3)), []),
         (Progression((1 << 63) - 1, (-1,), (2,)), [(1 << 63) - 1, (1 << 63) - 2]),
-        (Listed((3, 1, 4)), [3, 1, 4]),
-        (Listed((3, 1), (10,), (2,)), [3, 1, 13, 11]),
-        (Listed(()), []),
+        (NumberList((3, 1, 4)), [3, 1, 4]),
+        (NumberList((3, 1), (10,), (2,)), [3, 1, 13, 11]),
+        (NumberList(()), []),
     ],
 )
 def test_progression_has_the_expected_values(stretch: Stretch, numbers: list[int]) -> None:
@@ -66,7 +66,7 @@ def test_empty_row_has_no_values() -> None:
 
 def test_sizes_need_no_expansion() -> None:
     assert Progression(0, (1, 1), (1 << 40, 1 << 40)).size == 1 << 80
-    assert Listed((1, 2), (1,), (1 << 60,)).size == 1 << 61
+    assert NumberList((1, 2), (1,), (1 << 60,)).size == 1 << 61
 
 
 # ---- sets of numbers

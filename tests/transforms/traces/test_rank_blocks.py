@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.transforms.traces.progressions import Listed, Progression
+from iosig.transforms.traces.progressions import NumberList, Progression
 from iosig.transforms.traces.rank_blocks import (
     block_from_share,
     divide_block,
@@ -31,8 +31,8 @@ def vectors(draw: st.DrawFn, process_count: int) -> Vector:
         counts = ((high - low) // group, group) if group > 1 else (high - low,)
         strides = (group, 1) if group > 1 else (1,)
         steps = st.integers(0, 3)
-        shifts = tuple((Listed((draw(steps), draw(steps))),) for _ in counts)
-        values = (Listed((draw(st.integers(0, 9)), draw(st.integers(0, 9)))),)
+        shifts = tuple((NumberList((draw(steps), draw(steps))),) for _ in counts)
+        values = (NumberList((draw(st.integers(0, 9)), draw(st.integers(0, 9)))),)
         shares.append(Share(Progression(low, strides, counts), shifts, values))
     return tuple(shares)
 
@@ -64,7 +64,7 @@ def test_blocks_have_the_values_of_their_ranks(data: st.DataObject) -> None:
 
 def test_minimum_is_exact_if_the_bound_is_negative() -> None:
     ranks = Progression(0, (1,), (4,))
-    falling = Share(ranks, ((Listed((-1, 0)),),), (Listed((3, 0)),))
+    falling = Share(ranks, ((NumberList((-1, 0)),),), (NumberList((3, 0)),))
     assert block_from_share(falling).lower_bound() == 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from iosig.transforms.traces.progressions import Listed, Progression
+from iosig.transforms.traces.progressions import NumberList, Progression
 from iosig.transforms.traces.requests import (
     CallFormat,
     Size,
@@ -26,7 +26,7 @@ TWO = Progression(0, (1,), (2,))
 
 
 def make_vector(*numbers: int, ranks: Progression = ONE, shift: tuple[int, ...] = ()) -> tuple[Share, ...]:
-    return (Share(ranks, ((Listed(shift),),) if ranks.counts else (), (Listed(numbers),)),)
+    return (Share(ranks, ((NumberList(shift),),) if ranks.counts else (), (NumberList(numbers),)),)
 
 
 def make_call(function: str, text: str, *, level: int = 0, module: str = "POSIX") -> Call:

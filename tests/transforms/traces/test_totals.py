@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from iosig.transforms.traces.progressions import Listed, Progression, row_size
+from iosig.transforms.traces.progressions import NumberList, Progression, row_size
 from iosig.transforms.traces.requests import Argument, Number, Size, varying_vectors
 from iosig.transforms.traces.totals import (
     FileCalls,
@@ -197,7 +197,7 @@ RANKS = Progression(0, (1,), (8,))
 
 
 def make_vector(values: tuple[int, ...], shift: int = 0, ranks: Progression = RANKS) -> Vector:
-    return (Share(ranks, tuple((Listed((shift,) * len(values)),) for _ in ranks.counts), (Listed(values),)),)
+    return (Share(ranks, tuple((NumberList((shift,) * len(values)),) for _ in ranks.counts), (NumberList(values),)),)
 
 
 def make_handle(first: Vector | int, second: Vector | int) -> Argument:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.traces import vectors
-from iosig.transforms.traces.progressions import Listed, Progression, Stretch, expand_values
+from iosig.transforms.traces.progressions import NumberList, Progression, Stretch, expand_values
 from iosig.transforms.traces.trace import Call, CompressedTrace, Loop, Share, Vector
 from iosig.transforms.traces.vectors import (
     RankClaims,
@@ -95,13 +95,13 @@ def test_nested_progressions_are_found(form: list[tuple[int, int]], start: int, 
         ([0, 1, 2, 3, 4, 5], (Progression(0, (1,), (6,)),)),
         # A single stride does not shorten the longer progression after it.
         ([100, 0, 8, 16, 24], (Progression(100), Progression(0, (8,), (4,)))),
-        ([5, 1, 4, 1, 5, 9, 2], (Listed((5, 1, 4, 1, 5, 9, 2)),)),
+        ([5, 1, 4, 1, 5, 9, 2], (NumberList((5, 1, 4, 1, 5, 9, 2)),)),
         # Parts of different sizes, repeated at each step.
-        ([0, 7, 9, 100, 107, 109, 200, 207, 209, 300, 307, 309], (Listed((0, 7, 9), (100,), (4,)),)),
+        ([0, 7, 9, 100, 107, 109, 200, 207, 209, 300, 307, 309], (NumberList((0, 7, 9), (100,), (4,)),)),
         # Repetitions at irregular starts are not shorter when folded.
         (
             [start + number for start in (0, 900, 37, 411, 8, 77) for number in (0, 7, 9)],
-            (Listed((0, 7, 9, 900, 907, 909, 37, 44, 46, 411, 418, 420, 8, 15, 17, 77, 84, 86)),),
+            (NumberList((0, 7, 9, 900, 907, 909, 37, 44, 46, 411, 418, 420, 8, 15, 17, 77, 84, 86)),),
         ),
         ([0, 1, 2, 3, 90, 80, 70, 60, 50], (Progression(0, (1,), (4,)), Progression(90, (-10,), (5,)))),
         (
@@ -129,12 +129,12 @@ def test_same_rule_has_the_same_form_at_all_sizes() -> None:
 
 def test_long_irregular_rows_are_listed() -> None:
     numbers = np.random.default_rng(3).integers(0, 10**12, 30_000)
-    assert fold_numbers(numbers) == (Listed(tuple(numbers.tolist())),)
+    assert fold_numbers(numbers) == (NumberList(tuple(numbers.tolist())),)
 
 
 def test_long_rows_with_few_exceptions_are_folded() -> None:
     numbers = np.concatenate([longs(9, 4, 7, 1), np.arange(100_000) * 4096])
-    assert fold_numbers(numbers) == (Listed((9, 4, 7, 1)), Progression(0, (4096,), (100_000,)))
+    assert fold_numbers(numbers) == (NumberList((9, 4, 7, 1)), Progression(0, (4096,), (100_000,)))
 
 
 # ---- rank lists

@@ -10,8 +10,8 @@ import polars as pl
 from iosig.warehouse.contracts.application_ids import (
     APPLICATION_ID_SQL,
     all_node_counts,
-    application_id_of,
     application_ids,
+    make_application_id,
     user_prefix,
     without_node_count,
 )
@@ -26,7 +26,7 @@ IDS = ["ann/ior/4", "site%2Fbob/a/b/1", None, None, None]
 def test_ids_from_values_frames_and_sql_are_equal() -> None:
     schema = {"user": pl.String, "application": pl.String, "node_count": pl.Int64}
     frame = pl.DataFrame(ROWS, schema=schema, orient="row")
-    assert [application_id_of(*row) for row in ROWS] == IDS
+    assert [make_application_id(*row) for row in ROWS] == IDS
     assert frame.select(application_ids()).to_series().to_list() == IDS
     with duckdb.connect() as connection:
         connection.register("runs", frame.to_arrow())
@@ -37,7 +37,7 @@ def test_ids_equal_published_ids(tmp_path: Path) -> None:
     jobs = "user application node_count \n site/bob a/b 1"
     with models.engine(tmp_path, "1GB") as connection:
         rows = select(connection, APPLICATIONS, {"stage.jobs": jobs}, {})
-    assert rows["application_id"].to_list() == [application_id_of("site/bob", "a/b", 1)]
+    assert rows["application_id"].to_list() == [make_application_id("site/bob", "a/b", 1)]
 
 
 def test_parts_of_an_id_are_extracted() -> None:

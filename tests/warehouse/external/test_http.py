@@ -8,7 +8,7 @@ import time
 import pytest
 
 from iosig.warehouse.external.deadlines import Timeouts
-from iosig.warehouse.external.http import RequestError, RequestTimeoutError, fetch, origin_of
+from iosig.warehouse.external.http import RequestError, RequestTimeoutError, fetch, get_origin
 from tests.hostile_servers import http_server, tcp_server
 
 SHORT = Timeouts(timeout_s=0.3, total_timeout_s=1.0)
@@ -86,5 +86,5 @@ def test_number_of_redirects_is_limited() -> None:
 
 
 def test_origin_of_url_omits_default_port_and_user() -> None:
-    assert origin_of("http://user:secret@Host:80/path?q") == origin_of("http://host") == "http://host"
-    assert origin_of("https://[::1]:8443/x") == "https://[::1]:8443"
+    assert get_origin("http://user:secret@Host:80/path?q") == get_origin("http://host") == "http://host"
+    assert get_origin("https://[::1]:8443/x") == "https://[::1]:8443"

@@ -225,7 +225,7 @@ def test_differences_are_counted_by_key(store: Store, first: Release) -> None:
 def test_comments_may_contain_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
     quoted = replace(STALE_DAYS, grain="one row per 'day'; drop", columns=(columns.CLUSTER,))
     with duckdb.connect() as connection:
-        reading.rows_of(connection, quoted, []).create_view(quoted.name)
+        reading.scan_rows(connection, quoted, []).create_view(quoted.name)
         reading.comment(connection, "view", quoted)
         found = connection.sql("select comment from duckdb_views() where view_name = 'stale_days'").fetchall()
     assert found == [("one row per 'day'; drop",)]

@@ -89,7 +89,7 @@ def test_named_days_are_replaced_and_others_are_kept(two: Store) -> None:
     assert keys(two, second, "jobs", "job_id") == ["100", "80", "81", "91", "run"]
     assert keys(two, first, "jobs", "job_id") == ["80", "81", "90", "run"], "the first stays as it was"
     before, after = (set(releases.files_of(two, release)["jobs"]) for release in (first, second))
-    assert {locations.day_of(path) for path in before & after} == {on(8), None}, "untouched days keep their files"
+    assert {locations.parse_day(path) for path in before & after} == {on(8), None}, "untouched days keep their files"
     assert read(two, second, "jobs").schema == read(two, first, "jobs").schema
 
 
@@ -105,7 +105,12 @@ def test_undated_rows_are_replaced_separately_and_days_can_vanish(two: Store) ->
     third = publish(two, "third", {"jobs": {None: "job_id ended_at \n other ."}})
     assert keys(two, third, "jobs", "job_id") == ["100", "80", "81", "91", "other"]
     files = releases.files_of(two, third)["jobs"]
-    assert sorted(str(locations.day_of(path)) for path in files) == ["2018-02-08", "2018-02-09", "2018-02-10", "None"]
+    assert sorted(str(locations.parse_day(path)) for path in files) == [
+        "2018-02-08",
+        "2018-02-09",
+        "2018-02-10",
+        "None",
+    ]
     fourth = publish(two, "fourth", {"jobs": {8: "", None: ""}, "polls_daily": {8: "", 9: ""}})
     assert keys(two, fourth, "jobs", "job_id") == ["100", "91"]
     assert releases.files_of(two, fourth)["polls_daily"] == []

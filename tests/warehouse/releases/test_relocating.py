@@ -12,7 +12,7 @@ from pyiceberg.table import StaticTable
 
 from iosig.warehouse.releases import releases, repairing, seals, verifying
 from iosig.warehouse.releases.catalogue import open_catalogue
-from iosig.warehouse.releases.locations import location_of, root_before
+from iosig.warehouse.releases.locations import get_location, root_before
 from iosig.warehouse.releases.relocating import relocate
 from iosig.warehouse.store.store import Store
 from tests.warehouse.releasing import keys, publish
@@ -47,14 +47,14 @@ def test_moved_warehouse_is_readable_by_others_after_relocation(moved: Store) ->
     assert relocate(moved) > 50
     assert {path: path.stat().st_mtime_ns for path in moved.root.rglob("*.parquet")} == data
     assert static(moved) == JOBS
-    assert root_before(moved) == location_of(moved)
+    assert root_before(moved) == get_location(moved)
     assert relocate(moved) == 0
 
 
 @pytest.mark.slow
 def test_no_metadata_name_the_old_folder_after_relocation(moved: Store, two: Store) -> None:
     relocate(moved)
-    named = location_of(two).encode()
+    named = get_location(two).encode()
     for path in moved.root.rglob("*"):
         if path.suffix in (".json", ".text", ".sqlite"):
             assert named not in path.read_bytes(), path

@@ -26,7 +26,7 @@ def test_embedded_catalogue_needs_no_configuration_file(tmp_path: Path) -> None:
     store = Store(tmp_path)
     catalogue_choice.agree(store, None)
     catalogue_choice.agree(store, EMBEDDED)
-    assert servers.server_of(store) == EMBEDDED
+    assert servers.get_server(store) == EMBEDDED
     assert not list(tmp_path.iterdir())
 
 
@@ -39,7 +39,7 @@ def test_missing_server_library_is_reported_with_remedy(tmp_path: Path, monkeypa
 def test_invalid_configuration_file_raises_machine_fault(tmp_path: Path) -> None:
     (tmp_path / "catalogue.json").write_text('{"kind": "postgresql"}')
     with pytest.raises(MachineFault, match="iosig repair"):
-        servers.server_of(Store(tmp_path))
+        servers.get_server(Store(tmp_path))
 
 
 def test_server_address_has_a_connection_timeout() -> None:

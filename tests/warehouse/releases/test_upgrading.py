@@ -24,7 +24,7 @@ from iosig.warehouse.releases import holds, releases, upgrading
 from iosig.warehouse.releases.upgrading import needs, upgrade
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store import landing
-from iosig.warehouse.store.form import FORM, FORMER, form_of
+from iosig.warehouse.store.form import FORM, FORMER, read_form
 from iosig.warehouse.store.manifests import manifest_in
 from iosig.warehouse.store.store import Store, document, write_json
 from tests.budget import one_in
@@ -60,7 +60,7 @@ def old_rows(store: Store, name: str) -> pl.DataFrame:
 
 
 def test_older_format_is_refused_with_remedy(old: Store) -> None:
-    assert form_of(old) == FORMER
+    assert read_form(old) == FORMER
     for ask in (releases.history, landing.ledger):
         with pytest.raises(UsageError, match="iosig upgrade"):
             ask(old)
@@ -78,7 +78,7 @@ def test_upgraded_releases_keep_ids_rows_and_verdicts(old: Store) -> None:
     progress: list[tuple[int, int]] = []
     upgrade(old, lambda *done: progress.append(done))
     assert progress[-1] == (3, 3)
-    assert (form_of(old), needs(old), (old.root / "before-upgrade").exists()) == (FORM, None, False)
+    assert (read_form(old), needs(old), (old.root / "before-upgrade").exists()) == (FORM, None, False)
     history = releases.history(old)
     assert [release.release_id for release in history] == IDS
     assert {release.verdict for release in history} == {"passed with warnings"}
@@ -86,11 +86,15 @@ def test_upgraded_releases_keep_ids_rows_and_verdicts(old: Store) -> None:
     assert verify(old, is_all=True) == []
     for name, own in before.items():
         present = renames.TABLES.get(name, name)
-        after, columns, values = rows(old, IDS[1], present), renames.columns_of(present), renames.values_of(present)
+        after, columns, values = (
+            rows(old, IDS[1], present),
+            renames.get_renamed_columns(present),
+            renames.get_renamed_values(present),
+        )
         expected = own.rename({column: columns[column] for column in own.columns if column in columns})
         expected = expected.with_columns(pl.col(c).replace(v) for c, v in values.items() if c in expected.columns)
         assert expected.height > 0, name
-        assert not renames.columns_of(present).keys() & set(after.columns), name
+        assert not renames.get_renamed_columns(present).keys() & set(after.columns), name
         # the old files contain the rows of all releases
         assert after.join(expected, on=expected.columns, how="anti", nulls_equal=True).is_empty(), name
     assert set(rows(old, IDS[1], "signatures")["method"]) == {"elastic", "iosi_filtered"}
@@ -144,7 +148,7 @@ def test_failed_upgrade_leaves_warehouse_unchanged(old: Store, place: str, monke
         with pytest.raises(KeyboardInterrupt):
             upgrade(old)
     assert content_of(old) == before
-    assert form_of(old) == FORMER
+    assert read_form(old) == FORMER
 
 
 def test_damaged_landing_is_named(old: Store) -> None:

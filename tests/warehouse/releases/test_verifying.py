@@ -101,7 +101,7 @@ def test_damaged_caches_do_not_prevent_reading(sound: Store) -> None:
 def test_links_caches_and_seals_are_rebuilt(sound: Store) -> None:
     (sound.root / "latest").unlink()
     (sound.root / "snapshot_files" / "older-1.json").write_text("{")
-    (sound.root / seals.seal_of(releases.find(sound, None))).write_text("{}")
+    (sound.root / seals.make_seal_name(releases.find(sound, None))).write_text("{}")
     assert len(verify(sound)) == 3
     assert len(repair(sound)) == 3
     assert verify(sound) == []
@@ -161,7 +161,9 @@ def test_damaged_manifests_are_rewritten(sound: Store, table_name: str, kind: st
 
 def test_damaged_manifest_without_file_list_restores_older_release(sound: Store) -> None:
     first, second = releases.history(sound)
-    (path,) = (name for name in checksums.read(sound, seals.seal_of(second)) or {} if "jobs/metadata/snap" in name)
+    (path,) = (
+        name for name in checksums.read(sound, seals.make_seal_name(second)) or {} if "jobs/metadata/snap" in name
+    )
     (sound.root / path).unlink()
     sound.files.remove("snapshot_files")
     assert any(first.release_id in each.outcome for each in repair(sound))
@@ -218,7 +220,7 @@ def test_without_intact_release_all_tables_are_set_aside(sound: Store) -> None:
     (first,) = (
         path
         for path in sound.tables.glob("releases/data/*")
-        if path.name in str(checksums.read(sound, seals.seal_of(releases.history(sound)[0])))
+        if path.name in str(checksums.read(sound, seals.make_seal_name(releases.history(sound)[0])))
     )
     flipped(first, 40)
     mended = repair(sound)

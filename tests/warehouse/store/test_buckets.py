@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.signatures import SIGNATURE_POINTS
-from iosig.warehouse.store.buckets import BUCKET_COUNT, bucket_of, split_parquet
+from iosig.warehouse.store.buckets import BUCKET_COUNT, compute_bucket, split_parquet
 from iosig.warehouse.store.store import write_parquet
 from tests.budget import examples
 from tests.sql.given import rows
@@ -37,15 +37,15 @@ def murmur3(content: bytes) -> int:
 def test_bucket_hash_matches_iceberg_specification() -> None:
     # Iceberg table specification, Appendix B: the hash of the text "iceberg" is 1210000089
     assert murmur3(b"iceberg") == 1210000089
-    assert bucket_of(pl.Series(["iceberg"])).to_list() == [1210000089 % BUCKET_COUNT]
-    assert bucket_of(pl.Series([], dtype=pl.String)).to_list() == []
+    assert compute_bucket(pl.Series(["iceberg"])).to_list() == [1210000089 % BUCKET_COUNT]
+    assert compute_bucket(pl.Series([], dtype=pl.String)).to_list() == []
 
 
 @settings(max_examples=examples(100))
 @given(st.lists(st.text(max_size=12), min_size=1, max_size=5))
 def test_bucket_of_any_text_matches_naive_hash(texts: list[str]) -> None:
     values = pl.Series([text.encode("utf-8", "replace").decode() for text in texts])
-    found = bucket_of(values).to_list()
+    found = compute_bucket(values).to_list()
     assert found == [(murmur3(text.encode()) & 0x7FFFFFFF) % BUCKET_COUNT for text in values]
 
 
@@ -64,7 +64,7 @@ def test_every_row_is_in_exactly_its_bucket_in_order(parts: list[Path], tmp_path
     paths = {bucket: tmp_path / "out" / f"{bucket}.parquet" for bucket in range(BUCKET_COUNT)}
     split_parquet(parts, SIGNATURE_POINTS, paths)
     whole = pl.concat(map(pl.read_parquet, parts))
-    whole = whole.with_columns(bucket=bucket_of(whole["application_id"]))
+    whole = whole.with_columns(bucket=compute_bucket(whole["application_id"]))
     for bucket, path in paths.items():
         expected = whole.filter(bucket=bucket).drop("bucket")
         assert path.is_file() == (not expected.is_empty())

@@ -18,7 +18,7 @@ import pytest
 
 from iosig.warehouse import releases
 from iosig.warehouse.store import files as files_module, objects
-from iosig.warehouse.store.files import Busy, Exists, Files, Folder, Sealed
+from iosig.warehouse.store.files import ExistsError, FileChecksum, Files, Folder, LockHeldError
 from iosig.warehouse.store.objects import Objects
 from tests.servers import SeaweedFs, seaweedfs
 
@@ -108,7 +108,7 @@ def test_gathered_folder_is_atomic_and_created_once(files: Files) -> None:
         gather(b"bad")
     assert files.matching("landed/*/*") == []
     gather(b"good")
-    with pytest.raises(Exists):
+    with pytest.raises(ExistsError):
         gather(b"late")
     assert files.content("landed/1/part") == b"good"
 
@@ -203,9 +203,9 @@ def test_files_set_aside_are_kept(files: Files) -> None:
 
 def test_lock_is_exclusive_or_shared(files: Files) -> None:
     shared = files.lock("lock", is_shared=True)
-    with shared, files.lock("lock", is_shared=True), pytest.raises(Busy), files.lock("lock"):
+    with shared, files.lock("lock", is_shared=True), pytest.raises(LockHeldError), files.lock("lock"):
         pass
-    with files.lock("lock"), pytest.raises(Busy), files.lock("lock"):
+    with files.lock("lock"), pytest.raises(LockHeldError), files.lock("lock"):
         pass
 
 
@@ -235,7 +235,7 @@ def test_lease_is_renewed_until_lock_is_released(
     with files.lock("lock"):
         for _ in range(5):
             time.sleep(0.3)
-            with pytest.raises(Busy), files.lock("lock"):
+            with pytest.raises(LockHeldError), files.lock("lock"):
                 pass
     with files.lock("lock"):
         pass
@@ -252,9 +252,9 @@ def test_only_file_modules_rename_remove_or_sync() -> None:
 
 def test_seal_is_size_and_sha256(tmp_path: Path) -> None:
     content = os.urandom(3_000_000)
-    sealed = Sealed(len(content), hashlib.sha256(content).hexdigest())
+    sealed = FileChecksum(len(content), hashlib.sha256(content).hexdigest())
     (tmp_path / "x").write_bytes(content)
-    assert Sealed.from_file(io.BytesIO(content)) == Sealed.from_path(tmp_path / "x") == sealed
+    assert FileChecksum.from_file(io.BytesIO(content)) == FileChecksum.from_path(tmp_path / "x") == sealed
 
 
 def test_side_by_side_may_be_nested_and_keeps_order() -> None:
@@ -271,10 +271,10 @@ def test_side_by_side_waits_for_all_tasks_after_a_failure() -> None:
 
     def fail_or_end_late(number: int) -> None:
         if number == 0:
-            raise Busy("first")
+            raise LockHeldError("first")
         time.sleep(0.05)
         ended.append(number)
 
-    with pytest.raises(Busy):
+    with pytest.raises(LockHeldError):
         files_module.side_by_side(fail_or_end_late, range(4), 2)
     assert sorted(ended) == [1, 2, 3]

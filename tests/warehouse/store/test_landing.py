@@ -18,7 +18,7 @@ from iosig.warehouse.sources.files.limits import Limits, apply_limits
 from iosig.warehouse.sources.protocol import Batch, Reading, Source, get_input_name, get_source
 from iosig.warehouse.sources.rows.rejects import rejects
 from iosig.warehouse.store import landing
-from iosig.warehouse.store.landing import Landed
+from iosig.warehouse.store.landing import LandingResult
 from iosig.warehouse.store.manifests import Landing, Part, may_repeat
 from iosig.warehouse.store.store import Store
 
@@ -47,7 +47,7 @@ def land(
     replace: bool = False,
     time_zone: str | None = None,
     filesystem: str | None = None,
-) -> Landed:
+) -> LandingResult:
     reading = Reading(time_zone=time_zone, filesystem=filesystem)
     return landing.land(store, path, lambda _: reading, format_name=format_name, replace=replace)
 

@@ -20,7 +20,7 @@ from iosig.warehouse.releases import repairing, verifying
 from iosig.warehouse.store import landing, ledger
 from iosig.warehouse.store.files import Folder
 from iosig.warehouse.store.form import mark_form
-from iosig.warehouse.store.ledger import Known, Ledger
+from iosig.warehouse.store.ledger import LandedIndex, Ledger
 from iosig.warehouse.store.manifests import in_folder
 from iosig.warehouse.store.store import Store, write_json
 from tests.budget import examples
@@ -44,7 +44,7 @@ def of_manifests(store: Store) -> Ledger:
     """Read all manifests without an index."""
     ledger.forget(store)
     folders = store.files.folders("landed")
-    rows = ledger._of_folders(store, sorted(folders.items()))
+    rows = ledger._read_folders(store, sorted(folders.items()))
     return Ledger(store, rows.landings, rows.files)
 
 
@@ -241,7 +241,7 @@ def test_content_has_all_of_its_generations(store: Store, tmp_path: Path) -> Non
     land(store, paths[:1], replace=True)
     land(store, paths[:1], replace=True)
     first = landing.ledger(store)[-1].content_sha256
-    known = Known(store)
+    known = LandedIndex(store)
     assert [one.generation for one in known.generations(first)] == [0, 1, 2]
     assert known.generations("0" * 64) == []
     other = landing.ledger(store)[2].content_sha256

@@ -157,7 +157,7 @@ def test_pseudonyms_depend_on_key_and_key_is_not_shown() -> None:
 
 def test_warehouse_has_clear_names_or_pseudonyms_of_a_single_key(tmp_path: Path) -> None:
     def told(folder: str, key: bytes | None) -> Names | None:
-        return pseudonyms.names_of(Store(tmp_path / folder), Rules(), key)
+        return pseudonyms.open_names(Store(tmp_path / folder), Rules(), key)
 
     assert told("clear", None) is None
     (tmp_path / "clear/landed").mkdir(parents=True)

@@ -28,7 +28,7 @@ from iosig.warehouse.sources.counters.jobstats_text import (
 )
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import times
-from iosig.warehouse.sources.rows.rejects import Refused, build_reject_frame
+from iosig.warehouse.sources.rows.rejects import RefusedRow, build_reject_frame
 
 #: size of collected entries at which they are parsed [B]
 _READ_BYTES = 8 << 20
@@ -82,7 +82,7 @@ class _Snapshot:
 
 
 @dataclass(slots=True)
-class _Changed:
+class _ChangedEntries:
     """Collects changed entries until they are parsed together."""
 
     entries: list[bytes] = field(default_factory=list)
@@ -133,7 +133,7 @@ class _Rounds:
     _before: set[int] = field(default_factory=set)
     _now: set[int] = field(default_factory=set)
     _parser: Entries = field(default_factory=Entries)
-    _changed: _Changed = field(default_factory=_Changed)
+    _changed: _ChangedEntries = field(default_factory=_ChangedEntries)
     _rows: list[pl.DataFrame] = field(default_factory=list)
     _refused: list[pl.DataFrame] = field(default_factory=list)
 
@@ -212,7 +212,7 @@ class _Rounds:
     def _parse(self) -> None:
         if self._changed.entries:
             rows, refused = self._changed.read(self._parser)
-            self._changed = _Changed()
+            self._changed = _ChangedEntries()
             self._rows.append(rows)
             self._refused.append(refused)
             self.row_count += rows.height
@@ -272,7 +272,7 @@ class _Rounds:
         )
 
 
-def _refuse_untimed(line: int) -> Refused:
+def _refuse_untimed(line: int) -> RefusedRow:
     return (
         line,
         "The time of the reading is unknown: no time line, no entry.",

@@ -17,7 +17,7 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.counters.samples import instant_us
 from iosig.warehouse.sources.files.limits import current_limits
 from iosig.warehouse.sources.files.opening import open_decompressed, refusing_damage_after
-from iosig.warehouse.sources.rows.rejects import Refused
+from iosig.warehouse.sources.rows.rejects import RefusedRow
 
 #: maximum size of a block [B]
 BLOCK_BYTES = 16 << 20
@@ -62,7 +62,7 @@ class Entries(NamedTuple):
 
 
 #: token in the text
-Event = Stamp | Begin | Entries | Refused
+Event = Stamp | Begin | Entries | RefusedRow
 
 
 def parse_events(path: Path, zone: str | None) -> Iterator[Event]:
@@ -192,7 +192,7 @@ def _end(content: bytes) -> int:
     return after.end() if after and _LOOSE.match(content, after.end()) else len(content)
 
 
-def _refuse_unsure(line: int, content: bytes) -> Refused:
+def _refuse_unsure(line: int, content: bytes) -> RefusedRow:
     count = content.count(b"\n" + ENTRY) + 1
     reason = f"{count} entries from here on follow a damaged line, which may have been the header of another target."
     return line, reason, "Check for a truncated file, or two concurrent writers.", None

@@ -21,7 +21,7 @@ from iosig.warehouse.sources.counters.exposition import Exposition, ParsedLines
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import text_blocks, times
 from iosig.warehouse.sources.rows.faults import Fault, sift
-from iosig.warehouse.sources.rows.rejects import Refused, build_reject_frame
+from iosig.warehouse.sources.rows.rejects import RefusedRow, build_reject_frame
 
 #: maximum size of a block [B]
 BLOCK_BYTES = 16 << 20
@@ -215,7 +215,7 @@ def _fill_nodes(values: pl.DataFrame, path: Path) -> pl.DataFrame:
     parsed = values.filter(pl.col("name") != metrics.GPFS_NODE).join(
         info.unique("filesystem", keep="first"), on="filesystem", how="left", maintain_order="left"
     )
-    target = pl.coalesce("target", pl.when(is_gpfs).then(pl.coalesce("node", pl.lit(_node_of(path)))))
+    target = pl.coalesce("target", pl.when(is_gpfs).then(pl.coalesce("node", pl.lit(_parse_node(path)))))
     return parsed.with_columns(target=target).drop("node")
 
 
@@ -232,7 +232,7 @@ def _split_series_by_node(parsed: ParsedLines, path: Path) -> ParsedLines:
     known = info.unique(["snapshot", "filesystem"], keep="first")
     own = keys.filter(is_open.gather(values["series"]))
     own = own.join(known, on=["snapshot", "filesystem"], how="left", maintain_order="left")
-    own = own.select("series", pl.col("node").fill_null(pl.lit(_node_of(path))))
+    own = own.select("series", pl.col("node").fill_null(pl.lit(_parse_node(path))))
     made = own.unique(maintain_order=True)
     numbers = pl.int_range(series.height, series.height + made.height, eager=True)
     place = own.join(made.with_columns(number=numbers), on=["series", "node"], how="left", maintain_order="left")
@@ -242,11 +242,11 @@ def _split_series_by_node(parsed: ParsedLines, path: Path) -> ParsedLines:
     return parsed._replace(series=pl.concat([series, more]), values=values.with_columns(number.alias("series")))
 
 
-def _node_of(path: Path) -> str:
+def _parse_node(path: Path) -> str:
     return re.split(r"[-_.]?(?:1[0-9]{9}|20[0-9]{2}-)", path.name.removesuffix(".prom"))[0] or path.name
 
 
-def _refuse_untimed(line: int) -> Refused:
+def _refuse_untimed(line: int) -> RefusedRow:
     return line, "The time of the reading is unknown.", "Write `date +%s` before each snapshot.", None
 
 

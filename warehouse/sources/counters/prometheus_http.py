@@ -37,7 +37,7 @@ _MAX_MESSAGE_CHARS = 300
 _MAX_ERROR_BYTES = 1 << 16
 
 
-class TooMuch(InputRefused):
+class ResponseTooLargeError(InputRefused):
     """Raised when the server refuses a response of this size or duration; a smaller range may succeed."""
 
 
@@ -121,7 +121,7 @@ class Server:
             return InputRefused(reason, f"Set {TOKEN_VARIABLE}, or give the user and password in the URL.")
         # the request has too many samples, or timed out in the server or a proxy
         if received.status in (413, 422, 503, 504):
-            return TooMuch(reason, "Set prometheus.chunk_s lower.")
+            return ResponseTooLargeError(reason, "Set prometheus.chunk_s lower.")
         return InputRefused(reason, _REMEDY)
 
 

@@ -22,7 +22,7 @@ from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Batch, Reading
 from iosig.warehouse.sources.rows.documents import MalformedError, text
 from iosig.warehouse.sources.rows.json_items import items
-from iosig.warehouse.sources.rows.rejects import Refused, build_reject_frame
+from iosig.warehouse.sources.rows.rejects import RefusedRow, build_reject_frame
 
 _ANSWER = re.compile(r'\ufeff?\s*\{\s*"status"\s*:\s*"(?:success|error)"')
 _REMEDY = "Query the metrics themselves, with /api/v1/query_range or /api/v1/query."
@@ -69,7 +69,7 @@ class _AllSeries:
 
     reading: Reading
     names: list[dict[str, str | None]] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RefusedRow] = field(default_factory=list)
     _lines: list[int] = field(default_factory=list)
     _at: list[np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=list)
     _value: list[np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=list)

@@ -378,9 +378,9 @@ def _segments(head: dict[str, Any], block: Arrays, first: int, stripes: Stripes)
     known = {
         "request": np.arange(first, first + len(offsets)),
         "rank": np.repeat(block["ranks"], counts),
-        "host": traced.Coded(head["hosts"], np.repeat(block["host_codes"], counts)),
+        "host": traced.CodedTexts(head["hosts"], np.repeat(block["host_codes"], counts)),
         "file_number": np.repeat(block["ids"].view(np.int64), counts),
-        "direction": traced.Coded(["write", "read"], is_read),
+        "direction": traced.CodedTexts(["write", "read"], is_read),
         "offset_bytes": traced.Nullable(offsets, offsets != -1),
         "request_bytes": lengths.astype(np.float64),
         "start_s": start_s,

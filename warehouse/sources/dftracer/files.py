@@ -12,7 +12,7 @@ import polars as pl
 
 from iosig.warehouse.sources.dftracer import calls
 from iosig.warehouse.sources.dftracer.calls import COMPLETE, METADATA
-from iosig.warehouse.sources.dftracer.lines import INPUT, Ending, Lines, read_one_by_one, read_with_duckdb
+from iosig.warehouse.sources.dftracer.lines import INPUT, FileEnd, Lines, read_one_by_one, read_with_duckdb
 from iosig.warehouse.sources.rows.delimited import LINE
 from iosig.warehouse.sources.rows.engine import InputDatabase
 from iosig.warehouse.sources.rows.rejects import ParsedRows
@@ -58,7 +58,7 @@ class Codes:
 
 
 @dataclass(slots=True)
-class FileRead:
+class FileState:
     """State and metadata of one file.
 
     names: hash -> file name; None if a hash has two names. event_count: number of events according to the tracer;
@@ -69,7 +69,7 @@ class FileRead:
     name: str
     number: int
     is_alone: bool = True
-    ending: Ending = field(default_factory=Ending)
+    ending: FileEnd = field(default_factory=FileEnd)
     processes: set[int] = field(default_factory=set)
     hosts: dict[str, str] = field(default_factory=dict)
     names: dict[str, str | None] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class FileRead:
 
 
 #: file, and a block of its lines
-Piece = tuple[FileRead, Block]
+Piece = tuple[FileState, Block]
 
 
 def read_lines(pieces: Sequence[Piece], engine: InputDatabase) -> ParsedRows:
@@ -138,7 +138,7 @@ def read_lines(pieces: Sequence[Piece], engine: InputDatabase) -> ParsedRows:
     return ParsedRows(rows if refused.is_empty() else rows.sort(place), refused)
 
 
-def _read_halving(lines: Lines, files: Mapping[int, FileRead], engine: InputDatabase) -> Iterator[ParsedRows]:
+def _read_halving(lines: Lines, files: Mapping[int, FileState], engine: InputDatabase) -> Iterator[ParsedRows]:
     """Read lines with DuckDB; if this fails, read each half separately, and few lines one by one."""
     count = len(lines.numbers)
     if count < _MIN_DUCKDB_LINES:
@@ -163,7 +163,7 @@ def _read_halving(lines: Lines, files: Mapping[int, FileRead], engine: InputData
         yield _read_carefully(others.filter(others.inputs == number), files[number])
 
 
-def _read_carefully(lines: Lines, found: FileRead) -> ParsedRows:
+def _read_carefully(lines: Lines, found: FileState) -> ParsedRows:
     careful = read_one_by_one(lines)
     parsed = calls.parse_cells(careful.rows)
     refused = pl.concat([careful.refused, parsed.refused]).sort(LINE)
@@ -228,7 +228,7 @@ def _is_single(values: pl.Series) -> bool:
     return values.null_count() == len(values) if values.has_nulls() else bool((values == values[0]).all())
 
 
-def _add_processes(events: pl.DataFrame, files: Mapping[int, FileRead], codes: Codes) -> pl.DataFrame:
+def _add_processes(events: pl.DataFrame, files: Mapping[int, FileState], codes: Codes) -> pl.DataFrame:
     """Add `process`, the code of the pair of host and process id, since hosts reuse process ids."""
 
     def number(source: int, host: str | None, host_hash: str | None, pid: int) -> int:
@@ -241,7 +241,7 @@ def _add_processes(events: pl.DataFrame, files: Mapping[int, FileRead], codes: C
     return events.with_columns(numbers.alias("process"))
 
 
-def _record_names(rows: pl.DataFrame, files: Mapping[int, FileRead]) -> None:
+def _record_names(rows: pl.DataFrame, files: Mapping[int, FileState]) -> None:
     """Record DFTracer's metadata about the run: names of hosts and files, and ranks."""
     values = rows.filter(
         pl.col("is_of_tracer")
@@ -253,7 +253,7 @@ def _record_names(rows: pl.DataFrame, files: Mapping[int, FileRead]) -> None:
         _record_name(files[number], *fields)
 
 
-def _record_name(found: FileRead, kind: str, name: str, value: str, pid: int) -> None:
+def _record_name(found: FileState, kind: str, name: str, value: str, pid: int) -> None:
     if kind == "FH":
         found.names[value] = name if found.names.get(value, name) == name else None
     elif kind == "HH":
@@ -264,14 +264,14 @@ def _record_name(found: FileRead, kind: str, name: str, value: str, pid: int) ->
         found.ranks[pid] = int(value)
 
 
-def _record_edges(events: pl.DataFrame, pieces: Sequence[Piece], files: Mapping[int, FileRead]) -> None:
+def _record_edges(events: pl.DataFrame, pieces: Sequence[Piece], files: Mapping[int, FileState]) -> None:
     """Record the times at which processes started and ended."""
     edges = events.filter(pl.col("is_of_tracer") & pl.col("name").is_in(["start", "end"]))
     for number, name, process, ts, line in edges.select(INPUT, "name", "process", "ts", LINE).iter_rows():
         _record_edge(files[number], name, process, ts, _args(pieces, number, line))
 
 
-def _record_edge(found: FileRead, name: str, process: int, ts: int, args: dict[str, object]) -> None:
+def _record_edge(found: FileState, name: str, process: int, ts: int, args: dict[str, object]) -> None:
     if name == "start":
         found.started[process] = min(found.started.get(process, ts), ts)
         found.started_as = found.started_as or args
@@ -294,7 +294,7 @@ def _args(pieces: Sequence[Piece], number: int, line: int) -> dict[str, object]:
     return {}
 
 
-def _update_numbering(rows: pl.DataFrame, files: Mapping[int, FileRead]) -> None:
+def _update_numbering(rows: pl.DataFrame, files: Mapping[int, FileState]) -> None:
     """Update whether ids are unique and increase from block to block (`is_orderly`)."""
     ids = pl.col("id")
     counted = rows.group_by(INPUT).agg(
@@ -310,7 +310,7 @@ def _update_numbering(rows: pl.DataFrame, files: Mapping[int, FileRead]) -> None
         found.last_id = max(found.last_id, -1 if last is None else last)
 
 
-def _update_nesting(done: pl.DataFrame, files: Mapping[int, FileRead]) -> None:
+def _update_nesting(done: pl.DataFrame, files: Mapping[int, FileState]) -> None:
     """Update each file's set of layers, and whether its calls overlap."""
     ended = pl.col("ts") + pl.col("dur")
     seen = done.group_by(INPUT, maintain_order=True).agg(
@@ -324,7 +324,7 @@ def _update_nesting(done: pl.DataFrame, files: Mapping[int, FileRead]) -> None:
         found.has_overlaps |= overlaps or first < found.last_us
 
 
-def _update_edges(events: pl.DataFrame, files: Mapping[int, FileRead]) -> None:
+def _update_edges(events: pl.DataFrame, files: Mapping[int, FileState]) -> None:
     """Update each file's start of the first event and end of the last event."""
     ended = pl.col("ts") + pl.col("dur")
     for number, first, last in events.group_by(INPUT).agg(pl.col("ts").min(), ended.max().alias("last")).iter_rows():

@@ -24,7 +24,7 @@ from iosig.warehouse.sources.files.limits import current_limits
 from iosig.warehouse.sources.files.opening import open_decompressed, refusing_damage_after
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
 from iosig.warehouse.sources.rows.engine import InputDatabase
-from iosig.warehouse.sources.rows.rejects import ParsedRows, Refused, build_reject_frame, refuse_non_text
+from iosig.warehouse.sources.rows.rejects import ParsedRows, RefusedRow, build_reject_frame, refuse_non_text
 from iosig.warehouse.sources.rows.text_blocks import Block
 
 #: size of a block [B], which leaves room for an incomplete last line of one chunk
@@ -72,14 +72,14 @@ _REMEDY = "Take the line out, or trace again."
 
 
 @dataclass(slots=True)
-class Ending:
+class FileEnd:
     """Records whether a file ends with its closing bracket, and whether its compressed data are truncated."""
 
     is_closed: bool = False
     is_truncated: bool = False
 
 
-def blocks(path: Path, ending: Ending) -> Iterator[Block]:
+def blocks(path: Path, ending: FileEnd) -> Iterator[Block]:
     """Yield the lines of a plain or compressed file in blocks, without the enclosing brackets.
 
     The content of a truncated compressed file is yielded, and `ending` records it. Raises InputRefused for other
@@ -102,7 +102,7 @@ def blocks(path: Path, ending: Ending) -> Iterator[Block]:
         yield _block(last, number)[0]
 
 
-def _read_some(file: IO[bytes], ending: Ending) -> bytes:
+def _read_some(file: IO[bytes], ending: FileEnd) -> bytes:
     """Read a chunk; return an empty one at the end or at a truncation."""
     try:
         return file.read1(_CHUNK_BYTES)  # type: ignore[attr-defined,no-any-return]
@@ -124,7 +124,7 @@ def _whole_lines(parts: Sequence[bytes]) -> tuple[bytes, list[bytes]]:
     return b"", list(parts)
 
 
-def _strip_closing_bracket(content: bytes, ending: Ending) -> bytes:
+def _strip_closing_bracket(content: bytes, ending: FileEnd) -> bytes:
     """Drop a closing bracket from the last lines, and record it."""
     end = len(content)
     while end and content[end - 1] in _BLANK:
@@ -244,7 +244,7 @@ def _have_valid_names(cells: pl.DataFrame) -> bool:
 def read_one_by_one(lines: Lines) -> ParsedRows:
     """Parse lines of one input one by one, with `raw`; refuse each malformed line."""
     rows: list[list[Any]] = []
-    refused: list[Refused] = []
+    refused: list[RefusedRow] = []
     for number, raw in zip(lines.numbers.tolist(), lines.content.split(b"\n")[:-1], strict=True):
         if raw.strip() in (b"", b"[", b"]"):
             continue

@@ -23,7 +23,7 @@ from iosig.warehouse.contracts.traces import (
 from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.dftracer.calls import LAYERS
-from iosig.warehouse.sources.dftracer.files import BY_HASH, SLACK_US, Codes, FileRead, Piece, collect_calls, read_lines
+from iosig.warehouse.sources.dftracer.files import BY_HASH, SLACK_US, Codes, FileState, Piece, collect_calls, read_lines
 from iosig.warehouse.sources.dftracer.lines import BLOCK_BYTES, INPUT, blocks
 from iosig.warehouse.sources.dftracer.nesting import IN_ORDER, Nesting
 from iosig.warehouse.sources.protocol import Batch
@@ -64,7 +64,7 @@ class _Run:
 
     engine: InputDatabase
     codes: Codes = field(default_factory=Codes)
-    files: list[FileRead] = field(default_factory=list)
+    files: list[FileState] = field(default_factory=list)
     #: files of spilled calls, and the inputs of each; files in `held` are not written yet
     parts: list[tuple[Path, frozenset[int]]] = field(default_factory=list)
     held: dict[Path, pl.DataFrame] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class _Run:
         """Read all files, small ones together, and yield refused lines."""
         held: list[Piece] = []
         for number, (name, path) in enumerate(files):
-            found = FileRead(name, number, is_alone=len(files) == 1)
+            found = FileState(name, number, is_alone=len(files) == 1)
             try:
                 for block in blocks(path, found.ending):
                     held.append((found, block))
@@ -221,7 +221,7 @@ def _instant(us: int) -> datetime:
     return _EPOCH + timedelta(microseconds=us)
 
 
-def _command(is_read: FileRead | None) -> str | None:
+def _command(is_read: FileState | None) -> str | None:
     """Return the command line of the first process with a start event."""
     if is_read is None:
         return None

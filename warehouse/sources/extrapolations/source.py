@@ -67,10 +67,10 @@ def _content(path: Path) -> bytes:
         content = file.read(len(PARQUET_MAGIC))
         if content != PARQUET_MAGIC:
             return content + file.read(MAX_BYTES)
-    return _of_trace(path)
+    return _read_trace_record(path)
 
 
-def _of_trace(path: Path) -> bytes:
+def _read_trace_record(path: Path) -> bytes:
     from iosig.warehouse.sources.extrapolations import compressed_traces
     from iosig.warehouse.sources.files.opening import plain_file
 

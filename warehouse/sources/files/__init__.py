@@ -3,5 +3,5 @@
 - `child` (`arrays_from_child`, `Arrays`, `read_printed_text`): Native readers in a child process.
 - `limits` (`Limits`, `current_limits`, `apply_limits`): Size limits of one input.
 - `opening` (`open_decompressed`, `plain_file`, `read_head`, `content_hash`): Opening inputs: plain or compressed.
-- `tarred` (`is_tar`, `TarStream`): Tar archives, read as a stream: nothing is unpacked to paths.
+- `tar_stream` (`is_tar`, `TarStream`): Tar archives, read as a stream: nothing is unpacked to paths.
 """

@@ -79,7 +79,7 @@ class _Streams(io.RawIOBase):
         return start
 
 
-class _Bounded(io.RawIOBase):
+class _BoundedStream(io.RawIOBase):
     """Decompressed content up to a limit, which stops decompression bombs."""
 
     def __init__(self, file: IO[bytes] | io.RawIOBase, packed_bytes: int) -> None:
@@ -120,7 +120,7 @@ def open_decompressed(path: Path) -> IO[bytes]:
     kind = compression(path)
     if kind is None:
         return path.open("rb")
-    return io.BufferedReader(_Bounded(_open_compressed(path, kind), path.stat().st_size), _CHUNK_BYTES)
+    return io.BufferedReader(_BoundedStream(_open_compressed(path, kind), path.stat().st_size), _CHUNK_BYTES)
 
 
 def _open_compressed(path: Path, kind: str) -> IO[bytes] | io.RawIOBase:
@@ -260,17 +260,17 @@ class CutLine(str):
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str | None, str]]:
-    """Yield (line number from 1, text, raw) for each line of a text file, plain or compressed; see `lines_of`.
+    """Yield (line number from 1, text, raw) for each line of a text file, plain or compressed; see `read_lines`.
 
     A damaged compressed file yields lines before the damage, then raises InputRefused.
     """
     number = 0
     with refusing_damage_after(lambda: number), open_decompressed(path) as file:
-        for number, text, raw in lines_of(file):
+        for number, text, raw in read_lines(file):
             yield number, text, raw
 
 
-def lines_of(file: IO[bytes], first_line: int = 1) -> Iterator[tuple[int, str | None, str]]:
+def read_lines(file: IO[bytes], first_line: int = 1) -> Iterator[tuple[int, str | None, str]]:
     """Yield (line number, text, raw) for each line of an open file; text is None if it is not UTF-8.
 
     Line ends are CR LF or LF. For a line beyond the length limit, raw is its start, a `CutLine`, and text is None.

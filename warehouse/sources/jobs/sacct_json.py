@@ -14,13 +14,13 @@ from iosig.warehouse.sources.jobs.slurm_json import (
     Cells,
     build_malformed_cells,
     format_job_id,
-    instant_of,
-    list_of,
-    number_of,
-    object_of,
+    get_instant,
+    get_list,
+    get_number,
+    get_object,
+    get_state,
+    get_text,
     settle_in_blocks,
-    state_of,
-    text_of,
 )
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import json_items, times as job_times
@@ -50,33 +50,33 @@ def sniff(head: Head) -> bool:
 def _exit_code(value: object) -> str | None:
     """Format `<code>:<signal>` as in sacct's text output."""
     if not isinstance(value, dict):
-        return number_of(value, "exit_code")
-    signal = object_of(value.get("signal"), "exit_code.signal")
-    code = number_of(value.get("return_code"), "exit_code.return_code")
-    number = number_of(signal.get("id", signal.get("signal_id")), "exit_code.signal")
+        return get_number(value, "exit_code")
+    signal = get_object(value.get("signal"), "exit_code.signal")
+    code = get_number(value.get("return_code"), "exit_code.return_code")
+    number = get_number(signal.get("id", signal.get("signal_id")), "exit_code.signal")
     return None if code is None and number is None else f"{code or 0}:{number or 0}"
 
 
 def _job_id(job: Mapping[str, object]) -> str | None:
     """Format the job's id as in sacct's text output: `12`, `12_3`, `12_[4-9]` or `12+1`."""
-    array = object_of(job.get("array"), "array")
-    het = object_of(job.get("het"), "het")
-    task = number_of(array.get("task_id"), "array.task_id")
-    array_id, waiting = number_of(array.get("job_id"), "array.job_id"), text_of(array.get("task"), "array.task")
-    het_id, offset = number_of(het.get("job_id"), "het.job_id"), number_of(het.get("job_offset"), "het.job_offset")
-    return format_job_id(number_of(job.get("job_id"), "job_id"), (array_id, task, waiting), (het_id, offset))
+    array = get_object(job.get("array"), "array")
+    het = get_object(job.get("het"), "het")
+    task = get_number(array.get("task_id"), "array.task_id")
+    array_id, waiting = get_number(array.get("job_id"), "array.job_id"), get_text(array.get("task"), "array.task")
+    het_id, offset = get_number(het.get("job_id"), "het.job_id"), get_number(het.get("job_offset"), "het.job_offset")
+    return format_job_id(get_number(job.get("job_id"), "job_id"), (array_id, task, waiting), (het_id, offset))
 
 
 def _step_id(step: Mapping[str, object], job_id: str | None) -> str | None:
-    inner = object_of(step.get("step"), "step")
+    inner = get_object(step.get("step"), "step")
     given = inner.get("id")
     if isinstance(given, dict):
-        name = number_of(given.get("step_id"), "step.id")
-        component = number_of(given.get("step_het_component"), "step.id.step_het_component")
+        name = get_number(given.get("step_id"), "step.id")
+        component = get_number(given.get("step_het_component"), "step.id.step_het_component")
     else:
-        name = number_of(given, "step.id")
+        name = get_number(given, "step.id")
         name = name and name.rpartition(".")[2]
-        component = number_of(object_of(inner.get("het"), "step.het").get("component"), "step.het.component")
+        component = get_number(get_object(inner.get("het"), "step.het").get("component"), "step.het.component")
     if job_id is None or name is None:
         return None
     return f"{job_id}.{name}" if component is None else f"{job_id}.{name}+{component}"
@@ -84,15 +84,15 @@ def _step_id(step: Mapping[str, object], job_id: str | None) -> str | None:
 
 def _run(record: Mapping[str, object]) -> Cells:
     """Extract the cells that jobs and steps share."""
-    times = object_of(record.get("time"), "time")
-    state = state_of(record.get("state"))
+    times = get_object(record.get("time"), "time")
+    state = get_state(record.get("state"))
     return {
-        "started_at": instant_of(times.get("start"), "time.start"),
-        "ended_at": instant_of(times.get("end"), "time.end"),
+        "started_at": get_instant(times.get("start"), "time.start"),
+        "ended_at": get_instant(times.get("end"), "time.end"),
         # An end of 0 means that the job is running; the elapsed time replaces the end only if the end is absent.
-        "elapsed": None if "end" in times else number_of(times.get("elapsed"), "time.elapsed"),
+        "elapsed": None if "end" in times else get_number(times.get("elapsed"), "time.elapsed"),
         "state": state,
-        "cancelled_by": text_of(record.get("kill_request_user"), "kill_request_user"),
+        "cancelled_by": get_text(record.get("kill_request_user"), "kill_request_user"),
         "exit_code": _exit_code(record.get("exit_code")),
     }
 
@@ -101,15 +101,15 @@ def _job(job: Mapping[str, object]) -> Cells:
     comment = job.get("comment")
     return _run(job) | {
         "job_id": _job_id(job),
-        "user": text_of(job.get("user"), "user"),
-        "account": text_of(job.get("account"), "account"),
-        "cluster": text_of(job.get("cluster"), "cluster"),
-        "job_name": text_of(job.get("name"), "name"),
-        "partition": text_of(job.get("partition"), "partition"),
-        "node_count": number_of(job.get("allocation_nodes"), "allocation_nodes"),
-        "node_list": text_of(job.get("nodes"), "nodes"),
-        "comment": text_of(comment.get("job") if isinstance(comment, dict) else comment, "comment"),
-        "submitted_at": instant_of(object_of(job.get("time"), "time").get("submission"), "time.submission"),
+        "user": get_text(job.get("user"), "user"),
+        "account": get_text(job.get("account"), "account"),
+        "cluster": get_text(job.get("cluster"), "cluster"),
+        "job_name": get_text(job.get("name"), "name"),
+        "partition": get_text(job.get("partition"), "partition"),
+        "node_count": get_number(job.get("allocation_nodes"), "allocation_nodes"),
+        "node_list": get_text(job.get("nodes"), "nodes"),
+        "comment": get_text(comment.get("job") if isinstance(comment, dict) else comment, "comment"),
+        "submitted_at": get_instant(get_object(job.get("time"), "time").get("submission"), "time.submission"),
     }
 
 
@@ -117,18 +117,18 @@ def _step(step: Mapping[str, object], of_job: Cells) -> Cells:
     """Extract a step's cells; values of the job apply to its steps, too."""
     if "reason" in of_job:
         raise MalformedError("its job is refused")
-    nodes = object_of(step.get("nodes"), "nodes")
-    names = [text_of(node, "nodes.list") or "" for node in list_of(nodes.get("list"), "nodes.list")]
+    nodes = get_object(step.get("nodes"), "nodes")
+    names = [get_text(node, "nodes.list") or "" for node in get_list(nodes.get("list"), "nodes.list")]
     shared = ("user", "account", "cluster", "partition", "comment", "submitted_at")
     return (
         {name: of_job.get(name) for name in shared}
         | _run(step)
         | {
             "job_id": _step_id(step, of_job.get("job_id")),
-            "job_name": text_of(object_of(step.get("step"), "step").get("name"), "step.name"),
-            "node_count": number_of(nodes.get("count"), "nodes.count"),
-            "node_list": text_of(nodes.get("range"), "nodes.range") or ",".join(names),
-            "task_count": number_of(object_of(step.get("tasks"), "tasks").get("count"), "tasks.count"),
+            "job_name": get_text(get_object(step.get("step"), "step").get("name"), "step.name"),
+            "node_count": get_number(nodes.get("count"), "nodes.count"),
+            "node_list": get_text(nodes.get("range"), "nodes.range") or ",".join(names),
+            "task_count": get_number(get_object(step.get("tasks"), "tasks").get("count"), "tasks.count"),
         }
     )
 
@@ -139,15 +139,15 @@ def _records(jobs: Iterable[object]) -> Iterator[tuple[Cells, object]]:
         cells: Cells = {}
         steps: list[object] = []
         try:
-            record = object_of(job, "the job")
-            steps = list_of(record.get("steps"), "steps")
+            record = get_object(job, "the job")
+            steps = get_list(record.get("steps"), "steps")
             cells = _job(record)
         except MalformedError as error:
             cells = build_malformed_cells(error, _REMEDY)
         yield cells, job
         for step in steps:
             try:
-                yield _step(object_of(step, "the step"), cells), step
+                yield _step(get_object(step, "the step"), cells), step
             except MalformedError as error:
                 yield build_malformed_cells(error, _REMEDY), step
 

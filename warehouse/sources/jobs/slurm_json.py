@@ -22,17 +22,17 @@ Cells: TypeAlias = dict[str, str | None]
 _BLOCK_RECORDS = 20_000
 
 
-def object_of(value: object, name: str) -> Mapping[str, object]:
+def get_object(value: object, name: str) -> Mapping[str, object]:
     """Return the members of a value that must be an object or null; empty for null."""
     return {} if value is None else members(value, name)
 
 
-def list_of(value: object, name: str) -> list[object]:
+def get_list(value: object, name: str) -> list[object]:
     """Return the items of a value that must be a list or null; empty for null."""
     return [] if value is None else items(value, name)
 
 
-def text_of(value: object, name: str) -> str | None:
+def get_text(value: object, name: str) -> str | None:
     """Convert a string or number to text; None for null and empty strings."""
     if value is None:
         return None
@@ -40,7 +40,7 @@ def text_of(value: object, name: str) -> str | None:
     return text(str(value) if is_number else value, name) or None
 
 
-def number_of(value: object, name: str) -> str | None:
+def get_number(value: object, name: str) -> str | None:
     """Convert a plain or wrapped number to text; None if it is not set or infinite."""
     if isinstance(value, dict):
         if not value.get("set", True) or value.get("infinite"):
@@ -48,22 +48,22 @@ def number_of(value: object, name: str) -> str | None:
         value = value.get("number")
         if isinstance(value, dict):
             raise MalformedError(f"{name} is not a number")
-    return text_of(value, name)
+    return get_text(value, name)
 
 
-def instant_of(value: object, name: str) -> str | None:
+def get_instant(value: object, name: str) -> str | None:
     """Convert epoch seconds to text; 0, which Slurm writes for future events, becomes None."""
-    seconds = number_of(value, name)
+    seconds = get_number(value, name)
     return None if seconds == "0" else seconds
 
 
-def state_of(value: object) -> str | None:
+def get_state(value: object) -> str | None:
     """Return the first word of a state."""
     if isinstance(value, dict):
         value = value.get("current")
     if isinstance(value, list):
         value = value[0] if value else None
-    return text_of(value, "state")
+    return get_text(value, "state")
 
 
 def format_job_id(

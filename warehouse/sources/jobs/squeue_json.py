@@ -11,12 +11,12 @@ from iosig.warehouse.sources.jobs.slurm_json import (
     Cells,
     build_malformed_cells,
     format_job_id,
-    instant_of,
-    number_of,
-    object_of,
+    get_instant,
+    get_number,
+    get_object,
+    get_state,
+    get_text,
     settle_in_blocks,
-    state_of,
-    text_of,
 )
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import json_items, times
@@ -36,32 +36,32 @@ def sniff(head: Head) -> bool:
 
 
 def _job_id(job: Mapping[str, object]) -> str | None:
-    array = (number_of(job.get("array_job_id"), "array_job_id"), number_of(job.get("array_task_id"), "array_task_id"))
-    waiting = text_of(job.get("array_task_string"), "array_task_string")
-    het = number_of(job.get("het_job_id"), "het_job_id"), number_of(job.get("het_job_offset"), "het_job_offset")
-    return format_job_id(number_of(job.get("job_id"), "job_id"), (*array, waiting), het)
+    array = (get_number(job.get("array_job_id"), "array_job_id"), get_number(job.get("array_task_id"), "array_task_id"))
+    waiting = get_text(job.get("array_task_string"), "array_task_string")
+    het = get_number(job.get("het_job_id"), "het_job_id"), get_number(job.get("het_job_offset"), "het_job_offset")
+    return format_job_id(get_number(job.get("job_id"), "job_id"), (*array, waiting), het)
 
 
 def _job(job: Mapping[str, object]) -> Cells:
-    minutes = number_of(job.get("time_limit"), "time_limit")
+    minutes = get_number(job.get("time_limit"), "time_limit")
     if minutes is not None and not (minutes.isascii() and minutes.isdigit()):
         raise MalformedError("time_limit is not a number of minutes")
-    texts = {ours: text_of(job.get(theirs), theirs) for ours, theirs in _TEXTS.items()}
-    instants = {ours: instant_of(job.get(theirs), theirs) for ours, theirs in _TIMES.items()}
+    texts = {ours: get_text(job.get(theirs), theirs) for ours, theirs in _TEXTS.items()}
+    instants = {ours: get_instant(job.get(theirs), theirs) for ours, theirs in _TIMES.items()}
     return {
         **texts,
         **instants,
         "job_id": _job_id(job),
-        "node_count": number_of(job.get("node_count"), "node_count"),
+        "node_count": get_number(job.get("node_count"), "node_count"),
         "time_limit": None if minutes is None else str(60 * int(minutes)),
-        "state": state_of(job.get("job_state")),
+        "state": get_state(job.get("job_state")),
     }
 
 
 def _records(path: Path) -> Iterator[tuple[Cells, object]]:
     for job in json_items.items(path, "jobs", _REMEDY):
         try:
-            yield _job(object_of(job, "the job")), job
+            yield _job(get_object(job, "the job")), job
         except MalformedError as error:
             yield build_malformed_cells(error, _REMEDY), job
 

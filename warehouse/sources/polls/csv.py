@@ -19,7 +19,7 @@ _THREADS = 2
 
 def sniff(head: Head) -> bool:
     """Recognize the mandatory poll columns in the first line."""
-    return {head.columns.get(name, name) for name in polls.REQUIRED} <= tables.names_of(head.lines)
+    return {head.columns.get(name, name) for name in polls.REQUIRED} <= tables.parse_names(head.lines)
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:

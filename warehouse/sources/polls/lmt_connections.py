@@ -18,7 +18,7 @@ _REMEDY = "Check that the database server is up, or raise live.{setting} in the 
 _DEADLINE = "deadline"
 
 
-def engine_of(url: str, timeouts: Timeouts) -> sa.Engine:
+def create_engine_for_url(url: str, timeouts: Timeouts) -> sa.Engine:
     """Return an engine for the URL of a MySQL or MariaDB server or of an SQLite file.
 
     Raises UsageError for any other URL. A connection that exceeds a time limit raises InputRefused.

@@ -19,7 +19,7 @@ _STATE_FIELDS = ("first", "top", "base", "last")
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CounterState:
     """TS_ID and instant [us] of a target's last reading, and the values `_STATE_FIELDS` of both counters."""
 
     ts_id: int
@@ -34,7 +34,7 @@ class Cursor:
 
     ts_id: int
     instant_us: int | None = None
-    counted: Mapping[int | str, Counted] = field(default_factory=dict)
+    counted: Mapping[int | str, CounterState] = field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:
         """Return the cursor as JSON-compatible values."""
@@ -46,11 +46,11 @@ class Cursor:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Cursor:
         """Restore a cursor from the values of `plain`."""
-        counted = {it[0]: Counted(it[1], it[2], tuple(it[3:7]), tuple(it[7:11])) for it in plain["targets"]}
+        counted = {it[0]: CounterState(it[1], it[2], tuple(it[3:7]), tuple(it[7:11])) for it in plain["targets"]}
         return cls(plain["ts_id"], plain["instant_us"], counted)
 
 
-def convert_to_readings(places: Sequence[int], known: Sequence[Counted]) -> pl.DataFrame:
+def convert_to_readings(places: Sequence[int], known: Sequence[CounterState]) -> pl.DataFrame:
     """Build readings that have the same state as all earlier ones; each has the time of its target's last reading."""
     count = len(_STATE_FIELDS)
     columns = {
@@ -64,7 +64,9 @@ def convert_to_readings(places: Sequence[int], known: Sequence[Counted]) -> pl.D
     return frame.with_columns(pl.col("instant").cast(INSTANT), is_new=pl.lit(False))
 
 
-def summarize_readings(whole: pl.DataFrame, is_first: Marks, ost_ids: Sequence[int | str]) -> dict[int | str, Counted]:
+def summarize_readings(
+    whole: pl.DataFrame, is_first: Marks, ost_ids: Sequence[int | str]
+) -> dict[int | str, CounterState]:
     """Summarize the readings of several targets, given one target after the other, as a state per target."""
     firsts = np.flatnonzero(is_first)
     lasts = np.append(firsts[1:], len(is_first)) - 1
@@ -73,7 +75,7 @@ def summarize_readings(whole: pl.DataFrame, is_first: Marks, ost_ids: Sequence[i
     instants = whole["instant"].dt.epoch("us").to_numpy()[lasts].tolist()
     places = whole["target"].to_numpy()[firsts].tolist()
     return {
-        ost_ids[place]: Counted(ts_id, instant_us, tuple(read), tuple(write))
+        ost_ids[place]: CounterState(ts_id, instant_us, tuple(read), tuple(write))
         for place, ts_id, instant_us, read, write in zip(places, ts_ids, instants, *kept, strict=True)
     }
 

@@ -23,7 +23,7 @@ from iosig.warehouse.external.deadlines import DEFAULT_TIMEOUTS, Timeouts
 from iosig.warehouse.sources.polls import lmt_connections, lmt_queries
 from iosig.warehouse.sources.polls.lmt_cursors import (
     DIRECTIONS,
-    Counted,
+    CounterState,
     Cursor,
     convert_to_readings,
     summarize_readings,
@@ -69,14 +69,14 @@ class NewPolls:
     is_replaced: bool = False
 
 
-def engine_of(url: str, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> sa.Engine:
+def create_engine(url: str, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> sa.Engine:
     """Create an engine for a database that is being written: an SQLAlchemy URL, or the path of an SQLite file.
 
     SQLite files are opened read-only, while they may change. Raises UsageError for a URL that no driver supports.
     """
     if not is_url(url):
         return _file_engine(Path(url))
-    engine = lmt_connections.engine_of(url, timeouts)
+    engine = lmt_connections.create_engine_for_url(url, timeouts)
     if engine.dialect.name != "sqlite":
         return engine
     name = engine.url.database
@@ -254,7 +254,7 @@ def _select_new_reasons(refused: pl.DataFrame) -> tuple[tuple[int, str], ...]:
 
 def _compute_polls(
     rows: pl.DataFrame, targets: Sequence[Target], cursor: Cursor
-) -> tuple[pl.DataFrame, dict[int | str, Counted]]:
+) -> tuple[pl.DataFrame, dict[int | str, CounterState]]:
     """Compute the polls of every target since its last reading; return the polls and the new states."""
     counted = dict(cursor.counted)
     if rows.is_empty():

@@ -26,10 +26,10 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.external.deadlines import DEFAULT_TIMEOUTS, Timeouts
 from iosig.warehouse.sources.files.limits import current_limits
 from iosig.warehouse.sources.files.opening import plain_file
-from iosig.warehouse.sources.polls.lmt_connections import engine_of
+from iosig.warehouse.sources.polls.lmt_connections import create_engine_for_url
 from iosig.warehouse.sources.polls.lmt_cursors import (
     DIRECTIONS,
-    Counted,
+    CounterState,
     Cursor,
     convert_to_readings,
     summarize_readings,
@@ -252,7 +252,7 @@ def compute_polls(readings: pl.DataFrame, is_first: counters.Marks | None = None
     return frame.filter(~is_first).select("instant", "interval_s", *rates, "flag")
 
 
-def _rows_of(target: Target, rates: pl.DataFrame, reading: Reading) -> pl.DataFrame:
+def _make_rows(target: Target, rates: pl.DataFrame, reading: Reading) -> pl.DataFrame:
     filesystem = reading.filesystem or target.filesystem or DEFAULT_FILESYSTEM
     return rates.select(
         pl.col("instant").alias("polled_at"),
@@ -266,7 +266,11 @@ def _rows_of(target: Target, rates: pl.DataFrame, reading: Reading) -> pl.DataFr
 
 
 def _batches(
-    connection: sa.Connection, reading: Reading, instants: pl.DataFrame, counted: dict[int | str, Counted], low: int
+    connection: sa.Connection,
+    reading: Reading,
+    instants: pl.DataFrame,
+    counted: dict[int | str, CounterState],
+    low: int,
 ) -> Iterator[Batch]:
     """Yield the polls of all targets at instants after the TS_ID `low`.
 
@@ -279,7 +283,7 @@ def _batches(
         usable = sift(rows, build_faults(has_name=target.controller is not None))
         readings, contradicting = drop_repeats(usable.rows)
         rates = _rates(readings, target, counted)
-        found = validate_rows(POLLS, _rows_of(target, rates, reading))
+        found = validate_rows(POLLS, _make_rows(target, rates, reading))
         yield from reject_batches(pl.concat([usable.refused, contradicting, found.refused]))
         waiting.append(found.rows.select(POLLS.column_names))
         if sum(rows.height for rows in waiting) >= BATCH_ROWS:
@@ -289,7 +293,7 @@ def _batches(
         yield Batch(POLLS, pl.concat(waiting))
 
 
-def _rates(readings: pl.DataFrame, target: Target, counted: dict[int | str, Counted]) -> pl.DataFrame:
+def _rates(readings: pl.DataFrame, target: Target, counted: dict[int | str, CounterState]) -> pl.DataFrame:
     """Compute a target's rates since its state, and update the state."""
     if readings.is_empty():
         return compute_polls(readings)
@@ -343,7 +347,7 @@ def read_url(
     Returns the new data and the next cursor; all data if the cursor belongs to another database. Raises UsageError for
     a URL that no driver supports, InputRefused for a database that cannot be read or exceeds a time limit.
     """
-    with connect(engine_of(url, timeouts)) as connection:
+    with connect(create_engine_for_url(url, timeouts)) as connection:
         check_tables(connection)
         zone = find_zone(connection, reading)
         low = cursor.ts_id - LATEST_INSTANTS if cursor else _BEFORE_ALL

@@ -19,12 +19,12 @@ from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.opening import open_decompressed, read_head, refusing_damage
-from iosig.warehouse.sources.files.tarred import TarStream, is_tar
+from iosig.warehouse.sources.files.tar_stream import TarStream, is_tar
 from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import text_blocks, times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
 from iosig.warehouse.sources.rows.faults import Fault, sift, validate_rows
-from iosig.warehouse.sources.rows.rejects import ParsedRows, Refused, build_reject_frame
+from iosig.warehouse.sources.rows.rejects import ParsedRows, RefusedRow, build_reject_frame
 from iosig.warehouse.sources.rows.text_blocks import Block
 
 #: maximum size of a read [B]; maximum size of a query's output [B]
@@ -130,7 +130,7 @@ class _Query:
     refused: pl.DataFrame
 
     @classmethod
-    def parse(cls, lines: pl.DataFrame, reading: Reading) -> _Query | Refused:
+    def parse(cls, lines: pl.DataFrame, reading: Reading) -> _Query | RefusedRow:
         """Parse the lines of a query, or return the reason why the whole query is refused."""
         lines = lines.filter(pl.col("text") != "")
         first = int(lines["line"][0]) if lines.height else 1
@@ -243,7 +243,7 @@ def _interval_s(instants: pl.Series) -> float | None:
     return None if steps.is_empty() else float(steps.mode().min()) / _US_PER_S  # type: ignore[arg-type]
 
 
-def _single(rows: pl.DataFrame) -> Refused:
+def _single(rows: pl.DataFrame) -> RefusedRow:
     return (
         int(rows[LINE][0]),
         "The query has one bucket only, so its duration is unknown.",

@@ -105,7 +105,7 @@ def instants(times: pl.Series, zone: str | None) -> pl.DataFrame:
     )
 
 
-def _instants_of(rows: pl.DataFrame, filesystems: pl.Series, reading: Reading) -> pl.DataFrame:
+def _parse_instants(rows: pl.DataFrame, filesystems: pl.Series, reading: Reading) -> pl.DataFrame:
     """Convert the poll times in a table, each in the zone of its own file system."""
     zones = {name: job_times.require_zone(reading.zone_of(name)) for name in filesystems.unique().to_list()}
     if len(set(zones.values())) <= 1:
@@ -138,7 +138,7 @@ def convert_types(rows: pl.DataFrame, reading: Reading) -> tuple[pl.DataFrame, l
     given = [name for name in NUMBERS if name in rows.columns and rows.schema[name] != pl.Float64]
     filesystem = pl.coalesce(text(rows, "filesystem"), pl.lit(reading.filesystem or DEFAULT_FILESYSTEM))
     is_missing = pl.any_horizontal(_number_column(rows, name).is_null() for name in REQUIRED[2:])
-    times = _instants_of(rows, rows.select(filesystem.alias("filesystem")).to_series(), reading)
+    times = _parse_instants(rows, rows.select(filesystem.alias("filesystem")).to_series(), reading)
     frame = rows.select(
         *times.get_columns(),
         filesystem.alias("filesystem"),
@@ -277,7 +277,7 @@ def fill_intervals(read: Callable[[], Iterator[ParsedRows]], held_rows: int | No
 
     `read` yields the pieces of one input (columns of `polls` and `line`), identically at every call. Pieces with
     intervals are yielded at once. Other pieces wait until all instants are known: up to `held_rows` rows (MAX_BUFFERED_ROWS by
-    default) stay in memory, and the rest is read again. Raises InputRefused if no interval can be inferred.
+    default MAX_BUFFERED_ROWS, stay in memory, and the rest is read again. Raises InputRefused if no interval can be inferred.
     """
     max_rows = MAX_BUFFERED_ROWS if held_rows is None else held_rows
     steps = _Steps()

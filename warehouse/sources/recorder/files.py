@@ -144,7 +144,7 @@ def is_parquet_export(path: Path) -> bool:
 def open_trace(path: Path) -> Iterator[tuple[Form, Files]]:
     """Open a trace in a folder, in a plain or compressed archive, or in a single text file."""
     from iosig.warehouse.sources.files.opening import open_decompressed, read_head, refusing_damage
-    from iosig.warehouse.sources.files.tarred import is_tar
+    from iosig.warehouse.sources.files.tar_stream import is_tar
 
     if path.is_dir():
         yield _open_folder(path)
@@ -171,7 +171,7 @@ _Members = dict[str, dict[str, tuple[int, int]]]
 
 def _copy_members(archive: IO[bytes], store: IO[bytes], max_bytes: int) -> _Members:
     """Copy the files in an archive that may belong to a trace; return their offsets and sizes."""
-    from iosig.warehouse.sources.files.tarred import TarStream
+    from iosig.warehouse.sources.files.tar_stream import TarStream
 
     found: _Members = {}
     stream = TarStream(archive)
@@ -239,7 +239,7 @@ class _SingleFile:
 
 def is_in_archive(start: bytes) -> bool:
     """Recognize an archive by files of a Recorder trace at its start."""
-    from iosig.warehouse.sources.files.tarred import TarStream, is_tar
+    from iosig.warehouse.sources.files.tar_stream import TarStream, is_tar
 
     if not is_tar(start):
         return False

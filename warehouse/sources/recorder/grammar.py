@@ -27,7 +27,7 @@ def unfold(content: bytes, call_count: int, signature_count: int) -> Ints:
     """
     grammar = _parse(content)
     _check(grammar, call_count, signature_count)
-    return _Unfolding(grammar, call_count).run()
+    return _UnfoldingState(grammar, call_count).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def _refuse_too_many(call_count: int) -> InputRefused:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenRule:
     """State of a rule that is being unfolded: next and last inner rule, position in `calls`, start of the output."""
 
     rule: int
@@ -98,7 +98,7 @@ class _Open:
 
 
 @dataclass(slots=True)
-class _Unfolding:
+class _UnfoldingState:
     """State of unfolding a grammar.
 
     `calls` contains the calls of all bodies, with exponents expanded; `inner` contains the inner rules of all bodies.
@@ -154,16 +154,16 @@ class _Unfolding:
             )
         return self.out
 
-    def _open(self, rule: int) -> _Open:
+    def _open(self, rule: int) -> _OpenRule:
         first = self.grammar.first[rule]
         inner, inner_end = np.searchsorted(self.places, (first, self.grammar.last[rule])).tolist()
-        return _Open(rule, inner, inner_end, int(self.call_places[first]), self.position)
+        return _OpenRule(rule, inner, inner_end, int(self.call_places[first]), self.position)
 
-    def _close(self, top: _Open) -> None:
+    def _close(self, top: _OpenRule) -> None:
         self._write(top, int(self.call_places[self.grammar.last[top.rule]]))
         self.finished[top.rule] = (top.start, self.position - top.start)
 
-    def _write(self, top: _Open, end: int) -> None:
+    def _write(self, top: _OpenRule, end: int) -> None:
         """Write the calls in a body up to the next inner rule."""
         after = self.position + end - top.written
         if after > self.call_count:
@@ -171,7 +171,7 @@ class _Unfolding:
         self.out[self.position : after] = self.calls[top.written : end]
         self.position, top.written = after, end
 
-    def _repeat(self, top: _Open, times: int) -> None:
+    def _repeat(self, top: _OpenRule, times: int) -> None:
         """Copy the output of a body's next inner rule `times` times, and advance past the rule."""
         start, length = self.finished[self.inner[top.inner]]
         after = self.position + length * times

@@ -65,7 +65,7 @@ class Signatures:
 
 
 @dataclass(frozen=True, slots=True)
-class Coded:
+class RankCalls:
     """The calls of a rank in order, as row numbers of `signatures`, with start and end times."""
 
     signatures: pl.DataFrame
@@ -86,7 +86,7 @@ def open_run(files: Files) -> Run[Rank]:
     return Run(run.version, run.process_count, run.started_at, run.resolution_s, run.ranks, decode)
 
 
-def open_coded_run(files: Files) -> Run[Coded]:
+def open_coded_run(files: Files) -> Run[RankCalls]:
     """Build the run, with a decoder that returns signatures and their order."""
     version = _version(files)
     metadata = read_metadata(files.read("recorder.mt"))
@@ -123,15 +123,15 @@ def read_metadata(content: bytes) -> Metadata:
     return Metadata(process_count, datetime.fromtimestamp(start_s, UTC), tick_s, bool(is_merged), tuple(names))
 
 
-def _build_separate_decoder(files: Files, metadata: Metadata) -> Callable[[int], Coded]:
-    def decode(rank: int) -> Coded:
+def _build_separate_decoder(files: Files, metadata: Metadata) -> Callable[[int], RankCalls]:
+    def decode(rank: int) -> RankCalls:
         known = read_signatures(files.read(f"{rank}.cst"), metadata.functions, rank)
         return _decode(files, metadata, rank, known, rank)
 
     return decode
 
 
-def _build_merged_decoder(files: Files, metadata: Metadata) -> Callable[[int], Coded]:
+def _build_merged_decoder(files: Files, metadata: Metadata) -> Callable[[int], RankCalls]:
     """Build the decoder for a merged trace, with one list of signatures and shared grammars."""
     content = files.read("ug.mt") if "ug.mt" in files.names else b""
     grammars = np.frombuffer(content, "<i4", count=len(content) // 4)
@@ -140,19 +140,19 @@ def _build_merged_decoder(files: Files, metadata: Metadata) -> Callable[[int], C
         raise InputRefused("ug.mt, which maps ranks to grammars, is missing or damaged.", _REMEDY)
     known = read_signatures(files.read("0.cst"), metadata.functions, None)
 
-    def decode(rank: int) -> Coded:
+    def decode(rank: int) -> RankCalls:
         # Each rank has its own times, although recorder2text prints those of rank 0 for all ranks in such a trace.
         return _decode(files, metadata, rank, known, int(grammars[rank]))
 
     return decode
 
 
-def _decode(files: Files, metadata: Metadata, rank: int, known: Signatures, grammar: int) -> Coded:
+def _decode(files: Files, metadata: Metadata, rank: int, known: Signatures, grammar: int) -> RankCalls:
     start_s, end_s = read_times(files.read(f"{rank}.ts"), metadata.tick_s)
     order = unfold(files.read(f"{grammar}.cfg"), start_s.size, known.rows.height)
     if not metadata.is_merged and not np.array_equal(np.bincount(order, minlength=known.rows.height), known.counts):
         raise InputRefused("The calls in the grammar do not match the counts of the signatures.", _REMEDY)
-    return Coded(known.rows, order, start_s, end_s)
+    return RankCalls(known.rows, order, start_s, end_s)
 
 
 def read_times(content: bytes, tick_s: float) -> tuple[Reals, Reals]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.rows.rejects import ParsedRows, Refused, build_refused_rows, build_reject_frame
+from iosig.warehouse.sources.rows.rejects import ParsedRows, RefusedRow, build_refused_rows, build_reject_frame
 
 LINE = "line"
 RAW = "raw"
@@ -26,7 +26,7 @@ class Header:
     delimiter: str
 
 
-def header_of(line: str) -> Header:
+def parse_header(line: str) -> Header:
     """Parse a header line with the delimiter that yields the most columns."""
     text = line.removeprefix("\ufeff").rstrip("\r\n")
     return max((Header(names_in(text, mark), mark) for mark in DELIMITERS), key=lambda header: len(header.names))
@@ -105,7 +105,7 @@ def _split(lines: pl.DataFrame, delimiter: str) -> tuple[pl.DataFrame, pl.DataFr
 def _parse_quoted(lines: pl.DataFrame, delimiter: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Split lines one by one with the csv module, since their quotes enclose delimiters or quotes, or do not match."""
     cells: list[list[str] | None] = []
-    refused: list[Refused] = []
+    refused: list[RefusedRow] = []
     for number, raw in lines.select(LINE, RAW).iter_rows():
         try:
             cells.append(next(csv.reader([raw], delimiter=delimiter, strict=True)))

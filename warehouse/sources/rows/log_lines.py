@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from iosig.warehouse.sources.files.opening import text_lines
-from iosig.warehouse.sources.rows.rejects import ParsedRows, Refused, build_reject_frame, refuse_non_text
+from iosig.warehouse.sources.rows.rejects import ParsedRows, RefusedRow, build_reject_frame, refuse_non_text
 
 #: maximum number of lines per block; maximum number of characters per block
 BLOCK_LINES, _BLOCK_CHARS = 50_000, 32 << 20
@@ -24,7 +24,7 @@ def blocks(path: Path, header_number: Callable[[str], int | None] | None = None)
     """
     header: int | None = None
     lines: list[tuple[int, int | None, str]] = []
-    refused: list[Refused] = []
+    refused: list[RefusedRow] = []
     size = 0
     for number, text, raw in text_lines(path):
         size += len(raw)
@@ -41,5 +41,5 @@ def blocks(path: Path, header_number: Callable[[str], int | None] | None = None)
         yield _block(lines, refused)
 
 
-def _block(lines: list[tuple[int, int | None, str]], refused: list[Refused]) -> ParsedRows:
+def _block(lines: list[tuple[int, int | None, str]], refused: list[RefusedRow]) -> ParsedRows:
     return ParsedRows(pl.DataFrame(lines, schema=_SCHEMA, orient="row"), build_reject_frame(refused))

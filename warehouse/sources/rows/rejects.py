@@ -16,7 +16,7 @@ from iosig.warehouse.sources.protocol import RAW_LIMIT_CHARS, Batch
 #: columns that a source fills for a refused row; landing adds `landing_id` and `source_file`
 REJECT_SCHEMA = pl.Schema({"line": pl.Int64, "reason": pl.String, "remedy": pl.String, "raw": pl.String})
 #: a refused row: line, reason, remedy, raw
-Refused = tuple[int | None, str, str, str | None]
+RefusedRow = tuple[int | None, str, str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def reject_batches(rows: pl.DataFrame) -> Iterator[Batch]:
         yield reject_frame(rows)
 
 
-def build_reject_frame(rows: Iterable[Refused]) -> pl.DataFrame:
+def build_reject_frame(rows: Iterable[RefusedRow]) -> pl.DataFrame:
     """Build a frame with the columns of REJECT_SCHEMA from refused rows."""
     return pl.DataFrame(list(rows), schema=REJECT_SCHEMA, orient="row")
 
@@ -62,7 +62,7 @@ def build_refused_rows(
     )
 
 
-def refuse_non_text(line: int, raw: str) -> Refused:
+def refuse_non_text(line: int, raw: str) -> RefusedRow:
     """Build the refused row of a line that is not text or exceeds the length limit."""
     if isinstance(raw, CutLine):
         reason = f"The line is longer than {current_limits().max_line_bytes:,} bytes (limits.max_line_bytes)."
@@ -70,7 +70,7 @@ def refuse_non_text(line: int, raw: str) -> Refused:
     return line, "The line is not UTF-8 text.", "Export the log as UTF-8.", raw
 
 
-def rejects(rows: Iterable[Refused]) -> Batch:
+def rejects(rows: Iterable[RefusedRow]) -> Batch:
     """Build a batch of `rejects` from refused rows (line, reason, remedy, raw), with raw text truncated."""
     return reject_frame(build_reject_frame(rows))
 

@@ -22,7 +22,7 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.limits import current_limits
 from iosig.warehouse.sources.files.opening import plain_file, refusing_parquet_damage
 from iosig.warehouse.sources.rows import text_blocks
-from iosig.warehouse.sources.rows.delimited import LINE, RAW, Header, header_of, require_single
+from iosig.warehouse.sources.rows.delimited import LINE, RAW, Header, parse_header, require_single
 from iosig.warehouse.sources.rows.rejects import ParsedRows
 from iosig.warehouse.sources.rows.text_blocks import Block
 
@@ -97,9 +97,9 @@ def _require_short_cells(path: Path, names: Collection[str]) -> None:
 # ---- delimited text
 
 
-def names_of(start: Sequence[str]) -> set[str]:
+def parse_names(start: Sequence[str]) -> set[str]:
     """Return the column names in the first line of the text."""
-    return set(header_of(start[0] if start else "").names)
+    return set(parse_header(start[0] if start else "").names)
 
 
 def text_pieces(

@@ -13,9 +13,9 @@ import polars as pl
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.limits import current_limits
-from iosig.warehouse.sources.files.opening import lines_of, open_decompressed, refusing_damage, refusing_damage_after
-from iosig.warehouse.sources.rows.delimited import LINE, RAW, Header, header_of, split_lines
-from iosig.warehouse.sources.rows.rejects import ParsedRows, Refused, build_reject_frame, refuse_non_text
+from iosig.warehouse.sources.files.opening import open_decompressed, read_lines, refusing_damage, refusing_damage_after
+from iosig.warehouse.sources.rows.delimited import LINE, RAW, Header, parse_header, split_lines
+from iosig.warehouse.sources.rows.rejects import ParsedRows, RefusedRow, build_reject_frame, refuse_non_text
 
 #: maximum size of a block [B]
 BLOCK_BYTES = 16 << 20
@@ -39,7 +39,7 @@ def read_header(path: Path) -> Header:
     """Read the header line of a plain or compressed file."""
     with refusing_damage(), open_decompressed(path) as file:
         line = file.readline(current_limits().max_line_bytes)
-    return header_of(line.removeprefix(_BOM).decode("utf-8", "replace"))
+    return parse_header(line.removeprefix(_BOM).decode("utf-8", "replace"))
 
 
 def blocks(path: Path, block_bytes: int = BLOCK_BYTES, *, has_header: bool = True) -> Iterator[Block]:
@@ -55,7 +55,7 @@ def blocks(path: Path, block_bytes: int = BLOCK_BYTES, *, has_header: bool = Tru
     ):
         file = cast(IO[bytes], buffered)
         if has_header:
-            _rest_of_line(file)
+            _read_rest(file)
         while content := _whole_lines(file, size):
             count = content.count(b"\n") + (not content.endswith(b"\n"))
             yield Block(first, count, content)
@@ -66,7 +66,7 @@ def blocks(path: Path, block_bytes: int = BLOCK_BYTES, *, has_header: bool = Tru
 def _whole_lines(file: IO[bytes], size: int) -> bytes:
     """Read `size` bytes and the rest of their last line."""
     content = file.read(size)
-    return content if not content or content.endswith(b"\n") else content + _rest_of_line(file)
+    return content if not content or content.endswith(b"\n") else content + _read_rest(file)
 
 
 def lines(block: Block) -> pl.DataFrame:
@@ -87,7 +87,7 @@ def lines(block: Block) -> pl.DataFrame:
     return found.select(pl.int_range(block.first_line, last, dtype=pl.Int64).alias(LINE), "text")
 
 
-def _rest_of_line(file: IO[bytes]) -> bytes:
+def _read_rest(file: IO[bytes]) -> bytes:
     max_bytes = current_limits().max_line_bytes
     rest = file.readline(max_bytes)
     if len(rest) == max_bytes and not rest.endswith(b"\n"):
@@ -116,8 +116,8 @@ def _check_lines(block: Block) -> ParsedRows:
         if is_short and found.height - full.height <= limits.max_refused_count:
             return ParsedRows(full, build_reject_frame([]))
     rows: list[tuple[int, str]] = []
-    refused: list[Refused] = []
-    for number, text, raw in lines_of(io.BytesIO(content), block.first_line):
+    refused: list[RefusedRow] = []
+    for number, text, raw in read_lines(io.BytesIO(content), block.first_line):
         if text is None:
             refused.append(refuse_non_text(number, raw))
         elif text and not text.isspace():

@@ -36,7 +36,7 @@ class Nullable:
 
 
 @dataclass(frozen=True, slots=True)
-class Coded:
+class CodedTexts:
     """Dictionary-encoded strings (n)."""
 
     texts: Sequence[str]
@@ -49,8 +49,8 @@ class Coded:
 def build_batch(table: Table, known: Mapping[str, Any], ended_at: datetime | None = None) -> Batch:
     """Build a batch of a trace table from the columns that a format has; all other columns are NULL.
 
-    known: by column name, an array, a series, a list, `Nullable`, `Coded`, or one value for all rows; all but single
-    values have the length of the table. `ended_at` is the end of the traced run; its day becomes `ended_on`. Landing
+    known: by column name, an array, a series, a list, `Nullable`, `CodedTexts`, or one value for all rows; all but
+    single values have the length of the table. `ended_at` is the end of the traced run; its day becomes `ended_on`. Landing
     adds `trace_id`, `source_file` and the like. The frame is built on first access, or together with others
     (`concat_batches`).
     """
@@ -201,7 +201,7 @@ def series(name: str, parts: Sequence[Any]) -> pl.Series:
         known = np.concatenate([part.known for part in parts])
         values = pl.Series(name, np.concatenate([part.values for part in parts]))
         return values if known.all() else values.scatter(np.flatnonzero(~known), None)
-    if isinstance(first, Coded):
+    if isinstance(first, CodedTexts):
         counts = [len(part.texts) for part in parts]
         first_text = np.repeat(np.cumsum(counts) - counts, [len(part) for part in parts])
         texts = pl.Series(name, [text for part in parts for text in part.texts], dtype=pl.String)

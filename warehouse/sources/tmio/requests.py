@@ -79,7 +79,7 @@ class _Run:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Good:
+class _ValidRequests:
     """The valid requests of a part; unknown bytes are NaN.
 
     The requests are collected as arrays, because a data frame per flush would dominate the run time.
@@ -99,7 +99,7 @@ class _Good:
 def read(path: Path) -> Iterator[Batch]:
     """Yield the requests of a trace in order, then the rows of the run."""
     run = _Run()
-    waiting: list[_Good] = []
+    waiting: list[_ValidRequests] = []
     refused: list[pl.DataFrame] = []
     waiting_count = refused_count = 0
     for part in _drop_duplicates(read_parts(path), run):
@@ -170,7 +170,7 @@ def _convert_refusal(refusal: Refusal, run: _Run) -> pl.DataFrame:
     )
 
 
-def _check_part(part: Part, run: _Run) -> tuple[_Good | None, pl.DataFrame | None]:
+def _check_part(part: Part, run: _Run) -> tuple[_ValidRequests | None, pl.DataFrame | None]:
     """Separate the valid requests in a part from refused ones, and update the run's totals."""
     run.part_count += 1
     if part.mode == IO_TIME:
@@ -190,7 +190,7 @@ def _check_part(part: Part, run: _Run) -> tuple[_Good | None, pl.DataFrame | Non
     _update_landed(mode, part, good, np.where(np.isnan(moved), 0.0, moved), run)
     mode.unknown_count += int(unknown.sum())
     run.refused_count += int((~good).sum())
-    return _Good(part.mode, part.start_s[good], part.end_s[good], known), _refuse_requests(part, fault)
+    return _ValidRequests(part.mode, part.start_s[good], part.end_s[good], known), _refuse_requests(part, fault)
 
 
 def check_requests(part: Part) -> tuple[NDArray[np.int64], Reals]:
@@ -261,7 +261,7 @@ def _refuse_requests(part: Part, fault: np.ndarray) -> pl.DataFrame | None:
     )
 
 
-def _concat(pieces: Sequence[_Good]) -> pl.DataFrame:
+def _concat(pieces: Sequence[_ValidRequests]) -> pl.DataFrame:
     place = np.repeat(np.arange(len(pieces)), [piece.count for piece in pieces])
     directions = [UNSTATED if piece.mode == UNSTATED else piece.mode.split("_")[0] for piece in pieces]
     return pl.DataFrame(
@@ -275,7 +275,7 @@ def _concat(pieces: Sequence[_Good]) -> pl.DataFrame:
     )
 
 
-def _requests(pieces: Sequence[_Good], run: _Run) -> Iterator[Batch]:
+def _requests(pieces: Sequence[_ValidRequests], run: _Run) -> Iterator[Batch]:
     return run.numbers.rows(TRACE_REQUESTS, _concat(pieces), module=_MODULE, rank=-1, is_nested=False)
 
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 import polars as pl
 
 from iosig.warehouse.sources.rows.delimited import Header
-from iosig.warehouse.sources.rows.rejects import ParsedRows, Refused, build_reject_frame
+from iosig.warehouse.sources.rows.rejects import ParsedRows, RefusedRow, build_reject_frame
 
 
 def split_lines(lines: pl.DataFrame, header: Header, columns: Mapping[str, str], **_: object) -> ParsedRows:
     """Split each line separately."""
     rows: list[tuple[object, ...]] = []
-    refused: list[Refused] = []
+    refused: list[RefusedRow] = []
     width = len(header.names)
     for number, raw in lines.select("line", "raw").iter_rows():
         try:

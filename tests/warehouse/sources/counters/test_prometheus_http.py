@@ -9,7 +9,7 @@ import pytest
 
 from iosig.warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
 from iosig.warehouse.errors import InputRefused, UsageError
-from iosig.warehouse.sources.counters.prometheus_http import PRESETS, TOKEN_VARIABLE, Server, TooMuch
+from iosig.warehouse.sources.counters.prometheus_http import PRESETS, TOKEN_VARIABLE, ResponseTooLargeError, Server
 from iosig.warehouse.sources.protocol import Batch, Reading
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
 
@@ -68,12 +68,14 @@ def test_matchers_are_sent_to_server(fake: FakePrometheus) -> None:
 
 def test_too_many_samples_and_server_errors_are_distinguished(fake: FakePrometheus) -> None:
     fake.most_samples = 1
-    with pytest.raises(TooMuch, match=r"answered 422: query processing would load too many samples.*chunk_s"):
+    with pytest.raises(
+        ResponseTooLargeError, match=r"answered 422: query processing would load too many samples.*chunk_s"
+    ):
         read(fake, 0, 30)
     fake.status = 500
     with pytest.raises(InputRefused, match=r"answered 500: it is broken\.") as told:
         read(fake, 0, 30)
-    assert not isinstance(told.value, TooMuch)
+    assert not isinstance(told.value, ResponseTooLargeError)
 
 
 def test_truncated_response_is_refused(fake: FakePrometheus) -> None:

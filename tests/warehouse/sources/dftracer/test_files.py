@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from iosig.warehouse.sources.dftracer.files import SLACK_US, FileRead
-from iosig.warehouse.sources.dftracer.lines import Ending
+from iosig.warehouse.sources.dftracer.files import SLACK_US, FileState
+from iosig.warehouse.sources.dftracer.lines import FileEnd
 
 
-def of(*, is_closed: bool = False, is_truncated: bool = False, ended: dict[int, int] | None = None) -> FileRead:
+def of(*, is_closed: bool = False, is_truncated: bool = False, ended: dict[int, int] | None = None) -> FileState:
     started = {0: 100, 1: 200}
-    return FileRead(
-        "f", 0, ending=Ending(is_closed, is_truncated), processes={0, 1}, started=started, ended=ended or {}
+    return FileState(
+        "f", 0, ending=FileEnd(is_closed, is_truncated), processes={0, 1}, started=started, ended=ended or {}
     )
 
 
@@ -21,7 +21,7 @@ def test_file_is_complete_with_closing_bracket_or_all_process_ends() -> None:
 
 
 def test_missing_events_follow_from_count_of_tracer() -> None:
-    found = FileRead("f", 0, processes={0}, event_count=9, numbered_count=8, ending=Ending(is_closed=True))
+    found = FileState("f", 0, processes={0}, event_count=9, numbered_count=8, ending=FileEnd(is_closed=True))
     assert (found.missing_count, found.is_complete) == (2, False)
     found.are_all_numbered = False
     assert (found.missing_count, found.is_complete) == (0, True)
@@ -35,11 +35,11 @@ def test_events_far_outside_start_and_end_are_ignored() -> None:
     assert found.edges_us == (100, 6_000)
     found.ended = {}
     assert found.edges_us == (99 - SLACK_US, 6_001 + SLACK_US)
-    assert FileRead("f", 0).edges_us is None
+    assert FileState("f", 0).edges_us is None
 
 
 def test_calls_are_sorted_only_if_layers_overlap() -> None:
-    found = FileRead("f", 0, has_overlaps=True, layers={2})
+    found = FileState("f", 0, has_overlaps=True, layers={2})
     assert not found.needs_order
     found.layers.add(1)
     assert found.needs_order

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.dftracer import files
-from iosig.warehouse.sources.dftracer.files import FileRead, read_lines
+from iosig.warehouse.sources.dftracer.files import FileState, read_lines
 from iosig.warehouse.sources.rows.delimited import LINE
 from iosig.warehouse.sources.rows.engine import InputDatabase
 from iosig.warehouse.sources.rows.text_blocks import Block
@@ -35,7 +35,7 @@ def read(engine: InputDatabase, lines: list[bytes], *, is_careful: bool) -> tupl
     middle = len(lines) // 2
     parts = [part for part in (lines[:middle], lines[middle:]) if part]
     pieces = [
-        (FileRead(str(number), number), Block(1, len(part), b"\n".join(part))) for number, part in enumerate(parts)
+        (FileState(str(number), number), Block(1, len(part), b"\n".join(part))) for number, part in enumerate(parts)
     ]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(files, "_MIN_DUCKDB_LINES", 1 << 40 if is_careful else 2)

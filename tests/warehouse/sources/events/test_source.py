@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from iosig.answers.single.one_input import TraceInput, open_input
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told
+from iosig.streams.landing import ReadOptions
 from iosig.warehouse.contracts.events import REQUEST_EVENTS
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.events import source
@@ -285,7 +285,7 @@ def test_every_line_is_read_or_refused(tmp_path: Path, lines: list[str]) -> None
 def test_open_input_reads_events_as_trace(tmp_path: Path) -> None:
     path = tmp_path / "e.csv"
     request_event_files.write(path, Plan(rank_count=4))
-    with open_input(path, Settings(), Told(time_zone="UTC")) as found:
+    with open_input(path, Settings(), ReadOptions(time_zone="UTC")) as found:
         assert isinstance(found, TraceInput)
         assert found.read(REQUEST_EVENTS).height == pl.read_csv(path).height
         (counters,) = found.counters.to_dicts()

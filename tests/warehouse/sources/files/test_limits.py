@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files import opening
 from iosig.warehouse.sources.files.limits import Limits, apply_limits, current_limits
@@ -34,7 +34,9 @@ def test_limits_in_settings_apply_to_landing(tmp_path: Path) -> None:
     (tmp_path / "jobs").write_text(LOG + "8|" + "b" * 2000 + "|COMPLETED|2026-03-03T10:00:00Z|2026-03-03T10:20:00Z\n")
     for max_line_bytes, refused_count in ((1024, 1), (4096, 0)):
         settings = Settings.model_validate({"limits": {"max_line_bytes": max_line_bytes}})
-        (arrival,) = land_paths(Store(tmp_path / str(max_line_bytes)), settings, [str(tmp_path / "jobs")], Told())
+        (arrival,) = land_paths(
+            Store(tmp_path / str(max_line_bytes)), settings, [str(tmp_path / "jobs")], ReadOptions()
+        )
         assert arrival.landed
         assert arrival.landed.landing.refused_count == refused_count
     assert current_limits() == Limits()

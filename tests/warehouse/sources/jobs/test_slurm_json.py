@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from iosig.warehouse.sources.jobs.slurm_json import format_job_id, instant_of, number_of, state_of
+from iosig.warehouse.sources.jobs.slurm_json import format_job_id, get_instant, get_number, get_state
 from iosig.warehouse.sources.rows.documents import MalformedError
 
 
@@ -18,18 +18,18 @@ from iosig.warehouse.sources.rows.documents import MalformedError
     ],
 )  # fmt: skip
 def test_plain_and_wrapped_numbers_are_parsed(value: Any, text: str | None) -> None:
-    assert number_of(value, "it") == text
-    assert instant_of(value, "it") == (None if text == "0" else text)
+    assert get_number(value, "it") == text
+    assert get_instant(value, "it") == (None if text == "0" else text)
 
 
 def test_other_values_are_malformed_numbers() -> None:
     with pytest.raises(MalformedError, match="it is not a number"):
-        number_of({"number": {}}, "it")
+        get_number({"number": {}}, "it")
 
 
 @pytest.mark.parametrize("said", ["RUNNING", ["RUNNING", "CLOUD"], {"current": "RUNNING"}, {"current": ["RUNNING"]}])
 def test_first_word_is_the_state(said: Any) -> None:
-    assert state_of(said) == "RUNNING"
+    assert get_state(said) == "RUNNING"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.external.deadlines import Timeouts
-from iosig.warehouse.sources.polls.lmt_connections import engine_of
+from iosig.warehouse.sources.polls.lmt_connections import create_engine_for_url
 from iosig.warehouse.sources.polls.lmt_queries import read_url
 from iosig.warehouse.sources.protocol import Reading
 from tests.hostile_servers import tcp_server
@@ -63,4 +63,4 @@ def test_closed_port_and_unsupported_drivers_are_refused() -> None:
         read_url("mysql://ann@127.0.0.1:1/lmt", Reading(time_zone="UTC"), None, SHORT)
     for url in ("postgresql://127.0.0.1/lmt", "nothing", "mysql+mysqldb://127.0.0.1/lmt"):
         with pytest.raises(UsageError, match="mysql://user:password@host/database"):
-            engine_of(url, SHORT)
+            create_engine_for_url(url, SHORT)

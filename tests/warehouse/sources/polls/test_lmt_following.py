@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.sources.polls import lmt_following
 from iosig.warehouse.sources.polls.lmt_database import SOURCE
-from iosig.warehouse.sources.polls.lmt_following import Cursor, NewPolls, begin, engine_of, read_on
+from iosig.warehouse.sources.polls.lmt_following import Cursor, NewPolls, begin, create_engine, read_on
 from iosig.warehouse.sources.protocol import Reading
 from tests.budget import examples
 from tests.warehouse.sources.batch_reading import read_input
@@ -43,7 +43,7 @@ def empty(folder: Path, infos: dict[str, Rows] | None = None) -> Path:
 
 
 def on(path: Path, cursor: Cursor | None = None, filesystem: str = "scratch") -> NewPolls:
-    engine = engine_of(str(path))
+    engine = create_engine(str(path))
     if cursor is None:
         cursor = begin(engine, ZERO, Reading(time_zone="UTC"))
     return read_on(
@@ -116,7 +116,7 @@ def test_reading_begins_after_given_instant(tmp_path: Path, monkeypatch: pytest.
     path = empty(tmp_path)
     add(path, [(1, ts, ts, 0) for ts in range(1000, 1500)], {ts: stamp(ts) for ts in range(1000, 1500) if ts % 50 > 3})
     monkeypatch.setattr(lmt_following, "OVERLAP_INSTANTS", 1)
-    engine = engine_of(str(path))
+    engine = create_engine(str(path))
     for ts in (10, 1004, 1020, 1049, 1050, 1054, 1499, 1600):
         since = ZERO + timedelta(seconds=5 * ts)
         found = read_on(engine, "scratch", Reading(time_zone="UTC"), begin(engine, since, Reading(time_zone="UTC")))
@@ -164,7 +164,7 @@ def test_unknown_filesystem_is_reported_with_known_ones(tmp_path: Path) -> None:
     add(path, [(1, 1, 1, 1)])
     with pytest.raises(UsageError, match=r"no target of the file system home. Available: scratch"):
         on(path, filesystem="home")
-    engine = engine_of(f"sqlite:///{path}")
+    engine = create_engine(f"sqlite:///{path}")
     assert read_on(engine, "home", Reading("home", "UTC"), begin(engine, ZERO, Reading(time_zone="UTC")))
 
 
@@ -174,13 +174,13 @@ def test_live_database_is_opened_read_only_and_never_created(tmp_path: Path) -> 
     assert error.value.__cause__ is not None
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(UsageError, match="is not a file"):
-        engine_of(str(tmp_path))
+        create_engine(str(tmp_path))
     for url in ("sqlite://", "oracle9://x/y", "mysql://me:secret@host:port/db"):
         with pytest.raises(UsageError) as refused:
-            engine_of(url)
+            create_engine(url)
         assert "secret" not in str(refused.value)
     path = empty(tmp_path)
-    with engine_of(str(path)).connect() as connection, pytest.raises(Exception, match=r"readonly|read-only"):
+    with create_engine(str(path)).connect() as connection, pytest.raises(Exception, match=r"readonly|read-only"):
         connection.exec_driver_sql("delete from OST_INFO")
 
 

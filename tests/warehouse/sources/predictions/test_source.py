@@ -14,7 +14,7 @@ from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.predictions import source
 from iosig.warehouse.sources.predictions.lines import format_line
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
-from iosig.warehouse.store.landing import Landed, land
+from iosig.warehouse.store.landing import LandingResult, land
 from iosig.warehouse.store.store import Store
 from tests.prediction_rows import NOON, prediction
 
@@ -26,7 +26,7 @@ def printed(path: Path, *evaluations: int, before: str = "") -> Path:
     return path
 
 
-def landed(store: Store, path: Path) -> Landed:
+def landed(store: Store, path: Path) -> LandingResult:
     return land(store, path, lambda _: Reading())
 
 

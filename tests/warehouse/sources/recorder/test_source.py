@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from iosig.settings.model import Settings
-from iosig.streams.landing import Told, land_paths
+from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Head, find_folder_source, recognize
@@ -50,7 +50,7 @@ def landed(tmp_path: Path, *paths: Path) -> list[tuple[str, str | None, str]]:
     """Land paths; return each input's relative name, the name it landed under, and its format."""
     store = Store(tmp_path / "warehouse")
     found = []
-    for arrival in land_paths(store, Settings(), [str(path) for path in paths], Told()):
+    for arrival in land_paths(store, Settings(), [str(path) for path in paths], ReadOptions()):
         known = arrival.landed.landing if arrival.landed else None
         name = Path(arrival.name).relative_to(tmp_path).as_posix()
         found.append((name, known and known.source_file, known.format if known else "refused"))
@@ -114,7 +114,7 @@ def test_folder_lands_again_only_if_its_content_changed(tmp_path: Path) -> None:
 
 def test_rows_have_trace_id_and_source_file(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
-    list(land_paths(store, Settings(), [str(put(tmp_path / "ios" / "raw", RAW))], Told()))
+    list(land_paths(store, Settings(), [str(put(tmp_path / "ios" / "raw", RAW))], ReadOptions()))
     (known,) = landing.ledger(store)
     for part in known.parts:
         rows = pl.read_parquet(store.root / part.path)

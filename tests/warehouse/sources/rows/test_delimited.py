@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.rows.delimited import DELIMITERS, Header, header_of, require_single, split_lines
+from iosig.warehouse.sources.rows.delimited import DELIMITERS, Header, parse_header, require_single, split_lines
 from iosig.warehouse.sources.rows.rejects import REJECT_SCHEMA, ParsedRows
 from iosig.warehouse.sources.rows.text_blocks import Block, cells
 from tests.budget import examples
@@ -119,7 +119,7 @@ def test_empty_content_yields_no_rows_with_all_columns(content: str) -> None:
     ],
 )
 def test_delimiter_is_inferred_from_header(line: str, header: Header) -> None:
-    assert header_of(line) == header
+    assert parse_header(line) == header
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])

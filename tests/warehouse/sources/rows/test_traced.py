@@ -9,7 +9,7 @@ from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_METADATA, TRACE_REQUESTS, TRACES
 from iosig.warehouse.sources.protocol import Batch
 from iosig.warehouse.sources.rows import traced
-from iosig.warehouse.sources.rows.traced import Coded, Nullable, build_batch, concat_batches
+from iosig.warehouse.sources.rows.traced import CodedTexts, Nullable, build_batch, concat_batches
 
 
 def test_missing_columns_are_null() -> None:
@@ -48,8 +48,13 @@ def test_columns_of_different_lengths_raise_value_error() -> None:
 def requests(hosts: list[str], codes: list[int], **others: object) -> Batch:
     """Return a late batch with a request for each code; the second request has no offset."""
     numbers = np.arange(len(codes))
-    known = {"request": numbers, "module": "POSIX", "rank": numbers, "direction": Coded(["write", "read"], numbers % 2)}
-    known |= {"host": Coded(hosts, np.array(codes)), "offset_bytes": Nullable(numbers * 10, numbers != 1)}
+    known = {
+        "request": numbers,
+        "module": "POSIX",
+        "rank": numbers,
+        "direction": CodedTexts(["write", "read"], numbers % 2),
+    }
+    known |= {"host": CodedTexts(hosts, np.array(codes)), "offset_bytes": Nullable(numbers * 10, numbers != 1)}
     return build_batch(TRACE_REQUESTS, known | others, datetime(2026, 1, 1 + len(codes), tzinfo=UTC))
 
 

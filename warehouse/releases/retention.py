@@ -17,7 +17,7 @@ import polars as pl
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.releases import releases, seals
 from iosig.warehouse.store import ledger
-from iosig.warehouse.store.files import Busy
+from iosig.warehouse.store.files import LockHeldError
 from iosig.warehouse.store.manifests import manifest_in
 from iosig.warehouse.store.state import put_state, read_state
 from iosig.warehouse.store.store import Store
@@ -26,7 +26,7 @@ _CLOSED = "closed_days.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Cleared:
+class ClearedDays:
     """Number and size of the landings that a clearing deleted, and the days that it closed."""
 
     landing_count: int
@@ -42,7 +42,7 @@ def read_closed_days(store: Store) -> set[date]:
     return {date.fromisoformat(day) for day in read_state(store, _CLOSED) or ()}
 
 
-def clear(store: Store, keep_days: int) -> Cleared:
+def clear(store: Store, keep_days: int) -> ClearedDays:
     """Delete landed polls older than `keep_days`, except on days with newer polls. The caller must lock the warehouse.
 
     keep_days: 1 or more. Nothing is deleted while a release is being read. If a clearing is killed, the next one
@@ -51,7 +51,7 @@ def clear(store: Store, keep_days: int) -> Cleared:
     known = ledger.read(store)
     going = _going(store, known, datetime.now(UTC) - timedelta(days=keep_days))
     if going.is_empty():
-        return Cleared(0, 0, ())
+        return ClearedDays(0, 0, ())
     files = known.files.join(going, on="folder", how="semi")
     names = [f"landed/{folder}" for folder in going["folder"]]
     days, closed = set(files["day"].to_list()), read_closed_days(store)
@@ -61,11 +61,11 @@ def clear(store: Store, keep_days: int) -> Cleared:
             size = sum(int(mark[0]) for name in files["path"] if (mark := store.files.mark(name)))
             seals.unseal(store, {manifest_in(folder) for folder in going["folder"]})
             store.files.remove(*names)
-    except Busy:
-        return Cleared(0, 0, ())
+    except LockHeldError:
+        return ClearedDays(0, 0, ())
     # update the index now, before a new folder reuses the name or the inode of a deleted one
     ledger.read(store)
-    return Cleared(going.height, size, tuple(sorted(days - closed)))
+    return ClearedDays(going.height, size, tuple(sorted(days - closed)))
 
 
 def _going(store: Store, known: ledger.Ledger, before: datetime) -> pl.DataFrame:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.warehouse.errors import MachineFault
-from iosig.warehouse.releases import clearing, expiring, releases
+from iosig.warehouse.releases import expiring, releases, retention
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store import landing, ledger
-from iosig.warehouse.store.files import Sealed
+from iosig.warehouse.store.files import FileChecksum
 from iosig.warehouse.store.form import mark_form
 from iosig.warehouse.store.manifests import MANIFEST_NAME
 from iosig.warehouse.store.store import Store, write_json
@@ -56,7 +56,7 @@ def leave(store: Store, number: int, days: set[int], age_days: int, beside: str 
     for table, day in tables:
         path = folder / f"{table}-{day}.parquet"
         path.write_bytes(b"polls")
-        sealed = Sealed.from_path(path)
+        sealed = FileChecksum.from_path(path)
         part = {"table": table, "path": f"landed/{name}/{path.name}", "day": day, "row_count": 5, "is_shared": False}
         part |= {"byte_count": sealed.byte_count, "sha256": sealed.sha256, "first": None, "last": None}
         parts.append(part | {"longest_interval_s": 2.0})
@@ -80,28 +80,28 @@ def store(tmp_path: Path) -> Store:
 def test_old_released_polls_are_deleted_and_their_day_closed(store: Store) -> None:
     old, young = leave(store, 1, {0}, 11), leave(store, 2, {1}, 9)
     publish(store, "first", {}, inputs=(old, young))
-    cleared = clearing.clear(store, KEEP_DAYS)
+    cleared = retention.clear(store, KEEP_DAYS)
     assert (cleared.landing_count, cleared.byte_count, cleared.days) == (1, 5, (FIRST,))
     assert there(store) == {young}
-    assert clearing.read_closed_days(store) == {FIRST}
+    assert retention.read_closed_days(store) == {FIRST}
     assert verify(store) == [], "what went is not missed"
-    assert clearing.clear(store, KEEP_DAYS).landing_count == 0
-    assert clearing.clear(store, 8).days == (FIRST + timedelta(days=1),)
-    assert clearing.read_closed_days(store) == {FIRST, FIRST + timedelta(days=1)}
+    assert retention.clear(store, KEEP_DAYS).landing_count == 0
+    assert retention.clear(store, 8).days == (FIRST + timedelta(days=1),)
+    assert retention.read_closed_days(store) == {FIRST, FIRST + timedelta(days=1)}
 
 
 def test_day_is_deleted_completely_or_not_at_all(store: Store) -> None:
     both, one = leave(store, 1, {0, 1}, 40), leave(store, 2, {1}, 1)
     alone = leave(store, 3, {2}, 40)
     publish(store, "first", {}, inputs=(both, one, alone))
-    assert clearing.clear(store, KEEP_DAYS).landing_count == 1
+    assert retention.clear(store, KEEP_DAYS).landing_count == 1
     assert there(store) == {both, one}, "a day has young polls, and with it the old ones of the day before stay"
 
 
 @pytest.mark.parametrize("beside", ["jobs", "refused"])
 def test_landing_with_other_tables_or_rejects_is_kept(store: Store, beside: str) -> None:
     publish(store, "first", {}, inputs=(leave(store, 1, {0}, 40, beside), leave(store, 2, {0}, 40)))
-    assert clearing.clear(store, KEEP_DAYS).landing_count == 0
+    assert retention.clear(store, KEEP_DAYS).landing_count == 0
 
 
 @pytest.mark.long
@@ -109,23 +109,23 @@ def test_landing_missing_in_a_kept_release_is_kept(store: Store) -> None:
     first, second = leave(store, 1, {0}, 40), leave(store, 2, {1}, 40)
     publish(store, "first", {}, inputs=(first,))
     publish(store, "second", {}, inputs=(second,))
-    assert clearing.clear(store, KEEP_DAYS).days == (FIRST,)
+    assert retention.clear(store, KEEP_DAYS).days == (FIRST,)
     assert there(store) == {second}
     expiring.expire(store, 1)
-    assert clearing.clear(store, KEEP_DAYS).days == (FIRST + timedelta(days=1),)
+    assert retention.clear(store, KEEP_DAYS).days == (FIRST + timedelta(days=1),)
     assert there(store) == set()
 
 
 def test_nothing_is_deleted_before_first_release(store: Store) -> None:
     leave(store, 1, {0}, 40)
-    assert clearing.clear(store, KEEP_DAYS).landing_count == 0
+    assert retention.clear(store, KEEP_DAYS).landing_count == 0
 
 
 def test_nothing_is_deleted_while_a_reader_is_active(store: Store) -> None:
     publish(store, "first", {}, inputs=(leave(store, 1, {0}, 40),))
     with releases.being_read(store):
-        assert clearing.clear(store, KEEP_DAYS).landing_count == 0
-    assert clearing.clear(store, KEEP_DAYS).landing_count == 1
+        assert retention.clear(store, KEEP_DAYS).landing_count == 0
+    assert retention.clear(store, KEEP_DAYS).landing_count == 1
 
 
 def test_interrupted_deletion_is_completed_by_next_call(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,20 +135,20 @@ def test_interrupted_deletion_is_completed_by_next_call(store: Store, monkeypatc
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(clearing.seals, "unseal", killed)
+        patch.setattr(retention.seals, "unseal", killed)
         with pytest.raises(KeyboardInterrupt):
-            clearing.clear(store, KEEP_DAYS)
-    assert clearing.read_closed_days(store) == {FIRST, FIRST + timedelta(days=1)}, (
+            retention.clear(store, KEEP_DAYS)
+    assert retention.read_closed_days(store) == {FIRST, FIRST + timedelta(days=1)}, (
         "they are closed before anything goes"
     )
-    assert clearing.clear(store, KEEP_DAYS).landing_count == 2
+    assert retention.clear(store, KEEP_DAYS).landing_count == 2
     assert there(store) == set()
 
 
 def test_damaged_list_of_closed_days_raises_machine_fault(store: Store) -> None:
     (store.root / "closed_days.json").write_text("[")
     with pytest.raises(MachineFault, match="damaged"):
-        clearing.read_closed_days(store)
+        retention.read_closed_days(store)
 
 
 @pytest.mark.long
@@ -166,8 +166,8 @@ def test_deletion_never_removes_files_needed_by_a_release_or_run(
     kept = releases.list_readable(store)
     in_all = set.intersection(*(set(releases.landings_in(store, release)) for release in kept))
     files = {release.release_id: releases.files_of(store, release) for release in kept}
-    cleared = clearing.clear(store, KEEP_DAYS)
-    left, closed = there(store), clearing.read_closed_days(store)
+    cleared = retention.clear(store, KEEP_DAYS)
+    left, closed = there(store), retention.read_closed_days(store)
     gone = [(name, told) for name, told in zip(names, found, strict=True) if name not in left]
     assert cleared.landing_count == len(gone)
     assert all(name in in_all and told[1] > KEEP_DAYS and told[2] == "" for name, told in gone)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from polars.testing import assert_frame_equal
 
-from iosig.estimates.networks import together
-from iosig.estimates.networks.together import COLUMNS, TooManyPiecesError, build_batch
+from iosig.estimates.networks import batch_networks
+from iosig.estimates.networks.batch_networks import COLUMNS, TooManyPiecesError, build_batch
 from iosig.flows.steps import networks
 from iosig.settings.model import NetworkSettings
 from iosig.transforms.networks.network import NetworkParams
@@ -99,7 +99,7 @@ def landed_of(seed: int, count: int) -> tuple[Landed, list[int | None]]:
 def alone(landed: Landed, run: int, process_count: int | None) -> dict[Table, pl.DataFrame]:
     own = {table.name: [rows.filter(run=run).drop("run").lazy()] for table, rows in landed.items()}
     job = {"ended_on": None, "trace_id": "t", "source_file": "f", "process_count": process_count}
-    return networks.network_rows_of(job, own, NetworkSettings(window_count=5))
+    return networks.build_network_rows(job, own, NetworkSettings(window_count=5))
 
 
 @given(seed=st.integers(0, 1 << 32))
@@ -136,6 +136,6 @@ def test_runs_with_many_members_or_extreme_times_are_left_out() -> None:
 
 def test_too_many_stripe_pieces_raise_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     landed, counts = landed_of(2, 12)
-    monkeypatch.setattr(together, "_MAX_PIECES", 10)
+    monkeypatch.setattr(batch_networks, "_MAX_PIECES", 10)
     with pytest.raises(TooManyPiecesError):
         build_batch(landed, counts, NetworkParams())

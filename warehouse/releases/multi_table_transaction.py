@@ -64,7 +64,7 @@ def _holds(requirement: TableRequirement, metadata: TableMetadata | None) -> boo
     return False
 
 
-class Gathering(Catalog):
+class TransactionalCatalogue(Catalog):
     """Base class of catalogues with transactions, in which each loaded table reflects its pending changes.
 
     Several threads may change different tables concurrently. files: the warehouse's storage, which sets the number of

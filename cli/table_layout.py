@@ -51,14 +51,14 @@ class _Column:
 
     @cached_property
     def min_width(self) -> int:
-        words = max(map(width_of, self._name.split()), default=0)
+        words = max(map(measure_width, self._name.split()), default=0)
         own = max(map(_longest_line, self._cells), default=0)
         return max(words, own if self._is_number else min(own, self._find_min_width(own)))
 
     def _find_min_width(self, natural_width: int) -> int:
         """Return the minimum width for wrapped cells: wider for prose than for names, and never within a short word."""
         longest = max(self._cells, key=_longest_line, default="")
-        pieces = max((width_of(piece) for cell in self._cells for piece in _BREAKS.findall(cell)), default=0)
+        pieces = max((measure_width(piece) for cell in self._cells for piece in _BREAKS.findall(cell)), default=0)
         keeps_words = longest.count(" ") > 3
         if not keeps_words and natural_width <= _MAX_UNBROKEN_CHARS:
             return natural_width
@@ -125,18 +125,18 @@ def wrap_text(text: str, width: int, *, keeps_words: bool = False, keeps_command
     pieces = "|".join([*([_COMMAND] if keeps_commands else []), _WORD if keeps_words else _PART])
     unbroken = "|".join([*([_COMMAND] if keeps_commands else []), *([_WORD] if keeps_words else [])])
     lines = text.split("\n")
-    broken = (_break_line(line, width, pieces, unbroken) if width_of(line) > width else [line] for line in lines)
+    broken = (_break_line(line, width, pieces, unbroken) if measure_width(line) > width else [line] for line in lines)
     return [part for parts in broken for part in parts]
 
 
 def _break_line(text: str, width: int, pieces: str, unbroken: str) -> list[str]:
     lines, line = [], ""
     for piece in re.findall(pieces, text):
-        if line and width_of(line + piece) > width:
+        if line and measure_width(line + piece) > width:
             lines.append(line)
             line = ""
         line += piece if line else piece.lstrip()
-        while width_of(line) > width and not re.fullmatch(unbroken, line):
+        while measure_width(line) > width and not re.fullmatch(unbroken, line):
             at = _count_fitting_letters(line, width)
             lines.append(line[:at])
             line = line[at:]
@@ -147,13 +147,13 @@ def _count_fitting_letters(line: str, width: int) -> int:
     """Return the number of letters that fit a width, with a minimum of one."""
     taken = 0
     for at, letter in enumerate(line):
-        taken += width_of(letter)
+        taken += measure_width(letter)
         if taken > width:
             return max(at, 1)
     return len(line)
 
 
-def width_of(text: str) -> int:
+def measure_width(text: str) -> int:
     """Return the width of text in terminal cells: two for East Asian letters, none for combining marks."""
     if text.isascii():
         return len(text)
@@ -164,7 +164,7 @@ def width_of(text: str) -> int:
 
 
 def _longest_line(text: str) -> int:
-    return max(map(width_of, text.split("\n")))
+    return max(map(measure_width, text.split("\n")))
 
 
 # ---- numbers

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.files.tarred import TarStream, is_tar
+from iosig.warehouse.sources.files.tar_stream import TarStream, is_tar
 from tests.warehouse.sources.trace_landing import tarred
 
 FILES = {"raw/a": b"x" * 511, "raw/b": b"", "c": b"y" * 512, "raw/d" * 60: b"z" * 1025}

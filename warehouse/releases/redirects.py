@@ -24,7 +24,7 @@ from iosig.warehouse.releases.locations import (
     PLAIN,
     Part,
     data_place,
-    location_of,
+    get_location,
     releases_location,
 )
 from iosig.warehouse.releases.publishing import Draft, complete, now_text
@@ -150,7 +150,7 @@ def _replace_row(
         rows.append(row | lists | {"parent_release_id": parent} | own)
     place = data_place(RELEASES, None, f"with-{successor.release_id}")
     put_parquet(store, pl.DataFrame(rows, schema=frames.schema(RELEASES)), RELEASES, place)
-    replace(catalogue, RELEASES, [f"{location_of(store)}/{place}"], days=None, tag=successor.release_id)
+    replace(catalogue, RELEASES, [f"{get_location(store)}/{place}"], days=None, tag=successor.release_id)
 
 
 def _map_landings(listed: str, landings: Mapping[str, str]) -> str:
@@ -177,7 +177,7 @@ def remove(store: Store, old_id: str, successor: Release) -> None:
     """
     expiring.discard(store, {old_id})
     old = changed(successor, release_id=old_id)
-    before, after = seals.seal_of(old), seals.seal_of(successor)
+    before, after = seals.make_seal_name(old), seals.make_seal_name(successor)
     left, known = checksums.read(store, before) or {}, checksums.read(store, after) or {}
     there = {name: sealed for name, sealed in left.items() if store.files.mark(name)}
     checksums.write(store, after, there | known)

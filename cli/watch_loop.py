@@ -75,7 +75,7 @@ def show_once(look: Look, console: Console, clock: Callable[[], datetime] = now)
     click.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))
 
 
-def console_of(width: int | None, *, is_plain: bool) -> Console:
+def create_console(width: int | None, *, is_plain: bool) -> Console:
     """Return the console to draw on; is_plain: without colours or other terminal control codes."""
     from rich.console import Console
 

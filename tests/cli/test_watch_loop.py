@@ -22,7 +22,7 @@ from iosig.answers.moment.bursts import Burst
 from iosig.answers.moment.query import MINUTES, FilesystemMoment, Moment, Outlook
 from iosig.answers.status.problems import Problem
 from iosig.cli.live_screen import Screen
-from iosig.cli.watching import waiting, watch_on_screen
+from iosig.cli.watch_loop import waiting, watch_on_screen
 from iosig.warehouse.errors import NothingToDo
 from iosig.warehouse.interrupts import Stop
 from iosig.warehouse.store.store import Store

@@ -35,22 +35,22 @@ def releases(context: click.Context, _: click.Parameter, begun: str) -> list[str
 
 def applications(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
     """Return the application ids that contain the text, because commands accept a part of an id."""
-    return _of_latest(context, "applications", "application_id", begun, is_part=True)
+    return _read_latest_values(context, "applications", "application_id", begun, is_part=True)
 
 
 def jobs(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
     """Return the job ids with this prefix."""
-    return _of_latest(context, "jobs", "job_id", begun)
+    return _read_latest_values(context, "jobs", "job_id", begun)
 
 
 def filesystems(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
     """Return the file systems with this prefix."""
-    return _of_latest(context, "polls_daily", "filesystem", begun)
+    return _read_latest_values(context, "polls_daily", "filesystem", begun)
 
 
 def users(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
     """Return the users of applications with this prefix."""
-    return _of_latest(context, "applications", "user", begun)
+    return _read_latest_values(context, "applications", "user", begun)
 
 
 def quietly(completing: Completing) -> Completing:
@@ -65,7 +65,9 @@ def quietly(completing: Completing) -> Completing:
     return complete
 
 
-def _of_latest(context: click.Context, table: str, column: str, begun: str, *, is_part: bool = False) -> list[str]:
+def _read_latest_values(
+    context: click.Context, table: str, column: str, begun: str, *, is_part: bool = False
+) -> list[str]:
     """Return the values of a column in a local warehouse's current release that match the text.
 
     is_part: the text may occur anywhere in a value, not only at its start.

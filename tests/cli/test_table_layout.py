@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from iosig.cli.fitting import GAP, amount_texts, fit_table, number_texts, width_of, wrap_text
 from iosig.cli.printing import show
+from iosig.cli.table_layout import GAP, amount_texts, fit_table, measure_width, number_texts, wrap_text
 
 NAMES = ("application", "file system", "what happened", "volume")
 ROW = ("ann/a_long_name_of_a_program/16", "scratch", "one two three four five six seven eight nine ten", "689 GB")
@@ -46,7 +46,7 @@ def test_no_line_exceeds_the_width(rows: list[list[str]], width: int) -> None:
     for row in rows:
         for place, own in zip(fit.places, fit.widths, strict=True):
             if own > 1:
-                assert all(width_of(line) <= own for line in wrap_text(row[place], own))
+                assert all(measure_width(line) <= own for line in wrap_text(row[place], own))
 
 
 @given(st.text(max_size=80), st.integers(2, 40))

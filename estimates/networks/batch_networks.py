@@ -14,16 +14,16 @@ import numpy as np
 import polars as pl
 
 from iosig.estimates.columns import floats
-from iosig.estimates.networks.layers import sort_naturally
-from iosig.estimates.networks.making import (
+from iosig.estimates.networks.builder import (
     LOWEST_MODULE,
     NEEDED,
     OF_FILES,
     OF_RECORDS,
     REQUEST_AGGREGATES,
+    compute_window_edges,
     measure_requests,
-    window_edges_of,
 )
+from iosig.estimates.networks.layers import sort_naturally
 from iosig.estimates.networks.stripes import split_by_target
 from iosig.transforms.arrays import Ints, Reals, offsets_of
 from iosig.transforms.networks.batches import LayerBatch, NetworkBatch, TransferBatch
@@ -205,7 +205,7 @@ def _runs(
             rank_count=high - low + 1,
             has_hosts=row["has_hosts"],
             has_targets=row["run"] in targets or not row["has_files"],
-            window_edges_s=window_edges_of(row["start_s"], row["end_s"], skew, params),
+            window_edges_s=compute_window_edges(row["start_s"], row["end_s"], skew, params),
         )
 
 

@@ -20,7 +20,7 @@ from iosig.estimates.networks.layers import (
     LAYER_NAMES,
     LayerName,
     Members,
-    Seen,
+    RequestSources,
     build_layer,
     find_used_nodes,
 )
@@ -90,7 +90,7 @@ class NetworkResult:
     notes: tuple[str, ...] = ()
 
 
-def network_of_trace(
+def build_trace_network(
     landed: Mapping[str, Sequence[pl.LazyFrame]], query: Query, params: NetworkParams, process_count: int | None
 ) -> NetworkResult:
     """Build the network of a traced run from its landed rows, keyed by table.
@@ -140,7 +140,7 @@ def build_network(
     is_single = rows["rank_high"] >= 0
     rank_high = max(rows["rank_high"], (process_count or 0) - 1 if is_single else -1)
     hosts, numbers = (by_module[name].explode().unique().to_list() for name in ("hosts", "file_numbers"))
-    seen = Seen(hosts, modules, numbers, files, rows["rank_low"], rank_high)
+    seen = RequestSources(hosts, modules, numbers, files, rows["rank_low"], rank_high)
     names = _layer_names(query, seen)
     covered_ratio = _compute_coverage(records, modules, rows["moved_bytes"])
     made = NetworkResult("no_layers", None, ", ".join(modules), rows["request_count"], covered_ratio)
@@ -149,7 +149,7 @@ def build_network(
     skew = _skew(records, max(seen.rank_high + 1, process_count or 0))
     layers = [build_layer(name, seen, params) for name in names]
     counter = _RequestCounter(
-        layers, window_edges_of(rows["start_s"], rows["end_s"], skew, params), skew, process_count
+        layers, compute_window_edges(rows["start_s"], rows["end_s"], skew, params), skew, process_count
     )
     for chunk in source.chunks():
         counter.add(chunk, split_by_target(chunk, files) if "target" in names else ())
@@ -241,7 +241,7 @@ def _select_modules(by_module: pl.DataFrame, query: Query) -> list[str]:
     return [by_module.sort("moved_bytes", "module", descending=[True, False])["module"][0]]
 
 
-def _layer_names(query: Query, seen: Seen) -> tuple[LayerName, ...]:
+def _layer_names(query: Query, seen: RequestSources) -> tuple[LayerName, ...]:
     if query.layers is None:
         has_hosts = any(host is not None for host in seen.hosts)
         usual = tuple(name for name in DEFAULT_LAYERS if name != "host" or has_hosts)
@@ -278,7 +278,7 @@ def _skew(records: pl.DataFrame, process_count: int) -> Skew:
     return estimate_skew(opens, process_count)
 
 
-def window_edges_of(start_s: float, end_s: float, skew: Skew, params: NetworkParams) -> Reals:
+def compute_window_edges(start_s: float, end_s: float, skew: Skew, params: NetworkParams) -> Reals:
     """Return the edges of time windows that contain all requests after clock correction."""
     if skew.offset_s is not None:
         start_s, end_s = (
