@@ -18,7 +18,7 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
 import iosig
-from iosig.warehouse.releases import catalogue, database, manifest_repair, rest, snapshots
+from iosig.warehouse.releases import catalogue, database, manifest_repair, multi_table_transaction, rest, snapshots
 
 _ROOT = Path(iosig.__file__).parent
 _PACKAGES = sorted(path.name for path in _ROOT.iterdir() if path.is_dir() and path.name not in ("__pycache__", "sql"))

@@ -7,10 +7,10 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from tests.warehouse.releases.test_clearing import empty, leave, there
 
 from iosig.warehouse.releases import retention
 from tests.nights import Cli
+from tests.warehouse.releases.test_retention import empty, leave, there
 from tests.warehouse.releasing import publish
 
 pytestmark = pytest.mark.slow

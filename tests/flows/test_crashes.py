@@ -18,7 +18,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.warehouse.releases.test_clearing import empty, leave
 
 from iosig.flows import nightly
 from iosig.flows.steps.predictions import land_journal
@@ -40,6 +39,7 @@ from tests.flows import test_forget
 from tests.flows.crashes import wrecks_of
 from tests.nights import pass_every_check, write_small_site
 from tests.prediction_rows import prediction
+from tests.warehouse.releases.test_retention import empty, leave
 from tests.warehouse.releases.test_upgrading import unpack
 from tests.warehouse.releasing import FIRST, SECOND, publish
 from tests.warehouse.store.test_positions import batch
