@@ -19,21 +19,21 @@ def taken(widths: tuple[int, ...]) -> int:
 
 def test_table_with_enough_room_keeps_natural_widths() -> None:
     fit = fit_table(NAMES, [ROW], NUMBERS, 200)
-    assert (fit.places, fit.widths) == ((0, 1, 2, 3), (31, 11, 48, 6))
+    assert (fit.columns, fit.widths) == ((0, 1, 2, 3), (31, 11, 48, 6))
     assert fit_table(NAMES, [ROW], NUMBERS, None) == fit
 
 
 def test_texts_are_wrapped_before_columns_are_omitted() -> None:
     fit = fit_table(NAMES, [ROW], NUMBERS, 80)
-    assert fit.places == (0, 1, 2, 3)
+    assert fit.columns == (0, 1, 2, 3)
     assert taken(fit.widths) == 80
     assert fit.widths[3] == 6, "a number is not wrapped"
 
 
 def test_columns_of_lowest_priority_are_omitted_first() -> None:
-    assert fit_table(NAMES, [ROW], NUMBERS, 60, ("file system",)).places == (0, 2, 3)
-    assert fit_table(NAMES, [ROW], NUMBERS, 60).places == (0, 1, 2)
-    assert fit_table(NAMES, [ROW], NUMBERS, 5, ("application",)).places == (0,), "the first one stays"
+    assert fit_table(NAMES, [ROW], NUMBERS, 60, ("file system",)).columns == (0, 2, 3)
+    assert fit_table(NAMES, [ROW], NUMBERS, 60).columns == (0, 1, 2)
+    assert fit_table(NAMES, [ROW], NUMBERS, 5, ("application",)).columns == (0,), "the first one stays"
 
 
 @given(
@@ -44,7 +44,7 @@ def test_no_line_exceeds_the_width(rows: list[list[str]], width: int) -> None:
     fit = fit_table(("a", "b", "c"), rows, (False, False, True), width)
     assert taken(fit.widths) <= width
     for row in rows:
-        for place, own in zip(fit.places, fit.widths, strict=True):
+        for place, own in zip(fit.columns, fit.widths, strict=True):
             if own > 1:
                 assert all(measure_width(line) <= own for line in wrap_text(row[place], own))
 
