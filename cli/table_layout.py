@@ -14,7 +14,7 @@ GAP = 2
 #: pieces of a cell: words may break after a slash, a comma or a semicolon, as in paths and ids
 _BREAKS = re.compile(r"[^\s/,;]+[/,;]*|[/,;]+")
 #: maximum length of a piece; longer pieces break anywhere
-_MOST_UNBROKEN = 24
+_MAX_UNBROKEN_CHARS = 24
 #: a command in backticks, with the space before it
 _COMMAND = r"\s*[^\s`]*`[^`\n]*\biosig [^`\n]*`\S*"
 #: significant digits of a number that is not whole
@@ -28,7 +28,7 @@ _SECONDS = re.compile(r"([0-9,]+)(\.[0-9]+)? s")
 #: maximum number of lines to which prose is wrapped
 _MAX_NAME_LINES, _MAX_PROSE_LINES = 2, 5
 #: minimum width of prose
-_LEAST_PROSE = 24
+_MIN_PROSE_WIDTH = 24
 
 
 @dataclass(frozen=True, slots=True)

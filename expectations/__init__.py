@@ -1,7 +1,7 @@
 """Define the expectation suite of every published table, and decide whether a release passes.
 
 - `custom`: Custom expectations: rules with arithmetic, or across columns or rows.
-- `docs` (`write_release_docs`, `write_refusal_docs`, `build`): The local Data Docs: pages with the validation results of a release.
+- `docs` (`write_release_docs`, `write_refusal_docs`, `build`): Pages with the validation results of a release.
 - `gate` (`check`, `decide`, `preload`): Validation of a table against its suite, and the decision on the release.
 - `sentences` (`describe_failure`, `what_to_do`): Sentences that describe a failed expectation and its remedy.
 - `suites` (`rules`, `rule`, `parameters`): The rules of each table, and how each rule is judged for a release.

@@ -287,7 +287,7 @@ def _draw_samples(axes: Axes, view: SignatureView, clock: Unit) -> None:
 
 
 def _rows(samples: Sequence[DrawnSample]) -> list[DrawnSample]:
-    """Select the samples to draw: the last used samples, then the last outliers, up to `_MOST_ROWS` in total."""
+    """Select the samples to draw: the last used samples, then the last outliers, up to `_MAX_ROWS` in total."""
     used = [one for one in samples if not one.is_outlier]
     outliers = [one for one in samples if one.is_outlier][-_MAX_ROWS // 4 :]
     return used[-max(_MAX_ROWS - len(outliers), 1) :] + outliers

@@ -2,7 +2,7 @@
 
 A landing is an input as it was read once; a content hash identifies it.
 
-- `landing` (`ReadOptions`, `Arrival`, `land_paths`, `make_reading`): Landing of many inputs: files, folders and databases.
+- `landing` (`ReadOptions`, `Arrival`, `land_paths`, `make_reading`): Landing of files, folders and databases.
 - `inbox` (`Inbox`, `follow`): A watched folder: each input lands once it is complete.
 - `prometheus` (`land_prometheus`): Storage counters that a Prometheus server has scraped.
 - `slurm` (`land_slurm`): Slurm's accounting records, and its running and pending jobs.

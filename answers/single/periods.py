@@ -24,7 +24,7 @@ from iosig.answers.single.one_input import PollInput, SeriesInput, TraceInput, o
 from iosig.estimates.periods import (
     Window,
     count_samples,
-    params_of,
+    get_params,
     rows_from,
     search_subjects,
     segments_from,

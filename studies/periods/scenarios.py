@@ -44,7 +44,8 @@ def list_settings() -> tuple[Setting, ...]:
 
     The paper gives the range of the last two, but no values of the first; ours are a quarter to four times mu. Its
     traces have 20 complete periods, so the true frequency is one of the transform's frequencies, which is rare in real
-    traces. The traces of `cut` and `io_time` do not have this property. FTIO's own window is `io_time`: 19 periods and an I/O phase.
+    traces. The traces of `cut` and `io_time` do not have this property. FTIO's own window is `io_time`: 19 periods
+    and an I/O phase.
     """
     computing = (2.75, 5.5, 11.0, 22.0, 44.0)
     return (

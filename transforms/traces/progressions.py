@@ -2,8 +2,8 @@
 
 A regular section descriptor (RSD) has a start, a stride and a count; nested RSDs are power RSDs (PRSDs) [1]. A
 `Progression` is a PRSD of numbers. A row of numbers that is not a single progression is a concatenation of progressions
-and lists (`NumberList`). A list can repeat along a progression, for example the offsets of unequal parts of a file in each
-time step.
+and lists (`NumberList`). A list can repeat along a progression, for example the offsets of unequal
+parts of a file in each time step.
 
 [1] M. Noeth et al., ScalaTrace: Scalable compression and replay of communication traces for high-performance
 computing, JPDC 69(8), 2009, DOI 10.1016/j.jpdc.2008.09.001

@@ -58,8 +58,8 @@ def fetch(
     """Send a request and write the response body, as transferred, into `sink`; None leaves the body unread.
 
     verify: True for the certificate authorities of the system and of certifi, a file or folder with others, or False to
-    skip verification. Raises RequestTimeoutError, or RequestError for any other request without a response, such as a refused
-    redirect.
+    skip verification. Raises RequestTimeoutError, or RequestError for any other request without a response, such as a
+    refused redirect.
     """
     import asyncio
     import ssl

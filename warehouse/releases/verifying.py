@@ -91,7 +91,7 @@ def _in_releases(store: Store, is_all: bool, told: Progress) -> list[Damage]:
 
 def _in_databases(store: Store) -> Iterator[Damage]:
     """Yield damaged SQLite files, and the catalogue if it does not name the tables."""
-    problems = {path: _problem_of_sqlite(path) for path in (store.catalogue, store.journal) if path.is_file()}
+    problems = {path: _check_sqlite(path) for path in (store.catalogue, store.journal) if path.is_file()}
     yield from (Damage(path.name, problem, GO_BACK) for path, problem in problems.items() if problem)
     if not problems.get(store.catalogue):
         yield from _in_catalogue(store)

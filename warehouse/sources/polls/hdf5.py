@@ -25,7 +25,7 @@ BLOCK_CELLS = 1_000_000
 #: maximum plausible number of steps, or of targets, in an archive
 MAX_STEPS = 20_000_000
 #: maximum plausible number of cells in an archive, per direction
-MOST_CELLS = 4_000_000_000
+MAX_CELLS = 4_000_000_000
 _REMEDY = "Check that the file is complete and of a known version."
 # exceptions that h5py raises for damaged content or unexpected shapes
 _DAMAGE = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, IndexError, OverflowError)

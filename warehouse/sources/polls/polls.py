@@ -276,8 +276,9 @@ def fill_intervals(read: Callable[[], Iterator[ParsedRows]], held_rows: int | No
     """Fill the interval of every poll, and yield the batches.
 
     `read` yields the pieces of one input (columns of `polls` and `line`), identically at every call. Pieces with
-    intervals are yielded at once. Other pieces wait until all instants are known: up to `held_rows` rows (MAX_BUFFERED_ROWS by
-    default MAX_BUFFERED_ROWS, stay in memory, and the rest is read again. Raises InputRefused if no interval can be inferred.
+    intervals are yielded at once. Other pieces wait until all instants are known: up to `held_rows`
+    rows, by default MAX_BUFFERED_ROWS, stay in memory, and the rest is read again. Raises InputRefused if no interval
+    can be inferred.
     """
     max_rows = MAX_BUFFERED_ROWS if held_rows is None else held_rows
     steps = _Steps()

@@ -50,8 +50,8 @@ def build_batch(table: Table, known: Mapping[str, Any], ended_at: datetime | Non
     """Build a batch of a trace table from the columns that a format has; all other columns are NULL.
 
     known: by column name, an array, a series, a list, `Nullable`, `CodedTexts`, or one value for all rows; all but
-    single values have the length of the table. `ended_at` is the end of the traced run; its day becomes `ended_on`. Landing
-    adds `trace_id`, `source_file` and the like. The frame is built on first access, or together with others
+    single values have the length of the table. `ended_at` is the end of the traced run; its day becomes `ended_on`.
+    Landing adds `trace_id`, `source_file` and the like. The frame is built on first access, or together with others
     (`concat_batches`).
     """
     unknown = set(known) - set(frames.schema(table))
