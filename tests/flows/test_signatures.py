@@ -333,8 +333,10 @@ def test_chunks_in_processes_give_equal_signatures_and_resume_after_kill(
     found = made(tmp_path, run_twice)
     killed, resumed = completed[:2]
     chunks = {name for name in killed + resumed if name.startswith("signatures ")}
-    assert chunks == {f"signatures {number + 1}/{len(chunks)}" for number in range(len(chunks))}
-    assert len(chunks) > 2
+    count = int(killed[-1].rpartition("/")[2])
+    assert count > 2
+    unreported = {f"signatures {number + 1}/{count}" for number in range(count)} ^ chunks
+    assert len(unreported) <= 1, "the other worker may complete a chunk after the kill, without a report"
     assert killed[-1] in chunks
     assert killed[-1] not in resumed
     assert "signatures" in resumed
