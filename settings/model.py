@@ -170,8 +170,7 @@ class PeriodSettings(Section):
         description="published methods for traces and series; null_tested is the default",
     )
     server_methods: list[PeriodMethod] = Field(
-        ["null_tested"],
-        description="published methods for runs with bytes counted by servers",
+        ["null_tested"], description="published methods for runs with bytes counted by servers"
     )
     window_levels: int = Field(
         6, ge=0, le=12, description="null_tested: number of times that the signal is halved to find temporary periods"
@@ -210,11 +209,9 @@ class SignatureSettings(Section):
 
     methods: list[SignatureMethod] = Field(
         ["elastic", "iosi_filtered"],
-        description=(
-            "published methods; the default answer is the elastic or robust signature with the highest expected "
-            "correlation, if either is published, else the best of the others. iosi is IOSI as published; "
-            "iosi_filtered adds a duration filter, a minimum outlier factor of 1.5 and a crest rule"
-        ),
+        description="published methods; the default answer is the elastic or robust signature with the highest "
+        "expected correlation, if either is published, else the best of the others. iosi is IOSI as published; "
+        "iosi_filtered adds a duration filter, a minimum outlier factor of 1.5 and a crest rule",
     )
     samples: Literal["exact", "shared", "best"] = Field(
         "best",
@@ -230,24 +227,17 @@ class SignatureSettings(Section):
         172_800.0, gt=0, description="maximum length of a sample; longer runs are cut off [s]"
     )
     min_expected_correlation: float = Field(
-        0.6,
-        ge=0,
-        le=1,
-        description="a signature with a lower expected correlation gives no class or period to a run",
+        0.6, ge=0, le=1, description="a signature with a lower expected correlation gives no class or period to a run"
     )
     has_merged_sizes: bool = Field(
-        False,
-        description="also compute signatures over all node counts (`*`), as long as the shortest runs",
+        False, description="also compute signatures over all node counts (`*`), as long as the shortest runs"
     )
-    wavelet_level: int = Field(2, ge=1, le=8, description="all iosi methods: the level of the wavelet decomposition")
+    wavelet_level: int = Field(2, ge=1, le=8, description="iosi methods: the level of the wavelet decomposition")
     gamma: float = Field(
-        0.5, gt=0, le=1, description="all iosi methods: minimum fraction of samples with points in a dense unit"
+        0.5, gt=0, le=1, description="iosi methods: minimum fraction of samples with points in a dense unit"
     )
     kappa: float = Field(
-        0.9,
-        gt=0,
-        le=1,
-        description="all iosi methods: minimum fraction of samples with points in a dense unit and its neighbours",
+        0.9, gt=0, le=1, description="iosi methods: minimum fraction of samples in a dense unit and its neighbours"
     )
     changed_correlation: float = Field(
         0.8,
@@ -388,8 +378,7 @@ class AlertSettings(Section):
     )
     min_free_ratio: float = Field(0.05, ge=0, le=1, description="a disk with a smaller free fraction is a problem")
     webhook_variable: str = Field(
-        "IOSIG_WEBHOOK_URL",
-        description="environment variable with the secret URL that notices are posted to",
+        "IOSIG_WEBHOOK_URL", description="environment variable with the secret URL that notices are posted to"
     )
     webhook_format: Literal["json", "slack"] = Field(
         "json", description="content of the posted JSON: the full notice, or only its text"
