@@ -361,14 +361,13 @@ class Predictor:
         """
         gaps = [pair for pair in self.observed if pair[0] >= since_s]
         agreeing: list[float] = []
-        expected_s = None
-        for onset_s, next_s in reversed(gaps):
+        later_onsets_s = (None, *(onset_s for onset_s, _ in reversed(gaps)))
+        for (onset_s, next_s), expected_s in zip(reversed(gaps), later_onsets_s, strict=False):
             gap, typical = next_s - onset_s, median(agreeing) if agreeing else next_s - onset_s
             is_equal = max(gap, typical) <= TOLERANCE_RATIO * min(gap, typical)
             if (expected_s is not None and next_s != expected_s) or not is_equal:
                 break
             agreeing.append(gap)
-            expected_s = onset_s
         return agreeing if 2 * len(agreeing) >= len(gaps) else []
 
     def conclude(self, answer: Answer, changed: tuple[Change, float] | None, due: Due) -> Evaluation:
