@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
@@ -27,7 +28,11 @@ def programs(path: Path) -> Iterator[ast.AST]:
     module = ast.parse(path.read_text())
     yield module
     for node in ast.walk(module):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\nfrom " in node.value:
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and re.search(r"\nfrom \S+ import ", node.value)
+        ):
             yield ast.parse(node.value)
 
 

@@ -61,7 +61,7 @@ def test_redefined_values_exist() -> None:
     for column, values in renames.REDEFINED_VALUES.items():
         choices = {each for table in TABLES for own in table.columns if own.name == column for each in own.choices}
         assert values.keys() | set(values.values()) <= choices
-        assert renames.values_of("signatures")[column].items() >= values.items()
+        assert renames.get_renamed_values("signatures")[column].items() >= values.items()
 
 
 def test_renamed_settings_exist() -> None:
