@@ -28,12 +28,9 @@ def programs(path: Path) -> Iterator[ast.AST]:
     module = ast.parse(path.read_text())
     yield module
     for node in ast.walk(module):
-        if (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and re.search(r"\nfrom \S+ import ", node.value)
-        ):
-            yield ast.parse(node.value)
+        text = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(text, str) and re.search(r"\nfrom \S+ import ", text):
+            yield ast.parse(text)
 
 
 @pytest.mark.parametrize("path", sorted(Path(bench.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
