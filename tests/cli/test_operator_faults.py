@@ -223,7 +223,7 @@ LONG = (
     Fault(
         "landing's manifest torn", damaged("landed/*/landing.json"), RUN, r"landing\.json is damaged.*`iosig repair`"
     ),
-    Fault("journal torn", torn_journal, ("predict", "--follow", "none.jsonl"), r"is unusable: .*malformed"),
+    Fault("journal torn", torn_journal, ("predict", "--follow", "none.jsonl"), r"cannot be used: .*malformed"),
     Fault(
         "no right to read landed files", without_right("landed/*/*.parquet", 0), ANEW, rf"\.parquet{_NO_RIGHT}", True
     ),
