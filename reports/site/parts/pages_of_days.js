@@ -281,7 +281,7 @@ function drawRanks(into, one, until) {
 function showSlowed({ slowed, burst_count: count }) {
   const into = drawnIn("slowed"), bursts = slowed || [];
   if (!count) { nothing(into, "No bursts of this run were detected in the traffic, so slowdowns are unknown."); return; }
-  into.append(make("p", {}, `${countText(bursts.length)} of ${countText(count)} ${count === 1 ? "burst that was" : "bursts that were"} found in the traffic ${bursts.length === 1 || count === 1 ? "was" : "were"} slowed.`));
+  into.append(make("p", {}, `${countText(bursts.length)} of ${countText(count)} ${count === 1 ? "burst" : "bursts"} detected in the traffic ${bursts.length === 1 || count === 1 ? "was" : "were"} slowed.`));
   if (bursts.length) into.append(plainTable(["file system", "burst", "expected (UTC)", "began later", "longer", "range", "most there", "its bytes"], bursts.map((row) => [
     `${row.direction} on ${nameText(row.filesystem, 40)}`, String(row.burst), instantText(row.burst_expected_at), durationText(row.start_delay_s), ...longerCells(row), ...otherCells(row)])));
 }
