@@ -195,7 +195,7 @@ def _of_day(runs: pl.DataFrame, day: date, chance: np.random.Generator) -> Itera
 def _slowdowns(runs: pl.DataFrame, chance: np.random.Generator) -> pl.DataFrame:
     """Return four bursts of each run, of which one in twenty was slowed by the run that began after it."""
     is_slowed = pl.Series(chance.uniform(0, 1, 4 * runs.height) < 0.05)
-    other = {f"first_{name}": pl.col(name).shift(-1) for name in ("job_id", "started_at", "application_id")}
+    other = {f"top_interferer_{name}": pl.col(name).shift(-1) for name in ("job_id", "started_at", "application_id")}
     bursts = runs.drop("duration_s", "source", "step_count", "node_count").with_columns(**other, burst=[0, 1, 2, 3])
     began = pl.col("started_at") + pl.duration(seconds=300 * pl.col("burst"))
     told = bursts.explode("burst").with_columns(
