@@ -292,10 +292,10 @@ def draw(figure: Figure, measured: Sequence[NightCost]) -> None:
     panels[0].set_ylabel("processor time [s]", fontsize=8)
     lines = (("file_count", 1e3, panels[1]), ("byte_count", 1e6, panels[2]), ("metadata_bytes", 1e6, panels[2]))
     for name, unit, axes in lines:
-        for is_real, mark, colour in ((True, "o", INK), (False, ".", PURPLE)):
+        for is_real, mark, color in ((True, "o", INK), (False, ".", PURPLE)):
             chosen = [one for one in measured if one.is_real == is_real]
             heights = [getattr(one, name) / unit for one in chosen]
-            axes.plot([one.night for one in chosen], heights, mark, color=colour, markersize=3)
+            axes.plot([one.night for one in chosen], heights, mark, color=color, markersize=3)
     panels[1].set_ylabel("files [thousands]", fontsize=8)
     panels[2].set_ylabel("all, and metadata [MB]", fontsize=8)
     for axes in panels:

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from iosig.reports.style import Style
 
 #: maximum number of findings on a screen
-#: maximum number of neighbours on a screen
+#: maximum number of neighbors on a screen
 #: maximum number of slowed bursts on a screen
-_MAX_FINDINGS, _MAX_NEIGHBOURS, _MAX_SLOWED = 4, 3, 3
-#: maximum number of neighbours in JSON and on a page
-_MAX_DOCUMENT_NEIGHBOURS = 50
+_MAX_FINDINGS, _MAX_NEIGHBORS, _MAX_SLOWED = 4, 3, 3
+#: maximum number of neighbors in JSON and on a page
+_MAX_DOCUMENT_NEIGHBORS = 50
 _WIDTH = 80
-_COLOURS = {"critical": "red", "warning": "yellow", "note": "cyan"}
+_COLORS = {"critical": "red", "warning": "yellow", "note": "cyan"}
 
 
 @click.command("job")
@@ -94,7 +94,7 @@ def job_command(
         from iosig.answers.job.document import build_document
         from iosig.cli.printing import show_json
 
-        show_json(build_document(told, _MAX_DOCUMENT_NEIGHBOURS))
+        show_json(build_document(told, _MAX_DOCUMENT_NEIGHBORS))
     elif plot is None and html is None:
         _show(told, is_all)
     return 0
@@ -104,7 +104,7 @@ def _write_page(told: JobReport, target: Path) -> None:
     from iosig.answers.job.document import build_page
     from iosig.warehouse.placing import atomic_write
 
-    content = build_page(told, _MAX_DOCUMENT_NEIGHBOURS)
+    content = build_page(told, _MAX_DOCUMENT_NEIGHBORS)
     with atomic_write(target.absolute()) as temporary:
         temporary.write_text(content, encoding="utf-8")
     click.echo(f"Written: {target}", err=True)
@@ -123,7 +123,7 @@ def _show(told: JobReport, is_all: bool) -> None:
         say("The release has no trace of this run, so its requests are unknown.\n")
     _show_bytes(told)
     _show_slowed(told)
-    _show_neighbours(told)
+    _show_neighbors(told)
     _show_advice(told)
 
 
@@ -179,7 +179,7 @@ def _show_finding(row: dict[str, Any]) -> None:
     mark = f"{row['severity']:<9}"
     share = "" if row["impact_ratio"] is None else f" [{row['impact_ratio']:.0%} of the run]"
     lines = wrap_text(printable(fill_template(row["sentence"], row["evidence"]) + share), width - len(mark))
-    click.echo(click.style(mark, fg=_COLOURS[row["severity"]], bold=True) + lines[0])
+    click.echo(click.style(mark, fg=_COLORS[row["severity"]], bold=True) + lines[0])
     for line in lines[1:]:
         click.echo(" " * len(mark) + line)
     if row["files"]:
@@ -303,7 +303,7 @@ def _show_advice(told: JobReport) -> None:
         say(f"To place the next run: iosig advise {printable(shlex.quote(name))}")
 
 
-def _show_neighbours(told: JobReport) -> None:
+def _show_neighbors(told: JobReport) -> None:
     from iosig.cli.printing import bytes_text, format_title, show
     from iosig.reports.texts import shorten
 
@@ -316,11 +316,11 @@ def _show_neighbours(told: JobReport) -> None:
             shorten(row["filesystem"] or "?", 12),
             bytes_text(row["attributed_bytes"]),
         )
-        for row in told.neighbours.head(_MAX_NEIGHBOURS).to_dicts()
+        for row in told.neighbors.head(_MAX_NEIGHBORS).to_dicts()
     ]
     if rows:
         show(
-            format_title("Beside it", len(rows), told.neighbours.height),
+            format_title("Beside it", len(rows), told.neighbors.height),
             ("job", "application", "user", "nodes", "file system", "explained"),
             rows,
         )

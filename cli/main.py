@@ -204,7 +204,7 @@ class _Warehouse(click.Path):
 @click.version_option(package_name="iosig", prog_name="iosig")
 @click.pass_context
 def iosig(ctx: click.Context, warehouse: Path, settings_path: Path | None) -> None:
-    """Find what each application does to storage, from the logs that a computing centre keeps anyway."""
+    """Find what each application does to storage, from the logs that a computing center keeps anyway."""
     store = Store(warehouse)
     ctx.obj = GlobalOptions(store, settings_path)
     keep_options(ctx, store.name)

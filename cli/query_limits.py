@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: limit in addition to the process's memory when a query begins; DuckDB's own limit excludes strings and results
 MAX_MEMORY_BYTES = 4 << 30
-#: size of a thread's stack, which counts towards the limit even if it is unused
+#: size of a thread's stack, which counts toward the limit even if it is unused
 _THREAD_BYTES = 16 << 20
 MAX_ROW_BYTES = 64 << 20
 MAX_COLUMNS = 1_000
@@ -28,7 +28,7 @@ _BATCH_ROWS = 10_000
 def limit_memory(max_bytes: int = MAX_MEMORY_BYTES) -> Iterator[None]:
     """Limit how much additional memory this process may allocate; beyond that, allocations fail.
 
-    Only Linux counts all private memory towards this limit (RLIMIT_DATA).
+    Only Linux counts all private memory toward this limit (RLIMIT_DATA).
     """
     before, hard = resource.getrlimit(resource.RLIMIT_DATA)
     used = _data_bytes()

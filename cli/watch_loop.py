@@ -76,7 +76,7 @@ def show_once(look: Look, console: Console, clock: Callable[[], datetime] = now)
 
 
 def create_console(width: int | None, *, is_plain: bool) -> Console:
-    """Return the console to draw on; is_plain: without colours or other terminal control codes."""
+    """Return the console to draw on; is_plain: without colors or other terminal control codes."""
     from rich.console import Console
 
     if is_plain:

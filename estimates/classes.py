@@ -36,8 +36,8 @@ def series_classes(intervals: pl.DataFrame, params: classes.ClassParams) -> pl.D
         start_s,
         end_s,
     )
-    labelled = classes.classify(sections, floats(subjects["node_count"]), params)
-    return class_rows(build_keys("series", subjects), labelled, subjects["node_count"], end_s - start_s)
+    labeled = classes.classify(sections, floats(subjects["node_count"]), params)
+    return class_rows(build_keys("series", subjects), labeled, subjects["node_count"], end_s - start_s)
 
 
 def trace_classes(
@@ -55,10 +55,10 @@ def trace_classes(
     counted = signals.filter("is_counted")
     subjects = list_trace_runs(jobs, counters, counted, max_interval_ratio)
     end_s = floats(subjects["end_s"])
-    labelled = classes.classify(_sum_sections(subjects, counted, end_s), floats(subjects["node_count"]), params)
+    labeled = classes.classify(_sum_sections(subjects, counted, end_s), floats(subjects["node_count"]), params)
     has_times = subjects["untold"].is_null()
-    is_silent = (labelled["outcome"] == "classified") & ~has_times
-    known = labelled.with_columns(
+    is_silent = (labeled["outcome"] == "classified") & ~has_times
+    known = labeled.with_columns(
         pl.when(~is_silent).then("label").alias("label"),
         pl.when(has_times).then(pl.col("section_bytes", "cv")),
         pl.when(has_times).then("volume_bytes").otherwise(subjects["counted_bytes"]).alias("volume_bytes"),
@@ -69,11 +69,11 @@ def trace_classes(
 
 
 def class_rows(
-    keys: pl.DataFrame, labelled: pl.DataFrame, node_count: pl.Series, duration_s: pl.Series | Reals
+    keys: pl.DataFrame, labeled: pl.DataFrame, node_count: pl.Series, duration_s: pl.Series | Reals
 ) -> pl.DataFrame:
     """Combine subjects and classifier results to rows of `classes`."""
     sizes = pl.DataFrame({"node_count": node_count, "duration_s": duration_s})
-    return pl.concat([keys, labelled, sizes], how="horizontal").select(CLASSES.column_names)
+    return pl.concat([keys, labeled, sizes], how="horizontal").select(CLASSES.column_names)
 
 
 def _sum_sections(subjects: pl.DataFrame, counted: pl.DataFrame, end_s: Reals) -> classes.Sections:

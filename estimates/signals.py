@@ -69,11 +69,11 @@ def _volumes(
         .with_columns(is_async=pl.lit(False))
     )
     timed = intervals.group_by(_MODULE).agg(has_interval=pl.lit(True))
-    signalled = [frame.select(_SIGNAL) for frame in (counted, requested, mapped)]
+    signaled = [frame.select(_SIGNAL) for frame in (counted, requested, mapped)]
     # counters do not distinguish is_async, so split their bytes in proportion to the requests
     whole = requested.group_by(_MODULE).agg(all_request_bytes=pl.col("request_bytes").sum())
     return (
-        pl.concat(signalled)
+        pl.concat(signaled)
         .unique()
         .join(counted, on=_SIGNAL, how="left")
         .join(requested, on=_SIGNAL, how="left")

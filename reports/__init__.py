@@ -4,13 +4,13 @@
 - `attribution` (`AttributionView`, `DrawnTraffic`, `draw`): Attribution of a file system's traffic.
 - `findings` (`fill_template`, `HeatView`, `draw`): Findings of a traced run as sentences, and its heat map.
 - `forecast` (`ForecastView`, `DrawnCollision`, `draw`): Load forecast of a file system.
-- `population` (`PopulationView`, `draw`): I/O behaviour of all runs of a site.
+- `population` (`PopulationView`, `draw`): I/O behavior of all runs of a site.
 - `inline_svg` (`render_svg`, `page_rules`): Figures as inline SVG for light and dark themes.
 - `job` (`job_page`, `sample_svg`): A run as a page of one file.
 - `layers` (`sum_by_color`, `fill_layers`, `draw_legend_above`): Stacked rates of applications, and their legend.
 - `panels` (`Picture`, `picture`, `headings`, `inch_axes`, `Columns`): Figures and the elements of their panels.
 - `slowdowns` (`format_slowed_bursts`, `top_interferer`): Slowed bursts in words.
-- `style` (`Style`, `LIGHT`, `DARK`, `drawn_in`): Shared colours and font sizes of all figures.
+- `style` (`Style`, `LIGHT`, `DARK`, `drawn_in`): Shared colors and font sizes of all figures.
 - `signatures` (`draw`, `DrawnSample`, `DrawnSignature`, `SignatureView`): The signature of one application.
 - `templates` (`environment`): The Jinja environment of all pages.
 - `texts` (`plain`, `duration_text`, `volume_text`, `format_count`, `choose_unit`): Text and numbers in figures.

@@ -45,8 +45,8 @@ _WIDTH_IN = 12.0
 _MAX_ROW_IN, _MIN_ROW_IN, _ROWS_IN = 2.6, 0.95, 9.0
 #: maximum number of file systems in a figure; only the best ones are drawn
 MAX_ROWS = 12
-#: colours of the applications with the most bytes; all others share one colour
-LAYER_COLOURS = (GREEN, PURPLE, ORANGE, SKY)
+#: colors of the applications with the most bytes; all others share one color
+LAYER_COLORS = (GREEN, PURPLE, ORANGE, SKY)
 _TOP_IN, _BETWEEN_IN, _BOTTOM_IN = 0.95, 0.62, 0.62
 #: left and right edge of the load panel, as fractions of the figure's width
 #: left and right edge of the delay panel
@@ -151,7 +151,7 @@ def _size(view: AdviceView) -> tuple[float, float]:
 def draw(figure: Figure, view: AdviceView) -> None:
     """Draw a row for each file system, the best one first: its expected load, and the contended bytes by delay."""
     _headings(figure, view)
-    rows, colours = _rows(view), _colours(view)
+    rows, colors = _rows(view), _colors(view)
     layers.draw_legend_above(figure, _legend(view))
     clock = choose_unit(view.step_s * len(rows[0].demand_now), TIMES, "s")
     waiting = choose_unit(float(view.delays_s[-1]), TIMES, "s")
@@ -162,7 +162,7 @@ def draw(figure: Figure, view: AdviceView) -> None:
         top = _TOP_IN + _legend_in(view) - 0.3 + number * _row_in(view) + (number + 1) * _between_in(view)
         shown = {f"time from now [{clock.name}]": panels.inch_axes(figure, top, _row_in(view), sides)}
         loads = next(iter(shown.values()))
-        _draw_loads(loads, view, one, colours, clock)
+        _draw_loads(loads, view, one, colors, clock)
         _say_title(loads, view, one, number)
         if view.has_contention:
             delays = panels.inch_axes(figure, top, _row_in(view), _DELAYS)
@@ -194,24 +194,24 @@ def _say_title(axes: Axes, view: AdviceView, one: DrawnFilesystem, number: int) 
         )  # fmt: skip
 
 
-# ---- colours
+# ---- colors
 
 
-def _colours(view: AdviceView) -> dict[str, str]:
-    """Assign colours to the applications with the most bytes on all file systems together."""
+def _colors(view: AdviceView) -> dict[str, str]:
+    """Assign colors to the applications with the most bytes on all file systems together."""
     moved = layers.sum_rates([layer for one in _rows(view) for layer in one.layers])
-    return dict(zip(moved, LAYER_COLOURS, strict=False))
+    return dict(zip(moved, LAYER_COLORS, strict=False))
 
 
 def _legend(view: AdviceView) -> list[Entry]:
-    rows, colours = _rows(view), _colours(view)
-    has_others = any(name not in colours for one in rows for name, _ in one.layers)
+    rows, colors = _rows(view), _colors(view)
+    has_others = any(name not in colors for one in rows for name, _ in one.layers)
     has_delays = any(one.best_delay_s > 0 for one in rows)
     entries = [
         line("capacity", color=INK, lw=1.3, ls="--"),
         line("expected load without the application: mean of possible futures", color=INK, lw=0.9, ls=":"),
         area("background", facecolor=layers.NOBODY),
-        *layers.make_legend_entries(colours),
+        *layers.make_legend_entries(colors),
         *([area("other known jobs", facecolor=layers.OTHERS)] if has_others else []),
         area("the application, best delay" if has_delays else "the application", facecolor=BLUE),
         area("contended", facecolor=GROUND, edgecolor=BLUE, hatch="//////", lw=0),
@@ -227,11 +227,11 @@ def _legend(view: AdviceView) -> list[Entry]:
 # ---- expected load
 
 
-def _draw_loads(axes: Axes, view: AdviceView, one: DrawnFilesystem, colours: dict[str, str], clock: Unit) -> None:
+def _draw_loads(axes: Axes, view: AdviceView, one: DrawnFilesystem, colors: dict[str, str], clock: Unit) -> None:
     """Draw the expected load of a file system as stacked layers, with the application on top, now and delayed."""
     edges: Reals = np.arange(len(one.demand_now) + 1, dtype=np.float64) * (view.step_s / clock.size)
     background: Reals = np.full(len(one.demand_now), one.background_bytes_per_s)
-    drawn = [(layers.NOBODY, background), *layers.sum_by_color(one.layers, colours)]
+    drawn = [(layers.NOBODY, background), *layers.sum_by_color(one.layers, colors)]
     load: Reals = np.sum([rates for _, rates in drawn], axis=0)
     high = max(float((load + np.maximum(one.demand_now, one.demand_best)).max()), one.capacity_bytes_per_s)
     unit = choose_unit(high, RATES, "B/s")
@@ -259,10 +259,10 @@ def _draw_application(axes: Axes, edges: Reals, load: Reals, one: DrawnFilesyste
         fill_steps(axes, edges, load / size, outlined / size, facecolor="none", edgecolor=VERMILION, lw=1.0)
 
 
-def _hatch(axes: Axes, edges: Reals, low: Reals, high: Reals, colour: str, hatch: str) -> None:
+def _hatch(axes: Axes, edges: Reals, low: Reals, high: Reals, color: str, hatch: str) -> None:
     if (high > low).any():
         shown: Reals = np.where(high > low, high, np.nan)
-        fill_steps(axes, edges, low, shown, facecolor="none", edgecolor=colour, hatch=hatch)
+        fill_steps(axes, edges, low, shown, facecolor="none", edgecolor=color, hatch=hatch)
 
 
 def _draw_delays(axes: Axes, view: AdviceView, one: DrawnFilesystem, clock: Unit, volume: Unit) -> None:

@@ -1,6 +1,6 @@
 """Draw the attribution of a file system's traffic: measured, attributed and unattributed bytes.
 
-One panel per direction. Applications are stacked, the largest ones in individual colours. The line is the polled
+One panel per direction. Applications are stacked, the largest ones in individual colors. The line is the polled
 traffic, and the area between the stack and the line is unattributed.
 """
 
@@ -101,17 +101,17 @@ def _sum_bytes(view: AttributionView) -> dict[str, float]:
     return layers.sum_rates([layer for traffic in view.traffic for layer in traffic.layers])
 
 
-def _colours(view: AttributionView) -> dict[str, str]:
-    """Assign colours to the applications with the most bytes."""
+def _colors(view: AttributionView) -> dict[str, str]:
+    """Assign colors to the applications with the most bytes."""
     return dict(zip(_sum_bytes(view), HUES, strict=False))
 
 
 def _legend(view: AttributionView) -> list[Entry]:
-    colours = _colours(view)
-    has_others = len(_sum_bytes(view)) > len(colours)
+    colors = _colors(view)
+    has_others = len(_sum_bytes(view)) > len(colors)
     return [
         line("measured", color=INK, lw=0.9),
-        *layers.make_legend_entries(colours),
+        *layers.make_legend_entries(colors),
         *([area("other applications", facecolor=layers.OTHERS)] if has_others else []),
         area("unattributed", facecolor=layers.NOBODY),
     ]
@@ -122,7 +122,7 @@ def _draw_traffic(axes: Axes, view: AttributionView, one: DrawnTraffic, clock: U
     count = len(one.measured_bytes_per_s)
     edges: Reals = np.arange(count + 1, dtype=np.float64) * (view.step_s / clock.size)
     known = np.nan_to_num(one.measured_bytes_per_s)
-    drawn = layers.sum_by_color(one.layers, _colours(view))
+    drawn = layers.sum_by_color(one.layers, _colors(view))
     total: Reals = sum((rates for _, rates in drawn), np.zeros(count))
     high = float(max(known.max(initial=0.0), total.max(initial=0.0)))
     unit = choose_unit(high, RATES, "B/s")

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _TOP_IN, _SUM_IN, _CELLS_IN, _GAP_IN, _BELOW_IN = 1.05, 0.75, 2.6, 0.1, 0.75
 _SIDES, _EDGE = (0.085, 0.83), (0.845, 0.985)
-#: dynamic range of a heat map's colour scale below the strongest cell, in decades
+#: dynamic range of a heat map's color scale below the strongest cell, in decades
 _DECADES = 4.0
 
 
@@ -153,11 +153,11 @@ def _draw_cells(axes: Axes, one: RankTimes, high: float, unit_s: float) -> None:
 
     level = levels(one.cell_bytes, high)
     times, ranks = one.time_edges_s / unit_s, one.rank_edges.astype(np.float64)
-    for number, colour in enumerate(SHADES, start=1):
+    for number, color in enumerate(SHADES, start=1):
         row, first, stop = _stretches(level == number)
         if len(row):
             path = _boxes(times[first], ranks[row], times[stop], ranks[row + 1])
-            axes.add_patch(PathPatch(path, facecolor=colour, edgecolor=colour, linewidth=0.25))
+            axes.add_patch(PathPatch(path, facecolor=color, edgecolor=color, linewidth=0.25))
     axes.set(ylim=(ranks[-1], ranks[0]), ylabel="rank")
     axes.yaxis.set_major_locator(_whole_numbers())
     _bare(axes)
@@ -207,10 +207,10 @@ def _draw_ranks(axes: Axes, one: RankTimes) -> None:
 
 
 def _draw_scale(axes: Axes, high: float) -> None:
-    """Draw the colour scale, which maps shades to the bytes of a cell."""
+    """Draw the color scale, which maps shades to the bytes of a cell."""
     axes.set(xlim=(0, len(SHADES)), ylim=(0, 1), yticks=[], xticks=[0, len(SHADES)])
-    for number, colour in enumerate(SHADES):
-        axes.axvspan(number, number + 1, facecolor=colour, edgecolor=colour, linewidth=0.25)
+    for number, color in enumerate(SHADES):
+        axes.axvspan(number, number + 1, facecolor=color, edgecolor=color, linewidth=0.25)
     low = high / 10**_DECADES
     for label, side in zip(axes.set_xticklabels([volume_text(low), volume_text(high)]), ("left", "right"), strict=True):
         label.set(ha=side, fontsize=NOTE_POINTS, color=SOFT)

@@ -92,8 +92,8 @@ def _top_in(view: ForecastView) -> float:
     return _TOP_IN + layers.legend_in(_legend(view)) + 0.3
 
 
-def _colours(view: ForecastView) -> dict[str, str]:
-    """Assign colours to the applications with the most bytes."""
+def _colors(view: ForecastView) -> dict[str, str]:
+    """Assign colors to the applications with the most bytes."""
     return dict(zip(_moving(view), HUES, strict=False))
 
 
@@ -102,12 +102,12 @@ def _moving(view: ForecastView) -> list[str]:
 
 
 def _legend(view: ForecastView) -> list[Entry]:
-    colours = _colours(view)
+    colors = _colors(view)
     return [
         line("expected", color=INK, lw=1.4),
         area("80 % within", facecolor="none", edgecolor=INK, hatch="////", lw=0.5),
-        *layers.make_legend_entries(colours),
-        *([area("other applications", facecolor=layers.OTHERS)] if len(_moving(view)) > len(colours) else []),
+        *layers.make_legend_entries(colors),
+        *([area("other applications", facecolor=layers.OTHERS)] if len(_moving(view)) > len(colors) else []),
         area("unplanned", facecolor=layers.NOBODY),
         *([line("without the what-if run", color=INK, lw=1.0, ls=":")] if view.without_bytes_per_s is not None else []),
         *([line("capacity", color=VERMILION, lw=1.0, ls="--")] if view.is_near_capacity else []),
@@ -122,7 +122,7 @@ def _draw_rates(axes: Axes, view: ForecastView) -> None:
     places = np.repeat(edges, 2)[1:-1]
     high = float(view.high_bytes_per_s.max(initial=0.0))
     unit = choose_unit(high, RATES, "B/s")
-    drawn = [*layers.sum_by_color(view.layers, _colours(view)), (layers.NOBODY, view.unknown_bytes_per_s)]
+    drawn = [*layers.sum_by_color(view.layers, _colors(view)), (layers.NOBODY, view.unknown_bytes_per_s)]
     layers.fill_layers(axes, edges, drawn, unit.size)
     low, top = view.low_bytes_per_s / unit.size, view.high_bytes_per_s / unit.size
     layers.fill_steps(

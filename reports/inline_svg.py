@@ -1,6 +1,6 @@
 """Convert a figure to an inline SVG element that supports light and dark themes and strict content policies.
 
-Colours are CSS variables named by role (`var(--iosig-blue, #…)`), so one element serves both themes; `style_sheet`
+Colors are CSS variables named by role (`var(--iosig-blue, #…)`), so one element serves both themes; `style_sheet`
 defines them. Text remains text. The element has no style attribute and no style element, which a content security
 policy would have to allow. Ids start with the figure's name, so that several figures can share a page.
 """
@@ -17,8 +17,7 @@ from iosig.reports.texts import plain
 
 _SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
 _VARIABLES = {
-    colour.lower(): f"var(--iosig-{role}, {colour.lower()})"
-    for role, colour in (LIGHT.shades() | LIGHT.colours()).items()
+    color.lower(): f"var(--iosig-{role}, {color.lower()})" for role, color in (LIGHT.shades() | LIGHT.colors()).items()
 }
 #: a number with more than two decimals, which exceed the resolution of a screen
 _LONG_NUMBER = re.compile(r"(-?\d+\.\d\d)\d+")
@@ -52,8 +51,8 @@ def render_svg(picture: Picture, name: str, title: str) -> str:
 
 
 def style_sheet(style: Style) -> str:
-    """Return the CSS declarations of a style's colour variables, to be placed inside a rule."""
-    return " ".join(f"--iosig-{role}: {colour};" for role, colour in (style.colours() | style.shades()).items())
+    """Return the CSS declarations of a style's color variables, to be placed inside a rule."""
+    return " ".join(f"--iosig-{role}: {color};" for role, color in (style.colors() | style.shades()).items())
 
 
 def page_rules() -> str:
@@ -108,5 +107,5 @@ def _parse_declaration(declaration: str, name: str) -> tuple[str, str]:
 
 
 def _map_value(value: str, name: str) -> str:
-    """Replace colours by variables of their roles, and prefix references with the figure's name."""
+    """Replace colors by variables of their roles, and prefix references with the figure's name."""
     return _VARIABLES.get(value.lower(), value.replace("url(#", f"url(#{name}-"))

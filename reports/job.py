@@ -1,4 +1,4 @@
-"""Render the page of one run as a single file: findings, heat maps, samples with signatures, bytes and neighbours.
+"""Render the page of one run as a single file: findings, heat maps, samples with signatures, bytes and neighbors.
 
 The page contains no scripts and loads nothing; names from logs are inserted as escaped text.
 """
@@ -15,7 +15,7 @@ from iosig.reports.findings import files_text
 from iosig.reports.inline_svg import page_rules, render_svg
 from iosig.reports.panels import Picture, inch_axes
 from iosig.reports.slowdowns import format_slowed_bursts, top_interferer
-from iosig.reports.style import BLUE, GREY, VERMILION, WIDTH_IN
+from iosig.reports.style import BLUE, GRAY, VERMILION, WIDTH_IN
 from iosig.reports.templates import environment
 from iosig.reports.texts import RATES, TIMES, choose_unit, plain
 
@@ -92,7 +92,7 @@ def _draw_sample(axes: Axes, one: Mapping[str, Any], curve: Mapping[str, Any] | 
     time = choose_unit(max(float(edges_s[-1]), float(over_s[-1])), TIMES, "s")
     # Server counters cover this run only; samples cut from all traffic include other jobs.
     axes.stairs(
-        np.nan_to_num(rates) / unit.size, edges_s / time.size, fill=True, color=BLUE if one["is_exact"] else GREY
+        np.nan_to_num(rates) / unit.size, edges_s / time.size, fill=True, color=BLUE if one["is_exact"] else GRAY
     )
     gaps = np.flatnonzero(np.isnan(rates))
     if len(gaps):

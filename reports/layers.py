@@ -1,4 +1,4 @@
-"""Draw the rates of applications as stacked areas, and the legend of their colours above the panels."""
+"""Draw the rates of applications as stacked areas, and the legend of their colors above the panels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from iosig.reports.panels import Entry, area, draw_legend
-from iosig.reports.style import GREY, PALE
+from iosig.reports.style import GRAY, PALE
 from iosig.reports.texts import plain
 from iosig.transforms.arrays import Reals
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 #: rates per step (n) by name; names may repeat
 Layers = Sequence[tuple[str, Reals]]
-#: colour of applications without an individual colour
-#: colour of unattributed traffic
-OTHERS, NOBODY = GREY, PALE
+#: color of applications without an individual color
+#: color of unattributed traffic
+OTHERS, NOBODY = GRAY, PALE
 NAME_CHARACTERS = 34
 _COLUMNS, _ROW_IN, _TOP_IN = 4, 0.22, 0.83
 
@@ -33,13 +33,13 @@ def sum_rates(layers: Layers) -> dict[str, float]:
     return dict(sorted(sums.items(), key=lambda each: (-each[1], each[0])))
 
 
-def sum_by_color(layers: Layers, colours: Mapping[str, str]) -> list[tuple[str, Reals]]:
-    """Sum the rates by colour, in the order of the colours; all other applications form the last layer."""
+def sum_by_color(layers: Layers, colors: Mapping[str, str]) -> list[tuple[str, Reals]]:
+    """Sum the rates by color, in the order of the colors; all other applications form the last layer."""
     sums: dict[str, Reals] = {}
     for name, rates in layers:
-        colour = colours.get(name, OTHERS)
-        sums[colour] = sums[colour] + rates if colour in sums else rates
-    return [(colour, sums[colour]) for colour in (*colours.values(), OTHERS) if colour in sums]
+        color = colors.get(name, OTHERS)
+        sums[color] = sums[color] + rates if color in sums else rates
+    return [(color, sums[color]) for color in (*colors.values(), OTHERS) if color in sums]
 
 
 def fill_steps(axes: Axes, edges: Reals, low: Reals, high: Reals, **style: Any) -> None:
@@ -49,16 +49,16 @@ def fill_steps(axes: Axes, edges: Reals, low: Reals, high: Reals, **style: Any) 
 
 
 def fill_layers(axes: Axes, edges: Reals, layers: Iterable[tuple[str, Reals]], size: float) -> None:
-    """Draw rates as stacked areas, one for each colour; size: of the rates' unit."""
+    """Draw rates as stacked areas, one for each color; size: of the rates' unit."""
     below: Reals = np.zeros(len(edges) - 1)
-    for colour, rates in layers:
-        fill_steps(axes, edges, below / size, (below + rates) / size, facecolor=colour)
+    for color, rates in layers:
+        fill_steps(axes, edges, below / size, (below + rates) / size, facecolor=color)
         below = below + rates
 
 
-def make_legend_entries(colours: Mapping[str, str]) -> list[Entry]:
+def make_legend_entries(colors: Mapping[str, str]) -> list[Entry]:
     """Return legend entries for applications."""
-    return [area(plain(name, NAME_CHARACTERS), facecolor=colour) for name, colour in colours.items()]
+    return [area(plain(name, NAME_CHARACTERS), facecolor=color) for name, color in colors.items()]
 
 
 def legend_in(entries: Sequence[Entry]) -> float:

@@ -146,10 +146,10 @@ def fit(figure: Figure, shown: Text, text: str) -> None:
         shown.set_text(shorten(text, max_chars))
 
 
-def headings(figure: Figure, finding: str, names: Iterable[str], colour: str) -> None:
+def headings(figure: Figure, finding: str, names: Iterable[str], color: str) -> None:
     """Write the finding at the top of a figure, with the subject below."""
     height = figure.get_figheight()
-    heading = figure.text(0.02, 1 - 0.4 / height, "", fontsize=FINDING_POINTS, fontweight="bold", color=colour)
+    heading = figure.text(0.02, 1 - 0.4 / height, "", fontsize=FINDING_POINTS, fontweight="bold", color=color)
     fit(figure, heading, finding)
     subject = figure.text(0.02, 1 - 0.7 / height, "", fontsize=SUBJECT_POINTS, color=SOFT)
     fit(figure, subject, "  ·  ".join(name for name in names if name))

@@ -1,6 +1,6 @@
 """Draw a population: volumes, the groups with the most node hours, periods, and classes over time.
 
-Modelled on Figures 2 to 5 of PEARC'18 (White et al., DOI 10.1145/3219104.3219121).
+Modeled on Figures 2 to 5 of PEARC'18 (White et al., DOI 10.1145/3219104.3219121).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from iosig.reports import panels
-from iosig.reports.style import CLASS_HUES, DIRECTION_HUES, GREY, INK
+from iosig.reports.style import CLASS_HUES, DIRECTION_HUES, GRAY, INK
 from iosig.reports.texts import VOLUMES, choose_unit, format_count, plain, volume_text
 from iosig.transforms.arrays import Reals
 
@@ -70,7 +70,7 @@ def draw(figure: Figure, view: PopulationView) -> None:
 
 def _legend(figure: Figure) -> None:
     for hues, top_in in ((DIRECTION_HUES, _ROWS_IN[0] - 0.45), (CLASS_HUES, _ROWS_IN[2] + _HEIGHT_IN + 0.4)):
-        entries = [panels.area(name, facecolor=colour) for name, colour in hues.items()]
+        entries = [panels.area(name, facecolor=color) for name, color in hues.items()]
         panels.draw_legend(figure, entries, (0.06, top_in), ncols=len(entries), handlelength=1.4, columnspacing=1.4)
 
 
@@ -80,12 +80,12 @@ def _draw_volumes(axes: Axes, view: PopulationView, *, is_hours: bool) -> None:
     powers = np.log2(np.concatenate([*known, np.ones(1)]))
     low = int(np.floor(powers[powers > 0].min(initial=powers.max())))
     edges = np.arange(low, max(int(np.floor(powers.max())) + 2, low + 2))
-    for place, (name, colour) in enumerate(DIRECTION_HUES.items()):
+    for place, (name, color) in enumerate(DIRECTION_HUES.items()):
         volumes = view.volumes_bytes[name]
         is_known = volumes >= 1.0
         weights = view.node_hours[name][is_known] if is_hours else None
         heights, _ = np.histogram(np.log2(volumes[is_known]), edges, weights=weights)
-        axes.bar(edges[:-1] + 0.1 + 0.4 * place, heights, 0.4, align="edge", color=colour)
+        axes.bar(edges[:-1] + 0.1 + 0.4 * place, heights, 0.4, align="edge", color=color)
     ticks = edges[:: -(-len(edges) // 8)]
     axes.set_xticks(ticks, [_volume_text(2.0**power) for power in ticks], fontsize=8)
     axes.set_ylabel("node hours" if is_hours else "runs", fontsize=9)
@@ -101,7 +101,7 @@ def _volume_text(volume: float) -> str:
 def _draw_groups(axes: Axes, view: PopulationView) -> None:
     """Draw the groups with the most node hours among those with I/O (Figure 3)."""
     places = np.arange(len(view.names))
-    axes.barh(places, view.hours, 0.7, color=GREY)
+    axes.barh(places, view.hours, 0.7, color=GRAY)
     axes.set_yticks(places, [plain(name, _NAME_CHARACTERS) for name in view.names], fontsize=8)
     axes.invert_yaxis()
     axes.set_xlabel("node hours", fontsize=9)
@@ -115,10 +115,10 @@ def _draw_periods(axes: Axes, view: PopulationView) -> None:
     end = min(max(longest * 1.05, 1.0), _MAX_PERIOD_MIN)
     edges = np.linspace(0.0, end, 46)
     late = 0
-    for name, colour in DIRECTION_HUES.items():
+    for name, color in DIRECTION_HUES.items():
         minutes = view.periods_s[name] / 60
         late += int((minutes > end).sum())
-        axes.hist(minutes, edges.tolist(), histtype="stepfilled", color=colour, alpha=0.55, edgecolor=colour)
+        axes.hist(minutes, edges.tolist(), histtype="stepfilled", color=color, alpha=0.55, edgecolor=color)
     axes.set_xlim(0.0, end)
     axes.set_xlabel("period [min]", fontsize=9)
     axes.set_ylabel("runs", fontsize=9)
@@ -132,9 +132,9 @@ def _draw_days(axes: Axes, view: PopulationView, direction: str) -> None:
     counts = view.day_counts[direction]
     places = np.arange(len(view.days))
     below: Reals = np.zeros(len(places))
-    for name, colour in CLASS_HUES.items():
+    for name, color in CLASS_HUES.items():
         heights = counts.get(name, np.zeros(len(places)))
-        axes.bar(places, heights, 0.85, bottom=below, color=colour)
+        axes.bar(places, heights, 0.85, bottom=below, color=color)
         below = below + heights
     step = max(len(places) // 6, 1)
     axes.set_xticks(places[::step], view.days[::step], fontsize=8)

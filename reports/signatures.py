@@ -17,7 +17,7 @@ import numpy as np
 
 from iosig.reports import panels
 from iosig.reports.panels import Columns
-from iosig.reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PALE, PURPLE, SKY, SOFT, VERMILION
+from iosig.reports.style import BLUE, FAINT, GRAY, GREEN, INK, ORANGE, PALE, PURPLE, SKY, SOFT, VERMILION
 from iosig.reports.texts import (
     RATES,
     TIMES,
@@ -135,7 +135,7 @@ class SignatureView:
 
     @property
     def finding(self) -> str:
-        """Sentence on the application's I/O behaviour and visible anomalies, or the reason for a missing signature."""
+        """Sentence on the application's I/O behavior and visible anomalies, or the reason for a missing signature."""
         main, found = self.main, self.main.signature
         if found.outcome != "extracted":
             have = f" ({main.sample_count})" if found.outcome == "too_few_samples" else ""
@@ -244,10 +244,10 @@ def draw(figure: Figure, view: SignatureView) -> None:
 
 def _headings(figure: Figure, view: SignatureView) -> None:
     names = (plain(view.application_id, _NAME_CHARACTERS), view.direction, plain(view.filesystem), view.main.method)
-    panels.headings(figure, view.finding, (*names, *view.details), _finding_colour(view))
+    panels.headings(figure, view.finding, (*names, *view.details), _finding_color(view))
 
 
-def _finding_colour(view: SignatureView) -> str:
+def _finding_color(view: SignatureView) -> str:
     """Return red if the samples show bursts that the signature lacks."""
     return VERMILION if len(view.missing_bursts) else INK
 
@@ -325,13 +325,13 @@ def _say_samples(axes: Axes, samples: Sequence[DrawnSample], shown: Sequence[Dra
 
 
 def _draw_sample(axes: Axes, one: DrawnSample, row: int, clock: Unit, high: float) -> None:
-    """Draw one sample as a line over a filled area; missing data are grey."""
+    """Draw one sample as a line over a filled area; missing data are gray."""
     edges = one.edges_s / clock.size
     axes.axhline(row, color=PALE, lw=0.5, zorder=0.6)
     is_missing = ~np.isfinite(one.bytes_per_s)
     if is_missing.any():
         gaps = Columns.aggregate(np.where(is_missing, 0.5, np.nan))
-        axes.stairs(row + gaps.highest, edges[gaps.edges], baseline=row, fill=True, color=GREY, alpha=0.45, lw=0)
+        axes.stairs(row + gaps.highest, edges[gaps.edges], baseline=row, fill=True, color=GRAY, alpha=0.45, lw=0)
     if not high > 0 or not len(one.bytes_per_s):
         return
     places, values = Columns.aggregate(np.minimum(one.bytes_per_s / high, 1.0) * _ROW_FILL).line(edges)
@@ -371,15 +371,15 @@ def _draw_signatures(axes: Axes, view: SignatureView, clock: Unit) -> None:
     axes.set_ylabel(f"throughput [{unit.name}]")
     _shade_bursts(axes, main.signature.bursts, clock)
     _draw_curve(axes, main, clock, unit)
-    for one, colour in zip(others, (_OVERLAID * len(others))[: len(others)], strict=True):
+    for one, color in zip(others, (_OVERLAID * len(others))[: len(others)], strict=True):
         if len(one.signature.bytes_per_s):
             line = Columns.aggregate(one.signature.bytes_per_s / unit.size).line(_seconds(one.signature) / clock.size)
-            axes.plot(*line, color=colour, lw=1.2, ls=(0, (5, 1.5)), label=one.method)
+            axes.plot(*line, color=color, lw=1.2, ls=(0, (5, 1.5)), label=one.method)
         else:
-            axes.plot([], [], color=colour, ls=":", label=f"{one.method}: {one.signature.outcome}")
+            axes.plot([], [], color=color, ls=":", label=f"{one.method}: {one.signature.outcome}")
     if math.isfinite(background):
         label = f"background, excluded: {rate_text(background)}"
-        axes.axhline(background / unit.size, color=GREY, lw=1.1, ls="--", zorder=1.5, label=label)
+        axes.axhline(background / unit.size, color=GRAY, lw=1.1, ls="--", zorder=1.5, label=label)
     # Leave space for the burst numbers.
     axes.set_ylim(0.0, 1.17 * (high / unit.size) if high > 0 else 1.0)
     panels.legend_above(axes)
@@ -457,7 +457,7 @@ def _draw_support(axes: Axes, bursts: Bursts, clock: Unit) -> None:
     zero = np.zeros(len(bursts))
     corners = np.stack([[left, zero], [left, top], [right, top], [right, zero]]).transpose(2, 0, 1)
     # the outline keeps bursts visible that are narrower than a pixel
-    axes.add_collection(PolyCollection(list(corners), facecolors=GREY, edgecolors=GREY, linewidths=0.5))
+    axes.add_collection(PolyCollection(list(corners), facecolors=GRAY, edgecolors=GRAY, linewidths=0.5))
     axes.set_ylim(0, 118)
     axes.set_yticks([0, 50, 100])
     axes.grid(axis="y", color=FAINT, lw=0.6)

@@ -1,6 +1,6 @@
-"""Define one look for all figures: colours for light and dark backgrounds, font sizes, and their activation.
+"""Define one look for all figures: colors for light and dark backgrounds, font sizes, and their activation.
 
-A colour is named by its role (`BLUE`, `INK`) and resolved by the active style, so figures are independent of their
+A color is named by its role (`BLUE`, `INK`) and resolved by the active style, so figures are independent of their
 background. The six hues start from those of Okabe and Ito ("Color Universal Design", 2008). In that palette, orange and
 light blue have a contrast of only 2.3 on white. The hues were shifted until each has a contrast of 3 or more with its
 background (WCAG 2.2, 1.4.11); the two hues of text have 4.5 or more (1.4.3). Subject to that, the smallest distance in
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from iosig.transforms.arrays import Reals
 
-# ---- colours, by their roles
+# ---- colors, by their roles
 
 #: hues: BLUE for measured data, VERMILION for errors and findings; the other four have no fixed meaning
 BLUE, VERMILION, PURPLE, ORANGE, GREEN, SKY = (
@@ -27,29 +27,29 @@ BLUE, VERMILION, PURPLE, ORANGE, GREEN, SKY = (
 )
 #: background; primary text and lines; secondary text and lines
 GROUND, INK, SOFT = (f"iosig:{role}" for role in ("ground", "ink", "soft"))
-#: neutral colours: lines, areas and grids
-GREY, PALE, FAINT = (f"iosig:{role}" for role in ("grey", "pale", "faint"))
-#: categorical colours, in order of assignment
+#: neutral colors: lines, areas and grids
+GRAY, PALE, FAINT = (f"iosig:{role}" for role in ("gray", "pale", "faint"))
+#: categorical colors, in order of assignment
 HUES = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
-#: stops of the sequential colour map used by `shades`, from few to many
+#: stops of the sequential color map used by `shades`, from few to many
 SHADES = tuple(f"iosig:shade{number}" for number in range(7))
-#: colours of directions and classes
+#: colors of directions and classes
 DIRECTION_HUES = {"write": BLUE, "read": ORANGE}
 CLASS_HUES = {
-    "START": SKY, "END": BLUE, "HILL": GREEN, "CANYON": PURPLE, "UNIFORM": ORANGE, "OTHER": GREY,
+    "START": SKY, "END": BLUE, "HILL": GREEN, "CANYON": PURPLE, "UNIFORM": ORANGE, "OTHER": GRAY,
     "NO_USAGE": PALE,
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """Colour values of all roles, as six-digit sRGB."""
+    """Color values of all roles, as six-digit sRGB."""
 
     name: str
     ground: str
     ink: str
     soft: str
-    grey: str
+    gray: str
     pale: str
     faint: str
     blue: str
@@ -64,27 +64,27 @@ class Style:
         """Whether the background is darker than the text."""
         return luminance(self.ground) < luminance(self.ink)
 
-    def colours(self) -> dict[str, str]:
-        """Return the style's colour values keyed by role."""
+    def colors(self) -> dict[str, str]:
+        """Return the style's color values keyed by role."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "name"}
 
     def shades(self) -> dict[str, str]:
-        """Return the stops of the sequential colour map keyed by role."""
+        """Return the stops of the sequential color map keyed by role."""
         names = (role.removeprefix("iosig:") for role in SHADES)
         return dict(zip(names, _SHADES[self.is_dark], strict=True))
 
-    def colour(self, named: str) -> str:
-        """Return the colour of a role's name."""
+    def color(self, named: str) -> str:
+        """Return the color of a role's name."""
         found: str = getattr(self, named.removeprefix("iosig:"))
         return found
 
 
 LIGHT = Style(
-    "light", ground="#FFFFFF", ink="#1C2126", soft="#5A626B", grey="#919191", pale="#D5D9DD", faint="#E6E9EC",
+    "light", ground="#FFFFFF", ink="#1C2126", soft="#5A626B", gray="#919191", pale="#D5D9DD", faint="#E6E9EC",
     blue="#3A418A", vermilion="#C22C2E", purple="#581E3B", orange="#CF7E24", green="#09777B", sky="#0095FF",
 )  # fmt: skip
 DARK = Style(
-    "dark", ground="#15191E", ink="#E8EBEE", soft="#A3ABB4", grey="#777777", pale="#3A4149", faint="#2A3037",
+    "dark", ground="#15191E", ink="#E8EBEE", soft="#A3ABB4", gray="#777777", pale="#3A4149", faint="#2A3037",
     blue="#6A84F8", vermilion="#F96618", purple="#AB7196", orange="#FBE032", green="#54D5A8", sky="#BCFEFE",
 )  # fmt: skip
 STYLES = {style.name: style for style in (LIGHT, DARK)}
@@ -115,7 +115,7 @@ def drawn_in(style: Style = LIGHT) -> Iterator[None]:
     import matplotlib
 
     token = _IN_FORCE.set(style)
-    name_colours(style)
+    name_colors(style)
     try:
         with matplotlib.rc_context():
             matplotlib.rcdefaults()
@@ -123,17 +123,17 @@ def drawn_in(style: Style = LIGHT) -> Iterator[None]:
             yield
     finally:
         _IN_FORCE.reset(token)
-        name_colours(in_force())
+        name_colors(in_force())
 
 
-def name_colours(style: Style) -> None:
-    """Register the roles as matplotlib colour names, with a style's values."""
+def name_colors(style: Style) -> None:
+    """Register the roles as matplotlib color names, with a style's values."""
     from matplotlib.colors import get_named_colors_mapping
 
     mapping = get_named_colors_mapping()
-    for role, colour in (style.colours() | style.shades()).items():
-        # Assign keys one by one, because this invalidates matplotlib's colour cache.
-        mapping[f"iosig:{role}"] = colour
+    for role, color in (style.colors() | style.shades()).items():
+        # Assign keys one by one, because this invalidates matplotlib's color cache.
+        mapping[f"iosig:{role}"] = color
 
 
 def _settings() -> dict[Any, Any]:
@@ -174,21 +174,21 @@ def _settings() -> dict[Any, Any]:
 # ---- contrast
 
 
-def ink_on(colour: str) -> str:
-    """Return the text colour role with the higher contrast on a background: ink or ground."""
+def ink_on(color: str) -> str:
+    """Return the text color role with the higher contrast on a background: ink or ground."""
     style = in_force()
-    return max((GROUND, INK), key=lambda role: contrast(style.colour(role), style.colour(colour)))
+    return max((GROUND, INK), key=lambda role: contrast(style.color(role), style.color(color)))
 
 
 def contrast(one: str, other: str) -> float:
-    """Return the contrast of two sRGB colours in six digits, from 1 to 21 (WCAG 2.2, "contrast ratio")."""
+    """Return the contrast of two sRGB colors in six digits, from 1 to 21 (WCAG 2.2, "contrast ratio")."""
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
-def luminance(colour: str) -> float:
-    """Return the relative luminance of a six-digit sRGB colour, from 0 to 1 (WCAG 2.2, "relative luminance")."""
-    red, green, blue = (_linear(int(colour[place : place + 2], 16) / 255) for place in (1, 3, 5))
+def luminance(color: str) -> float:
+    """Return the relative luminance of a six-digit sRGB color, from 0 to 1 (WCAG 2.2, "relative luminance")."""
+    red, green, blue = (_linear(int(color[place : place + 2], 16) / 255) for place in (1, 3, 5))
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -196,11 +196,11 @@ def _linear(part: float) -> float:
     return part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
 
 
-# ---- colour maps
+# ---- color maps
 
 
 def shades(shares: Reals, style: Style | None = None) -> Reals:
-    """Map fractions (n) from 0 to 1 to RGB colours (n, 3); the contrast with the background grows with the fraction.
+    """Map fractions (n) from 0 to 1 to RGB colors (n, 3); the contrast with the background grows with the fraction.
 
     style: the style that defines the background; the active one by default.
     """
@@ -212,7 +212,7 @@ def shades(shares: Reals, style: Style | None = None) -> Reals:
     return np.stack([np.interp(shares, places, parts[:, part]) for part in range(3)], axis=-1)
 
 
-#: sequential colour map: darker on light and lighter on dark backgrounds, with hues that are safe for colour blindness
+#: sequential color map: darker on light and lighter on dark backgrounds, with hues that are safe for color blindness
 _SHADES = {
     False: ("#EAF1F7", "#B9D3E8", "#7FB0D6", "#3F86C0", "#1F5A9E", "#14316B", "#0B1638"),
     True: ("#1E2A38", "#23486B", "#2C6F9B", "#4B9AB8", "#86C2C1", "#CBE3B8", "#FDF6C9"),

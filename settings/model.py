@@ -155,7 +155,7 @@ class NetworkSettings(Section):
         64, ge=1, le=4096, description="time windows per run; tables have a row per edge and window with transfers"
     )
     max_node_count: int = Field(
-        8192, ge=1, le=65_536, description="maximum number of nodes per layer; in larger layers, neighbours are grouped"
+        8192, ge=1, le=65_536, description="maximum number of nodes per layer; in larger layers, neighbors are grouped"
     )
 
 
@@ -237,7 +237,7 @@ class SignatureSettings(Section):
         0.5, gt=0, le=1, description="iosi methods: minimum fraction of samples with points in a dense unit"
     )
     kappa: float = Field(
-        0.9, gt=0, le=1, description="iosi methods: minimum fraction of samples in a dense unit and its neighbours"
+        0.9, gt=0, le=1, description="iosi methods: minimum fraction of samples in a dense unit and its neighbors"
     )
     changed_correlation: float = Field(
         0.8,

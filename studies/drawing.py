@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: average number of characters per inch in a headline
 _CHARACTERS_PER_INCH = 8
-#: markers of methods, distinguishable without colour
+#: markers of methods, distinguishable without color
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 

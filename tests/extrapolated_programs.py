@@ -193,7 +193,7 @@ def round_the_ranks_in_a_fixed_loop(r: int, n: int) -> list[Made]:
 
 
 @_program
-def neighbours(r: int, n: int) -> list[Made]:
+def neighbors(r: int, n: int) -> list[Made]:
     before = [posix("pread", "/a/f", "%p", 1, (r - 1) * 10)] if r else []
     behind = [posix("read", "/a/f", "%p", (r + 1) * 10)] if r < n - 1 else []
     return [posix("open", "/a/f", 1), *before, *behind]

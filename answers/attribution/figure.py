@@ -12,7 +12,7 @@ from iosig.estimates.columns import floats
 from iosig.reports.attribution import AttributionView, DrawnTraffic
 from iosig.transforms.arrays import Ints, Reals
 
-#: approximate number of steps in a panel: with more, colours cannot be distinguished
+#: approximate number of steps in a panel: with more, colors cannot be distinguished
 _MAX_STEPS = 400
 _MINUTE_S = 60
 

@@ -103,25 +103,25 @@ class JobDocument(Document, title="iosig job"):
     release_id: str | None = Field(description="the release; null for a trace without a warehouse")
     job: dict[str, Any] | None = Field(description="its row of `jobs`; null if no job log contains it")
     other_runs_started_at: list[Instant] = Field(description="start times of other runs with this id")
-    neighbour_count: int = Field(description="total number of neighbours [runs]")
+    neighbor_count: int = Field(description="total number of neighbors [runs]")
     io: list[Any] = Field(description="its bytes, one row per file system and direction")
-    neighbours: list[Any] = Field(description="concurrent runs on the same file systems, by decreasing bytes")
+    neighbors: list[Any] = Field(description="concurrent runs on the same file systems, by decreasing bytes")
     slowdowns: list[Any] = Field(description="its bursts with their delays, from the table `slowdowns`")
     samples: list[_Sample] = Field(description="traffic during the run")
     signatures: list[_Signature] = Field(description="signatures of its application on the file systems that it used")
     traces: list[_Trace] = Field(description="its traced runs")
 
 
-def build_document(report: JobReport, max_neighbours: int) -> JobDocument:
-    """Build the JSON document with at most `max_neighbours` neighbours and the total count."""
+def build_document(report: JobReport, max_neighbors: int) -> JobDocument:
+    """Build the JSON document with at most `max_neighbors` neighbors and the total count."""
     return JobDocument(
         job_id=report.job_id,
         release_id=report.release_id,
         job=report.job,
         other_runs_started_at=report.other_runs,
-        neighbour_count=report.neighbours.height,
+        neighbor_count=report.neighbors.height,
         io=report.io.to_dicts(),
-        neighbours=report.neighbours.head(max_neighbours).to_dicts(),
+        neighbors=report.neighbors.head(max_neighbors).to_dicts(),
         slowdowns=report.slowdowns.to_dicts(),
         samples=[
             row | {"bytes_per_s": _round(row["rates"], row["scale_bytes_per_s"])} for row in report.samples.to_dicts()
@@ -169,11 +169,11 @@ def _round(values: Sequence[float | None], scale: float = 1.0) -> list[float | N
     return [None if value is None else float(f"{value * scale:.{_DIGITS}g}") for value in values]
 
 
-def build_page(report: JobReport, max_neighbours: int) -> str:
+def build_page(report: JobReport, max_neighbors: int) -> str:
     """Render a run as a self-contained HTML page."""
     pictures: list[str | None] = []
     for number, trace in enumerate(report.traces):
         finding = summarize_heat_maps(trace.maps)
         heat = draw(HeatView(trace.job["source_file"], trace.maps, finding))
         pictures.append(render_svg(heat, f"heat-{number}", finding) if trace.maps else None)
-    return job_page(build_document(report, max_neighbours).model_dump(), pictures)
+    return job_page(build_document(report, max_neighbors).model_dump(), pictures)

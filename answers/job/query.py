@@ -1,4 +1,4 @@
-"""`iosig job`: query the bytes, samples, signatures, neighbours, slowdowns and traces of one run."""
+"""`iosig job`: query the bytes, samples, signatures, neighbors, slowdowns and traces of one run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class JobReport:
     """All published data about one run, with the analysis of its traces.
 
     release_id: None for a trace without a warehouse. job: its row of `jobs`, None if no job log contains it.
-    other_runs: start times of other runs with the same job id. neighbours: by decreasing bytes.
+    other_runs: start times of other runs with the same job id. neighbors: by decreasing bytes.
     """
 
     job_id: str
@@ -51,7 +51,7 @@ class JobReport:
     io: pl.DataFrame = field(default_factory=pl.DataFrame)
     samples: pl.DataFrame = field(default_factory=pl.DataFrame)
     signatures: pl.DataFrame = field(default_factory=pl.DataFrame)
-    neighbours: pl.DataFrame = field(default_factory=pl.DataFrame)
+    neighbors: pl.DataFrame = field(default_factory=pl.DataFrame)
     slowdowns: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @property
@@ -96,7 +96,7 @@ def query_release(
             io.drop(*_KEY, *_SAMPLE[2:]),
             io.select(_SAMPLE).filter(pl.col("rates").is_not_null()),
             connection.sql(_SIGNATURES, params={"max_steps": _MAX_STEPS}).pl(),
-            connection.sql(_NEIGHBOURS).pl(),
+            connection.sql(_NEIGHBORS).pl(),
             connection.sql(_SLOWDOWNS).pl(),
         )
 
@@ -192,7 +192,7 @@ _SLOWDOWNS = """
 """
 
 #: concurrent runs on the same file systems, with the bytes attributed to them during the run
-_NEIGHBOURS = """
+_NEIGHBORS = """
     with places as (
         select distinct filesystem
         from job_io

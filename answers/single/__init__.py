@@ -1,4 +1,4 @@
-"""Analyse one input without a warehouse, with the same code as the nightly flow.
+"""Analyze one input without a warehouse, with the same code as the nightly flow.
 
 - `classes` (`ClassResult`, `classify_input`, `signal_intervals`): Classes.
 - `networks` (`NetworkInput`, `read_network`): The network of a traced run.

@@ -75,8 +75,8 @@ def _classify_trace(trace: TraceInput, params: ClassParams, settings: Settings, 
         (duration_s,) = trace.jobs["duration_s"]
         requests, files = trace.landed[TRACE_REQUESTS.name], trace.read(TRACE_FILES)
         throughput = split_throughput(requests, files, duration_s, by, settings.traces.params(SignalParams))
-    labelled = trace_classes(trace.jobs, trace.counters, trace.signals, params, settings.traces.max_interval_ratio)
-    return ClassResult(trace.name, labelled, trace.refused_count, trace.counters, trace.signals, throughput)
+    labeled = trace_classes(trace.jobs, trace.counters, trace.signals, params, settings.traces.max_interval_ratio)
+    return ClassResult(trace.name, labeled, trace.refused_count, trace.counters, trace.signals, throughput)
 
 
 def signal_intervals(signals: pl.DataFrame) -> pl.DataFrame:

@@ -112,7 +112,7 @@ class NetworkInput:
         return replace(self, windows=_windows(self.network, span_s))
 
     def view(self, metric: Metric) -> NetworkView:
-        """Build the figure data; metric: colour of the edges."""
+        """Build the figure data; metric: color of the edges."""
         from iosig.transforms.networks.rings import compute_layout
 
         return NetworkView(

@@ -65,7 +65,7 @@ _APPLICATIONS = f"""
         group by all
     ),
 
-    labelled as (
+    labeled as (
         select subject_id as application_id, filesystem, direction, any_value(label) as label
         from classes
         where subject_kind = 'application'
@@ -80,7 +80,7 @@ _APPLICATIONS = f"""
         arg_max_null(label, (volume_bytes * run_count, filesystem, direction)) as label
     from signed
     inner join counted using (application_id, filesystem, direction)
-    left join labelled using (application_id, filesystem, direction)
+    left join labeled using (application_id, filesystem, direction)
     group by application_id
     order by application_id
 """

@@ -1,7 +1,7 @@
 """Build networks of traced runs from landed requests.
 
 The network of a run is the graph of its transfers: nodes are ranks, hosts, files or storage targets, in layers, and
-edges between neighbouring layers are transfers.
+edges between neighboring layers are transfers.
 
 - `events`: The network of a trace of request events, matched request by request between layers.
 - `layers`: The layers of a network and their nodes.

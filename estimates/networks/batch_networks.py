@@ -399,17 +399,17 @@ def _layers(runs: Sequence[_Run], whole: pl.DataFrame, pieces: pl.DataFrame) -> 
     has_hosts = pl.Series([run.has_hosts for run in runs])
     hosts = whole.filter(has_hosts.gather(whole["run"])).select("run", label="host").unique()
     ends = pieces.select("run", label="end").unique()
-    labelled = pl.concat(
+    labeled = pl.concat(
         [
             hosts.select("label", layer=pl.Series(first[hosts["run"].to_numpy()] + 1)),
             ends.select("label", layer=pl.Series(first[ends["run"].to_numpy() + 1] - 1)),
         ]
     )
-    order = sort_naturally(labelled["label"].unique())
+    order = sort_naturally(labeled["label"].unique())
     places = pl.DataFrame({"label": pl.Series(order, dtype=pl.String), "place": np.arange(len(order))})
     ranks = _rank_labels(runs, first)
     nodes = (
-        pl.concat([ranks, labelled.join(places, on="label").select("layer", "place", "label")])
+        pl.concat([ranks, labeled.join(places, on="label").select("layer", "place", "label")])
         .sort("layer", "place")
         .with_columns(node=pl.int_range(pl.len(), dtype=pl.Int64))
     )

@@ -294,7 +294,7 @@ def compute_window_edges(start_s: float, end_s: float, skew: Skew, params: Netwo
 class _RequestCounter:
     """Accumulates requests chunk by chunk: counts on the edges of each hop, and candidates for bottlenecks.
 
-    A hop is a pair of neighbouring layers.
+    A hop is a pair of neighboring layers.
     """
 
     def __init__(self, layers: Sequence[Members], window_edges_s: Reals, skew: Skew, process_count: int | None) -> None:

@@ -81,13 +81,13 @@ def build_layer(name: LayerName, seen: RequestSources, params: NetworkParams) ->
     """Build a layer; members are grouped into nodes if there are more than `max_node_count`."""
     if name == "rank":
         return build_rank_layer(seen.rank_low, seen.rank_high, params)
-    labelled, keys = _label_members(name, seen)
-    return build_named_layer(name, labelled, keys, params)
+    labeled, keys = _label_members(name, seen)
+    return build_named_layer(name, labeled, keys, params)
 
 
-def build_named_layer(name: str, labelled: pl.DataFrame, keys: tuple[str, ...], params: NetworkParams) -> Members:
-    """Build a layer of labelled members; labelled: key columns with the `label` of each combination."""
-    labels = sort_naturally(labelled["label"].unique().to_list())
+def build_named_layer(name: str, labeled: pl.DataFrame, keys: tuple[str, ...], params: NetworkParams) -> Members:
+    """Build a layer of labeled members; labeled: key columns with the `label` of each combination."""
+    labels = sort_naturally(labeled["label"].unique().to_list())
     size = _group_size(len(labels), params.max_node_count)
     node = pl.DataFrame(
         {"label": pl.Series(labels, dtype=pl.String), "node": np.arange(len(labels), dtype=np.int64) // size}
@@ -97,7 +97,7 @@ def build_named_layer(name: str, labelled: pl.DataFrame, keys: tuple[str, ...], 
         for at in range(0, len(labels), size)
     ]
     layer = Layer(name, pl.Series(shown, dtype=pl.String), size, len(labels))
-    return Members(layer, keys, labelled.join(node, on="label").select(*keys, "node"))
+    return Members(layer, keys, labeled.join(node, on="label").select(*keys, "node"))
 
 
 def build_rank_layer(rank_low: int, rank_high: int, params: NetworkParams) -> Members:

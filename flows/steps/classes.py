@@ -53,9 +53,9 @@ def _job_classes(subjects: pl.DataFrame, params: classes.ClassParams) -> pl.Data
         start_s,
         end_s,
     )
-    labelled = classes.classify(sections, floats(subjects["node_count"]), params)
+    labeled = classes.classify(sections, floats(subjects["node_count"]), params)
     keys = build_keys("job", subjects, subject_id="job_id")
-    return class_rows(keys, labelled, subjects["node_count"], end_s - start_s)
+    return class_rows(keys, labeled, subjects["node_count"], end_s - start_s)
 
 
 def _signature_classes(found: Subjects, applications: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
@@ -67,8 +67,8 @@ def _signature_classes(found: Subjects, applications: pl.DataFrame, params: clas
     sections = classes.grid_sections(
         rates.values, rates.offsets, found.start_s, 1.0 / found.sampling_hz, found.start_s, found.end_s
     )
-    labelled = classes.classify(sections, floats(sizes["node_count"]), params)
-    return class_rows(found.keys, labelled, sizes["node_count"], found.end_s)
+    labeled = classes.classify(sections, floats(sizes["node_count"]), params)
+    return class_rows(found.keys, labeled, sizes["node_count"], found.end_s)
 
 
 STEP = Step(

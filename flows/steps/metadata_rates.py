@@ -62,7 +62,7 @@ def _analyze_runs(subjects: pl.DataFrame, class_params: ClassParams, params: Per
     grid_s, start_s, end_s = (epoch_s(subjects[name]) for name in ("grid_started_at", "started_at", "ended_at"))
     sections = classes.grid_sections(rates.values, rates.offsets, grid_s, 1.0 / hz, start_s, end_s)
     of_counts = replace(class_params, no_usage_bytes=_NO_USAGE_OPERATIONS)
-    labelled = classes.classify(sections, floats(subjects["node_count"]), of_counts).select(
+    labeled = classes.classify(sections, floats(subjects["node_count"]), of_counts).select(
         "label", "cv", "missing_ratio", class_outcome="outcome", section_operations="section_bytes"
     )
     (answer,) = search.find_periods(rates, hz, grid_s - start_s, params)
@@ -70,7 +70,7 @@ def _analyze_runs(subjects: pl.DataFrame, class_params: ClassParams, params: Per
         pl.col(pl.Float64).fill_nan(None)
     )
     keys = subjects.drop("outcome")
-    return pl.concat([keys, labelled, periods], how="horizontal").select(METADATA_RATES.column_names)
+    return pl.concat([keys, labeled, periods], how="horizontal").select(METADATA_RATES.column_names)
 
 
 STEP = Step(

@@ -1,12 +1,12 @@
-"""Define the colour maps of a network's edges: one map per pair of layers, from few transfers to many.
+"""Define the color maps of a network's edges: one map per pair of layers, from few transfers to many.
 
 Sigovan et al. (IPDPS'13), section IV.A: separate maps for the two levels of edges, blue, green, yellow outside and
-violet, red, orange inside; luminance rises with the count; grey where there are no transfers. Two more maps serve
-deeper networks, then the sequence repeats: maps of neighbouring hops always differ.
+violet, red, orange inside; luminance rises with the count; gray where there are no transfers. Two more maps serve
+deeper networks, then the sequence repeats: maps of neighboring hops always differ.
 
-Luminance (CIELAB's L*) rises in equal steps, so the order of counts survives colour vision deficiencies and printing in
-grey. It rises on light backgrounds too, as in the paper: rare values matter most, and they are the darkest there;
-frequent values have a light, saturated colour. On dark backgrounds all colours are lighter.
+Luminance (CIELAB's L*) rises in equal steps, so the order of counts survives color vision deficiencies and printing in
+gray. It rises on light backgrounds too, as in the paper: rare values matter most, and they are the darkest there;
+frequent values have a light, saturated color. On dark backgrounds all colors are lighter.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _LIGHT: tuple[_Map, ...] = (
     ((30.0, 86.0), ((285.0, 50.0), (240.0, 33.0), (170.0, 38.0), (128.0, 56.0), (98.0, 74.0))),
     # violet, red, orange
     ((22.0, 74.0), ((312.0, 42.0), (350.0, 48.0), (26.0, 58.0), (46.0, 66.0), (64.0, 66.0))),
-    # dark blue-grey, sky, pale blue
+    # dark blue-gray, sky, pale blue
     ((36.0, 90.0), ((255.0, 24.0), (248.0, 30.0), (242.0, 32.0), (236.0, 27.0), (230.0, 20.0))),
     # brown, rose, pink
     ((20.0, 73.0), ((42.0, 26.0), (16.0, 38.0), (0.0, 46.0), (345.0, 42.0), (335.0, 34.0))),
 )
-#: lightness that a dark background adds to the colours of few and of many transfers
+#: lightness that a dark background adds to the colors of few and of many transfers
 _LIGHTER = (16.0, 6.0)
-_GREYS = {False: 216, True: 58}
+_GRAYS = {False: 216, True: 58}
 # sRGB (IEC 61966-2-1) to CIE XYZ under D65
 _TO_XYZ = np.array(
     [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
@@ -45,17 +45,17 @@ _CUT = 6 / 29
 
 
 def colors(hop: int, *, is_dark: bool) -> Bytes:
-    """Return a hop's colours (256, 3), for counts on a log scale from few to many."""
+    """Return a hop's colors (256, 3), for counts on a log scale from few to many."""
     return _map(hop % len(_LIGHT), is_dark).copy()
 
 
 def unused_color(*, is_dark: bool) -> Bytes:
-    """Return the grey (3) for positions on an edge without values."""
-    return np.full(3, _GREYS[is_dark], dtype=np.uint8)
+    """Return the gray (3) for positions on an edge without values."""
+    return np.full(3, _GRAYS[is_dark], dtype=np.uint8)
 
 
 def convert_to_lab(srgb: npt.ArrayLike) -> Reals:
-    """Return CIELAB's L*, a*, b* (…, 3) of sRGB colours from 0 to 255 (…, 3)."""
+    """Return CIELAB's L*, a*, b* (…, 3) of sRGB colors from 0 to 255 (…, 3)."""
     parts = np.asarray(srgb, dtype=np.float64) / 255.0
     linear = np.where(parts <= 0.04045, parts / 12.92, ((np.maximum(parts, 0.0) + 0.055) / 1.055) ** 2.4)
     ratios = linear @ _TO_XYZ.T / _WHITE
@@ -78,7 +78,7 @@ def _map(number: int, is_dark: bool) -> Bytes:
 
 
 def _within_gamut(lightness: Reals, plane: npt.NDArray[np.complex128]) -> Reals:
-    """Return sRGB colours (n, 3) from 0 to 255 with the maximum chroma that fits the gamut at this lightness."""
+    """Return sRGB colors (n, 3) from 0 to 255 with the maximum chroma that fits the gamut at this lightness."""
     low, high = np.zeros(len(plane)), np.ones(len(plane))
     for _ in range(24):
         middle = (low + high) / 2
@@ -99,7 +99,7 @@ def _convert_to_srgb(lightness: Reals, plane: npt.NDArray[np.complex128]) -> Rea
 
 
 def _round_colors(srgb: Reals, lightness: Reals) -> Bytes:
-    """Round colours to integers, choosing the neighbour closest in lightness to keep lightness monotonic."""
+    """Round colors to integers, choosing the neighbor closest in lightness to keep lightness monotonic."""
     offsets = np.stack(np.meshgrid(*[[-1, 0, 1]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
     tried = np.clip(np.rint(srgb)[:, None, :] + offsets, 0, 255)
     misses = np.abs(convert_to_lab(tried)[..., 0] - lightness[:, None])

@@ -2,7 +2,7 @@
 
 A position on an edge encodes a value (Sigovan et al., IPDPS'13, sections IV.A and IV.B). Position and radius both vary
 linearly from one end to the other, so all edges of a hop have the same value at the same radius. Where edges overlap,
-their colours therefore refer to the same value. Colour wins over grey, and more transfers win over fewer. An outlier at
+their colors therefore refer to the same value. Color wins over gray, and more transfers win over fewer. An outlier at
 the circle's rim has a radius that few edges share, so it is never hidden.
 """
 
@@ -27,7 +27,7 @@ _FINE = 2
 _CHUNK_POINTS, _MAX_POINTS = 1 << 18, 40_000_000
 #: points per fine pixel along an edge
 _DENSITY = 1.2
-#: codes per hop: one for grey, the others for colours
+#: codes per hop: one for gray, the others for colors
 _HOP_CODES = 257
 
 
@@ -35,7 +35,7 @@ _HOP_CODES = 257
 class HopEdges:
     """Edges (n) of one hop: the angles of their ends, and the radii of both rings in layout units.
 
-    levels (n, slots): colour index (256, 3), or -1 for no value; slots ascend with the value, from the inner to the
+    levels (n, slots): color index (256, 3), or -1 for no value; slots ascend with the value, from the inner to the
     outer end. width: line width in pixels.
     """
 
@@ -55,7 +55,7 @@ class HopEdges:
         return np.hypot(across, self.began_radius - self.ceased_radius)
 
 
-def edge_image(hops: Sequence[HopEdges], radius: int, grey: Bytes) -> Bytes:
+def edge_image(hops: Sequence[HopEdges], radius: int, gray: Bytes) -> Bytes:
     """Return an RGBA image (2 radius, 2 radius, 4) of all hops' edges, transparent elsewhere; radius: in pixels."""
     side = 2 * radius * _FINE
     # A border of one pixel catches points just outside the image.
@@ -67,7 +67,7 @@ def edge_image(hops: Sequence[HopEdges], radius: int, grey: Bytes) -> Bytes:
     for number, hop in enumerate(hops):
         first = 1 + number * _HOP_CODES
         colors[first : first + _HOP_CODES] = np.column_stack(
-            [np.concatenate([grey[None], hop.colors]), np.full(_HOP_CODES, 255)]
+            [np.concatenate([gray[None], hop.colors]), np.full(_HOP_CODES, 255)]
         )
     # A line is one pixel wide or more, and has no gaps.
     wide = np.maximum(codes[1:], codes[:-1])

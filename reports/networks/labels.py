@@ -1,7 +1,7 @@
 """Place node names on their rings: as many as fit, without overlap, and never upside down.
 
 Names outside the outermost ring are horizontal, or radial if there are many. On inner rings they follow their segment,
-or cross it if the segment is too short. If not all names fit, only every second, fifth, tenth ... node is labelled.
+or cross it if the segment is too short. If not all names fit, only every second, fifth, tenth ... node is labeled.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from iosig.reports.networks.texts import distinct
-from iosig.reports.style import DOTS_PER_INCH, GREY, INK
+from iosig.reports.style import DOTS_PER_INCH, GRAY, INK
 from iosig.reports.texts import plain
 from iosig.transforms.arrays import Ints, Reals
 from iosig.transforms.networks.network import Layer
@@ -86,7 +86,7 @@ def draw_outer(axes: Axes, labels: OuterLabels, ring: Ring, radius: float) -> No
     angles = ring.middles[labels.nodes]
     directions = np.column_stack([np.sin(angles), np.cos(angles)])
     ticks = np.stack([directions * (ring.outer_radius + 1 / radius), directions * (1 + _TICK / radius)], axis=1)
-    axes.add_collection(LineCollection(list(ticks), colors=GREY, linewidths=0.7), autolim=False)
+    axes.add_collection(LineCollection(list(ticks), colors=GRAY, linewidths=0.7), autolim=False)
     for text, angle, (x, y) in zip(labels.texts, angles.tolist(), directions.tolist(), strict=True):
         if labels.is_level:
             reach = 1 + _RING_GAP / radius
@@ -100,7 +100,7 @@ def draw_outer(axes: Axes, labels: OuterLabels, ring: Ring, radius: float) -> No
 
 
 def draw_inner(axes: Axes, layer: Layer, ring: Ring, radius: float, colors: Sequence[str]) -> None:
-    """Write names on the segments of an inner ring in each node's colour, where they fit."""
+    """Write names on the segments of an inner ring in each node's color, where they fit."""
     count = layer.node_count
     if not count:
         return

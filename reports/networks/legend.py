@@ -1,4 +1,4 @@
-"""Draw the panel next to the circle: colour scales, value scales, patterns and single requests."""
+"""Draw the panel next to the circle: color scales, value scales, patterns and single requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from iosig.reports.networks.texts import (
     value_text,
 )
 from iosig.reports.networks.view import NetworkView
-from iosig.reports.style import DOTS_PER_INCH, GREY, INK, SOFT, in_force
+from iosig.reports.style import DOTS_PER_INCH, GRAY, INK, SOFT, in_force
 from iosig.reports.texts import format_count, plain, plural
 from iosig.transforms.arrays import Ints
 
@@ -93,7 +93,7 @@ class Legend:
         self._top += 3
 
     def _colors(self, view: NetworkView, counts: list[Ints], used: list[int]) -> None:
-        self._heading("Colour: transfers of one edge with one value")
+        self._heading("Color: transfers of one edge with one value")
         for hop, (of_hop, edge_count) in enumerate(zip(counts[:_MAX_HOPS], used, strict=False)):
             outer, inner = (plain(plural(layer.name), 16) for layer in view.network.layers[hop : hop + 2])
             quantity = get_hop_quantity(view.network, view.metric, hop)
@@ -107,7 +107,7 @@ class Legend:
         self._top += 16
 
     def _bar(self, hop: int, max_count: int) -> None:
-        """Draw a log-scaled colour bar from one transfer to the maximum."""
+        """Draw a log-scaled color bar from one transfer to the maximum."""
         axes = pixel_axes(self._figure, self._left + 4, self._top, self._width - 40, _BAR_HIGH)
         axes.imshow(colors(hop, is_dark=in_force().is_dark)[None], aspect="auto", extent=(0.0, 1.0, 0.0, 1.0))
         ticks = np.unique(np.concatenate([[1.0], np.round(log_ticks(1.0, float(max_count), 6)), [float(max_count)]]))
@@ -171,7 +171,7 @@ class Legend:
             names = names + [value_text(view.metric, tick) for tick in ticks[is_free].tolist()]
         axes.set_yticks(places, names)
         if special:
-            axes.axhspan(0, special, color=GREY, alpha=0.18, lw=0)
+            axes.axhspan(0, special, color=GRAY, alpha=0.18, lw=0)
 
     def _sentences(self, heading: str, sentences: list[str]) -> None:
         if not sentences:

@@ -13,7 +13,7 @@ import polars as pl
 from iosig.reports.networks.legend import pixel_axes
 from iosig.reports.networks.texts import get_hop_quantity, node_text, ratio_text, value_text
 from iosig.reports.networks.view import SLOW_RATIO, NetworkView
-from iosig.reports.style import FAINT, GREY, GROUND, INK, NOTE_POINTS, VERMILION, in_force, luminance, shades
+from iosig.reports.style import FAINT, GRAY, GROUND, INK, NOTE_POINTS, VERMILION, in_force, luminance, shades
 from iosig.reports.texts import plain, plural
 from iosig.transforms.arrays import Reals
 from iosig.transforms.networks.log_bins import NEGATIVE
@@ -130,16 +130,16 @@ def _fill(axes: Axes, view: NetworkView, values: Reals, ends: tuple[float, float
     for (row, column), value in np.ndenumerate(values):
         if not np.isfinite(value):
             continue
-        colour = shades(levels[row, column : column + 1])[0]
-        axes.fill_between([column + 0.02, column + 0.98], row + 0.03, row + 0.97, color=tuple(colour), lw=0)
-        bright = luminance("#" + "".join(f"{round(255 * part):02X}" for part in colour))
+        color = shades(levels[row, column : column + 1])[0]
+        axes.fill_between([column + 0.02, column + 0.98], row + 0.03, row + 0.97, color=tuple(color), lw=0)
+        bright = luminance("#" + "".join(f"{round(255 * part):02X}" for part in color))
         is_ink = (bright > 0.25) != in_force().is_dark
         axes.text(
             column + 0.5, row + 0.5, value_text(view.metric, float(value)) if value > 0 else "0", ha="center",
             va="center", fontsize=NOTE_POINTS, color=INK if is_ink else GROUND, clip_on=True,
         )  # fmt: skip
     if not np.isfinite(values).any():
-        axes.text(0.5, 0.5, "no known values", transform=axes.transAxes, ha="center", va="center", color=GREY)
+        axes.text(0.5, 0.5, "no known values", transform=axes.transAxes, ha="center", va="center", color=GRAY)
 
 
 def _mark_requests(axes: Axes, view: NetworkView, hop: int) -> None:

@@ -1,7 +1,7 @@
 """Draw a network: rings of nodes, edges as heat maps between them, a legend, and the values over time below.
 
 Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems" (IPDPS'13): Figures 3 to 5 for
-the rings, edges and colours, Figure 2 for the timeline, Figure 12 for the red circles. In an SVG, edges are a
+the rings, edges and colors, Figure 2 for the timeline, Figure 12 for the red circles. In an SVG, edges are a
 pixel image; rings and text are vector graphics.
 """
 
@@ -24,7 +24,7 @@ from iosig.reports.networks.scales import Scale, fit_scale, slot_counts
 from iosig.reports.networks.texts import node_name, pattern_causes, quantity, ratio_text, slow_finding
 from iosig.reports.networks.timeline import MAX_HOPS, draw_timelines
 from iosig.reports.networks.view import SLOW_RATIO, NetworkView
-from iosig.reports.style import GREY, GROUND, INK, ORANGE, PALE, SOFT, VERMILION
+from iosig.reports.style import GRAY, GROUND, INK, ORANGE, PALE, SOFT, VERMILION
 from iosig.reports.texts import base_name, duration_text, format_count, plain, plural
 from iosig.transforms.arrays import Bools, Ints
 from iosig.transforms.networks.rings import Ring, edge_angles
@@ -47,7 +47,7 @@ _MAX_NOTE_LINES, _NOTE_LINE_CHARS = 3, 215
 #: maximum width of a line [pixels]
 #: maximum fraction of a hop's area that lines fill
 _MIN_LINE_WIDTH, _MAX_LINE_WIDTH, _LINE_SHARE = 1.0, 5.0, 0.7
-#: maximum number of slow nodes labelled on their rings
+#: maximum number of slow nodes labeled on their rings
 #: distance between a ring and these labels, in layout units
 _MAX_NAMED_SLOW, _SLOW_LABEL_DISTANCE = 5, 0.07
 _ACTIVE, _IDLE = SOFT, PALE
@@ -136,8 +136,8 @@ def _headings(figure: Figure, view: NetworkView, drawn: _FigureData) -> None:
     high = figure.get_figheight() * style.DOTS_PER_INCH
     left = _LEFT / _WIDTH
     told, name = slow_finding(view.slow), base_name(plain(view.title))
-    colour = VERMILION if any(one.slow_count for one in view.slow) else INK
-    heading = figure.text(left, 1 - 46 / high, "", fontsize=14, fontweight="bold", color=colour)
+    color = VERMILION if any(one.slow_count for one in view.slow) else INK
+    heading = figure.text(left, 1 - 46 / high, "", fontsize=14, fontweight="bold", color=color)
     panels.fit(figure, heading, told or name)
     subject = f"{name}  \u00b7  {_subject(view)}" if told else _subject(view)
     panels.fit(figure, figure.text(left, 1 - 82 / high, "", fontsize=10.5, color=SOFT), subject)
@@ -332,5 +332,5 @@ def _say_nothing(axes: Axes, view: NetworkView, drawn: _FigureData) -> None:
         told = f"The {what} of all transfers in the selected time is unknown."
     else:
         return
-    box = {"facecolor": GROUND, "edgecolor": GREY, "boxstyle": "round,pad=0.6"}
+    box = {"facecolor": GROUND, "edgecolor": GRAY, "boxstyle": "round,pad=0.6"}
     axes.text(0, 0.62, told, ha="center", va="center", fontsize=13, color=INK, bbox=box, zorder=5)

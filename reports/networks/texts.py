@@ -25,7 +25,7 @@ _UNITS: dict[Metric, tuple[tuple[Unit, ...], str]] = {
 _TIMES = {"service_time": "service time", "latency": "latency", "write_time": "write time"}
 _PATTERNS = {
     "circular": "circular: similar at all {}",
-    "striped": "striped: in bands of neighbouring {}",
+    "striped": "striped: in bands of neighboring {}",
     "noisy": "noisy: scattered, independent of the {}",
     "outlier": "outlier: high at few {}",
 }

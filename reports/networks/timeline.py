@@ -1,6 +1,6 @@
-"""Draw a network's values over time: per hop, a line at the mean that fades towards the minimum and maximum.
+"""Draw a network's values over time: per hop, a line at the mean that fades toward the minimum and maximum.
 
-As Figure 2 of Sigovan et al. (IPDPS'13); a semitransparent grey rectangle marks the selected time range.
+As Figure 2 of Sigovan et al. (IPDPS'13); a semitransparent gray rectangle marks the selected time range.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from iosig.reports import panels
 from iosig.reports.networks.colors import colors
 from iosig.reports.networks.texts import get_hop_quantity, log_ticks, value_text
 from iosig.reports.networks.view import NetworkView
-from iosig.reports.style import GREY, in_force
+from iosig.reports.style import GRAY, in_force
 from iosig.reports.texts import TIMES, choose_unit, plain, plural
 from iosig.transforms.arrays import Reals
 from iosig.transforms.networks.network import METRICS, STEPS_PER_WINDOW, Network
@@ -29,7 +29,7 @@ MAX_HOPS = 4
 #: number of pixel rows of the gradient
 #: opacity of the gradient relative to the line
 _ROWS, _STRENGTH = 120, 0.75
-#: index of the line colour in a hop's colour map
+#: index of the line color in a hop's color map
 _COLOR = 70
 #: margin around the values, in decades
 _MARGIN_DECADES = 0.12
@@ -46,7 +46,7 @@ def draw_timelines(shown: list[Axes], view: NetworkView) -> None:
     first, stop = view.window_range
     for hop, axes in enumerate(shown):
         axes.set_xlim(*(edges[[0, -1]] / clock.size))
-        axes.axvspan(edges[first] / clock.size, edges[stop] / clock.size, color=GREY, alpha=0.16, lw=0, zorder=0)
+        axes.axvspan(edges[first] / clock.size, edges[stop] / clock.size, color=GRAY, alpha=0.16, lw=0, zorder=0)
         of_hop, nothing = steps.filter(pl.col("hop") == hop), _nothing(told.filter(pl.col("hop") == hop))
         if nothing:
             axes.set_ylim(low, high)

@@ -2,7 +2,7 @@
 
 The figure combines those of FTIO (Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section
 II). A signal is drawn in full: where samples are closer than pixels, each pixel column shows their minimum and maximum,
-so that no burst is lost. Missing data are grey.
+so that no burst is lost. Missing data are gray.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 _SIGNAL, _FOUND, _SUM, _CANDIDATE, _WINDOW = style.BLUE, style.VERMILION, style.PURPLE, style.ORANGE, style.GREEN
-_GAP, _LINE = style.GREY, style.INK
+_GAP, _LINE = style.GRAY, style.INK
 _FIGURE_INCHES = (11.0, 10.0)
 _SIDES = (0.085, 0.975)
 #: height of a lane in the comparison of methods [inches]
@@ -214,7 +214,7 @@ def _draw_time(axes: Axes, view: PeriodView, shown: tuple[int, int], marked: tup
     """Draw a range of samples with the detected period, or mark the excerpt that shows it."""
     clock, values = _Clock.from_signals(view.signals), view.signals.bytes_per_s[0]
     is_part = shown != (0, len(values))
-    axes.set_title(f"Time behaviour, excerpt of {_EXCERPT_CYCLES} periods" if is_part else "Time behaviour")
+    axes.set_title(f"Time behavior, excerpt of {_EXCERPT_CYCLES} periods" if is_part else "Time behavior")
     axes.set_xlabel(clock.label(has_utc_clock=view.has_utc_clock))
     if not len(values):
         return panels.say(axes, "no samples")
@@ -285,7 +285,7 @@ def _draw_gaps(axes: Axes, edges: Reals, missing_ratio: Reals) -> None:
 
 
 def _draw_window(axes: Axes, view: PeriodView, clock: _Clock, shown: tuple[int, int]) -> None:
-    """Shade the analysed time if it is not the whole signal."""
+    """Shade the analyzed time if it is not the whole signal."""
     first, last = view.window_samples
     if view.is_whole or last <= first or (first <= shown[0] and last >= shown[1]):
         return
@@ -297,7 +297,7 @@ def _draw_window(axes: Axes, view: PeriodView, clock: _Clock, shown: tuple[int, 
 
 
 def _draw_segments(axes: Axes, view: PeriodView, clock: _Clock) -> None:
-    """Draw a bar for each of several segments, labelled with its period; overlapping bars are stacked."""
+    """Draw a bar for each of several segments, labeled with its period; overlapping bars are stacked."""
     found = view.segments
     if found is None or len(found.is_main) < 2:
         return

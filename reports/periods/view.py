@@ -103,7 +103,7 @@ class PeriodView:
 
     title, direction, method: display names, shown verbatim. signals: the signal, as a batch of one. outcome: one of
     `iosig.transforms.periods.interface.detections.OUTCOMES`. frequency_hz, confidence, false_alarm_probability: NaN if
-    absent. window_start_s, window_end_s: the time with the period if the method locates it, else the analysed
+    absent. window_start_s, window_end_s: the time with the period if the method locates it, else the analyzed
     time. has_utc_clock: whether timestamps are seconds since 1970-01-01 UTC rather than the run's clock. segments: all
     periods, if the method searches for several.
     """
@@ -135,7 +135,7 @@ class PeriodView:
 
     @property
     def window_samples(self) -> tuple[int, int]:
-        """Range of analysed samples, end excluded; the whole signal if unknown."""
+        """Range of analyzed samples, end excluded; the whole signal if unknown."""
         return self.samples_between(self.window_start_s, self.window_end_s)
 
     def samples_between(self, start_s: float, end_s: float) -> tuple[int, int]:
@@ -150,7 +150,7 @@ class PeriodView:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the whole signal was analysed."""
+        """Whether the whole signal was analyzed."""
         return self.window_samples == (0, self.signals.sample_count)
 
     @property
@@ -195,7 +195,7 @@ def build_view(
 ) -> PeriodView:
     """Prepare one of several signals and its detection result for the figure.
 
-    signal: its index in both inputs. Spectrum and autocorrelation (circular if the method's is) cover the analysed
+    signal: its index in both inputs. Spectrum and autocorrelation (circular if the method's is) cover the analyzed
     time. has_z_score: whether the method's threshold is a Z-score; other outlier criteria have no threshold line.
     segments: all periods of that signal alone.
     """
@@ -225,11 +225,11 @@ def build_view(
 
 
 def _cosines(view: PeriodView, judged: EvenSignals, found: Detections, rows: slice) -> Cosines:
-    """Return the detected cosine fitted to the analysed time; other candidates only if all samples were analysed."""
+    """Return the detected cosine fitted to the analyzed time; other candidates only if all samples were analyzed."""
     if not view.is_periodic:
         return Cosines()
     amplitude, phase, mean = _fit_cosine(judged, view.frequency_hz, view.window_samples[0])
-    # Candidate phases refer to the analysed time, so they do not fit the whole signal.
+    # Candidate phases refer to the analyzed time, so they do not fit the whole signal.
     others = rows if view.is_whole else slice(0)
     candidates = found.candidates
     is_other = ~np.isclose(candidates.frequency_hz[others], view.frequency_hz, rtol=1e-6, atol=0.0)
@@ -244,7 +244,7 @@ def _cosines(view: PeriodView, judged: EvenSignals, found: Detections, rows: sli
 def _fit_cosine(judged: EvenSignals, frequency_hz: float, first: int) -> tuple[float, float, float]:
     """Return amplitude, phase and mean of the least-squares cosine; NaN where no data were measured.
 
-    first: offset of the analysed samples from the signal's start, which is the origin of phases.
+    first: offset of the analyzed samples from the signal's start, which is the origin of phases.
     """
     values, is_known = judged.bytes_per_s[0], judged.is_known[0]
     size = float(np.max(np.abs(values), initial=0.0, where=is_known))

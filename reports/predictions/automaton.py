@@ -29,7 +29,7 @@ from iosig.reports.predictions.state_strips import (
     state_number,
     text_inches,
 )
-from iosig.reports.style import BLUE, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SOFT, VERMILION
+from iosig.reports.style import BLUE, GRAY, GREEN, GROUND, INK, ORANGE, PURPLE, SOFT, VERMILION
 from iosig.reports.texts import duration_text, format_count, plain
 from iosig.transforms.arrays import Reals
 from iosig.transforms.predictions.automaton import OTHER_STATES
@@ -54,9 +54,9 @@ _PAD_IN, _CURVE_POINTS = 0.12, 60
 _LABEL_PLACES = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82)
 _NAME_POINTS = 9.0
 #: number of edges above which all are drawn pale, and only the most frequent ones have labels
-#: number of transitions above which only colours show the causes
+#: number of transitions above which only colors show the causes
 _MAX_LABELED_EDGES, _MAX_CAUSES = 60, 40
-#: colour of each cause, and the label of its group in the legend
+#: color of each cause, and the label of its group in the legend
 _CAUSES = {
     "first_found": (GREEN, "found"),
     "found_again": (GREEN, "found"),
@@ -220,7 +220,7 @@ def _order(node: Mapping[str, Any]) -> tuple[int, str]:
 
 
 def _spread(places: Reals, gap: float, low: float, high: float) -> Reals:
-    """Move ascending places (n) between low and high as little as possible, so that neighbours are a gap apart."""
+    """Move ascending places (n) between low and high as little as possible, so that neighbors are a gap apart."""
     from scipy.optimize import isotonic_regression
 
     count = len(places)
@@ -330,7 +330,7 @@ def _write_edge(axes: Axes, edge: Mapping[str, Any], curve: Reals, taken: list[B
 
 
 def _color(edge: Mapping[str, Any]) -> str:
-    return _CAUSES.get(edge["cause"], (GREY, ""))[0]
+    return _CAUSES.get(edge["cause"], (GRAY, ""))[0]
 
 
 def _draw_nodes(axes: Axes, layout: _Layout) -> None:
@@ -406,12 +406,12 @@ def _draw_sequence(axes: Axes, graph: Mapping[str, Any]) -> None:
 
 
 def _draw_causes(axes: Axes, causes: Sequence[tuple[float, str]], clock: RunClock) -> None:
-    """Mark transitions above the strip in their cause's colour, and write the causes of a few, in three rows."""
+    """Mark transitions above the strip in their cause's color, and write the causes of a few, in three rows."""
     low, high = axes.get_xlim()
     wide = _WIDTH_IN - 2 * _SIDE_IN
     free, blend = [-1.0, -1.0, -1.0], axes.get_xaxis_transform()
     for time, cause in causes:
-        color, x = _CAUSES.get(cause, (GREY, ""))[0], float(clock.at(time))
+        color, x = _CAUSES.get(cause, (GRAY, ""))[0], float(clock.at(time))
         text, inches = plain(cause, NAME_CHARACTERS), (x - low) / (high - low) * wide
         needed = text_inches(text, LABEL_POINTS) + 0.06
         start = inches - needed if inches + needed > wide else inches

@@ -19,7 +19,7 @@ from iosig.reports import panels
 from iosig.reports.panels import Columns, Picture
 from iosig.reports.predictions.evaluations import MAX_EXACT_EVALUATIONS, Bins, PredictionView, Run
 from iosig.reports.predictions.state_strips import RunClock, draw_strip, mask_implausible_times, text_inches
-from iosig.reports.style import BLUE, FAINT, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
+from iosig.reports.style import BLUE, FAINT, GRAY, GREEN, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
 from iosig.reports.texts import RATES, TIMES, base_name, choose_unit, duration_text, format_count, plain, time_ticks
 from iosig.transforms.arrays import Ints, Reals
 
@@ -38,7 +38,7 @@ _MAX_WINDOWS, _MAX_CHANGES, _MAX_GAP_LABELS = 40, 25, 60
 #: opacity of a band at probabilities 0 and 1
 _LOG_FACTOR, _OPACITY = 4.0, (0.1, 0.6)
 _RUG_COLORS = {
-    "tentative": VERMILION, "aperiodic": GREY, "too_short": SKY, "no_io": BLUE, "no_data": INK, "too_many_gaps": ORANGE,
+    "tentative": VERMILION, "aperiodic": GRAY, "too_short": SKY, "no_io": BLUE, "no_data": INK, "too_many_gaps": ORANGE,
 }  # fmt: skip
 _SMALL = 8.5
 #: if windows are shorter than this fraction of the run, only the windows of the last evaluations are drawn
@@ -409,7 +409,7 @@ def _draw_windows(run: Run, windows: _Windows, axes: Axes) -> None:
     rows = np.arange(len(chosen))
     right, start = clock.at(run.at_s[chosen]), clock.at(run.numbers["window_start_s"][chosen])
     left = np.fmin(start, right)
-    for one, color, label in ((run.has_period[chosen], GREEN, "window"), (~run.has_period[chosen], GREY, "no period")):
+    for one, color, label in ((run.has_period[chosen], GREEN, "window"), (~run.has_period[chosen], GRAY, "no period")):
         if one.any():
             widths = np.where(rows[one] == rows[-1], 4.0, 1.5)
             axes.hlines(rows[one], left[one], right[one], color=color, lw=widths, label=label)

@@ -1,4 +1,4 @@
-"""Draw common elements of figures over a run's time: its clock, drawable times, strips of states and their colours."""
+"""Draw common elements of figures over a run's time: its clock, drawable times, strips of states and their colors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from iosig.reports import panels, style
-from iosig.reports.style import BLUE, FAINT, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
+from iosig.reports.style import BLUE, FAINT, GRAY, GREEN, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
 from iosig.reports.texts import TIMES, Unit, choose_unit, duration_text, plain, time_axis_text
 from iosig.transforms.arrays import Reals
 
@@ -27,7 +27,7 @@ LABEL_POINTS, NAME_CHARACTERS = 7.5, 24
 #: timestamps closer to 0 than this are treated as 0 [s]
 _MAX_TIME_S, _MIN_TIME_S = 1e15, 1e-15
 _PERIODIC_COLORS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
-_OTHER_COLORS = {"start": FAINT, "aperiodic": GREY, "gap": GROUND, "end": INK}
+_OTHER_COLORS = {"start": FAINT, "aperiodic": GRAY, "gap": GROUND, "end": INK}
 #: label of times with a state that is no longer recorded
 UNKNOWN = "not kept"
 _UNKNOWN_COLOR = FAINT
@@ -70,17 +70,17 @@ def mask_implausible_times(values: npt.ArrayLike) -> Reals:
 
 
 def state_color(name: str) -> str:
-    """Return a state's colour, consistent across all figures."""
+    """Return a state's color, consistent across all figures."""
     if name == UNKNOWN:
         return _UNKNOWN_COLOR
     if name in _OTHER_COLORS:
         return _OTHER_COLORS[name]
     number = state_number(name)
-    return _PERIODIC_COLORS[(int(number) - 1) % len(_PERIODIC_COLORS)] if number else GREY
+    return _PERIODIC_COLORS[(int(number) - 1) % len(_PERIODIC_COLORS)] if number else GRAY
 
 
 def ink_on(name: str) -> str:
-    """Return a readable text colour for a state's background colour."""
+    """Return a readable text color for a state's background color."""
     return style.ink_on(state_color(name))
 
 
@@ -143,7 +143,7 @@ def draw_strip(axes: Axes, names: Sequence[str], edges_s: Reals, clock: RunClock
     for name in dict.fromkeys(owners):
         chosen = corners[[owner == name for owner in owners]]
         hatch = "////" if name in {"gap", UNKNOWN} else None
-        edge = GREY if hatch else "none"
+        edge = GRAY if hatch else "none"
         axes.add_collection(
             PolyCollection(list(chosen), facecolors=state_color(name), edgecolors=edge, hatch=hatch, lw=0)
         )

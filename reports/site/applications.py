@@ -36,7 +36,7 @@ class ApplicationFrames:
     signatures: one row per default signature. curves: its rates, lows and highs in steps of step_s, as multiples of
     scale_bytes_per_s, and spark. bursts, checks: one row each. runs: the latest runs, with rates like curves and
     start_s. contention: slowdowns by application_id alone, with role, other_application_id and size. looked: number of
-    runs analysed for slowdowns.
+    runs analyzed for slowdowns.
     """
 
     signatures: pl.DataFrame

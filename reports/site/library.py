@@ -1,6 +1,6 @@
 """Provide the static assets of the pages: scripts, styles and vendored libraries.
 
-Libraries are unmodified npm packages with their licences; `vendored/manifest.json` lists their versions and hashes.
+Libraries are unmodified npm packages with their licenses; `vendored/manifest.json` lists their versions and hashes.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def _levels(count: int, arrows: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _order(levels: Sequence[int], arrows: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Return the steps of each level from left to right, close to the steps that they read from (barycentre method)."""
+    """Return the steps of each level from left to right, close to the steps that they read from (barycenter method)."""
     place: dict[int, float] = {}
     found = []
     for level in range(max(levels, default=-1) + 1):

@@ -24,7 +24,7 @@ class NightFrames:
     days: polled_on, measured_bytes, attributed_bytes, poll_ratio. gaps: file systems and days with missing polls.
     counts: one row of counts. changed: signatures that changed. busiest: hours of the last day. unpolled: file systems
     without polls, with their runs. failed: checks that failed, and the reason. slowed: runs of the last day with slowed
-    bursts, those that lost most. slowed_counts: one row with the number of runs analysed (looked_count) and slowed
+    bursts, those that lost most. slowed_counts: one row with the number of runs analyzed (looked_count) and slowed
     (slowed_count).
     """
 
@@ -63,7 +63,7 @@ def make_variables(frames: NightFrames, verdict: str, drawn: Mapping[str, str]) 
 
 
 def format_slowed_runs(looked_count: int, slowed_count: int) -> str:
-    """Format the numbers of runs analysed for slowdowns and of slowed runs."""
+    """Format the numbers of runs analyzed for slowdowns and of slowed runs."""
     if not looked_count:
         return "No bursts of that day's runs were detected in the traffic, so slowdowns are unknown."
     were, runs = "was" if slowed_count == 1 else "were", format_count(looked_count, "run")

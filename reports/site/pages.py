@@ -37,7 +37,7 @@ NIGHT = Page(
             "owners",
             "Traffic by application",
             "Traffic of the busiest file system on the last day, and the part that signatures attribute to "
-            "applications. Unattributed traffic has no colour.",
+            "applications. Unattributed traffic has no color.",
             "If storage was slow, this shows which applications caused the load.",
             """
             select direction, minute_at, application_id, sum(attributed_bytes) as attributed_bytes from attributed_io
@@ -126,7 +126,7 @@ APPLICATIONS = Page(
             "map",
             "Population map",
             "Applications by bytes per month (all runs) and burstiness (peak rate over mean rate). The size of a "
-            "circle is the number of runs, the colour is the class.",
+            "circle is the number of runs, the color is the class.",
             "Applications at the upper right move most in the shortest time, and gain most from advice.",
             """
             select application_id, sum(volume_bytes * run_count) as all_bytes,
@@ -275,7 +275,7 @@ RUN = Page(
         Figure(
             "sample",
             "Traffic during the run",
-            "The run's sample (grey) and its application's signature (colour), on the same time scale.",
+            "The run's sample (gray) and its application's signature (color), on the same time scale.",
             "Bursts that the signature lacks are interference, or the run behaved differently.",
             """
             select filesystem, direction, grid_started_at, interval_s, sample_bytes_per_s from samples
@@ -315,8 +315,8 @@ RUN = Page(
             _LOAD,
         ),
         Figure(
-            "neighbours",
-            "Neighbours",
+            "neighbors",
+            "Neighbors",
             "Runs that used the same file system at the same time, by decreasing bytes.",
             "Concurrent runs may explain why a run took longer than usual.",
             """
@@ -338,7 +338,7 @@ FILESYSTEM = Page(
         Figure(
             "calendar",
             "Minutes and days",
-            "Each row is a day, each column a minute (UTC). Stronger colour means more traffic, on a log scale. "
+            "Each row is a day, each column a minute (UTC). Stronger color means more traffic, on a log scale. "
             "Minutes without polls are hatched.",
             "Vertical stripes are daily routines. A single strong spot is worth an investigation.",
             """
@@ -349,7 +349,7 @@ FILESYSTEM = Page(
         Figure(
             "day",
             "One day",
-            "Traffic in steps of five minutes, and the part attributed to applications. Grey is unattributed.",
+            "Traffic in steps of five minutes, and the part attributed to applications. Gray is unattributed.",
             "Unattributed traffic comes from programs without a signature, or from transfers outside the scheduler.",
             """
             select application_id, minute_at, sum(attributed_bytes) as attributed_bytes from attributed_io

@@ -32,7 +32,7 @@ _MAX_NAMED, _MAX_NAME_CHARS = 14, 30
 #: maximum number of pairs listed in the panel's corner
 _MAX_MEETINGS, _MAX_LISTED_MEETINGS = 30, 5
 _MARK_POINTS = 9.0
-#: range of powers of ten for which rates are labelled
+#: range of powers of ten for which rates are labeled
 _POWERS = (-30, 31)
 
 
@@ -120,7 +120,7 @@ def _label_axes(axes: Axes, x: Reals, y: Reals) -> None:
 
 
 def _draw_rates(axes: Axes) -> None:
-    """Draw lines of constant mean rate, a decade apart, labelled at the panel's edge."""
+    """Draw lines of constant mean rate, a decade apart, labeled at the panel's edge."""
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     first, last = (int(np.floor(np.log10(up) - np.log10(across))) for up, across in ((low, right), (high, left)))
     for power in range(max(first, _POWERS[0]), min(last + 2, _POWERS[1]), max(1, (last - first) // 12)):
@@ -150,7 +150,7 @@ def _draw_meetings(axes: Axes, x: Reals, y: Reals, meetings: Sequence[Meeting]) 
 
 
 def _draw_marks(axes: Axes, view: ClockView, x: Reals, y: Reals) -> None:
-    """Draw a mark for each rhythm, in its file system's colour."""
+    """Draw a mark for each rhythm, in its file system's color."""
     names = sorted({one.filesystem for one in view.rhythms})
     hues = {name: _HUES[place % len(_HUES)] for place, name in enumerate(names)}
     for name in names:

@@ -1,4 +1,4 @@
-"""Draw the population map: monthly volume against burstiness; size encodes runs, colour the class.
+"""Draw the population map: monthly volume against burstiness; size encodes runs, color the class.
 
 Applications on the right fill the disks; those at the top cause contention. The axes are bytes per month and the
 peak-to-average ratio of the signature, which is 1 for a constant rate.
@@ -104,9 +104,9 @@ def _draw_points(axes: Axes, found: Sequence[DrawnApplication]) -> None:
     _label_axes(axes)
     # Draw large marks first, so that they do not hide small ones.
     order = np.argsort(-diameters, kind="stable")
-    colours = [CLASS_HUES.get(found[place].label or "", PALE) for place in order]
+    colors = [CLASS_HUES.get(found[place].label or "", PALE) for place in order]
     axes.scatter(
-        x[order], y[order], s=np.square(diameters[order]), c=colours, alpha=0.75, edgecolors=GROUND, linewidths=0.8,
+        x[order], y[order], s=np.square(diameters[order]), c=colors, alpha=0.75, edgecolors=GROUND, linewidths=0.8,
         zorder=3,
     )  # fmt: skip
     dots = axes.get_figure().dpi / 72  # type: ignore[union-attr]
@@ -137,8 +137,8 @@ def _legend(figure: Figure, axes: Axes, found: Sequence[DrawnApplication]) -> No
     """Draw the legend of the classes that occur and of marker sizes."""
     there = {one.label for one in found}
     marks = [
-        line(name, ls="", marker="o", ms=8, mfc=colour, mec=GROUND)
-        for name, colour in CLASS_HUES.items()
+        line(name, ls="", marker="o", ms=8, mfc=color, mec=GROUND)
+        for name, color in CLASS_HUES.items()
         if name in there
     ]
     if there - set(CLASS_HUES):

@@ -174,7 +174,7 @@ _QUANTITIES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 
 
 def _draw_pairs(axes: Axes, pairs: Sequence[Pair], text: Callable[[float], str]) -> None:
-    """Draw one row per pair: increases in red, decreases in blue, unchanged values in grey."""
+    """Draw one row per pair: increases in red, decreases in blue, unchanged values in gray."""
     before, after = (np.array([getattr(one, name) for one in pairs]) for name in ("before", "after"))
     rows = np.arange(len(pairs))
     known = np.concatenate([before, after])
@@ -191,14 +191,14 @@ def _draw_pairs(axes: Axes, pairs: Sequence[Pair], text: Callable[[float], str])
     _scale(axes, float(known.min()), float(known.max()), text)
     is_changed = np.array([one.factor > 1 + MIN_CHANGE_RATIO for one in pairs])
     is_more = np.nan_to_num(after) > np.nan_to_num(before)
-    for chosen, colour in ((~is_changed, SOFT), (is_changed & is_more, VERMILION), (is_changed & ~is_more, BLUE)):
-        _draw_rows(axes, rows[chosen], before[chosen], after[chosen], colour)
+    for chosen, color in ((~is_changed, SOFT), (is_changed & is_more, VERMILION), (is_changed & ~is_more, BLUE)):
+        _draw_rows(axes, rows[chosen], before[chosen], after[chosen], color)
 
 
-def _draw_rows(axes: Axes, rows: Reals, before: Reals, after: Reals, colour: str) -> None:
-    axes.hlines(rows, before, after, color=colour, lw=2.4, alpha=0.6, zorder=2)
-    axes.plot(before, rows, "o", ms=6.5, mfc=GROUND, mec=colour, mew=1.5, ls="", zorder=3)
-    axes.plot(after, rows, "o", ms=6.5, mfc=colour, mec=colour, mew=1.5, ls="", zorder=4)
+def _draw_rows(axes: Axes, rows: Reals, before: Reals, after: Reals, color: str) -> None:
+    axes.hlines(rows, before, after, color=color, lw=2.4, alpha=0.6, zorder=2)
+    axes.plot(before, rows, "o", ms=6.5, mfc=GROUND, mec=color, mew=1.5, ls="", zorder=3)
+    axes.plot(after, rows, "o", ms=6.5, mfc=color, mec=color, mew=1.5, ls="", zorder=4)
 
 
 def _scale(axes: Axes, low: float, high: float, text: Callable[[float], str]) -> None:

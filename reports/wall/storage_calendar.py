@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from iosig.reports import panels
-from iosig.reports.style import BLUE, FAINT, GREY, INK, NOTE_POINTS, SOFT, WIDTH_IN, shades
+from iosig.reports.style import BLUE, FAINT, GRAY, INK, NOTE_POINTS, SOFT, WIDTH_IN, shades
 from iosig.reports.texts import RATES, VOLUMES, choose_unit, format_count, plain, rate_text, volume_text
 from iosig.transforms.arrays import Reals
 
@@ -31,7 +31,7 @@ _TOP_IN, _BETWEEN_IN, _FOOT_IN, _HOURS_IN = 1.2, 0.62, 0.62, 0.7
 _ROW_IN, _MIN_ROWS_IN, _MAX_ROWS_IN = 0.22, 1.1, 4.6
 _SIDES, _DAY_SIDES, _SCALE_SIDES = (0.1, 0.825), (0.84, 0.975), (0.6, 0.825)
 _DID = {"write": "written", "read": "read"}
-#: number of decades in the colour scale; lower rates have the lowest colour
+#: number of decades in the color scale; lower rates have the lowest color
 _DECADES = 4.0
 _MAX_NAME_CHARS = 40
 #: minimum ratio of an hour's rate to the mean for the hour to be highlighted
@@ -140,7 +140,7 @@ def _draw_days(axes: Axes, days: Sequence[date], one: DayRates, ends: tuple[floa
     """Draw a heat map row for each day, log-scaled; missing polls show the hatched background."""
     did = _DID.get(one.direction, "moved")
     axes.set_title(f"{did.capitalize()}: {volume_text(float(one.day_bytes.sum()))}")
-    axes.patch.set(facecolor=FAINT, hatch="//////", edgecolor=GREY, linewidth=0)
+    axes.patch.set(facecolor=FAINT, hatch="//////", edgecolor=GRAY, linewidth=0)
     image = _image(one.bytes_per_s, *ends)
     axes.imshow(image, aspect="auto", extent=(0, 24, len(days), 0), interpolation="nearest", zorder=1)
     step = max(1, -(-len(days) // max(int(axes.get_window_extent().height / 22), 1)))
@@ -201,7 +201,7 @@ def _few_ticks() -> Locator:
 
 
 def _draw_scale(axes: Axes, low: float, high: float) -> None:
-    """Draw the colour scale with its labels."""
+    """Draw the color scale with its labels."""
     axes.imshow(shades(np.linspace(0.0, 1.0, 256))[None], aspect="auto", extent=(0, 1, 0, 1))
     axes.set(yticks=[], xticks=[])
     axes.spines[:].set_visible(False)

@@ -147,7 +147,7 @@ measured as (
     where poll_count > 0 and step_us is not null
 )
 
--- a step blurs polls that are shorter, or not on the grid: the peak is no lower than the mean, and a neighbour's
+-- a step blurs polls that are shorter, or not on the grid: the peak is no lower than the mean, and a neighbor's
 -- bytes in the first or last step are not a peak of a run without bytes in its own polls
 select
     directed.ended_on,

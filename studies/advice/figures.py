@@ -21,9 +21,9 @@ _MEASURES = {
     "io_slowdown": "I/O slowdown",
     "others_slowdown": "Others' I/O slowdown",
 }
-#: markers and colours of policies, distinguishable without colour
+#: markers and colors of policies, distinguishable without color
 _MARKS = (
-    ("o", style.GREY),
+    ("o", style.GRAY),
     ("s", style.INK),
     ("D", style.SKY),
     ("v", style.ORANGE),
@@ -81,18 +81,18 @@ def draw_settings(figure: Figure, compared: pl.DataFrame, settings: Sequence[str
     compared: setting, policy, to_rival, wins, losses.
     """
     left, right = figure.subplots(1, 2, sharey=True)
-    for (mark, colour), policy in zip(_MARKS, policies, strict=False):
+    for (mark, color), policy in zip(_MARKS, policies, strict=False):
         policy_rows = compared.filter(pl.col("policy") == policy)
         rows = {row["setting"]: row for row in policy_rows.iter_rows(named=True)}
         places = [place for place, setting in enumerate(settings) if setting in rows]
         chosen_rows = [rows[settings[place]] for place in places]
-        marks = {"marker": mark, "color": colour, "linestyle": "none", "label": policy, "clip_on": False}
+        marks = {"marker": mark, "color": color, "linestyle": "none", "label": policy, "clip_on": False}
         left.plot([min(row["to_rival"], _MAX_RATIO_TO_RIVAL) for row in chosen_rows], places, **marks)
         right.plot([row["wins"] - row["losses"] for row in chosen_rows], places, **marks)
-    left.axvline(1.0, color=style.GREY, linewidth=1)
+    left.axvline(1.0, color=style.GRAY, linewidth=1)
     left.set_xlim(0.0, _MAX_RATIO_TO_RIVAL)
     left.set_title("Contended bytes relative to least loaded")
-    right.axvline(0.0, color=style.GREY, linewidth=1)
+    right.axvline(0.0, color=style.GRAY, linewidth=1)
     right.set_title("Mixes won minus mixes lost against least loaded")
     left.set_yticks(range(len(settings)), settings)
     left.invert_yaxis()

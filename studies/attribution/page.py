@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _OURS = "attribution"
 #: name of the family without interference
 _FAIR = "fair"
-_COLOURS = (style.BLUE, style.SKY, style.GREEN, style.INK, style.PURPLE, style.ORANGE, style.VERMILION)
+_COLORS = (style.BLUE, style.SKY, style.GREEN, style.INK, style.PURPLE, style.ORANGE, style.VERMILION)
 
 
 def document(results: Results) -> dict[str, object]:
@@ -108,7 +108,7 @@ def draw_ways(figure: Figure, ways: pl.DataFrame) -> None:
     """
     for axes, _, at_level in draw_panels(figure, ways, "level"):
         for place, (name, rows) in enumerate(at_level.group_by("way", maintain_order=True)):
-            marks = {"color": _COLOURS[place], "ms": 5, "alpha": 0.85, "label": name[0]}
+            marks = {"color": _COLORS[place], "ms": 5, "alpha": 0.85, "label": name[0]}
             axes.plot(rows["wrong"].to_numpy(), rows["explained"].to_numpy(), MARKERS[place], **marks)
         axes.set(xlim=(0, 1), ylim=(0, 1))
         axes.set_xlabel("wrongly attributed share of attributed bytes", fontsize=9)

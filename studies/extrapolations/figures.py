@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from iosig.reports.panels import Size, area, draw_legend, in_order, picture
-from iosig.reports.style import BLUE, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
+from iosig.reports.style import BLUE, GRAY, GREEN, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
 from iosig.reports.texts import plain
 from iosig.studies.drawing import add_headline
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WIDTH_IN = 9.0
-_COLOURS = (VERMILION, BLUE, GREEN, ORANGE, PURPLE, SKY)
+_COLORS = (VERMILION, BLUE, GREEN, ORANGE, PURPLE, SKY)
 _COLUMNS, _MAP_COLUMNS = 4, 3
 _UNITS = {
     1e3: "1 kB",
@@ -59,8 +59,8 @@ def draw_sizes(figure: Figure, traces: pl.DataFrame, sizes: pl.DataFrame, title:
     ordered = largest.sort("traced_bytes", descending=True, maintain_order=True)["program"]
     names = ordered.gather(np.unique(np.linspace(0, len(ordered) - 1, _MAX_SIZES).round().astype(int))).to_list()
     axes = figure.subplots()
-    for colour, name in zip(_COLOURS, names, strict=False):
-        _size_lines(axes, reaching.filter(program=name), sizes.filter(program=name), colour, _label(name))
+    for color, name in zip(_COLORS, names, strict=False):
+        _size_lines(axes, reaching.filter(program=name), sizes.filter(program=name), color, _label(name))
     axes.set(xscale="log", yscale="log")
     axes.set_xlabel("ranks")
     axes.set_ylabel("bytes of the trace")
@@ -73,19 +73,19 @@ def draw_sizes(figure: Figure, traces: pl.DataFrame, sizes: pl.DataFrame, title:
     _size_legend(figure, axes)
 
 
-def _size_lines(axes: Axes, traced: pl.DataFrame, further: pl.DataFrame, colour: str, name: str) -> None:
+def _size_lines(axes: Axes, traced: pl.DataFrame, further: pl.DataFrame, color: str, name: str) -> None:
     counts, raw = (traced[column].to_numpy().astype(float) for column in ("process_count", "traced_bytes"))
-    axes.plot(counts, raw, "s", color=colour, markersize=4)
+    axes.plot(counts, raw, "s", color=color, markersize=4)
     if len(counts) > 1 and not further.is_empty():
         slope, rest = np.polyfit(counts, raw, 1)
         ahead = np.geomspace(counts[0], float(further["process_count"].max()), 50)  # type: ignore[arg-type]
-        axes.plot(ahead, slope * ahead + rest, "--", color=colour, linewidth=1)
+        axes.plot(ahead, slope * ahead + rest, "--", color=color, linewidth=1)
     both = pl.concat([traced.select("process_count", "compressed_bytes"), further.drop("program")]).sort(
         "process_count"
     )
-    axes.plot(both["process_count"], both["compressed_bytes"], "-", color=colour, linewidth=1.6, label=name)
-    axes.plot(traced["process_count"], traced["compressed_bytes"], "o", color=colour, markersize=4)
-    axes.plot(further["process_count"], further["compressed_bytes"], "o", color=colour, markerfacecolor=GROUND)
+    axes.plot(both["process_count"], both["compressed_bytes"], "-", color=color, linewidth=1.6, label=name)
+    axes.plot(traced["process_count"], traced["compressed_bytes"], "o", color=color, markersize=4)
+    axes.plot(further["process_count"], further["compressed_bytes"], "o", color=color, markerfacecolor=GROUND)
 
 
 def _label(name: str) -> str:
@@ -98,10 +98,10 @@ def _size_legend(figure: Figure, axes: Axes) -> None:
 
     handles, _ = axes.get_legend_handles_labels()
     marks = [
-        Line2D([], [], color=GREY, marker="s", linestyle="none", markersize=4, label="as traced"),
-        Line2D([], [], color=GREY, linestyle="--", linewidth=1, label="linear continuation"),
-        Line2D([], [], color=GREY, marker="o", markersize=4, label="compressed, traced"),
-        Line2D([], [], color=GREY, marker="o", markerfacecolor=GROUND, label="compressed, extrapolated"),
+        Line2D([], [], color=GRAY, marker="s", linestyle="none", markersize=4, label="as traced"),
+        Line2D([], [], color=GRAY, linestyle="--", linewidth=1, label="linear continuation"),
+        Line2D([], [], color=GRAY, marker="o", markersize=4, label="compressed, traced"),
+        Line2D([], [], color=GRAY, marker="o", markerfacecolor=GROUND, label="compressed, extrapolated"),
     ]
     figure.legend(handles=[*handles, *marks], loc="outside lower center", ncols=4, fontsize=8.5)
 
@@ -183,8 +183,8 @@ def draw_map(figure: Figure, maps: pl.DataFrame, title: str) -> None:
     ends = [_map_panel(axes, maps.filter(process_count=count)) for axes, (count, _) in zip(cells, counts, strict=False)]
     for axes, (count, is_traced) in zip(cells, counts, strict=False):
         words = "traced" if is_traced else "extrapolated"
-        colour = INK if is_traced else VERMILION
-        axes.set_title(f"{count:,} ranks, {words}", color=colour)
+        color = INK if is_traced else VERMILION
+        axes.set_title(f"{count:,} ranks, {words}", color=color)
         axes.set_xlim(0, max(ends))
         axes.set_ylim(count - 0.5, -0.5)
     for axes in cells[len(counts) :]:
@@ -202,11 +202,11 @@ def _map_panel(axes: Axes, offsets: pl.DataFrame) -> int:
     size = int(places.diff().drop_nulls().min() or 1)  # type: ignore[arg-type]
     for (iteration,), part in offsets.group_by("iteration", maintain_order=True):
         axes.barh(
-            part["rank"], size, left=part["offset"], height=1.0, color=_COLOURS[int(str(iteration)) % len(_COLOURS)]
+            part["rank"], size, left=part["offset"], height=1.0, color=_COLORS[int(str(iteration)) % len(_COLORS)]
         )
     return int(places[-1]) + size
 
 
 def _map_legend(figure: Figure, iterations: Sequence[int]) -> None:
-    marks = [area(f"iteration {number}", color=_COLOURS[number]) for number in iterations[: len(_COLOURS)]]
+    marks = [area(f"iteration {number}", color=_COLORS[number]) for number in iterations[: len(_COLORS)]]
     draw_legend(figure, marks, loc="outside lower center", ncols=len(marks))

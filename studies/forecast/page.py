@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from iosig.reports.panels import picture
-from iosig.reports.style import GREY, HUES
+from iosig.reports.style import GRAY, HUES
 from iosig.studies.drawing import MARKERS, add_headline, add_legend_below, draw_panels
 from iosig.studies.forecast.history import HORIZON, PAST_DAYS, STEP_S
 from iosig.studies.forecast.running import INTERVAL_S, Results, summarize_steps
@@ -67,7 +67,7 @@ def draw_ranges(figure: Figure, sites: pl.DataFrame) -> None:
         for place, (name, rows) in enumerate(at_level.group_by("way", maintain_order=True)):
             marks = {"color": HUES[place], "ms": 5, "alpha": 0.85, "label": name[0]}
             axes.plot(rows["width"].to_numpy(), rows["held"].to_numpy(), MARKERS[place], **marks)
-        axes.axhline(_NOMINAL, color=GREY, lw=0.8, ls="--")
+        axes.axhline(_NOMINAL, color=GRAY, lw=0.8, ls="--")
         axes.set(ylim=(0, 1))
         axes.set_xlabel("width of the interval / mean rate", fontsize=9)
     figure.axes[0].set_ylabel("in the range", fontsize=9)

@@ -24,7 +24,7 @@ _WANTED = 0.5
 _BIN_COUNT = 5
 #: minimum increase of the distance that counts as worse
 MIN_DISTANCE_INCREASE = 0.01
-#: column, label, colour, marker and marker size
+#: column, label, color, marker and marker size
 _MARKS = (
     ("plain", "best plain method", style.VERMILION, "s", 6),
     ("chosen", "found together", style.BLUE, "o", 6),
@@ -192,9 +192,9 @@ def draw_distances(figure: Figure, distances: pl.DataFrame) -> None:
     """
     for axes, _, rows in draw_panels(figure, distances, "level", is_x_shared=False):
         places = list(range(rows.height))[::-1]
-        axes.hlines(places, rows["chosen"].to_numpy(), rows["plain"].to_numpy(), color=style.GREY, lw=1.5)
-        for column, words, colour, mark, size in _MARKS:
-            axes.plot(rows[column].to_numpy(), places, mark, color=colour, ms=size, label=words)
+        axes.hlines(places, rows["chosen"].to_numpy(), rows["plain"].to_numpy(), color=style.GRAY, lw=1.5)
+        for column, words, color, mark, size in _MARKS:
+            axes.plot(rows[column].to_numpy(), places, mark, color=color, ms=size, label=words)
         axes.set_yticks(places, rows["family"].to_list())
         axes.set(xlim=(0, None))
         axes.set_xlabel("distance to the truth (1 - correlation)", fontsize=9)

@@ -38,7 +38,7 @@ class Family:
 
     doc: str
     params: SiteParams = _USUAL
-    neighbour_count: int = 20
+    neighbor_count: int = 20
     is_logged: bool = True
 
 
@@ -81,7 +81,7 @@ class SimulatedSite:
         return [Truth.from_application(one) for one in self.applications]
 
 
-def draw_neighbours(seed: int, count: int) -> Iterator[Application]:
+def draw_neighbors(seed: int, count: int) -> Iterator[Application]:
     """Draw applications with random periods and bursts: periodic, alternating in size, or irregular."""
     for number in range(count):
         rng = stream(seed, "joint neighbour", number)
@@ -103,7 +103,7 @@ def draw_neighbours(seed: int, count: int) -> Iterator[Application]:
 
 def draw_site(family: Family, level: str, seed: int) -> SimulatedSite:
     """Simulate a site with enough days to reach the level's mean traffic."""
-    applications = (*STUDIED, *draw_neighbours(seed, family.neighbour_count))
+    applications = (*STUDIED, *draw_neighbors(seed, family.neighbor_count))
     volume = sum(one.run_count * one.volume_bytes("write") for one in applications)
     days = volume / (LEVELS[level] * PEAK_BYTES_PER_S * DAY_S)
     site = simulate(replace(family.params, seed=seed, days=days), applications)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from iosig.reports.panels import Size, area, draw_legend, in_order, line, picture
-from iosig.reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
+from iosig.reports.style import BLUE, FAINT, GRAY, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION
 from iosig.studies.drawing import MARKERS, add_headline
 from iosig.studies.pages import format_percent
 from iosig.studies.periods.scenarios import Experiment
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WIDTH_IN = 9.0
-_COLOURS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, INK)
+_COLORS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, INK)
 #: errors are clipped to this range on the logarithmic axis
 _MIN_ERROR = 1e-4
 _MAX_ERROR = 10.0
@@ -75,7 +75,7 @@ def draw_errors(figure: Figure, answers: pl.DataFrame, experiment: Experiment) -
         _error_boxes(axes, of_method, values, levels)
         axes.set_title(method, pad=14)
         limit, _ = _LIMITS[experiment]
-        axes.axhline(limit, color=GREY, linestyle="--", linewidth=1, zorder=0)
+        axes.axhline(limit, color=GRAY, linestyle="--", linewidth=1, zorder=0)
     _error_axes(rows[0])
     rows[-1].set_xticks(range(len(values)), [f"{value:g}" for value in values])
     rows[-1].set_xlim(-0.6, len(values) - 0.4)
@@ -108,28 +108,28 @@ def _error_boxes(axes: Axes, answers: pl.DataFrame, values: Sequence[float], lev
             errors = answers.filter((pl.col("value") == value) & (pl.col("noise_level") == level))["error_ratio"]
             found = errors.drop_nulls().to_numpy()
             if len(found):
-                _box(axes, np.clip(found, _MIN_ERROR, _MAX_ERROR), place + offset, 0.85 * width, _COLOURS[number])
+                _box(axes, np.clip(found, _MIN_ERROR, _MAX_ERROR), place + offset, 0.85 * width, _COLORS[number])
             share = f"{100 * len(found) / max(len(errors), 1):.0f}"
             axes.text(place + offset, 1.0, share, transform=axes.get_xaxis_transform(), **_SHARE_TEXT)
 
 
-_SHARE_TEXT: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 6.5, "color": GREY}
+_SHARE_TEXT: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 6.5, "color": GRAY}
 
 
-def _box(axes: Axes, values: Reals, place: float, width: float, colour: str) -> None:
+def _box(axes: Axes, values: Reals, place: float, width: float, color: str) -> None:
     """Draw a box plot: quartiles, median line, whiskers at 1.5 interquartile ranges, and outliers as dots."""
-    line = {"color": colour, "linewidth": 1}
+    line = {"color": color, "linewidth": 1}
     axes.boxplot(
         [values],
         positions=[place],
         widths=[width],
         patch_artist=True,
         manage_ticks=False,
-        boxprops={"facecolor": (colour, 0.25), "edgecolor": colour, "linewidth": 1},
+        boxprops={"facecolor": (color, 0.25), "edgecolor": color, "linewidth": 1},
         medianprops={"color": INK, "linewidth": 1.6},
         whiskerprops=line,
         capprops=line,
-        flierprops={"marker": ".", "markersize": 3, "markerfacecolor": colour, "markeredgewidth": 0, "alpha": 0.6},
+        flierprops={"marker": ".", "markersize": 3, "markerfacecolor": color, "markeredgewidth": 0, "alpha": 0.6},
     )
 
 
@@ -146,11 +146,11 @@ def _error_axes(axes: Axes) -> None:
 def _error_legend(figure: Figure, levels: Sequence[str], limit: str) -> None:
     marks = []
     if len(levels) > 1:
-        pairs = zip(levels, _COLOURS, strict=False)
+        pairs = zip(levels, _COLORS, strict=False)
         marks += [area(_NOISE_WORDS.get(level, level), facecolor=(hue, 0.25), edgecolor=hue) for level, hue in pairs]
     marks += [
         line("median", color=INK, linewidth=1.6),
-        line(limit, color=GREY, linestyle="--", linewidth=1),
+        line(limit, color=GRAY, linestyle="--", linewidth=1),
         line("grey numbers: traces with a detected period [%]", color="none"),
     ]
     draw_legend(figure, marks, loc="outside lower center", ncols=len(marks))
@@ -173,11 +173,11 @@ def draw_deviations(figure: Figure, answers: pl.DataFrame) -> None:
     methods, values = in_order(chosen, "method"), sorted(set(chosen["value"]))
     cells = figure.subplots(len(methods), 2, sharex=True, sharey=True, squeeze=False)
     for row, method in zip(cells, methods, strict=True):
-        for axes, name, colour in zip(row, ("sigma_vol", "sigma_time"), _COLOURS, strict=False):
+        for axes, name, color in zip(row, ("sigma_vol", "sigma_time"), _COLORS, strict=False):
             for place, value in enumerate(values):
                 found = chosen.filter((pl.col("method") == method) & (pl.col("value") == value))[name].drop_nulls()
                 if len(found):
-                    _box(axes, found.to_numpy(), place, 0.7, colour)
+                    _box(axes, found.to_numpy(), place, 0.7, color)
             axes.set_title(method)
     for axes, word in zip(cells[-1], ("of volume", "of time on I/O"), strict=True):
         _sparse_ticks(axes, values)
@@ -218,7 +218,7 @@ def draw_alarms(figure: Figure, alarms: pl.DataFrame) -> None:
     ticks = (0.0, 0.005, 0.01, 0.03, 0.1, 0.3, 1.0)
     axes.set_xticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.axvline(0.01, color=GREY, linestyle="--", linewidth=1, zorder=0, label="1 %")
+    axes.axvline(0.01, color=GRAY, linestyle="--", linewidth=1, zorder=0, label="1 %")
     axes.set_yticks(range(len(noises)), [f"{kind}: {noise}" if kind != "bursts" else noise for kind, noise in noises])
     axes.set_ylim(len(noises) - 0.5, -0.5)
     for edge in range(1, len(noises)):
@@ -242,7 +242,7 @@ def _alarm_points(axes: Axes, rows: Sequence[dict[str, Any]], shift: float, numb
         np.arange(len(rows)) + shift,
         xerr=np.maximum([ratio - low, high - ratio], 0.0),
         fmt=MARKERS[number % len(MARKERS)],
-        color=_COLOURS[number % len(_COLOURS)],
+        color=_COLORS[number % len(_COLORS)],
         markersize=4.5,
         linewidth=1,
         capsize=2,
@@ -260,7 +260,7 @@ def draw_examples(figure: Figure, examples: Sequence[tuple[str, Reals]], samplin
     rows = figure.subplots(len(examples), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, samples) in zip(rows, examples, strict=True):
         edges = np.arange(len(samples) + 1) / sampling_hz
-        axes.stairs(samples / 1e9, edges, fill=True, color=_COLOURS[0], linewidth=0)
+        axes.stairs(samples / 1e9, edges, fill=True, color=_COLORS[0], linewidth=0)
         axes.set_title(title)
     rows[-1].set_xlabel("time [s]")
     rows[-1].set_xlim(0, max(len(samples) for _, samples in examples) / sampling_hz)

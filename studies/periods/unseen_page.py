@@ -80,10 +80,10 @@ def _bound_table(rows: pl.DataFrame) -> Table:
 
 def _error_table(rows: pl.DataFrame) -> Table:
     """Tabulate the coverage of reported errors by kind of signal and number of cycles."""
-    labelled = rows.with_columns(
+    labeled = rows.with_columns(
         kind=pl.col("name").str.replace(", [^,]*$", ""), cycles=pl.col("name").str.extract(", ([^,]*)$")
     )
-    return Table.pivot(labelled, {"signals": "kind"}, "cycles", _error_cell)
+    return Table.pivot(labeled, {"signals": "kind"}, "cycles", _error_cell)
 
 
 def _error_cell(row: dict[str, float]) -> str:

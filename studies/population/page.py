@@ -26,7 +26,7 @@ _LABELS = ("UNIFORM", "OTHER", "HILL", "CANYON", "START", "END", "NO_USAGE")
 SAME_RATIO = 0.1
 _BASIS = "traffic"
 _OURS = "signature"
-_COLOURS = (style.INK, style.ORANGE, style.BLUE, style.GREEN)
+_COLORS = (style.INK, style.ORANGE, style.BLUE, style.GREEN)
 
 
 def document(results: Results) -> dict[str, object]:
@@ -142,7 +142,7 @@ def draw_shares(figure: Figure, shares: pl.DataFrame) -> None:
         for number, way in enumerate(ways):
             own = dict(at_level.filter(way=way).select("label", "run_ratio").iter_rows())
             places = np.arange(len(labels)) + (number - (len(ways) - 1) / 2) * width
-            axes.bar(places, [own.get(label, 0.0) for label in labels], width, color=_COLOURS[number], label=way)
+            axes.bar(places, [own.get(label, 0.0) for label in labels], width, color=_COLORS[number], label=way)
         axes.set_xticks(range(len(labels)), labels, rotation=35, ha="right", fontsize=8)
     first = figure.axes[0]
     first.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: colour, marker and line style of rules and strategies, distinguishable without colour
+#: color, marker and line style of rules and strategies, distinguishable without color
 _MARKS = (
     (style.VERMILION, "o", "-"),
     (style.BLUE, "s", "-"),
     (style.GREEN, "D", "-"),
     (style.ORANGE, "^", "-"),
     (style.INK, "v", ":"),
-    (style.GREY, "P", ":"),
+    (style.GRAY, "P", ":"),
     (style.PURPLE, "X", ":"),
 )
 #: smaller errors are clipped to the lower edge of the panel
@@ -53,8 +53,8 @@ def draw_changes(figure: Figure, changes: pl.DataFrame) -> None:
         _lines(grid[0][column], changed.agg(y=100 * pl.col("in_time_ratio").mean()))
         false = jitter_rows.filter(is_still).with_columns(y=100 * pl.col("false_count") / pl.col("run_count"))
         _lines(grid[1][column], false)
-        grid[0][column].axhline(95, color=style.GREY, lw=1, ls="--", zorder=1)
-        grid[1][column].axhline(5, color=style.GREY, lw=1, ls="--", zorder=1)
+        grid[0][column].axhline(95, color=style.GRAY, lw=1, ls="--", zorder=1)
+        grid[1][column].axhline(5, color=style.GRAY, lw=1, ls="--", zorder=1)
         grid[0][column].set_title(f"Jitter {100 * jitter:g} %: changes detected within 3 periods")
         grid[1][column].set_title(f"Jitter {100 * jitter:g} %: false detections in unchanged runs")
         grid[1][column].set_xlabel("frequency before the change [Hz]")
@@ -88,12 +88,12 @@ def _lines(axes: Axes, rows: pl.DataFrame) -> None:
     """Draw a line per rule, shifted slightly so that equal lines remain visible."""
     rules = panels.in_order(rows, "rule")
     for place, rule in enumerate(rules):
-        colour, mark, line = _MARKS[place % len(_MARKS)]
+        color, mark, line = _MARKS[place % len(_MARKS)]
         rule_rows = rows.filter(pl.col("rule") == rule)
         shift = 1.1 ** (place - (len(rules) - 1) / 2)
         x = (rule_rows["frequency_hz"] * shift).to_list()
         axes.plot(
-            x, rule_rows["y"].to_list(), color=colour, marker=mark, ls=line, lw=1.2, ms=5, label=rule, clip_on=False
+            x, rule_rows["y"].to_list(), color=color, marker=mark, ls=line, lw=1.2, ms=5, label=rule, clip_on=False
         )
 
 
@@ -114,18 +114,18 @@ def draw_following(figure: Figure, following: pl.DataFrame) -> None:
     for column, branch in enumerate(branches):
         upper, lower = grid[0][column], grid[1][column]
         for place, strategy in enumerate(panels.in_order(shown, "strategy")):
-            colour, mark, _ = _MARKS[place % len(_MARKS)]
+            color, mark, _ = _MARKS[place % len(_MARKS)]
             strategy_rows = shown.filter(pl.col("branch") == branch, pl.col("strategy") == strategy)
             x = strategy_rows["since"].to_list()
             low, middle, high = (
                 strategy_rows[name].fill_null(float("nan")).clip(_MIN_ERROR).to_numpy() * 100
                 for name in ("low_error", "error", "high_error")
             )
-            upper.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
-            upper.plot(x, middle, color=colour, marker=mark, ms=4, lw=1.3, label=strategy)
-            lower.plot(x, 100 * (1 - strategy_rows["told_ratio"].to_numpy()), color=colour, marker=mark, ms=4, lw=1.3)
+            upper.fill_between(x, low, high, color=color, alpha=0.15, lw=0)
+            upper.plot(x, middle, color=color, marker=mark, ms=4, lw=1.3, label=strategy)
+            lower.plot(x, 100 * (1 - strategy_rows["told_ratio"].to_numpy()), color=color, marker=mark, ms=4, lw=1.3)
         for axes in (upper, lower):
-            axes.axvline(0, color=style.GREY, lw=1, ls="--", zorder=1)
+            axes.axvline(0, color=style.GRAY, lw=1, ls="--", zorder=1)
         upper.set_title(f"Period {branch}: error, median and quartiles")
         lower.set_title("Runs without a predicted period")
         lower.set_xlabel("phases since the change")
@@ -160,7 +160,7 @@ def draw_bursts(figure: Figure, bursts: pl.DataFrame, intervals: pl.DataFrame, n
     rows = list(range(len(settings)))
     within.plot(100 * bursts["few_within_ratio"], rows, "o", mfc="white", mec=style.BLUE, label="4 to 9 phases so far")
     within.plot(100 * bursts["within_ratio"], rows, "o", color=style.BLUE, label="10 or more")
-    within.axvline(100 * nominal, color=style.GREY, lw=1, ls="--", zorder=1)
+    within.axvline(100 * nominal, color=style.GRAY, lw=1, ls="--", zorder=1)
     within.set(xlim=(0, 103), xlabel="% of the bursts; nominal: dashed")
     within.set_title("Next bursts within the predicted range", pad=22)
     errors.hlines(rows, 100 * bursts["error"], 100 * bursts["high_error"], color=style.SKY, lw=3, label="to 90 %")
@@ -173,13 +173,13 @@ def draw_bursts(figure: Figure, bursts: pl.DataFrame, intervals: pl.DataFrame, n
         axes.grid(axis="y", color=style.FAINT, lw=0.6)
         axes.set_axisbelow(True)
     for place, kind in enumerate(panels.in_order(intervals, "kind")):
-        colour, mark, _ = _MARKS[place]
+        color, mark, _ = _MARKS[place]
         kind_rows = intervals.filter(pl.col("kind") == kind, pl.col("evaluation_count") >= _MIN_COUNT)
         x = (50 * (kind_rows["above"] + kind_rows["up_to"])).to_list()
-        coverage.plot(x, 100 * kind_rows["hold_ratio"], color=colour, marker=mark, lw=1.2, label=kind)
-        coverage.plot(x, 100 * kind_rows["near_ratio"], color=colour, marker=mark, mfc="white", lw=1, ls=":")
+        coverage.plot(x, 100 * kind_rows["hold_ratio"], color=color, marker=mark, lw=1.2, label=kind)
+        coverage.plot(x, 100 * kind_rows["near_ratio"], color=color, marker=mark, mfc="white", lw=1, ls=":")
     coverage.plot([], [], color=style.INK, marker="o", mfc="white", lw=1, ls=":", label="5 % wider")
-    coverage.plot((0, 100), (0, 100), color=style.GREY, lw=1, ls="--", zorder=1)
+    coverage.plot((0, 100), (0, 100), color=style.GRAY, lw=1, ls="--", zorder=1)
     coverage.set(xlim=(0, 100), ylim=(0, 103), xlabel="probability of the interval [%]", ylabel="% of the evaluations")
     coverage.set_title("Intervals that hold the true period", pad=22)
     for axes in (within, errors, coverage):

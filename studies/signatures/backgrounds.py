@@ -23,9 +23,9 @@ _TAIL_LENGTH, _TAIL_HEIGHT = (1.3, 4.0, 2000.0), (1.8, 0.3, 6.0)
 #: traffic that never rests: floor relative to the mean (0.6 of 2.4 GB/s); shape of the gamma-distributed rest, which
 #: puts a tenth of the time above 5 GB/s at a mean of 2.4 GB/s; correlation time [s]
 _FLOOR, _SHAPE, _MEMORY_S = 0.25, 0.77, 15.0
-#: one large periodic neighbour: range of its period [s]; fraction of the period that a burst takes; relative jitter of
+#: one large periodic neighbor: range of its period [s]; fraction of the period that a burst takes; relative jitter of
 #: burst starts; fraction of all background bytes
-_STEP_S, _DUTY, _UNEVEN, _NEIGHBOURS_SHARE = (150.0, 500.0), 0.2, 0.02, 0.85
+_STEP_S, _DUTY, _UNEVEN, _NEIGHBORS_SHARE = (150.0, 500.0), 0.2, 0.02, 0.85
 #: relative amplitude of the daily cycle
 _DAY_SWING = 0.9
 
@@ -121,7 +121,7 @@ def _draw_unresting(level: float, run_count: int, seconds: int, rng: np.random.G
     return rates
 
 
-def _draw_neighbour(level: float, run_count: int, seconds: int, rng: np.random.Generator) -> Reals:
+def _draw_neighbor(level: float, run_count: int, seconds: int, rng: np.random.Generator) -> Reals:
     step_s = rng.uniform(*_STEP_S)
     count = int(seconds / step_s) + 3
     begin = (np.arange(count) - 1.0 - rng.random((run_count, 1))) * step_s
@@ -131,7 +131,7 @@ def _draw_neighbour(level: float, run_count: int, seconds: int, rng: np.random.G
     for own, starts in zip(is_at_work, np.sort(begin, axis=1), strict=True):
         place = np.searchsorted(starts, second) - 1
         own[:] = (place >= 0) & (second - starts[np.maximum(place, 0)] < _DUTY * step_s)
-    own_level = _NEIGHBOURS_SHARE * level
+    own_level = _NEIGHBORS_SHARE * level
     return is_at_work * (own_level / _DUTY) + _draw_resting(level - own_level, run_count, seconds, rng)
 
 
@@ -140,6 +140,6 @@ _MAKERS: dict[Foreign, Callable[[float, int, int, np.random.Generator], Reals]] 
     "never_rests": _draw_unresting,
     "streams": _draw_streams,
     "tails": _draw_heavy_tails,
-    "neighbour": _draw_neighbour,
+    "neighbour": _draw_neighbor,
     "diurnal": _draw_diurnal,
 }

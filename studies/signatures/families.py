@@ -21,7 +21,7 @@ Drift = Literal["scale", "gaps", "walk", "load"]
 Contention = Literal["fair", "seeks", "latency"]
 #: kind of background traffic: see `backgrounds`
 Foreign = Literal["rests", "never_rests", "streams", "tails", "neighbour", "diurnal", "real"]
-#: behaviour of the runs: all alike; volumes that grow from burst to burst; skipped bursts; runs that stop and restart;
+#: behavior of the runs: all alike; volumes that grow from burst to burst; skipped bursts; runs that stop and restart;
 #: three of ten runs with another input
 Program = Literal["same", "growing", "skipping", "restarts", "inputs"]
 

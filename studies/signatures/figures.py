@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from iosig.reports.panels import Size, in_order, picture
-from iosig.reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
+from iosig.reports.style import BLUE, FAINT, GRAY, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION
 from iosig.studies.drawing import MARKERS, add_headline
 from iosig.transforms.arrays import Reals
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 _WIDTH_IN = 10.0
 #: number of panels per row in the figure of expected correlation
 _CALIBRATION_COLUMNS = 5
-#: colours of lines; the first one stands out
-_COLOURS = (VERMILION, BLUE, SKY, ORANGE, GREEN, PURPLE, INK)
-#: index of each method's marker and colour, so that it looks the same in every figure
+#: colors of lines; the first one stands out
+_COLORS = (VERMILION, BLUE, SKY, ORANGE, GREEN, PURPLE, INK)
+#: index of each method's marker and color, so that it looks the same in every figure
 _PLACES = {
     name: place
     for place, name in enumerate(
@@ -77,7 +77,7 @@ def draw_accuracy(figure: Figure, summed: pl.DataFrame, title: str) -> None:
             for axes, name in zip(cells[:, column], _METRICS, strict=False):
                 mean, low, high = (_column(application_rows, f"{end}_{name}") for end in ("mean", "low", "high"))
                 bars = [np.maximum(mean - low, 0.0), np.maximum(high - mean, 0.0)]
-                _points(axes, place, mean, bars, method, is_labelled=axes is cells[0, 0])
+                _points(axes, place, mean, bars, method, is_labeled=axes is cells[0, 0])
             wrong = _column(application_rows, "mean_missed_count") + _column(application_rows, "mean_false_count")
             _points(cells[3, column], place, wrong, None, method)
         cells[0, column].set_title(level)
@@ -97,18 +97,18 @@ def _column(rows: Sequence[dict[str, Any]], name: str) -> Reals:
 def _style(name: str, number: int = 0) -> dict[str, Any]:
     """Return marker and colour of a method, or of the line with this number."""
     if name in _BOUNDS:
-        return {"linestyle": _BOUNDS[name], "color": GREY, "zorder": 1}
+        return {"linestyle": _BOUNDS[name], "color": GRAY, "zorder": 1}
     place = _PLACES.get(name, number)
-    marks = {"marker": MARKERS[place % len(MARKERS)], "color": _COLOURS[place % len(_COLOURS)], "markersize": 4}
-    # markers are hollow when colours repeat
+    marks = {"marker": MARKERS[place % len(MARKERS)], "color": _COLORS[place % len(_COLORS)], "markersize": 4}
+    # markers are hollow when colors repeat
     return marks if place < len(MARKERS) else marks | {"markerfacecolor": "none"}
 
 
 def _points(
-    axes: Axes, place: Reals, mean: Reals, bars: Sequence[Reals] | None, method: str, *, is_labelled: bool = False
+    axes: Axes, place: Reals, mean: Reals, bars: Sequence[Reals] | None, method: str, *, is_labeled: bool = False
 ) -> None:
     axes.errorbar(
-        place, mean, yerr=bars, linestyle="none", linewidth=1, label=method if is_labelled else None, **_style(method)
+        place, mean, yerr=bars, linestyle="none", linewidth=1, label=method if is_labeled else None, **_style(method)
     )
 
 
@@ -124,7 +124,7 @@ def _accuracy_axes(cells: npt.NDArray[np.object_], count: int) -> None:
     cells[0, 0].set_ylim(0, 1.02)
     cells[1, 0].set_ylim(min(0.0, cells[1, 0].get_ylim()[0]), 1.02)
     for axes in cells[2]:
-        axes.axhline(1.0, color=GREY, linestyle="--", linewidth=1, zorder=0)
+        axes.axhline(1.0, color=GRAY, linestyle="--", linewidth=1, zorder=0)
     cells[2, 0].set_yscale("symlog", linthresh=2.0, linscale=2.0)
     cells[2, 0].set_yticks([0, 0.5, 1, 1.5, 2, 5, 10], ["0", "0.5", "1", "1.5", "2", "5", "10"])
     cells[3, 0].set_yscale("symlog", linthresh=1.0)
@@ -158,8 +158,8 @@ def draw_sweeps(figure: Figure, summed: pl.DataFrame, sweeps: Sequence[SweptPara
     for column, parameter in enumerate(sweeps):
         chosen = summed.filter(pl.col("experiment") == parameter.experiment)
         for axes, name in zip(cells[:, column], _SIMILARITIES, strict=True):
-            _lines(axes, chosen, "application", f"mean_{name}", is_labelled=axes is cells[0, 0])
-            axes.axvline(parameter.usual, color=GREY, linestyle="--", linewidth=1, zorder=0)
+            _lines(axes, chosen, "application", f"mean_{name}", is_labeled=axes is cells[0, 0])
+            axes.axvline(parameter.usual, color=GRAY, linestyle="--", linewidth=1, zorder=0)
         cells[1, column].set_xlabel(parameter.words)
         cells[1, column].set_xticks(sorted(set(chosen["value"])))
     _similarity_axes(cells)
@@ -179,7 +179,7 @@ def draw_drift(figure: Figure, summed: pl.DataFrame, title: str) -> None:
     for column, application in enumerate(applications):
         chosen = summed.filter(pl.col("application") == application)
         for axes, name in zip(cells[:, column], _SIMILARITIES, strict=True):
-            _lines(axes, chosen, "method", f"mean_{name}", is_labelled=axes is cells[0, 0])
+            _lines(axes, chosen, "method", f"mean_{name}", is_labeled=axes is cells[0, 0])
         cells[0, column].set_title(application)
         values = sorted(set(summed["value"]))
         cells[1, column].set_xticks(values, [f"{100 * value:g}" for value in values])
@@ -189,14 +189,14 @@ def draw_drift(figure: Figure, summed: pl.DataFrame, title: str) -> None:
     figure.legend(loc="outside lower center", ncols=_MAX_PER_ROW)
 
 
-def _lines(axes: Axes, rows: pl.DataFrame, key: str, column: str, *, is_labelled: bool) -> None:
+def _lines(axes: Axes, rows: pl.DataFrame, key: str, column: str, *, is_labeled: bool) -> None:
     for number, name in enumerate(in_order(rows, key)):
         line = rows.filter(pl.col(key) == name).sort("value")
         axes.plot(
             line["value"].to_numpy(),
             line[column].to_numpy(),
             linewidth=1.2,
-            label=name if is_labelled else None,
+            label=name if is_labeled else None,
             **_style(name, number),
         )
 
@@ -224,7 +224,7 @@ def draw_times(figure: Figure, times: pl.DataFrame, title: str) -> None:
     both = figure.subplots(1, 2, sharey=True)
     words = {"samples": "samples of about 2,000 points", "points": "points in each of 8 samples (1 s each)"}
     for axes, (by, label) in zip(both, words.items(), strict=True):
-        _lines(axes, times.filter(by=by), "method", "seconds", is_labelled=by == "samples")
+        _lines(axes, times.filter(by=by), "method", "seconds", is_labeled=by == "samples")
         axes.set_xlabel(label)
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -256,7 +256,7 @@ def draw_expected_correlation(figure: Figure, predictions: pl.DataFrame, title: 
         rows = predictions.filter(family=family)
         expected = rows["told"].to_numpy()
         actual = rows["correlation"].fill_null(0.0).clip(0.0).to_numpy()
-        axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, zorder=1)
+        axes.plot([0, 1], [0, 1], color=GRAY, linestyle="--", linewidth=1, zorder=1)
         axes.plot(expected, actual, ".", color=SKY, markersize=1.5, alpha=0.4, zorder=0, rasterized=True)
         bins = np.clip((expected * 10).astype(np.int64), 0, 9)
         means = [
@@ -294,13 +294,13 @@ def draw_examples(figure: Figure, examples: Sequence[Example], title: str) -> No
     for column, example in enumerate(examples):
         highest = 0.0
         for axes, (name, curve, step_s) in zip(cells[:, column], example.curves, strict=True):
-            colour = {"sample": GREY, "truth": INK}.get(name.split()[0], _COLOURS[1])
+            color = {"sample": GRAY, "truth": INK}.get(name.split()[0], _COLORS[1])
             axes.stairs(
                 curve / 1e9,
                 np.arange(len(curve) + 1) * step_s,
                 fill=True,
-                facecolor=colour,
-                edgecolor=colour,
+                facecolor=color,
+                edgecolor=color,
                 linewidth=0.5,
             )
             if not column:

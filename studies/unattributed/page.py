@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _OURS = "rest by likely rates"
-_COLOURS = (style.BLUE, style.ORANGE, style.GREEN)
+_COLORS = (style.BLUE, style.ORANGE, style.GREEN)
 
 
 def values(results: Results) -> dict[str, object]:
@@ -98,9 +98,9 @@ def draw_tops(figure: Figure, tops: pl.DataFrame) -> None:
     axes = figure.subplots()
     levels, ways = (panels.in_order(tops, name) for name in ("level", "way"))
     width = 0.8 / len(ways)
-    for number, (way, colour) in enumerate(zip(ways, _COLOURS, strict=True)):
+    for number, (way, color) in enumerate(zip(ways, _COLORS, strict=True)):
         shares = [tops.filter(level=level, way=way)["top"].item() for level in levels]
-        bars = axes.bar(np.arange(len(levels)) + (number - 1) * width, shares, width, color=colour, label=way)
+        bars = axes.bar(np.arange(len(levels)) + (number - 1) * width, shares, width, color=color, label=way)
         axes.bar_label(bars, [f"{100 * share:.0f} %" for share in shares], fontsize=8, padding=2)
     axes.set_xticks(range(len(levels)), levels)
     axes.set(ylim=(0, 1.1), yticks=(0, 0.5, 1))

@@ -22,7 +22,7 @@ from iosig.transforms.unattributed_patterns.residual import choose_step_s, compu
 
 #: user of the planted applications, which are not in the log
 UNLOGGED_USER = "nobody"
-#: days that a nightly run analyses
+#: days that a nightly run analyzes
 DAYS = float(WINDOW_DAYS)
 #: number of days to which the run counts of applications refer
 _WEEK_DAYS = 7.0

@@ -276,7 +276,7 @@ def test_output_fits_the_terminal_width(
 
 
 @pytest.mark.usefixtures("here")
-def test_colour_is_off_with_no_color_or_a_dumb_terminal(
+def test_color_is_off_with_no_color_or_a_dumb_terminal(
     cli: Cli, landed_site_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("click._compat.isatty", lambda stream: True)

@@ -23,13 +23,13 @@ def test_run_without_trace_is_described_by_its_storage_traffic(cli: Cli, checked
     assert "default      write" in out
 
 
-def test_json_has_bytes_samples_and_neighbours(cli: Cli, checked_night: Night) -> None:
+def test_json_has_bytes_samples_and_neighbors(cli: Cli, checked_night: Night) -> None:
     code, out, _ = cli("--warehouse", checked_night.store.root, "job", "101", "--json")
     told = json.loads(out)
     assert (code, told["format"], told["job"]["job_id"]) == (0, "iosig-job/1", "101")
     assert {(row["filesystem"], row["direction"]) for row in told["io"]} == {("default", "write"), ("default", "read")}
     assert all(any(one["bytes_per_s"]) for one in told["samples"])
-    assert told["neighbour_count"] == len(told["neighbours"])
+    assert told["neighbor_count"] == len(told["neighbors"])
     assert (told["traces"], told["other_runs_started_at"]) == ([], [])
 
 

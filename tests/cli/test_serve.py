@@ -261,8 +261,8 @@ class TestShutdown:
             run_id = site.start_run()
             wait_until(lambda: site.store.landed.is_dir(), "the landing", _TIMEOUT_S)
             # as from a terminal: the whole foreground process group receives Ctrl-C
-            signalled = os.killpg if number == signal.SIGINT else os.kill
-            signalled(process.pid, number)
+            signaled = os.killpg if number == signal.SIGINT else os.kill
+            signaled(process.pid, number)
             assert process.wait(60) == 0
         assert "Traceback" not in site.log
         with site.served():

@@ -180,7 +180,7 @@ def run_in_terminal(store: Store, environment: dict[str, str], leave: bytes | No
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("environment", "leave", "is_live", "has_colours"),
+    ("environment", "leave", "is_live", "has_colors"),
     [
         ({"TERM": "xterm-256color"}, b"q", True, True),
         ({"TERM": "xterm-256color"}, None, True, True),
@@ -189,12 +189,12 @@ def run_in_terminal(store: Store, environment: dict[str, str], leave: bytes | No
     ],
 )
 def test_quitting_on_a_terminal_exits_with_0(
-    checked_night: Night, environment: dict[str, str], leave: bytes | None, *, is_live: bool, has_colours: bool
+    checked_night: Night, environment: dict[str, str], leave: bytes | None, *, is_live: bool, has_colors: bool
 ) -> None:
     code, seen = run_in_terminal(checked_night.store, environment, leave)
     assert code == 0
     assert ("\x1b[?1049h" in seen, "\x1b[?1049l" in seen) == (is_live, is_live)
-    assert ("\x1b[36m" in seen) == has_colours
+    assert ("\x1b[36m" in seen) == has_colors
     assert checked_night.release.release_id in seen
     if not is_live:
         assert "\x1b" not in seen

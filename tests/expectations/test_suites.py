@@ -173,7 +173,7 @@ def test_rules_judged_by_daily_numbers_have_no_row_condition(found: Table, rule:
         ("expect_column_values_to_be_unique", {"column": "name"}, "together"),
     ],
 )
-def test_judgement_is_derived_from_the_expectation(kind: str, kwargs: dict[str, Any], judged: str) -> None:
+def test_judgment_is_derived_from_the_expectation(kind: str, kwargs: dict[str, Any], judged: str) -> None:
     meta = {"name": "it", "doc": "It.", "remedy": "No."}
     expectation = {"type": kind, "kwargs": kwargs, "severity": "info", "meta": meta}
 

@@ -14,7 +14,7 @@ from iosig.warehouse.releases import releases
 from iosig.warehouse.store.store import Store
 from tests.nights import Cli, Night, write_small_site
 
-#: a folder's name, and the name of a neighbour that it could match or be mistaken for
+#: a folder's name, and the name of a neighbor that it could match or be mistaken for
 NAMES = {
     "w[1]*? #%41;\\$HOME'\"=~\n": "w1x",
     "a[1]": "a1",
@@ -130,10 +130,10 @@ def test_folder_name_with_special_characters_does_not_change_tables(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The quick case: all characters in one name, one night."""
-    name, neighbour = next(iter(NAMES.items()))
+    name, neighbor = next(iter(NAMES.items()))
     shutil.copytree(landed_site.root, tmp_path / name / "warehouse")
-    shutil.copytree(checked_night.store.root, tmp_path / neighbour / "warehouse")
-    before = digests(tmp_path / neighbour)
+    shutil.copytree(checked_night.store.root, tmp_path / neighbor / "warehouse")
+    before = digests(tmp_path / neighbor)
     monkeypatch.chdir(tmp_path)
     for command in (["run", "--inline"], ["verify"], ["export", "--all", "--copy", f"--output={name}/all.duckdb"]):
         code, _, err = cli(f"--warehouse={name}/warehouse", *command)
@@ -141,8 +141,8 @@ def test_folder_name_with_special_characters_does_not_change_tables(
     assert tables(tmp_path / name / "warehouse").keys() == tables(checked_night.store.root).keys()
     for table, rows in tables(checked_night.store.root).items():
         assert tables(tmp_path / name / "warehouse")[table].equals(rows), table
-    assert digests(tmp_path / neighbour) == before
-    assert {path.name for path in tmp_path.iterdir()} == {name, neighbour}
+    assert digests(tmp_path / neighbor) == before
+    assert {path.name for path in tmp_path.iterdir()} == {name, neighbor}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=_tier(place)) for place, name in enumerate(NAMES)])
@@ -158,7 +158,7 @@ def test_hostile_folder_names_do_not_change_tables(
     write_small_site(base / name / "in")
     decoy = base / NAMES[name]
     shutil.copytree(tmp_path / "plain" / "folder", decoy)
-    # a table that included the neighbour's rows would fail on these files
+    # a table that included the neighbor's rows would fail on these files
     for path in decoy.rglob("*.parquet"):
         path.chmod(0o644)
         path.write_bytes(b"not a Parquet file")

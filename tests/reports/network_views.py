@@ -42,7 +42,7 @@ class Shape:
     windows: int = 16
 
 
-def labelled(name: str, count: int, pattern: str = "{}") -> Layer:
+def labeled(name: str, count: int, pattern: str = "{}") -> Layer:
     """Return a layer with numbers in the labels of its nodes."""
     return Layer(name, pl.Series([pattern.format(number) for number in range(count)], dtype=pl.String))
 
@@ -55,9 +55,9 @@ def grouped(name: str, count: int, size: int) -> Layer:
 
 def layers_of(shape: Shape) -> tuple[Layer, ...]:
     return (
-        labelled("rank", shape.ranks),
-        labelled("host", shape.hosts, "nid{:05d}"),
-        labelled("target", shape.targets, "OST {}"),
+        labeled("rank", shape.ranks),
+        labeled("host", shape.hosts, "nid{:05d}"),
+        labeled("target", shape.targets, "OST {}"),
     )
 
 

@@ -15,7 +15,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from iosig.reports.advice import LAYER_COLOURS, MAX_ROWS, AdviceView, DrawnFilesystem, draw
+from iosig.reports.advice import LAYER_COLORS, MAX_ROWS, AdviceView, DrawnFilesystem, draw
 from iosig.reports.style import BLUE, VERMILION
 from iosig.reports.texts import volume_text
 from tests.drawn_figures import assert_drawn_alike, figure_of
@@ -139,9 +139,9 @@ def test_legend_lists_the_applications_with_the_largest_volume() -> None:
         "the application, best delay",
         "contended", "the application, without delay", "contended, without delay",
     ]  # fmt: skip
-    told = legend(composed(view(filesystem(best_delay_s=0.0, layers=len(LAYER_COLOURS) + 2))))
+    told = legend(composed(view(filesystem(best_delay_s=0.0, layers=len(LAYER_COLORS) + 2))))
     assert [name for name in told if name.startswith("eve/")] == [
-        f"eve/job{number}/8" for number in range(len(LAYER_COLOURS))
+        f"eve/job{number}/8" for number in range(len(LAYER_COLORS))
     ]
     assert "other known jobs" in told
     assert "the application" in told

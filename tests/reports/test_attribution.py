@@ -1,4 +1,4 @@
-"""The picture of attribution: a panel per direction, colours by volume, and stacked layers."""
+"""The picture of attribution: a panel per direction, colors by volume, and stacked layers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_layers_are_stacked_below_the_unattributed_bytes() -> None:
     assert write.get_xlim() == (0, 240), "seconds"
 
 
-def test_small_applications_share_a_colour() -> None:
+def test_small_applications_share_a_color() -> None:
     figure = composed(view(*((f"app{number}", [0, number, 0, 0]) for number in range(9))))
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names == ["measured", *(f"app{number}" for number in range(8, 2, -1)), "other applications", "unattributed"]

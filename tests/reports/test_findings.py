@@ -1,4 +1,4 @@
-"""Findings as sentences, and the heat map: colours by level, limited size, and inert names."""
+"""Findings as sentences, and the heat map: colors by level, limited size, and inert names."""
 
 from __future__ import annotations
 

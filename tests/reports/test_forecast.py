@@ -42,8 +42,8 @@ def names(figure: Figure) -> list[str]:
 def test_known_traffic_is_stacked_below_unknown_traffic_and_range() -> None:
     figure = composed(VIEW)
     areas = [area for area in figure.axes[0].collections if isinstance(area, PolyCollection)]
-    colours = [to_hex(area.get_facecolor()[0]).upper() for area in areas[:3]]
-    assert colours == [style.LIGHT.blue, style.LIGHT.orange, style.LIGHT.pale]
+    colors = [to_hex(area.get_facecolor()[0]).upper() for area in areas[:3]]
+    assert colors == [style.LIGHT.blue, style.LIGHT.orange, style.LIGHT.pale]
     tops = [max(vertex[1] for path in area.get_paths() for vertex in path.vertices) for area in areas]
     assert tops == [2.5, 3.0, 4.0, 6.0]
     assert areas[3].get_hatch() == "////"
@@ -56,7 +56,7 @@ def test_capacity_is_drawn_only_if_near() -> None:
         assert ("capacity" in names(composed(replace(VIEW, capacity_bytes_per_s=capacity)))) == is_drawn
 
 
-def test_collisions_and_excluded_application_are_labelled() -> None:
+def test_collisions_and_excluded_application_are_labeled() -> None:
     meeting = DrawnCollision(3600.0, "tall", "small")
     figure = composed(replace(VIEW, collisions=(meeting,), without_bytes_per_s=np.full(3, 1e9)))
     said = [text.get_text() for text in figure.texts]

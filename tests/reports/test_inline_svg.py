@@ -1,4 +1,4 @@
-"""Pictures within pages: colours as variables, texts as texts, no scripts or resources, and prefixed ids."""
+"""Pictures within pages: colors as variables, texts as texts, no scripts or resources, and prefixed ids."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def draw(figure: Figure) -> None:
     axes.set_title(_HOSTILE)
 
 
-def test_colours_are_variables_and_texts_are_texts() -> None:
+def test_colors_are_variables_and_texts_are_texts() -> None:
     root = fromstring(render_svg(draw(), "wall-1", "a & b"))
     values = [value for element in root.iter() for value in element.attrib.values()]
     assert f"var(--iosig-blue, {style.LIGHT.blue.lower()})" in values
     plain = {value for value in values if re.fullmatch(r"#[0-9a-f]{6}", value)}
-    assert plain & {colour.lower() for colour in style.LIGHT.colours().values()} == set()
+    assert plain & {color.lower() for color in style.LIGHT.colors().values()} == set()
     assert _HOSTILE in [element.text for element in root.iter()]
     assert (root.get("aria-label"), root.get("width"), root.get("viewBox")) == ("a & b", None, "0 0 288 216")
 
@@ -61,5 +61,5 @@ def test_svg_is_deterministic() -> None:
 
 def test_rules_have_every_role_for_both_themes() -> None:
     rules = page_rules()
-    for role, colour in style.DARK.colours().items():
-        assert rules.count(f"--iosig-{role}: {colour};") == 2
+    for role, color in style.DARK.colors().items():
+        assert rules.count(f"--iosig-{role}: {color};") == 2

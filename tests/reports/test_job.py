@@ -51,7 +51,7 @@ def document(*traces: dict[str, Any]) -> dict[str, Any]:
     curve = {"filesystem": EVIL, "direction": "write", "step_s": 1.0, "bytes_per_s": [5e8, 0.0]}
     return {
         "job_id": EVIL, "release_id": "r1", "job": job, "other_runs_started_at": [], "io": [],
-        "samples": [sample], "signatures": [curve], "neighbour_count": 0, "neighbours": [],
+        "samples": [sample], "signatures": [curve], "neighbor_count": 0, "neighbors": [],
         "slowdowns": [slowed, slowed | {"burst": 4, "outcome": "not_slowed"}],
         "traces": list(traces),
     }  # fmt: skip
@@ -98,4 +98,4 @@ def test_page_without_trace_or_job_has_messages() -> None:
     page = job_page(bare, [None])
     assert "This job is not in any job log" in page
     assert "The trace shows no I/O problem" in page
-    assert "Neighbours" not in page
+    assert "Neighbors" not in page

@@ -135,7 +135,7 @@ def test_missing_signature_shows_samples_and_reason(outcome: str, told: str) -> 
     assert axes.get_xlabel() == "time since the run's start [s]"
 
 
-def test_outliers_are_last_dashed_and_labelled() -> None:
+def test_outliers_are_last_dashed_and_labeled() -> None:
     axes = composed(seen(found(3), runs=6, out=2)).axes[0]
     assert axes.get_title(loc="left") == "Samples: 4 used, 2 excluded as outliers (dashed), each row up to 2 GB/s"
     assert rows(axes) == ["job2", "job3", "job4", "job5", "job0", "job1"]
@@ -173,7 +173,7 @@ def test_support_is_drawn_for_each_burst_if_known() -> None:
     assert len(composed(seen(found(4, support=np.nan))).axes) == 2
 
 
-def test_background_and_band_are_labelled_if_known() -> None:
+def test_background_and_band_are_labeled_if_known() -> None:
     assert legend(composed(seen(found(3))).axes[1]) == [
         "bursts", "its band", "robust", "background, excluded: 100 MB/s",
     ]  # fmt: skip
@@ -234,10 +234,10 @@ def test_all_panels_share_the_time_axis() -> None:
     assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "time since the run's start [min]"]
 
 
-def test_unmeasured_time_is_grey() -> None:
+def test_unmeasured_time_is_gray() -> None:
     axes = composed(seen(found(1), runs=1, rates=(1e9, np.nan, np.nan, 1e9))).axes[0]
-    grey = [patch for patch in axes.patches if to_hex(patch.get_facecolor()).upper() == style.LIGHT.grey]
-    assert len(grey) == 1
+    gray = [patch for patch in axes.patches if to_hex(patch.get_facecolor()).upper() == style.LIGHT.gray]
+    assert len(gray) == 1
     assert axes.get_title(loc="left") == "1 sample, each row up to 1 GB/s"
 
 

@@ -1,4 +1,4 @@
-"""The style of all pictures: contrast, colours that dichromats can distinguish, and the active style."""
+"""The style of all pictures: contrast, colors that dichromats can distinguish, and the active style."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _EYES = {
 both = pytest.mark.parametrize("shown", STYLES.values(), ids=STYLES)
 
 
-def parts(colour: str) -> np.ndarray:
-    return np.array([int(colour[place : place + 2], 16) for place in (1, 3, 5)], dtype=float)
+def parts(color: str) -> np.ndarray:
+    return np.array([int(color[place : place + 2], 16) for place in (1, 3, 5)], dtype=float)
 
 
-def seen(colour: str, eyes: np.ndarray) -> np.ndarray:
-    """Return a colour as CIELAB, as seen by a kind of colour vision."""
-    srgb = parts(colour) / 255
+def seen(color: str, eyes: np.ndarray) -> np.ndarray:
+    """Return a color as CIELAB, as seen by a kind of color vision."""
+    srgb = parts(color) / 255
     linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
     seen_as = np.clip(eyes @ linear, 0, 1)
     back = np.where(seen_as <= 0.0031308, 12.92 * seen_as, 1.055 * seen_as ** (1 / 2.4) - 0.055)
@@ -41,10 +41,10 @@ def seen(colour: str, eyes: np.ndarray) -> np.ndarray:
 
 
 @both
-def test_colours_have_sufficient_contrast(shown: Style) -> None:
-    on_ground = {role: style.contrast(colour, shown.ground) for role, colour in shown.colours().items()}
+def test_colors_have_sufficient_contrast(shown: Style) -> None:
+    on_ground = {role: style.contrast(color, shown.ground) for role, color in shown.colors().items()}
     hues = {role.removeprefix("iosig:") for role in style.HUES}
-    assert {role for role in hues | {"grey"} if on_ground[role] < 3} == set()
+    assert {role for role in hues | {"gray"} if on_ground[role] < 3} == set()
     assert {role for role in ("ink", "soft", "blue", "vermilion") if on_ground[role] < 4.5} == set()
     # Unattributed areas and grids stay in the background.
     assert 1.1 < on_ground["faint"] < on_ground["pale"] < 3
@@ -53,7 +53,7 @@ def test_colours_have_sufficient_contrast(shown: Style) -> None:
 @both
 @pytest.mark.parametrize("eyes", _EYES)
 def test_hues_are_distinguishable_by_dichromats(eyes: str, shown: Style) -> None:
-    hues = {role: seen(shown.colour(role), _EYES[eyes]) for role in style.HUES}
+    hues = {role: seen(shown.color(role), _EYES[eyes]) for role in style.HUES}
     nearest = min(float(np.linalg.norm(hues[one] - hues[other])) for one, other in combinations(hues, 2))
     assert nearest > 20, "a just noticeable difference is 2.3"
 
@@ -64,10 +64,10 @@ def test_contrast_equals_the_standard() -> None:
 
 
 @both
-def test_texts_on_colours_have_sufficient_contrast(shown: Style) -> None:
+def test_texts_on_colors_have_sufficient_contrast(shown: Style) -> None:
     with style.drawn_in(shown):
         for role in (*style.HUES, style.INK, style.GROUND, style.PALE):
-            assert style.contrast(shown.colour(style.ink_on(role)), shown.colour(role)) > 3.7
+            assert style.contrast(shown.color(style.ink_on(role)), shown.color(role)) > 3.7
 
 
 def test_roles_follow_the_active_style() -> None:

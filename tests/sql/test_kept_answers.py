@@ -11,7 +11,7 @@ SIGNATURES, POINTS = "transforms.signatures", "transforms.signature_points"
 CURVES, PERIODS = "transforms.signature_curves", "transforms.kept_periods"
 
 
-def test_curve_is_kept_if_unchanged_and_analysed_in_base_release(select: Select) -> None:
+def test_curve_is_kept_if_unchanged_and_analyzed_in_base_release(select: Select) -> None:
     signatures = """
         application_id  filesystem  direction  method  is_default  outcome
         same            lake        read       robust  yes         extracted

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from iosig.studies.joint.sites import FAMILIES, draw_neighbours
+from iosig.studies.joint.sites import FAMILIES, draw_neighbors
 from iosig.transforms.arrays import Reals
 from iosig.transforms.synthetic.site import Site, SiteParams, simulate
 from iosig.transforms.synthetic.workload import APPLICATIONS, GB
@@ -54,7 +54,7 @@ def simulated_day(seed: int) -> SimulatedDay:
             background_bytes_per_s=float(rng.choice([0.02, 0.1, 0.5])) * GB,
         )
     else:
-        applications = tuple(draw_neighbours(seed, int(rng.integers(1, 30))))
+        applications = tuple(draw_neighbors(seed, int(rng.integers(1, 30))))
         family = FAMILIES[str(rng.choice(_FAMILIES))]
         params = replace(family.params, seed=seed, days=days, interval_s=interval_s)
     return _day_of(simulate(params, applications))

@@ -7,7 +7,7 @@ import numpy as np
 from iosig.transforms.periods.null_model.comb import WhitenedSignals, choose_fft_sizes, prewhiten
 
 
-def centred(rates: np.ndarray, known: np.ndarray | None = None) -> WhitenedSignals:
+def centerd(rates: np.ndarray, known: np.ndarray | None = None) -> WhitenedSignals:
     count, length = rates.shape
     size = int(choose_fft_sizes(np.array([length]))[0])
     padded = np.zeros((count, size), dtype=np.float32)

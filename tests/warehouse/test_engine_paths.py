@@ -1,4 +1,4 @@
-"""Test that each engine reads exactly the named file, for any characters in the path and any neighbouring files."""
+"""Test that each engine reads exactly the named file, for any characters in the path and any neighboring files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NAMES = (
     "é",
 )
 #: names that a pattern would match, or that break DuckDB's listing of the folder
-NEIGHBOURS = ("a1", "ab", "axb", "\\*", "b")
+NEIGHBORS = ("a1", "ab", "axb", "\\*", "b")
 READ = "from read_parquet($path, hive_partitioning = false)"
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,7 +47,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("paths")
-    for number, name in enumerate((*NAMES, *NEIGHBOURS)):
+    for number, name in enumerate((*NAMES, *NEIGHBORS)):
         (base / name).mkdir()
         pl.DataFrame({"number": [number]}).write_parquet((base / name / "rows.parquet").open("wb"))
         pl.DataFrame({"number": [number]}).write_ipc((base / name / "rows.arrow").open("wb"))

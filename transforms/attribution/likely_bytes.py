@@ -35,7 +35,7 @@ class LikelyBytesParams:
     #: length of a phase, in steps
     phase_steps: int = 3
     #: weight of each adjacent phase when a phase is smoothed
-    neighbour_ratio: float = 0.7
+    neighbor_ratio: float = 0.7
     #: weight of the run's mean rate in the estimate of a phase, in steps
     prior_steps: float = 12.0
     #: number of the first iteration that estimates phases, from 0
@@ -176,17 +176,17 @@ class _Phases:
         total = np.bincount(self.number, moved, count)
         expected = np.bincount(self.number, presence, count) * rate[self.run]
         other_total, other_expected = (
-            self._sum_other_runs(values.astype(np.float64), params.neighbour_ratio) for values in (total, expected)
+            self._sum_other_runs(values.astype(np.float64), params.neighbor_ratio) for values in (total, expected)
         )
         prior = params.prior_steps * rate[self.run]
         factors: Reals = (other_total + prior) / np.maximum(other_expected + prior, 1e-300)
         return factors
 
-    def _sum_other_runs(self, values: Reals, neighbour_ratio: float) -> Reals:
-        """Sum each phase and its weighted neighbours over the application's other runs."""
+    def _sum_other_runs(self, values: Reals, neighbor_ratio: float) -> Reals:
+        """Sum each phase and its weighted neighbors over the application's other runs."""
         sums = np.bincount(self.application_phase, values).astype(np.float64)
-        own = _add_neighbours(values, self.is_next, neighbour_ratio)
-        smoothed = _add_neighbours(sums, self.is_next_of_application, neighbour_ratio)
+        own = _add_neighbors(values, self.is_next, neighbor_ratio)
+        smoothed = _add_neighbors(sums, self.is_next_of_application, neighbor_ratio)
         others: Reals = np.maximum(smoothed[self.application_phase] - own, 0.0)
         return others
 
@@ -202,7 +202,7 @@ def _scatter_explained(explained: RunBytes | None, first: Ints, counts: Ints) ->
     return values
 
 
-def _add_neighbours(values: Reals, is_next: Bools, ratio: float) -> Reals:
+def _add_neighbors(values: Reals, is_next: Bools, ratio: float) -> Reals:
     """Add to each value its adjacent values, multiplied by the ratio; `is_next` marks adjacent values."""
     sums = values.copy()
     sums[:-1] += ratio * values[1:] * is_next

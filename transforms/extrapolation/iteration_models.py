@@ -72,7 +72,7 @@ class PerIteration:
 
 @dataclass(frozen=True, slots=True)
 class NestedLoops:
-    """Loop that is modelled as two nested loops; `length` is the length of the inner loop."""
+    """Loop that is modeled as two nested loops; `length` is the length of the inner loop."""
 
     length: CountModel
     inner: FieldModel

@@ -226,7 +226,7 @@ def extrapolate_histograms(
 
     Notes
     -----
-    Means, standard deviations, and the bins' minima, means and maxima are modelled separately. The mean determines the
+    Means, standard deviations, and the bins' minima, means and maxima are modeled separately. The mean determines the
     duration of a replay and therefore takes precedence: the bins are sorted, and scaled to match the mean.
     """
     if len(counts) != len(histograms) or any(len(field) != len(rank_counts) for field in histograms):

@@ -4,7 +4,7 @@ Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O S
 operations [...] known to be blocking operations, such as File Open [...] should release at approximately the same time
 on all the compute nodes". Differences between the recorded ends are therefore differences between clocks. The estimate
 is one constant offset per rank. It includes the setting of the clock and, if times count from the start of the process,
-the delay of this start. Clock drift is not modelled. If opens occur at different times, drift increases the spread.
+the delay of this start. Clock drift is not modeled. If opens occur at different times, drift increases the spread.
 
 A trace does not distinguish an open by all ranks from separate opens of the same file by groups of ranks. If the trace
 has other files, such opens also increase the spread.

@@ -163,7 +163,7 @@ def _sum_products(padded: Reals, count: int) -> Reals:
 def _correlate(values: Reals, length: int) -> Reals:
     """Correlate (n, samples) by transforms of `length`: the number of samples (circular), or more (linear)."""
     work = np.zeros((len(values), length))
-    is_varying = _centre(values, work[:, : values.shape[1]])
+    is_varying = _center(values, work[:, : values.shape[1]])
     correlation = _sum_products(work, values.shape[1])
     correlation[:, 0] = 1.0
     if not is_varying.all():
@@ -171,7 +171,7 @@ def _correlate(values: Reals, length: int) -> Reals:
     return correlation
 
 
-def _centre(values: Reals, into: Reals) -> Bools:
+def _center(values: Reals, into: Reals) -> Bools:
     """Write signals minus their means, with a sum of squares of 1; return which are complete and vary (n)."""
     low, high = values.min(axis=1), values.max(axis=1)
     size = np.maximum(np.abs(low), np.abs(high))
@@ -197,7 +197,7 @@ def _correlate_known(values: Reals, is_circular: bool, min_pair_ratio: float) ->
     minimum = np.where(known, values, np.inf).min(axis=1)
     padded = np.zeros((len(values), count if is_circular else _choose_length(count)))
     signal = padded[:, :count]
-    is_varying = _centre(np.where(known, values, np.where(known_counts > 0, minimum, 0.0)[:, None]), signal)
+    is_varying = _center(np.where(known, values, np.where(known_counts > 0, minimum, 0.0)[:, None]), signal)
     signal[~known] = 0.0
     signal -= (signal.sum(axis=1) / np.maximum(known_counts, 1))[:, None]
     signal[~known] = 0.0

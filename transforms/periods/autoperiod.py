@@ -128,7 +128,7 @@ def _refine_lags(analysis: Analysis, windows: autoperiod_hills.Windows, top: Int
 
     If the end of a signal does not match its beginning, the tops of the circular autocorrelation are shifted, by a
     tenth of the period at 2.7 cycles. So the parabola is fitted to the normalized square difference, around its highest
-    lag in the window. There is no interpolation where the neighbours do not belong to the hill, since narrower hills
+    lag in the window. There is no interpolation where the neighbors do not belong to the hill, since narrower hills
     are not resolved, nor where the signal repeats exactly.
     """
     rows, local = np.unique(windows.row, return_inverse=True)

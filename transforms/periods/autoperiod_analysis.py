@@ -53,7 +53,7 @@ class AutoperiodParams:
         autocorrelation of white noise (ours: 1.96, the 95 % band of Box & Jenkins. SUPReMM requires an angle of 0.9
         degrees, which depends on the unit of time).
     refined_shoulder : float
-        Minimum height of both neighbours of a top, relative to the top, for an interpolation between lags (ours: half;
+        Minimum height of both neighbors of a top, relative to the top, for an interpolation between lags (ours: half;
         a narrower hill does not show its shape). With 0, all tops are interpolated; with a value above 1, none are.
     max_missing_ratio : float
         Maximum fraction of missing samples (ours: above 2/3, at random, a lag has less than a tenth of its pairs).

@@ -131,7 +131,7 @@ def _fit_prefixes(values: Reals) -> tuple[Reals, Reals]:
     steps = np.arange(values.shape[1], dtype=np.float64)
     number = steps + 1.0
     total, squares = np.cumsum(values, axis=1), np.cumsum(values * values, axis=1)
-    # centred about the means of columns and values
+    # centerd about the means of columns and values
     crossed = np.cumsum(values * steps, axis=1) - total * (steps / 2.0)
     spread = number * (number * number - 1.0) / 12.0
     slope = crossed / np.where(spread > 0, spread, 1.0)

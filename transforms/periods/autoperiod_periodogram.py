@@ -177,10 +177,10 @@ def standardize(values: Reals, is_known: Bools) -> Reals:
         # scaling by a power of two does not round
         scaled = np.where(is_known, np.ldexp(values, -np.frexp(maximum)[1]), 0.0)
     count = np.maximum(is_known.sum(axis=1, keepdims=True), 1)
-    centred = np.where(is_known, scaled - scaled.sum(axis=1, keepdims=True) / count, 0.0)
-    deviation = np.sqrt((centred * centred).sum(axis=1, keepdims=True) / count)
-    standard = np.zeros_like(centred)
-    np.divide(centred, deviation, out=standard, where=deviation > _FLAT_RATIO)
+    centerd = np.where(is_known, scaled - scaled.sum(axis=1, keepdims=True) / count, 0.0)
+    deviation = np.sqrt((centerd * centerd).sum(axis=1, keepdims=True) / count)
+    standard = np.zeros_like(centerd)
+    np.divide(centerd, deviation, out=standard, where=deviation > _FLAT_RATIO)
     return standard
 
 
@@ -383,7 +383,7 @@ def compute_sums(turns: Reals, values: Reals, numbers: Ints) -> Complexes:
     if not turns.size or not numbers.size:
         return np.zeros((*values.shape[:-1], len(numbers)), dtype=np.complex128)
     fraction = turns - np.floor(turns)
-    # FINUFFT's modes are centred at 0: shift the requested ones
+    # FINUFFT's modes are centerd at 0: shift the requested ones
     middle = int(numbers[0]) + len(numbers) // 2
     strengths = np.ascontiguousarray(values * np.exp(-2j * np.pi * (middle * fraction)))
     sums: Complexes = finufft.nufft1d1(
@@ -488,10 +488,10 @@ def standardize_uneven(samples: UnevenSignals) -> Reals:
         maximum[has_samples] = np.maximum.reduceat(np.abs(values), samples.offsets[:-1][has_samples])
     scaled = np.ldexp(values, -np.frexp(maximum)[1][owner])
     divisor = np.maximum(counts, 1)
-    centred = scaled - (np.bincount(owner, scaled, len(counts)) / divisor)[owner]
-    deviation = np.sqrt(np.bincount(owner, centred * centred, len(counts)) / divisor)[owner]
-    standard = np.zeros_like(centred)
-    np.divide(centred, deviation, out=standard, where=deviation > _FLAT_RATIO)
+    centerd = scaled - (np.bincount(owner, scaled, len(counts)) / divisor)[owner]
+    deviation = np.sqrt(np.bincount(owner, centerd * centerd, len(counts)) / divisor)[owner]
+    standard = np.zeros_like(centerd)
+    np.divide(centerd, deviation, out=standard, where=deviation > _FLAT_RATIO)
     return standard
 
 

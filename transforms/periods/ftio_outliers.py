@@ -29,8 +29,8 @@ Method = Literal["z_score", "dbscan", "isolation_forest", "local_outlier_factor"
 _ROUNDING_FACTOR = 1.0 - 1e-12
 #: minimum number of bins for any outlier
 _MIN_BINS = 3
-#: neighbours of the local outlier factor (scikit-learn's default; the threshold is that of the method's own paper)
-_FACTOR_NEIGHBOUR_COUNT = 20
+#: neighbors of the local outlier factor (scikit-learn's default; the threshold is that of the method's own paper)
+_FACTOR_NEIGHBOR_COUNT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +148,9 @@ def find_dbscan_outliers(power: Reals, params: OutlierParams) -> Outliers:
     Notes
     -----
     Frequencies are measured in units of the frequency step; powers in units of ``1 - tolerance`` times their range. The
-    radius is sqrt(2), the diagonal of one unit of each, so only adjacent bins of similar power are neighbours. The
+    radius is sqrt(2), the diagonal of one unit of each, so only adjacent bins of similar power are neighbors. The
     paper derives the radius from the frequency step, but gives no formula. FTIO 0.0.9 combines the same two lengths as
-    fractions. There, distant frequencies become neighbours; the higher the sampling frequency, the more distant.
+    fractions. There, distant frequencies become neighbors; the higher the sampling frequency, the more distant.
     """
     shares, mean, max_deviation = _normalize(power)
     if not shares.size:
@@ -204,7 +204,7 @@ def find_isolation_forest_outliers(power: Reals, params: OutlierParams) -> Outli
 
 
 def find_local_outlier_factors(power: Reals, params: OutlierParams) -> Outliers:
-    """Find bins above the mean power with a lower local density than their neighbours.
+    """Find bins above the mean power with a lower local density than their neighbors.
 
     Parameters and result are those of `find_outliers`.
 
@@ -215,7 +215,7 @@ def find_local_outlier_factors(power: Reals, params: OutlierParams) -> Outliers:
     from sklearn.neighbors import LocalOutlierFactor  # type: ignore[import-untyped,unused-ignore]
 
     def classify(points: Reals) -> tuple[Bools, Reals]:
-        model = LocalOutlierFactor(n_neighbors=min(_FACTOR_NEIGHBOUR_COUNT, len(points) - 1))
+        model = LocalOutlierFactor(n_neighbors=min(_FACTOR_NEIGHBOR_COUNT, len(points) - 1))
         is_outlier = model.fit_predict(points) < 0
         return is_outlier, np.asarray(model.negative_outlier_factor_, dtype=np.float64)
 
@@ -223,7 +223,7 @@ def find_local_outlier_factors(power: Reals, params: OutlierParams) -> Outliers:
 
 
 def find_peak_outliers(power: Reals, params: OutlierParams) -> Outliers:
-    """Find bins higher than both neighbours and than the mean; the score is 1.
+    """Find bins higher than both neighbors and than the mean; the score is 1.
 
     Parameters and result are those of `find_outliers`. The lowest and the highest bin are never outliers.
     """

@@ -143,7 +143,7 @@ def characterize_samples(samples: Ragged, sampling_hz: Reals, frequency_hz: Real
 
     Notes
     -----
-    Unmeasured time counts towards neither volume nor length. The volume of a partly measured period is extrapolated
+    Unmeasured time counts toward neither volume nor length. The volume of a partly measured period is extrapolated
     from its measured part, and its substantial time is relative to that part.
     """
     parts = [

@@ -1,7 +1,7 @@
-"""Track the I/O behaviour of a running application as a state machine, which each evaluation updates.
+"""Track the I/O behavior of a running application as a state machine, which each evaluation updates.
 
-FTIO (Tarraf et al., DOI 10.1109/IPDPS57955.2024.00048, section II-D) adapts the time window when behaviour changes, but
-keeps no record of the behaviours. This automaton does. A period that persists is a state; if the same period occurs
+FTIO (Tarraf et al., DOI 10.1109/IPDPS57955.2024.00048, section II-D) adapts the time window when behavior changes, but
+keeps no record of the behaviors. This automaton does. A period that persists is a state; if the same period occurs
 again later, it is the same state. Further states are `start` (nothing has persisted), `aperiodic` (no period,
 persistently), `gap` (nothing was measured) and `end`. Each transition has a cause and a time.
 
@@ -85,7 +85,7 @@ class PhaseState:
 
 @dataclass(frozen=True, slots=True)
 class PhaseTransition:
-    """A confirmed change of state: `at_s`, first evaluation of the new behaviour; `known_s`, its confirmation [s]."""
+    """A confirmed change of state: `at_s`, first evaluation of the new behavior; `known_s`, its confirmation [s]."""
 
     source: str
     target: str
@@ -105,7 +105,7 @@ class _Edge:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A behaviour that is not confirmed yet: first period, count, range and start of its evaluations."""
+    """A behavior that is not confirmed yet: first period, count, range and start of its evaluations."""
 
     first_period_s: float | None
     count: int
@@ -151,7 +151,7 @@ class PhaseAutomaton:
     # ---- evaluations
 
     def add(self, at_s: float, period_s: float | None, cause: str | None = None) -> PhaseTransition | None:
-        """Process an evaluation, and confirm a transition if its behaviour has persisted.
+        """Process an evaluation, and confirm a transition if its behavior has persisted.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ class PhaseAutomaton:
             raise ValueError("no evaluation may follow the end")
 
     def _process(self, at_s: float, period_s: float | None, *, is_change_point: bool) -> PhaseTransition | None:
-        """Count an evaluation towards the current state, or towards a candidate for the next one."""
+        """Count an evaluation toward the current state, or toward a candidate for the next one."""
         candidate = self._candidate
         has_fired = is_change_point or (candidate is not None and candidate.is_change_point)
         if not has_fired and self._is_current(period_s):
@@ -288,7 +288,7 @@ class PhaseAutomaton:
         self._states[self._current] = replace(state, duration_s=state.duration_s + at_s - state.last_s, last_s=at_s)
 
     def _absorb(self, evaluations: _Candidate) -> None:
-        """Count evaluations towards the current state."""
+        """Count evaluations toward the current state."""
         state = self._states[self._current]
         shortest = min((p for p in (state.shortest_period_s, evaluations.shortest_s) if p is not None), default=None)
         longest = max((p for p in (state.longest_period_s, evaluations.longest_s) if p is not None), default=None)

@@ -78,7 +78,7 @@ class Change:
 
 
 class _Reference:
-    """Level (median) and noise (MAD, shrunk towards a minimum) of the first values since the last change."""
+    """Level (median) and noise (MAD, shrunk toward a minimum) of the first values since the last change."""
 
     def __init__(self, values: Sequence[float] = ()) -> None:
         self.values = list(values[:_MAX_COUNT])

@@ -6,7 +6,7 @@ lowest to its highest frequency; its probability is its fraction of the evaluati
 
 The paper sets DBSCAN's eps "to the difference between the time windows", which is in seconds, whereas frequencies are
 in hertz. This implementation follows the reason given there, the resolution of the windows: a frequency f from a window
-of w seconds stands for f - 1/(2w) to f + 1/(2w), and two evaluations are neighbours if these intervals touch. Thus eps
+of w seconds stands for f - 1/(2w) to f + 1/(2w), and two evaluations are neighbors if these intervals touch. Thus eps
 is the mean of both resolutions, pair by pair, and a short window does not merge what long windows separate. (An
 evaluation that is too coarse to separate two clusters, and touches both, still links them, as in DBSCAN.) For windows
 of equal length this is DBSCAN with eps = 1/w.
@@ -57,10 +57,10 @@ def cluster_dbscan(position: Reals, eps: Reals, min_samples: int) -> Ints:
     Parameters
     ----------
     position, eps : Reals, shape (n,)
-        Positions, and eps of each point: two points are neighbours if their distance does not exceed the mean of their
+        Positions, and eps of each point: two points are neighbors if their distance does not exceed the mean of their
         eps.
     min_samples : int
-        Minimum number of neighbours of a core point, including itself.
+        Minimum number of neighbors of a core point, including itself.
 
     Returns
     -------
@@ -79,9 +79,9 @@ def cluster_dbscan(position: Reals, eps: Reals, min_samples: int) -> Ints:
     """
     half = eps * (0.5 * (1 + _ROUNDING))
     low, high = position - half, position + half
-    neighbour_count = np.searchsorted(np.sort(low), high, "right") - np.searchsorted(np.sort(high), low, "left")
+    neighbor_count = np.searchsorted(np.sort(low), high, "right") - np.searchsorted(np.sort(high), low, "left")
     label = np.full(len(position), -1, dtype=np.int64)
-    cores = np.flatnonzero(neighbour_count >= min_samples)
+    cores = np.flatnonzero(neighbor_count >= min_samples)
     if not len(cores):
         return label
     cores = cores[np.argsort(low[cores], kind="stable")]
@@ -90,7 +90,7 @@ def cluster_dbscan(position: Reals, eps: Reals, min_samples: int) -> Ints:
     starts = np.flatnonzero(is_first)
     number = np.argsort(np.argsort(np.minimum.reduceat(cores, starts)))
     label[cores] = number[np.cumsum(is_first) - 1]
-    others = np.flatnonzero(neighbour_count < min_samples)
+    others = np.flatnonzero(neighbor_count < min_samples)
     left = np.searchsorted(np.maximum.reduceat(high[cores], starts), low[others], "left")
     right = np.searchsorted(low[cores][starts], high[others], "right")
     is_border = right > left
@@ -481,7 +481,7 @@ class HitRecord:
         periods : PeriodRange
             The interval.
         gaps_s : sequence of float
-            Last gaps of the current behaviour [s]; their hit ratio is the prior of the recorded hit ratio.
+            Last gaps of the current behavior [s]; their hit ratio is the prior of the recorded hit ratio.
 
         Returns
         -------

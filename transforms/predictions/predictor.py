@@ -61,7 +61,7 @@ _MIN_MAD_GAPS = 8
 _JITTER_LIMITS = (0.55, 1.8)
 #: the last gap is also a far outlier beyond this number of standard deviations and this deviation [cycles]
 _FAR_DEVIATIONS, _MIN_FAR_DEVIATION = 4.5, 0.3
-#: minimum number of phases without a period for the behaviour to count as aperiodic; the default method needs no more
+#: minimum number of phases without a period for the behavior to count as aperiodic; the default method needs no more
 _MIN_PHASES = 5
 #: lengths of the shorter windows to try if the whole window has no period, as fractions of the latter
 _SHORTER_RATIOS = (1 / 8, 1 / 64)
@@ -170,7 +170,7 @@ class Evaluation:
     phase_count, last_phase_start_s : int, float or None
         Number of phases, and start of the last one [s].
     change, change_s : Change and float, or None
-        A change detected by this evaluation, and the start of the new behaviour [s].
+        A change detected by this evaluation, and the start of the new behavior [s].
     state, transition : str, PhaseTransition or None
         State of the automaton, and a confirmed transition.
     """
@@ -216,9 +216,9 @@ class Predictor:
         self.automaton = PhaseAutomaton()
 
     def start_window(self, at_s: float | None) -> None:
-        """Discard the behaviour before a time [s], e.g. after a gap or a change of clock; keep byte totals."""
+        """Discard the behavior before a time [s], e.g. after a gap or a change of clock; keep byte totals."""
         self.start_s = at_s
-        #: start of the current behaviour [s], if a change was detected
+        #: start of the current behavior [s], if a change was detected
         self.change_s: float | None = None
         self.hit_count = 0
         self.tracker = PhaseTracker()
@@ -301,7 +301,7 @@ class Predictor:
         back = self.detector.seen_count - change.index
         since_s = self.change_s = self.observed[-min(back, len(self.observed))][0]
         if self.params.strategy == "adaptive":
-            # evaluations of the old behaviour do not apply to the new one
+            # evaluations of the old behavior do not apply to the new one
             self.start_s, self.history = since_s, PredictionHistory()
         return change, since_s
 

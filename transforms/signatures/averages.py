@@ -180,7 +180,7 @@ def median_1d(values: Reals) -> float:
 def quantile_1d(values: Reals, level: float) -> float:
     """Compute a quantile of one or more numbers without NaN: equal to `numpy.quantile`, but faster for few numbers.
 
-    Like NumPy, it interpolates from the nearer of the two neighbours.
+    Like NumPy, it interpolates from the nearer of the two neighbors.
     """
     ordered = _order_columns(values[:, None], (level,))[:, 0]
     rank = level * (len(ordered) - 1)

@@ -324,7 +324,7 @@ def _subtract_median_shift(shifts: Reals) -> Reals:
 def _interpolate_rows(at: Reals, places: Reals, rows: Reals) -> Reals:
     """Apply `numpy.interp` to each of several rows (n, places), at the same places `at`.
 
-    The neighbours and fractions are computed once for all rows.
+    The neighbors and fractions are computed once for all rows.
     """
     last = len(places) - 1
     low = np.clip(np.searchsorted(places, at, side="right") - 1, 0, last)

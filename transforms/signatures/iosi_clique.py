@@ -6,10 +6,10 @@ time and correlation with the average burst. If most samples have points near ea
 
 Where the paper is not specific, these rules apply:
 
-- Units with overlapping neighbourhoods are processed in order: the densest first, then the one with the denser
-  neighbourhood, then the earlier, then the one of lower correlation. Points that are already taken do not count. A
+- Units with overlapping neighborhoods are processed in order: the densest first, then the one with the denser
+  neighborhood, then the earlier, then the one of lower correlation. Points that are already taken do not count. A
   dense unit next to a denser one thus belongs to the latter's cluster, and no point counts twice.
-- A cluster takes all points of its neighbourhood; points that are not elected are interference, as in the paper.
+- A cluster takes all points of its neighborhood; points that are not elected are interference, as in the paper.
 - A point's peers in the election are the points of other samples; if candidates are equal, the earlier wins.
 - If grids explain the same number of points, the first wins.
 - The last column and the last row are cut off at the edge of the plane, and include the points on the edge.
@@ -115,7 +115,7 @@ def find_common_bursts(planes: BurstPlanes, width_s: Reals, height: Reals, gamma
     gamma
         Minimum fraction of the samples with a point in a dense unit (section 5.3: 0.5).
     kappa
-        Minimum fraction of the samples with a point in the neighbourhood of a dense unit, including the unit (section
+        Minimum fraction of the samples with a point in the neighborhood of a dense unit, including the unit (section
         5.3: 0.9).
 
     Returns
@@ -125,7 +125,7 @@ def find_common_bursts(planes: BurstPlanes, width_s: Reals, height: Reals, gamma
     Notes
     -----
     All planes are processed together, since they have only a few hundred points each. The cost is that of sorting
-    points x grids numbers, plus that of the pairs of dense units and points in their neighbourhood.
+    points x grids numbers, plus that of the pairs of dense units and points in their neighborhood.
     """
     planes, order = planes.sort_by_time()
     layers = _Layers.from_planes(planes, width_s, height)
@@ -220,10 +220,10 @@ def _find_group_starts(ordered: npt.NDArray[np.integer]) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Pairs (p) of each candidate unit (u) and each point in its neighbourhood.
+    """Pairs (p) of each candidate unit (u) and each point in its neighborhood.
 
     rank (u): position in the order of processing. layer (u): layer of the unit. min_samples (u): required number of
-    samples in the neighbourhood. unit (p): the unit, ascending. place (p): position of the point in all layers. sample
+    samples in the neighborhood. unit (p): the unit, ascending. place (p): position of the point in all layers. sample
     (p): sample of the point. is_inside (p): whether the point is in the unit itself. max_samples: largest number of
     samples of any plane.
     """
@@ -239,10 +239,10 @@ class _Pairs:
 
     @classmethod
     def from_layers(cls, layers: _Layers, planes: BurstPlanes, gamma: float, kappa: float) -> _Pairs:
-        """Find the dense units with a neighbourhood that is dense as long as no point is taken."""
+        """Find the dense units with a neighborhood that is dense as long as no point is taken."""
         layer, column, row, density = layers.find_dense_units(planes, planes.min_sample_count(gamma)[layers.plane])
         min_samples, max_samples = planes.min_sample_count(kappa)[layers.plane[layer]], int(planes.sample_count.max())
-        unit, place = _pair_neighbours(layers, layer, column)
+        unit, place = _pair_neighbors(layers, layer, column)
         row_distance = layers.row.take(place) - row.take(unit)
         near = (np.abs(row_distance) <= 1).nonzero()[0]
         unit, place, row_distance = unit.take(near), place.take(near), row_distance.take(near)
@@ -289,7 +289,7 @@ class _Pairs:
         return taker, explained
 
 
-def _pair_neighbours(layers: _Layers, layer: Ints, column: Ints) -> tuple[Ints, Ints]:
+def _pair_neighbors(layers: _Layers, layer: Ints, column: Ints) -> tuple[Ints, Ints]:
     """Pair units (d) with the places of the points in their own and the adjacent columns."""
     # points are ordered by time, hence by column; a gap of two separates the columns of layers
     firsts = offsets_of(layers.columns + 2)[:-1]

@@ -67,7 +67,7 @@ class RowBursts:
     run : (n,)
         Row of each burst.
     first, last : (n,)
-        Points of the enclosing troughs, or the ends of the row; see `WaveRules` for flat troughs. Neighbouring bursts
+        Points of the enclosing troughs, or the ends of the row; see `WaveRules` for flat troughs. Neighboring bursts
         have a trough in common.
     peak : (n,)
         Point of the highest crest: the earliest one if several are equal, and the middle of a flat crest.
@@ -122,7 +122,7 @@ class _Plateaus:
 
     A place is the index of a point if each row is extended by one point; `width` is the number of points plus one.
     moves: places where an interval starts, and the additional point of each row; None in the common case that no
-    neighbours are equal.
+    neighbors are equal.
     """
 
     width: int
@@ -166,7 +166,7 @@ def _find_crests(rows: Reals, plateaus: _Plateaus) -> _Crests:
     """Find all crests of rows (runs, points).
 
     Rows rise from zero at their start and fall to zero at their end, so that crests and troughs alternate even across
-    rows. Equal neighbours count as a fall. So a flat crest is found at its start, and a flat trough at its end. A
+    rows. Equal neighbors count as a fall. So a flat crest is found at its start, and a flat trough at its end. A
     plateau on the way up appears as a crest and a trough of the same height, which are removed.
     """
     width = plateaus.width

@@ -8,9 +8,9 @@ samples to the shortest.
 *Outliers.* IOSI (Liu et al., FAST'14), section 5.1, compares runs by (duration, volume): stopped and resumed runs are
 shorter and move less, while runs during heavy interference take longer, with more traffic on the servers. The local
 outlier factor (Breunig et al., "LOF: identifying density-based local outliers", SIGMOD'00, DOI 10.1145/342009.335388)
-is the ratio of the density around a run's neighbours to that around the run, about 1 within a cluster. IOSI's
+is the ratio of the density around a run's neighbors to that around the run, about 1 within a cluster. IOSI's
 threshold, the mean factor of the set, excludes a third of the runs of a clean set; ours has a minimum. The paper does
-not specify the scales of both axes and the number of neighbours: `scale_by_mad` and `neighbour_count` serve both.
+not specify the scales of both axes and the number of neighbors: `scale_by_mad` and `neighbor_count` serve both.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class OutlierParams:
         Minimum local outlier factor of an outlier, which must also exceed the mean factor of the set.
     max_outlier_ratio
         Maximum fraction of outliers in a set. IOSI, section 5.1, assumes that most runs of a set are similar.
-    neighbour_ratio
-        Number of neighbours, relative to the number of runs in the set. With half, a smaller group of outliers is not
-        its own neighbourhood.
-    min_neighbours, max_neighbours
-        Limits of the number of neighbours. Breunig et al., section 6.2: 10 to 20; scikit-learn: 20.
+    neighbor_ratio
+        Number of neighbors, relative to the number of runs in the set. With half, a smaller group of outliers is not
+        its own neighborhood.
+    min_neighbors, max_neighbors
+        Limits of the number of neighbors. Breunig et al., section 6.2: 10 to 20; scikit-learn: 20.
     min_run_count
         Minimum number of runs in a set with outliers. IOSI, section 2.3, requires 5 to 10 samples.
     min_relative_deviation
@@ -74,9 +74,9 @@ class OutlierParams:
     min_group_ratio: float = 0.6
     min_factor: float = 1.5
     max_outlier_ratio: float = 0.5
-    neighbour_ratio: float = 0.5
-    min_neighbours: int = 3
-    max_neighbours: int = 20
+    neighbor_ratio: float = 0.5
+    min_neighbors: int = 3
+    max_neighbors: int = 20
     min_run_count: int = 5
     min_relative_deviation: float = 1e-3
     max_deviations: float = 1e9
@@ -171,7 +171,7 @@ def local_outlier_factors(duration_s: Reals, volume_bytes: Reals, offsets: Ints)
     Returns
     -------
     (n,)
-        NaN for runs with an unknown or negative value, which are not neighbours of others either, and in sets with
+        NaN for runs with an unknown or negative value, which are not neighbors of others either, and in sets with
         fewer than `PARAMS.min_run_count` other runs.
     """
     is_known = np.isfinite(duration_s) & np.isfinite(volume_bytes) & (duration_s >= 0) & (volume_bytes >= 0)
@@ -184,7 +184,7 @@ def local_outlier_factors(duration_s: Reals, volume_bytes: Reals, offsets: Ints)
         for group in _chunk_sets(np.flatnonzero(counts == count), count):
             runs = known[firsts[group][:, None] + np.arange(count)]
             points = np.stack([scale_by_mad(duration_s[runs]), scale_by_mad(volume_bytes[runs])], axis=-1)
-            factors[runs] = compute_lof(points, neighbour_count(count))
+            factors[runs] = compute_lof(points, neighbor_count(count))
     return factors
 
 
@@ -224,21 +224,21 @@ def detect_outliers(
     return is_excluded
 
 
-def neighbour_count(run_count: int) -> int:
-    """Choose the number of neighbours in a set of `run_count` runs; it is limited to all other runs."""
-    target_count = max(PARAMS.min_neighbours, int(PARAMS.neighbour_ratio * run_count))
-    return max(1, min(target_count, PARAMS.max_neighbours, run_count - 1))
+def neighbor_count(run_count: int) -> int:
+    """Choose the number of neighbors in a set of `run_count` runs; it is limited to all other runs."""
+    target_count = max(PARAMS.min_neighbors, int(PARAMS.neighbor_ratio * run_count))
+    return max(1, min(target_count, PARAMS.max_neighbors, run_count - 1))
 
 
-def compute_lof(points: Reals, neighbour_count: int) -> Reals:
+def compute_lof(points: Reals, neighbor_count: int) -> Reals:
     """Compute the local outlier factors of points, separately for each set.
 
     Parameters
     ----------
     points : (sets, points, dimensions)
         Scaled coordinates.
-    neighbour_count
-        Number of neighbours of a point, less than the number of points.
+    neighbor_count
+        Number of neighbors of a point, less than the number of points.
 
     Returns
     -------
@@ -246,22 +246,22 @@ def compute_lof(points: Reals, neighbour_count: int) -> Reals:
 
     Notes
     -----
-    Each point has exactly `neighbour_count` neighbours; if several are equally distant, the first ones count. Breunig
+    Each point has exactly `neighbor_count` neighbors; if several are equally distant, the first ones count. Breunig
     et al. include all equally distant points; scikit-learn takes the same number as here, in an order that depends on
     its search.
     """
     if points.shape[1] > _MAX_TABLE_RUNS:
-        nearest = [_find_neighbours_by_tree(set_points, neighbour_count) for set_points in points]
+        nearest = [_find_neighbors_by_tree(set_points, neighbor_count) for set_points in points]
         distance, index = np.stack([one[0] for one in nearest]), np.stack([one[1] for one in nearest])
     else:
-        distance, index = _find_neighbours(points, neighbour_count)
+        distance, index = _find_neighbors(points, neighbor_count)
     # indices into the flattened sets
     shift = np.arange(len(points))[:, None, None] * points.shape[1]
     flat = (index + shift).reshape(len(points), -1)
     reachability = np.maximum(distance, distance[..., -1].ravel()[flat].reshape(distance.shape))
     density = 1.0 / (reachability.mean(axis=-1) + _MIN_REACHABILITY)
-    neighbour_density = density.ravel()[flat].reshape(distance.shape)
-    factors: Reals = (neighbour_density / density[..., None]).mean(axis=-1)
+    neighbor_density = density.ravel()[flat].reshape(distance.shape)
+    factors: Reals = (neighbor_density / density[..., None]).mean(axis=-1)
     return factors
 
 
@@ -301,27 +301,27 @@ def scale_by_mad(values: Reals) -> Reals:
         return np.clip((shares - median) / unit, -PARAMS.max_deviations, PARAMS.max_deviations)
 
 
-def _find_neighbours(points: Reals, neighbour_count: int) -> tuple[Reals, Ints]:
-    """Find distance and index of the nearest neighbours (sets, points, neighbours), nearest first."""
+def _find_neighbors(points: Reals, neighbor_count: int) -> tuple[Reals, Ints]:
+    """Find distance and index of the nearest neighbors (sets, points, neighbors), nearest first."""
     squares = np.zeros((len(points), points.shape[1], points.shape[1]))
     for axis in range(points.shape[2]):
         values = points[..., axis]
         squares += (values[:, :, None] - values[:, None, :]) ** 2
     diagonal = np.arange(points.shape[1])
     squares[:, diagonal, diagonal] = np.inf
-    index = np.argsort(squares, axis=-1, kind="stable")[..., :neighbour_count]
+    index = np.argsort(squares, axis=-1, kind="stable")[..., :neighbor_count]
     return np.sqrt(np.take_along_axis(squares, index, axis=-1)), index
 
 
-def _find_neighbours_by_tree(points: Reals, neighbour_count: int) -> tuple[Reals, Ints]:
-    """Find distance and index of the nearest neighbours (points, neighbours) of one large set, nearest first."""
+def _find_neighbors_by_tree(points: Reals, neighbor_count: int) -> tuple[Reals, Ints]:
+    """Find distance and index of the nearest neighbors (points, neighbors) of one large set, nearest first."""
     from scipy.spatial import cKDTree  # slow import
 
-    distance, index = cKDTree(points).query(points, neighbour_count + 1)
+    distance, index = cKDTree(points).query(points, neighbor_count + 1)
     is_self = index == np.arange(len(points))[:, None]
     # if there are more coincident points than requested, a point may be missing from its own result
     is_self[~is_self.any(axis=1), -1] = True
-    shape = (len(points), neighbour_count)
+    shape = (len(points), neighbor_count)
     return distance[~is_self].reshape(shape), index[~is_self].reshape(shape).astype(np.int64)
 
 

@@ -128,7 +128,7 @@ def fill_gaps(samples: Ragged, interval_s: float, max_gap_s: float = MAX_GAP_S) 
     gap = np.flatnonzero(is_short)
     left = np.where(has_before, before, after)[gap]
     right = np.where(has_after, after, before)[gap]
-    # at an end, the only neighbour is used twice
+    # at an end, the only neighbor is used twice
     fraction = np.clip((gap - left) / np.maximum(right - left, 1), 0.0, 1.0)
     values[gap] = values[left] * (1.0 - fraction) + values[right] * fraction
     return Ragged(values, samples.offsets)
@@ -157,7 +157,7 @@ def refine_granularity(samples: Ragged, interval_s: float) -> Ragged:
     Notes
     -----
     The value of a step applies to its middle. Points start at the middle of the first step and do not pass the middle
-    of the last one. So n steps of 2 s become 2 n - 1 points; each new point is the mean of its neighbours. Steps
+    of the last one. So n steps of 2 s become 2 n - 1 points; each new point is the mean of its neighbors. Steps
     shorter than 1 s are averaged over whole seconds.
     """
     if not (np.isfinite(interval_s) and interval_s > 0):
@@ -181,7 +181,7 @@ def refine_granularity(samples: Ragged, interval_s: float) -> Ragged:
 
 
 def _insert_means(samples: Ragged) -> Reals:
-    """Insert the mean of two neighbouring steps between them."""
+    """Insert the mean of two neighboring steps between them."""
     values = samples.values
     both = np.empty(2 * len(values))
     both[::2] = values

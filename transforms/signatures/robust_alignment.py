@@ -185,11 +185,11 @@ def _shift_to_rise(rises: Reals, path: Ints, template: Template, step_s: float) 
 def _estimate_mode(values: Ints, mask: Bools, width: float) -> Reals:
     """Estimate the mode of the marked values of each column: the median of the densest values; 0 if none is marked.
 
-    The densest values are those with the most neighbours within a width, together with these neighbours.
+    The densest values are those with the most neighbors within a width, together with these neighbors.
     """
     pairs = (np.abs(values[:, None] - values) <= width) & mask[:, None] & mask
-    neighbours = pairs.sum(axis=1)
-    is_densest = neighbours == neighbours.max(axis=0)
+    neighbors = pairs.sum(axis=1)
+    is_densest = neighbors == neighbors.max(axis=0)
     return nan_median_or_zero(np.where((pairs & is_densest[:, None]).any(axis=0), values, np.nan))
 
 

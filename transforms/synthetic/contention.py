@@ -38,7 +38,7 @@ class Chains:
     weight : (steps,)
         Weight in the division of limited bandwidth, and in the disturbance of other transfers.
     channel : (steps,)
-        Index of the total towards which the transfer counts.
+        Index of the total toward which the transfer counts.
     """
 
     start_s: Reals

@@ -2,7 +2,7 @@
 
 - `ambiguity` (`AmbiguityParams`, `find_ambiguous`, `may_be_strays`): Patterns that may not be an application of their
   own.
-- `burst_pairs` (`BurstPairs`, `PairScan`, `count_neighbours`): Pairs of bursts that recur at a fixed distance.
+- `burst_pairs` (`BurstPairs`, `PairScan`, `count_neighbors`): Pairs of bursts that recur at a fixed distance.
 - `clustering` (`Cluster`, `ClusterScan`): Clusters of bursts of equal volume, width and shape.
 - `cooccurrence` (`Cooccurrence`, `Runs`, `compute_cooccurrence`, `find_start_aligned`): Find the application with runs
 that coincide with a pattern, and the p-value of the coincidence.

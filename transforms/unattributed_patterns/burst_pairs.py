@@ -145,12 +145,12 @@ class PairScan:
         """Corrected log p-value of the number of similar pairs, for each pair; `free_volumes`: sorted log volumes."""
         params, coordinates = self._params, self._coordinates(reach)
         log_p = np.zeros(len(coordinates))
-        similar_count = count_neighbours(coordinates, coordinates)
+        similar_count = count_neighbors(coordinates, coordinates)
         tested = np.flatnonzero(similar_count >= params.min_pairs)
         if not len(tested):
             return log_p
         count, lag = similar_count[tested], self._lag[tested]
-        any_lag_count = count_neighbours(coordinates[:, :2], coordinates[tested, :2])
+        any_lag_count = count_neighbors(coordinates[:, :2], coordinates[tested, :2])
         available_volumes = np.sort(self._volume[self._available])
         free, available = (
             [
@@ -227,7 +227,7 @@ class PairScan:
         return anchors[is_there[:, 0]], others[nearest[is_there[:, 0], 0]]
 
 
-def count_neighbours(points: Reals, queries: Reals) -> Reals:
+def count_neighbors(points: Reals, queries: Reals) -> Reals:
     """Count the points within Chebyshev distance 1 of each query.
 
     Parameters

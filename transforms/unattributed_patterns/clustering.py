@@ -4,7 +4,7 @@ Contention delays and slows a burst, but does not reduce its bytes (IOSI: Liu et
 application therefore have the same volume, while their widths vary more. A cluster is a rectangle in the plane of log
 volume and log width that contains significantly more bursts than expected from the surrounding volumes at equal width
 (scan statistic: Kulldorff, Communications in Statistics 26, 1997, doi:10.1080/03610929708831995). The most significant
-cluster is removed before the next scan. The background consists of neighbouring volumes only, since widths are counted
+cluster is removed before the next scan. The background consists of neighboring volumes only, since widths are counted
 in whole steps and accumulate at integers. Within a cluster, hierarchical clustering separates bursts of different
 shapes.
 """

@@ -165,7 +165,7 @@ class PatternSearch:
         """Compute the bytes subtracted within each burst, as a fraction of its volume."""
         subtracted = np.nan_to_num(self.original_bytes) - np.nan_to_num(self.residual_bytes)
         total = np.concatenate([[0.0], np.cumsum(subtracted)])
-        # the partial steps at both ends count towards a burst
+        # the partial steps at both ends count toward a burst
         after = np.minimum(self.bursts.after + 1, len(total) - 1)
         ratio: Reals = (total[after] - total[self.bursts.first - 1]) / self.bursts.volume_bytes
         return ratio
@@ -219,7 +219,7 @@ class PatternSearch:
             return None
         period, spread, evidence = estimate
         first, after = (steps[members][run >= 0] for steps in (self.bursts.first, self.bursts.after))
-        # the partial steps at both ends count towards a burst
+        # the partial steps at both ends count toward a burst
         length = max(1, round(float(np.median(after - first)))) + 2
         return Rhythm(period, spread, _median_signature(self.residual_bytes, first - 1, length), first, evidence)
 

@@ -162,7 +162,7 @@ NETWORK_PATTERNS = Table(
             "pattern",
             "text",
             (
-                "Distribution of the values around the ring: similar at all nodes (circular), in bands of neighbours "
+                "Distribution of the values around the ring: similar at all nodes (circular), in bands of neighbors "
                 "(striped), scattered (noisy), or high at a few nodes (outlier); Sigovan et al., Figure 6."
             ),
             choices=("circular", "striped", "noisy", "outlier"),
@@ -188,7 +188,7 @@ NETWORK_PATTERNS = Table(
         Column(
             "band_ratio",
             "real",
-            "The share of the variance between nodes that bands of neighbours explain.",
+            "The share of the variance between nodes that bands of neighbors explain.",
             nullable=True,
         ),
         Column(

@@ -131,7 +131,7 @@ _COLUMNS = (
         choices=("longer", "shorter"),
         nullable=True,
     ),
-    Column("change_s", "real", "Start of the new behaviour, on the run's clock.", nullable=True),
+    Column("change_s", "real", "Start of the new behavior, on the run's clock.", nullable=True),
     Column(
         "phase_state",
         "text",

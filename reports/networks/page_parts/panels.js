@@ -34,7 +34,7 @@ function ramp(model, hop, isDark) {
 
 const PATTERN_TEXTS = {
   circular: "circular: similar values at all nodes",
-  striped: "striped: bands of neighbouring nodes differ",
+  striped: "striped: bands of neighboring nodes differ",
   noisy: "noisy: values are scattered",
   outlier: "outlier: few nodes have far higher values",
 };
@@ -44,7 +44,7 @@ const NO_PATTERN_TEXTS = {
   no_match: "no pattern fits",
 };
 
-// Patterns of the metric: first those of the whole run, then those of time windows, with equal neighbours merged.
+// Patterns of the metric: first those of the whole run, then those of time windows, with equal neighbors merged.
 function shownPatterns(model) {
   const rows = model.about.patterns.filter((row) => row.metric === model.metric);
   const wholes = rows.filter((row) => row.isWhole), parts = [];

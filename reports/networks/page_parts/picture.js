@@ -1,4 +1,4 @@
-// Rasterizes the edges: the points along each edge take the colours of its slots, and where edges cross, the highest
+// Rasterizes the edges: the points along each edge take the colors of its slots, and where edges cross, the highest
 // count wins. Each pixel also stores its edge, so that the edge under the pointer is found by one look-up.
 const GHOST = 1, UNUSED = 2;
 const MAX_ZOOM = 60, MAX_PIXELS = 5e6;
@@ -10,13 +10,13 @@ const TURN = 2 * Math.PI;
 class Camera {
   constructor() { this.zoom = 1; this.x = 0; this.y = 0; this.width = 1; this.height = 1; this.margin = 16; }
   get radius() { return Math.max(20, Math.min(this.width, this.height) / 2 - this.margin) * this.zoom; }
-  get centre() { return [this.width / 2 + this.x, this.height / 2 + this.y]; }
+  get center() { return [this.width / 2 + this.x, this.height / 2 + this.y]; }
   place(radius, angle) {
-    const [x, y] = this.centre;
+    const [x, y] = this.center;
     return [x + this.radius * radius * Math.sin(angle), y - this.radius * radius * Math.cos(angle)];
   }
   polar(x, y) {
-    const [cx, cy] = this.centre;
+    const [cx, cy] = this.center;
     const angle = Math.atan2(x - cx, cy - y);
     return [Math.hypot(x - cx, y - cy) / this.radius, angle < 0 ? angle + TURN : angle];
   }
@@ -24,7 +24,7 @@ class Camera {
   zoomAt(factor, x, y) {
     const before = this.zoom;
     this.zoom = Math.max(1, Math.min(MAX_ZOOM, before * factor));
-    const ratio = this.zoom / before, [cx, cy] = this.centre;
+    const ratio = this.zoom / before, [cx, cy] = this.center;
     this.move((1 - ratio) * (x - cx), (1 - ratio) * (y - cy));
   }
   move(dx, dy) {
@@ -33,7 +33,7 @@ class Camera {
     this.y = Math.max(-reach, Math.min(reach, this.y + dy));
     if (this.zoom === 1) this.x = this.y = 0;
   }
-  get state() { return { zoom: this.zoom, radius: this.radius, centre: this.centre, width: this.width, height: this.height }; }
+  get state() { return { zoom: this.zoom, radius: this.radius, center: this.center, width: this.width, height: this.height }; }
 }
 
 class Picture {
@@ -88,7 +88,7 @@ class Picture {
     return found;
   }
 
-  // Widths of edges in pixels, limited by the distance between neighbours.
+  // Widths of edges in pixels, limited by the distance between neighbors.
   widths(radius, scale) {
     const { model } = this;
     return model.about.hops.map((hop, number) => {
@@ -137,7 +137,7 @@ class Picture {
   splat(width, height, scale) {
     const { model, camera, values, owners, ends } = this;
     const slots = model.now.slots, levels = model.levels, mask = model.isolated && model.isolated.mask;
-    const radius = camera.radius * scale, [cx, cy] = camera.centre.map((one) => one * scale);
+    const radius = camera.radius * scale, [cx, cy] = camera.center.map((one) => one * scale);
     const widths = this.widths(radius, scale);
     for (let edge = 0; edge < model.edgeCount; edge++) {
       const hop = model.hops[edge], base = hop * 256, first = edge * slots;
@@ -199,7 +199,7 @@ class Picture {
     const { context, canvas, camera, drawn, ratio } = this;
     context.clearRect(0, 0, canvas.width, canvas.height);
     if (!drawn) return;
-    const grown = camera.radius / drawn.radius, [cx, cy] = camera.centre, [dx, dy] = drawn.centre;
+    const grown = camera.radius / drawn.radius, [cx, cy] = camera.center, [dx, dy] = drawn.center;
     context.imageSmoothingEnabled = grown !== 1 || drawn.scale !== ratio;
     context.imageSmoothingQuality = "high";
     context.drawImage(this.bitmap, (cx - dx * grown) * ratio, (cy - dy * grown) * ratio, drawn.width * grown * ratio, drawn.height * grown * ratio);

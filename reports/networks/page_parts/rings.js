@@ -32,7 +32,7 @@ class Rings {
   }
 
   segment(ring, begin, end) {
-    const { context, camera } = this, [x, y] = camera.centre, turn = -Math.PI / 2;
+    const { context, camera } = this, [x, y] = camera.center, turn = -Math.PI / 2;
     context.moveTo(...camera.place(ring.outer, begin));
     context.arc(x, y, camera.radius * ring.outer, begin + turn, end + turn);
     if (ring.inner > 0) context.arc(x, y, camera.radius * ring.inner, end + turn, begin + turn, true);
@@ -41,7 +41,7 @@ class Rings {
   }
 
   drawRing(ring, layer) {
-    const { context, camera, colors, model } = this, [x, y] = camera.centre;
+    const { context, camera, colors, model } = this, [x, y] = camera.center;
     const narrow = (TURN * camera.radius * ring.outer) / ring.order.length < 1.5;
     context.globalAlpha = model.isolated ? 0.45 : 1;
     if (narrow) {
@@ -83,9 +83,9 @@ class Rings {
     }
   }
 
-  // Draws circles at the ticks, labelled along the line to the top.
+  // Draws circles at the ticks, labeled along the line to the top.
   drawAxes() {
-    const { context, camera, colors, model } = this, [x, y] = camera.centre;
+    const { context, camera, colors, model } = this, [x, y] = camera.center;
     const metric = model.now;
     if (!metric.slots) return;
     context.font = "10.5px system-ui, sans-serif";
@@ -121,7 +121,7 @@ class Rings {
     const thick = (ring.outer - ring.inner) * camera.radius, middle = isInnermost && ring.inner === 0 ? ring.outer * 0.72 : (ring.outer + ring.inner) / 2;
     const arc = (TURN * camera.radius * (isInnermost ? middle : ring.outer)) / ring.order.length;
     const fewMarked = model.isolated ? model.isolated.marked[layer].reduce((sum, one) => sum + (one > 0), 0) : 0;
-    // if few nodes are isolated, only these and their neighbours are named
+    // if few nodes are isolated, only these and their neighbors are named
     const step = arc < 9 && isOutermost && (!model.isolated || fewMarked > 12) ? labelStep(ring.order.length, arc) : 1;
     const size = Math.max(9, Math.min(12, arc * step * 0.9, isOutermost ? 12 : thick - 4));
     if (arc < 9 && step === 1 && !model.isolated) return;
@@ -154,12 +154,12 @@ class Rings {
   middle(text, fits, color) {
     const { context } = this;
     context.textAlign = "center";
-    if (fits) { context.fillStyle = this.colors.ground; context.fillText(text, ...this.camera.centre); }
-    else this.halo(text, ...this.camera.centre, color);
+    if (fits) { context.fillStyle = this.colors.ground; context.fillText(text, ...this.camera.center); }
+    else this.halo(text, ...this.camera.center, color);
   }
 
   radial(text, radius, angle, color, isOutward) {
-    const { context } = this, [x, y] = this.camera.centre;
+    const { context } = this, [x, y] = this.camera.center;
     const isLeft = angle > Math.PI;
     context.save();
     context.translate(x + radius * Math.sin(angle), y - radius * Math.cos(angle));
@@ -171,7 +171,7 @@ class Rings {
   }
 
   tangential(text, radius, angle, color) {
-    const { context } = this, [x, y] = this.camera.centre;
+    const { context } = this, [x, y] = this.camera.center;
     const isBelow = angle > Math.PI / 2 && angle < 1.5 * Math.PI;
     context.save();
     context.translate(x + radius * Math.sin(angle), y - radius * Math.cos(angle));

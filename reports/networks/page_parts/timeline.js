@@ -1,4 +1,4 @@
-// Values over time, in a strip for each pair of layers: a line at the mean that fades towards the minimum and maximum
+// Values over time, in a strip for each pair of layers: a line at the mean that fades toward the minimum and maximum
 // (Sigovan et al., Figure 2). A rectangle marks the selected range of time windows.
 class Timeline {
   constructor(elements, model, changed) {
@@ -177,7 +177,7 @@ function verticalScale(part) {
   };
 }
 
-// The colour of a hop's lines: from the middle of its map, darker on a light background.
+// The color of a hop's lines: from the middle of its map, darker on a light background.
 function hopColor(about, hop, isDark) {
   const colors = hopColors(about, hop, isDark), at = 3 * (isDark ? 150 : 70);
   return [colors[at], colors[at + 1], colors[at + 2]];

@@ -1,6 +1,6 @@
 // Figures drawn on canvases; all sizes are in CSS pixels.
-const CLASSES = { START: "sky", END: "blue", HILL: "green", CANYON: "purple", UNIFORM: "orange", OTHER: "grey", NO_USAGE: "pale" };
-const classColour = (label) => colour(label in CLASSES ? `iosig-${CLASSES[label]}` : "soft");
+const CLASSES = { START: "sky", END: "blue", HILL: "green", CANYON: "purple", UNIFORM: "orange", OTHER: "gray", NO_USAGE: "pale" };
+const classColor = (label) => color(label in CLASSES ? `iosig-${CLASSES[label]}` : "soft");
 const HUES = ["blue", "orange", "green", "vermilion", "purple", "sky"];
 const hue = (number) => `iosig-${HUES[number % HUES.length]}`;
 
@@ -65,10 +65,10 @@ function drawMap(into, points, open) {
   const { canvas } = drawnCanvas(into, heightOf, (context, width, height) => {
     const across = (value) => margin.left + (Math.log(value / left) / Math.log(right / left)) * (width - margin.left - margin.right);
     const up = (value) => height - margin.bottom - (Math.log(value / bottom) / Math.log(top / bottom)) * (height - margin.top - margin.bottom);
-    context.strokeStyle = colour("line");
-    context.fillStyle = colour("soft");
+    context.strokeStyle = color("line");
+    context.fillStyle = color("soft");
     context.textAlign = "center";
-    // multiples of 2 and 5 are labelled too if the axis spans few powers of ten
+    // multiples of 2 and 5 are labeled too if the axis spans few powers of ten
     const decades = Math.log10(right / left), steps = decades < 3 ? [1, 2, 5] : [1];
     for (let power = Math.floor(Math.log10(left)); power <= Math.log10(right); power++) for (const step of steps) {
       const value = step * 10 ** power, x = across(value);
@@ -86,10 +86,10 @@ function drawMap(into, points, open) {
     places = points.map((point) => {
       const place = { x: across(point.month_bytes), y: up(Math.max(point.burstiness, 1)), radius: Math.min(16, 2.5 + Math.sqrt(point.run_count)), point };
       context.globalAlpha = 0.72;
-      context.fillStyle = classColour(point.label);
+      context.fillStyle = classColor(point.label);
       context.beginPath(); context.arc(place.x, place.y, place.radius, 0, 2 * Math.PI); context.fill();
       context.globalAlpha = 1;
-      context.strokeStyle = colour("ground");
+      context.strokeStyle = color("ground");
       context.stroke();
       return place;
     });
@@ -118,8 +118,8 @@ function drawMap(into, points, open) {
 function nameLargest(context, places, right) {
   const taken = [];
   context.textAlign = "left";
-  context.fillStyle = colour("ink");
-  context.strokeStyle = colour("ground");
+  context.fillStyle = color("ink");
+  context.strokeStyle = color("ground");
   context.lineWidth = 3;
   for (const { x, y, radius, point } of places.toSorted((a, b) => b.point.month_bytes - a.point.month_bytes).slice(0, right > 600 ? 10 : 4)) {
     const name = nameText(point.application_id, 28), wide = context.measureText(name).width;
@@ -146,17 +146,17 @@ function drawRuns(into, runs, longest, leftOut, choose) {
     runs.forEach((run, number) => {
       const top = number * row, most = Math.max(...run.rates.filter(isKnown), 1);
       const isOut = leftOut.has(run.job_id);
-      context.fillStyle = colour(isOut ? "strong" : "soft");
+      context.fillStyle = color(isOut ? "strong" : "soft");
       context.textAlign = "right";
       context.fillText(nameText(run.job_id, 12), left - 8, top + row / 2);
-      context.fillStyle = colour("panel");
+      context.fillStyle = color("panel");
       context.fillRect(left, top + 1, width - left - right, row - 2);
       run.rates.forEach((rate, step) => {
         const from = across(Math.max(0, run.start_s + step * run.step_s)), until = across(Math.min(longest, run.start_s + (step + 1) * run.step_s));
         if (until <= from) return;
-        if (!isKnown(rate)) { context.fillStyle = colour("gap"); context.globalAlpha = 1; context.fillRect(from, top + row / 2 - 1, until - from, 2); return; }
+        if (!isKnown(rate)) { context.fillStyle = color("gap"); context.globalAlpha = 1; context.fillRect(from, top + row / 2 - 1, until - from, 2); return; }
         context.globalAlpha = 0.9;
-        context.fillStyle = colour(isOut ? "strong" : "run");
+        context.fillStyle = color(isOut ? "strong" : "run");
         const height = (rate / most) * (row - 4);
         context.fillRect(from, top + row - 2 - height, until - from, height);
       });
@@ -177,7 +177,7 @@ function drawCurve(into, curve, bursts) {
   const draw = () => {
     if (plot) plot.destroy();
     const left = innerWidth < 600 ? 62 : 92;
-    const axis = { stroke: colour("soft"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1 } };
+    const axis = { stroke: color("soft"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line"), width: 1 } };
     plot = new uPlot({
       width: Math.max(into.clientWidth, 200), height: 240, padding: [8, 12, 0, 0], cursor: { drag: { x: true, y: false } },
       legend: { show: true },
@@ -188,13 +188,13 @@ function drawCurve(into, curve, bursts) {
       ],
       series: [
         { label: "time", value: (_, value) => (value === null ? UNKNOWN : durationText(value)) },
-        { label: "rate", stroke: colour("accent"), width: 2, fill: `${colour("accent")}22`, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false }, value: (_, value) => rateText(value) },
-        ...(hasBand ? ["low", "high"].map((label) => ({ label, stroke: `${colour("accent")}66`, width: 1, points: { show: false }, value: (_, value) => rateText(value) })) : []),
+        { label: "rate", stroke: color("accent"), width: 2, fill: `${color("accent")}22`, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false }, value: (_, value) => rateText(value) },
+        ...(hasBand ? ["low", "high"].map((label) => ({ label, stroke: `${color("accent")}66`, width: 1, points: { show: false }, value: (_, value) => rateText(value) })) : []),
       ],
-      bands: hasBand ? [{ series: [3, 2], fill: `${colour("accent")}22` }] : [],
+      bands: hasBand ? [{ series: [3, 2], fill: `${color("accent")}22` }] : [],
       hooks: { drawClear: [(u) => bursts.forEach((burst) => {
         const from = u.valToPos(burst.start_s, "x", true), until = u.valToPos(burst.end_s, "x", true);
-        u.ctx.fillStyle = colour("shade");
+        u.ctx.fillStyle = color("shade");
         u.ctx.fillRect(from, u.bbox.top, Math.max(1, until - from), u.bbox.height);
       })] },
     }, [times, scaled(curve.rates), ...(hasBand ? [scaled(curve.lows), scaled(curve.highs)] : [])], into);

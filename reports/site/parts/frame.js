@@ -57,7 +57,7 @@ function beginTheme() {
   });
 }
 
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 // Offers the other releases of this report, if their folders are next to this one.
 function beginReleases() {

@@ -123,7 +123,7 @@ function showTrust({ facts: known, checks }) {
     nameText(one.trace_id), numberText(one.correlation), numberText(one.cross_correlation), volumeText(one.volume_bytes), volumeText(one.traced_bytes), countText(one.missed_burst_count), countText(one.false_burst_count)])));
 }
 
-// Formats the number of slowed runs, relative to the runs that could be analysed.
+// Formats the number of slowed runs, relative to the runs that could be analyzed.
 const slowedText = (slowed, looked) => (looked ? `${countText(slowed || 0)} of ${countText(looked)} runs with detected bursts ${slowed === 1 ? "was" : "were"} slowed.` : "No bursts of runs were detected in the traffic, so slowdowns are unknown.");
 const otherLink = (id) => (id === null ? "unattributed" : make("a", { href: `application.html#${applicationHash(id)}` }, make("bdi", {}, nameText(id, 60))));
 

@@ -34,12 +34,12 @@ function showClasses(into, rows, way) {
       let below = 0;
       const wide = Math.min(60, (across(number + 1) - across(number)) * 0.85);
       for (const name of names) {
-        context.fillStyle = classColour(name);
+        context.fillStyle = classColor(name);
         context.fillRect(across(number + 0.5) - wide / 2, up(below + step[name]), wide, up(below) - up(below + step[name]));
         below += step[name];
       }
       const each = Math.ceil((steps * 84) / (width - left));
-      context.fillStyle = colour("soft");
+      context.fillStyle = color("soft");
       context.textAlign = "center";
       if (number % each === 0) context.fillText(new Date((first + number * every) * 864e5).toISOString().slice(0, 10), Math.max(across(number + 0.5), left + 30), height - 5);
     });
@@ -48,8 +48,8 @@ function showClasses(into, rows, way) {
 }
 
 function axisOfCounts(context, width, left, up, most) {
-  context.strokeStyle = colour("line");
-  context.fillStyle = colour("soft");
+  context.strokeStyle = color("line");
+  context.fillStyle = color("soft");
   context.textAlign = "right";
   for (const tick of roundTicks(0, most, 4).filter(Number.isInteger)) {
     context.beginPath(); context.moveTo(left, up(tick)); context.lineTo(width - 8, up(tick)); context.stroke();
@@ -67,11 +67,11 @@ function showHistogram(into, told, text, label) {
     axisOfCounts(context, width, left, up, most);
     const ways = Object.keys(told.counts), wide = Math.min(40, ((across(1) - across(0)) * 0.85) / ways.length);
     ways.forEach((way, number) => told.counts[way].slice(first, last + 1).forEach((count, place) => {
-      context.fillStyle = colour(WAYS[way]);
+      context.fillStyle = color(WAYS[way]);
       context.fillRect(across(place + 0.5) + (number - ways.length / 2) * wide, up(count), wide, height - bottom - up(count));
     }));
     const each = Math.ceil((bars * 76) / (width - left));
-    context.fillStyle = colour("soft");
+    context.fillStyle = color("soft");
     context.textAlign = "center";
     for (let place = 0; place < bars; place += each) context.fillText(text(told.edges[first + place]), Math.max(across(place), left + 14), height - 5);
   }, label);

@@ -4,8 +4,8 @@ const rateOf = (code, told) => (code === 0 ? null : code === 1 ? 0 : told.least_
 
 const inferredText = (basis) => (basis === "inferred" ? " (inferred)" : "");
 
-// Colours of a heat map: higher values have more contrast with the background of the theme.
-function heatColours() {
+// Colors of a heat map: higher values have more contrast with the background of the theme.
+function heatColors() {
   const isDark = document.documentElement.dataset.theme === "dark";
   const stops = isDark ? [[24, 30, 38], [38, 74, 120], [52, 140, 190], [120, 210, 190], [250, 240, 160]] : [[246, 248, 250], [186, 214, 235], [84, 150, 205], [20, 84, 156], [8, 32, 84]];
   return (share) => {
@@ -52,26 +52,26 @@ function showCalendar(told, chosen) {
   const low = moved[Math.floor(moved.length * 0.02)] || 1e6, high = Math.max(moved.at(-1) || 1e9, low * 2);
   const left = 84, top = 22, row = Math.max(8, Math.min(22, 620 / told.days.length)), height = top + row * told.days.length + 4;
   const { canvas } = drawnCanvas(into, () => height, (context, width) => {
-    const colours = heatColours(), image = new ImageData(1440, told.days.length);
+    const colors = heatColors(), image = new ImageData(1440, told.days.length);
     rates.forEach((rate, place) => {
       const share = rate > 0 ? Math.log(rate / low) / Math.log(high / low) : 0;
       const hatch = (place % 1440 + Math.floor(place / 1440) * 2) % 8 < 3;
-      const [red, green, blue] = rate === null ? (hatch ? [224, 168, 0] : [150, 150, 150]) : colours(rate > 0 ? 0.08 + 0.92 * share : 0);
+      const [red, green, blue] = rate === null ? (hatch ? [224, 168, 0] : [150, 150, 150]) : colors(rate > 0 ? 0.08 + 0.92 * share : 0);
       image.data.set([red, green, blue, rate === null ? (hatch ? 150 : 60) : 255], 4 * place);
     });
     const small = new OffscreenCanvas(1440, told.days.length);
     small.getContext("2d").putImageData(image, 0, 0);
     context.imageSmoothingEnabled = false;
     context.drawImage(small, left, top, width - left - 8, row * told.days.length);
-    context.fillStyle = colour("soft");
+    context.fillStyle = color("soft");
     context.textAlign = "center";
     for (let hour = 0; hour <= 24; hour += width < 600 ? 6 : 3) context.fillText(`${hour}:00`, Math.min(width - 20, left + (hour / 24) * (width - left - 8)), 14);
     context.textAlign = "right";
     context.textBaseline = "middle";
     const every = Math.ceil(13 / row);
     const own = told.days.indexOf(chosen);
-    told.days.forEach((day, number) => { if (day === chosen || (number % every === 0 && Math.abs(number - own) >= every)) { context.fillStyle = colour(day === chosen ? "ink" : "soft"); context.fillText(day, left - 6, top + row * (number + 0.5)); } });
-    context.strokeStyle = colour("strong");
+    told.days.forEach((day, number) => { if (day === chosen || (number % every === 0 && Math.abs(number - own) >= every)) { context.fillStyle = color(day === chosen ? "ink" : "soft"); context.fillText(day, left - 6, top + row * (number + 0.5)); } });
+    context.strokeStyle = color("strong");
     context.lineWidth = 2;
     context.strokeRect(left, top + row * told.days.indexOf(chosen), width - left - 8, row);
   }, "Heat map of minutes and days. Use the links below to select a day");
@@ -99,9 +99,9 @@ function showCalendar(told, chosen) {
 function ramp(low, high) {
   const line = make("div", { class: "ramp" });
   drawnCanvas(line, () => 12, (context, width) => {
-    const colours = heatColours();
-    for (let x = 0; x < width; x++) { context.fillStyle = `rgb(${colours(0.08 + (0.92 * x) / width)})`; context.fillRect(x, 0, 1, 12); }
-  }, "scale of colours");
+    const colors = heatColors();
+    for (let x = 0; x < width; x++) { context.fillStyle = `rgb(${colors(0.08 + (0.92 * x) / width)})`; context.fillRect(x, 0, 1, 12); }
+  }, "scale of colors");
   line.append(make("p", { class: "ends" }, make("span", {}, rateText(low)), make("span", {}, rateText(high))));
   return line;
 }
@@ -148,14 +148,14 @@ async function showDay([name, place], day) {
   ], [{ column: "estimated_bytes", dir: "desc" }]);
 }
 
-// Draws a day in five-minute steps: measured rates in grey, attributed rates stacked in colours.
+// Draws a day in five-minute steps: measured rates in gray, attributed rates stacked in colors.
 function drawDay(into, measured, parts) {
   const left = 76, top = 8, bottom = 24;
   const most = Math.max(...measured.map((rate) => rate || 0), ...measured.map((_, step) => parts.reduce((sum, part) => sum + part.bytes[step], 0) / 300), 1);
   drawnCanvas(into, (width) => Math.max(180, Math.min(300, width * 0.3)), (context, width, height) => {
     const across = (step) => left + (step / 288) * (width - left - 8), up = (rate) => height - bottom - (rate / most) * (height - top - bottom);
-    context.strokeStyle = colour("line");
-    context.fillStyle = colour("soft");
+    context.strokeStyle = color("line");
+    context.fillStyle = color("soft");
     context.textAlign = "right";
     for (const tick of roundTicks(0, most, 4)) {
       context.beginPath(); context.moveTo(left, up(tick)); context.lineTo(width - 8, up(tick)); context.stroke();
@@ -165,14 +165,14 @@ function drawDay(into, measured, parts) {
     for (let hour = 0; hour <= 24; hour += width < 600 ? 6 : 3) context.fillText(`${hour}:00`, Math.min(width - 20, across(hour * 12)), height - 6);
     measured.forEach((rate, step) => {
       const wide = across(step + 1) - across(step) + 0.4;
-      if (rate === null) { context.fillStyle = colour("gap"); context.fillRect(across(step), height - bottom - 3, wide, 3); return; }
-      context.fillStyle = colour("unexplained");
+      if (rate === null) { context.fillStyle = color("gap"); context.fillRect(across(step), height - bottom - 3, wide, 3); return; }
+      context.fillStyle = color("unexplained");
       context.fillRect(across(step), up(rate), wide, height - bottom - up(rate));
       let below = 0;
       parts.forEach((part, number) => {
         const share = part.bytes[step] / 300;
         if (!share) return;
-        context.fillStyle = colour(part.application_id === null ? "soft" : hue(number));
+        context.fillStyle = color(part.application_id === null ? "soft" : hue(number));
         context.fillRect(across(step), up(below + share), wide, up(below) - up(below + share));
         below += share;
       });
@@ -208,7 +208,7 @@ async function showRun(run) {
     ["waited", run.submitted_at === null ? UNKNOWN : durationText(run.started_at - run.submitted_at)], ["partition", nameText(run.partition)],
   ])));
   const started = new Date(run.started_at * 1000).toISOString(), values = { cluster: run.cluster, job_id: run.job_id, started_at: started };
-  for (const name of ["findings", "ranks", "sample", "io", "slowed", "advice", "neighbours"]) { tellQuery(name, values); drawnIn(name).replaceChildren(); }
+  for (const name of ["findings", "ranks", "sample", "io", "slowed", "advice", "neighbors"]) { tellQuery(name, values); drawnIn(name).replaceChildren(); }
   themeChanged.clear();
   showTraces(run.traces || []);
   const io = run.io || [];
@@ -229,7 +229,7 @@ async function showRun(run) {
   else if (application) drawnIn("sample").append(make("p", {}, "Its application: ", make("a", { href: `application.html#${applicationHash(id)}` }, nameText(id, 80)), "."));
   byId("advice").hidden = !id;
   if (id) await showAdvice((row) => row.application_id === id, "filesystem", `iosig advise ${shellWord(id)}`);
-  await showNeighbours(run, [...new Set(io.map((one) => one.filesystem))]);
+  await showNeighbors(run, [...new Set(io.map((one) => one.filesystem))]);
 }
 
 function showTraces(traces) {
@@ -259,17 +259,17 @@ function drawRanks(into, one, until) {
   drawnCanvas(into, () => 300, (context, width, height) => {
     const across = (seconds) => left + (seconds / until) * (width - left - right - gap), down = (rank) => top + gap + (rank / last) * (height - top - gap - bottom);
     const mostTogether = Math.max(...one.time_bytes), mostOfRank = Math.max(...one.rank_bytes);
-    const shades = Array.from({ length: 7 }, (_, number) => colour(`iosig-shade${number}`));
+    const shades = Array.from({ length: 7 }, (_, number) => color(`iosig-shade${number}`));
     levels.forEach((level, place) => {
       if (!level) return;
       const column = place % times, row = Math.floor(place / times), x = across(column * one.step_s), y = down(edges[row]);
       context.fillStyle = shades[level - 1];
       context.fillRect(x, y, across((column + 1) * one.step_s) - x + 0.4, down(edges[row + 1]) - y + 0.4);
     });
-    context.fillStyle = colour(hueOf);
+    context.fillStyle = color(hueOf);
     one.time_bytes.forEach((bytes, column) => { const tall = (bytes / mostTogether) * (top - 8), x = across(column * one.step_s); context.fillRect(x, top - tall, across((column + 1) * one.step_s) - x + 0.4, tall); });
     one.rank_bytes.forEach((bytes, row) => { const y = down(edges[row]); context.fillRect(width - right, y, (bytes / mostOfRank) * (right - 8), down(edges[row + 1]) - y + 0.4); });
-    context.fillStyle = colour("soft");
+    context.fillStyle = color("soft");
     context.textAlign = "center";
     for (const tick of timeTicks(until, width / 110)) context.fillText(clockText(tick), Math.min(width - right - 20, across(tick)), height - 6);
     context.textAlign = "right";
@@ -291,20 +291,20 @@ function drawSample(into, one, curve, lasted) {
   const longest = Math.max(lasted || 0, one.start_s + samples.length * one.step_s), most = Math.max(...samples.map((rate) => rate || 0), curve ? Math.max(...curve.rates) * curve.scale_bytes_per_s : 0, 1);
   drawnCanvas(into, () => 170, (context, width, height) => {
     const across = (seconds) => left + (Math.max(0, Math.min(longest, seconds)) / longest) * (width - left - 8), up = (rate) => height - bottom - (rate / most) * (height - top - bottom);
-    context.strokeStyle = colour("line");
-    context.fillStyle = colour("soft");
+    context.strokeStyle = color("line");
+    context.fillStyle = color("soft");
     context.textAlign = "right";
     for (const tick of roundTicks(0, most, 3)) { context.beginPath(); context.moveTo(left, up(tick)); context.lineTo(width - 8, up(tick)); context.stroke(); context.fillText(rateText(tick), left - 6, up(tick) + 4); }
     context.textAlign = "center";
     for (const tick of timeTicks(longest, width / 90)) context.fillText(clockText(tick), Math.min(width - 24, across(tick)), height - 5);
     samples.forEach((rate, step) => {
       const from = across(one.start_s + step * one.step_s), until = across(one.start_s + (step + 1) * one.step_s);
-      context.fillStyle = colour(rate === null ? "gap" : "run");
+      context.fillStyle = color(rate === null ? "gap" : "run");
       if (rate === null) context.fillRect(from, height - bottom - 3, until - from, 3);
       else context.fillRect(from, up(rate), until - from + 0.3, height - bottom - up(rate));
     });
     if (!curve) return;
-    context.strokeStyle = colour("accent");
+    context.strokeStyle = color("accent");
     context.lineWidth = 2;
     context.beginPath();
     curve.rates.forEach((rate, step) => { context.lineTo(across(step * curve.step_s), up(rate * curve.scale_bytes_per_s)); context.lineTo(across((step + 1) * curve.step_s), up(rate * curve.scale_bytes_per_s)); });
@@ -312,7 +312,7 @@ function drawSample(into, one, curve, lasted) {
   }, "The run's sample, and its application's signature over it");
 }
 
-async function showNeighbours(run, filesystems) {
+async function showNeighbors(run, filesystems) {
   const ended = run.ended_at ?? run.started_at, known = await loaded("filesystems").catch(() => []), others = new Map();
   for (const [name, place] of known.filter(([name]) => filesystems.includes(name))) {
     for (let at = Math.floor(run.started_at / 86400); at <= Math.floor(ended / 86400) && at < run.started_at / 86400 + 4; at++) {
@@ -324,8 +324,8 @@ async function showNeighbours(run, filesystems) {
     }
   }
   const found = [...others.values()].sort((a, b) => (b.estimated_bytes || 0) - (a.estimated_bytes || 0));
-  if (!found.length) { nothing(drawnIn("neighbours"), "No other known jobs ran at the same time."); return; }
-  drawnIn("neighbours").append(plainTable(["job", "application", "user", "nodes", "file system", "total bytes (estimate)", "started (UTC)", "ended"], found.slice(0, 30).map((other) => [
+  if (!found.length) { nothing(drawnIn("neighbors"), "No other known jobs ran at the same time."); return; }
+  drawnIn("neighbors").append(plainTable(["job", "application", "user", "nodes", "file system", "total bytes (estimate)", "started (UTC)", "ended"], found.slice(0, 30).map((other) => [
     make("a", { href: runHref(other.cluster, other.job_id, other.started_at) }, nameText(other.job_id, 40)), nameText(other.application, 60), nameText(other.user, 40), countText(other.node_count), nameText(other.filesystem, 30), volumeText(other.estimated_bytes), instantText(other.started_at), instantText(other.ended_at)])));
-  if (found.length > 30) drawnIn("neighbours").append(make("p", {}, `And ${countText(found.length - 30)} more.`));
+  if (found.length > 30) drawnIn("neighbors").append(make("p", {}, `And ${countText(found.length - 30)} more.`));
 }

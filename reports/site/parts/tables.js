@@ -5,7 +5,7 @@ function sparkline(points) {
   const canvas = make("canvas", { class: "spark", width: 120, height: 40, role: "img", "aria-label": "the signature's curve" });
   if (!points) return canvas;
   const context = canvas.getContext("2d");
-  context.fillStyle = colour("accent");
+  context.fillStyle = color("accent");
   const width = canvas.width / points.length;
   for (let place = 0; place < points.length; place++) {
     const height = (parseInt(points[place], 36) / 35) * (canvas.height - 2);

@@ -75,7 +75,7 @@ def find_hill(correlation: Sequence[float], first: int, last: int, steps: int, m
 
 
 def refine_top(alike: Sequence[float], first: int, last: int, top: int) -> float:
-    """Vertex of the parabola through a hill's top and its neighbours, if both are at least half as high."""
+    """Vertex of the parabola through a hill's top and its neighbors, if both are at least half as high."""
     part = alike[first : last + 1]
     highest = first + part.index(max(part))
     top = highest if first < highest < last else top

@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import linear_regression, median
 
 
-def neighbours(position: Sequence[float], eps: Sequence[float], point: int) -> list[int]:
+def neighbors(position: Sequence[float], eps: Sequence[float], point: int) -> list[int]:
     """All points within the mean of both eps, including the point itself."""
     return [
         other
@@ -21,7 +21,7 @@ def dbscan(position: Sequence[float], eps: Sequence[float], min_samples: int) ->
     labels: list[int | None] = [None] * len(position)
     cluster = -1
     for point in range(len(position)):
-        if labels[point] is not None or len(neighbours(position, eps, point)) < min_samples:
+        if labels[point] is not None or len(neighbors(position, eps, point)) < min_samples:
             continue
         cluster += 1
         seeds = [point]
@@ -30,7 +30,7 @@ def dbscan(position: Sequence[float], eps: Sequence[float], min_samples: int) ->
             if labels[member] is not None:
                 continue
             labels[member] = cluster
-            near = neighbours(position, eps, member)
+            near = neighbors(position, eps, member)
             if len(near) >= min_samples:
                 seeds.extend(near)
     return [-1 if label is None else label for label in labels]

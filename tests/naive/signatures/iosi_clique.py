@@ -26,10 +26,10 @@ def least(share: float, samples: int) -> int:
     return max(1, math.ceil(share * samples - 1e-9))
 
 
-def neighbourhoods(
+def neighborhoods(
     points: Sequence[Point], samples: int, span: float, width: float, height: float, gamma: float, kappa: float
 ) -> list[list[int]]:
-    """Points of each dense neighbourhood on one grid."""
+    """Points of each dense neighborhood on one grid."""
     cells = [cell(point, span, width, height) for point in points]
 
     def density(members: Sequence[int]) -> int:
@@ -76,7 +76,7 @@ def clique(
     """Clusters ordered by time, the best grid, and the number of points that each grid explains."""
     answers = []
     for width, height in grids:
-        result = neighbourhoods(points, samples, span, width, height, gamma, kappa)
+        result = neighborhoods(points, samples, span, width, height, gamma, kappa)
         answers.append([set(vote(members, points, width, height)) for members in result])
     explained = [sum(len(cluster) for cluster in answer) for answer in answers]
     if not points or not grids:

@@ -1,4 +1,4 @@
-"""Naive implementation of `iosig.transforms.signatures.outliers`: run by run, neighbour by neighbour."""
+"""Naive implementation of `iosig.transforms.signatures.outliers`: run by run, neighbor by neighbor."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def bridged(rates: Sequence[float], max_steps: int) -> list[float]:
-    """Interpolate each gap of at most `max_steps` linearly between its neighbours."""
+    """Interpolate each gap of at most `max_steps` linearly between its neighbors."""
     result = list(rates)
     start = 0
     while start < len(rates):
@@ -27,7 +27,7 @@ def bridged(rates: Sequence[float], max_steps: int) -> list[float]:
 
 
 def refined(rates: Sequence[float]) -> list[float]:
-    """Insert the average of every two neighbours: steps of 2 s become points of 1 s."""
+    """Insert the average of every two neighbors: steps of 2 s become points of 1 s."""
     result: list[float] = []
     for place, rate in enumerate(rates):
         if place:

@@ -1,4 +1,4 @@
-"""Naive implementation of `iosig.transforms.signatures.robust_timeline`: the objective as a linear programme."""
+"""Naive implementation of `iosig.transforms.signatures.robust_timeline`: the objective as a linear program."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def minimum_cost(
     levels: Sequence[Sequence[float]],
     spans: Sequence[int],
 ) -> float:
-    """Minimum of `cost` by a linear programme with a positive and a negative part of each residual."""
+    """Minimum of `cost` by a linear program with a positive and a negative part of each residual."""
     points = len(reached_s[0])
     rows, right, prices = [], [], []
     for run, weight in zip(reached_s, weights, strict=True):

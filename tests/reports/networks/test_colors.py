@@ -1,4 +1,4 @@
-"""Colours of edges: luminance increases with counts, also for dichromats, and maps of adjacent hops differ."""
+"""Colors of edges: luminance increases with counts, also for dichromats, and maps of adjacent hops differ."""
 
 from __future__ import annotations
 
@@ -65,18 +65,18 @@ def test_maps_of_adjacent_hops_differ(kind: str | None, hop: int, is_dark: bool)
 
 @pytest.mark.parametrize("is_dark", [False, True])
 @pytest.mark.parametrize("hop", HOPS)
-def test_grey_differs_from_all_colors(hop: int, is_dark: bool) -> None:
-    grey = unused_color(is_dark=is_dark)
-    assert len(set(grey.tolist())) == 1
-    assert np.linalg.norm(convert_to_lab(colors(hop, is_dark=is_dark)) - convert_to_lab(grey), axis=1).min() > 15
+def test_gray_differs_from_all_colors(hop: int, is_dark: bool) -> None:
+    gray = unused_color(is_dark=is_dark)
+    assert len(set(gray.tolist())) == 1
+    assert np.linalg.norm(convert_to_lab(colors(hop, is_dark=is_dark)) - convert_to_lab(gray), axis=1).min() > 15
 
 
 @pytest.mark.parametrize("is_dark", [False, True])
 @pytest.mark.parametrize("hop", HOPS)
-def test_rare_values_stand_out_from_grey_and_background(hop: int, is_dark: bool) -> None:
+def test_rare_values_stand_out_from_gray_and_background(hop: int, is_dark: bool) -> None:
     few = lightness(colors(hop, is_dark=is_dark))[0]
-    grey = float(lightness(unused_color(is_dark=is_dark)))
-    assert (few - grey if is_dark else grey - few) > 10
+    gray = float(lightness(unused_color(is_dark=is_dark)))
+    assert (few - gray if is_dark else gray - few) > 10
     assert abs(few - (8.0 if is_dark else 100.0)) > 25
 
 

@@ -1,4 +1,4 @@
-"""The interactive page as a file: its data, its size limit, and its safety. `test_browser` tests its behaviour."""
+"""The interactive page as a file: its data, its size limit, and its safety. `test_browser` tests its behavior."""
 
 from __future__ import annotations
 
@@ -330,7 +330,7 @@ def test_patterns_of_the_table_are_accepted(view: NetworkView) -> None:
 @pytest.mark.parametrize("layer_count", [2, 3, 4])
 def test_page_supports_any_number_of_layers(layer_count: int) -> None:
     shape = views.Shape()
-    layers = (*views.layers_of(shape), views.labelled("disk", 5))[:layer_count]
+    layers = (*views.layers_of(shape), views.labeled("disk", 5))[:layer_count]
     transfers = views.transfers_of(shape)
     if layer_count == 4:
         last = transfers[1]

@@ -35,7 +35,7 @@ from tests.drawn_figures import assert_drawn_alike, figure_of
 
 ROOT = Path(__file__).resolve().parents[3]
 NOTHING = pl.DataFrame()
-GREY = unused_color(is_dark=False)
+GRAY = unused_color(is_dark=False)
 
 
 @pytest.fixture(autouse=True)
@@ -110,14 +110,14 @@ def straight(levels: np.ndarray, width: float = 1.0) -> HopEdges:
 
 
 def test_high_values_are_drawn_outward() -> None:
-    """An edge to the right of the centre, of three slots: the outermost third is the highest value."""
+    """An edge to the right of the center, of three slots: the outermost third is the highest value."""
     hop = replace(
         straight(np.array([[-1, 0, 255]]), 3.0), began_angles=np.full(1, np.pi / 2), ceased_angles=np.full(1, np.pi / 2)
     )
-    image = edge_image([hop], 100, GREY)
+    image = edge_image([hop], 100, GRAY)
     assert image.shape == (200, 200, 4)
     row = image[100]
-    for radius, color in ((40, GREY), (60, hop.colors[0]), (80, hop.colors[255])):
+    for radius, color in ((40, GRAY), (60, hop.colors[0]), (80, hop.colors[255])):
         assert row[100 + radius].tolist() == [*color.tolist(), 255]
     assert not row[:125, 3].any()
     assert not row[195:, 3].any()
@@ -129,7 +129,7 @@ def test_edges_stay_between_their_rings() -> None:
         generator.random(300) * 7, generator.random(300) * 7, 0.9, 0.4, np.zeros((300, 5), dtype=np.int16),
         colors(1, is_dark=False), 1.0,
     )  # fmt: skip
-    image = edge_image([hop], 150, GREY)
+    image = edge_image([hop], 150, GRAY)
     down, across = np.nonzero(image[..., 3])
     reach = np.hypot(down - 149.5, across - 149.5) / 150
     assert reach.min() > 0.4 - 0.02
@@ -138,11 +138,11 @@ def test_edges_stay_between_their_rings() -> None:
 
 @pytest.mark.parametrize("edge_count", [256, 20_000])
 def test_single_outlier_among_many_edges_is_visible(edge_count: int) -> None:
-    """With more edges than pixels around, the single value at the edge keeps its full colour."""
+    """With more edges than pixels around, the single value at the edge keeps its full color."""
     levels = np.full((edge_count, 50), -1)
     levels[:, 20] = 255
     levels[edge_count // 3, 49] = 0
-    image = edge_image([straight(levels)], 300, GREY)
+    image = edge_image([straight(levels)], 300, GRAY)
     # Only low counts are dark blue.
     is_few = (np.abs(image[..., :3].astype(int) - colors(0, is_dark=False)[0]).sum(axis=2) < 200) & (
         image[..., 3] > 100
@@ -156,21 +156,21 @@ def test_edges_with_more_transfers_are_drawn_on_top_in_any_order() -> None:
     levels = np.array([[10], [200], [90]])
     for order in ([0, 1, 2], [2, 1, 0]):
         hop = replace(straight(levels[order]), began_angles=np.zeros(3), ceased_angles=np.zeros(3))
-        image = edge_image([hop], 50, GREY)
+        image = edge_image([hop], 50, GRAY)
         shown = {tuple(color) for color in image[image[..., 3] > 0][:, :3].tolist()}
         assert shown == {tuple(hop.colors[200].tolist())}
 
 
 def test_image_without_edges_is_transparent() -> None:
-    assert not edge_image([straight(np.empty((0, 1)))], 20, GREY).any()
-    assert not edge_image([], 20, GREY).any()
+    assert not edge_image([straight(np.empty((0, 1)))], 20, GRAY).any()
+    assert not edge_image([], 20, GRAY).any()
 
 
 def test_number_of_edge_points_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iosig.reports.networks.edges._MAX_POINTS", 1000)
     levels = np.full((500, 10), -1)
     levels[250, 9] = 0
-    image = edge_image([straight(levels)], 200, GREY)
+    image = edge_image([straight(levels)], 200, GRAY)
     shown = image[image[..., 3] > 0][:, :3].astype(int)
     assert (np.abs(shown - colors(0, is_dark=False)[0]).sum(axis=1) < 10).any()
 
@@ -420,7 +420,7 @@ def test_ring_without_nodes_has_no_labels() -> None:
     assert not axes.texts
 
 
-def test_groups_are_labelled_by_their_first_member() -> None:
+def test_groups_are_labeled_by_their_first_member() -> None:
     named = radial_labels._first_members(
         Layer("host", pl.Series(["0-15", "nid1 to nid16", "a\nto b to c", "plain"]), group_size=16)
     )
@@ -486,7 +486,7 @@ def test_slow_nodes_are_listed_before_patterns_of_most_nodes() -> None:
     assert told.index("Slow: time relative to the layer's median") < told.index("Patterns of most nodes, whole run")
 
 
-def test_slowest_nodes_are_labelled_at_their_place() -> None:
+def test_slowest_nodes_are_labeled_at_their_place() -> None:
     figure = composed(view(SMALL, slow=SLOW))
     named = [text for text in disc(figure).texts if "\u00d7" in text.get_text()]
     assert {text.get_text() for text in named} <= {"rank 5 \u00d7 100", "rank 7 \u00d7 2.50"}

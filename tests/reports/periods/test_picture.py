@@ -126,11 +126,11 @@ def test_any_samples_are_drawn(values: list[float], hz: float, start_s: float, p
     composed(build_view(signals, answer(outcome, period_s, (start_s, start_s + 3 / hz)), title="x"))
 
 
-# ---- time behaviour
+# ---- time behavior
 
 
 @pytest.mark.slow
-def test_gaps_are_grey_and_labelled(tmp_path: Path) -> None:
+def test_gaps_are_gray_and_labeled(tmp_path: Path) -> None:
     values = square(100, 10, 2)
     values[30:70] = np.nan
     assert "not measured" in labels(composed(seen(values, 10.0)))

@@ -141,7 +141,7 @@ def test_tentative_periods_are_hollow() -> None:
     assert "too_short" in words(figure)
 
 
-def test_changes_are_labelled() -> None:
+def test_changes_are_labeled() -> None:
     changes = pl.Series([None, None, "longer", None, None, "shorter"], dtype=pl.String)
     frame = rows([8.0, 8.0, 16.0, 16.0, 16.0, 8.0]).with_columns(change=changes, change_s=pl.lit(12.0))
     told = words(composed(PredictionView(frame)))
@@ -202,7 +202,7 @@ def test_errors_are_relative_to_the_true_gap() -> None:
     )
 
 
-def test_phases_and_gaps_are_labelled() -> None:
+def test_phases_and_gaps_are_labeled() -> None:
     onset, at = np.array([0.0, 11.2, 19.5]), np.arange(0, 22, 0.1)
     rate = np.where(at % 8 < 1, 3e9, np.nan)
     figure = composed(PredictionView(rows([8.0] * 3), at, rate, onset, onset + 2))
@@ -263,13 +263,13 @@ def test_onsets_below_the_clock_resolution_coincide() -> None:
 
 
 def strip(axes: Axes) -> list[tuple[float, float, str]]:
-    """Spans [s] and colours of a strip of states."""
+    """Spans [s] and colors of a strip of states."""
     found = []
     for one in axes.collections:
-        colour = to_hex(one.get_facecolor()[0])
+        color = to_hex(one.get_facecolor()[0])
         for path in one.get_paths():
             ends = np.asarray(path.vertices)[:, 0]
-            found.append((round(float(ends.min()), 6), round(float(ends.max()), 6), colour))
+            found.append((round(float(ends.min()), 6), round(float(ends.max()), 6), color))
     return sorted(found)
 
 

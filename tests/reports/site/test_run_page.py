@@ -50,8 +50,8 @@ def site(folder: Path) -> str:
     return f"{(folder / RUN.file_name).as_uri()}#{hashed}/{NOON.timestamp():.0f}"
 
 
-#: Number of distinct colours of a canvas.
-_COLOURS = """() => {
+#: Number of distinct colors of a canvas.
+_COLORS = """() => {
     const canvas = document.querySelector("#ranks canvas"), seen = new Set();
     const all = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
     for (let at = 0; at < all.length; at += 4) if (all[at + 3] === 255) seen.add(all.slice(at, at + 3).join());
@@ -78,7 +78,7 @@ def test_traced_run_shows_findings_io_and_heat_maps(browser: Browser, tmp_path: 
         assert "widow7" in page.inner_text("#advice table")
         assert "lost" not in page.inner_text("#advice table")
         assert page.locator("#io tbody td:first-child").all_inner_texts() == [EVIL, "\N{EN DASH}"]
-        # At least three colours, so a heat map is drawn.
-        assert page.evaluate(_COLOURS) >= 3
+        # At least three colors, so a heat map is drawn.
+        assert page.evaluate(_COLORS) >= 3
         assert said == []
         page.close()

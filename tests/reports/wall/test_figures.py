@@ -94,13 +94,13 @@ def test_map_finding_has_the_number_of_applications_that_move_half() -> None:
     assert replace(view, applications=[]).finding == "No application has a signature with I/O"
 
 
-def test_marks_have_the_colours_of_classes_and_labels_of_the_largest() -> None:
+def test_marks_have_the_colors_of_classes_and_labels_of_the_largest() -> None:
     figure = figure_of(
         population_map.draw(MapView("r", [application("a", 1e9), application("b", 4e12, "HILL")], 0, 30.0))
     )
     (points,) = figure.axes[0].collections
-    colours = [to_hex(colour).upper() for colour in points.get_facecolors()]
-    assert dict(zip(np.asarray(points.get_offsets())[:, 0].tolist(), colours, strict=True)) == {
+    colors = [to_hex(color).upper() for color in points.get_facecolors()]
+    assert dict(zip(np.asarray(points.get_offsets())[:, 0].tolist(), colors, strict=True)) == {
         1e9: LIGHT.blue,
         4e12: LIGHT.green,
     }

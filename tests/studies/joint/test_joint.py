@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from iosig.studies.command import study_command
 from iosig.studies.joint import STUDY, page, real
 from iosig.studies.joint.running import CHOSEN, JOINT, ORACLE, PACED, PLAIN, USUAL, Results, StudyParams, evaluate_site
-from iosig.studies.joint.sites import FAMILIES, LEVELS, PEAK_BYTES_PER_S, draw_neighbours, draw_site
+from iosig.studies.joint.sites import FAMILIES, LEVELS, PEAK_BYTES_PER_S, draw_neighbors, draw_site
 from iosig.studies.real_day import Day
 from iosig.transforms.arrays import Reals
 from iosig.transforms.synthetic.workload import Application
@@ -54,11 +54,11 @@ def made_up() -> Results:
     return Results(StudyParams(1), pl.DataFrame(rows))
 
 
-def test_neighbours_are_deterministic_and_valid_applications() -> None:
-    first, again = list(draw_neighbours(5, 6)), list(draw_neighbours(5, 6))
+def test_neighbors_are_deterministic_and_valid_applications() -> None:
+    first, again = list(draw_neighbors(5, 6)), list(draw_neighbors(5, 6))
     assert first == again
     assert all(isinstance(one, Application) and len(one.bursts) >= 3 for one in first)
-    assert first != list(draw_neighbours(6, 6))
+    assert first != list(draw_neighbors(6, 6))
 
 
 def test_distances_are_relative_to_the_best_plain_method() -> None:

@@ -66,7 +66,7 @@ def test_pictures_are_deterministic(name: str, tmp_path: Path) -> None:
 def test_boxes_have_the_errors_of_the_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     boxes: list[tuple[float, float]] = []
 
-    def kept(axes: object, values: np.ndarray, place: float, width: float, colour: str) -> None:
+    def kept(axes: object, values: np.ndarray, place: float, width: float, color: str) -> None:
         boxes.append((place, float(np.median(values))))
 
     monkeypatch.setattr(figures, "_box", kept)

@@ -20,8 +20,8 @@ def test_white_noise_has_its_mean_and_spread_and_no_memory(is_skewed: bool) -> N
     assert rates.min() >= 0
     assert rates.mean() == pytest.approx(5e8, rel=0.01)
     assert rates.std() == pytest.approx(1.25e8, rel=0.02)
-    centred = rates - rates.mean()
-    assert abs((centred[:, 1:] * centred[:, :-1]).mean() / centred.var()) < 0.01
+    centerd = rates - rates.mean()
+    assert abs((centerd[:, 1:] * centerd[:, :-1]).mean() / centerd.var()) < 0.01
 
 
 def test_normal_noise_is_never_negative() -> None:

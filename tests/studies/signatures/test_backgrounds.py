@@ -35,10 +35,10 @@ def test_only_some_kinds_of_traffic_have_pauses() -> None:
     assert min(share[kind] for kind in ("rests", "tails", "neighbour", "diurnal")) > 0.1
 
 
-def test_neighbour_traffic_is_autocorrelated() -> None:
+def test_neighbor_traffic_is_autocorrelated() -> None:
     (rates,) = draw_traffic("neighbour", 1.0, 1, 4000, np.random.default_rng(4))
-    centred = rates - rates.mean()
-    products = np.correlate(centred, centred, "full")[len(rates) - 1 :] / (centred @ centred)
+    centerd = rates - rates.mean()
+    products = np.correlate(centerd, centerd, "full")[len(rates) - 1 :] / (centerd @ centerd)
     assert products[120:520].max() > 0.4
 
 

@@ -92,7 +92,7 @@ def test_ranks_without_calls_are_in_no_class() -> None:
 
 
 def test_classes_with_invalid_ranks_are_refused() -> None:
-    assert reasons(PROGRAMS["neighbours"], 1) == [("class 1, ranks", "at 1 ranks, a class has -1 ranks")]
+    assert reasons(PROGRAMS["neighbors"], 1) == [("class 1, ranks", "at 1 ranks, a class has -1 ranks")]
     assert reasons(PROGRAMS["first_four_write"], 3)[0] == (
         "class 0, ranks",
         "at 3 ranks, a class has ranks 0 to 3, beyond 0 to 2",

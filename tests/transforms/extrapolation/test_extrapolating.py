@@ -38,7 +38,7 @@ from tests.extrapolated_programs import (
 TARGETS = (1, 6, 20, 28, 48, 64)
 #: Expected refusals by program and rank count; other programs are extrapolated wherever they are defined.
 _NOT_GIVEN = {
-    "neighbours": {1: "class 1, ranks: at 1 ranks, a class has -1 ranks"},
+    "neighbors": {1: "class 1, ranks: at 1 ranks, a class has -1 ranks"},
     "even_and_odd": {1: "class 0, ranks: at 1 ranks, the count of ranks n/2 is 1/2, not an integer"},
     "upper_half": {1: "class 0, ranks: at 1 ranks, the count of ranks n/2 is 1/2, not an integer"},
     "group_roots": dict.fromkeys((1, 6), "n/4 is"),

@@ -30,7 +30,7 @@ def told(program: Program, counts: tuple[int, ...]) -> tuple[str, str]:
 
 
 def test_matching_aligns_classes_of_all_traces() -> None:
-    traces = traces_of(PROGRAMS["neighbours"])
+    traces = traces_of(PROGRAMS["neighbors"])
     found = match_classes(traces)
     assert not isinstance(found, Difference)
     assert len(found) == 3

@@ -83,8 +83,8 @@ def test_masked_correlation_with_gaps_matches_naive_implementation(is_circular: 
 def test_linear_correlation_equals_ftio() -> None:
     values = np.random.default_rng(1).exponential(1e9, (3, 501))
     for row, result in zip(values, correlate_linear(values), strict=True):
-        centred = row - row.mean()
-        expected = np.correlate(centred, centred, "full")[500:] / row.var() / 501
+        centerd = row - row.mean()
+        expected = np.correlate(centerd, centerd, "full")[500:] / row.var() / 501
         np.testing.assert_allclose(result, expected, atol=1e-14)
 
 

@@ -78,7 +78,7 @@ def test_border_point_joins_first_cluster() -> None:
 # ---- intervals
 
 
-def test_two_behaviours_give_two_intervals() -> None:
+def test_two_behaviors_give_two_intervals() -> None:
     history = PredictionHistory()
     for frequency in (0.100, 0.102, None, 0.098, 0.200, 0.201, 0.199, None):
         result = history.add(frequency, 100.0)

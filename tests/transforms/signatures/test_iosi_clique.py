@@ -74,12 +74,12 @@ def test_density_threshold_tolerates_rounding_errors(share: float) -> None:
     assert min_sample_count(share, 20) == round(share * 20)
 
 
-def test_neighbourhood_joins_clusters_across_grid_lines() -> None:
+def test_neighborhood_joins_clusters_across_grid_lines() -> None:
     cut = [(18.0, 0.9, 0), (19.0, 0.9, 1), (21.0, 0.9, 2), (22.0, 0.9, 3)]
     assert members(clique(points(cut, 4), [(10, 0.25)], *PAPER)) == [{0, 1, 2, 3}]
 
 
-def test_neighbourhoods_do_not_chain() -> None:
+def test_neighborhoods_do_not_chain() -> None:
     # Two dense units around a third: they would join if clusters grew from unit to unit.
     chain = [(5.0, 0.9, 0), (6.0, 0.9, 1), (15.0, 0.9, 2), (16.0, 0.9, 3), (25.0, 0.9, 0), (26.0, 0.9, 1)]
     result = clique(points(chain, 4), [(10, 0.25)], *PAPER)
@@ -87,7 +87,7 @@ def test_neighbourhoods_do_not_chain() -> None:
     assert result.explained_count.tolist() == [4]
 
 
-def test_dense_unit_in_sparse_neighbourhood_is_no_cluster() -> None:
+def test_dense_unit_in_sparse_neighborhood_is_no_cluster() -> None:
     half = [(20.0, 0.9, 0), (21.0, 0.9, 1), (80.0, 0.9, 2)]
     assert clique(points(half, 4), [(10, 0.25)], *PAPER).count == 0
     assert clique(points(half, 4), [(10, 0.25)], 0.5, 0.5).count == 1

@@ -75,12 +75,12 @@ def extract_literally(one: SampleSet) -> Extraction:
 
 
 def assert_equal_outliers(one: SampleSet) -> None:
-    """Compare factors and outliers in the same units and with the same number of neighbours."""
+    """Compare factors and outliers in the same units and with the same number of neighbors."""
     volume_bytes, offsets = outliers.run_volumes(SampleSets.concatenate([one])), np.array([0, one.run_count])
     factors = outliers.local_outlier_factors(one.duration_s, volume_bytes, offsets)
     is_out = outliers.detect_outliers(one.duration_s, volume_bytes, offsets, min_factor=0.0, max_outlier_ratio=1.0)
     scaled = np.stack([outliers.scale_by_mad(column[None])[0] for column in (one.duration_s, volume_bytes)], axis=1)
-    expected = iosi_paper.compute_outlier_factors(scaled, outliers.neighbour_count(one.run_count))
+    expected = iosi_paper.compute_outlier_factors(scaled, outliers.neighbor_count(one.run_count))
     np.testing.assert_allclose(factors, expected, rtol=1e-6)
     assert np.flatnonzero(is_out).tolist() == iosi_paper.select_outliers(expected, None)
 

@@ -16,7 +16,7 @@ from iosig.transforms.signatures.outliers import (
     compute_lof,
     detect_outliers,
     local_outlier_factors,
-    neighbour_count,
+    neighbor_count,
     run_volumes,
     scale_by_mad,
     select_typical_runs,
@@ -50,7 +50,7 @@ def compute_with_scikit_learn(points: Reals, count: int) -> Reals:
 
 
 def compute_with_scikit_learn_graph(points: Reals, count: int) -> Reals:
-    """Compute scikit-learn's factors with neighbours ordered by distance, then by index."""
+    """Compute scikit-learn's factors with neighbors ordered by distance, then by index."""
     from sklearn.neighbors import LocalOutlierFactor
 
     squares = ((points[:, None] - points[None]) ** 2).sum(axis=-1)
@@ -128,20 +128,20 @@ def test_typical_runs_of_each_set_are_independent(sets: list[list[float]]) -> No
 @settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 40), st.data())
 def test_factors_match_scikit_learn(seed: int, count: int, data: st.DataObject) -> None:
-    neighbours = data.draw(st.integers(1, count - 1))
+    neighbors = data.draw(st.integers(1, count - 1))
     points = np.random.default_rng(seed).normal(size=(count, 2))
-    ours = compute_lof(points[None], neighbours)[0]
-    np.testing.assert_allclose(ours, compute_with_scikit_learn(points, neighbours), rtol=1e-12, atol=0)
+    ours = compute_lof(points[None], neighbors)[0]
+    np.testing.assert_allclose(ours, compute_with_scikit_learn(points, neighbors), rtol=1e-12, atol=0)
 
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=30), st.data())
 def test_ties_and_coincident_runs_match_scikit_learn(cells: list[tuple[int, int]], data: st.DataObject) -> None:
-    neighbours = data.draw(st.integers(1, len(cells) - 1))
+    neighbors = data.draw(st.integers(1, len(cells) - 1))
     points = np.array(cells, dtype=np.float64)
-    ours = compute_lof(points[None], neighbours)[0]
-    np.testing.assert_allclose(ours, compute_with_scikit_learn_graph(points, neighbours), rtol=1e-12, atol=0)
-    np.testing.assert_allclose(ours, naive.local_factors(cells, neighbours), rtol=1e-12, atol=0)
+    ours = compute_lof(points[None], neighbors)[0]
+    np.testing.assert_allclose(ours, compute_with_scikit_learn_graph(points, neighbors), rtol=1e-12, atol=0)
+    np.testing.assert_allclose(ours, naive.local_factors(cells, neighbors), rtol=1e-12, atol=0)
 
 
 def test_coincident_runs_match_scikit_learn_search() -> None:
@@ -149,7 +149,7 @@ def test_coincident_runs_match_scikit_learn_search() -> None:
     for count in (2, 4, 9):
         ours = compute_lof(points[None], count)[0]
         np.testing.assert_allclose(ours, compute_with_scikit_learn(points, count), rtol=1e-12, atol=0)
-    # More coincident runs than neighbours: their density is maximal, and the factors of other runs are huge.
+    # More coincident runs than neighbors: their density is maximal, and the factors of other runs are huge.
     assert compute_lof(points[None], 2)[0, :5] == pytest.approx(1.0)
     assert compute_lof(points[None], 2)[0, 8] > 1e9
 
@@ -163,7 +163,7 @@ def test_factors_of_sets_match_naive_implementation(sizes: list[int], seed: int)
         if last - first < 5:
             assert np.isnan(result[first:last]).all()
             continue
-        count = neighbour_count(last - first)
+        count = neighbor_count(last - first)
         twin = naive.factors(duration[first:last].tolist(), volume[first:last].tolist(), count)
         np.testing.assert_allclose(result[first:last], twin, rtol=1e-9, atol=0)
 
@@ -181,7 +181,7 @@ def test_chunks_match_single_sets() -> None:
 
 def test_large_sets_by_tree_match_distance_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     points = np.random.default_rng(3).normal(size=(1, 1100, 2))
-    points[0, :30] = 0.5  # more coinciding runs than neighbours
+    points[0, :30] = 0.5  # more coinciding runs than neighbors
     by_tree = compute_lof(points, 20)
     monkeypatch.setattr(outliers, "_MAX_TABLE_RUNS", 2000)
     np.testing.assert_allclose(by_tree, compute_lof(points, 20), rtol=1e-12, atol=0)
@@ -205,8 +205,8 @@ def test_axes_are_scaled_by_mad() -> None:
     assert not scale_by_mad(np.full((2, 4), 7.0)).any()
 
 
-def test_neighbour_count_is_half_the_runs_within_bounds() -> None:
-    assert [neighbour_count(count) for count in (2, 4, 5, 6, 10, 11, 40, 41, 1000)] == [
+def test_neighbor_count_is_half_the_runs_within_bounds() -> None:
+    assert [neighbor_count(count) for count in (2, 4, 5, 6, 10, 11, 40, 41, 1000)] == [
         1, 3, 3, 3, 5, 5, 20, 20, 20,
     ]  # fmt: skip
 
@@ -229,9 +229,9 @@ def test_two_similar_stopped_runs_are_outliers(monkeypatch: pytest.MonkeyPatch) 
     duration = np.array([1527.0, 1533, 1530, 1541, 1536, 1529, 1538, 1545, 760, 766])
     volume = np.array([9.1, 9.5, 8.8, 10.2, 9.7, 9.3, 9.9, 10.4, 4.9, 5.1]) * 1e11
     assert np.flatnonzero(detect_outliers(duration, volume, single_set_offsets(10))).tolist() == [8, 9]
-    params = replace(outliers.PARAMS, neighbour_ratio=0.0, min_neighbours=1)
+    params = replace(outliers.PARAMS, neighbor_ratio=0.0, min_neighbors=1)
     monkeypatch.setattr(outliers, "PARAMS", params)
-    assert not detect_outliers(duration, volume, single_set_offsets(10))[8:].any(), "one neighbour shelters"
+    assert not detect_outliers(duration, volume, single_set_offsets(10))[8:].any(), "one neighbor shelters"
 
 
 def test_stopped_and_resumed_runs_are_outliers() -> None:

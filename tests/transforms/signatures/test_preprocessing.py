@@ -60,7 +60,7 @@ def points(rates: Reals, interval_s: float) -> Reals:
 # ---- granularity refinement
 
 
-def test_inserted_points_are_the_mean_of_their_neighbours() -> None:
+def test_inserted_points_are_the_mean_of_their_neighbors() -> None:
     np.testing.assert_array_equal(points(of(1, 3, 7), 2.0), [1, 2, 3, 5, 7])
     np.testing.assert_array_equal(points(of(4), 2.0), [4])
     assert points(of(), 2.0).shape == (0,)

@@ -1,4 +1,4 @@
-"""Quantile regression over spans is close to a linear programme, and exact in simple cases."""
+"""Quantile regression over spans is close to a linear program, and exact in simple cases."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def estimate_times(
 
 @BOUNDED
 @given(st.integers(0, 10_000), st.integers(3, 9), st.integers(1, 7), st.floats(0.05, 0.6))
-def test_cost_is_close_to_the_linear_programme(seed: int, runs: int, points: int, level: float) -> None:
+def test_cost_is_close_to_the_linear_program(seed: int, runs: int, points: int, level: float) -> None:
     rng = np.random.default_rng(seed)
     spans_s = rng.uniform(20, 200, points) + rng.exponential(5.0, (runs, points)) + rng.normal(0, 1.0, (runs, points))
     reached_s = np.cumsum(spans_s, axis=1)

@@ -221,7 +221,7 @@ def test_background_has_the_requested_mean(site: Site) -> None:
     )
     assert quiet.mean() == pytest.approx(0.1 * GB, rel=0.2)
     assert (quiet > 0).all()
-    # The background varies slowly: neighbouring values correlate, although the range is wide.
+    # The background varies slowly: neighboring values correlate, although the range is wide.
     minutes = quiet.rolling_mean(150).drop_nulls().gather_every(150).to_numpy()
     assert np.corrcoef(minutes[1:], minutes[:-1])[0, 1] > 0.7
     assert minutes.max() > 1.5 * minutes.min()

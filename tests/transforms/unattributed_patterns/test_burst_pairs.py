@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from iosig.transforms.arrays import AnyReals, Bools, Ints, Reals
-from iosig.transforms.unattributed_patterns.burst_pairs import BurstPairParams, BurstPairs, PairScan, count_neighbours
+from iosig.transforms.unattributed_patterns.burst_pairs import BurstPairParams, BurstPairs, PairScan, count_neighbors
 from iosig.transforms.unattributed_patterns.residual_bursts import PROFILE_POINTS, ResidualBursts
-from tests.naive import neighbour_counts as naive
+from tests.naive import neighbor_counts as naive
 
 STEP_S = 10.0
 #: A week of steps.
@@ -106,8 +106,8 @@ def test_too_few_pairs_are_not_found() -> None:
 
 
 @pytest.mark.parametrize("dimensions", [2, 3])
-def test_neighbour_counts_match_naive_implementation(dimensions: int) -> None:
+def test_neighbor_counts_match_naive_implementation(dimensions: int) -> None:
     points = np.random.default_rng(6).normal(0.0, 2.0, (150, dimensions))
     queries = points[::3]
-    assert count_neighbours(points, queries).tolist() == naive.neighbour_counts(points.tolist(), queries.tolist())
-    assert count_neighbours(points[:0], points[:0]).tolist() == []
+    assert count_neighbors(points, queries).tolist() == naive.neighbor_counts(points.tolist(), queries.tolist())
+    assert count_neighbors(points[:0], points[:0]).tolist() == []

@@ -26,7 +26,7 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
     ],
     ids=["silent", "no HTTP", "dripping header", "dripping body", "silent body"],
 )
-def test_request_ends_for_any_behaviour_of_server(start: bytes, drip: bytes | None, said: str) -> None:
+def test_request_ends_for_any_behavior_of_server(start: bytes, drip: bytes | None, said: str) -> None:
     begun_s = time.monotonic()
     with tcp_server(start, drip) as port, pytest.raises(RequestError, match=said):
         fetch("GET", f"http://127.0.0.1:{port}/", SHORT, io.BytesIO())

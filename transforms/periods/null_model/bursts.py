@@ -131,21 +131,21 @@ def _estimate_heights(rates: Reals) -> Reals:
 def _keeps_phase(rates: Reals, is_known: Bools, cycles_per_sample: Reals, lengths: Ints) -> Bools:
     """Whether signals have about the same phase in all their parts (n); independent of the batch."""
     mean = rates.sum(axis=1, keepdims=True) / np.maximum(is_known.sum(axis=1, keepdims=True), 1)
-    centred = np.zeros_like(rates)
-    np.subtract(rates, mean, out=centred, where=is_known)
+    centerd = np.zeros_like(rates)
+    np.subtract(rates, mean, out=centerd, where=is_known)
     block_widths = np.maximum(-(-lengths // _BLOCKS), 1)
     keeps_phase = np.zeros(len(rates), dtype=np.bool_)
     for block_width in np.unique(block_widths).tolist():
         rows = np.flatnonzero(block_widths == block_width)
-        keeps_phase[rows] = _phases_agree(centred[rows], block_width, cycles_per_sample[rows], lengths[rows])
+        keeps_phase[rows] = _phases_agree(centerd[rows], block_width, cycles_per_sample[rows], lengths[rows])
     return keeps_phase
 
 
-def _phases_agree(centred: Reals, block_width: int, cycles_per_sample: Reals, lengths: Ints) -> Bools:
+def _phases_agree(centerd: Reals, block_width: int, cycles_per_sample: Reals, lengths: Ints) -> Bools:
     """Whether the phases of all parts agree (n), from sums over blocks of samples."""
     blocks = -(-int(lengths.max()) // block_width)
-    blocked = np.zeros((len(centred), blocks * block_width))
-    blocked[:, : centred.shape[1]] = centred[:, : blocks * block_width]
+    blocked = np.zeros((len(centerd), blocks * block_width))
+    blocked[:, : centerd.shape[1]] = centerd[:, : blocks * block_width]
     # each phasor in a block is the block's first phasor, rotated, so few exponentials are needed
     inner_phasors = np.exp(-2j * np.pi * np.arange(block_width) * cycles_per_sample[:, None])
     starts = np.arange(blocks) * block_width
@@ -198,11 +198,11 @@ def _fold(rates: Reals, is_known: Bools, cycles_per_sample: Reals) -> tuple[Real
     base = ordered[offsets[:-1] + np.floor(_PARAMS.base_quantile * bins).astype(np.int64)] if count else np.zeros(0)
     is_high = profile > 0.5 * (base + top)[owner]
     width_samples = np.bincount(owner, is_high, count) / (bins * cycles_per_sample)
-    return width_samples, (_sum_with_neighbours(is_high, bins, offsets) > 0)[cell]
+    return width_samples, (_sum_with_neighbors(is_high, bins, offsets) > 0)[cell]
 
 
-def _sum_with_neighbours(values: Bools, bins: Ints, offsets: Ints) -> Reals:
-    """Sum each bin of a cyclic profile with its two neighbours."""
+def _sum_with_neighbors(values: Bools, bins: Ints, offsets: Ints) -> Reals:
+    """Sum each bin of a cyclic profile with its two neighbors."""
     owner = np.repeat(np.arange(len(bins)), bins)
     position = np.arange(len(values)) - offsets[:-1][owner]
     before, after = (offsets[:-1][owner] + (position + shift) % bins[owner] for shift in (-1, 1))

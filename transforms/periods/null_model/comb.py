@@ -2,7 +2,7 @@
 
 The spectrum of a periodic signal is a comb: lines at its frequency and at the multiples. The spectrum of I/O is not
 flat, so lines are compared with their surroundings. First, the signal is prewhitened by a first-order predictor. The
-remaining noise floor is the higher of two levels: that of a block of bins, and the mean of each bin's neighbours. The
+remaining noise floor is the higher of two levels: that of a block of bins, and the mean of each bin's neighbors. The
 sum of several lines, divided by the floor, then follows an F distribution. Its second number of degrees of freedom
 expresses the uncertainty of the floor.
 
@@ -43,7 +43,7 @@ _HARMONIC_COUNTS = (1, 2, 3, 4, 8)
 class CombParams:
     """Our parameters of the comb test, tuned on simulated noise: white, red, and phases at random times.
 
-    `max_neighbour_ratio` and `few_share` were tuned on 89 memoryless generators (5 lengths, 400 draws, seed 3). The
+    `max_neighbor_ratio` and `few_share` were tuned on 89 memoryless generators (5 lengths, 400 draws, seed 3). The
     false-alarm rate is 0.27 % on average. Of signals with 8 cycles in noise as high as the bursts, 65 % are detected,
     rather than 51 to 57 %.
 
@@ -55,10 +55,10 @@ class CombParams:
         Minimum period in samples; shorter cycles have no shape.
     block_bins : int
         Bins per block of the noise floor.
-    max_neighbour_bins, min_neighbour_bins : int
-        Distance of the farthest and the nearest neighbours; the mean of the neighbours is the local noise floor.
-    max_neighbour_ratio : float
-        Neighbours are clipped at this multiple of the floor, since with few cycles a comb's own lines are neighbours.
+    max_neighbor_bins, min_neighbor_bins : int
+        Distance of the farthest and the nearest neighbors; the mean of the neighbors is the local noise floor.
+    max_neighbor_ratio : float
+        Neighbors are clipped at this multiple of the floor, since with few cycles a comb's own lines are neighbors.
     few_cycles : float
         Maximum number of cycles of a comb with few cycles; such combs have their own part of the significance level.
     few_share, many_share : float
@@ -75,9 +75,9 @@ class CombParams:
     min_cycles: float = 5.0
     min_period_samples: float = 3.0
     block_bins: int = 24
-    max_neighbour_bins: int = 12
-    min_neighbour_bins: int = 3
-    max_neighbour_ratio: float = 3.0
+    max_neighbor_bins: int = 12
+    min_neighbor_bins: int = 3
+    max_neighbor_ratio: float = 3.0
     few_cycles: float = 12.0
     few_share: float = 0.5
     many_share: float = 0.25
@@ -217,21 +217,21 @@ def prewhiten(values: Floats, is_known: Bools | None = None) -> Floats:
         Residuals. An unmeasured sample is not interpolated; its residual and the next one are 0.
     """
     if is_known is None:
-        centred = values - values.mean(axis=1, keepdims=True)
+        centerd = values - values.mean(axis=1, keepdims=True)
     else:
         # a product of floats is several times faster than `numpy.where`
         mask = is_known.astype(values.dtype)
         count = np.maximum(mask.sum(axis=1, keepdims=True), 1.0)
-        centred = values - values.sum(axis=1, keepdims=True) / count
-        centred *= mask
-    power = np.einsum("ij,ij->i", centred, centred)
-    product = np.einsum("ij,ij->i", centred[:, 1:], centred[:, :-1])
+        centerd = values - values.sum(axis=1, keepdims=True) / count
+        centerd *= mask
+    power = np.einsum("ij,ij->i", centerd, centerd)
+    product = np.einsum("ij,ij->i", centerd[:, 1:], centerd[:, :-1])
     correlation = np.divide(product, power, out=np.zeros_like(power), where=power > 0)
     # give the first residual the variance of the others
-    first = centred[:, 0] * np.sqrt(np.maximum(1.0 - correlation**2, 0.0))
-    prediction = centred * -correlation[:, None]
+    first = centerd[:, 0] * np.sqrt(np.maximum(1.0 - correlation**2, 0.0))
+    prediction = centerd * -correlation[:, None]
     # one flat row, as rows may be short; the first residual of each row is replaced below
-    residual, flat = centred, centred.ravel()
+    residual, flat = centerd, centerd.ravel()
     np.add(prediction.ravel()[:-1], flat[1:], out=flat[1:])
     residual[:, 0] = first
     if is_known is not None:
@@ -269,14 +269,14 @@ def _column_maxima(values: Floats) -> Floats:
 # ---- noise floor
 
 
-def normalize_by_noise_floor(power: Floats, max_ratio: float = COMB.max_neighbour_ratio) -> Floats:
+def normalize_by_noise_floor(power: Floats, max_ratio: float = COMB.max_neighbor_ratio) -> Floats:
     """Divide power by the noise floor around each bin, in place; the first bin becomes 0.
 
     Parameters
     ----------
     power : (bins, n)
     max_ratio : float
-        Neighbours are clipped at this multiple of the block's level.
+        Neighbors are clipped at this multiple of the block's level.
 
     Returns
     -------
@@ -286,7 +286,7 @@ def normalize_by_noise_floor(power: Floats, max_ratio: float = COMB.max_neighbou
     lines = power[1:]
     _divide_by_blocks(lines, _estimate_block_levels(lines, COMB.block_bins))
     power[0] = 0.0
-    _divide_by_neighbours(power, max_ratio)
+    _divide_by_neighbors(power, max_ratio)
     return power
 
 
@@ -309,7 +309,7 @@ def _estimate_block_levels(lines: Floats, block_bins: int) -> Floats:
 
 
 def _divide_by_blocks(lines: Floats, level: Floats) -> None:
-    """Divide each bin by the noise level, interpolated linearly between the centres of blocks."""
+    """Divide each bin by the noise level, interpolated linearly between the centers of blocks."""
     block, weight = _interpolation_knots(len(lines), len(level))
     floor = np.take(level, block, axis=0)
     change = np.diff(level, axis=0, append=level[-1:])
@@ -326,7 +326,7 @@ def _block_edges(bins: int, count: int) -> Ints:
 
 @lru_cache(maxsize=64)
 def _interpolation_knots(bins: int, count: int) -> tuple[Ints, Reals]:
-    """For each bin, the last block with its centre before the bin, and the interpolation weight of the next block."""
+    """For each bin, the last block with its center before the bin, and the interpolation weight of the next block."""
     edges = _block_edges(bins, count)
     middle = 0.5 * (edges[:-1] + edges[1:] - 1)
     place = np.arange(bins)
@@ -335,26 +335,26 @@ def _interpolation_knots(bins: int, count: int) -> tuple[Ints, Reals]:
     return block, np.clip((place - middle[block]) / width, 0.0, 1.0)
 
 
-def _divide_by_neighbours(power: Floats, max_ratio: float) -> None:
-    """Divide each bin by the mean of its neighbours if the mean exceeds 1."""
+def _divide_by_neighbors(power: Floats, max_ratio: float) -> None:
+    """Divide each bin by the mean of its neighbors if the mean exceeds 1."""
     bins, count = power.shape
-    near, apart = COMB.max_neighbour_bins, COMB.min_neighbour_bins
+    near, apart = COMB.max_neighbor_bins, COMB.min_neighbor_bins
     if bins <= near + 1:
         return
     padded = np.zeros((bins + 2 * near, count), dtype=power.dtype)
     np.minimum(power, max_ratio, out=padded[near : near + bins])
     # keep the mean of clipped exponential values at 1
     padded /= padded.dtype.type(1.0 - np.exp(-max_ratio))
-    sums = _sum_neighbours(padded, near - apart + 1)
+    sums = _sum_neighbors(padded, near - apart + 1)
     around = sums[near + apart : near + apart + bins]
     around = around + sums[:bins]
     around += 1.0
-    around /= _count_neighbours(bins, near, apart)[:, None].astype(power.dtype)
+    around /= _count_neighbors(bins, near, apart)[:, None].astype(power.dtype)
     np.maximum(around, 1.0, out=around)
     power /= around
 
 
-def _sum_neighbours(values: Floats, length: int) -> Floats:
+def _sum_neighbors(values: Floats, length: int) -> Floats:
     """Sum `length` consecutive rows from each row on, in O(log length) additions of doubled sums."""
     total, start, sums, size = None, 0, values, 1
     while size <= length:
@@ -369,8 +369,8 @@ def _sum_neighbours(values: Floats, length: int) -> Floats:
 
 
 @lru_cache(maxsize=64)
-def _count_neighbours(bins: int, near: int, apart: int) -> Reals:
-    """Count the neighbours of each bin, except the first bin, and add 1."""
+def _count_neighbors(bins: int, near: int, apart: int) -> Reals:
+    """Count the neighbors of each bin, except the first bin, and add 1."""
     place = np.arange(bins)
     after = np.minimum(place + near, bins - 1) - np.minimum(place + apart - 1, bins - 1)
     before = np.maximum(place - apart, 0) - np.maximum(place - near - 1, 0)

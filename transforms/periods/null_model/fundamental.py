@@ -76,7 +76,7 @@ def refine_fundamental(signals: WhitenedSignals, combs: Combs) -> Reals:
         Frequency of the first line, in cycles per sample.
     """
     power = compute_power(signals.values, signals.size)
-    # the existence of a line is decided relative to unclipped neighbours
+    # the existence of a line is decided relative to unclipped neighbors
     ratios = normalize_by_noise_floor(power.copy(), np.inf)
     floor = np.divide(power, ratios, out=np.ones_like(power), where=ratios > 0)
     fine = compute_power(signals.values, signals.size * _OVERSAMPLING)

@@ -6,7 +6,7 @@ spectral line, but leaves the gaps regular.
 
 The statistic is the squared coefficient of variation of the gaps (ddof 0), ``c = m G - 1`` for m gaps, where G is
 Greenwood's statistic. Exponential gaps divided by their sum are uniform on a simplex; the p-value of c is the fraction
-of the simplex within a ball around its centre (`compute_gap_log_p`).
+of the simplex within a ball around its center (`compute_gap_log_p`).
 
 A phase may be split by short gaps. So phases are also merged across all gaps up to the k-th shortest, for every k. The
 remaining gaps, minus the length of the k-th shortest, are exponential again, because the exponential distribution has
@@ -195,7 +195,7 @@ def count_merge_trials(gap_count: npt.ArrayLike) -> Reals:
 
     Notes
     -----
-    m gaps allow k = m - 2 merges, and neighbouring merges hardly differ. In simulations of 3 to 1,000 random gaps, the
+    m gaps allow k = m - 2 merges, and neighboring merges hardly differ. In simulations of 3 to 1,000 random gaps, the
     best merge was no more significant than the best of ``k / (1 + k / 80)`` independent tests.
     """
     merge_count = np.maximum(np.asarray(gap_count, dtype=np.float64) - 2.0, 0.0)

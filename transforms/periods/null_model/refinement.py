@@ -305,7 +305,7 @@ def _sum_line_powers(power: Floats, size: int, grid: Reals, harmonics: int) -> R
 class _HarmonicSums:
     """Sums of the samples of each block, multiplied by the phasors of each harmonic, for signals (k).
 
-    `parts` (k, harmonics, blocks). `middle` (blocks): centre of each block, in samples. `frequency` (k): frequency of
+    `parts` (k, harmonics, blocks). `middle` (blocks): center of each block, in samples. `frequency` (k): frequency of
     the first harmonic. `power` (k): energy of the signals.
     """
 
@@ -365,7 +365,7 @@ class _HarmonicSums:
     def _jackknife_slope_error(self, frequency: Reals) -> Reals:
         """Jackknife standard error over cycles of the slope of the summed powers (k).
 
-        A cycle pulls the frequency towards its own phase, and more strongly if it is farther from the middle. Without
+        A cycle pulls the frequency toward its own phase, and more strongly if it is farther from the middle. Without
         that cycle, the estimate shifts by the cycle's influence, divided by 1 - leverage, as in linear regression.
 
         References
@@ -381,13 +381,13 @@ class _HarmonicSums:
         cycles = _CycleIndex.from_cycles(np.floor(turns).astype(np.int64))
         pull = cycles.sum_by_cycle(4.0 * np.pi * (harmonics * projected.imag).sum(axis=1))
         weight = np.maximum(cycles.sum_by_cycle(projected.real.sum(axis=1)), 0.0)
-        centre = cycles.sum_by_cycle(np.broadcast_to(self.middle, turns.shape)) / np.maximum(
+        center = cycles.sum_by_cycle(np.broadcast_to(self.middle, turns.shape)) / np.maximum(
             cycles.sum_by_cycle(np.ones_like(turns)), 1.0
         )
         share = weight / cycles.sum_by_signal(weight)[cycles.owner]
-        centre -= cycles.sum_by_signal(share * centre)[cycles.owner]
-        leverage = share + share * centre**2 / cycles.sum_by_signal(share * centre**2)[cycles.owner]
-        influence = centre * pull / (1.0 - np.minimum(leverage, _PARAMS.max_leverage))
+        center -= cycles.sum_by_signal(share * center)[cycles.owner]
+        leverage = share + share * center**2 / cycles.sum_by_signal(share * center**2)[cycles.owner]
+        influence = center * pull / (1.0 - np.minimum(leverage, _PARAMS.max_leverage))
         degrees_of_freedom = np.maximum(1.0 / cycles.sum_by_signal(share**2) - 2.0, 1.0)
         error: Reals = np.sqrt(cycles.sum_by_signal(influence**2)) * stdtrit(degrees_of_freedom, _PARAMS.one_sigma)
         return error

@@ -1,7 +1,7 @@
 """Apply the gap test to running means, for phases that noise hides or splits.
 
 If a burst is as high as the surrounding noise, its samples are not all above the mean. But running means over the
-length of the burst are. Neighbouring means have samples in common, so gaps up to the length of the window are merged.
+length of the burst are. Neighboring means have samples in common, so gaps up to the length of the window are merged.
 If samples are independent, a longer gap continues with a probability that does not depend on its length so far. So the
 gap test applies to the rest of each gap. Thresholds above the mean separate bursts from noise. The p-value is corrected
 for all tried windows and thresholds.
@@ -229,7 +229,7 @@ def locate_extents(
     phases = find_phases(rates, mean + threshold_sigmas * spread)
     merged = merge_phases(phases, regularity[0]).drop_small(GAP_TEST.min_phase_ratio)
     located = extent.locate_by_phases(merged, *regularity)
-    # the running mean that starts at an edge has its centre half a window later
+    # the running mean that starts at an edge has its center half a window later
     edges = [
         (step_intervals.first + edge + SMOOTHING.window_steps / 2) * step_samples
         for edge in (located.first, located.last - 1)

@@ -1,7 +1,7 @@
 """Call Darshan's own library from the `darshan` wheel; runs in a child process.
 
 Importing the wheel's package takes a second, mostly for pandas; the library itself loads in milliseconds. Only the
-wheel's own file is used, never one that the system finds elsewhere: some builds labelled 3.5.0 have segments of 40
+wheel's own file is used, never one that the system finds elsewhere: some builds labeled 3.5.0 have segments of 40
 bytes instead of 32, which corrupts all but the first segment of a record. Therefore the version and the number of
 counters are checked, and reading a sample log from the wheel must yield known results.
 """

@@ -21,7 +21,7 @@ STARTED = ("S", "T")
 ENDED = ("E", "R", "A")
 DELETED = "D"
 #: record types that add no information to a run's S, E, R, A or D record (OpenPBS acct.h, Torque manual 9.1):
-#: queued, moved, altered, held, suspended, resumed, parts of phased jobs, reservations, provisioning, licences
+#: queued, moved, altered, held, suspended, resumed, parts of phased jobs, reservations, provisioning, licenses
 SKIPPED = tuple("QMaCzrsuceUYBFKkPpL")
 _KINDS = (*STARTED, *ENDED, DELETED)
 _RECORD = (

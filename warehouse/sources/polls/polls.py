@@ -195,7 +195,7 @@ class _Steps:
         self._filesystem, self._at_us = filesystem[is_first], at_us[is_first]
 
     def intervals(self) -> pl.DataFrame:
-        """Return the most common distance [s] between neighbouring instants per file system; the smallest in a tie."""
+        """Return the most common distance [s] between neighboring instants per file system; the smallest in a tie."""
         self._merge()
         is_within = ~_changes(self._filesystem)
         every = pl.DataFrame({"filesystem": self._filesystem[~is_within]})

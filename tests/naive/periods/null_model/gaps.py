@@ -30,7 +30,7 @@ def compute_squared_cv(gaps: Sequence[int], merged: int) -> float:
 
 
 def compute_ball_share(count: int, c: float) -> float:
-    """Share of the simplex of `count` gaps within a ball of squared radius c / count around its centre; at most 1."""
+    """Share of the simplex of `count` gaps within a ball of squared radius c / count around its center; at most 1."""
     dimensions = count - 1
     volume = math.pi ** (dimensions / 2) / math.gamma(dimensions / 2 + 1) * (c / count) ** (dimensions / 2)
     simplex = math.sqrt(count) / math.factorial(dimensions)

@@ -20,7 +20,7 @@ from iosig.transforms.periods.null_model.comb import (
     prewhiten,
 )
 from iosig.transforms.periods.null_model.fundamental import refine_fundamental
-from tests.transforms.white_signals import centred, generator
+from tests.transforms.white_signals import centerd, generator
 
 
 def find_combs(signals: WhitenedSignals) -> Combs:
@@ -35,8 +35,8 @@ def test_fft_sizes_are_powers_of_two_times_8_to_15() -> None:
 def test_prewhitening_whitens_red_noise() -> None:
     for correlation in (0.0, 0.9):
         result = prewhiten(noise.draw_ar1(generator(), 50, 4000, correlation) / 1e9)
-        neighbours = (result[:, 1:] * result[:, :-1]).sum() / (result**2).sum()
-        assert abs(neighbours) < 0.01
+        neighbors = (result[:, 1:] * result[:, :-1]).sum() / (result**2).sum()
+        assert abs(neighbors) < 0.01
 
 
 def test_unmeasured_sample_and_its_successor_are_zero() -> None:
@@ -49,7 +49,7 @@ def test_unmeasured_sample_and_its_successor_are_zero() -> None:
 @pytest.mark.parametrize("correlation", [0.0, 0.9])
 def test_power_over_the_noise_floor_averages_one(correlation: float) -> None:
     rates = noise.draw_ar1(generator(), 300, 2048, correlation) / 1e9
-    ratios = normalize_by_noise_floor(compute_power(centred(rates).values, 2048))
+    ratios = normalize_by_noise_floor(compute_power(centerd(rates).values, 2048))
     assert not ratios[0].any()
     means = ratios[1:].reshape(32, 32, 300).mean(axis=(1, 2))
     assert 0.8 < means.min() <= means.max() < 1.1
@@ -58,7 +58,7 @@ def test_power_over_the_noise_floor_averages_one(correlation: float) -> None:
 @pytest.mark.parametrize(("name", "is_skewed", "correlation"), [("white", False, 0.0), ("red", True, 0.8)])
 def test_p_values_of_noise_are_conservative(name: str, is_skewed: bool, correlation: float) -> None:
     rates = noise.draw_ar1(generator(3), 1500, 600, correlation, LevelParams(1.0, 0.5, is_skewed))
-    result = find_combs(centred(rates))
+    result = find_combs(centerd(rates))
     for level in (0.01, 0.05):
         assert (result.log_p < np.log(level)).mean() <= level, name
 
@@ -67,7 +67,7 @@ def test_p_values_of_noise_are_conservative(name: str, is_skewed: bool, correlat
 def test_sine_in_noise_is_a_line_at_its_frequency(period: float) -> None:
     place = np.arange(2000)
     rates = 5 + np.sin(2 * np.pi * place / period) + generator().standard_normal((3, 2000))
-    signals = centred(rates)
+    signals = centerd(rates)
     result = find_combs(signals)
     assert (result.log_p < np.log(1e-20)).all()
     frequency = refine_fundamental(signals, result)
@@ -78,7 +78,7 @@ def test_sine_in_noise_is_a_line_at_its_frequency(period: float) -> None:
 def test_comb_of_narrow_phases_has_their_fundamental(length: int) -> None:
     place = np.arange(length)
     rates = (place % 53 < 4) + 0.3 * generator().standard_normal((4, length))
-    signals = centred(rates)
+    signals = centerd(rates)
     result = find_combs(signals)
     assert (result.log_p < np.log(1e-20)).all()
     np.testing.assert_allclose(1 / refine_fundamental(signals, result), 53, rtol=2e-3)
@@ -87,7 +87,7 @@ def test_comb_of_narrow_phases_has_their_fundamental(length: int) -> None:
 def test_missing_samples_do_not_hide_the_line() -> None:
     place = np.arange(2000)
     rates = 5 + np.sin(2 * np.pi * place / 41.7) + 0.5 * generator().standard_normal((2, 2000))
-    signals = centred(rates, generator().random((2, 2000)) > 0.2)
+    signals = centerd(rates, generator().random((2, 2000)) > 0.2)
     result = find_combs(signals)
     assert (result.log_p < np.log(1e-10)).all()
     np.testing.assert_allclose(1 / refine_fundamental(signals, result), 41.7, rtol=5e-3)
@@ -95,10 +95,10 @@ def test_missing_samples_do_not_hide_the_line() -> None:
 
 def test_long_phases_and_constants_are_not_tested() -> None:
     rates = 5 + np.sin(2 * np.pi * np.arange(1000) / 100)[None]
-    signals = centred(rates)
+    signals = centerd(rates)
     long = WhitenedSignals(signals.values, signals.lengths, np.array([50.0]), signals.effective_counts)
     assert find_combs(long).log_p[0] == 0
-    constant = centred(np.full((1, 1000), 0.1))
+    constant = centerd(np.full((1, 1000), 0.1))
     none = WhitenedSignals(constant.values, constant.lengths, np.zeros(1), np.zeros(1))
     assert find_combs(none).log_p[0] == 0
 
@@ -114,7 +114,7 @@ def test_tail_of_a_sum_of_lines_is_an_f_distribution(harmonic_count: int) -> Non
 
 
 def test_frequency_is_reported_below_the_limit_only() -> None:
-    signals = centred(5 + np.sin(2 * np.pi * np.arange(1000) / 20)[None] + generator().standard_normal((2, 1000)))
+    signals = centerd(5 + np.sin(2 * np.pi * np.arange(1000) / 20)[None] + generator().standard_normal((2, 1000)))
     ratios = normalize_by_noise_floor(compute_power(signals.values, signals.size))
     plain, none = find_best_combs(signals, ratios.copy()), find_best_combs(signals, ratios, -1e9)
     np.testing.assert_array_equal(plain.log_p, none.log_p)
