@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -362,10 +363,18 @@ def test_missing_home_and_temporary_folder_are_tolerated(root: Path, landed_site
 
 
 @pytest.mark.long
-def test_killed_child_process_is_reported(root: Path) -> None:
+def test_killed_worker_processes_are_reported(root: Path) -> None:
     ended = SOUND.iosig("--warehouse", root, *ANEW, meanwhile=kill_children)
-    remedy = r"ended unexpectedly, possibly for lack of memory\. Run again\."
-    assert_told("the checks' process killed", ANEW, ended, remedy)
+    remedy = r"ended; the system may have run out of memory\. Completed items stay: run again"
+    assert_told("every worker killed", ANEW, ended, remedy)
+    assert SOUND.iosig("--warehouse", root, *ANEW).code == 0
+
+
+@pytest.mark.long
+def test_single_killed_worker_is_replaced(root: Path) -> None:
+    ended = SOUND.iosig("--warehouse", root, *ANEW, meanwhile=partial(kill_children, max_count=1))
+    assert ended.code == 0, ended.err
+    assert "Traceback" not in ended.err
 
 
 # ---- full disks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import resource
 import shutil
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -96,16 +97,28 @@ SOUND = Machine()
 USER = Machine(has_rights_of_root=False)
 
 
-def kill_children(process: int) -> None:
-    """Kill the child processes of a process as soon as they exist, as the kernel does when memory runs out."""
-    own = Path(f"/proc/{process}/task/{process}/children")
-    deadline = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < deadline and own.exists():
-        for child in own.read_text().split():
-            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
-                os.kill(int(child), signal.SIGKILL)
-                return
+def kill_children(process: int, max_count: float = math.inf) -> None:
+    """Kill the worker processes of a process as soon as they exist, as the kernel does when memory runs out."""
+    deadline, killed = time.monotonic() + _PATIENCE_S, set[int]()
+    while len(killed) < max_count and time.monotonic() < deadline and _is_running(process):
+        for child in _workers_of(process) - killed:
+            os.kill(child, signal.SIGKILL)
+            killed.add(child)
         time.sleep(0.05)
+
+
+def _is_running(process: int) -> bool:
+    return os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+
+def _workers_of(process: int) -> set[int]:
+    # a process may end while it is looked at
+    with suppress(OSError):
+        children = {
+            int(word) for file in Path(f"/proc/{process}/task").glob("*/children") for word in file.read_text().split()
+        }
+        return {child for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()}
+    return set()
 
 
 def _mount(*arguments: object) -> None:
