@@ -207,7 +207,7 @@ EDITS = {
     ),
     "setting": (
         "settings/model.py",
-        '    """What the checks hold against the data."""\n',
+        '    """Parameters of the data quality checks."""\n',
         '\n    most_listed_count: int = Field(9, ge=0, description="an application with more runs is told")\n',
     ),
 }

@@ -106,7 +106,7 @@ def test_other_readers_read_equal_rows_from_server(served: Store, wanted: Server
 
 
 def test_each_warehouse_has_a_separate_catalogue(served: Store, wanted: Server, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"is that of s3://iosig/tables.*its own catalogue"):
+    with pytest.raises(UsageError, match=r"belongs to s3://.*Each warehouse needs its own catalogue"):
         catalogue_choice.agree(Store.locate("s3://iosig/another"), wanted)
     with pytest.raises(UsageError, match="needs a warehouse in an object store"):
         catalogue_choice.agree(Store(tmp_path / "folder"), wanted)
