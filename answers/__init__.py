@@ -10,6 +10,7 @@
 - `population/`: How the runs of a site do their I/O: classes, periods, volumes.
 - `predictions` (`Session`, `find_busiest`, `export_graph`, `read_rows`, `build_view`): Predictions of inputs.
 - `report/`: A release as static pages.
+- `reviews/`: Manual verification of classes and periods: drawn runs, and scores of the reviews.
 - `signatures/`: The signature of an application, and its changes between releases.
 - `single/`: Analysis of one input without a warehouse, as in the nightly flow.
 - `status/`: The condition of a warehouse, and its problems.

@@ -44,6 +44,7 @@
 - `status`: `iosig status`.
 - `summary`: A readable summary of a release: counts, samples, classes, checks, and its location.
 - `upkeep`: `iosig verify`, `iosig repair`, `iosig maintain` and `iosig upgrade`.
+- `verify_classes`: `iosig verify-classes`.
 - `watch_loop` (`watch_on_screen`, `waiting`): The refresh loop of `iosig status --watch`.
 - `who` (`report_window`): `iosig who`.
 - `windows`: Parses times on the command line: an instant, or a window of two numbers of seconds or two instants.

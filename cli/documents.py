@@ -470,6 +470,7 @@ _MODELS = (
     "iosig.answers.moment.document:LiveDocument",
     StudyDocument,
     DamagesDocument,
+    "iosig.answers.reviews.score:ScoresDocument",
     "iosig.answers.attribution.query:AttributionDocument",
     "iosig.answers.attribution.patterns:PatternsDocument",
     "iosig.answers.attribution.slowdowns:SlowdownsDocument",

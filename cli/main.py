@@ -61,6 +61,7 @@ SUBCOMMANDS = {
     ),
     "upgrade": (".upkeep", "Convert a warehouse of an older iosig to the present format."),
     "verify": (".upkeep", "Verify the files of a warehouse, and list damaged ones."),
+    "verify-classes": (".verify_classes", "Verify classes and periods by hand, and score them."),
     "who": (".who", "Show the jobs, users and applications that moved a file system's bytes."),
 }
 _EPILOG = (
@@ -107,7 +108,7 @@ class _Lazy(click.Group):
         if cmd_name not in SUBCOMMANDS:
             return None
         module = importlib.import_module(SUBCOMMANDS[cmd_name][0], __package__)
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
 
     def resolve_command(

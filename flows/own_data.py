@@ -1,9 +1,9 @@
 """Find and remove the data of a user, and the user's name in the data of other users.
 
-A user's data are the records of the user's jobs and steps, and traces by the user (or user id) or of such a job. Series
-and predictions of these jobs, extrapolations of these traces, and rejects that name the user belong to them, too.
-In rows of other users, the name is removed from paths, file names, command lines and comments, but not from names of
-jobs and accounts.
+A user's data are the records of the user's jobs and steps, and traces by the user (or user id) or of such a job.
+Series, predictions and reviews of these jobs, extrapolations of these traces, and rejects that name the user belong to
+them, too. In rows of other users, the name is removed from paths, file names, command lines and comments, but not from
+names of jobs and accounts.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from iosig.warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
 from iosig.warehouse.contracts.jobs import JOB_RECORDS, QUEUE_RECORDS
 from iosig.warehouse.contracts.predictions import PREDICTION_RECORDS
 from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.contracts.reviews import REVIEW_RECORDS
 from iosig.warehouse.contracts.series import SERIES
 from iosig.warehouse.contracts.traces import TRACE_JOBS, TRACES
 from iosig.warehouse.engine_paths import read_parquet
@@ -86,6 +87,9 @@ class OwnData:
         elif table == PREDICTION_RECORDS:
             is_job = (pl.col("subject_kind") == "job") & self._is_any_job("subject_id")
             found = is_job | self._names("followed_id") | self._names("subject_id")
+        elif table == REVIEW_RECORDS:
+            is_job = (pl.col("subject_kind") == "job") & self._is_any_job("subject_id")
+            found = is_job | self._names("subject_id")
         elif table == EXTRAPOLATION_RECORDS:
             found = pl.col("trace_ids").str.contains_any(list(self.trace_ids)) if self.trace_ids else found
         elif table == REJECTS:

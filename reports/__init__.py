@@ -12,7 +12,8 @@
 - `slowdowns` (`format_slowed_bursts`, `top_interferer`): Slowed bursts in words.
 - `style` (`Style`, `LIGHT`, `DARK`, `drawn_in`): Shared colors and font sizes of all figures.
 - `signatures` (`draw`, `DrawnSample`, `DrawnSignature`, `SignatureView`): The signature of one application.
-- `templates` (`environment`): The Jinja environment of all pages.
+- `reviews/`: The page on which reviewers verify classes and periods by hand.
+- `templates` (`environment`, `content_policy`, `script_json`): The Jinja environment of all pages.
 - `texts` (`plain`, `duration_text`, `volume_text`, `format_count`, `choose_unit`): Text and numbers in figures.
 - `networks/`: Networks as a static figure and as an interactive page.
 - `site/`: The report site: static pages of a release.

@@ -1,11 +1,14 @@
-"""Create the Jinja environment of all pages.
+"""Create the Jinja environment of all pages, and embed scripts and data in a page.
 
-Its filters format numbers and names for readers, with a dash for an unknown value.
+The filters format numbers and names for readers, with a dash for an unknown value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache, wraps
 from pathlib import Path
@@ -35,6 +38,23 @@ def environment(folder: Path) -> Environment:
     )
     made.filters |= {name: _show_none_as_unknown(text) for name, text in _FILTERS.items()}
     return made
+
+
+def content_policy(script: str, style: str) -> str:
+    """Return a content security policy that permits a page's own inline script and style, and nothing else."""
+    script_hash, style_hash = (
+        base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii") for text in (script, style)
+    )
+    return (
+        f"default-src 'none'; script-src 'sha256-{script_hash}'; style-src 'sha256-{style_hash}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def script_json(document: Mapping[str, Any]) -> str:
+    """Serialize to JSON that is safe inside a script element: ASCII only, with markup characters escaped."""
+    text = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _show_none_as_unknown(text: Callable[..., str]) -> Callable[..., str]:

@@ -93,7 +93,7 @@ def test_every_command_has_help() -> None:
 
 def test_every_command_has_a_summary() -> None:
     listed = iosig.get_help(click.Context(iosig, info_name="iosig"))
-    summaries = dict(re.findall(r"^  (\w+)  +(\S.*)$", listed, re.MULTILINE))
+    summaries = dict(re.findall(r"^  ([\w-]+)  +(\S.*)$", listed, re.MULTILINE))
     assert [name for name in iosig.list_commands(_CONTEXT) if not summaries.get(name)] == []
 
 
@@ -194,7 +194,7 @@ def test_commands_and_options_in_pages_exist(name: str) -> None:
     known = {context.command_path: context.command for context in reference.contexts(_CONTEXT)}
     lines = [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
     for line in lines:
-        for subcommand, rest in re.findall(r"\biosig (?:--\w+ \S+ )*([a-z]+)([^#|&]*)", line):
+        for subcommand, rest in re.findall(r"\biosig (?:--\w+ \S+ )*([a-z-]+)([^#|&]*)", line):
             path = f"iosig {subcommand}"
             while isinstance(known.get(path), click.Group) and (rest.strip() or path == "iosig"):
                 path = f"{path} {rest.split()[0]}"

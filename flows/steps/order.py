@@ -38,6 +38,7 @@ WORK_STEPS = (
     traces.SIGNALS,
     networks.STEP,
     stage.EXTRAPOLATIONS_STEP,
+    stage.REVIEWS_STEP,
     predictions.STEP,
     samples.CUT,
     exact_samples.STEP,

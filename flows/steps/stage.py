@@ -20,6 +20,7 @@ from iosig.warehouse.contracts.polls import (
     TICKS,
 )
 from iosig.warehouse.contracts.quality import FAULTY_JOBS
+from iosig.warehouse.contracts.reviews import CLASS_REVIEWS, REVIEW_RECORDS
 from iosig.warehouse.contracts.series import SERIES, SERIES_INTERVALS
 from iosig.warehouse.store import models
 from iosig.warehouse.store.manifests import may_repeat
@@ -84,6 +85,13 @@ def gather_extrapolations(context: StepContext) -> int:
         return context.build(connection, EXTRAPOLATIONS)
 
 
+def gather_reviews(context: StepContext) -> int:
+    """Gather each reviewer's latest review of a class, from all landed records."""
+    with context.engine() as connection:
+        context.expose_landed(connection, REVIEW_RECORDS)
+        return context.build(connection, CLASS_REVIEWS)
+
+
 POLLS_STEP = Step(
     "stage polls",
     stage_polls,
@@ -111,3 +119,4 @@ QUEUE_STEP = Step(
 EXTRAPOLATIONS_STEP = Step(
     "extrapolations", gather_extrapolations, (read_landed(EXTRAPOLATION_RECORDS),), (EXTRAPOLATIONS,)
 )
+REVIEWS_STEP = Step("reviews", gather_reviews, (read_landed(REVIEW_RECORDS),), (CLASS_REVIEWS,))

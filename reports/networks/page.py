@@ -9,7 +9,6 @@ text is JSON, escaped so that it cannot end its element. The parts of the script
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -26,7 +25,7 @@ from iosig.reports.networks.colors import colors, unused_color
 from iosig.reports.networks.page_data import Detail, SlotCounts
 from iosig.reports.networks.texts import slow_finding
 from iosig.reports.networks.view import NetworkView, SlowNodes
-from iosig.reports.templates import environment
+from iosig.reports.templates import content_policy, environment, script_json
 from iosig.reports.texts import printable
 from iosig.transforms.arrays import Ints, Reals
 from iosig.transforms.networks.network import METRICS, STEPS_PER_WINDOW, Network
@@ -340,15 +339,13 @@ def _assemble_page(view: NetworkView, page_parts: _Parts, detail: Detail, parts:
     """Assemble the final HTML file from the template, the metadata and the encoded parts."""
     style = _asset("style.css")
     script = '"use strict";\n(() => {\n' + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "})();\n"
-    policy = (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
-    )
+    policy = content_policy(script, style)
     values = {
         "policy": policy,
         "title": _plain(view.title),
         "style": style,
         "script": script,
-        "about": _json(_about(view, page_parts, detail)),
+        "about": script_json(_about(view, page_parts, detail)),
         "parts": {name: _base64(content) for name, content in parts.items()},
     }
     return environment(_PARTS).get_template("page.html").render(values).encode("utf-8")
@@ -356,16 +353,6 @@ def _assemble_page(view: NetworkView, page_parts: _Parts, detail: Detail, parts:
 
 def _asset(name: str) -> str:
     return (_PARTS / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{_base64(hashlib.sha256(text.encode('utf-8')).digest())}'"
-
-
-def _json(document: Mapping[str, Any]) -> str:
-    """Serialize to JSON that is safe inside a script element: ASCII only, with markup characters escaped."""
-    text = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _base64(content: bytes) -> str:

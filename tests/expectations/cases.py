@@ -222,6 +222,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "file_count": 1,
     },
     "predictions": prediction(),
+    "class_reviews": {"started_at": NOON, "reviewed_at": NOON + HOUR, "proposed_label": "HILL", "label_verdict": "END"},
     "samples": {
         "started_at": NOON,
         "grid_started_at": NOON - timedelta(seconds=1),
@@ -486,6 +487,9 @@ BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
     ("extrapolations", {"extrapolated_has_no_refused_fields"}, {"refused_fields": "[]"}),
     ("extrapolations", {"extrapolated_is_counted"}, {"written_bytes": None}),
     ("extrapolations", {"has_four_rank_counts"}, {"rank_counts": [8, 12, 16]}),
+    ("class_reviews", set(), {"proposed_period_s": 60.0, "period_verdict": "correct"}),
+    ("class_reviews", {"period_has_verdict"}, {"proposed_period_s": 60.0}),
+    ("class_reviews", {"period_has_verdict"}, {"period_verdict": "unsure"}),
     ("predictions", set(), job_prediction()),
     ("predictions", set(), NO_PERIOD),
     ("predictions", {"predicted_has_period"}, {"period_s": None}),

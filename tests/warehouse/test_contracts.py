@@ -24,7 +24,8 @@ from iosig.warehouse.contracts.samples import SAMPLES
 from iosig.warehouse.errors import ContractError
 
 #: distinct columns, regardless of nullability
-DECLARED = {replace(column, nullable=False) for made in TABLES for column in made.columns}
+#: columns without what differs between tables: whether NULL occurs, and how names become pseudonyms
+DECLARED = {replace(column, nullable=False, hides=None) for made in TABLES for column in made.columns}
 #: names with table-specific meaning: categories; samples, as runs of a set or values of a signal; clock times of the
 #: row's subject; confidences of a table's method
 OF_THEIR_TABLE = {"outcome", "kind", "method", "flag", "basis", "estimate_source", "sample_count"}

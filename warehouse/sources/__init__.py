@@ -11,6 +11,7 @@
 - `polls/`: Polls of storage controllers: CSV, Parquet, and the formats of LMT and TOKIO.
 - `predictions/`: Predictions of `iosig predict`.
 - `recorder/`: Recorder's traces: raw, as text, or as Parquet.
+- `reviews/`: Reviews of classes and periods, saved by the page of `iosig verify-classes`.
 - `rows/`: Rows of any format: parsed, checked, and refused with line, reason and remedy.
 - `series/`: Time series of the bytes of one job or node.
 - `tmio/`: TMIO's traces, complete or growing.

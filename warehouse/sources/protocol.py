@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from iosig.warehouse.contracts import Table
 
 #: content of an input, which selects the section of the settings that applies to the input
-Kind = Literal["jobs", "polls", "series", "traces", "extrapolations", "predictions", "counters"]
+Kind = Literal["jobs", "polls", "series", "traces", "extrapolations", "predictions", "counters", "reviews"]
 
 RAW_LIMIT_CHARS = 2000
 HEAD_BYTES = 65536

@@ -149,6 +149,18 @@ CHANGES: dict[str, list[Change]] = {
         (_EVENT, (f"{_EVENT},1",), lost(1, 1, "13 fields where 12")),
         ("end_s", ("ceased_s",), refused("no column end_s")),
     ],
+    "class-reviews": [
+        ("job,", ("bench,",), lost(1, 1, "subject_kind is not one of")),
+        ("job,", ("",), lost(1, 1, "11 fields where 12")),
+        ("HILL,END", ("HILL,PEAK",), lost(1, 1, "label_verdict is not one of")),
+        ("HILL,END", ("HILL,",), lost(1, 1, "label_verdict is missing")),
+        ("120.5,correct", _each("{},correct", ("nan", "1e400")), lost(1, 1, "not a finite number")),
+        ("120.5,correct", ("long,correct",), lost(1, 1, "is not a number")),
+        ("120.5,correct", ("-1,correct",), lost(1, 1, "below 0")),
+        ("120.5,correct", ("120.5,maybe",), lost(1, 1, "period_verdict is not one of")),
+        ("2026-03-02T09:00:00", ("yesterday", "2026-13-02T09:00:00Z"), lost(1, 1, "not a time")),
+        ("reviewed_at", ("when",), refused("no column reviewed_at")),
+    ],
     "jobstats": [
         ("snapshot_time:   172", ("snapshot_time:   x72", "snapshot_time:   -72"),
          lost(1, 1, "not in Lustre's format")),

@@ -39,6 +39,7 @@ from tests.warehouse.sources.counters import (
 from tests.warehouse.sources.darshan import test_layout as darshan
 from tests.warehouse.sources.events import test_source as events
 from tests.warehouse.sources.polls import test_csv as polls, test_mmperfmon as mmperfmon
+from tests.warehouse.sources.reviews import test_source as reviews
 
 #: 2026-03-01T12:00:00Z
 T = 1_772_366_400
@@ -303,6 +304,7 @@ def _of_traces() -> list[Sample]:
         _json_lines("predictions", "p.jsonl", [format_line(prediction(n, f"/a/t{n}")) for n in (1, 2, 3)],
                     "prediction_records", b"/a/t2"),
         _json("extrapolations", "r.json", json.loads(EXTRAPOLATED.text()), "extrapolation_records", b"pwrite"),
+        Sample("class-reviews", "reviews.csv", _lines(reviews.HEADER, *reviews.GOOD), "review_records", b"job7"),
     ]  # fmt: skip
 
 

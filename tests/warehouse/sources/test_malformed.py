@@ -37,7 +37,7 @@ from tests.warehouse.sources.samples import (
 
 BOM = b"\xef\xbb\xbf"
 LOGS = "sacct squeue pbs swf"
-TABLES = "polls-csv request-events-csv"
+TABLES = "polls-csv request-events-csv class-reviews"
 JSON = "sacct-json squeue-json prometheus-json extrapolations"
 PARQUET = "polls-parquet glljobstat request-events-parquet"
 HDF5 = "h5lmt tokio"
@@ -115,6 +115,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "sacct pbs swf": lost(2, 1),
             "squeue": lost(3, 1, "other fields"),
             "polls-csv": lost(4, 1, "3 fields"),
+            "class-reviews": lost(3, 1, "fields"),
             "request-events-csv": lost(5, 1, "4 fields"),
             "series": lost(3, 1, "1 fields"),
             JSON: refused("not valid JSON"),
@@ -145,6 +146,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "pbs": lost(1, 1, "not key=value"),
             "swf": lost(1, 1, "15 fields"),
             "polls-csv": lost(1, 1, "2 fields"),
+            "class-reviews": lost(1, 1, "fields"),
             "request-events-csv": lost(1, 1, "9 fields"),
             "series": changed(-2),
             JSON: refused("not valid JSON"),
@@ -180,6 +182,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             f"{LOGS} predictions": changed(3),
             "sacct-json squeue-json prometheus-json extrapolations": refused("not valid JSON"),
             "polls-csv": changed(4, 1, "not a time"),
+            "class-reviews": changed(3, 1, "not a time"),
             "request-events-csv": changed(7, 1, "not a number"),
             "series": same(5),
             f"{PARQUET} {HDF5} lmt-database recorder-tar": same(),
@@ -208,7 +211,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "a line twice": (
         _with_line(lambda lines, at: [*lines[: at + 1], *lines[at:]]),
         {
-            "sacct squeue pbs swf polls-csv request-events-csv predictions": changed(1),
+            f"sacct squeue pbs swf {TABLES} predictions": changed(1),
             "series mmperfmon jobstats": same(1),
             "influx-line ldms-csv mmpmon prometheus-prom dftracer": same(),
             "recorder-txt": changed(1),
@@ -217,7 +220,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "without a line": (
         _with_line(lambda lines, at: [*lines[:at], *lines[at + 1 :]]),
         {
-            "sacct squeue pbs swf predictions": lost(1),
+            "sacct squeue pbs swf predictions class-reviews": lost(1),
             "polls-csv": changed(-1),
             "request-events-csv influx-line ldms-csv mmpmon dftracer recorder-txt": lost(1),
             "series": changed(-1),
@@ -229,7 +232,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "the last two lines swapped": (
         lambda sample: b"".join((lines := sample.content.splitlines(keepends=True))[:-2] + lines[:-3:-1]),
         {
-            "sacct squeue pbs swf polls-csv request-events-csv predictions": same(),
+            f"sacct squeue pbs swf {TABLES} predictions": same(),
             "series": changed(-1, 1, "not later"),
             "mmperfmon": lost(2, 1, "not greater"),
             "jobstats influx-line ldms-csv mmpmon prometheus-prom dftracer": same(),
@@ -311,7 +314,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "a line end in a value": (
         _within(b"\n"),
         {
-            "sacct squeue swf polls-csv request-events-csv ldms-csv mmpmon dftracer recorder-txt": lost(1, 2),
+            f"sacct squeue swf {TABLES} ldms-csv mmpmon dftracer recorder-txt": lost(1, 2),
             "predictions": lost(1, 2, "not a prediction"),
             "pbs series": changed(0, 1),
             "sacct-json squeue-json prometheus-json extrapolations": refused("Invalid control character"),
@@ -344,6 +347,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "swf": lost(1, 1, "17 fields"),
             "polls-csv": lost(1, 1, "controller is missing"),
             "request-events-csv": lost(1, 1, "event is missing"),
+            "class-reviews": lost(1, 1, "subject_id is missing"),
             "series": changed(-1),
             "mmperfmon": lost(2, 1, "not a row"),
             "mmpmon": lost(1, 1, "not in mmpmon's"),
