@@ -35,7 +35,7 @@ def verify_command(warehouse: GlobalOptions, is_all: bool, as_json: bool) -> int
     if not is_damaged(store):
         require_form(store)
     with progress_bar("Reading") as told:
-        damages = verify(store, is_all=is_all, told=told)
+        damages = verify(store, is_all=is_all, progress=told)
     if as_json:
         from iosig.cli.documents import DamagesDocument
 

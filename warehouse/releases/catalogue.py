@@ -151,24 +151,28 @@ def make_catalogue(store: Store, server: Server) -> None:
 
 
 @contextmanager
-def open_transaction(store: Store, seen: str | None = _ANYWHERE) -> Iterator[TransactionalCatalogue]:
+def open_transaction(store: Store, expected_location: str | None = _ANYWHERE) -> Iterator[TransactionalCatalogue]:
     """Open the catalogue for a transaction over several tables: all changes commit on exit, or none after an error.
 
-    The metadata must name the warehouse's current folder. seen: location of the releases' metadata when the changes
-    were planned; raises MachineFault if another writer has changed the location since. If a REST server fails between
-    tables, some tables may have changed; the rows of `releases`, which change last, define the current release.
+    The metadata must name the warehouse's current folder. If a REST server fails between tables, some tables may have
+    changed; the rows of `releases`, which change last, define the current release.
+
+    expected_location: location of the releases' metadata when the changes were planned; raises MachineFault if another
+    writer has changed the location since.
     """
     server = get_server(store)
     with (
-        _open_rest_transaction(store, server, seen)
+        _open_rest_transaction(store, server, expected_location)
         if server.kind == "rest"
-        else _open_sql_transaction(store, seen) as catalogue
+        else _open_sql_transaction(store, expected_location) as catalogue
     ):
         yield catalogue
 
 
 @contextmanager
-def _open_rest_transaction(store: Store, server: Server, seen: str | None) -> Iterator[TransactionalCatalogue]:
+def _open_rest_transaction(
+    store: Store, server: Server, expected_location: str | None
+) -> Iterator[TransactionalCatalogue]:
     from iosig.warehouse.releases import rest
 
     catalogue = _open_rest(store, server)
@@ -177,24 +181,24 @@ def _open_rest_transaction(store: Store, server: Server, seen: str | None) -> It
         with suppress(NoSuchTableError):
             # the server checks this as a precondition, so that a concurrent commit is detected
             location = catalogue.load_table((NAMESPACE, RELEASES.name)).metadata_location
-            _require_seen(store, seen, location)
+            _require_seen(store, expected_location, location)
         yield catalogue
 
 
-def _require_seen(store: Store, seen: str | None, found: str | None) -> None:
-    if seen not in (_ANYWHERE, found):
+def _require_seen(store: Store, expected_location: str | None, location: str | None) -> None:
+    if expected_location not in (_ANYWHERE, location):
         raise MachineFault(f"Another writer changed the releases of {store.name} at the same time. Run again.")
 
 
 @contextmanager
-def _open_sql_transaction(store: Store, seen: str | None) -> Iterator[TransactionalCatalogue]:
+def _open_sql_transaction(store: Store, expected_location: str | None) -> Iterator[TransactionalCatalogue]:
     server = get_server(store)
     catalogue = _open_sql(store, server)
     engine = catalogue.engine
     try:
         with changing_catalogue(store) if server == EMBEDDED else nullcontext(), engine.begin() as connection:
             alone(connection, server)
-            _require_seen(store, seen, releases_location(store))
+            _require_seen(store, expected_location, releases_location(store))
             # use the connection of the surrounding transaction
             catalogue.engine = connection  # type: ignore[assignment]
             with catalogue.gathering(last=RELEASES.name):
@@ -322,19 +326,19 @@ def replace(
     If no file is added or removed, the current snapshot gets the tag, and no new one is created. copies: local copies
     of files at these locations.
     """
-    found = _load_if_present(catalogue, table)
-    iceberg = _create(catalogue, table) if found is None else _add_columns(found, table)
+    existing = _load_if_present(catalogue, table)
+    iceberg = _create(catalogue, table) if existing is None else _add_columns(existing, table)
     head, live = iceberg.current_snapshot(), snapshots.live_manifests(iceberg)
     files = [entry.data_file for _, entries in live for entry in entries]
-    gone = {file for file in files if days is None or _parse_day(file) in days}
-    if head is not None and not gone and not locations:
+    removed = {file for file in files if days is None or _parse_day(file) in days}
+    if head is not None and not removed and not locations:
         snapshots.commit(iceberg, [snapshots.make_tag_update(tag, head.snapshot_id)])
         return SnapshotFiles(head.snapshot_id, sorted(get_relative_name(table.name, file.file_path) for file in files))
-    snapshot = snapshots.write_snapshot(iceberg, live, gone, snapshots.data_files(iceberg, locations, copies))
+    snapshot = snapshots.write_snapshot(iceberg, live, removed, snapshots.data_files(iceberg, locations, copies))
     snapshots.commit(iceberg, [*snapshots.adding(snapshot), snapshots.make_tag_update(tag, snapshot.snapshot_id)])
-    kept = [file.file_path for file in files if file not in gone]
+    kept_locations = [file.file_path for file in files if file not in removed]
     return SnapshotFiles(
-        snapshot.snapshot_id, sorted(get_relative_name(table.name, place) for place in (*kept, *locations))
+        snapshot.snapshot_id, sorted(get_relative_name(table.name, place) for place in (*kept_locations, *locations))
     )
 
 
@@ -378,16 +382,16 @@ def make_current(catalogue: Catalog, table_name: str, snapshot_id: int) -> None:
         snapshots.commit(table, [snapshots.current_as(snapshot_id)])
 
 
-def list_snapshot_files(table: IcebergTable, snapshot_id: int, known: Container[str] = ()) -> Iterator[str]:
+def list_snapshot_files(table: IcebergTable, snapshot_id: int, excluded: Container[str] = ()) -> Iterator[str]:
     """Yield the names of the files of a snapshot: its manifest list, the manifests and the data files.
 
-    `known` manifests and their files are skipped, since the previous release shares most of them.
+    Manifests in `excluded` are skipped, with their files, since the previous release shares most of them.
     """
     name, snapshot = table.name()[-1], table.snapshot_by_id(snapshot_id)
     assert snapshot is not None
     yield get_relative_name(name, snapshot.manifest_list)
     for manifest in snapshot.manifests(table.io):
-        if (place := get_relative_name(name, manifest.manifest_path)) in known:
+        if (place := get_relative_name(name, manifest.manifest_path)) in excluded:
             continue
         yield place
         for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):

@@ -17,48 +17,50 @@ from iosig.warehouse.releases.servers import (
 from iosig.warehouse.store.store import Store
 
 
-def agree(store: Store, wanted: Server | None) -> None:
-    """Create the catalogue that the settings request in a new warehouse; if `wanted` is None, accept any catalogue.
+def agree(store: Store, server: Server | None) -> None:
+    """Create the catalogue that the settings request in a new warehouse; if `server` is None, accept any catalogue.
 
     Raises UsageError if the warehouse already has a different catalogue, or if the requested one belongs to another
     warehouse.
     """
-    known = get_server(store)
-    if store.url is not None and (wanted or known) == EMBEDDED:
+    current = get_server(store)
+    if store.url is not None and (server or current) == EMBEDDED:
         raise UsageError(
             f"{store.url} needs a catalogue on a server, because an SQLite file must be in a local folder: set "
             "[catalogue] in the settings."
         )
-    if wanted is None or wanted == known:
+    if server is None or server == current:
         return
-    if wanted.kind == "rest" and store.url is None:
+    if server.kind == "rest" and store.url is None:
         raise UsageError(f"A REST catalogue needs a warehouse in an object store, and {store.name} is a folder.")
     if metadata_locations(store):
         raise UsageError(
-            f"The catalogue of {store.name} is {known}, but the settings require {wanted}. `iosig repair` moves it."
+            f"The catalogue of {store.name} is {current}, but the settings require {server}. `iosig repair` moves it."
         )
-    require_free(store, wanted)
-    note(store, wanted)
+    require_free(store, server)
+    note(store, server)
 
 
-def require_free(store: Store, wanted: Server) -> None:
+def require_free(store: Store, server: Server) -> None:
     """Raise UsageError if a catalogue contains the tables of another warehouse."""
-    require_installed(wanted)
-    own = f"{get_location(store)}/"
-    if wanted == EMBEDDED:
+    require_installed(server)
+    prefix = f"{get_location(store)}/"
+    if server == EMBEDDED:
         return
-    if wanted.kind == "rest":
+    if server.kind == "rest":
         from iosig.warehouse.releases import rest
 
-        rest.claim(rest.open_rest_catalogue(wanted), wanted, store.name)
-    elif other := next((place for place in locations_on(wanted).values() if not place.startswith(own)), None):
+        rest.claim(rest.open_rest_catalogue(server), server, store.name)
+    elif foreign_location := next(
+        (place for place in locations_on(server).values() if not place.startswith(prefix)), None
+    ):
         raise UsageError(
-            f"The catalogue {wanted} is that of the warehouse {other.rsplit('/tables/', 1)[0]}. "
+            f"The catalogue {server} is that of the warehouse {foreign_location.rsplit('/tables/', 1)[0]}. "
             "Set another catalogue.name in the settings."
         )
 
 
-def take_over(store: Store, wanted: Server) -> bool:
+def take_over(store: Store, target: Server) -> bool:
     """Move a warehouse's catalogue to another server or to the SQLite file; return False if it is already there.
 
     The new catalogue is complete before the warehouse's note names it, and the old one is emptied last. For a copied
@@ -69,25 +71,25 @@ def take_over(store: Store, wanted: Server) -> bool:
     from iosig.warehouse.releases.relocating import relocate
     from iosig.warehouse.releases.repairing import repair
 
-    known = get_server(store)
-    if wanted == known:
+    current = get_server(store)
+    if target == current:
         return False
-    if "rest" in (known.kind, wanted.kind):
+    if "rest" in (current.kind, target.kind):
         raise UsageError(
-            f"The catalogue of {store.name} is {known}. A REST server decides on the location of tables, so a "
+            f"The catalogue of {store.name} is {current}. A REST server decides on the location of tables, so a "
             "warehouse cannot change to or from one."
         )
-    require_free(store, wanted)
-    if known == EMBEDDED:
+    require_free(store, target)
+    if current == EMBEDDED:
         relocate(store)
     is_own = not is_moved(store)
-    make_catalogue(store, wanted)
-    register(store, wanted, metadata_locations(store) if is_own else {})
-    note(store, wanted)
+    make_catalogue(store, target)
+    register(store, target, metadata_locations(store) if is_own else {})
+    note(store, target)
     if not is_own:
         repair(store)
-    elif known == EMBEDDED:
+    elif current == EMBEDDED:
         store.files.remove(store.catalogue.name, CATALOGUE_SEAL)
     else:
-        register(store, known, {})
+        register(store, current, {})
     return True

@@ -26,10 +26,10 @@ def checksums_now(
     store: Store, names: Iterable[str], copies: Mapping[str, Path] | None = None
 ) -> dict[str, FileChecksum]:
     """Read files and return their checksums by name; copies: local files with the same content."""
-    listed, known = list(names), copies or {}
+    listed, local_paths = list(names), copies or {}
 
     def read_one(name: str) -> FileChecksum:
-        return FileChecksum.from_path(known[name]) if name in known else store.files.compute_checksum(name)
+        return FileChecksum.from_path(local_paths[name]) if name in local_paths else store.files.compute_checksum(name)
 
     return dict(zip(listed, store.files.each(read_one, listed), strict=True))
 
@@ -59,7 +59,7 @@ def release_seals(store: Store) -> list[str]:
 def find_problem(store: Store, name: str, sealed: FileChecksum) -> str | None:
     """Compare a file with its checksum and describe any difference. Raises PermissionError for an unreadable file."""
     try:
-        found = store.files.compute_checksum(name)
+        actual = store.files.compute_checksum(name)
     except FileNotFoundError:
         return "does not exist"
     except PermissionError:
@@ -67,9 +67,9 @@ def find_problem(store: Store, name: str, sealed: FileChecksum) -> str | None:
         raise
     except OSError as error:
         return f"cannot be read ({error.strerror})"
-    if found.byte_count != sealed.byte_count:
-        return f"has {found.byte_count:,} bytes, not {sealed.byte_count:,}"
-    return None if found == sealed else "was modified (wrong checksum)"
+    if actual.byte_count != sealed.byte_count:
+        return f"has {actual.byte_count:,} bytes, not {sealed.byte_count:,}"
+    return None if actual == sealed else "was modified (wrong checksum)"
 
 
 @contextmanager

@@ -76,14 +76,14 @@ def convert_landed(table: Table, source: Path, target: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    known = {field.name: field for field in arrow.schema(table)}
+    current_fields = {field.name: field for field in arrow.schema(table)}
     names = renames.get_renamed_columns(table.name)
     with duckdb.connect() as connection, atomic_write(target) as temporary:
         connection.execute("set TimeZone = 'UTC'")
         query = _build_conversion_query(connection, table, source)
         reader = connection.sql(query, params={"path": duckdb_path(source)}).to_arrow_reader()
         old = {names.get(field.name, field.name): field for field in pq.read_schema(utf8_path(source))}
-        schema = pa.schema([known.get(name, old[name].with_name(name)) for name in reader.schema.names])
+        schema = pa.schema([current_fields.get(name, old[name].with_name(name)) for name in reader.schema.names])
         with pq.ParquetWriter(utf8_path(temporary), schema, compression="zstd", write_page_checksum=True) as writer:
             for batch in reader:
                 writer.write_table(pa.Table.from_batches([batch]).cast(schema), row_group_size=ROW_GROUP_ROWS)
@@ -94,7 +94,7 @@ def convert_job_io(folder: Path, sources: Sequence[Path], attributed: Sequence[P
     """Compute a release's `job_io` from its converted sources and attribution, as one file per day in a new folder."""
     import duckdb
 
-    found = {}
+    paths_by_day = {}
     with duckdb.connect() as connection:
         connection.execute("set TimeZone = 'UTC'")
         for table, files in ((JOB_IO_SOURCES, sources), (ATTRIBUTED_IO, attributed)):
@@ -105,9 +105,9 @@ def convert_job_io(folder: Path, sources: Sequence[Path], attributed: Sequence[P
         days = connection.execute("select distinct ended_on::varchar from job_io_rows order by 1").fetchall()
         for (day,) in days:
             query = "from job_io_rows where ended_on is not distinct from $day::date"
-            found[day] = folder / f"{day}.parquet"
-            _write(connection.sql(query, params={"day": day}), JOB_IO, found[day])
-    return found
+            paths_by_day[day] = folder / f"{day}.parquet"
+            _write(connection.sql(query, params={"day": day}), JOB_IO, paths_by_day[day])
+    return paths_by_day
 
 
 def _columns(table: Table) -> str:

@@ -32,16 +32,16 @@ class SqlTables(TransactionalCatalogue, SqlCatalog):
 
     def locations(self) -> dict[str, str]:
         """Return the location of each table's current metadata."""
-        told = select(IcebergTables.table_name, IcebergTables.metadata_location).where(
+        query = select(IcebergTables.table_name, IcebergTables.metadata_location).where(
             IcebergTables.catalog_name == self.name, IcebergTables.table_namespace == NAMESPACE
         )
         with Session(self.engine) as session:
-            return {name: location for name, location in session.execute(told) if location}
+            return {name: location for name, location in session.execute(query) if location}
 
     def all_tables(self) -> dict[str, Table]:
         """Load all tables of the catalogue and return them by name."""
-        found = self.locations()
-        return dict(zip(found, self.files.each(lambda told: self._table(*told), found.items()), strict=True))
+        locations = self.locations()
+        return dict(zip(locations, self.files.each(lambda entry: self._table(*entry), locations.items()), strict=True))
 
     def _load_committed(self, name: str) -> Table:
         locations = self.locations() if self._known is None else self._known
@@ -100,14 +100,14 @@ class SqlTables(TransactionalCatalogue, SqlCatalog):
             session.execute(insert(IcebergTables).values(**row, metadata_location=place))
             return
         before = change.found.metadata_location
-        named = update(IcebergTables).where(
+        statement = update(IcebergTables).where(
             IcebergTables.catalog_name == self.name,
             IcebergTables.table_namespace == namespace,
             IcebergTables.table_name == name,
             IcebergTables.metadata_location == before,
         )
-        done: Any = session.execute(named.values(metadata_location=place, previous_metadata_location=before))
-        if done.rowcount != 1:
+        result: Any = session.execute(statement.values(metadata_location=place, previous_metadata_location=before))
+        if result.rowcount != 1:
             raise CommitFailedException(f"Table has been updated by another process: {namespace}.{name}")
 
 

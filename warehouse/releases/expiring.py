@@ -51,12 +51,12 @@ def pins(store: Store) -> dict[str, str | None]:
 
     Raises MachineFault if the list is damaged, since any release might be pinned.
     """
-    found = read_state(store, _PINS)
-    if found is None:
+    document = read_state(store, _PINS)
+    if document is None:
         return {}
-    if not isinstance(found, dict) or not all(isinstance(until, str | None) for until in found.values()):
+    if not isinstance(document, dict) or not all(isinstance(until, str | None) for until in document.values()):
         raise MachineFault(f"{store.root / _PINS} is damaged. Remove it, then pin releases again.")
-    return found
+    return document
 
 
 def pin(store: Store, release_id: str, until: date | None = None) -> Release:
@@ -142,10 +142,12 @@ def _going_files(table: IcebergTable, gone: set[str]) -> set[str]:
         return set()
     staying = (snapshot for snapshot in table.metadata.snapshots if snapshot.snapshot_id not in going)
     name = table.name()[-1]
-    kept = {
-        get_relative_name(name, each.manifest_path) for snapshot in staying for each in snapshot.manifests(table.io)
+    kept_manifests = {
+        get_relative_name(name, manifest.manifest_path)
+        for snapshot in staying
+        for manifest in snapshot.manifests(table.io)
     }
-    return _list_snapshot_files(table, going, kept)
+    return _list_snapshot_files(table, going, kept_manifests)
 
 
 def waiting_count(store: Store) -> int:
@@ -182,8 +184,8 @@ def _tags(table: IcebergTable, gone: set[str]) -> list[str]:
 
 def _find_untagged_snapshots(table: IcebergTable, gone: set[str]) -> list[int]:
     """Return the snapshots that no tag names once the expired tags are gone; the current one is kept."""
-    kept = {ref.snapshot_id for name, ref in table.metadata.refs.items() if name not in gone}
-    return [snapshot.snapshot_id for snapshot in table.metadata.snapshots if snapshot.snapshot_id not in kept]
+    tagged_ids = {ref.snapshot_id for name, ref in table.metadata.refs.items() if name not in gone}
+    return [snapshot.snapshot_id for snapshot in table.metadata.snapshots if snapshot.snapshot_id not in tagged_ids]
 
 
 def _without(table: IcebergTable, gone: set[str]) -> None:
@@ -198,8 +200,8 @@ def _join_rows(catalogue: Catalog, store: Store) -> None:
     """Merge the files with rows of releases into one if many have accumulated; each release adds a file."""
     from iosig.warehouse.releases.catalogue import replace
 
-    found = catalogue.load_table((NAMESPACE, RELEASES.name)).scan()
-    if len(list(found.plan_files())) <= _MAX_ROW_FILES:
+    scan = catalogue.load_table((NAMESPACE, RELEASES.name)).scan()
+    if len(list(scan.plan_files())) <= _MAX_ROW_FILES:
         return
     rows = releases.rows(store)
     last = rows["release_id"][-1]
@@ -211,17 +213,17 @@ def _join_rows(catalogue: Catalog, store: Store) -> None:
 # ---- their files
 
 
-def _list_snapshot_files(table: IcebergTable, snapshot_ids: Iterable[int], known: Collection[str] = ()) -> set[str]:
+def _list_snapshot_files(table: IcebergTable, snapshot_ids: Iterable[int], excluded: Collection[str] = ()) -> set[str]:
     """Return the names of all files in the given snapshots of a table; other snapshots may name these files too.
 
-    known: manifests to skip, with their files.
+    excluded: manifests to skip, with their files.
     """
     from iosig.warehouse.releases.catalogue import list_snapshot_files
 
     names: set[str] = set()
     for snapshot_id in snapshot_ids:
         # manifests that several snapshots share are read once
-        names.update(list_snapshot_files(table, snapshot_id, {*known, *names}))
+        names.update(list_snapshot_files(table, snapshot_id, {*excluded, *names}))
         names.add(f"{LISTS}/{table.name()[-1]}-{snapshot_id}.json")
     return names
 
@@ -231,15 +233,15 @@ def _leaving(store: Store) -> dict[str, float]:
 
     If the list is damaged, all unreferenced files are queued again, as of now.
     """
-    known = read_cache(store, _LEAVING, lambda document: {name: float(at) for name, at in document.items()})
-    if known is not None or store.files.content(_LEAVING) is None:
-        return known or {}
+    queued = read_cache(store, _LEAVING, lambda document: {name: float(at) for name, at in document.items()})
+    if queued is not None or store.files.content(_LEAVING) is None:
+        return queued or {}
     tables = metadata_locations(store)
     patterns = (f"tables/{name}/{kind}" for name in tables for kind in ("data/*.parquet", "metadata/*.avro"))
-    there = {name for pattern in (*patterns, f"{LISTS}/*.json") for name in store.files.matching(pattern)}
-    found = dict.fromkeys(sorted(there - _in_use(store, set(tables))), time.time())
-    put_state(store, _LEAVING, found)
-    return found
+    existing = {name for pattern in (*patterns, f"{LISTS}/*.json") for name in store.files.matching(pattern)}
+    requeued = dict.fromkeys(sorted(existing - _in_use(store, set(tables))), time.time())
+    put_state(store, _LEAVING, requeued)
+    return requeued
 
 
 def remove(store: Store, grace_s: float = GRACE_S) -> tuple[int, int]:
@@ -270,14 +272,16 @@ def _in_use(store: Store, table_names: set[str]) -> set[str]:
 
     with open_catalogue(store) as catalogue:
         tables = [catalogue.load_table((NAMESPACE, name)) for name in sorted(table_names)]
-        found = {
+        names = {
             name
             for table in tables
-            for name in _list_snapshot_files(table, (each.snapshot_id for each in table.metadata.snapshots))
+            for name in _list_snapshot_files(table, (snapshot.snapshot_id for snapshot in table.metadata.snapshots))
         }
-    kept = releases.list_readable(store)
-    paths = (path for release in kept for files in releases.files_of(store, release).values() for path in files)
-    return found | {path.relative_to(store.root).as_posix() for path in paths}
+    kept_releases = releases.list_readable(store)
+    paths = (
+        path for release in kept_releases for files in releases.files_of(store, release).values() for path in files
+    )
+    return names | {path.relative_to(store.root).as_posix() for path in paths}
 
 
 def maintain(

@@ -72,8 +72,8 @@ def require_published(name: str) -> Table:
     """Return the published table of that name. Raises UsageError, with the available names, if no such table exists."""
     tables = {table.name: table for table in list_published_tables()}
     if name not in tables:
-        held = ", ".join(sorted(tables))
-        raise UsageError(f"No table is called {name!r}.{meant(name, tables)} A release has the tables {held}.")
+        names = ", ".join(sorted(tables))
+        raise UsageError(f"No table is called {name!r}.{meant(name, tables)} A release has the tables {names}.")
     return tables[name]
 
 

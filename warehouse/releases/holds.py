@@ -59,10 +59,10 @@ class Hold:
 
 def read(store: Store) -> Hold | None:
     """Read the rollback in force, or an ended one that the next run has yet to process; otherwise None."""
-    known: dict[str, Any] | None = read_state(store, _NAME)
-    if known is None:
+    document: dict[str, Any] | None = read_state(store, _NAME)
+    if document is None:
         return None
-    return Hold(**known | {name: tuple(known[name]) for name in ("landing_ids", "table_names")})
+    return Hold(**document | {name: tuple(document[name]) for name in ("landing_ids", "table_names")})
 
 
 def in_force(store: Store) -> Hold | None:

@@ -41,9 +41,9 @@ def is_whole(store: Store, release: Release) -> bool:
 
     Tables unknown to this version, or to the version that made the release, are not compared.
     """
-    known = {table.name for table in list_published_tables()} & release.snapshots.keys()
-    places = {place for table, place, _ in _list_places(store, release) if table.name in known}
-    shown = {place for place in store.files.showing(LATEST) if place.partition("/")[0] in known}
+    table_names = {table.name for table in list_published_tables()} & release.snapshots.keys()
+    places = {place for table, place, _ in _list_places(store, release) if table.name in table_names}
+    shown = {place for place in store.files.showing(LATEST) if place.partition("/")[0] in table_names}
     return is_latest(store, release) and shown == places
 
 
@@ -52,15 +52,15 @@ def _label(release: Release) -> str:
 
 
 def members(
-    store: Store, release: Release, made: Path | None = None, *, grown: Collection[str] | None = None
+    store: Store, release: Release, cache_root: Path | None = None, *, grown: Collection[str] | None = None
 ) -> dict[str, Path]:
     """Map each file's path in the plain layout (`jobs/day=2018-02-09/....parquet`) to its actual path.
 
     A table without rows gets one empty file. A file that lacks newer columns is rewritten with all columns, because
-    many readers take the schema of the first file. Both kinds of files are created below `made`, by default a cache
-    folder of the warehouse, and reused later.
+    many readers take the schema of the first file. Both kinds of files are created below `cache_root`, by default a
+    cache folder of the warehouse, and reused later.
     """
-    folder, widened = made or store.root / PLAIN, _grown(store) if grown is None else grown
+    folder, widened = cache_root or store.root / PLAIN, _grown(store) if grown is None else grown
 
     def make_member(table: Table, place: str, path: Path | None) -> tuple[str, Path]:
         cache_folder = folder / table.name / _digest(table)
@@ -87,8 +87,8 @@ def _list_places(store: Store, release: Release) -> Iterator[tuple[Table, str, P
 
 
 def _digest(table: Table) -> str:
-    told = [(column.name, column.dtype, column.unit, column.doc) for column in table.columns]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:12]
+    columns = [(column.name, column.dtype, column.unit, column.doc) for column in table.columns]
+    return hashlib.sha256(json.dumps(columns).encode()).hexdigest()[:12]
 
 
 def _grown(store: Store) -> set[str]:
@@ -98,9 +98,9 @@ def _grown(store: Store) -> set[str]:
         with store.files.open(get_relative_name(table_name, location)) as file:
             return len(json.load(file)["schemas"])
 
-    found = metadata_locations(store)
-    counts = store.files.each(lambda told: schema_count(*told), found.items())
-    return {table_name for table_name, count in zip(found, counts, strict=True) if count > 1}
+    locations = metadata_locations(store)
+    counts = store.files.each(lambda entry: schema_count(*entry), locations.items())
+    return {table_name for table_name, count in zip(locations, counts, strict=True) if count > 1}
 
 
 def _empty(table: Table, path: Path) -> Path:

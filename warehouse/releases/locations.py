@@ -38,11 +38,11 @@ def metadata_locations(store: Store) -> dict[str, str]:
     silently.
     """
     server = get_server(store)
-    found = _in_sqlite(store) if server == EMBEDDED else _on_server(store, server)
-    if not found and release_seals(store):
+    locations = _in_sqlite(store) if server == EMBEDDED else _on_server(store, server)
+    if not locations and release_seals(store):
         place = store.catalogue if server == EMBEDDED else f"The catalogue {server}"
         raise MachineFault(f"{place} names no tables, although releases exist. `iosig repair` rebuilds it.")
-    return found
+    return locations
 
 
 def releases_location(store: Store) -> str | None:
@@ -51,10 +51,10 @@ def releases_location(store: Store) -> str | None:
     if server.kind == "rest":
         from iosig.warehouse.releases import rest
 
-        found = rest.location(server, RELEASES.name)
+        location = rest.location(server, RELEASES.name)
         # only the metadata of all tables show whether the catalogue has lost its tables
-        if found or not release_seals(store):
-            return found
+        if location or not release_seals(store):
+            return location
     return metadata_locations(store).get(RELEASES.name)
 
 
@@ -89,23 +89,23 @@ def get_relative_name(table_name: str, location: str) -> str:
 
 def make_hints(locations: Mapping[str, str]) -> dict[str, bytes]:
     """Return the content of each table's hint file, by name, for the given metadata locations."""
-    found = {}
+    hints = {}
     for table_name, location in locations.items():
         folder, version = get_relative_name(table_name, location).removesuffix(".metadata.json").rsplit("/", 1)
-        found[f"{folder}/{HINT}"] = version.encode()
-    return found
+        hints[f"{folder}/{HINT}"] = version.encode()
+    return hints
 
 
 def root_before(store: Store) -> str | None:
     """Return the warehouse's folder according to the catalogue; None if the catalogue names no table."""
-    found = next(iter(metadata_locations(store).values()), None)
-    return found.rsplit("/tables/", 1)[0] if found else None
+    location = next(iter(metadata_locations(store).values()), None)
+    return location.rsplit("/tables/", 1)[0] if location else None
 
 
 def is_moved(store: Store) -> bool:
     """Return whether the catalogue names a folder other than the current one."""
-    own = f"{get_location(store)}/tables/"
-    return any(not location.startswith(own) for location in metadata_locations(store).values())
+    prefix = f"{get_location(store)}/tables/"
+    return any(not location.startswith(prefix) for location in metadata_locations(store).values())
 
 
 def make_file_prefix(part: Part) -> str:

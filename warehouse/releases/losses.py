@@ -32,11 +32,11 @@ class Losses:
 
 def losses(store: Store) -> Losses:
     """Return the losses that no run has processed yet."""
-    known: dict[str, list[str]] | None = read_state(store, _NAME)
-    if known is None:
+    document: dict[str, list[str]] | None = read_state(store, _NAME)
+    if document is None:
         return Losses()
-    days = frozenset(date.fromisoformat(day) if day else None for day in known["days"])
-    return Losses(days, frozenset(known["landings"]))
+    days = frozenset(date.fromisoformat(day) if day else None for day in document["days"])
+    return Losses(days, frozenset(document["landings"]))
 
 
 def add(store: Store, new: Losses) -> None:
@@ -49,8 +49,8 @@ def settle(store: Store, settled: Losses) -> None:
     _write(store, losses(store) - settled)
 
 
-def _write(store: Store, left: Losses) -> None:
-    if left != losses(store):
-        days = sorted(day.isoformat() if day else "" for day in left.days)
-        told = {"days": days, "landings": sorted(left.landing_ids)}
-        put_state(store, _NAME, told if left != Losses() else None)
+def _write(store: Store, remaining: Losses) -> None:
+    if remaining != losses(store):
+        days = sorted(day.isoformat() if day else "" for day in remaining.days)
+        document = {"days": days, "landings": sorted(remaining.landing_ids)}
+        put_state(store, _NAME, document if remaining != Losses() else None)

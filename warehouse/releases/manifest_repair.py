@@ -32,42 +32,48 @@ def rebuild_manifests(store: Store, current: Release, damaged: Collection[str]) 
     """
     if not all(name.endswith(".avro") for name in damaged):
         return False
-    known = seals.all_checksums(store)
+    checksums = seals.all_checksums(store)
     written: set[str] = set()
     tables = {name.split("/")[1] for name in damaged}
     with open_catalogue(store) as catalogue:
         for table_name in tables:
             table = catalogue.load_table((NAMESPACE, table_name))
             for snapshot in table.metadata.snapshots:
-                if is_whole(store, table, snapshot, known):
+                if is_whole(store, table, snapshot, checksums):
                     continue
-                names = _data_files(store, table, snapshot, known)
+                names = _data_files(store, table, snapshot, checksums)
                 if names is None:
                     return False
                 written |= _rebuild(store, table, snapshot, names)
     # no release names the damaged files any longer, neither this one nor an older one
-    old = {name for name in known if name.endswith(".avro") and name.split("/")[1] in tables} - written
-    gone = {name for name in old if find_problem(store, name, known[name])}
+    old = {name for name in checksums if name.endswith(".avro") and name.split("/")[1] in tables} - written
+    gone = {name for name in old if find_problem(store, name, checksums[name])}
     store.files.remove(*gone)
     seals.unseal(store, gone | written)
     seals.add(store, current, sorted(written))
     return True
 
 
-def is_whole(store: Store, table: Table, snapshot: Snapshot, known: Mapping[str, FileChecksum]) -> bool:
+def is_whole(store: Store, table: Table, snapshot: Snapshot, checksums: Mapping[str, FileChecksum]) -> bool:
     """Return whether a snapshot's manifests and manifest list match their checksums."""
     name = table.name()[-1]
-    if not _is_as_written(store, get_relative_name(name, snapshot.manifest_list), known):
+    if not _is_as_written(store, get_relative_name(name, snapshot.manifest_list), checksums):
         return False
     manifests = snapshot.manifests(table.io)
-    return all(_is_as_written(store, get_relative_name(name, manifest.manifest_path), known) for manifest in manifests)
+    return all(
+        _is_as_written(store, get_relative_name(name, manifest.manifest_path), checksums) for manifest in manifests
+    )
 
 
-def _is_as_written(store: Store, name: str, known: Mapping[str, FileChecksum]) -> bool:
-    return bool(store.files.mark(name)) and (name not in known or find_problem(store, name, known[name]) is None)
+def _is_as_written(store: Store, name: str, checksums: Mapping[str, FileChecksum]) -> bool:
+    return bool(store.files.mark(name)) and (
+        name not in checksums or find_problem(store, name, checksums[name]) is None
+    )
 
 
-def _data_files(store: Store, table: Table, snapshot: Snapshot, known: Mapping[str, FileChecksum]) -> list[str] | None:
+def _data_files(
+    store: Store, table: Table, snapshot: Snapshot, checksums: Mapping[str, FileChecksum]
+) -> list[str] | None:
     """Return the data files of a snapshot from the cached index; None if the index is not trusted."""
     names = read_cache(
         store, make_list_name(table.name()[-1], snapshot.snapshot_id), lambda listed: [str(name) for name in listed]
@@ -75,7 +81,7 @@ def _data_files(store: Store, table: Table, snapshot: Snapshot, known: Mapping[s
     count = snapshot.summary[FILE_COUNT] if snapshot.summary else None
     if names is None or count != str(len(names)):
         return None
-    is_sound = all(name in known and find_problem(store, name, known[name]) is None for name in names)
+    is_sound = all(name in checksums and find_problem(store, name, checksums[name]) is None for name in names)
     return names if is_sound else None
 
 

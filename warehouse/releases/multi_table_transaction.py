@@ -30,7 +30,7 @@ class Change:
         """Append updates; only requirements on the table as it was loaded are sent to a server."""
         for requirement in requirements:
             requirement.validate(self.metadata)
-        self.requirements += tuple(each for each in requirements if _holds(each, self._before))
+        self.requirements += tuple(requirement for requirement in requirements if _holds(requirement, self._before))
         self.metadata = update_table_metadata(
             self.metadata,
             updates,
@@ -80,11 +80,11 @@ class TransactionalCatalogue(Catalog):
         if self._gathered is None:
             return self._load_committed(name)
         if name not in self._gathered:
-            found = self._load_committed(name)
-            self._gathered[name] = Change(found, found.metadata)
+            loaded = self._load_committed(name)
+            self._gathered[name] = Change(loaded, loaded.metadata)
         change = self._gathered[name]
-        found = change.found
-        return Table(found.name(), change.metadata, found.metadata_location, found.io, self, found.config)
+        loaded = change.found
+        return Table(loaded.name(), change.metadata, loaded.metadata_location, loaded.io, self, loaded.config)
 
     @abstractmethod
     def all_tables(self) -> dict[str, Table]:
@@ -117,7 +117,7 @@ class TransactionalCatalogue(Catalog):
         self._gathered = {}
         try:
             yield
-            changes = [each for _, each in sorted(self._gathered.items(), key=lambda item: item[0] == last)]
+            changes = [change for _, change in sorted(self._gathered.items(), key=lambda item: item[0] == last)]
             self._gathered = None
             self._send([change for change in changes if change.updates])
         finally:

@@ -75,17 +75,19 @@ def publish(
     require_form(store)
     mark_form(store)
     relocate(store)
-    seen, parent, copies = releases_location(store), current(store), dict[str, Path]()
+    expected_location, parent, copies = releases_location(store), current(store), dict[str, Path]()
     release_id = draft.release_id or _id_begun(store, draft, parent) or new_id(store, draft.kind)
     begin(store, release_id, draft.fingerprint)
     if parent is None or parent.release_id != release_id:
         _require_base(store, draft, parent)
-        known = adopted or {}
-        left = {name: parts for name, parts in built.items() if name not in known}
-        adopted = {**known, **_adopt_files(store, draft.fingerprint, left)}
-        copies = {get_relative_name(name, place): path for name, own in adopted.items() for place, path in own.items()}
+        stored = adopted or {}
+        remaining = {name: parts for name, parts in built.items() if name not in stored}
+        adopted = {**stored, **_adopt_files(store, draft.fingerprint, remaining)}
+        copies = {
+            get_relative_name(name, place): path for name, places in adopted.items() for place, path in places.items()
+        }
         try:
-            _leave_lists(store, _commit(store, draft, release_id, parent, seen, adopted, built))
+            _leave_lists(store, _commit(store, draft, release_id, parent, expected_location, adopted, built))
         except Exception:
             # if the last response got lost, check whether the commit succeeded
             if not _is_current(store, release_id):
@@ -125,10 +127,10 @@ def _adopt_files(
 
 
 def _require_base(store: Store, draft: Draft, parent: Release | None) -> None:
-    found = parent.release_id if parent else None
-    if found != draft.base_release_id:
+    head = parent.release_id if parent else None
+    if head != draft.base_release_id:
         raise MachineFault(
-            f"Another writer published {found} in {store.name} after this run started, and takes precedence. Run again."
+            f"Another writer published {head} in {store.name} after this run started, and takes precedence. Run again."
         )
 
 
@@ -140,8 +142,8 @@ def _require_intent(store: Store, release_id: str, fingerprint: str) -> None:
 
 def _is_current(store: Store, release_id: str) -> bool:
     with suppress(MachineFault):
-        found = current(store)
-        return found is not None and found.release_id == release_id
+        release = current(store)
+        return release is not None and release.release_id == release_id
     return False
 
 
@@ -150,13 +152,14 @@ def _commit(
     draft: Draft,
     release_id: str,
     parent: Release | None,
-    seen: str | None,
+    expected_location: str | None,
     adopted: Mapping[str, Mapping[str, Path]],
     built: Mapping[str, Mapping[Part, Path]],
 ) -> dict[str, SnapshotFiles]:
     """Commit all tables in one transaction; return the new snapshots of rebuilt tables.
 
-    seen: location of the releases' metadata when the parent was current. adopted: locations of the stored files.
+    expected_location: location of the releases' metadata when the parent was current. adopted: locations of the
+    stored files.
     """
     from iosig.warehouse.releases.catalogue import make_current, open_transaction, replace, tag
 
@@ -173,23 +176,27 @@ def _commit(
             make_current(catalogue, name, before[name])
         is_by_day = table.partition is not None and name in before
         days = {part for part in built[name] if not isinstance(part, int)} if is_by_day else None
-        own = adopted.get(name, {})
-        return replace(catalogue, table, own, days=days, tag=release_id, copies=own)
+        places = adopted.get(name, {})
+        return replace(catalogue, table, places, days=days, tag=release_id, copies=places)
 
-    with open_transaction(store, seen) as catalogue:
-        shown = {table.name: one for table, one in zip(tables, store.files.each(change, tables), strict=True) if one}
-        snapshots = before | {name: one.snapshot_id for name, one in shown.items()}
+    with open_transaction(store, expected_location) as catalogue:
+        new_snapshots = {
+            table.name: snapshot
+            for table, snapshot in zip(tables, store.files.each(change, tables), strict=True)
+            if snapshot
+        }
+        snapshots = before | {name: snapshot.snapshot_id for name, snapshot in new_snapshots.items()}
         release = _release(draft, release_id, parent, {table.name: snapshots[table.name] for table in tables})
         append_row(catalogue, store, release, draft.inputs, draft.removed_inputs)
         _require_intent(store, release_id, draft.fingerprint)
-    return shown
+    return new_snapshots
 
 
-def _leave_lists(store: Store, shown: Mapping[str, SnapshotFiles]) -> None:
+def _leave_lists(store: Store, snapshots: Mapping[str, SnapshotFiles]) -> None:
     """Cache the file lists of new snapshots for `files_of`; missing ones are rebuilt on demand."""
-    told = {make_list_name(name, one.snapshot_id): one.names for name, one in shown.items()}
+    documents = {make_list_name(name, snapshot.snapshot_id): snapshot.names for name, snapshot in snapshots.items()}
     with suppress(OSError):
-        store.files.each(lambda name: put_document(store, name, told[name]), told)
+        store.files.each(lambda name: put_document(store, name, documents[name]), documents)
 
 
 def _release(draft: Draft, release_id: str, parent: Release | None, snapshots: dict[str, int]) -> Release:
@@ -275,12 +282,12 @@ def rollback(store: Store, target: Release) -> Release:
 
     # the run that published the current release may have been killed before `complete`
     complete(store)
-    seen = releases_location(store)
-    now = find(store, None)
+    expected_location = releases_location(store)
+    latest = find(store, None)
     release = replace(
         target,
         release_id=new_id(store, "rollback"),
-        sequence=now.sequence + 1,
+        sequence=latest.sequence + 1,
         created_at=now_text(),
         kind="rollback",
         parent_release_id=target.release_id,
@@ -289,15 +296,15 @@ def rollback(store: Store, target: Release) -> Release:
         removed_input_count=0,
     )
     if relocate(store):
-        seen = releases_location(store)
-    with open_transaction(store, seen) as catalogue:
+        expected_location = releases_location(store)
+    with open_transaction(store, expected_location) as catalogue:
         for table in list_published_tables():
             if table.name in target.snapshots:
                 tag(catalogue, table.name, target.snapshots[table.name], release.release_id)
-            elif table.name in now.snapshots:
+            elif table.name in latest.snapshots:
                 # a table that is newer than the target release had no rows then
-                made = empty(catalogue, table, days=None, tag=release.release_id, locations=())
-                release.snapshots[table.name] = made.snapshot_id
+                snapshot = empty(catalogue, table, days=None, tag=release.release_id, locations=())
+                release.snapshots[table.name] = snapshot.snapshot_id
         append_row(catalogue, store, release)
     complete(store)
     return release
@@ -321,11 +328,11 @@ def append_row(
     from iosig.warehouse.contracts import frames
     from iosig.warehouse.releases.catalogue import replace
 
-    told = asdict(release) | {"inputs": inputs, "removed_inputs": removed_inputs}
-    row = {name: told[name] for name in RELEASES.column_names} | {
+    values = asdict(release) | {"inputs": inputs, "removed_inputs": removed_inputs}
+    row = {name: values[name] for name in RELEASES.column_names} | {
         "created_at": datetime.fromisoformat(release.created_at),
         "newest_data_on": release.newest_data_on and date.fromisoformat(release.newest_data_on),
-        **{name: json.dumps(told[name], sort_keys=True) for name in AS_JSON},
+        **{name: json.dumps(values[name], sort_keys=True) for name in AS_JSON},
     }
     place = data_place(RELEASES, None, release.release_id)
     put_parquet(store, pl.DataFrame([row], schema=frames.schema(RELEASES)), RELEASES, place)

@@ -58,8 +58,8 @@ def _spill() -> Iterator[str]:
 
 def spill_folder(connection: duckdb.DuckDBPyConnection) -> str:
     """Return the spill folder of a connection; an empty string disables spilling."""
-    found = connection.execute("select current_setting('temp_directory')").fetchone()
-    return str(found[0]) if found and found[0] else ""
+    row = connection.execute("select current_setting('temp_directory')").fetchone()
+    return str(row[0]) if row and row[0] else ""
 
 
 @contextmanager
@@ -102,27 +102,29 @@ class _Inputs:
 
 def _inputs(store: Store, release: Release, query: str) -> dict[Table, _Inputs]:
     """Return the landed files of the inputs that a query names, restricted to the landings in a release."""
-    wanted = [table for table in INPUTS if table.name in query.lower()]
-    if not wanted:
+    input_tables = [table for table in INPUTS if table.name in query.lower()]
+    if not input_tables:
         return {}
     from iosig.warehouse.store import ledger
 
     landed = ledger.read(store)
-    known = landed.select_landings(releases.landings_in(store, release))
-    others = landed.landings.join(known, on=["mark", "content", "generation"], how="anti")
+    included = landed.select_landings(releases.landings_in(store, release))
+    excluded = landed.landings.join(included, on=["mark", "content", "generation"], how="anti")
     # a content that landed twice concurrently has two places, and its id alone is ambiguous
-    others = others.join(known.join(others, on="content", how="semi"), on="landing_id", how="anti")
-    held = landed.files.filter(landed.files["folder"].is_in(known["folder"].unique().implode()))
-    found = {}
-    for table in wanted:
-        files = held.filter(table=table.name)
-        own, shared = (
+    excluded = excluded.join(included.join(excluded, on="content", how="semi"), on="landing_id", how="anti")
+    included_files = landed.files.filter(landed.files["folder"].is_in(included["folder"].unique().implode()))
+    inputs = {}
+    for table in input_tables:
+        files = included_files.filter(table=table.name)
+        own_paths, shared_paths = (
             addresses(store, [store.root / path for path in files.filter(is_shared=is_shared)["path"]])
             for is_shared in (False, True)
         )
-        beside = others.join(files.filter(is_shared=True), on="folder", how="semi")["landing_id"].unique().sort()
-        found[table] = _Inputs(own, shared, beside.to_list())
-    return found
+        excluded_ids = (
+            excluded.join(files.filter(is_shared=True), on="folder", how="semi")["landing_id"].unique().sort()
+        )
+        inputs[table] = _Inputs(own_paths, shared_paths, excluded_ids.to_list())
+    return inputs
 
 
 def _view_inputs(connection: duckdb.DuckDBPyConnection, table: Table, inputs: _Inputs) -> None:
@@ -216,7 +218,7 @@ def count_differences(store: Store, before: Release, after: Release) -> list[tup
     Returns (table, rows before, rows added, rows removed, rows changed) for each table in either release. A row has
     changed if its key is in both and any other column differs.
     """
-    found = []
+    differences = []
     files = [releases.files_of(store, release) for release in (before, after)]
     for table in list_published_tables():
         if before.snapshots.get(table.name) == after.snapshots.get(table.name):
@@ -227,8 +229,8 @@ def count_differences(store: Store, before: Release, after: Release) -> list[tup
                 scan_rows(connection, table, addresses(store, sides.get(table.name, []))).create_view(f"{name}_rows")
             counts = connection.execute(_difference(table)).fetchone()
         assert counts is not None
-        found.append((table.name, *counts))
-    return found
+        differences.append((table.name, *counts))
+    return differences
 
 
 def _difference(table: Table) -> str:

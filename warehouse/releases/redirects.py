@@ -62,14 +62,14 @@ def supersede(
     publishing.begin(store, release_id, draft.fingerprint)
     adopted = publishing.adopt_early(store, draft.fingerprint, built)
     # an id redirects only once the history contains its successor
-    led = {"to": release_id, "at": now_text(), "reason": reason}
-    put_state(store, releases.REDIRECTS, releases.redirects(store) | {old.release_id: led})
+    redirect = {"to": release_id, "at": now_text(), "reason": reason}
+    put_state(store, releases.REDIRECTS, releases.redirects(store) | {old.release_id: redirect})
     expiring.repin(store, old.release_id, release_id)
-    seen, now = releases_location(store), releases.find(store, None)
-    with open_transaction(store, seen) as catalogue:
+    expected_location, latest = releases_location(store), releases.find(store, None)
+    with open_transaction(store, expected_location) as catalogue:
         locations = {name: list(places) for name, places in adopted.items()}
         days = {name: {part for part in parts if not isinstance(part, int)} for name, parts in built.items()}
-        snapshots = _snapshots(catalogue, old, now, release_id, locations, days)
+        snapshots = _snapshots(catalogue, old, latest, release_id, locations, days)
         successor = changed(
             old,
             release_id=release_id,
@@ -90,16 +90,16 @@ def successor_id(store: Store, old: Release) -> str:
 
     It sorts at the release's position. After a kill, the same id is derived again.
     """
-    known = {release.release_id for release in releases.history(store)} | releases.redirects(store).keys()
+    used_ids = {release.release_id for release in releases.history(store)} | releases.redirects(store).keys()
     begin = _KIND.sub("", old.release_id)
-    ids = (f"{begin}-forget{number or ''}" for number in range(len(known) + 1))
-    return next(name for name in ids if name not in known)
+    ids = (f"{begin}-forget{number or ''}" for number in range(len(used_ids) + 1))
+    return next(name for name in ids if name not in used_ids)
 
 
 def _snapshots(
     catalogue: Catalog,
     old: Release,
-    now: Release,
+    latest: Release,
     tag_name: str,
     locations: Mapping[str, Sequence[str]],
     parts: Mapping[str, Collection[Part]],
@@ -119,10 +119,10 @@ def _snapshots(
             make_current(catalogue, name, old.snapshots[name])
         is_by_day = table.partition is not None and name in old.snapshots
         days = {part for part in parts[name] if not isinstance(part, int)} if is_by_day else None
-        made = replace(catalogue, table, locations[name], days=days, tag=tag_name)
-        snapshots[name] = made.snapshot_id
-        if now.sequence != old.sequence and name in now.snapshots:
-            make_current(catalogue, name, now.snapshots[name])
+        snapshot = replace(catalogue, table, locations[name], days=days, tag=tag_name)
+        snapshots[name] = snapshot.snapshot_id
+        if latest.sequence != old.sequence and name in latest.snapshots:
+            make_current(catalogue, name, latest.snapshots[name])
     return snapshots
 
 
@@ -132,7 +132,7 @@ def _replace_row(
     """Rewrite the rows of all releases: replace the superseded one, and map landing ids to their successors."""
     from iosig.warehouse.releases.catalogue import replace
 
-    told = {
+    values = {
         "release_id": successor.release_id,
         "kind": successor.kind,
         "created_at": datetime.fromisoformat(successor.created_at),
@@ -146,8 +146,8 @@ def _replace_row(
         lists = {name: _map_landings(row[name], landings) for name in ("inputs", "removed_inputs")}
         parent = row["parent_release_id"]
         parent = successor.release_id if parent == old.release_id else parent
-        own = told if row["release_id"] == old.release_id else {}
-        rows.append(row | lists | {"parent_release_id": parent} | own)
+        changes = values if row["release_id"] == old.release_id else {}
+        rows.append(row | lists | {"parent_release_id": parent} | changes)
     place = data_place(RELEASES, None, f"with-{successor.release_id}")
     put_parquet(store, pl.DataFrame(rows, schema=frames.schema(RELEASES)), RELEASES, place)
     replace(catalogue, RELEASES, [f"{get_location(store)}/{place}"], days=None, tag=successor.release_id)
@@ -178,8 +178,8 @@ def remove(store: Store, old_id: str, successor: Release) -> None:
     expiring.discard(store, {old_id})
     old = changed(successor, release_id=old_id)
     before, after = seals.make_seal_name(old), seals.make_seal_name(successor)
-    left, known = checksums.read(store, before) or {}, checksums.read(store, after) or {}
-    there = {name: sealed for name, sealed in left.items() if store.files.mark(name)}
-    checksums.write(store, after, there | known)
+    old_checksums, new_checksums = checksums.read(store, before) or {}, checksums.read(store, after) or {}
+    existing = {name: sealed for name, sealed in old_checksums.items() if store.files.mark(name)}
+    checksums.write(store, after, existing | new_checksums)
     expiring.repin(store, old.release_id, None)
     store.files.remove(before, f".{links.LATEST}-{old.sequence}-{old.release_id}", PLAIN)

@@ -98,13 +98,13 @@ def read_history(store: Store) -> list[Release]:
     return [] if releases_location(store) is None else _read_rows(store).releases
 
 
-def wrong_index(store: Store, found: Sequence[Release]) -> str | None:
+def wrong_index(store: Store, expected: Sequence[Release]) -> str | None:
     """Return the index's name if it differs from these releases; None if it matches or does not exist."""
     location = releases_location(store)
     if location is None or not store.files.mark(name := _index_name(location)):
         return None
-    known = read_cache(store, name, _from_document)
-    return None if known is not None and known.releases == list(found) else name
+    index = read_cache(store, name, _from_document)
+    return None if index is not None and index.releases == list(expected) else name
 
 
 def _index_name(location: str) -> str:
@@ -116,15 +116,15 @@ def _index(store: Store) -> _Index:
     location = releases_location(store)
     if location is None:
         return _Index([], [])
-    index = _index_name(location)
-    known = read_cache(store, index, _from_document)
-    if known is None:
-        known = _read_rows(store)
+    name = _index_name(location)
+    index = read_cache(store, name, _from_document)
+    if index is None:
+        index = _read_rows(store)
         # each index contains the whole history, so older ones are useless
         with suppress(OSError):
             store.files.remove(f"{INDEX}/*")
-        _leave(store, index, _document(known))
-    return known
+        _leave(store, name, _document(index))
+    return index
 
 
 def _leave(store: Store, name: str, document: Any) -> None:
@@ -155,22 +155,22 @@ def _read_rows(store: Store) -> _Index:
     with open_catalogue(store) as catalogue:
         head = catalogue.load_table((NAMESPACE, RELEASES.name)).current_snapshot()
         files = [] if head is None else snapshot_files(catalogue, RELEASES.name, head.snapshot_id)
-    found = [_make_release(row) for row in _rows(store, files).collect().iter_rows(named=True)]
-    return _Index(_with_newest_days(sorted(found, key=lambda release: release.sequence)), files)
+    releases = [_make_release(row) for row in _rows(store, files).collect().iter_rows(named=True)]
+    return _Index(_with_newest_days(sorted(releases, key=lambda release: release.sequence)), files)
 
 
 def _make_release(row: dict[str, Any]) -> Release:
-    told = {name: json.loads(row[name]) for name in AS_JSON}
-    known = {field.name: row[field.name] for field in fields(Release) if field.name in row}
+    decoded = {name: json.loads(row[name]) for name in AS_JSON}
+    values = {field.name: row[field.name] for field in fields(Release) if field.name in row}
     return Release(
-        **known
+        **values
         | {
             "created_at": row["created_at"].isoformat(),
-            "dates": tuple(told["dates"]),
+            "dates": tuple(decoded["dates"]),
             "newest_data_on": row["newest_data_on"] and row["newest_data_on"].isoformat(),
-            "snapshots": told["snapshots"],
-            "input_count": len(told["inputs"]),
-            "removed_input_count": len(told["removed_inputs"]),
+            "snapshots": decoded["snapshots"],
+            "input_count": len(decoded["inputs"]),
+            "removed_input_count": len(decoded["removed_inputs"]),
         }
     )
 
@@ -216,9 +216,9 @@ def inputs(store: Store, release_ids: Collection[str]) -> pl.DataFrame:
     import polars as pl
 
     chosen = _rows(store, _index(store).files).filter(pl.col("release_id").is_in(list(release_ids))).sort("sequence")
-    told = chosen.select("release_id", "removed_inputs", "inputs").collect()
+    rows = chosen.select("release_id", "removed_inputs", "inputs").collect()
     names = (
-        told.select(
+        rows.select(
             "release_id",
             landing_id=pl.col(column).str.json_decode(pl.List(pl.String)),
             is_removed=pl.lit(column == "removed_inputs"),
@@ -254,8 +254,8 @@ def list_readable(store: Store) -> list[Release]:
 
 def current(store: Store) -> Release | None:
     """Return the release that readers get by default; None before the first."""
-    found = history(store)
-    return found[-1] if found else None
+    all_releases = history(store)
+    return all_releases[-1] if all_releases else None
 
 
 def find(store: Store, release_id: str | None) -> Release:
@@ -264,27 +264,29 @@ def find(store: Store, release_id: str | None) -> Release:
     A day such as 2018-02-09 selects the newest release that computed this day and was not rolled back. Raises
     UsageError if no release, or more than one, matches.
     """
-    found = history(store)
-    if not found:
+    all_releases = history(store)
+    if not all_releases:
         raise UsageError(f"No release exists in {store.name} yet. Land inputs, then `iosig run`.")
     if release_id is None:
-        return found[-1]
-    known = {release.release_id: release for release in found}
-    known |= {old: known[new] for old in redirects(store) if (new := _successor(store, old)) in known}
-    if release_id not in known and _DAY.fullmatch(release_id):
-        of_day = next((release for release in lineage(found, found[-1]) if release_id in release.dates), None)
+        return all_releases[-1]
+    by_id = {release.release_id: release for release in all_releases}
+    by_id |= {old: by_id[new] for old in redirects(store) if (new := _successor(store, old)) in by_id}
+    if release_id not in by_id and _DAY.fullmatch(release_id):
+        of_day = next(
+            (release for release in lineage(all_releases, all_releases[-1]) if release_id in release.dates), None
+        )
         if of_day:
             return _still_there(store, of_day)
-    matching = {name: release for name, release in known.items() if name.startswith(release_id)}
+    matching = {name: release for name, release in by_id.items() if name.startswith(release_id)}
     if release_id in matching or len({release.sequence for release in matching.values()}) == 1:
         return _still_there(store, matching.get(release_id) or next(iter(matching.values())))
     problem = "is not a release" if not matching else f"is ambiguous: {', '.join(matching)}"
     raise UsageError(f"{release_id!r} {problem}. `iosig releases` lists them.")
 
 
-def lineage(found: Sequence[Release], release: Release | None) -> Iterator[Release]:
+def lineage(all_releases: Sequence[Release], release: Release | None) -> Iterator[Release]:
     """Yield a release and its ancestors, newest first, without releases that were rolled back."""
-    by_id = {known.release_id: known for known in found}
+    by_id = {entry.release_id: entry for entry in all_releases}
     while release is not None:
         yield release
         release = by_id.get(release.parent_release_id or "")
@@ -305,8 +307,8 @@ def new_id(store: Store, kind: str) -> str:
 
 def redirects(store: Store) -> dict[str, dict[str, str]]:
     """Return the superseded releases by id, each with `to`, `at` and `reason`."""
-    found: dict[str, dict[str, str]] = read_state(store, REDIRECTS) or {}
-    return found
+    entries: dict[str, dict[str, str]] = read_state(store, REDIRECTS) or {}
+    return entries
 
 
 def find_redirects_to(store: Store, release_id: str) -> dict[str, tuple[str, str]]:
@@ -320,9 +322,9 @@ def find_redirects_to(store: Store, release_id: str) -> dict[str, tuple[str, str
 
 def _successor(store: Store, release_id: str) -> str:
     """Follow the redirects of an id to the final release."""
-    led, known = redirects(store), {release.release_id for release in history(store)}
-    while release_id in led and release_id not in known:
-        release_id = led[release_id]["to"]
+    entries, release_ids = redirects(store), {release.release_id for release in history(store)}
+    while release_id in entries and release_id not in release_ids:
+        release_id = entries[release_id]["to"]
     return release_id
 
 
@@ -354,28 +356,30 @@ def landings_in(store: Store, release: Release | None) -> pl.Series:
     """Return the landings that a release and its ancestors are based on."""
     import polars as pl
 
-    names = [known.release_id for known in lineage(history(store), release)]
-    told = inputs(store, names)
-    if told["is_removed"].any():
+    names = [ancestor.release_id for ancestor in lineage(history(store), release)]
+    changes = inputs(store, names)
+    if changes["is_removed"].any():
         # the last entry of a landing decides; within one release, additions follow removals
         place = pl.col("release_id").replace_strict(names[::-1], list(range(len(names))), return_dtype=pl.Int64)
-        last = told.sort(place, ~pl.col("is_removed"), maintain_order=True).unique("landing_id", keep="last")
-        told = last.filter(~pl.col("is_removed"))
-    return told["landing_id"]
+        last = changes.sort(place, ~pl.col("is_removed"), maintain_order=True).unique("landing_id", keep="last")
+        changes = last.filter(~pl.col("is_removed"))
+    return changes["landing_id"]
 
 
 def files_of(store: Store, release: Release) -> dict[str, list[Path]]:
     """Map each table of a release to its Parquet files, relative to the warehouse's root."""
     lists = {name: make_list_name(name, snapshot) for name, snapshot in release.snapshots.items()}
-    found = dict(zip(lists, store.files.each(lambda path: _read_file_list(store, path), lists.values()), strict=True))
-    if lost := [name for name, places in found.items() if places is None]:
+    places_by_table = dict(
+        zip(lists, store.files.each(lambda path: _read_file_list(store, path), lists.values()), strict=True)
+    )
+    if missing := [name for name, places in places_by_table.items() if places is None]:
         from iosig.warehouse.releases.catalogue import open_catalogue, snapshot_files
 
         with open_catalogue(store) as catalogue:
-            for name in lost:
-                found[name] = snapshot_files(catalogue, name, release.snapshots[name])
-                _leave(store, lists[name], found[name])
-    return {name: [store.root / place for place in places or ()] for name, places in found.items()}
+            for name in missing:
+                places_by_table[name] = snapshot_files(catalogue, name, release.snapshots[name])
+                _leave(store, lists[name], places_by_table[name])
+    return {name: [store.root / place for place in places or ()] for name, places in places_by_table.items()}
 
 
 def _read_file_list(store: Store, name: str) -> list[str] | None:

@@ -49,7 +49,7 @@ class RepairedFile:
     remedy: str
 
 
-def repair(store: Store, told: Progress = lambda *_: None) -> list[RepairedFile]:
+def repair(store: Store, progress: Progress = lambda *_: None) -> list[RepairedFile]:
     """Verify a warehouse, repair damage, and relocate it if it was moved; return the actions taken.
 
     The caller must lock the warehouse.
@@ -58,7 +58,7 @@ def repair(store: Store, told: Progress = lambda *_: None) -> list[RepairedFile]
     require_form(store)
     mended += mend_state(store)
     for _ in range(_MAX_PASSES):
-        damages = verify(store, told=told)
+        damages = verify(store, progress=progress)
         mended += _mend(store, damages)
         hiding = (store.catalogue.name, store.journal.name)
         if not any(damage.path in hiding or defines_releases(damage.path) for damage in damages):
@@ -120,7 +120,9 @@ def _landings(store: Store, damages: list[Damage]) -> Iterator[RepairedFile]:
     names = {damage.path.split("/")[1] for damage in damages if damage.path.startswith("landed/")}
     if not names:
         return
-    losses.add(store, Losses(landing_ids=frozenset(each for name in names for each in _landing_ids(store, name))))
+    losses.add(
+        store, Losses(landing_ids=frozenset(landing_id for name in names for landing_id in _landing_ids(store, name)))
+    )
     seals.unseal(store, {manifest_in(name) for name in names})
     for name in sorted(names):
         if store.files.holds(f"landed/{name}"):
@@ -131,8 +133,8 @@ def _landings(store: Store, damages: list[Damage]) -> Iterator[RepairedFile]:
 def _landing_ids(store: Store, folder: str) -> list[str]:
     """Return the landings of a folder; none for a lot with a damaged manifest."""
     with suppress(MachineFault):
-        if found := in_folder(store, folder):
-            return [landing.landing_id for landing in found]
+        if landings := in_folder(store, folder):
+            return [landing.landing_id for landing in landings]
     return [] if folder.startswith(LOT_PREFIX) else [folder]
 
 
@@ -214,20 +216,24 @@ def _is_restored(store: Store, seal: str, damaged_data: set[str]) -> bool:
     if release is None or release.release_id != _parse_release_id(seal):
         return False
     files = {
-        path.relative_to(store.root).as_posix() for own in releases.files_of(store, release).values() for path in own
+        path.relative_to(store.root).as_posix()
+        for paths in releases.files_of(store, release).values()
+        for path in paths
     }
     return not files & damaged_data
 
 
 def _documents(store: Store, seal: str) -> dict[str, str] | None:
     """Return each table's metadata document from a seal; None unless the seal and all its metadata are intact."""
-    known = checksums.read(store, seal)
-    if known is None:
+    recorded = checksums.read(store, seal)
+    if recorded is None:
         return None
     begun = checksums.read(store, checksums.RELOCATION) or {}
-    earlier = (checksums.read(store, each) or {} for each in release_seals(store) if each < seal)
-    rows = {name: sealed for files in (*earlier, known) for name, sealed in files.items() if is_release_row(name)}
-    metadata = rows | {name: sealed for name, sealed in known.items() if "/metadata/" in name}
+    earlier = (
+        checksums.read(store, earlier_seal) or {} for earlier_seal in release_seals(store) if earlier_seal < seal
+    )
+    rows = {name: sealed for files in (*earlier, recorded) for name, sealed in files.items() if is_release_row(name)}
+    metadata = rows | {name: sealed for name, sealed in recorded.items() if "/metadata/" in name}
     for name, sealed in metadata.items():
         if find_problem(store, name, sealed) and (name not in begun or find_problem(store, name, begun[name])):
             return None

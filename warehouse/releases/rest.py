@@ -121,8 +121,8 @@ class RestTables(TransactionalCatalogue, RestCatalog):
 
     def _is_sent_together(self, changes: list[Change]) -> bool:
         """Send all changes in one request; return False if the server does not support it."""
-        told = {"table-changes": [json.loads(change.request.model_dump_json()) for change in changes]}
-        response = self._session.post(self.url(_TOGETHER), json=told)
+        body = {"table-changes": [json.loads(change.request.model_dump_json()) for change in changes]}
+        response = self._session.post(self.url(_TOGETHER), json=body)
         if response.status_code in _UNKNOWN and "NoSuchTable" not in response.text:
             return False
         if response.status_code == 409:
@@ -175,9 +175,9 @@ def locations(server: Server, files: Files) -> dict[str, str]:
     """Return the location of each table's current metadata on the server."""
     catalogue = open_rest_catalogue(server, files)
     with convert_errors(server):
-        found = {name: table.metadata_location for name, table in catalogue.all_tables().items()}
+        table_locations = {name: table.metadata_location for name, table in catalogue.all_tables().items()}
     catalogue.close()
-    return found
+    return table_locations
 
 
 def location(server: Server, table_name: str) -> str | None:

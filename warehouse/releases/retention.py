@@ -48,54 +48,54 @@ def clear(store: Store, keep_days: int) -> ClearedDays:
     keep_days: 1 or more. Nothing is deleted while a release is being read. If a clearing is killed, the next one
     completes it.
     """
-    known = ledger.read(store)
-    going = _going(store, known, datetime.now(UTC) - timedelta(days=keep_days))
-    if going.is_empty():
+    index = ledger.read(store)
+    expired = _going(store, index, datetime.now(UTC) - timedelta(days=keep_days))
+    if expired.is_empty():
         return ClearedDays(0, 0, ())
-    files = known.files.join(going, on="folder", how="semi")
-    names = [f"landed/{folder}" for folder in going["folder"]]
+    files = index.files.join(expired, on="folder", how="semi")
+    names = [f"landed/{folder}" for folder in expired["folder"]]
     days, closed = set(files["day"].to_list()), read_closed_days(store)
     try:
         with store.files.lock(releases.READING):
             put_state(store, _CLOSED, sorted(day.isoformat() for day in closed | days))
             size = sum(int(mark[0]) for name in files["path"] if (mark := store.files.mark(name)))
-            seals.unseal(store, {manifest_in(folder) for folder in going["folder"]})
+            seals.unseal(store, {manifest_in(folder) for folder in expired["folder"]})
             store.files.remove(*names)
     except LockHeldError:
         return ClearedDays(0, 0, ())
     # update the index now, before a new folder reuses the name or the inode of a deleted one
     ledger.read(store)
-    return ClearedDays(going.height, size, tuple(sorted(days - closed)))
+    return ClearedDays(expired.height, size, tuple(sorted(days - closed)))
 
 
-def _going(store: Store, known: ledger.Ledger, before: datetime) -> pl.DataFrame:
+def _going(store: Store, index: ledger.Ledger, before: datetime) -> pl.DataFrame:
     """Select old landings that consist of polls only, on days without newer landings."""
-    files = known.files
-    others = files.filter((pl.col("table") != POLLS.name) | pl.col("day").is_null() | pl.col("is_shared"))
+    files = index.files
+    other_files = files.filter((pl.col("table") != POLLS.name) | pl.col("day").is_null() | pl.col("is_shared"))
     old = pl.col("landed_at").str.to_datetime(time_zone="UTC") < before
     may_go = (
-        known.landings.filter(old & (pl.col("refused_count") == 0) & (pl.col("row_count") > 0))
-        .join(others, on="folder", how="anti")
-        .join(_find_needed_landings(store, known), on="landing_id", how="anti")
+        index.landings.filter(old & (pl.col("refused_count") == 0) & (pl.col("row_count") > 0))
+        .join(other_files, on="folder", how="anti")
+        .join(_find_needed_landings(store, index), on="landing_id", how="anti")
     )
     polls = files.filter(pl.col("table") == POLLS.name).select("folder", "day")
     while True:
-        stays = known.landings.join(may_go, on="folder", how="anti")
+        stays = index.landings.join(may_go, on="folder", how="anti")
         open_days = polls.join(stays, on="folder", how="semi").select("day").unique()
-        held = polls.join(open_days, on="day", how="semi")
-        left = may_go.join(held, on="folder", how="anti")
-        if left.height == may_go.height:
-            return left
-        may_go = left
+        open_polls = polls.join(open_days, on="day", how="semi")
+        remaining = may_go.join(open_polls, on="folder", how="anti")
+        if remaining.height == may_go.height:
+            return remaining
+        may_go = remaining
 
 
 def _find_needed_landings(store: Store, landings: ledger.Ledger) -> pl.DataFrame:
     """Return the landings that any kept release lacks, because a run on top of that release may read them."""
-    kept = releases.list_readable(store)
-    in_all = _in_all(releases.landings_in(store, release) for release in kept)
+    kept_releases = releases.list_readable(store)
+    in_all = _in_all(releases.landings_in(store, release) for release in kept_releases)
     # once no release contains the earlier landing of a content that landed again, no run needs it
     in_any = pl.concat(
-        [pl.Series("landing_id", [], pl.String), *(releases.landings_in(store, release_kept) for release_kept in kept)]
+        [pl.Series("landing_id", [], pl.String), *(releases.landings_in(store, release) for release in kept_releases)]
     )
     ids = landings.landings.select("landing_id")
     replaced = ids.join(landings.in_force, on="landing_id", how="anti")
@@ -105,8 +105,8 @@ def _find_needed_landings(store: Store, landings: ledger.Ledger) -> pl.DataFrame
 
 def _in_all(sets: Iterable[pl.Series]) -> pl.DataFrame:
     """Return the ids that all sets contain; without sets, none."""
-    found: pl.DataFrame | None = None
-    for each in sets:
-        frame = each.to_frame("landing_id")
-        found = frame if found is None else found.join(frame, on="landing_id", how="semi")
-    return pl.DataFrame(schema={"landing_id": pl.String}) if found is None else found
+    common: pl.DataFrame | None = None
+    for ids in sets:
+        frame = ids.to_frame("landing_id")
+        common = frame if common is None else common.join(frame, on="landing_id", how="semi")
+    return pl.DataFrame(schema={"landing_id": pl.String}) if common is None else common

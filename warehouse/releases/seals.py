@@ -84,13 +84,13 @@ def _metadata(table: IcebergTable, release: Release, earlier: Sequence[Release])
     name = table.name()[-1]
     yield get_relative_name(name, table.metadata_location)
     snapshot_id = release.snapshots.get(name)
-    own = table.current_snapshot() if name == RELEASES.name else snapshot_id and table.snapshot_by_id(snapshot_id)
-    known = {known.snapshots.get(name) for known in earlier}
-    if not own or own.snapshot_id in known:
+    snapshot = table.current_snapshot() if name == RELEASES.name else snapshot_id and table.snapshot_by_id(snapshot_id)
+    earlier_ids = {earlier_release.snapshots.get(name) for earlier_release in earlier}
+    if not snapshot or snapshot.snapshot_id in earlier_ids:
         return
-    yield get_relative_name(name, own.manifest_list)
-    for manifest in own.manifests(table.io):
-        if manifest.added_snapshot_id not in known:
+    yield get_relative_name(name, snapshot.manifest_list)
+    for manifest in snapshot.manifests(table.io):
+        if manifest.added_snapshot_id not in earlier_ids:
             yield get_relative_name(name, manifest.manifest_path)
     if name == RELEASES.name:
         for task in table.scan().plan_files():
@@ -103,9 +103,9 @@ def seal_metadata(store: Store, release: Release) -> None:
 
     The files with rows of all releases are updated too.
     """
-    known = checksums.read(store, make_seal_name(release))
-    if known is not None:
-        files = {name: sealed for name, sealed in known.items() if not name.endswith(".metadata.json")}
+    recorded = checksums.read(store, make_seal_name(release))
+    if recorded is not None:
+        files = {name: sealed for name, sealed in recorded.items() if not name.endswith(".metadata.json")}
         checksums.write(store, make_seal_name(release), files | checksums_now(store, _current_metadata(store)))
 
 
@@ -134,32 +134,34 @@ def _current_metadata(store: Store) -> set[str]:
 
 def add(store: Store, release: Release, names: Iterable[str]) -> None:
     """Add files to a release's seal, with their current checksums."""
-    known = checksums.read(store, make_seal_name(release)) or {}
-    checksums.write(store, make_seal_name(release), known | checksums_now(store, names))
+    recorded = checksums.read(store, make_seal_name(release)) or {}
+    checksums.write(store, make_seal_name(release), recorded | checksums_now(store, names))
 
 
 def unseal(store: Store, names: set[str]) -> None:
     """Remove files from all seals because they were deleted on purpose."""
     for seal in release_seals(store):
-        known = checksums.read(store, seal)
-        if known is not None and names & known.keys():
-            checksums.write(store, seal, {name: sealed for name, sealed in known.items() if name not in names})
+        recorded = checksums.read(store, seal)
+        if recorded is not None and names & recorded.keys():
+            checksums.write(store, seal, {name: sealed for name, sealed in recorded.items() if name not in names})
 
 
 def all_checksums(store: Store) -> dict[str, FileChecksum]:
     """Merge the checksums of all releases' files; if documents differ, the latest one takes precedence."""
-    found: dict[str, FileChecksum] = {}
+    merged: dict[str, FileChecksum] = {}
     for name in release_seals(store):
-        found |= checksums.read(store, name) or {}
-    return found
+        merged |= checksums.read(store, name) or {}
+    return merged
 
 
 def replace_checksums(store: Store, files: Mapping[str, FileChecksum]) -> None:
     """Update the checksums of rewritten files in every document that records them."""
     for name in release_seals(store):
-        known = checksums.read(store, name)
-        if known is not None:
-            checksums.write(store, name, known | {each: files[each] for each in known.keys() & files.keys()})
+        recorded = checksums.read(store, name)
+        if recorded is not None:
+            checksums.write(
+                store, name, recorded | {file_name: files[file_name] for file_name in recorded.keys() & files.keys()}
+            )
 
 
 def require_sound(store: Store, paths: Iterable[Path]) -> None:
@@ -169,18 +171,18 @@ def require_sound(store: Store, paths: Iterable[Path]) -> None:
     """
     marks = read_cache(store, _VERIFIED_FILES, _marks) or {}
     fresh: dict[str, list[float]] = {}
-    now, known = time.time(), None
+    now, recorded = time.time(), None
     for path in paths:
         name = path.relative_to(store.root).as_posix()
         mark = store.files.mark(name)
-        *seen, at = marks.get(name, [0.0])
-        if seen == mark and 0 <= now - at < _TRUSTED_S:
+        *verified_mark, at = marks.get(name, [0.0])
+        if verified_mark == mark and 0 <= now - at < _TRUSTED_S:
             continue
-        known = all_checksums(store) if known is None else known
-        if name in known:
+        recorded = all_checksums(store) if recorded is None else recorded
+        if name in recorded:
             # an object store verifies its own checksums, so nothing is read for this
-            is_as_long = store.url is not None and mark[:1] == [known[name].byte_count]
-            if not is_as_long and (problem := find_problem(store, name, known[name])):
+            is_as_long = store.url is not None and mark[:1] == [recorded[name].byte_count]
+            if not is_as_long and (problem := find_problem(store, name, recorded[name])):
                 raise MachineFault(f"{path} {problem}. `iosig verify` lists all damaged files; {_REMEDY}")
             fresh[name] = [*mark, now]
     if fresh:

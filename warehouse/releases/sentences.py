@@ -29,12 +29,12 @@ def tables() -> list[Table]:
 def sentence(error: Exception, query: str) -> str:
     """Explain a query error, with a suggestion for the intended name."""
     text = str(error)
-    if found := _UNKNOWN_TABLE.search(text):
-        return _describe_unknown_table(found[1])
-    if found := _UNKNOWN_COLUMN.search(text):
-        return _describe_unknown_column(found[1], query)
-    if found := _OUT_OF_REACH.search(text):
-        return f"{found[1]} is not accessible: a query can only read the files of its release."
+    if match := _UNKNOWN_TABLE.search(text):
+        return _describe_unknown_table(match[1])
+    if match := _UNKNOWN_COLUMN.search(text):
+        return _describe_unknown_column(match[1], query)
+    if match := _OUT_OF_REACH.search(text):
+        return f"{match[1]} is not accessible: a query can only read the files of its release."
     if _BROKEN in text:
         return f"DuckDB failed with an internal error: {first_sentence(error)}"
     return first_sentence(error)
@@ -50,8 +50,12 @@ def _describe_unknown_column(name: str, query: str) -> str:
     named = [table for table in tables() if re.search(rf"\b{table.name}\b", query, re.IGNORECASE)]
     columns = sorted({column for table in named for column in table.column_names})
     near = meant(name, columns) if columns else meant(name, present_names(name.lower()))
-    others = [table.name for table in tables() if table not in named and name.lower() in table.column_names]
-    elsewhere = f" {', '.join(others[:5])} {'have' if len(others) > 1 else 'has'} one." if others and not near else ""
+    other_tables = [table.name for table in tables() if table not in named and name.lower() in table.column_names]
+    elsewhere = (
+        f" {', '.join(other_tables[:5])} {'have' if len(other_tables) > 1 else 'has'} one."
+        if other_tables and not near
+        else ""
+    )
     shown = f" `describe {named[0].name}` lists its columns." if named else ""
     where = f" in {' or '.join(table.name for table in named)}" if named else ""
     return f"No column {name!r}{where}.{near}{elsewhere}{shown}"

@@ -65,15 +65,15 @@ EMBEDDED = Server()
 
 def get_server(store: Store) -> Server:
     """Return the server that keeps the catalogue of a warehouse."""
-    known: dict[str, str] | None = document(store, NOTE)
-    if known is None:
+    values: dict[str, str] | None = document(store, NOTE)
+    if values is None:
         return EMBEDDED
     try:
-        own, more = (
-            (known["kind"], known["uri"], known["name"]),
-            (known.get("warehouse", ""), known.get("location", "")),
+        required, optional = (
+            (values["kind"], values["uri"], values["name"]),
+            (values.get("warehouse", ""), values.get("location", "")),
         )
-        return Server(*own, *more)
+        return Server(*required, *optional)
     except (KeyError, TypeError) as error:
         raise MachineFault(f"{store.root / NOTE} is damaged. `iosig repair` rewrites it from the settings.") from error
 
@@ -136,8 +136,8 @@ def locations_on(server: Server) -> dict[str, str]:
 
 def unreachable(server: Server, error: BaseException) -> MachineFault:
     """Build the error for a server that does not respond; libpq's message contains no secrets."""
-    said = " ".join(str(error).split()) or type(error).__name__
-    return MachineFault(f"The catalogue {server} does not answer: {said}")
+    message = " ".join(str(error).split()) or type(error).__name__
+    return MachineFault(f"The catalogue {server} does not answer: {message}")
 
 
 def require_installed(server: Server) -> None:
@@ -174,15 +174,15 @@ def register(store: Store, server: Server, locations: dict[str, str]) -> None:
     from sqlalchemy import text
 
     with begin_transaction(store, server) as connection:
-        own = {"catalog": server.name, "namespace": NAMESPACE}
-        gone = "delete from iceberg_tables where catalog_name = :catalog and table_namespace = :namespace"
-        connection.execute(text(gone), own)
-        made = """
+        key = {"catalog": server.name, "namespace": NAMESPACE}
+        delete_query = "delete from iceberg_tables where catalog_name = :catalog and table_namespace = :namespace"
+        connection.execute(text(delete_query), key)
+        insert_query = """
             insert into iceberg_tables (catalog_name, table_namespace, table_name, metadata_location)
             values (:catalog, :namespace, :table, :location)
         """
         for table, location in locations.items():
-            connection.execute(text(made), own | {"table": table, "location": location})
+            connection.execute(text(insert_query), key | {"table": table, "location": location})
 
 
 def alone(connection: Connection, server: Server) -> None:
@@ -190,5 +190,5 @@ def alone(connection: Connection, server: Server) -> None:
     from sqlalchemy import text
 
     if server.kind == "postgresql":
-        told: dict[str, Any] = {"name": f"iosig {server.name}"}
-        connection.execute(text("select pg_advisory_xact_lock(hashtextextended(:name, 0))"), told)
+        parameters: dict[str, Any] = {"name": f"iosig {server.name}"}
+        connection.execute(text("select pg_advisory_xact_lock(hashtextextended(:name, 0))"), parameters)

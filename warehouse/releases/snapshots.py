@@ -88,15 +88,15 @@ def write_snapshot(table: Table, live: Live, gone: Collection[DataFile], added: 
     whole: list[ManifestFile] = []
     loose: list[ManifestEntry] = []
     for manifest, entries in live:
-        left = [entry for entry in entries if entry.data_file not in gone]
-        if len(left) == len(entries) and len(live) <= _MAX_MANIFESTS:
+        remaining = [entry for entry in entries if entry.data_file not in gone]
+        if len(remaining) == len(entries) and len(live) <= _MAX_MANIFESTS:
             whole.append(manifest)
         else:
-            loose += [_copy_entry(ManifestEntryStatus.EXISTING, entry, entry.snapshot_id) for entry in left]
-    made = [_manifest(table, snapshot_id, entries) for entries in (fresh, deleted, loose) if entries]
+            loose += [_copy_entry(ManifestEntryStatus.EXISTING, entry, entry.snapshot_id) for entry in remaining]
+    manifests = [_manifest(table, snapshot_id, entries) for entries in (fresh, deleted, loose) if entries]
     place = table.location_provider().new_metadata_location(f"snap-{snapshot_id}-0-{uuid.uuid4()}.avro")
     parent_id = head.snapshot_id if head else None
-    _write_list(table, place, snapshot_id, parent_id, sequence, [*made, *whole])
+    _write_list(table, place, snapshot_id, parent_id, sequence, [*manifests, *whole])
     return Snapshot(
         snapshot_id=snapshot_id,
         parent_snapshot_id=parent_id,
@@ -114,10 +114,10 @@ def rewrite_manifests(table: Table, snapshot: Snapshot, locations: Sequence[str]
         _entry(ManifestEntryStatus.EXISTING, file, snapshot.snapshot_id, sequence)
         for file in data_files(table, locations)
     ]
-    made = [_manifest(table, snapshot.snapshot_id, entries)] if entries else []
+    manifests = [_manifest(table, snapshot.snapshot_id, entries)] if entries else []
     parent_id = snapshot.parent_snapshot_id
-    _write_list(table, snapshot.manifest_list, snapshot.snapshot_id, parent_id, sequence, made)
-    return [snapshot.manifest_list, *(manifest.manifest_path for manifest in made)]
+    _write_list(table, snapshot.manifest_list, snapshot.snapshot_id, parent_id, sequence, manifests)
+    return [snapshot.manifest_list, *(manifest.manifest_path for manifest in manifests)]
 
 
 def _entry(
@@ -227,9 +227,9 @@ def commit(table: Table, updates: Sequence[TableUpdate]) -> None:
     for update in updates:
         # a table without snapshots cannot have tags
         if isinstance(update, SetSnapshotRefUpdate) and (refs or update.ref_name == MAIN_BRANCH):
-            known = refs.get(update.ref_name)
-            found = {"ref": update.ref_name, "snapshot-id": known.snapshot_id if known else None}
-            requirements.append(AssertRefSnapshotId.model_validate(found))
+            ref = refs.get(update.ref_name)
+            payload = {"ref": update.ref_name, "snapshot-id": ref.snapshot_id if ref else None}
+            requirements.append(AssertRefSnapshotId.model_validate(payload))
         elif isinstance(update, AddSchemaUpdate):
             known_schema = {"current-schema-id": table.metadata.current_schema_id}
             requirements.append(AssertCurrentSchemaId.model_validate(known_schema))

@@ -147,11 +147,11 @@ def _tree(connection: duckdb.DuckDBPyConnection, query: str) -> Any:
     import duckdb
 
     try:
-        found = connection.execute("select json_serialize_sql($query)", {"query": query}).fetchall()
+        rows = connection.execute("select json_serialize_sql($query)", {"query": query}).fetchall()
     except duckdb.Error as error:
         raise UsageError(first_sentence(error)) from error
     try:
-        document = json.loads(found[0][0])
+        document = json.loads(rows[0][0])
     except RecursionError as error:
         raise UsageError("This query is too deeply nested: write it as several CTEs.") from error
     if document["error"]:

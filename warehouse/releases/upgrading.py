@@ -77,17 +77,17 @@ def needs(store: Store) -> Needs | None:
     form = read_form(store)
     if form is None or form >= FORM:
         return None
-    kept = Store(store.root / _BACKUP_FOLDER) if (store.root / _BACKUP_FOLDER / "tables").is_dir() else store
-    if form != FORMER or (kept.tables / _BETWEEN).exists():
+    source = Store(store.root / _BACKUP_FOLDER) if (store.root / _BACKUP_FOLDER / "tables").is_dir() else store
+    if form != FORMER or (source.tables / _BETWEEN).exists():
         raise UsageError(
             f"{store.name} was made by a version other than commit 18b5d00: land its inputs in a new warehouse."
         )
-    if store.url is not None or get_server(kept) != EMBEDDED:
+    if store.url is not None or get_server(source) != EMBEDDED:
         raise UsageError(
             f"The catalogue of {store.name} is on a server: only warehouses with a catalogue file can be upgraded. "
             "Move the catalogue into the warehouse with commit 18b5d00 (`iosig relocate`), or land the inputs again."
         )
-    files = [*kept.tables.glob("*/data/*.parquet"), *(store.root / part["path"] for part in _find_affected(store))]
+    files = [*source.tables.glob("*/data/*.parquet"), *(store.root / part["path"] for part in _find_affected(store))]
     return Needs(form, len(files), sum(path.stat().st_size for path in files if path.is_file()))
 
 
@@ -139,12 +139,12 @@ def undo(store: Store) -> None:
     """Undo an incomplete upgrade: remove the files that it created, and restore the old ones."""
     landed: list[str] | None = document(store, _NOTE)
     if landed is not None:
-        kept = [path for pattern in _MOVED for path in (store.root / _BACKUP_FOLDER).glob(pattern)]
+        backups = [path for pattern in _MOVED for path in (store.root / _BACKUP_FOLDER).glob(pattern)]
         if store.files.mark(_ALL_MOVED):
             # the upgrade created these files
             store.files.remove(*_CREATED)
             store.files.remove(_ALL_MOVED)
-        for path in kept:
+        for path in backups:
             move(path, store.root / path.name)
         for name in landed:
             store.files.take(store.root / _BACKUP_FOLDER / name, name)
@@ -197,26 +197,30 @@ def _convert_releases(store: Store, old: Store, progress: Progress) -> None:
         rows.sort(key=lambda row: row["sequence"])
         gone = state.read_state(store, EXPIRED) or {}
         snapshots = [{} if row["release_id"] in gone else json.loads(row["snapshots"]) for row in rows]
-        found = {(name, number) for each in snapshots for name, number in each.items()}
-        files = {(name, number): snapshot_files(catalogue, name, number) for name, number in sorted(found)}
+        snapshot_keys = {(name, number) for ids in snapshots for name, number in ids.items()}
+        files = {(name, number): snapshot_files(catalogue, name, number) for name, number in sorted(snapshot_keys)}
     files_of = _Files(store, old, files)
-    made: dict[tuple[str, tuple[str, ...]], int] = {}
+    new_ids: dict[tuple[str, tuple[str, ...]], int] = {}
     with open_transaction(store) as catalogue:
-        for done, (row, own) in enumerate(zip(rows, snapshots, strict=True), 1):
-            release_id, now = row["release_id"], {}
-            for table in releases.list_published_tables() if own else ():
-                places = files_of.convert_table(table, own)
+        for count, (row, old_ids) in enumerate(zip(rows, snapshots, strict=True), 1):
+            release_id, current_ids = row["release_id"], {}
+            for table in releases.list_published_tables() if old_ids else ():
+                places = files_of.convert_table(table, old_ids)
                 key = table.name, places
-                if key in made:
-                    tag(catalogue, table.name, made[key], release_id)
+                if key in new_ids:
+                    tag(catalogue, table.name, new_ids[key], release_id)
                 else:
                     locations = [f"{get_location(store)}/{place}" for place in places]
-                    made[key] = replace(catalogue, table, locations, days=None, tag=release_id).snapshot_id
-                now[table.name] = made[key]
+                    new_ids[key] = replace(catalogue, table, locations, days=None, tag=release_id).snapshot_id
+                current_ids[table.name] = new_ids[key]
             append_row(
-                catalogue, store, _release(row, now), json.loads(row["inputs"]), json.loads(row["removed_inputs"])
+                catalogue,
+                store,
+                _release(row, current_ids),
+                json.loads(row["inputs"]),
+                json.loads(row["removed_inputs"]),
             )
-            progress(done, len(rows))
+            progress(count, len(rows))
 
 
 @dataclass
@@ -285,8 +289,8 @@ def _release(row: Mapping[str, Any], snapshots: dict[str, int]) -> Release:
 
 def _parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Rename the settings that affect results, and record the version that the release comes from."""
-    found = renames.rename_settings(parameters)
-    if "methods" in found.get("signatures", {}):
+    renamed = renames.rename_settings(parameters)
+    if "methods" in renamed.get("signatures", {}):
         values = renames.REDEFINED_VALUES["method"]
-        found["signatures"]["methods"] = [values.get(name, name) for name in found["signatures"]["methods"]]
-    return found | {releases.CONVERTED: renames.COMMIT}
+        renamed["signatures"]["methods"] = [values.get(name, name) for name in renamed["signatures"]["methods"]]
+    return renamed | {releases.CONVERTED: renames.COMMIT}

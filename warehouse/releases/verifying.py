@@ -60,7 +60,7 @@ class _ExpectedFiles:
         return None if is_relocated else problem
 
 
-def verify(store: Store, *, is_all: bool = False, told: Progress = lambda *_: None) -> list[Damage]:
+def verify(store: Store, *, is_all: bool = False, progress: Progress = lambda *_: None) -> list[Damage]:
     """Verify the current release, or every release if `is_all`, and all landings; return the damaged files.
 
     If the catalogue or the current release's metadata are damaged, other releases are not checked.
@@ -71,17 +71,17 @@ def verify(store: Store, *, is_all: bool = False, told: Progress = lambda *_: No
     if any(damage.path.endswith(NOTE) for damage in in_state):
         # this document locates the catalogue
         return in_state
-    return [*in_state, *_in_releases(store, is_all, told)]
+    return [*in_state, *_in_releases(store, is_all, progress)]
 
 
-def _in_releases(store: Store, is_all: bool, told: Progress) -> list[Damage]:
+def _in_releases(store: Store, is_all: bool, progress: Progress) -> list[Damage]:
     if damages := [*_in_databases(store)]:
         return damages
     expected = _ExpectedFiles(checksums.read(store, RELOCATION) or {})
     if damages := [*_in_metadata(store, expected)]:
         return damages
     try:
-        return _in_files(store, expected, is_all, told)
+        return _in_files(store, expected, is_all, progress)
     except Exception:
         # parsers of damaged manifests raise arbitrary exceptions; checksums identify the damaged files
         if damages := [*_in_all_metadata(store, expected)]:
@@ -132,8 +132,8 @@ def _check_sqlite(path: Path) -> str | None:
 def _in_metadata(store: Store, expected: _ExpectedFiles) -> Iterator[Damage]:
     """Yield damaged metadata that define the current release's files or the list of releases."""
     current = _current_metadata(store)
-    documents = [known for name in checksums.release_seals(store) if (known := checksums.read(store, name))]
-    rows = {name: sealed for known in documents for name, sealed in known.items() if is_release_row(name)}
+    documents = [document for name in checksums.release_seals(store) if (document := checksums.read(store, name))]
+    rows = {name: sealed for document in documents for name, sealed in document.items() if is_release_row(name)}
     newest = {name: sealed for name, sealed in (documents or [{}])[-1].items() if defines_releases(name)}
     for name, sealed in sorted((rows | newest).items()):
         if _must_exist(store, name, current) and (problem := expected.problem_of(store, name, sealed)):
@@ -178,43 +178,45 @@ def _must_exist(store: Store, name: str, current: set[str]) -> bool:
     return not name.endswith(".metadata.json") or name in current or bool(store.files.mark(name))
 
 
-def _in_files(store: Store, expected: _ExpectedFiles, is_all: bool, told: Progress) -> list[Damage]:
+def _in_files(store: Store, expected: _ExpectedFiles, is_all: bool, progress: Progress) -> list[Damage]:
     history = releases.read_history(store)
-    known = {release.release_id: checksums.read(store, seals.make_seal_name(release)) for release in history}
+    files_by_release = {release.release_id: checksums.read(store, seals.make_seal_name(release)) for release in history}
     damages = [
         Damage(seals.make_seal_name(release), "is not a seal of its release", MAKE_AGAIN)
         for release in history
-        if known[release.release_id] is None
+        if files_by_release[release.release_id] is None
     ]
-    sealed = {name: each for files in known.values() for name, each in (files or {}).items()}
+    sealed = {name: checksum for files in files_by_release.values() for name, checksum in (files or {}).items()}
     current = _current_metadata(store)
     gone = releases.read_expired(store)
-    kept = [release for release in history if release.release_id not in gone] if is_all else history[-1:]
-    own = _map_snapshot_files(store, kept) if kept else {}
+    checked_releases = [release for release in history if release.release_id not in gone] if is_all else history[-1:]
+    snapshot_files = _map_snapshot_files(store, checked_releases) if checked_releases else {}
     current_lists = [make_list_name(*shown) for shown in history[-1].snapshots.items()] if history else []
-    released = {name for each in current_lists for name in own[each]}
-    if history and known[history[-1].release_id] is not None and released - sealed.keys():
+    released = {name for list_name in current_lists for name in snapshot_files[list_name]}
+    if history and files_by_release[history[-1].release_id] is not None and released - sealed.keys():
         damages.append(Damage(seals.make_seal_name(history[-1]), "does not name all files of its release", MAKE_AGAIN))
-    wanted = set(sealed) if is_all else released | current
+    checked_names = set(sealed) if is_all else released | current
     if history and not is_all:
         lasting = ("landed/", f"tables/{RELEASES.name}/data/")
-        wanted |= {name for name in sealed if name.startswith(lasting)} | (known[history[-1].release_id] or {}).keys()
+        checked_names |= {name for name in sealed if name.startswith(lasting)} | (
+            files_by_release[history[-1].release_id] or {}
+        ).keys()
     expected.files |= {
-        name: (sealed[name], RUN_AGAIN) for name in wanted & sealed.keys() if _must_exist(store, name, current)
+        name: (sealed[name], RUN_AGAIN) for name in checked_names & sealed.keys() if _must_exist(store, name, current)
     }
     damages += _in_landings(store, expected)
-    damages += _in_caches(store, history, own)
-    return [*damages, *_differing(store, expected, told)]
+    damages += _in_caches(store, history, snapshot_files)
+    return [*damages, *_differing(store, expected, progress)]
 
 
-def _map_snapshot_files(store: Store, kept: Iterable[Release]) -> dict[str, list[str]]:
+def _map_snapshot_files(store: Store, checked_releases: Iterable[Release]) -> dict[str, list[str]]:
     """Map the manifest list of each snapshot to the snapshot's files: data, manifests and the list.
 
     They are read from the Iceberg metadata.
     """
     from iosig.warehouse.releases.catalogue import list_snapshot_files, open_catalogue
 
-    shown = {snapshot: None for release in kept for snapshot in release.snapshots.items()}
+    shown = {snapshot: None for release in checked_releases for snapshot in release.snapshots.items()}
     with open_catalogue(store) as catalogue:
         return {
             make_list_name(name, snapshot_id): sorted(
@@ -244,7 +246,7 @@ def _in_landings(store: Store, expected: _ExpectedFiles) -> Iterator[Damage]:
         expected.files |= {part.path: (FileChecksum(part.byte_count, part.sha256), LAND_AGAIN) for part in parts}
 
 
-def _in_caches(store: Store, history: list[Release], own: dict[str, list[str]]) -> Iterator[Damage]:
+def _in_caches(store: Store, history: list[Release], snapshot_files: dict[str, list[str]]) -> Iterator[Damage]:
     """Yield indexes, file lists and hints that differ from their sources."""
     wrong = {
         name
@@ -252,8 +254,10 @@ def _in_caches(store: Store, history: list[Release], own: dict[str, list[str]]) 
         for name in store.files.matching(f"{folder}/*.json")
         if read_cache(store, name, lambda document: document is not None) is None
     }
-    for name, names in own.items():
-        if store.files.mark(name) and read_cache(store, name, sorted) != [each for each in names if "/data/" in each]:
+    for name, names in snapshot_files.items():
+        if store.files.mark(name) and read_cache(store, name, sorted) != [
+            file_name for file_name in names if "/data/" in file_name
+        ]:
             wrong.add(name)
     if index := releases.wrong_index(store, history):
         wrong.add(index)
@@ -280,10 +284,10 @@ def _names_metadata(store: Store, hint: str) -> bool:
     return "/" not in version and bool(store.files.mark(hint.replace(HINT, f"{version}.metadata.json")))
 
 
-def _differing(store: Store, expected: _ExpectedFiles, told: Progress) -> Iterator[Damage]:
-    done, total = 0, sum(sealed.byte_count for sealed, _ in expected.files.values())
+def _differing(store: Store, expected: _ExpectedFiles, progress: Progress) -> Iterator[Damage]:
+    done_bytes, total_bytes = 0, sum(sealed.byte_count for sealed, _ in expected.files.values())
     for name, (sealed, remedy) in sorted(expected.files.items()):
         if problem := expected.problem_of(store, name, sealed):
             yield Damage(name, problem, remedy)
-        done += sealed.byte_count
-        told(done, total)
+        done_bytes += sealed.byte_count
+        progress(done_bytes, total_bytes)

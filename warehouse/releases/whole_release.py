@@ -47,11 +47,11 @@ def export_folder(store: Store, release: Release, folder: Path, *, is_copied: bo
     with (
         being_read(store),
         atomic_write(folder.absolute()) as temporary,
-        TemporaryDirectory(dir=temporary.parent) as made,
+        TemporaryDirectory(dir=temporary.parent) as cache,
     ):
-        placed = members(store, release, Path(made))
-        own = (path for path in placed.values() if path.is_relative_to(store.root))
-        store.files.fetch(path.relative_to(store.root).as_posix() for path in own)
+        placed = members(store, release, Path(cache))
+        own_paths = (path for path in placed.values() if path.is_relative_to(store.root))
+        store.files.fetch(path.relative_to(store.root).as_posix() for path in own_paths)
         lay_out(temporary, placed, is_copied=is_copied)
         counts = {table.name: 0 for table in list_published_tables()}
         for place, path in placed.items():
@@ -142,13 +142,13 @@ def _write_database(target: Path) -> Iterator[Path]:
 def _patterns(store: Store, paths: Sequence[Path]) -> list[str]:
     """Return the file patterns for a database's views: absolute paths, with pattern characters escaped."""
     root = store.root.resolve()
-    found = [duckdb_pattern(root / path.relative_to(store.root)) for path in paths]
-    if None in found:
+    patterns = [duckdb_pattern(root / path.relative_to(store.root)) for path in paths]
+    if None in patterns:
         raise UsageError(
             f"A DuckDB view cannot refer to files in {root}: the path contains a backslash and a pattern character. "
             "--copy writes the rows into the file."
         )
-    return [pattern for pattern in found if pattern is not None]
+    return [pattern for pattern in patterns if pattern is not None]
 
 
 def _make(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[str], is_copied: bool) -> None:
@@ -168,6 +168,6 @@ def _name_itself(connection: duckdb.DuckDBPyConnection, release: Release) -> Non
 
 
 def _count(connection: duckdb.DuckDBPyConnection, name: str) -> int:
-    found = connection.execute(f'select count(*) from "{name}"').fetchone()
-    assert found is not None
-    return int(found[0])
+    row = connection.execute(f'select count(*) from "{name}"').fetchone()
+    assert row is not None
+    return int(row[0])

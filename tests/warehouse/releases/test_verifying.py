@@ -54,7 +54,7 @@ def hint(store: Store, table: str) -> str:
 
 def test_intact_warehouse_passes_verification(sound: Store) -> None:
     told: list[tuple[int, int]] = []
-    assert verify(sound, told=lambda *done: told.append(done)) == []
+    assert verify(sound, progress=lambda *done: told.append(done)) == []
     assert verify(sound, is_all=True) == []
     assert told[-1][0] == told[-1][1] > 0
 
