@@ -294,7 +294,7 @@ class _Call:
                 columns=self.settings.polls.columns,
                 format_name=self.format_name,
                 replace=self.is_anew,
-                known=self.known,
+                index=self.known,
                 names=self.names,
                 sequence=sequence,
             )

@@ -7,17 +7,17 @@ from collections.abc import Iterable
 from iosig.warehouse.printable import printable
 
 
-def meant(name: str, known: Iterable[str], *, max_count: int = 3) -> str:
+def meant(name: str, candidates: Iterable[str], *, max_count: int = 3) -> str:
     """Suggest the current name of a renamed setting or column, or similar names; return "" if none is similar."""
     from difflib import get_close_matches
 
     from iosig.warehouse.renames import present_names
 
-    names = list(known)
+    names = list(candidates)
     if renamed := [new for new in present_names(name.lower()) if new in names]:
         return f" It was renamed to {renamed[0]}."
-    near = get_close_matches(name.lower(), names, n=max_count, cutoff=0.6)
-    return f" Did you mean {' or '.join(near)}?" if near else ""
+    matches = get_close_matches(name.lower(), names, n=max_count, cutoff=0.6)
+    return f" Did you mean {' or '.join(matches)}?" if matches else ""
 
 
 class IosigError(Exception):
@@ -46,12 +46,12 @@ class UsageError(IosigError):
 class MissingExtra(UsageError):
     """Raised when an optional dependency is not installed."""
 
-    def __init__(self, what: str, extra: str) -> None:
+    def __init__(self, feature: str, extra: str) -> None:
         super().__init__(
-            f"{what} needs missing packages: run `uv sync --extra {extra}` in the checkout, or the wheel's "
+            f"{feature} needs missing packages: run `uv sync --extra {extra}` in the checkout, or the wheel's "
             f"iosig[{extra}]."
         )
-        self._given = what, extra
+        self._given = feature, extra
 
     def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
         """Support pickling, so that the error can cross process boundaries."""

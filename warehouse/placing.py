@@ -85,11 +85,11 @@ class SyncedStream(io.FileIO):
 
     def write(self, content: Any) -> int:
         """Write all of the content, since a raw write to a full disk may be partial without an error."""
-        left = memoryview(content).cast("B")
-        count = len(left)
+        remaining = memoryview(content).cast("B")
+        count = len(remaining)
         try:
-            while left:
-                left = left[super().write(left) :]
+            while remaining:
+                remaining = remaining[super().write(remaining) :]
         except OSError as error:
             error.filename = str(self.name)
             raise
@@ -125,11 +125,11 @@ def make_read_only(path: Path) -> None:
 
 def sweep_temporaries(folder: Path) -> None:
     """Remove temporary files of killed writers; call this only while no writer can be active."""
-    for left in folder.glob(".*.tmp"):
-        if left.is_dir():
-            shutil.rmtree(left, ignore_errors=True)
+    for path in folder.glob(".*.tmp"):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
         else:
-            left.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
 
 
 def move(path: Path, target: Path) -> None:

@@ -229,11 +229,11 @@ def in_order(
         waiting.append((key, executor.submit(function, *arguments)))
         del arguments
         if len(waiting) >= limit:
-            known, future = waiting.popleft()
-            yield known, future.result()
+            first_key, future = waiting.popleft()
+            yield first_key, future.result()
     while waiting:
-        known, future = waiting.popleft()
-        yield known, future.result()
+        first_key, future = waiting.popleft()
+        yield first_key, future.result()
 
 
 def workers(worker_count: int | None) -> int:
@@ -243,9 +243,9 @@ def workers(worker_count: int | None) -> int:
 
 def set_environment(values: dict[str, str]) -> None:
     """Set environment variables that libraries read on import, and malloc options, unless already set."""
-    said = os.environ.get(_MEMORY, "").replace(_OF_POLARS, "").split(",")
+    options = os.environ.get(_MEMORY, "").replace(_OF_POLARS, "").split(",")
     # the last value takes precedence
-    os.environ[_MEMORY] = ",".join([_KEPT_MEMORY, *filter(None, said)])
+    os.environ[_MEMORY] = ",".join([_KEPT_MEMORY, *filter(None, options)])
     for name, value in values.items():
         os.environ.setdefault(name, value)
     # C libraries other than glibc lack this function

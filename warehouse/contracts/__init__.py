@@ -35,8 +35,8 @@ _LAST = ("periods", "predictions", "quality", "releases")
 
 
 def _list_nouns() -> list[str]:
-    found = sorted(module.name for module in iter_modules(__path__) if module.name not in _NOT_NOUNS)
-    return [*_FIRST, *(noun for noun in found if noun not in _FIRST + _LAST), *_LAST]
+    module_names = sorted(module.name for module in iter_modules(__path__) if module.name not in _NOT_NOUNS)
+    return [*_FIRST, *(noun for noun in module_names if noun not in _FIRST + _LAST), *_LAST]
 
 
 def _load_tables(nouns: Iterable[str]) -> list[Table]:

@@ -30,8 +30,8 @@ def require_result(connection: duckdb.DuckDBPyConnection, path: Path, table: Tab
 
 def require_types(connection: duckdb.DuckDBPyConnection, query: str, table: Table, **parameters: str) -> None:
     """Raise ContractError unless a query returns the table's columns, in order and of the declared types."""
-    found = {name: dtype for name, dtype, *_ in connection.execute(f"describe {query}", parameters).fetchall()}
-    require_columns(found, _types(table), table)
+    types = {name: dtype for name, dtype, *_ in connection.execute(f"describe {query}", parameters).fetchall()}
+    require_columns(types, _types(table), table)
 
 
 def quote_identifier(name: str) -> str:
@@ -57,8 +57,8 @@ def _require_rules(connection: duckdb.DuckDBPyConnection, path: Path, table: Tab
     if not counts:
         return
     query = f"with rows as (from {_FILE}) select {', '.join(counts.values())} from rows"
-    (found,) = connection.execute(query, {"path": duckdb_path(path)}).fetchall()
-    require_no_faults(dict(zip(counts, found, strict=True)), table)
+    (fault_counts,) = connection.execute(query, {"path": duckdb_path(path)}).fetchall()
+    require_no_faults(dict(zip(counts, fault_counts, strict=True)), table)
 
 
 def _counts(table: Table) -> dict[str, str]:

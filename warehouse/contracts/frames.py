@@ -61,9 +61,9 @@ def _expression(rule: RowRule) -> pl.Expr:
             return (value.list.max() if is_list else value) <= rule.limit
 
 
-def require_schema(found: pl.Schema, table: Table) -> None:
+def require_schema(actual: pl.Schema, table: Table) -> None:
     """Raise ContractError unless the columns match the table's in order and type."""
-    require_columns(found, schema(table), table)
+    require_columns(actual, schema(table), table)
 
 
 def split(frame: pl.DataFrame, table: Table) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -48,19 +48,19 @@ def _list_rules(column: Column) -> Iterator[RowRule]:
         yield RowRule(f"{column.name}_at_most_{column.high:g}", column, "at_most", column.high)
 
 
-def require_columns(found: Mapping[str, object], expected: Mapping[str, object], table: Table) -> None:
+def require_columns(actual: Mapping[str, object], expected: Mapping[str, object], table: Table) -> None:
     """Raise ContractError unless the columns match in order and type."""
-    if list(found.items()) == list(expected.items()):
+    if list(actual.items()) == list(expected.items()):
         return
-    missing = [name for name in expected if name not in found]
-    extra = [name for name in found if name not in expected]
+    missing = [name for name in expected if name not in actual]
+    extra = [name for name in actual if name not in expected]
     wrong = [
-        f"{name} is {found[name]}, not {dtype}"
+        f"{name} is {actual[name]}, not {dtype}"
         for name, dtype in expected.items()
-        if name in found and found[name] != dtype
+        if name in actual and actual[name] != dtype
     ]
     parts = [f"missing {missing}"] * bool(missing) + [f"unknown {extra}"] * bool(extra) + wrong
-    raise ContractError(f"{table.name}: " + ("; ".join(parts) or f"columns out of order: {list(found)}"))
+    raise ContractError(f"{table.name}: " + ("; ".join(parts) or f"columns out of order: {list(actual)}"))
 
 
 def require_no_faults(counts: Mapping[str, int], table: Table) -> None:

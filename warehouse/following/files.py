@@ -160,44 +160,46 @@ class FollowedFile:
         Raises InputRefused, at every call, if the path is not a regular file or not readable.
         """
         self.is_behind = False
-        found = _stat_regular_file(self.path)
-        if found is not None and _signature(found) == self._exhausted:
+        status = _stat_regular_file(self.path)
+        if status is not None and _signature(status) == self._exhausted:
             return None
         at = self._at
         if at is None:
-            return self._read_from_start(None) if found is not None and found.st_size else None
-        if found is not None and _is_same_file(found, at):
+            return self._read_from_start(None) if status is not None and status.st_size else None
+        if status is not None and _is_same_file(status, at):
             self._renamed, self._is_lost = None, False
             return self._read_in_place(at)
-        return self._read_elsewhere(at, found)
+        return self._read_elsewhere(at, status)
 
     def _read_in_place(self, at: Position) -> Piece | None:
-        with _open_briefly(self.path) as (file, found):
-            if found is None or not _is_same_file(found, at):
+        with _open_briefly(self.path) as (file, status):
+            if status is None or not _is_same_file(status, at):
                 self.is_behind = True
                 return None
-            taken = self._read_after(file, found, at)
-            if taken is not None:
-                return self._advance(taken, found)
-        if found.st_size:
+            piece = self._read_after(file, status, at)
+            if piece is not None:
+                return self._advance(piece, status)
+        if status.st_size:
             return self._read_from_start("truncated")
         # An emptied file that is rewritten may contain the earlier content again.
-        self._exhausted = _signature(found)
+        self._exhausted = _signature(status)
         return None
 
-    def _read_elsewhere(self, at: Position, found: os.stat_result | None) -> Piece | None:
+    def _read_elsewhere(self, at: Position, status: os.stat_result | None) -> Piece | None:
         """Continue reading if the path is gone, or another file is in its place."""
-        has_other = found is not None and found.st_size > 0
+        has_other = status is not None and status.st_size > 0
         if has_other and at.offset and not self._starts_differently(at):
-            with _open_briefly(self.path) as (file, other):
-                taken = other and self._read_after(file, other, replace(at, device=other.st_dev, inode=other.st_ino))
-                if other is not None and taken is not None:
-                    return self._advance(taken, other)
-        left = self._read_rest_after_rename(at, has_other)
-        if left is not None and left.content:
+            with _open_briefly(self.path) as (file, new_status):
+                piece = new_status and self._read_after(
+                    file, new_status, replace(at, device=new_status.st_dev, inode=new_status.st_ino)
+                )
+                if new_status is not None and piece is not None:
+                    return self._advance(piece, new_status)
+        remainder = self._read_rest_after_rename(at, has_other)
+        if remainder is not None and remainder.content:
             self.is_behind = True
-            return self._advance(left, None)
-        return self._read_from_start("replaced" if left is None else "rotated") if has_other else None
+            return self._advance(remainder, None)
+        return self._read_from_start("replaced" if remainder is None else "rotated") if has_other else None
 
     def _starts_differently(self, at: Position) -> bool:
         """Return whether the file was renamed, and the file in its place starts with other bytes.
@@ -211,13 +213,13 @@ class FollowedFile:
             return False
         with (
             suppress(InputRefused),
-            _open_briefly(self._renamed) as (old, there),
-            _open_briefly(self.path) as (new, other),
+            _open_briefly(self._renamed) as (old, old_status),
+            _open_briefly(self.path) as (new, new_status),
         ):
-            begun = os.pread(old, EDGE_BYTES, 0) if there is not None else b""
+            old_head = os.pread(old, EDGE_BYTES, 0) if old_status is not None else b""
             # An unrelated file may have reused the inode of a deleted one.
-            if other is not None and at.head.matches(begun[: at.head.size]):
-                return not os.pread(new, EDGE_BYTES, 0).startswith(begun)
+            if new_status is not None and at.head.matches(old_head[: at.head.size]):
+                return not os.pread(new, EDGE_BYTES, 0).startswith(old_head)
         return False
 
     def _read_rest_after_rename(self, at: Position, has_other: bool) -> Piece | None:
@@ -225,20 +227,20 @@ class FollowedFile:
 
         If no other file took its place, the folder is searched only once: the rename preceded the first miss.
         """
-        left = self._read_from_new_path(at)
-        if left is None and (has_other or not self._is_lost):
+        piece = self._read_from_new_path(at)
+        if piece is None and (has_other or not self._is_lost):
             self._renamed = self._find_by_inode(at)
-            left = self._read_from_new_path(at)
-            self._is_lost = left is None
-        return left
+            piece = self._read_from_new_path(at)
+            self._is_lost = piece is None
+        return piece
 
     def _read_from_new_path(self, at: Position) -> Piece | None:
         if self._renamed is None:
             return None
         # Data that cannot be read under the new name is lost, and the event reports the loss.
-        with suppress(InputRefused), _open_briefly(self._renamed) as (file, found):
-            if found is not None and _is_same_file(found, at):
-                return self._read_after(file, found, at)
+        with suppress(InputRefused), _open_briefly(self._renamed) as (file, status):
+            if status is not None and _is_same_file(status, at):
+                return self._read_after(file, status, at)
         return None
 
     def _find_by_inode(self, at: Position) -> Path | None:
@@ -251,14 +253,14 @@ class FollowedFile:
                             return Path(entry.path)
         return None
 
-    def _read_after(self, file: int, found: os.stat_result, at: Position) -> Piece | None:
+    def _read_after(self, file: int, status: os.stat_result, at: Position) -> Piece | None:
         """Read the data after a position, perhaps nothing; None if the content before it has changed.
 
         The check comes last: if the content still matches after the read, the data belong to the same file.
         """
-        if found.st_size < at.offset or not stat.S_ISREG(found.st_mode):
+        if status.st_size < at.offset or not stat.S_ISREG(status.st_mode):
             return None
-        content = os.pread(file, min(self._max_read_bytes, found.st_size - at.offset), at.offset)
+        content = os.pread(file, min(self._max_read_bytes, status.st_size - at.offset), at.offset)
         head = os.pread(file, EDGE_BYTES, 0)
         window = os.pread(file, at.window.size, at.offset - at.window.size)
         if not (at.head.matches(head[: at.head.size]) and at.window.matches(window)):
@@ -266,38 +268,38 @@ class FollowedFile:
         head = head[: at.offset + len(content)]
         return Piece(at.device, at.inode, at.offset, content, at.event, head, window)
 
-    def _advance(self, piece: Piece, found: os.stat_result | None) -> Piece | None:
-        """Advance the position past a piece; found: status of the current file, None for a piece of a renamed one."""
+    def _advance(self, piece: Piece, status: os.stat_result | None) -> Piece | None:
+        """Advance the position past a piece; status: that of the current file, None for a piece of a renamed one."""
         self._at = piece.position(piece.end)
         self._exhausted = None
-        if found is not None:
+        if status is not None:
             self._renamed, self._is_lost = None, False
-            self.is_behind = piece.end < found.st_size
+            self.is_behind = piece.end < status.st_size
             # Content is empty if the file was truncated since, or if only its time stamp changed.
-            self._exhausted = None if self.is_behind else _signature(found)
+            self._exhausted = None if self.is_behind else _signature(status)
         return piece if piece.content else None
 
     def _read_from_start(self, event: str | None) -> Piece | None:
         """Read the current file from its start."""
-        with _open_briefly(self.path) as (file, found):
-            if found is None or not found.st_size:
+        with _open_briefly(self.path) as (file, status):
+            if status is None or not status.st_size:
                 return None
             nothing = Edge.from_content(b"")
-            taken = self._read_after(file, found, Position(found.st_dev, found.st_ino, 0, nothing, nothing, event))
-            return self._advance(taken, found) if taken and taken.content else None
+            piece = self._read_after(file, status, Position(status.st_dev, status.st_ino, 0, nothing, nothing, event))
+            return self._advance(piece, status) if piece and piece.content else None
 
 
 def _stat_regular_file(path: Path) -> os.stat_result | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError as error:
         if error.errno in _ABSENT:
             return None
         raise _unreadable(error) from error
-    if not stat.S_ISREG(found.st_mode):
-        kind = next((name for is_kind, name in _KINDS if is_kind(found.st_mode)), "not a regular file")
+    if not stat.S_ISREG(status.st_mode):
+        kind = next((name for is_kind, name in _KINDS if is_kind(status.st_mode)), "not a regular file")
         raise InputRefused(f"This is {kind}, not a file that can be followed.", "Follow a file that is written to.")
-    return found
+    return status
 
 
 @contextmanager
@@ -312,8 +314,8 @@ def _open_briefly(path: Path) -> Iterator[tuple[int, os.stat_result | None]]:
             return
         raise _unreadable(error) from error
     try:
-        found = os.fstat(file)
-        yield file, found if stat.S_ISREG(found.st_mode) else None
+        status = os.fstat(file)
+        yield file, status if stat.S_ISREG(status.st_mode) else None
     except OSError as error:
         raise _unreadable(error) from error
     finally:
@@ -324,9 +326,9 @@ def _unreadable(error: OSError) -> InputRefused:
     return InputRefused(f"The file cannot be read: {error.strerror}.", "Check the path and its permissions.")
 
 
-def _is_same_file(found: os.stat_result, at: Position) -> bool:
-    return (found.st_dev, found.st_ino) == (at.device, at.inode)
+def _is_same_file(status: os.stat_result, at: Position) -> bool:
+    return (status.st_dev, status.st_ino) == (at.device, at.inode)
 
 
-def _signature(found: os.stat_result) -> tuple[int, int, int, int]:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+def _signature(status: os.stat_result) -> tuple[int, int, int, int]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

@@ -34,8 +34,8 @@ def compute_bucket(values: pl.Series) -> pl.Series:
     from pyiceberg.types import StringType
 
     hashed = BucketTransform(BUCKET_COUNT).transform(StringType())
-    known = {value: hashed(value) for value in values.unique().to_list()}
-    return values.replace_strict(known, return_dtype=pl.Int64) if known else pl.Series([], dtype=pl.Int64)
+    buckets = {value: hashed(value) for value in values.unique().to_list()}
+    return values.replace_strict(buckets, return_dtype=pl.Int64) if buckets else pl.Series([], dtype=pl.Int64)
 
 
 def split_parquet(parts: Sequence[Path], table: Table, paths: Mapping[int, Path]) -> None:
@@ -51,8 +51,8 @@ def split_parquet(parts: Sequence[Path], table: Table, paths: Mapping[int, Path]
     schema = arrow.schema(table)
     writers: dict[int, pq.ParquetWriter] = {}
 
-    def write(bucket: int, own: Sequence[pa.RecordBatch]) -> None:
-        rows = pa.Table.from_batches(own).combine_chunks().cast(schema)
+    def write(bucket: int, batches: Sequence[pa.RecordBatch]) -> None:
+        rows = pa.Table.from_batches(batches).combine_chunks().cast(schema)
         writers[bucket].write_table(rows, row_group_size=ROW_GROUP_ROWS)
 
     with ExitStack() as files:
@@ -60,10 +60,10 @@ def split_parquet(parts: Sequence[Path], table: Table, paths: Mapping[int, Path]
         threads = files.enter_context(ThreadPoolExecutor(_WRITERS, "buckets"))
         for part in parts:
             for batch in pq.ParquetFile(utf8_path(part)).iter_batches(ROW_GROUP_ROWS):
-                own = _split(batch, table.bucketed_by)
-                for number in own.keys() - writers.keys():
+                batches = _split(batch, table.bucketed_by)
+                for number in batches.keys() - writers.keys():
                     writers[number] = _begun(files, paths[number], table)
-                for written in [threads.submit(write, number, of_bucket) for number, of_bucket in own.items()]:
+                for written in [threads.submit(write, number, slices) for number, slices in batches.items()]:
                     written.result()
 
 
@@ -74,12 +74,12 @@ def _split(batch: pa.RecordBatch, name: str) -> dict[int, list[pa.RecordBatch]]:
 
     runs = pc.run_end_encode(batch.column(name))
     buckets = compute_bucket(pl.Series(runs.values, dtype=pl.String)).to_list()
-    found: dict[int, list[pa.RecordBatch]] = {}
+    slices: dict[int, list[pa.RecordBatch]] = {}
     first = 0
     for bucket, last in zip(buckets, runs.run_ends.to_pylist(), strict=True):
-        found.setdefault(bucket, []).append(batch.slice(first, last - first))
+        slices.setdefault(bucket, []).append(batch.slice(first, last - first))
         first = last
-    return found
+    return slices
 
 
 def _begun(files: ExitStack, path: Path, table: Table) -> pq.ParquetWriter:

@@ -214,16 +214,18 @@ class Folder(Files):
 
     def matching(self, pattern: str) -> list[str]:
         """Return the sorted names of files that match a glob pattern; `*` does not match a slash."""
-        found = (path.relative_to(self.root) for path in self.root.glob(pattern) if path.is_file())
+        paths = (path.relative_to(self.root) for path in self.root.glob(pattern) if path.is_file())
         # temporary files are not in place yet
-        return sorted(path.as_posix() for path in found if not any(part.endswith(".tmp") for part in path.parts))
+        return sorted(path.as_posix() for path in paths if not any(part.endswith(".tmp") for part in path.parts))
 
     def folders(self, name: str) -> dict[str, int]:
         """Map each direct subfolder to its inode."""
         try:
             with os.scandir(self.root / name) as entries:
                 return {
-                    each.name: each.inode() & _MAX_INT64 for each in entries if each.name[0] != "." and each.is_dir()
+                    entry.name: entry.inode() & _MAX_INT64
+                    for entry in entries
+                    if entry.name[0] != "." and entry.is_dir()
                 }
         except FileNotFoundError:
             return {}
@@ -276,16 +278,16 @@ class Folder(Files):
         if before == label:
             return
         shutil.rmtree(folder, ignore_errors=True)
-        with atomic_write(folder) as made:
-            lay_out(made, members)
+        with atomic_write(folder) as temporary:
+            lay_out(temporary, members)
         if pointer.is_dir() and not pointer.is_symlink():
             # the warehouse was copied by a program that follows links
             pointer.rename(self.root / _shown_as(view, "copied"))
         with atomic_write(pointer) as temporary:
             temporary.symlink_to(folder.name, target_is_directory=True)
-        kept = {folder.name, before and _shown_as(view, before)}
+        kept_names = {folder.name, before and _shown_as(view, before)}
         for old in self.root.glob(_shown_as(view, "*")):
-            if old.name not in kept:
+            if old.name not in kept_names:
                 shutil.rmtree(old, ignore_errors=True)
 
     def shown(self, view: str) -> str | None:
@@ -296,8 +298,8 @@ class Folder(Files):
 
     def showing(self, view: str) -> set[str]:
         """Return the paths within a view at which a file exists."""
-        found = (path.relative_to(self.root / view) for path in (self.root / view).rglob("*") if path.is_file())
-        return {path.as_posix() for path in found}
+        paths = (path.relative_to(self.root / view) for path in (self.root / view).rglob("*") if path.is_file())
+        return {path.as_posix() for path in paths}
 
     def remove(self, *patterns: str) -> None:
         """Remove files and whole folders that match glob patterns."""
@@ -351,11 +353,11 @@ def side_by_side(do: Callable[[_Item], _Result], items: Iterable[_Item], count: 
     # a task that waits for the pool it runs in could deadlock, so nested calls get another pool
     is_within = current_thread().name.startswith(_THREADS)
     threads = ThreadPoolExecutor(count, _THREADS) if is_within else _threads(count)
-    begun = [threads.submit(do, item) for item in list(items)]
+    futures = [threads.submit(do, item) for item in list(items)]
     try:
-        return [one.result() for one in begun]
+        return [future.result() for future in futures]
     finally:
-        wait(begun)
+        wait(futures)
         if is_within:
             threads.shutdown()
 

@@ -45,7 +45,7 @@ def read_rows(store: Store, landing: Landing, part: Part) -> pl.DataFrame:
     return scans(store, contract(part.table), [(landing, part)])[0].collect()
 
 
-def leave(store: Store, landing: Landing, generation: int, left: Left, source_file: str, at: str) -> Landing:
+def leave(store: Store, landing: Landing, generation: int, select_rows: Left, source_file: str, at: str) -> Landing:
     """Write the remaining rows of a landing, possibly none, as a new generation of its content; idempotent.
 
     source_file: new name of the input. at: time of forgetting.
@@ -55,13 +55,15 @@ def leave(store: Store, landing: Landing, generation: int, left: Left, source_fi
         parts, counts = [], Counter[str]()
         for part in landing.parts:
             table = contract(part.table)
-            rows = landings.set_provenance(left(landing, table, read_rows(store, landing, part)), new_id, source_file)
+            rows = landings.set_provenance(
+                select_rows(landing, table, read_rows(store, landing, part)), new_id, source_file
+            )
             if rows.is_empty():
                 continue
             name = f"{part.table}-{part.day or 'undated'}-{counts[part.table]}.parquet"
             counts[part.table] += 1
             parts.append(landings.write_part(folder / name, new_id, table, part.day, rows))
-        made = replace(
+        successor = replace(
             landing,
             landing_id=new_id,
             generation=generation,
@@ -71,49 +73,49 @@ def leave(store: Store, landing: Landing, generation: int, left: Left, source_fi
             lot=None,
             forgotten_at=at,
         )
-        landings.write_landing(made, folder)
+        landings.write_landing(successor, folder)
     return in_folder(store, new_id)[0]
 
 
-def remove(store: Store, going: Collection[Landing]) -> tuple[list[str], list[str]]:
+def remove(store: Store, landings_to_remove: Collection[Landing]) -> tuple[list[str], list[str]]:
     """Remove landings; for a landing in a lot, rewrite the lot's other landings into a new folder.
 
     Returns the manifests that were removed, and those that were created.
     """
-    gone, made = [], []
+    removed, created = [], []
     folders: dict[str, set[str]] = {}
-    for landing in going:
+    for landing in landings_to_remove:
         folders.setdefault(landing.folder, set()).add(landing.landing_id)
     for folder, ids in folders.items():
         if folder.startswith(LOT_PREFIX) and (new := _without(store, folder, ids)):
-            made.append(manifest_in(new))
+            created.append(manifest_in(new))
         store.files.remove(f"landed/{folder}")
-        gone.append(manifest_in(folder))
-    return gone, made
+        removed.append(manifest_in(folder))
+    return removed, created
 
 
 def _without(store: Store, lot: str, ids: set[str]) -> str | None:
     """Rewrite a lot without some of its landings; return the new folder's name, or None if no landing remains."""
-    told = document(store, manifest_in(lot))
-    if told is None:
+    manifest = document(store, manifest_in(lot))
+    if manifest is None:
         return None
-    kept = [one for one in told["landings"] if one["landing_id"] not in ids]
-    if not kept:
+    entries = [entry for entry in manifest["landings"] if entry["landing_id"] not in ids]
+    if not entries:
         return None
-    name = LOT_PREFIX + hashlib.sha256("".join(one["content_sha256"] for one in kept).encode()).hexdigest()[:16]
+    name = LOT_PREFIX + hashlib.sha256("".join(entry["content_sha256"] for entry in entries).encode()).hexdigest()[:16]
     with suppress(ExistsError), landings.create_folder(store, name) as folder:
         files = {}
-        for table_name, file in told["files"].items():
+        for table_name, file in manifest["files"].items():
             table = contract(table_name)
             rows = _but(store, table, file["path"], ids)
             if rows.height:
                 files[table_name] = write_file(folder, name, table, rows)
-        write_manifest({"files": files, "landings": kept}, folder)
+        write_manifest({"files": files, "landings": entries}, folder)
     return name
 
 
 def _but(store: Store, table: Table, path: str, ids: set[str]) -> pl.DataFrame:
     import polars as pl
 
-    own = pl.col(landing_column(table)).is_in(sorted(ids))
-    return scan_parquet(store.local(path)).filter(~own).collect()
+    is_removed = pl.col(landing_column(table)).is_in(sorted(ids))
+    return scan_parquet(store.local(path)).filter(~is_removed).collect()

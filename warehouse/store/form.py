@@ -46,10 +46,10 @@ def read_form(store: Store) -> int | None:
         return FORMER
     if is_damaged(store):
         raise MachineFault(f"{store.root / FILE} is missing or damaged. `iosig repair` writes it again.")
-    known = document(store, FILE)
-    if known is None:
+    marker = document(store, FILE)
+    if marker is None:
         return 1 if store.exists else None
-    return int(known["form"])
+    return int(marker["form"])
 
 
 def is_damaged(store: Store) -> bool:
@@ -61,11 +61,11 @@ def is_damaged(store: Store) -> bool:
     if content is None:
         return bool(store.files.mark(_LANDED))
     try:
-        known = json.loads(content)
-        is_newer = int(known["form"]) > FORM and _numbers(known["read_by"]) > _numbers(READ_BY)
+        marker = json.loads(content)
+        is_newer = int(marker["form"]) > FORM and _numbers(marker["read_by"]) > _numbers(READ_BY)
     except (KeyError, TypeError, ValueError, AttributeError):
         return True
-    return known not in (_NOTE, _FORMER_NOTE) and not is_newer
+    return marker not in (_NOTE, _FORMER_NOTE) and not is_newer
 
 
 def _numbers(version: str) -> list[int]:
@@ -82,22 +82,22 @@ def mend_form(store: Store) -> bool:
 
 def require_form(store: Store) -> None:
     """Raise UsageError, with a remedy, unless a warehouse has the current format or is empty."""
-    found = read_form(store)
-    if found is not None and found < FORM:
+    form = read_form(store)
+    if form is not None and form < FORM:
         raise UsageError(
-            f"{store.name} has the form {found} of an older iosig; this one reads form {FORM}. `iosig upgrade "
+            f"{store.name} has the form {form} of an older iosig; this one reads form {FORM}. `iosig upgrade "
             "--check` prints the time and space needed, and `iosig upgrade` converts it without loss of data."
         )
-    if found is not None and found > FORM:
+    if form is not None and form > FORM:
         read_by = document(store, FILE)["read_by"]
-        raise UsageError(f"{store.name} has form {found}: use iosig {read_by} or later; this one reads form {FORM}.")
+        raise UsageError(f"{store.name} has form {form}: use iosig {read_by} or later; this one reads form {FORM}.")
 
 
 def mark_form(store: Store) -> None:
     """Write the format marker of a new or upgraded warehouse; restrict access to a new one to its owner and group."""
-    found = read_form(store)
-    if found != FORM:
+    form = read_form(store)
+    if form != FORM:
         put_document(store, FILE, _NOTE)
-    if found is None:
+    if form is None:
         # the warehouse contains names of users and jobs, so its owner decides who may read them
         store.files.close_to_others()

@@ -175,7 +175,9 @@ class Journal:
         strangers = {row.get("followed_id") for row in rows} | {state.followed_id for state in states}
         if strangers := strangers - self._followed:
             raise ValueError(f"not claimed: {sorted(map(str, strangers))}")
-        kept = [(self._pseudonymize_id(state.followed_id), _position_text(state), state.content) for state in states]
+        state_rows = [
+            (self._pseudonymize_id(state.followed_id), _position_text(state), state.content) for state in states
+        ]
         frame = _frame(rows)
         stored = _to_sqlite(frame if self._names is None else self._names.hide(_TABLE, frame))
         with self._transaction() as connection:
@@ -185,7 +187,7 @@ class Journal:
             connection.executemany(
                 "insert into states values (?, ?, ?) on conflict (followed_id) do update set "
                 "position = excluded.position, content = excluded.content",
-                kept,
+                state_rows,
             )
             return _last(connection)
 
@@ -203,8 +205,8 @@ class Journal:
         """Read the saved state of a followed input; None if none was saved."""
         with _refusing(self.path):
             kept_id = self._pseudonymize_id(followed_id)
-            found = self._connection.execute("select * from states where followed_id = ?", (kept_id,)).fetchone()
-        return None if found is None else _state(self.path, (followed_id, *found[1:]))
+            row = self._connection.execute("select * from states where followed_id = ?", (kept_id,)).fetchone()
+        return None if row is None else _state(self.path, (followed_id, *row[1:]))
 
     def _pseudonymize_id(self, followed_id: str) -> str:
         return followed_id if self._names is None else self._names.path(followed_id)
@@ -215,9 +217,9 @@ class Journal:
             names = self._connection.execute("select followed_id from states order by followed_id").fetchall()
         for (kept_id,) in names:
             with _refusing(self.path):
-                found = self._connection.execute("select * from states where followed_id = ?", (kept_id,)).fetchone()
-            if found is not None:
-                yield _state(self.path, found)
+                row = self._connection.execute("select * from states where followed_id = ?", (kept_id,)).fetchone()
+            if row is not None:
+                yield _state(self.path, row)
 
     def evaluations_after(self, followed_id: str, last: Mapping[str, int]) -> list[dict[str, Any]]:
         """Return an input's rows after the given evaluation number of each direction (default 0), in order."""
@@ -236,15 +238,15 @@ class Journal:
             return _last(self._connection)
 
     def rows_after(self, sequence: int, max_rows: int, until: int | None = None) -> tuple[pl.DataFrame, int]:
-        """Return up to `most` rows after a sequence number, and the sequence number of the last one.
+        """Return up to `max_rows` rows after a sequence number, and the sequence number of the last one.
 
         until: last sequence number to include. Without rows, the given sequence number is returned.
         """
         query = f"select sequence, {_NAMES} from predictions where sequence > ? and sequence <= ? order by sequence"
         with _refusing(self.path):
-            found = self._connection.execute(f"{query} limit ?", (sequence, until or 2**62, max_rows)).fetchall()
-        frame = _from_sqlite([row[1:] for row in found], self.path)
-        return frame, found[-1][0] if found else sequence
+            rows = self._connection.execute(f"{query} limit ?", (sequence, until or 2**62, max_rows)).fetchall()
+        frame = _from_sqlite([row[1:] for row in rows], self.path)
+        return frame, rows[-1][0] if rows else sequence
 
     def fingerprint(self, rows: Range) -> str:
         """Return the hexadecimal SHA-256 of a range of rows, independent of the journal's other content."""
@@ -297,20 +299,22 @@ class Journal:
         is_meant: predicate on `followed_id`, `subject_kind` and `subject_id`; for an input without rows, only the first
         is given. The deleted bytes are overwritten.
         """
-        told = ("followed_id", "subject_kind", "subject_id")
+        columns = ("followed_id", "subject_kind", "subject_id")
         with _refusing(self.path):
             self._connection.execute("pragma secure_delete = on")
         with self._transaction() as connection:
-            rows = connection.execute(f"select distinct {', '.join(told)} from predictions").fetchall()
-            going = {row for row in rows if is_meant(dict(zip(told, row, strict=True)))}
+            rows = connection.execute(f"select distinct {', '.join(columns)} from predictions").fetchall()
+            deleted = {row for row in rows if is_meant(dict(zip(columns, row, strict=True)))}
             count = 0
-            for row in going:
+            for row in deleted:
                 query = "delete from predictions where followed_id = ? and subject_kind = ? and subject_id = ?"
                 count += connection.execute(query, row).rowcount
-            known = connection.execute("select followed_id from states union select followed_id from last_evaluations")
-            stay = {followed_id for followed_id, *_ in rows} - {followed_id for followed_id, *_ in going}
-            ids = {followed_id for followed_id, *_ in going} - stay
-            ids |= {name for (name,) in known.fetchall() if is_meant({"followed_id": name})}
+            followed_ids = connection.execute(
+                "select followed_id from states union select followed_id from last_evaluations"
+            )
+            remaining_ids = {followed_id for followed_id, *_ in rows} - {followed_id for followed_id, *_ in deleted}
+            ids = {followed_id for followed_id, *_ in deleted} - remaining_ids
+            ids |= {name for (name,) in followed_ids.fetchall() if is_meant({"followed_id": name})}
             for table in ("states", "last_evaluations"):
                 connection.executemany(f"delete from {table} where followed_id = ?", [(name,) for name in ids])
         with _refusing(self.path):
@@ -381,8 +385,8 @@ def _require_ours(path: Path) -> None:
 
 
 def _require_tables(connection: sqlite3.Connection, path: Path) -> None:
-    found = [name for _, name, *_ in connection.execute("pragma table_info(predictions)")]
-    if found != ["sequence", *_TABLE.column_names]:
+    columns = [name for _, name, *_ in connection.execute("pragma table_info(predictions)")]
+    if columns != ["sequence", *_TABLE.column_names]:
         raise InputRefused(
             f"The journal {path} does not have the columns of predictions.",
             "Land it with the iosig that wrote it, then move it away.",
@@ -458,8 +462,8 @@ def _from_sqlite(rows: Sequence[tuple[Any, ...]], path: Path) -> pl.DataFrame:
 
 def _last(connection: sqlite3.Connection) -> int:
     # The largest sequence number of the rows is no substitute, since rows may have been pruned.
-    found = connection.execute("select seq from sqlite_sequence where name = 'predictions'").fetchone()
-    return int(found[0]) if found else 0
+    row = connection.execute("select seq from sqlite_sequence where name = 'predictions'").fetchone()
+    return int(row[0]) if row else 0
 
 
 def _position_text(state: State) -> str:
@@ -474,10 +478,10 @@ def _digest(position: str, content: bytes) -> str:
 def _state(path: Path, row: tuple[str, str, bytes]) -> State:
     followed_id, stored, content = row
     try:
-        told = json.loads(stored)
-        if told.get("version") != STATE_VERSION:
-            return State(followed_id, told, content, "it has another version")
-        position, digest = told["position"], told["digest"]
+        document = json.loads(stored)
+        if document.get("version") != STATE_VERSION:
+            return State(followed_id, document, content, "it has another version")
+        position, digest = document["position"], document["digest"]
         fault = None if digest == _digest(position, content) else "it is damaged"
         return State(followed_id, json.loads(position), content, fault)
     except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -84,7 +84,7 @@ def land(
     columns: Mapping[str, str] | None = None,
     format_name: str | None = None,
     replace: bool = False,
-    known: LandedIndex | None = None,
+    index: LandedIndex | None = None,
     names: Names | None = None,
     sequence: int | None = None,
 ) -> LandingResult:
@@ -93,34 +93,34 @@ def land(
     An input is a file, or a folder that a format treats as one input. `columns` maps iosig's column names of polls to
     the site's, so that headers with the site's names are recognized. `replace` lands the file again, with other
     options; a file without any landed row is also landed again. Raises InputRefused if the file cannot be read at all;
-    the reason then lands as one row of `rejects`. known: index of landed contents, shared by a call that lands many
+    the reason then lands as one row of `rejects`. index: index of landed contents, shared by a call that lands many
     inputs. names: pseudonyms, in a private warehouse. sequence: a position in the landing order that was reserved with
     `reserve_positions`; by default the next one.
     """
     from iosig.warehouse.sources.files.opening import content_hash
     from iosig.warehouse.store.ledger import LandedIndex
 
-    owned = find_folder_source(path, get_source(format_name) if format_name else None) if isdir(path) else None
-    sha256 = content_hash(path, owned[1] if owned else ())
-    known = known or LandedIndex(store)
-    earlier = known.generations(sha256)
+    folder_source = find_folder_source(path, get_source(format_name) if format_name else None) if isdir(path) else None
+    sha256 = content_hash(path, folder_source[1] if folder_source else ())
+    index = index or LandedIndex(store)
+    earlier = index.generations(sha256)
     _refuse_forgotten(earlier, replace=replace)
     if earlier and earlier[-1].row_count() and not replace:
         return LandingResult(earlier[-1], is_new=False)
     try:
-        source = owned[0] if owned else find_source(path, columns, format_name)
+        source = folder_source[0] if folder_source else find_source(path, columns, format_name)
         batches = _mostly_sound(source.read(path, reading_of(source)))
         source_file = get_input_name(path, source)
-        landed = write(store, source_file, sha256, source.name, earlier, batches, names, sequence)
+        result = write(store, source_file, sha256, source.name, earlier, batches, names, sequence)
     except InputRefused as refusal:
         if not earlier:
-            source_file = get_input_name(path, owned[0] if owned else None)
+            source_file = get_input_name(path, folder_source[0] if folder_source else None)
             refused = iter([make_refusal(refusal)])
             format_name = format_name or "unknown"
-            known.add(write(store, source_file, sha256, format_name, [], refused, names, sequence).landing)
+            index.add(write(store, source_file, sha256, format_name, [], refused, names, sequence).landing)
         raise
-    known.add(landed.landing)
-    return landed
+    index.add(result.landing)
+    return result
 
 
 def _refuse_forgotten(earlier: Sequence[Landing], *, replace: bool) -> None:

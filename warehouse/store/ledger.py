@@ -97,8 +97,8 @@ class Ledger:
 
     def select_landings(self, landing_ids: Iterable[str] | pl.Series) -> pl.DataFrame:
         """Select landings by id, including replaced ones."""
-        wanted = pl.DataFrame({"landing_id": landing_ids}, schema={"landing_id": pl.String})
-        return _first(self.landings.join(wanted, on="landing_id", how="semi"), "landing_id")
+        ids = pl.DataFrame({"landing_id": landing_ids}, schema={"landing_id": pl.String})
+        return _first(self.landings.join(ids, on="landing_id", how="semi"), "landing_id")
 
     def where(self, condition: pl.Expr) -> Ledger:
         """Return the ledger restricted to landings that meet a condition."""
@@ -127,14 +127,14 @@ class Ledger:
 
     def objects(self, landings: pl.DataFrame) -> Iterator[Landing]:
         """Read the manifests of some landings and yield them as objects, in order."""
-        held: dict[str, dict[str, Landing]] = {}
+        by_folder: dict[str, dict[str, Landing]] = {}
         for folder, landing_id in landings.select("folder", "landing_id").iter_rows():
-            if folder not in held:
+            if folder not in by_folder:
                 # keep the first landing of a duplicate id
-                held[folder] = {one.landing_id: one for one in reversed(in_folder(self.store, folder))}
+                by_folder[folder] = {landing.landing_id: landing for landing in reversed(in_folder(self.store, folder))}
             # skip a manifest that another process has deleted
-            if landing_id in held[folder]:
-                yield held[folder][landing_id]
+            if landing_id in by_folder[folder]:
+                yield by_folder[folder][landing_id]
 
 
 def _first(landings: pl.DataFrame, key: str) -> pl.DataFrame:
@@ -172,9 +172,12 @@ class LandedIndex:
         numbers, landings = self._there
         number = np.uint64(int(content, 16))
         begin, end = np.searchsorted(numbers, number), np.searchsorted(numbers, number, "right")
-        found = [self._landing(folder, name) for name, folder in landings[begin:end].iter_rows()] if end > begin else []
+        indexed = (
+            [self._landing(folder, name) for name, folder in landings[begin:end].iter_rows()] if end > begin else []
+        )
         by_generation = {
-            one.generation: one for one in reversed([*(one for one in found if one), *self._own.get(content, [])])
+            landing.generation: landing
+            for landing in reversed([*(landing for landing in indexed if landing), *self._own.get(content, [])])
         }
         return [by_generation[generation] for generation in sorted(by_generation)]
 
@@ -185,7 +188,7 @@ class LandedIndex:
     def _landing(self, folder: str, landing_id: str) -> Landing | None:
         if self._looked_into[0] != folder:
             self._looked_into = (folder, in_folder(self._store, folder))
-        return next((one for one in self._looked_into[1] if one.landing_id == landing_id), None)
+        return next((landing for landing in self._looked_into[1] if landing.landing_id == landing_id), None)
 
 
 def read(store: Store) -> Ledger:
@@ -194,23 +197,23 @@ def read(store: Store) -> Ledger:
     Raises MachineFault if one of these manifests is damaged.
     """
     require_form(store)
-    there = store.files.folders("landed")
+    inodes = store.files.folders("landed")
     listed = pl.DataFrame(
-        {"folder": list(there), "mark": list(there.values())}, schema={"folder": pl.String, "mark": pl.Int64}
+        {"folder": list(inodes), "mark": list(inodes.values())}, schema={"folder": pl.String, "mark": pl.Int64}
     )
     head, segments = _read_index(store)
-    told = _concat_rows([segment.rows for segment in segments])
-    folders = told.landings.select("folder", "mark").unique()
+    indexed = _concat_rows([segment.rows for segment in segments])
+    folders = indexed.landings.select("folder", "mark").unique()
     gone = folders.join(listed, on=["folder", "mark"], how="anti")
     new = listed.join(folders, on=["folder", "mark"], how="anti")
     if gone.height:
-        told = told.without(gone)
-    fresh = _concat_rows([_read_folders(store, some.iter_rows()) for some in new.iter_slices(_BATCH_FOLDERS)])
+        indexed = indexed.without(gone)
+    fresh = _concat_rows([_read_folders(store, batch.iter_rows()) for batch in new.iter_slices(_BATCH_FOLDERS)])
     if gone.height or fresh.landings.height >= _MIN_SEGMENT_LANDINGS:
         # readers need no write permission
         with suppress(OSError):
             _keep(store, head, segments, fresh, gone)
-    whole = _concat_rows([told, fresh])
+    whole = _concat_rows([indexed, fresh])
     return Ledger(store, whole.landings, whole.files)
 
 
@@ -239,10 +242,16 @@ def _read_folders(store: Store, folders: Iterable[tuple[str, int]]) -> _Rows:
     landings: list[tuple[Any, ...]] = []
     files: dict[str, tuple[Any, ...]] = {}
     for folder, mark in folders:
-        for one in in_folder(store, folder):
-            known = (one.sequence, one.generation, one.landed_at, one.row_count(), one.refused_count)
-            landings.append((folder, mark, one.landing_id, int(one.landing_id[:ID_DIGITS], 16), *known))
-            for part in one.parts:
+        for landing in in_folder(store, folder):
+            details = (
+                landing.sequence,
+                landing.generation,
+                landing.landed_at,
+                landing.row_count(),
+                landing.refused_count,
+            )
+            landings.append((folder, mark, landing.landing_id, int(landing.landing_id[:ID_DIGITS], 16), *details))
+            for part in landing.parts:
                 if part.path not in files:
                     files[part.path] = (folder, *_make_row(store, part))
     return _Rows(
@@ -254,8 +263,8 @@ def _read_folders(store: Store, folders: Iterable[tuple[str, int]]) -> _Rows:
 def _make_row(store: Store, part: Part) -> tuple[Any, ...]:
     day = date.fromisoformat(part.day) if part.day else None
     times = _times(store, part) if part.table == TRACES.name else (None,) * 4
-    known = (part.row_count, part.longest_interval_s, part.is_shared, part.filesystems)
-    return part.table, part.path, day, *known, *times
+    details = (part.row_count, part.longest_interval_s, part.is_shared, part.filesystems)
+    return part.table, part.path, day, *details, *times
 
 
 def _times(store: Store, part: Part) -> tuple[date | None, date | None, bool, bool]:
@@ -271,8 +280,10 @@ def _times(store: Store, part: Part) -> tuple[date | None, date | None, bool, bo
             ended, started = (
                 [group.column(names.index(name)).statistics for group in groups] for name in ("ended_on", "started_at")
             )
-            days = [day for each in ended if each.has_min_max for day in (each.min, each.max)]
-            is_undated, is_untimed = (any(each.null_count for each in column) for column in (ended, started))
+            days = [day for statistics in ended if statistics.has_min_max for day in (statistics.min, statistics.max)]
+            is_undated, is_untimed = (
+                any(statistics.null_count for statistics in column) for column in (ended, started)
+            )
             return min(days, default=None), max(days, default=None), is_undated or not days, is_untimed
     except (OSError, pa.ArrowException, ValueError, AttributeError):
         # the code that reads the trace's rows reports the fault
@@ -310,25 +321,25 @@ def _read_index(store: Store) -> tuple[bytes | None, list[_Segment]]:
 def _get_segments(head: bytes | None) -> list[dict[str, Any]]:
     if head is None:
         return []
-    told = json.loads(head)
-    segments: list[dict[str, Any]] = told["segments"]
-    if told["form"] != _FORM or told["sha256"] != get_digest([_FORM, segments]):
+    document = json.loads(head)
+    segments: list[dict[str, Any]] = document["segments"]
+    if document["form"] != _FORM or document["sha256"] != get_digest([_FORM, segments]):
         raise ValueError("modified after it was written")
     return segments
 
 
-def _segment(store: Store, told: dict[str, Any]) -> _Segment:
+def _segment(store: Store, document: dict[str, Any]) -> _Segment:
     frames = []
     for name, schema in (("landings", _LANDINGS), ("files", _FILES)):
-        with store.files.open(told[name]["path"]) as file:
+        with store.files.open(document[name]["path"]) as file:
             content = file.read()
-        if asdict(FileChecksum(len(content), hashlib.sha256(content).hexdigest())).items() - told[name].items():
+        if asdict(FileChecksum(len(content), hashlib.sha256(content).hexdigest())).items() - document[name].items():
             raise ValueError("modified after it was written")
         frame = pl.read_parquet(io.BytesIO(content))  # noqa: TID251
         if frame.schema != schema:
             raise ValueError("not an index of this form")
         frames.append(frame)
-    return _Segment(told, _Rows(*frames))
+    return _Segment(document, _Rows(*frames))
 
 
 def _keep(store: Store, head: bytes | None, segments: list[_Segment], fresh: _Rows, gone: pl.DataFrame) -> None:
@@ -337,17 +348,19 @@ def _keep(store: Store, head: bytes | None, segments: list[_Segment], fresh: _Ro
     gone: deleted folders; their entries are dropped, since names and inodes may be reused. If another process has
     replaced the index in the meantime, its index stays.
     """
-    left = list(segments)
+    remaining = list(segments)
     rows = [fresh]
-    while left and (gone.height or left[-1].count < 2 * sum(each.landings.height for each in rows)):
-        rows.append(left.pop().rows.without(gone))
+    while remaining and (gone.height or remaining[-1].count < 2 * sum(each.landings.height for each in rows)):
+        rows.append(remaining.pop().rows.without(gone))
     joined = _concat_rows(rows[::-1])
-    made = [*(segment.told for segment in left), _write_segment(store, joined)]
-    content = json.dumps({"form": _FORM, "segments": made, "sha256": get_digest([_FORM, made])}, indent=1).encode()
+    entries = [*(segment.told for segment in remaining), _write_segment(store, joined)]
+    content = json.dumps(
+        {"form": _FORM, "segments": entries, "sha256": get_digest([_FORM, entries])}, indent=1
+    ).encode()
     if store.files.swap(HEAD, head, content):
-        kept = {each["path"] for told in made for each in (told["landings"], told["files"])}
+        kept_paths = {each["path"] for told in entries for each in (told["landings"], told["files"])}
         before = {each["path"] for segment in segments for each in (segment.told["landings"], segment.told["files"])}
-        store.files.remove(*sorted(before - kept), *_find_abandoned(store, kept))
+        store.files.remove(*sorted(before - kept_paths), *_find_abandoned(store, kept_paths))
 
 
 def _write_segment(store: Store, rows: _Rows) -> dict[str, Any]:
@@ -362,10 +375,13 @@ def _write_segment(store: Store, rows: _Rows) -> dict[str, Any]:
     return entry
 
 
-def _find_abandoned(store: Store, kept: set[str]) -> Iterator[str]:
+def _find_abandoned(store: Store, kept_paths: set[str]) -> Iterator[str]:
     """Yield unreferenced segment files that are too old to belong to a concurrent writer."""
     for name in store.files.matching(f"{FOLDER}/*.parquet"):
-        if name not in kept and float(name.removeprefix(f"{FOLDER}/").split("-")[0]) < time.time() - _LEFTOVER_AGE_S:
+        if (
+            name not in kept_paths
+            and float(name.removeprefix(f"{FOLDER}/").split("-")[0]) < time.time() - _LEFTOVER_AGE_S
+        ):
             yield name
 
 
@@ -376,20 +392,22 @@ def forget(store: Store) -> None:
 
 def is_true(store: Store) -> bool:
     """Return whether the index agrees with the manifests of all indexed folders that still exist."""
-    there = store.files.folders("landed")
+    inodes = store.files.folders("landed")
     head, segments = _read_index(store)
     if head is not None and not segments:
         return False
     for segment in segments:
-        known = segment.rows.landings.select("folder", "mark").unique(maintain_order=True)
-        for some in known.iter_slices(_BATCH_FOLDERS):
-            same = [(folder, mark) for folder, mark in some.iter_rows() if there.get(folder) == mark]
-            names = pl.DataFrame({"folder": [folder for folder, _ in same]}, schema={"folder": pl.String})
-            now = _read_folders(store, same)
-            told = (frame.join(names, on="folder", how="semi") for frame in (segment.rows.landings, segment.rows.files))
+        folders = segment.rows.landings.select("folder", "mark").unique(maintain_order=True)
+        for batch in folders.iter_slices(_BATCH_FOLDERS):
+            unchanged = [(folder, mark) for folder, mark in batch.iter_rows() if inodes.get(folder) == mark]
+            names = pl.DataFrame({"folder": [folder for folder, _ in unchanged]}, schema={"folder": pl.String})
+            current = _read_folders(store, unchanged)
+            indexed = (
+                frame.join(names, on="folder", how="semi") for frame in (segment.rows.landings, segment.rows.files)
+            )
             if any(
-                not one.sort(pl.all()).equals(other.sort(pl.all()))
-                for one, other in zip(told, (now.landings, now.files), strict=True)
+                not frame.sort(pl.all()).equals(expected.sort(pl.all()))
+                for frame, expected in zip(indexed, (current.landings, current.files), strict=True)
             ):
                 return False
     return True

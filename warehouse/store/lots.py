@@ -97,11 +97,11 @@ class Outcome:
 class Lot:
     """Collects small inputs of one call until they land together."""
 
-    def __init__(self, store: Store, known: LandedIndex | None = None, names: Names | None = None) -> None:
+    def __init__(self, store: Store, index: LandedIndex | None = None, names: Names | None = None) -> None:
         """Create an empty lot; names: pseudonyms of a private warehouse."""
         self._store = store
         self._names = names
-        self._known = known or LandedIndex(store)
+        self._known = index or LandedIndex(store)
         #: path and content hash of each given input, in order; duplicate content is read only once
         self._given: list[tuple[Path, str]] = []
         self._inputs: dict[str, _InputInMemory] = {}
@@ -157,16 +157,16 @@ class Lot:
 
     def land(self) -> Iterator[Outcome]:
         """Land the inputs of the lot, yield the outcome of each input in order, and reset the lot."""
-        given, inputs = self._given, self._inputs
+        paths, inputs = self._given, self._inputs
         self._given, self._inputs, self._row_count = [], {}, 0
         landed = _land_inputs(self._store, list(inputs.values()))
-        for path, sha256 in given:
+        for path, sha256 in paths:
             refusal = inputs[sha256].refusal if sha256 in inputs else None
-            found = landed.pop(sha256, None)
-            if found is not None:
-                self._known.add(found.landing)
+            result = landed.pop(sha256, None)
+            if result is not None:
+                self._known.add(result.landing)
             # a second input with the same content counts as landed before
-            yield Outcome(path, found or LandingResult(self._known.generations(sha256)[-1], is_new=False), refusal)
+            yield Outcome(path, result or LandingResult(self._known.generations(sha256)[-1], is_new=False), refusal)
 
 
 def _read(
@@ -215,13 +215,13 @@ def _fill(store: Store, folder: Path, name: str, inputs: Sequence[_InputInMemory
         if rows is not None:
             files[table.name] = write_file(folder, name, table, rows)
             counts[table.name] = dict(rows.group_by(landing_column(table)).len().iter_rows())
-    sequences = [one.sequence for one in inputs if one.sequence is not None]
+    sequences = [item.sequence for item in inputs if item.sequence is not None]
     if not sequences:
         first = landing.next_sequence(store, len(inputs))
         sequences = [*range(first, first + len(inputs))]
     landings = [
-        _landing(one, sequence, {name: of.get(one.landing_id, 0) for name, of in counts.items()})
-        for one, sequence in zip(inputs, sequences, strict=True)
+        _landing(item, sequence, {name: counts_by_id.get(item.landing_id, 0) for name, counts_by_id in counts.items()})
+        for item, sequence in zip(inputs, sequences, strict=True)
     ]
     write_manifest({"files": files, "landings": landings}, folder)
 
@@ -233,23 +233,25 @@ def _rows(table: Table, inputs: Sequence[_InputInMemory]) -> pl.DataFrame | None
 
     from iosig.warehouse.sources.rows import traced
 
-    found = [
+    batches = [
         (place, batch)
-        for place, one in enumerate(inputs)
-        for batch in one.batches
+        for place, item in enumerate(inputs)
+        for batch in item.batches
         if batch.table == table and batch.height
     ]
-    if not found:
+    if not batches:
         return None
-    rows = traced.concat_batches([batch for _, batch in found])
-    owner = np.repeat([place for place, _ in found], [batch.height for _, batch in found])
-    known = {
-        "landing_id": [one.landing_id for one in inputs],
-        "source_file": [one.source_file for one in inputs],
-        "trace_id": [one.landing_id[:ID_DIGITS] for one in inputs],
+    rows = traced.concat_batches([batch for _, batch in batches])
+    owner = np.repeat([place for place, _ in batches], [batch.height for _, batch in batches])
+    id_columns = {
+        "landing_id": [item.landing_id for item in inputs],
+        "source_file": [item.source_file for item in inputs],
+        "trace_id": [item.landing_id[:ID_DIGITS] for item in inputs],
     }
     return rows.with_columns(
-        pl.Series(name, values, dtype=pl.String).gather(owner) for name, values in known.items() if name in rows.columns
+        pl.Series(name, values, dtype=pl.String).gather(owner)
+        for name, values in id_columns.items()
+        if name in rows.columns
     )
 
 
@@ -259,18 +261,18 @@ def write_file(folder: Path, lot: str, table: Table, rows: pl.DataFrame) -> dict
     return {"path": f"landed/{lot}/{path.name}", **asdict(FileChecksum.from_path(path))}
 
 
-def _landing(one: _InputInMemory, sequence: int, row_counts: Mapping[str, int]) -> dict[str, object]:
+def _landing(item: _InputInMemory, sequence: int, row_counts: Mapping[str, int]) -> dict[str, object]:
     times = TimeRange()
-    for _ in times.observe(one.batches):
+    for _ in times.observe(item.batches):
         pass
-    known = {"time_zone": one.time_zone, **times.texts()}
+    optional = {"time_zone": item.time_zone, **times.texts()}
     return {
-        "landing_id": one.landing_id,
+        "landing_id": item.landing_id,
         "sequence": sequence,
-        "source_file": one.source_file,
-        "content_sha256": one.content_sha256,
-        "format": one.format,
+        "source_file": item.source_file,
+        "content_sha256": item.content_sha256,
+        "format": item.format,
         "landed_at": datetime.now(UTC).isoformat(timespec="microseconds"),
         "refused_count": row_counts.get(REJECTS.name, 0),
         "row_counts": {name: count for name, count in row_counts.items() if count},
-    } | {name: value for name, value in known.items() if value is not None}
+    } | {name: value for name, value in optional.items() if value is not None}

@@ -111,9 +111,9 @@ def manifest_in(folder: str) -> str:
     return f"landed/{folder}/{MANIFEST_NAME}"
 
 
-def write_manifest(told: Mapping[str, Any], folder: Path) -> None:
+def write_manifest(content: Mapping[str, Any], folder: Path) -> None:
     """Write a manifest with a checksum, which manifests of older versions lack."""
-    write_json({**told, "sha256": get_digest(told)}, folder / MANIFEST_NAME)
+    write_json({**content, "sha256": get_digest(content)}, folder / MANIFEST_NAME)
 
 
 def in_folder(store: Store, name: str) -> list[Landing]:
@@ -122,17 +122,17 @@ def in_folder(store: Store, name: str) -> list[Landing]:
     Raises MachineFault if the manifest is damaged.
     """
     manifest = manifest_in(name)
-    told: dict[str, Any] | None = document(store, manifest)
+    content: dict[str, Any] | None = document(store, manifest)
     try:
-        if told is None:
+        if content is None:
             return []
-        checksum = told.pop("sha256", None)
-        if checksum not in (None, get_digest(told)):
+        checksum = content.pop("sha256", None)
+        if checksum not in (None, get_digest(content)):
             raise ValueError("modified after it was written")
-        if "landings" not in told:
-            landings = [Landing(**told | {"parts": tuple(_part(part) for part in told["parts"])})]
+        if "landings" not in content:
+            landings = [Landing(**content | {"parts": tuple(_part(part) for part in content["parts"])})]
         else:
-            landings = [_build_lot_landing(name, told["files"], one) for one in told["landings"]]
+            landings = [_build_lot_landing(name, content["files"], entry) for entry in content["landings"]]
         for landing in landings:
             _require_own(landing, name)
         return landings
@@ -150,19 +150,19 @@ def _require_own(landing: Landing, folder: str) -> None:
         raise ValueError("not a manifest of this folder")
 
 
-def _part(told: dict[str, Any]) -> Part:
-    lists = {name: tuple(told[name]) if told.get(name) else None for name in ("first", "last", "filesystems")}
-    return Part(**told | lists)
+def _part(fields: dict[str, Any]) -> Part:
+    lists = {name: tuple(fields[name]) if fields.get(name) else None for name in ("first", "last", "filesystems")}
+    return Part(**fields | lists)
 
 
-def _build_lot_landing(lot: str, files: dict[str, dict[str, Any]], told: dict[str, Any]) -> Landing:
+def _build_lot_landing(lot: str, files: dict[str, dict[str, Any]], entry: dict[str, Any]) -> Landing:
     """Build one landing of a lot from its manifest entry; `files` maps each table to its shared file."""
     parts = tuple(
         Part(table=table, day=None, row_count=row_count, is_shared=True, **files[table])
-        for table, row_count in told["row_counts"].items()
+        for table, row_count in entry["row_counts"].items()
     )
-    known = {name: value for name, value in told.items() if name != "row_counts"}
-    return Landing(**known, generation=0, parts=parts, lot=lot)
+    fields = {name: value for name, value in entry.items() if name != "row_counts"}
+    return Landing(**fields, generation=0, parts=parts, lot=lot)
 
 
 def may_repeat(parts: Sequence[Part]) -> bool:
@@ -185,7 +185,10 @@ def scans(store: Store, table: Table, parts: Iterable[tuple[Landing, Part]]) -> 
     ids: dict[str, list[str] | None] = {}
     for landing, part in parts:
         ids[part.path] = [*(ids.get(part.path) or ()), landing.landing_id] if part.is_shared else None
-    own = pl.col(landing_column(table))
+    landing_id = pl.col(landing_column(table))
     places = store.locals(ids)
     rows = {path: scan_parquet(place) for path, place in zip(ids, places, strict=True)}
-    return [rows[path] if known is None else rows[path].filter(own.is_in(known)) for path, known in ids.items()]
+    return [
+        rows[path] if landing_ids is None else rows[path].filter(landing_id.is_in(landing_ids))
+        for path, landing_ids in ids.items()
+    ]

@@ -106,8 +106,8 @@ def expose_landed(
     connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path], landing_ids: Sequence[str]
 ) -> None:
     """Create the view `landed.<table>` over landed files, with `landing_id`, `part_order` and `part_row`."""
-    own = [_own(connection, files, landing_ids, range(len(files)))] if files else []
-    _expose_landed(connection, table, own)
+    relations = [_own(connection, files, landing_ids, range(len(files)))] if files else []
+    _expose_landed(connection, table, relations)
 
 
 def expose_parts(
@@ -130,12 +130,12 @@ def expose_files(store: Store, connection: duckdb.DuckDBPyConnection, table: Tab
     import polars as pl
 
     relations = []
-    own, shared = (files.filter(pl.col("is_shared") == is_shared) for is_shared in (False, True))
-    if own.height:
-        paths = store.locals(own["path"])
-        relations.append(_own(connection, paths, own["landing_id"], own["part_order"]))
-    if shared.height:
-        relations.append(_select_shared(store, connection, table, shared))
+    own_files, shared_files = (files.filter(pl.col("is_shared") == is_shared) for is_shared in (False, True))
+    if own_files.height:
+        paths = store.locals(own_files["path"])
+        relations.append(_own(connection, paths, own_files["landing_id"], own_files["part_order"]))
+    if shared_files.height:
+        relations.append(_select_shared(store, connection, table, shared_files))
     _expose_landed(connection, table, relations)
 
 
@@ -163,11 +163,11 @@ def _select_shared(
     import polars as pl
 
     places = files.select(pl.col("path").unique(maintain_order=True)).with_row_index("of_file")
-    wanted = files.join(places, on="path").select(
+    selection = files.join(places, on="path").select(
         pl.col("of_file").cast(pl.Int64), pl.col("landing_id").alias("of_landing"), "part_order"
     )
     name = f"{table.name}__wanted"
-    expose_frame(connection, "landed", name, wanted)
+    expose_frame(connection, "landed", name, selection)
     return connection.sql(
         f"""
         with shared as (
@@ -290,10 +290,12 @@ def write_days(
     day, result = quote_identifier(table.partition), compute(connection, table, parameters)
     require_types(connection, f"from {_qualify_name(table)}", table)
     counts = dict(result.aggregate(f"{day}, count(*)").fetchall())
-    written = {own: counts.get(own, 0) for own in paths if own in counts or not is_sparse}
-    for own in written:
-        _copy(connection, table, paths[own], f"{day} is not distinct from $day", day=own)
-    expose(connection, table.layer, table, [paths[own] for own in written])
+    written = {
+        written_day: counts.get(written_day, 0) for written_day in paths if written_day in counts or not is_sparse
+    }
+    for written_day in written:
+        _copy(connection, table, paths[written_day], f"{day} is not distinct from $day", day=written_day)
+    expose(connection, table.layer, table, [paths[written_day] for written_day in written])
     return written
 
 

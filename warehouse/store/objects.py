@@ -90,14 +90,14 @@ def _elsewhere(url: str) -> str | None:
 
     A location is cached permanently; if none is found, the next call after a while checks again.
     """
-    at, found = _KNOWN.get(url, (-math.inf, None))
-    if found is None and time.monotonic() - at > _RECHECK_INTERVAL_S:
+    at, location = _KNOWN.get(url, (-math.inf, None))
+    if location is None and time.monotonic() - at > _RECHECK_INTERVAL_S:
         import obstore
 
         with suppress(FileNotFoundError, ValueError, AttributeError):
-            found = json.loads(bytes(obstore.get(_store(url), NOTE).bytes())).get("location") or None
-        _KNOWN[url] = time.monotonic(), found
-    return found
+            location = json.loads(bytes(obstore.get(_store(url), NOTE).bytes())).get("location") or None
+        _KNOWN[url] = time.monotonic(), location
+    return location
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +146,11 @@ class Objects(Files):
 
     def mark(self, name: str) -> list[float]:
         """Return a fingerprint that changes whenever the file does; an empty list if the file does not exist."""
-        found = self._head(name)
+        head = self._head(name)
         return (
             []
-            if found is None
-            else [found["size"], found["last_modified"].timestamp(), zlib.crc32(found["e_tag"].encode())]
+            if head is None
+            else [head["size"], head["last_modified"].timestamp(), zlib.crc32(head["e_tag"].encode())]
         )
 
     def _head(self, name: str) -> Any:
@@ -183,12 +183,12 @@ class Objects(Files):
 
     def folders(self, name: str) -> dict[str, int]:
         """Map each direct subfolder to a checksum that changes with its contents."""
-        found: dict[str, int] = {}
-        for path, each in sorted(self._list_objects(f"{name}/*").items()):
+        checksums: dict[str, int] = {}
+        for path, head in sorted(self._list_objects(f"{name}/*").items()):
             folder, slash, _ = path.removeprefix(f"{name}/").partition("/")
             if slash and folder[0] != ".":
-                found[folder] = zlib.crc32(f"{path} {each['e_tag']}".encode(), found.get(folder, 0))
-        return found
+                checksums[folder] = zlib.crc32(f"{path} {head['e_tag']}".encode(), checksums.get(folder, 0))
+        return checksums
 
     def holds(self, folder: str) -> bool:
         """Return whether any object exists below a folder."""
@@ -214,12 +214,12 @@ class Objects(Files):
         mode: Any = "create"
         if before is not None:
             try:
-                found = obstore.get(self._objects(name), name)
+                current = obstore.get(self._objects(name), name)
             except FileNotFoundError:
                 return False
-            if bytes(found.bytes()) != before:
+            if bytes(current.bytes()) != before:
                 return False
-            mode = {"e_tag": found.meta["e_tag"]}
+            mode = {"e_tag": current.meta["e_tag"]}
         try:
             obstore.put(self._objects(name), name, after, mode=mode)
         except (AlreadyExistsError, PreconditionError, FileNotFoundError):
@@ -267,10 +267,10 @@ class Objects(Files):
         """Store a local file under this name as well, by a copy within the store where possible."""
         import obstore
 
-        known = self._name_of(source)
-        if known is not None and self._base(known) == self._base(name):
+        source_name = self._name_of(source)
+        if source_name is not None and self._base(source_name) == self._base(name):
             with suppress(FileNotFoundError):
-                obstore.copy(self._objects(name), known, name)
+                obstore.copy(self._objects(name), source_name, name)
                 return
         self._upload(source, name)
 
@@ -280,24 +280,24 @@ class Objects(Files):
     def show(self, view: str, label: str, members: Mapping[str, Path]) -> None:
         """Write the object that lists a view's files, by compare-and-swap."""
         before = self.content(f"{view}.json")
-        known = _view(before)
-        if known.get("label") == label:
+        current = _view(before)
+        if current.get("label") == label:
             return
 
         def shown(place: str) -> str:
-            own = self._name_of(members[place])
-            if own is None or self._head(own) is None:
+            name = self._name_of(members[place])
+            if name is None or self._head(name) is None:
                 # objects that exist only for the view are removed with it
-                own = f".{view}-{label}/{place}"
-                self._upload(members[place], own)
-            return self.location(own)
+                name = f".{view}-{label}/{place}"
+                self._upload(members[place], name)
+            return self.location(name)
 
         files = dict(zip(members, self.each(shown, members), strict=True))
-        told = {"label": label, "before": known.get("label"), "files": files}
-        if not self.swap(f"{view}.json", before, json.dumps(told, indent=1).encode()):
+        document = {"label": label, "before": current.get("label"), "files": files}
+        if not self.swap(f"{view}.json", before, json.dumps(document, indent=1).encode()):
             raise LockHeldError(view)
-        if known.get("before") not in (None, label):
-            self.remove(f".{view}-{known['before']}")
+        if current.get("before") not in (None, label):
+            self.remove(f".{view}-{current['before']}")
 
     def shown(self, view: str) -> str | None:
         """Return the label of a view's content; None if the view is missing or empty."""
@@ -306,8 +306,8 @@ class Objects(Files):
     def showing(self, view: str) -> set[str]:
         """Return the paths within a view at which an object exists."""
         files = _view(self.content(f"{view}.json")).get("files", {})
-        found = self.each(lambda url: self._head(self._strip_url(url)), files.values())
-        return {place for place, head in zip(files, found, strict=True) if head is not None}
+        heads = self.each(lambda url: self._head(self._strip_url(url)), files.values())
+        return {place for place, head in zip(files, heads, strict=True) if head is not None}
 
     def _strip_url(self, url: str) -> str:
         return url.removeprefix(f"{self.url}/").removeprefix(f"{self._base(_TABLES)}/")
@@ -321,7 +321,7 @@ class Objects(Files):
             going = [
                 name
                 for name in self._list_objects(pattern)
-                if any(is_meant.fullmatch(each) for each in (name, *map(str, Path(name).parents)))
+                if any(is_meant.fullmatch(path) for path in (name, *map(str, Path(name).parents)))
             ]
             if going:
                 obstore.delete(self._objects(pattern), going)
@@ -332,9 +332,9 @@ class Objects(Files):
         """Move a damaged file or folder out of its place, and return its new location."""
         aside = f"{DAMAGED_FOLDER}/{Path(name).name}"
         self.remove(aside)
-        for each in self._list_objects(name):
-            if each == name or each.startswith(f"{name}/"):
-                self._copy(each, aside + each.removeprefix(name))
+        for object_name in self._list_objects(name):
+            if object_name == name or object_name.startswith(f"{name}/"):
+                self._copy(object_name, aside + object_name.removeprefix(name))
         self.remove(name)
         return aside
 
@@ -358,8 +358,8 @@ class Objects(Files):
 
         path = self.root / name
         if path.is_file():
-            found = self._head(name)
-            if found and (path.stat().st_size, path.stat().st_mtime_ns) == (found["size"], _stamp(found["e_tag"])):
+            head = self._head(name)
+            if head and (path.stat().st_size, path.stat().st_mtime_ns) == (head["size"], _stamp(head["e_tag"])):
                 return
         try:
             answer = obstore.get(self._objects(name), name)
@@ -379,8 +379,8 @@ class Objects(Files):
         self.each(self._push, [name for name in names if (self.root / name).is_file()])
 
     def _push(self, name: str) -> None:
-        told = self._upload(self.root / name, name)
-        os.utime(self.root / name, ns=(_stamp(told["e_tag"] or self._head(name)["e_tag"]),) * 2)
+        head = self._upload(self.root / name, name)
+        os.utime(self.root / name, ns=(_stamp(head["e_tag"] or self._head(name)["e_tag"]),) * 2)
 
     # ---- leases
 
@@ -396,7 +396,7 @@ class Objects(Files):
             if is_shared:
                 while self._is_leased(name):
                     time.sleep(_POLL_INTERVAL_S)
-            elif any(self._is_leased(other) for other in self.matching(f"{name}.d/*")):
+            elif any(self._is_leased(shared) for shared in self.matching(f"{name}.d/*")):
                 raise LockHeldError(name)
             yield
         finally:
@@ -416,8 +416,8 @@ class _Lease:
         self._renewing = threading.Thread(target=self._renew, name="lease", daemon=True)
 
     def _now(self) -> bytes:
-        told = {"id": self._id, "host": socket.gethostname(), "process": os.getpid(), "until": time.time() + LEASE_S}
-        return json.dumps(told).encode()
+        content = {"id": self._id, "host": socket.gethostname(), "process": os.getpid(), "until": time.time() + LEASE_S}
+        return json.dumps(content).encode()
 
     def take(self) -> bool:
         """Acquire the lease if it is free or expired; return whether this succeeded."""
@@ -429,13 +429,13 @@ class _Lease:
 
     def _renew(self) -> None:
         while not self._ended.wait(LEASE_S / 3):
-            told = self._now()
+            content = self._now()
             # the store may be unavailable for a while; two more attempts follow before the lease expires
             with suppress(Exception):
-                if not self._objects.swap(self._name, self._told, told):
+                if not self._objects.swap(self._name, self._told, content):
                     # the lease has expired and has another owner; the catalogue refuses this process's commits
                     return
-                self._told = told
+                self._told = content
 
     def end(self) -> None:
         """Release the lease, if this process still owns it."""
@@ -449,9 +449,9 @@ class _Lease:
 def _view(content: bytes | None) -> dict[str, Any]:
     """Parse the object of a view; return an empty dict if the object is missing or torn."""
     with suppress(ValueError):
-        told = json.loads(content or b"null")
-        if isinstance(told, dict) and isinstance(told.get("files"), dict):
-            return told
+        document = json.loads(content or b"null")
+        if isinstance(document, dict) and isinstance(document.get("files"), dict):
+            return document
     return {}
 
 

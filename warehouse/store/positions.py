@@ -69,9 +69,11 @@ class Position:
 
 def position(store: Store, name: str) -> Position:
     """Return the read position of an input, up to its last existing landing."""
-    asked = Position(store, name, None, None)
-    told: dict[str, Any] | None = document(store, asked._place)
-    if told is None:
-        return asked
-    has_landed = bool(told["next"] is not None and told["landing_id"] and landing.find(store, told["landing_id"]))
-    return Position(store, name, told["next"] if has_landed else told["cursor"], told["landing_id"])
+    result = Position(store, name, None, None)
+    content: dict[str, Any] | None = document(store, result._place)
+    if content is None:
+        return result
+    has_landed = bool(
+        content["next"] is not None and content["landing_id"] and landing.find(store, content["landing_id"])
+    )
+    return Position(store, name, content["next"] if has_landed else content["cursor"], content["landing_id"])

@@ -98,7 +98,7 @@ class Names:
 
     def said(self, clear: str) -> str:
         """Pseudonymize the quoted parts of a message, and words that occur in no message of iosig."""
-        return _QUOTED_OR_WORD.sub(lambda found: self._part(found[0]), clear)
+        return _QUOTED_OR_WORD.sub(lambda match: self._part(match[0]), clear)
 
     def _part(self, part: str) -> str:
         if part[0] in "`'\"":
@@ -203,9 +203,9 @@ def open_names(store: Store, rules: Rules, key: bytes | None) -> Names | None:
     key: None if the settings disable pseudonyms. Raises UsageError if a warehouse would mix names and pseudonyms, or
     pseudonyms from two keys.
     """
-    told: dict[str, Any] | None = document(store, MARK)
+    mark: dict[str, Any] | None = document(store, MARK)
     if key is None:
-        if told is not None:
+        if mark is not None:
             raise UsageError(
                 f"Names in {store.name} are pseudonyms, but the settings do not: set privacy.is_pseudonymized."
             )
@@ -214,10 +214,10 @@ def open_names(store: Store, rules: Rules, key: bytes | None) -> Names | None:
         raise UsageError(f"The key of pseudonyms is shorter than {MIN_KEY_BYTES} bytes, the minimum.")
     names = Names(rules, key)
     check = hashlib.sha256(names.name(MARK).encode()).hexdigest()
-    if told is None:
+    if mark is None:
         if store.exists or store.journal.is_file():
             raise UsageError(f"{store.name} stores names in clear text: use another warehouse for pseudonyms.")
         put_state(store, MARK, {"check": check})
-    elif told.get("check") != check:
+    elif mark.get("check") != check:
         raise UsageError(f"The pseudonyms in {store.name} were made with another key: set the original key.")
     return names

@@ -72,9 +72,9 @@ def problems(store: Store) -> Iterator[tuple[str, str]]:
         if copy == _CHANGING:
             if content is not None and not _is_json(content):
                 yield name, "is not JSON"
-        elif (known := _document_in(name, copy)) is None:
+        elif (backup := _document_in(name, copy)) is None:
             yield _get_copy_name(name), "is missing or damaged"
-        elif content != known:
+        elif content != backup:
             yield name, "does not exist" if content is None else "was modified (wrong checksum)"
 
 
@@ -82,9 +82,9 @@ def mend(store: Store) -> Iterator[tuple[str, str]]:
     """Restore damaged documents and copies; yield each with the action taken."""
     for path, _ in list(problems(store)):
         name = path.removeprefix(f"{FOLDER}/")
-        content, known = store.files.content(name), _document_in(name, store.files.content(_get_copy_name(name)))
-        if known is not None:
-            store.files.put(name, known)
+        content, backup = store.files.content(name), _document_in(name, store.files.content(_get_copy_name(name)))
+        if backup is not None:
+            store.files.put(name, backup)
             yield path, "restored from its backup"
         elif content is not None and _is_json(content):
             put_state(store, name, json.loads(content))

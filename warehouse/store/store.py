@@ -118,9 +118,9 @@ class Store:
 
     def locals(self, names: Iterable[str]) -> list[Path]:
         """Return local paths of files, after copying them from an object store if necessary."""
-        wanted = list(names)
-        self.files.fetch(wanted)
-        return [self.root / name for name in wanted]
+        paths = list(names)
+        self.files.fetch(paths)
+        return [self.root / name for name in paths]
 
     def here(self, path: Path) -> Path:
         """Fetch a file of the warehouse if necessary, and return its local path."""
@@ -214,12 +214,12 @@ def parquet_writer(path: Path, table: Table) -> pq.ParquetWriter:
 
 
 def join_parquet(
-    parts: Sequence[Path], table: Table, path: Path, kept: Callable[[pl.DataFrame], pl.DataFrame] | None = None
+    parts: Sequence[Path], table: Table, path: Path, select_rows: Callable[[pl.DataFrame], pl.DataFrame] | None = None
 ) -> Path:
     """Concatenate files of `write_parquet` in order, one batch of rows at a time.
 
-    kept: filter for each batch; by default all rows stay. With a filter, files may lack newer columns; ContractError is
-    raised if the filtered rows differ from the contract.
+    select_rows: filter for each batch; by default all rows stay. With a filter, files may lack newer columns;
+    ContractError is raised if the filtered rows differ from the contract.
     """
     import polars as pl
     import pyarrow.parquet as pq
@@ -231,11 +231,11 @@ def join_parquet(
         with parquet_writer(temporary, table) as writer:
             for part in parts:
                 for batch in pq.ParquetFile(utf8_path(part)).iter_batches(ROW_GROUP_ROWS):
-                    if kept is None:
+                    if select_rows is None:
                         writer.write_batch(batch, row_group_size=ROW_GROUP_ROWS)
-                    elif (rows := kept(frames.add_missing_columns(pl.DataFrame(batch), table))).height:
-                        held = frames.require(rows, table).to_arrow().cast(schema)
-                        writer.write_table(held, row_group_size=ROW_GROUP_ROWS)
+                    elif (rows := select_rows(frames.add_missing_columns(pl.DataFrame(batch), table))).height:
+                        arrow_table = frames.require(rows, table).to_arrow().cast(schema)
+                        writer.write_table(arrow_table, row_group_size=ROW_GROUP_ROWS)
         make_read_only(temporary)
     return path
 
@@ -321,9 +321,9 @@ def _holder_name(lock: str) -> str:
     return f"{lock}.json"
 
 
-def _is_held(store: Store, lock: str, held: ExitStack) -> bool:
+def _is_held(store: Store, lock: str, stack: ExitStack) -> bool:
     try:
-        held.enter_context(store.files.lock(lock))
+        stack.enter_context(store.files.lock(lock))
     except LockHeldError:
         return False
     return True
@@ -334,21 +334,21 @@ def holder(store: Store, lock: str = _LOCK) -> dict[str, Any] | None:
 
     This reads the note instead of trying the lock, because a try would make another process fail that starts just then.
     """
-    told = read_cache(
-        store, _holder_name(lock), lambda told: {name: told[name] for name in ("host", "process", "since")}
+    note = read_cache(
+        store, _holder_name(lock), lambda content: {name: content[name] for name in ("host", "process", "since")}
     )
-    if told is None or told["host"] != socket.gethostname():
-        return told
+    if note is None or note["host"] != socket.gethostname():
+        return note
     try:
-        kill(told["process"], 0)
+        kill(note["process"], 0)
     except (ProcessLookupError, TypeError, OverflowError):
         # the owner was killed without removing its note
         return None
     except PermissionError:
-        return told
-    return told
+        return note
+    return note
 
 
 def _holder_text(store: Store, lock: str) -> str:
-    found = holder(store, lock)
-    return f" (process {found['process']} on {found['host']}, since {found['since']})" if found else ""
+    owner = holder(store, lock)
+    return f" (process {owner['process']} on {owner['host']}, since {owner['since']})" if owner else ""
