@@ -58,8 +58,8 @@ class Reading:
 
     def zone_of(self, filesystem: str | None) -> str | None:
         """Look up the zone of a file system's local times; None if unknown."""
-        own = self.filesystem or filesystem
-        return self.filesystem_zones.get(own, self.time_zone) if own else self.time_zone
+        name = self.filesystem or filesystem
+        return self.filesystem_zones.get(name, self.time_zone) if name else self.time_zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +122,8 @@ class Source:
 @cache
 def list_sources() -> tuple[Source, ...]:
     """Import every source of this package, in order of decreasing precedence."""
-    found = [importlib.import_module(name).SOURCE for name in _find_source_modules()]
-    return tuple(sorted(found, key=lambda source: (-source.precedence, source.name)))
+    sources = [importlib.import_module(name).SOURCE for name in _find_source_modules()]
+    return tuple(sorted(sources, key=lambda source: (-source.precedence, source.name)))
 
 
 def _find_source_modules() -> Iterator[str]:

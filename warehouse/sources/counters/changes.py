@@ -49,33 +49,34 @@ class Changes:
     _last: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=_SCHEMA))
     _scrapes: list[pl.DataFrame] = field(default_factory=list)
 
-    def take(self, keys: pl.DataFrame, said: pl.Series, at_us: pl.Series) -> pl.Series:
+    def take(self, keys: pl.DataFrame, value_hashes: pl.Series, at_us: pl.Series) -> pl.Series:
         """Return the sorted indices of readings that changed, or are the first of their counter or of a UTC day.
 
-        keys: KEYS of each reading. said: hash of the reading's values. at_us: time of the reading [us since 1970].
+        keys: KEYS of each reading. value_hashes: hash of the reading's values. at_us: time of the reading [us since
+        1970].
         """
         owners = keys.select(*_OWNERS, pl.col("job_key").is_not_null().alias("is_job_scrape"))
         hashes = pl.DataFrame({"key": keys.select(KEYS).hash_rows(), "owner": owners.hash_rows()})
         last = self._last
-        known = pl.concat([last.select(hashes.columns), hashes])
-        both = _TimeOrdered.from_readings(
-            known,
-            np.arange(known.height),
-            np.concatenate([last["said"].to_numpy(), said.to_numpy()]),
+        counters = pl.concat([last.select(hashes.columns), hashes])
+        readings = _TimeOrdered.from_readings(
+            counters,
+            np.arange(counters.height),
+            np.concatenate([last["said"].to_numpy(), value_hashes.to_numpy()]),
             np.concatenate([last["at_us"].to_numpy(), at_us.to_numpy()]),
         )
-        by_key, is_again, is_same = both.compare_with_previous()
-        first, entry_count = both.scrapes(last.height, by_key, is_again)
-        self._count(owners[both.place[first] - last.height], both.at_us[first], entry_count)
-        self._remember(known, both, by_key[~np.append(is_again[1:], False)[: len(by_key)]])
-        changed = both.place[by_key[~is_same]]
+        by_key, is_again, is_same = readings.compare_with_previous()
+        first, entry_count = readings.scrapes(last.height, by_key, is_again)
+        self._count(owners[readings.place[first] - last.height], readings.at_us[first], entry_count)
+        self._remember(counters, readings, by_key[~np.append(is_again[1:], False)[: len(by_key)]])
+        changed = readings.place[by_key[~is_same]]
         return pl.Series(np.sort(changed[changed >= last.height]) - last.height)
 
-    def _remember(self, known: pl.DataFrame, both: _TimeOrdered, chosen: Numbers) -> None:
+    def _remember(self, counters: pl.DataFrame, readings: _TimeOrdered, chosen: Numbers) -> None:
         if len(chosen) > _MAX_COUNTERS:
             chosen = np.sort(chosen)[-(_MAX_COUNTERS // 2) :]
-        kept = known[both.number[chosen]]
-        self._last = kept.with_columns(said=both.said[chosen], at_us=both.at_us[chosen])
+        remembered = counters[readings.number[chosen]]
+        self._last = remembered.with_columns(said=readings.said[chosen], at_us=readings.at_us[chosen])
 
     def _count(self, owners: pl.DataFrame, at_us: Numbers, entry_count: Numbers) -> None:
         self._scrapes.append(owners.with_columns(at_us=at_us, entry_count=entry_count))
@@ -88,8 +89,8 @@ class Changes:
 
     def scrapes(self) -> pl.DataFrame:
         """Return the times and counter counts of each target's scrapes, as rows of `scrapes`."""
-        found = self._sum_scrapes().sort("at_us", *_OWNERS, "is_job_scrape")
-        return found.with_columns(scraped_at=instants(pl.col("at_us"))).select(SCRAPES.column_names)
+        rows = self._sum_scrapes().sort("at_us", *_OWNERS, "is_job_scrape")
+        return rows.with_columns(scraped_at=instants(pl.col("at_us"))).select(SCRAPES.column_names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +112,16 @@ class _TimeOrdered:
     scrape: Numbers
 
     @classmethod
-    def from_readings(cls, known: pl.DataFrame, number: Numbers, said: Numbers, at_us: Numbers) -> _TimeOrdered:
-        """Sort readings by time; known: `key` and `owner` of counters; number: each reading's index in `known`."""
+    def from_readings(
+        cls, counters: pl.DataFrame, number: Numbers, value_hashes: Numbers, at_us: Numbers
+    ) -> _TimeOrdered:
+        """Sort readings by time; counters: their `key` and `owner`; number: each reading's index in `counters`."""
         place = np.argsort(at_us, kind="stable")
         number, at_us = number[place], at_us[place]
-        key, owner = (np.unique(known[name].to_numpy(), return_inverse=True)[1][number] for name in ("key", "owner"))
+        key, owner = (np.unique(counters[name].to_numpy(), return_inverse=True)[1][number] for name in ("key", "owner"))
         by_owner = _sort_stably(owner)
         scrape = np.flatnonzero(~(_equals_previous(owner[by_owner]) & _equals_previous(at_us[by_owner])))
-        return cls(place, number, key, owner, said[place], at_us, by_owner, scrape)
+        return cls(place, number, key, owner, value_hashes[place], at_us, by_owner, scrape)
 
     def compare_with_previous(self) -> tuple[Numbers, Flags, Flags]:
         """Return readings by counter, a mask of those with an earlier reading, and a mask of those that repeat it.
@@ -136,9 +139,9 @@ class _TimeOrdered:
         """Return the time of the previous scrape of each reading's owner."""
         first = self.by_owner[self.scrape]
         before_us = np.where(_equals_previous(self.owner[first]), np.roll(self.at_us[first], 1), _NEVER)
-        found = np.empty_like(self.at_us)
-        found[self.by_owner] = np.repeat(before_us, np.diff(self.scrape, append=len(found)))
-        return found
+        previous_us = np.empty_like(self.at_us)
+        previous_us[self.by_owner] = np.repeat(before_us, np.diff(self.scrape, append=len(previous_us)))
+        return previous_us
 
     def scrapes(self, last_count: int, by_key: Numbers, is_again: Flags) -> tuple[Numbers, Numbers]:
         """Return the first new reading of each owner at each time, and the number of its counters.
@@ -165,9 +168,9 @@ def _sort_stably(numbers: Numbers) -> Numbers:
 
 def _equals_previous(values: Numbers) -> Flags:
     """Mark values that equal the previous value; False for the first."""
-    found = np.zeros(len(values), np.bool_)
-    np.equal(values[1:], values[:-1], out=found[1:])
-    return found
+    is_equal = np.zeros(len(values), np.bool_)
+    np.equal(values[1:], values[:-1], out=is_equal[1:])
+    return is_equal
 
 
 def pivot_points(points: pl.DataFrame) -> pl.DataFrame:
@@ -178,8 +181,8 @@ def pivot_points(points: pl.DataFrame) -> pl.DataFrame:
     """
     key = points.select(*KEYS, "at_us").hash_rows().to_frame("key")
     heads = points.filter(key["key"].is_first_distinct())
-    known = key.unique(maintain_order=True).with_row_index("place")
-    place = key.join(known, on="key", how="left", maintain_order="left")["place"].to_numpy()
+    places = key.unique(maintain_order=True).with_row_index("place")
+    place = key.join(places, on="key", how="left", maintain_order="left")["place"].to_numpy()
     names = points["column"].unique().sort()
     column = names.search_sorted(points["column"]).to_numpy()
     return heads.select(*KEYS, "at_us", "line").hstack(
@@ -200,8 +203,8 @@ def pivot_series(series: pl.DataFrame, values: pl.DataFrame) -> pl.DataFrame:
     column = names.search_sorted(series["column"].fill_null("")).to_numpy()
     number = values["series"].to_numpy()
     times, time = np.unique(values["at_us"].to_numpy(), return_inverse=True)
-    own = counter[number].astype(np.int64) * len(times) + time
-    _, first, place = np.unique(own, return_index=True, return_inverse=True)
+    cell = counter[number].astype(np.int64) * len(times) + time
+    _, first, place = np.unique(cell, return_index=True, return_inverse=True)
     # order rows by their first lines
     order = np.argsort(first)
     ranks = np.empty_like(order)
@@ -218,13 +221,13 @@ def _sum_columns(place: Numbers, count: int, column: Numbers, names: Sequence[st
     columns = []
     is_doubled = np.zeros(count, np.bool_)
     for number, name in enumerate(names):
-        own = column == number
+        is_selected = column == number
         values = np.zeros(count, np.int64)
-        times = np.bincount(place[own], minlength=count)
+        times = np.bincount(place[is_selected], minlength=count)
         if times.max(initial=0) > 1:
-            np.add.at(values, place[own], value[own])
+            np.add.at(values, place[is_selected], value[is_selected])
         else:
-            values[place[own]] = value[own]
+            values[place[is_selected]] = value[is_selected]
         is_doubled |= (times > 1) & (name != _OTHER_COUNT)
         columns.append(pl.Series(name, values).set(pl.Series(times == 0), None))
     return [pl.Series("is_doubled", is_doubled), *columns]
@@ -232,8 +235,8 @@ def _sum_columns(place: Numbers, count: int, column: Numbers, names: Sequence[st
 
 def convert_to_samples(rows: pl.DataFrame) -> pl.DataFrame:
     """Convert readings to samples with `scraped_at` from `at_us`, and `sampled_at` from `held_us` if present."""
-    held = pl.coalesce("held_us", "at_us") if "held_us" in rows.columns else pl.col("at_us")
-    times = rows.with_columns(sampled_at=instants(held), scraped_at=instants(pl.col("at_us")))
+    sampled_us = pl.coalesce("held_us", "at_us") if "held_us" in rows.columns else pl.col("at_us")
+    times = rows.with_columns(sampled_at=instants(sampled_us), scraped_at=instants(pl.col("at_us")))
     return times.drop("at_us", "held_us", strict=False)
 
 

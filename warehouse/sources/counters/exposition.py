@@ -64,23 +64,29 @@ class Exposition:
         text = lines["text"]
         comments = text.filter(text.str.starts_with("#"))
         self.declared.update(comments.str.extract(r"^# (?:TYPE|HELP) ([^ ]+)").drop_nulls().unique())
-        said, coded = _encode_series(lines)
+        series_texts, coded = _encode_series(lines)
         start = r"^(?:" + "|".join(map(re.escape, sorted(self.names))) + r")\{"
-        is_selected = said.str.contains(start).gather(coded["series"])
+        is_selected = series_texts.str.contains(start).gather(coded["series"])
         strange = self._refuse_unknown(lines if not is_selected.any() else lines.filter(~is_selected))
         selected = _drop_repeated(coded if is_selected.all() else coded.filter(is_selected))
-        shapes, reasons = _shapes(said, selected["series"].unique().sort())
+        shapes, reasons = _shapes(series_texts, selected["series"].unique().sort())
         reasons = _add_lone_labels(reasons, shapes, selected, {label for of in self.roles.values() for label in of})
         values, faulty = _parse_values(selected, shapes, reasons)
-        return ParsedLines(self._series(len(said), shapes), values, pl.concat([strange, _refuse_lines(lines, faulty)]))
+        return ParsedLines(
+            self._series(len(series_texts), shapes), values, pl.concat([strange, _refuse_lines(lines, faulty)])
+        )
 
     def _refuse_unknown(self, lines: pl.DataFrame) -> pl.DataFrame:
         """Refuse lines of other metrics that are damaged or have an undeclared name."""
         lines = lines.unique(["snapshot", "text"], keep="first", maintain_order=True)
         is_sound = lines["text"].str.contains(_VALID_LINE)
         name = lines["text"].str.extract(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)")
-        known = self.declared | {re.sub(_SUFFIXES, "", declared) for declared in self.declared}
-        is_declared = name.is_in(list(known)) | name.str.replace(_SUFFIXES, "").is_in(list(known)) | name.is_null()
+        declared_names = self.declared | {re.sub(_SUFFIXES, "", declared) for declared in self.declared}
+        is_declared = (
+            name.is_in(list(declared_names))
+            | name.str.replace(_SUFFIXES, "").is_in(list(declared_names))
+            | name.is_null()
+        )
         damaged = pl.when(~pl.lit(is_sound)).then(pl.lit("The line is not a metric with a value."))
         undeclared = pl.when(~pl.lit(is_declared) & bool(self.declared)).then(
             pl.lit("No line declares the type of the metric.")
@@ -94,11 +100,11 @@ class Exposition:
         roles = {role: [shape.role(names) for shape in shapes] for role, names in self.roles.items()}
         columns = {"name": [shape.parts["name"] for shape in shapes], **roles}
         empty = pl.Series([], dtype=pl.String)
-        known = pl.DataFrame({name: pl.concat([empty, *parts]) for name, parts in columns.items()})
+        rows = pl.DataFrame({name: pl.concat([empty, *parts]) for name, parts in columns.items()})
         place = np.full(count, -1)
-        place[np.concatenate([np.zeros(0, np.int64), *(shape.series for shape in shapes)])] = np.arange(known.height)
-        found = known.select(pl.all().gather(pl.Series(place).set(pl.Series(place < 0), None)))
-        return found.with_columns(pl.col("name").fill_null(""))
+        place[np.concatenate([np.zeros(0, np.int64), *(shape.series for shape in shapes)])] = np.arange(rows.height)
+        result = rows.select(pl.all().gather(pl.Series(place).set(pl.Series(place < 0), None)))
+        return result.with_columns(pl.col("name").fill_null(""))
 
 
 def _encode_series(lines: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
@@ -114,11 +120,11 @@ def _encode_series(lines: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
     is_regular = is_regular.fill_null(False)
     code = head.hash().zip_with(is_regular, text.hash(1))
     is_first = code.is_first_distinct()
-    known = pl.DataFrame({"code": code.filter(is_first)}).with_row_index("series")
-    series = code.to_frame("code").join(known, on="code", how="left", maintain_order="left")["series"]
+    codes = pl.DataFrame({"code": code.filter(is_first)}).with_row_index("series")
+    series = code.to_frame("code").join(codes, on="code", how="left", maintain_order="left")["series"]
     first = pl.DataFrame({"head": head, "text": text, "is_usual": is_regular}).filter(is_first)
-    said = first.select(pl.when("is_usual").then(pl.col("head") + '"').otherwise("text")).to_series()
-    return said, lines.select(
+    series_texts = first.select(pl.when("is_usual").then(pl.col("head") + '"').otherwise("text")).to_series()
+    return series_texts, lines.select(
         pl.int_range(pl.len()).alias("place"),
         "line",
         "snapshot",
@@ -155,9 +161,9 @@ class _Shape(NamedTuple):
         return self.parts[f"field_{2 * there + 1}"]
 
 
-def _shapes(said: pl.Series, selected: pl.Series) -> tuple[list[_Shape], pl.DataFrame]:
+def _shapes(series_texts: pl.Series, selected: pl.Series) -> tuple[list[_Shape], pl.DataFrame]:
     """Group series by their labels; also return damaged series with `series` and `reason`."""
-    text = said.gather(selected)
+    text = series_texts.gather(selected)
     escaped = text.str.contains("\\", literal=True)
     if escaped.any():
         text = text.zip_with(~escaped, text.map_elements(_unescape, pl.String))
@@ -165,11 +171,11 @@ def _shapes(said: pl.Series, selected: pl.Series) -> tuple[list[_Shape], pl.Data
     shapes: list[_Shape] = []
     reasons = [_reasons([], "")]
     for count in np.unique(quotes).tolist():
-        own = np.flatnonzero(quotes == count)
+        indices = np.flatnonzero(quotes == count)
         if not count or count % 2 or count > 2 * _MAX_LABELS:
-            reasons.append(_reasons(selected.gather(own), "The quotes of the line do not match."))
+            reasons.append(_reasons(selected.gather(indices), "The quotes of the line do not match."))
             continue
-        for shape in _group_by_labels(selected.gather(own).to_numpy(), text.gather(own), count // 2):
+        for shape in _group_by_labels(selected.gather(indices).to_numpy(), text.gather(indices), count // 2):
             shapes.append(shape)
             if None in shape.labels or len(set(shape.labels)) < len(shape.labels):
                 reasons.append(_reasons(shape.series, "The labels of the line are damaged."))
@@ -193,22 +199,22 @@ def _group_by_labels(series: Ints, text: pl.Series, count: int) -> Iterator[_Sha
         is_same = parts["label"].eq_missing(parts["label"][0])
         for index in range(2, 2 * count, 2):
             is_same &= parts[f"field_{index}"] == parts[f"field_{index}"][0]
-        others = (_NEXT.fullmatch(parts[f"field_{2 * index}"][0]) for index in range(1, count))
-        labels = [parts["label"][0], *(match and match[1] for match in others)]
+        matches = (_NEXT.fullmatch(parts[f"field_{2 * index}"][0]) for index in range(1, count))
+        labels = [parts["label"][0], *(match and match[1] for match in matches)]
         yield _Shape(series[is_same.to_numpy()], parts.filter(is_same), labels)
         series, parts = series[~is_same.to_numpy()], parts.filter(~is_same)
 
 
 def _add_lone_labels(
-    reasons: pl.DataFrame, shapes: Sequence[_Shape], selected: pl.DataFrame, known: Collection[str]
+    reasons: pl.DataFrame, shapes: Sequence[_Shape], selected: pl.DataFrame, role_labels: Collection[str]
 ) -> pl.DataFrame:
     """Add a reason (`series`, `snapshot`, `reason`) for each label that only one line of a snapshot has.
 
-    known: labels with a role, which are exempt, since they may be rare. A reason without a snapshot applies to all
-    snapshots.
+    role_labels: labels with a role, which are exempt, since they may be rare. A reason without a snapshot applies to
+    all snapshots.
     """
     everywhere = reasons.with_columns(snapshot=pl.lit(None, pl.Int64))
-    rare = {label for shape in shapes for label in shape.labels} - set(known) - {None}
+    rare = {label for shape in shapes for label in shape.labels} - set(role_labels) - {None}
     if not rare:
         return everywhere
     snapshots = selected["snapshot"].unique().sort()
@@ -216,18 +222,18 @@ def _add_lone_labels(
     for number, shape in enumerate(shapes):
         of_series[shape.series] = number
     at = snapshots.search_sorted(selected["snapshot"]).to_numpy()
-    own = of_series[selected["series"].to_numpy()]
-    is_shaped, size = own >= 0, (len(shapes), len(snapshots))
-    counts = np.bincount((own * size[1] + at)[is_shaped], minlength=size[0] * size[1]).reshape(size)
+    shape_numbers = of_series[selected["series"].to_numpy()]
+    is_shaped, size = shape_numbers >= 0, (len(shapes), len(snapshots))
+    counts = np.bincount((shape_numbers * size[1] + at)[is_shaped], minlength=size[0] * size[1]).reshape(size)
     is_enough = np.bincount(at, minlength=size[1]) >= _MIN_LINES
-    found = [everywhere]
+    parts = [everywhere]
     for label in sorted(label for label in rare if label):
         with_it = np.array([label in shape.labels for shape in shapes])
         is_alone = (np.minimum(counts, 2) * with_it[:, None]).sum(axis=0) == 1
         for number, place in np.argwhere((counts == 1) & with_it[:, None] & (is_alone & is_enough)).tolist():
             parsed = _reasons(shapes[number].series, f"No other line has the label `{label}`.")
-            found.append(parsed.with_columns(snapshot=pl.lit(snapshots[place], pl.Int64)))
-    return pl.concat(found)
+            parts.append(parsed.with_columns(snapshot=pl.lit(snapshots[place], pl.Int64)))
+    return pl.concat(parts)
 
 
 def _parse_values(
@@ -238,13 +244,16 @@ def _parse_values(
     is_odd = value.is_null() & selected["tail"].is_null()
     if is_odd.any():
         ends = _parse_series_ends(shapes, selected.filter(is_odd)["series"])
-        value, at_us = (known.scatter(is_odd.arg_true(), own) for known, own in zip((value, at_us), ends, strict=True))
+        value, at_us = (
+            column.scatter(is_odd.arg_true(), odd_values)
+            for column, odd_values in zip((value, at_us), ends, strict=True)
+        )
     parsed = selected.select("place", "line", "snapshot", "series", value.alias("value"), at_us.alias("at_us"))
     if reasons.is_empty() and not value.has_nulls():
         return parsed.drop("place"), parsed.select("place", "line", reason=pl.lit(None, pl.String)).clear()
     always = reasons.filter(pl.col("snapshot").is_null()).drop("snapshot").unique("series", keep="first")
     once = reasons.filter(pl.col("snapshot").is_not_null()).unique(["series", "snapshot"], keep="first")
-    found = (
+    checked = (
         parsed.join(always, on="series", how="left", maintain_order="left")
         .join(once, on=["series", "snapshot"], how="left", maintain_order="left", suffix="_once")
         .with_columns(
@@ -252,17 +261,17 @@ def _parse_values(
         )
     )
     is_good = pl.col("reason").is_null()
-    return found.filter(is_good).select(parsed.columns).drop("place"), found.filter(~is_good).select(
+    return checked.filter(is_good).select(parsed.columns).drop("place"), checked.filter(~is_good).select(
         "place", "line", "reason"
     )
 
 
 def _parse_series_ends(shapes: Sequence[_Shape], series: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Parse the values and timestamps [us] of series that consist of one line."""
-    known = [pl.DataFrame({"series": shape.series, "tail": shape.tail}) for shape in shapes]
-    tails = pl.concat([pl.DataFrame(schema={"series": pl.Int64, "tail": pl.String}), *known])
-    own = series.to_frame("series").join(tails, on="series", how="left", maintain_order="left")["tail"]
-    return _parse_ends(own.str.strip_prefix(_END), own)
+    parts = [pl.DataFrame({"series": shape.series, "tail": shape.tail}) for shape in shapes]
+    tails = pl.concat([pl.DataFrame(schema={"series": pl.Int64, "tail": pl.String}), *parts])
+    text = series.to_frame("series").join(tails, on="series", how="left", maintain_order="left")["tail"]
+    return _parse_ends(text.str.strip_prefix(_END), text)
 
 
 def _parse_ends(tails: pl.Series, written: pl.Series | None = None) -> tuple[pl.Series, pl.Series]:
@@ -293,7 +302,7 @@ def _parse_exponent(texts: pl.Series) -> pl.Series:
 
 def _unescape(text: str) -> str:
     """Resolve escapes; a quote within a label becomes an apostrophe, so that it does not split the line."""
-    plain = re.sub(r'\\[\\"n]', lambda found: _ESCAPES[found[0]].replace('"', "'").replace("\n", " "), text)
+    plain = re.sub(r'\\[\\"n]', lambda match: _ESCAPES[match[0]].replace('"', "'").replace("\n", " "), text)
     return plain
 
 

@@ -66,35 +66,35 @@ def _columns(path: Path) -> dict[str, str]:
         table = scan_parquet(path)
         _require_types(table.collect_schema())
         names = table.select(pl.col("operation").unique()).collect()["operation"].drop_nulls().to_list()
-        found = {name: column for name in names if name != _ALL and (column := samples.operation_column(name))}
+        columns = {name: column for name in names if name != _ALL and (column := samples.operation_column(name))}
         for name, (column, operation) in _BYTES.items():
-            found.pop(name, None)
+            columns.pop(name, None)
             if name in names and not _are_counts(table, name, operation):
-                found[name] = column
-    if not found:
+                columns[name] = column
+    if not columns:
         raise InputRefused("No operation is one of Lustre's.", _REMEDY)
-    return found
+    return columns
 
 
 def _are_counts(table: pl.LazyFrame, name: str, operation: str) -> bool:
     """Test whether a byte operation equals its operation count wherever both are present."""
     count = pl.col("value").filter(pl.col("operation") == operation).first()
     moved = pl.col("value").filter(pl.col("operation") == name).first()
-    both = table.group_by("timestamp", "job_id").agg(count=count, moved=moved)
-    known = both.filter((pl.col("count") > 0) & (pl.col("moved") > 0))
-    timed = known.select(pl.len(), differ=(pl.col("count") != pl.col("moved")).any()).collect(engine="streaming")
+    pairs = table.group_by("timestamp", "job_id").agg(count=count, moved=moved)
+    positive = pairs.filter((pl.col("count") > 0) & (pl.col("moved") > 0))
+    timed = positive.select(pl.len(), differ=(pl.col("count") != pl.col("moved")).any()).collect(engine="streaming")
     return bool(timed["len"][0]) and not timed["differ"][0]
 
 
 def _require_types(schema: pl.Schema) -> None:
-    wanted: dict[str, tuple[object, ...]] = {"job_id": (pl.String,), "operation": (pl.String,), "value": (pl.Int64,)}
-    wanted |= {"timestamp": (pl.Int64, pl.Datetime("ms"), pl.Datetime("ms", "UTC"))}
-    if any(schema.get(name) not in types for name, types in wanted.items()):
+    allowed: dict[str, tuple[object, ...]] = {"job_id": (pl.String,), "operation": (pl.String,), "value": (pl.Int64,)}
+    allowed |= {"timestamp": (pl.Int64, pl.Datetime("ms"), pl.Datetime("ms", "UTC"))}
+    if any(schema.get(name) not in types for name, types in allowed.items()):
         raise InputRefused("The columns are not those that glljobstat writes.", _REMEDY)
 
 
 def _locate(names: Sequence[str]) -> dict[str, str]:
-    return {ours: theirs for ours, theirs in _COLUMNS.items() if theirs in names}
+    return {column: header for column, header in _COLUMNS.items() if header in names}
 
 
 def _check_rows(rows: pl.DataFrame, columns: dict[str, str]) -> ParsedRows:
@@ -106,9 +106,9 @@ def _check_rows(rows: pl.DataFrame, columns: dict[str, str]) -> ParsedRows:
         Fault(pl.col("job_key").is_null() | pl.col("operation").is_null(), "A cell is empty.", _REMEDY),
         Fault(pl.col("value").is_null() | (pl.col("value") < 0), "The value is not a non-negative integer.", _REMEDY),
     ]
-    found = sift(timed, faults)
-    own = found.rows.filter(pl.col("operation").is_in(list(columns)))
-    return ParsedRows(own.select(LINE, "job_key", "operation", "at_us", "value"), found.refused)
+    checked = sift(timed, faults)
+    used = checked.rows.filter(pl.col("operation").is_in(list(columns)))
+    return ParsedRows(used.select(LINE, "job_key", "operation", "at_us", "value"), checked.refused)
 
 
 def _batches(
@@ -123,14 +123,14 @@ def _batches(
         *(pl.lit(text, pl.String).alias(name) for name, text in keys.items()),
         column=pl.col("operation").replace_strict(columns, return_dtype=pl.String),
     )
-    found = sift(pivot_points(timed.select(*KEYS, "at_us", "column", "value", LINE)), [_DOUBLED])
-    absent = [name for name in set(columns.values()) if name not in found.rows.columns]
-    rows = found.rows.drop("is_doubled").with_columns(pl.lit(0, pl.Int64).alias(name) for name in sorted(absent))
+    checked = sift(pivot_points(timed.select(*KEYS, "at_us", "column", "value", LINE)), [_DOUBLED])
+    absent = [name for name in set(columns.values()) if name not in checked.rows.columns]
+    rows = checked.rows.drop("is_doubled").with_columns(pl.lit(0, pl.Int64).alias(name) for name in sorted(absent))
     rows = rows.with_columns(
         pl.col("^total_.*$").fill_null(0), counter_started_at=pl.lit(_ALWAYS).cast(pl.Datetime("us", "UTC"))
     )
     yield from build_change_batches(
-        rows.select(sorted(rows.columns)), pl.concat([refused, found.refused]), changes, reading
+        rows.select(sorted(rows.columns)), pl.concat([refused, checked.refused]), changes, reading
     )
 
 

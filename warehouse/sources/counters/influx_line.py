@@ -69,16 +69,20 @@ def sniff(head: Head) -> bool:
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read points; raise InputRefused if no point counts bytes or operations of storage."""
-    own = {theirs: ours for ours, theirs in reading.columns.items() if ours in COUNTER_SAMPLES.column_names}
-    roles = {role: reading.columns.get(role, theirs) for role, theirs in _ROLES.items()}
-    meaning = _Meaning({theirs: ours for theirs, ours in own.items() if ours.startswith("total_")}, roles)
+    site_columns = {
+        site_name: column for column, site_name in reading.columns.items() if column in COUNTER_SAMPLES.column_names
+    }
+    roles = {role: reading.columns.get(role, tag) for role, tag in _ROLES.items()}
+    meaning = _Meaning(
+        {site_name: column for site_name, column in site_columns.items() if column.startswith("total_")}, roles
+    )
     changes, has_any, waiting = Changes(), False, list[pl.DataFrame]()
     blocks = text_blocks.blocks(path, BLOCK_BYTES, has_header=False)
-    for _, found in tables.read_ahead(partial(_read_block, meaning=meaning), blocks, _THREADS):
-        has_any |= found.has_any
-        yield from _polls(found.polls, reading)
-        yield from samples.build_sample_batches(found.refused)
-        waiting += [found.counters] if found.counters.height else []
+    for _, parsed in tables.read_ahead(partial(_read_block, meaning=meaning), blocks, _THREADS):
+        has_any |= parsed.has_any
+        yield from _polls(parsed.polls, reading)
+        yield from samples.build_sample_batches(parsed.refused)
+        waiting += [parsed.counters] if parsed.counters.height else []
         if sum(rows.height for rows in waiting) >= _NEWS_ROWS:
             yield from build_change_batches(
                 pl.concat(waiting, how="diagonal"), build_reject_frame([]), changes, reading
@@ -107,37 +111,37 @@ class _Meaning:
     own_fields: Mapping[str, str]
     roles: Mapping[str, str]
 
-    def measurements(self, *known: str) -> tuple[str, ...] | None:
-        """Return `known` as the measurements to read, or None for all if the site has fields of its own."""
-        return None if self.own_fields else known
+    def measurements(self, *names: str) -> tuple[str, ...] | None:
+        """Return `names` as the measurements to read, or None for all if the site has fields of its own."""
+        return None if self.own_fields else names
 
-    def columns(self, found: Shape) -> dict[str, str]:
+    def columns(self, shape: Shape) -> dict[str, str]:
         """Map the counting fields of a point shape to iosig's columns; empty if other points count the same."""
-        if found.measurement != LUSTRE:
-            return {name: self.own_fields[name] for name in found.fields if name in self.own_fields}
-        if _PARTS & set(found.tags):
+        if shape.measurement != LUSTRE:
+            return {name: self.own_fields[name] for name in shape.fields if name in self.own_fields}
+        if _PARTS & set(shape.tags):
             return {}
-        start = _JOB if self.roles["job_key"] in found.tags else ""
-        mapped = {name: _column(name.removeprefix(start)) for name in found.fields if name.startswith(start)}
+        start = _JOB if self.roles["job_key"] in shape.tags else ""
+        mapped = {name: _column(name.removeprefix(start)) for name in shape.fields if name.startswith(start)}
         if not start:
             mapped = {name: column for name, column in mapped.items() if column != "total_other_count"}
         return {name: column for name, column in mapped.items() if column} | {
-            name: column for name, column in self.own_fields.items() if name in found.fields
+            name: column for name, column in self.own_fields.items() if name in shape.fields
         }
 
-    def fault(self, found: Shape, strange: str | None) -> str | None:
-        """Return the reason for refusing points, None if they are sound; strange: a name that no other point has."""
-        has_job = self.roles["job_key"] in found.tags
-        is_job = [name.startswith(_JOB) for name in found.fields] if found.measurement == LUSTRE else [has_job]
+    def fault(self, shape: Shape, lone_name: str | None) -> str | None:
+        """Return the reason for refusing points, None if they are sound; lone_name: a name that no other point has."""
+        has_job = self.roles["job_key"] in shape.tags
+        is_job = [name.startswith(_JOB) for name in shape.fields] if shape.measurement == LUSTRE else [has_job]
         if any(is_job) and not has_job:
             return "The point has counters of a job, but no tag for the job."
         if has_job and not all(is_job):
             return "The point has a tag for a job, but counters that do not belong to a job."
-        if not self.columns(found):
+        if not self.columns(shape):
             return None
-        if strange:
-            return f"No other point has a tag or field `{strange}`."
-        return None if self.roles["target"] in found.tags else "The point has no target."
+        if lone_name:
+            return f"No other point has a tag or field `{lone_name}`."
+        return None if self.roles["target"] in shape.tags else "The point has no target."
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +155,11 @@ class _ParsedBlock:
 
 
 def _read_block(block: text_blocks.Block, meaning: _Meaning) -> _ParsedBlock:
-    own, strange = select_measurements(text_blocks.lines(block), meaning.measurements(LUSTRE, BEEGFS))
-    timed, untimed = Lines.split_times(own)
-    found, damaged = parse_points(timed.said)
+    selected, strange = select_measurements(text_blocks.lines(block), meaning.measurements(LUSTRE, BEEGFS))
+    timed, untimed = Lines.split_times(selected)
+    groups, damaged = parse_points(timed.said)
     counters, polls, faulty = [], [], [damaged]
-    for group, name in zip(found, find_lone_names(found), strict=True):
+    for group, name in zip(groups, find_lone_names(groups), strict=True):
         if group.shape.measurement == BEEGFS:
             polls.append(_convert_polls(group))
             continue
@@ -166,7 +170,7 @@ def _read_block(block: text_blocks.Block, meaning: _Meaning) -> _ParsedBlock:
         rows, bad = _counters(group, columns, meaning.roles)
         counters.append(rows)
         faulty.append(bad)
-    refused = pl.concat([strange, untimed, timed.expand_refused(pl.concat(faulty), own)])
+    refused = pl.concat([strange, untimed, timed.expand_refused(pl.concat(faulty), selected)])
     rows = timed.expand(pl.concat(counters, how="diagonal")) if counters else pl.DataFrame()
     moved = timed.expand(pl.concat(polls)) if polls else pl.DataFrame()
     return _ParsedBlock(rows, moved, refused, bool(counters or polls))
@@ -181,39 +185,44 @@ def _column(field_name: str) -> str | None:
     return samples.operation_column(field_name.removeprefix("ost_"))
 
 
-def _counters(found: Points, columns: Mapping[str, str], roles: Mapping[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _counters(
+    points: Points, columns: Mapping[str, str], roles: Mapping[str, str]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return one row of counters per point, and the refused points with an invalid value."""
-    counts = found.counts(list(columns))
+    counts = points.counts(list(columns))
     is_good = ~counts.select(pl.any_horizontal(pl.all().is_null())).to_series()
-    rows = found.lines.select("line").hstack(_keys(found, roles)).hstack(_sums(counts, columns))
+    rows = points.lines.select("line").hstack(_keys(points, roles)).hstack(_sums(counts, columns))
     if is_good.all():
         return rows, build_reject_frame([])
-    bad = build_refused_rows(found.lines.filter(~is_good), _NO_NUMBER.format("`, `".join(columns)), CUT, "text")
+    bad = build_refused_rows(points.lines.filter(~is_good), _NO_NUMBER.format("`, `".join(columns)), CUT, "text")
     return rows.filter(is_good), bad
 
 
-def _keys(found: Points, roles: Mapping[str, str]) -> pl.DataFrame:
+def _keys(points: Points, roles: Mapping[str, str]) -> pl.DataFrame:
     """Build the columns KEYS from the tags of points."""
-    keys = {role: found.tag(roles[role]) for role in KEYS}
-    keys["job_key"] = samples.unquote_job_ids(keys["job_key"]) if roles["job_key"] in found.tags else keys["job_key"]
+    keys = {role: points.tag(roles[role]) for role in KEYS}
+    keys["job_key"] = samples.unquote_job_ids(keys["job_key"]) if roles["job_key"] in points.tags else keys["job_key"]
     keys["component"] = keys["component"].fill_null(samples.find_components(keys["target"]))
     return pl.DataFrame(keys)
 
 
 def _sums(counts: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
     """Sum the fields of points that map to the same column."""
-    mapped = {column: [name for name, own in columns.items() if own == column] for column in columns.values()}
+    mapped = {
+        column: [name for name, mapped_column in columns.items() if mapped_column == column]
+        for column in columns.values()
+    }
     return counts.select(pl.sum_horizontal(names).alias(column) for column, names in mapped.items())
 
 
-def _convert_polls(found: Points) -> pl.DataFrame:
+def _convert_polls(points: Points) -> pl.DataFrame:
     """Convert BeeGFS points to polls; each point covers the second before its time."""
-    moved = found.counts(["diskReadBytes", "diskWriteBytes"]).cast(pl.Float64)
-    return found.lines.select(
+    volumes = points.counts(["diskReadBytes", "diskWriteBytes"]).cast(pl.Float64)
+    return points.lines.select(
         "line",
         pl.col("text").alias("raw"),
-        pl.lit(found.tag("nodeID")).alias("controller"),
-    ).hstack(moved.rename({"diskReadBytes": "read_bytes_per_s", "diskWriteBytes": "write_bytes_per_s"}))
+        pl.lit(points.tag("nodeID")).alias("controller"),
+    ).hstack(volumes.rename({"diskReadBytes": "read_bytes_per_s", "diskWriteBytes": "write_bytes_per_s"}))
 
 
 def _polls(moved: pl.DataFrame, reading: Reading) -> Iterator[Batch]:

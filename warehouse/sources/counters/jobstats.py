@@ -100,7 +100,7 @@ class _ChangedEntries:
     def read(self, parser: Entries) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Parse the entries; return rows with their round, component and target, and the refused rows."""
         targets = [snapshot.target for snapshot in self.snapshots]
-        found = parser.read(self.entries, self.lines, targets)
+        parsed = parser.read(self.entries, self.lines, targets)
         snapshots = pl.DataFrame(
             {
                 "round": [snapshot.round for snapshot in self.snapshots],
@@ -108,7 +108,7 @@ class _ChangedEntries:
                 "target": targets,
             }
         )
-        return found.rows.drop(PLACE).hstack(snapshots[found.rows[PLACE].to_numpy()]), found.refused
+        return parsed.rows.drop(PLACE).hstack(snapshots[parsed.rows[PLACE].to_numpy()]), parsed.refused
 
 
 @dataclass(slots=True)
@@ -173,13 +173,13 @@ class _Rounds:
 
     def _parse_name(self) -> tuple[str, str]:
         """Parse component and target from the file's name."""
-        found = _IN_NAME.search(self.path.name)
-        if found is None:
+        match = _IN_NAME.search(self.path.name)
+        if match is None:
             raise InputRefused(
                 "Neither a header nor the file's name contains the target of the job statistics.",
                 "Take them without -n, or name the file after the target, as scratch-OST0001.job_stats.",
             )
-        return found["kind"].lower(), found[0]
+        return match["kind"].lower(), match[0]
 
     def _add(self, event: EntriesText) -> None:
         entries = event.content.removesuffix(b"\n").split(b"\n" + ENTRY)
@@ -187,10 +187,10 @@ class _Rounds:
         lines = accumulate((entry.count(b"\n") + 1 for entry in entries), initial=event.line)
         snapshot, now = self._snapshots[-1], self._now
         before = self._before if self._is_on_same_day(event.content, entries[-1]) else set()
-        for entry, line, own in zip(entries, lines, hashes, strict=False):
-            if own not in before and own not in now:
+        for entry, line, entry_hash in zip(entries, lines, hashes, strict=False):
+            if entry_hash not in before and entry_hash not in now:
                 self._changed.add(entry, line, snapshot)
-            now.add(own)
+            now.add(entry_hash)
         snapshot.entry_count = len(now)
         if self._changed.byte_count >= _READ_BYTES:
             self._parse()
@@ -229,11 +229,11 @@ class _Rounds:
         scrapes = self._scrapes([snapshot for snapshot in whole if snapshot.round in self._times])
         untimed = [_refuse_untimed(snapshot.line) for snapshot in whole if snapshot.round not in self._times]
         refused = pl.concat([build_reject_frame(untimed), *self._refused])
-        known = timed.filter(pl.col("at_us").is_not_null()) if timed.width else timed
+        timed_rows = timed.filter(pl.col("at_us").is_not_null()) if timed.width else timed
         self._rows = [timed.filter(pl.col("at_us").is_null()).drop("at_us")] if timed.width else []
         self._refused, self.row_count = [], sum(rows.height for rows in self._rows)
         self._snapshots = self._snapshots[len(whole) :]
-        yield from samples.build_sample_batches(refused, self._samples(known), scrapes)
+        yield from samples.build_sample_batches(refused, self._samples(timed_rows), scrapes)
 
     def _infer_times(self, *, is_end: bool) -> None:
         """Set the times of rounds without a time line, once all of their entries are parsed."""
@@ -242,8 +242,8 @@ class _Rounds:
                 continue
             is_only = number == self._round == 0
             named = samples.parse_time_in_name(self.path.name, self.zone) if is_only else None
-            if known := named or self._newest.get(number):
-                self._times[number] = known
+            if time_us := named or self._newest.get(number):
+                self._times[number] = time_us
 
     def _samples(self, rows: pl.DataFrame) -> pl.DataFrame:
         if not rows.width:
@@ -289,8 +289,8 @@ def _drop_elapsed(entry: bytes) -> bytes:
 
 def _read_us(entry: bytes) -> int:
     """Return the latest time in an entry [us since 1970], 0 if it has none."""
-    found = _SINCE.search(entry)
-    return _microseconds(found[1]) + _microseconds(found[2]) if found else 0
+    match = _SINCE.search(entry)
+    return _microseconds(match[1]) + _microseconds(match[2]) if match else 0
 
 
 def _microseconds(seconds: bytes) -> int:

@@ -93,17 +93,17 @@ class Entries:
         columns: dict[str, tuple[Numbers, npt.NDArray[np.bool_]]] = {}
         is_bytes = counters["is_bytes"].to_numpy()
         for name, code in self._codes.items():
-            own = np.flatnonzero((codes == code) & (is_bytes == (name in _BYTES)))
+            rows = np.flatnonzero((codes == code) & (is_bytes == (name in _BYTES)))
             column = operation_column(name)
-            if name in _BYTES and own.size:
-                for column, given in zip(_BYTES[name], (sums, samples), strict=True):
-                    _add_to_column(columns, column, place[own], given[own], count)
-            elif column and name not in _BYTES and own.size:
-                _add_to_column(columns, column, place[own], samples[own], count)
-        found = {
+            if name in _BYTES and rows.size:
+                for column, amounts in zip(_BYTES[name], (sums, samples), strict=True):
+                    _add_to_column(columns, column, place[rows], amounts[rows], count)
+            elif column and name not in _BYTES and rows.size:
+                _add_to_column(columns, column, place[rows], samples[rows], count)
+        series_by_name = {
             name: pl.Series(name, values).set(pl.Series(~there), None) for name, (values, there) in columns.items()
         }
-        return pl.DataFrame(found), masks, np.any(times[:, :_MAX_NAMES] > 1, axis=1)
+        return pl.DataFrame(series_by_name), masks, np.any(times[:, :_MAX_NAMES] > 1, axis=1)
 
     def _faults(
         self, rows: pl.DataFrame, masks: Numbers, doubled: npt.NDArray[np.bool_], targets: Sequence[str]
@@ -111,9 +111,9 @@ class Entries:
         """Refuse entries with missing or repeated parts."""
         lacks = np.zeros(len(masks), np.bool_)
         for index, target in enumerate(targets):
-            known = self._counters.get(target, 0)
-            lacks[index] = bool(known & ~masks[index])
-            self._counters[target] = known | int(masks[index])
+            counter_mask = self._counters.get(target, 0)
+            lacks[index] = bool(counter_mask & ~masks[index])
+            self._counters[target] = counter_mask | int(masks[index])
         return [
             _refuse_entries(rows, pl.col("sampled_at").is_null(), "The entry has no snapshot_time."),
             _refuse_entries(rows, pl.Series(masks == 0), "The entry has no counters."),
@@ -123,11 +123,11 @@ class Entries:
 
 
 def _add_to_column(
-    columns: dict[str, tuple[Numbers, npt.NDArray[np.bool_]]], name: str, place: Numbers, given: Numbers, count: int
+    columns: dict[str, tuple[Numbers, npt.NDArray[np.bool_]]], name: str, place: Numbers, amounts: Numbers, count: int
 ) -> None:
     values, there = columns.setdefault(name, (np.zeros(count, np.int64), np.zeros(count, np.bool_)))
     there[place] = True
-    np.add.at(values, place, given)
+    np.add.at(values, place, amounts)
 
 
 def _refuse_entries(rows: pl.DataFrame, broken: pl.Expr | pl.Series, reason: str) -> pl.DataFrame:
@@ -145,13 +145,15 @@ def _counters(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Parse counter lines to `place`, `name`, `samples`, `sum` and `is_bytes`; refuse malformed ones."""
     has_brace = lines["text"].str.head(_START_CHARS).str.contains("{", literal=True)
     is_sound = lines["text"].str.contains(_COUNTER) & has_brace
-    sound = lines if is_sound.all() else lines.filter(is_sound)
+    sound_lines = lines if is_sound.all() else lines.filter(is_sound)
     # the distinct prefixes are few, so each is parsed only once
-    starts = sound["text"].str.head(_START_CHARS)
-    known = {start: (start[2 : start.index(":")], start.find("{") + len("{ samples:")) for start in starts.unique()}
-    names = starts.replace_strict({start: name for start, (name, _) in known.items()}, return_dtype=pl.String)
-    offsets = starts.replace_strict({start: end for start, (_, end) in known.items()}, return_dtype=pl.Int64)
-    parts = sound.select(PLACE, LINE, pl.col("text").str.slice(offsets).str.splitn(",", 3).alias("part")).unnest("part")
+    starts = sound_lines["text"].str.head(_START_CHARS)
+    prefixes = {start: (start[2 : start.index(":")], start.find("{") + len("{ samples:")) for start in starts.unique()}
+    names = starts.replace_strict({start: name for start, (name, _) in prefixes.items()}, return_dtype=pl.String)
+    offsets = starts.replace_strict({start: end for start, (_, end) in prefixes.items()}, return_dtype=pl.Int64)
+    parts = sound_lines.select(PLACE, LINE, pl.col("text").str.slice(offsets).str.splitn(",", 3).alias("part")).unnest(
+        "part"
+    )
     is_bytes = pl.col("field_1").str.contains("bytes", literal=True)
     read = parts.select(
         PLACE,
@@ -161,23 +163,23 @@ def _counters(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         is_bytes.alias("is_bytes"),
         pl.lit(0, pl.Int64).alias("sum"),
     )
-    own = parts["field_2"].filter(read["is_bytes"]).str.splitn(",", 4).struct[2]
-    sums = own.str.splitn(":", 2).struct[1].str.strip_chars(" }").cast(pl.Int64, strict=False)
+    byte_fields = parts["field_2"].filter(read["is_bytes"]).str.splitn(",", 4).struct[2]
+    sums = byte_fields.str.splitn(":", 2).struct[1].str.strip_chars(" }").cast(pl.Int64, strict=False)
     with_sums = read["sum"].scatter(read["is_bytes"].arg_true(), sums)
     # byte counters need a sum that fits a 64-bit column
     lacks = with_sums.is_null() | (~read["is_bytes"] & names.str.ends_with("_bytes"))
     bad = lines.filter(~is_sound)
     if lacks.any():
-        return read.with_columns(with_sums).filter(~lacks), _refuse_lines(pl.concat([bad, sound.filter(lacks)]))
+        return read.with_columns(with_sums).filter(~lacks), _refuse_lines(pl.concat([bad, sound_lines.filter(lacks)]))
     return read.with_columns(with_sums), _refuse_lines(bad)
 
 
 def _heads(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Parse the other lines to `place`, `what` (NULL: the job), `job` and `at_us`; refuse malformed ones."""
-    found = lines.with_columns(pl.col("text").str.extract_groups(_HEAD).alias("found")).unnest("found")
+    parsed = lines.with_columns(pl.col("text").str.extract_groups(_HEAD).alias("found")).unnest("found")
     part = pl.col("part").str.pad_end(6, "0").str.slice(0, 6).cast(pl.Int64).fill_null(0)
     doubled = pl.struct(PLACE, "what", pl.col("whole").is_null()).is_duplicated()
-    read = found.select(
+    read = parsed.select(
         PLACE,
         LINE,
         "text",
@@ -192,12 +194,12 @@ def _heads(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 def _parse_heads(heads: pl.DataFrame, count: int) -> pl.DataFrame:
     """Build job_key, sampled_at, counter_started_at and `elapsed_us` of each entry, in order."""
     columns: dict[str, Any] = {}
-    for name, what in (("sampled_at", "snapshot"), ("counter_started_at", "start"), ("elapsed_us", "elapsed")):
-        own = heads.filter(pl.col("what") == what)
+    for name, kind in (("sampled_at", "snapshot"), ("counter_started_at", "start"), ("elapsed_us", "elapsed")):
+        selected = heads.filter(pl.col("what") == kind)
         values, there = np.zeros(count, np.int64), np.zeros(count, np.bool_)
-        values[own[PLACE].to_numpy()], there[own[PLACE].to_numpy()] = own["at_us"].to_numpy(), True
+        values[selected[PLACE].to_numpy()], there[selected[PLACE].to_numpy()] = selected["at_us"].to_numpy(), True
         columns[name] = pl.Series(values).set(pl.Series(~there), None)
     jobs = heads.filter(pl.col("what").is_null())
     keys = pl.DataFrame({PLACE: np.arange(count)}).join(jobs, on=PLACE, how="left", maintain_order="left")["job"]
-    found = pl.DataFrame(columns | {"job_key": unquote_job_ids(keys)})
-    return found.cast({"sampled_at": INSTANT, "counter_started_at": INSTANT})
+    rows = pl.DataFrame(columns | {"job_key": unquote_job_ids(keys)})
+    return rows.cast({"sampled_at": INSTANT, "counter_started_at": INSTANT})

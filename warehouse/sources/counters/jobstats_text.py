@@ -77,16 +77,16 @@ def parse_events(path: Path, zone: str | None) -> Iterator[Event]:
 
 def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield consecutive parts of a file that end at entry boundaries, each with the number of its first line."""
-    line, rest = 1, b""
+    line, pending = 1, b""
     with refusing_damage_after(lambda: line - 1), open_decompressed(path) as file:
-        rest = file.read(BLOCK_BYTES).removeprefix(_BOM)
+        pending = file.read(BLOCK_BYTES).removeprefix(_BOM)
         while content := file.read(BLOCK_BYTES):
-            if cut := _find_last_start(rest):
-                yield line, rest[:cut].replace(b"\r\n", b"\n")
-                line += rest.count(b"\n", 0, cut)
-            rest = rest[cut:] + content
-    if rest:
-        yield line, rest.replace(b"\r\n", b"\n")
+            if cut := _find_last_start(pending):
+                yield line, pending[:cut].replace(b"\r\n", b"\n")
+                line += pending.count(b"\n", 0, cut)
+            pending = pending[cut:] + content
+    if pending:
+        yield line, pending.replace(b"\r\n", b"\n")
 
 
 def _find_last_start(content: bytes) -> int:
@@ -116,8 +116,8 @@ class _Text:
     def block(self, line: int, content: bytes) -> Iterator[Event]:
         """Yield the events in a part of the text."""
         place = 0
-        while (found := _header(content, place)) is not None:
-            start, end, header = found
+        while (span := _header(content, place)) is not None:
+            start, end, header = span
             yield from self._parse_between(line, content[place:start])
             line += content.count(b"\n", place, start)
             yield self._start_target(line, header)
@@ -167,14 +167,14 @@ class _Text:
                 yield number, reason, "Check for a truncated file, or two concurrent writers.", _shown(text)
 
     def _parse_time(self, text: bytes) -> int | None:
-        found = _TIME.fullmatch(text)
-        return instant_us(found["time"].decode("utf-8", "replace"), self.zone) if found else None
+        match = _TIME.fullmatch(text)
+        return instant_us(match["time"].decode("utf-8", "replace"), self.zone) if match else None
 
 
 def _header(content: bytes, place: int) -> tuple[int, int, bytes] | None:
     """Return start, end and text (one or two lines) of the next header; None if no header follows."""
-    while (found := content.find(_TOKEN, place)) >= 0:
-        start, end = content.rfind(b"\n", 0, found) + 1, content.find(b"\n", found) + 1 or len(content)
+    while (position := content.find(_TOKEN, place)) >= 0:
+        start, end = content.rfind(b"\n", 0, position) + 1, content.find(b"\n", position) + 1 or len(content)
         line = content[start:end].rstrip()
         if line == _TOKEN:
             before = content.rfind(b"\n", 0, max(start - 1, 0)) + 1

@@ -58,8 +58,8 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read counters of Lustre; raise InputRefused if the file has no header, or the header no column with a counter."""
     pieces = _Pieces(path, reading)
     changes = Changes()
-    for _, found in tables.read_ahead(_read_piece, pieces, _THREADS):
-        for part in found:
+    for _, parts in tables.read_ahead(_read_piece, pieces, _THREADS):
+        for part in parts:
             yield from build_change_batches(part.rows, part.refused, changes, reading)
     pieces.require_any()
     yield from samples.build_sample_batches(build_reject_frame([]), scrapes=changes.scrapes())
@@ -85,30 +85,36 @@ class _Layout:
 def _layout(header: Header, reading: Reading) -> _Layout | str:
     """Map the columns of a header, or return the reason why this is impossible."""
     plain = {name.removeprefix("stats.").replace(".", "_"): name for name in header.names}
-    own = {ours: theirs for ours, theirs in reading.columns.items() if theirs in header.names}
-    known = [_column(name) for name in plain]
-    counts = {f"count {place}": name for place, name in enumerate(plain.values()) if known[place]}
-    columns = {f"count {place}": column for place, column in enumerate(known) if column}
-    for ours, theirs in own.items():
-        if ours.startswith("total_"):
-            counts[ours], columns[ours] = theirs, ours
+    site_columns = {
+        our_column: site_column for our_column, site_column in reading.columns.items() if site_column in header.names
+    }
+    mapped = [_column(name) for name in plain]
+    counts = {f"count {place}": name for place, name in enumerate(plain.values()) if mapped[place]}
+    columns = {f"count {place}": column for place, column in enumerate(mapped) if column}
+    for our_column, site_column in site_columns.items():
+        if our_column.startswith("total_"):
+            counts[our_column], columns[our_column] = site_column, our_column
     kind = next((name for name in _TARGETS if name in plain), None)
-    target = own.get("target", plain.get(kind or "", ""))
+    target = site_columns.get("target", plain.get(kind or "", ""))
     if not target or not columns:
         return "None of the columns counts bytes or operations of storage."
     is_job = kind in ("ost", "mdt") and "job_id" in plain
-    if not own and kind != "llite" and is_job != ("snapshot_time" in plain):
+    if not site_columns and kind != "llite" and is_job != ("snapshot_time" in plain):
         return "The header has only one of job_id and snapshot_time."
     roles = {"target": target, "filesystem": plain.get("fs_name", ""), "job_key": plain["job_id"] if is_job else ""}
-    roles |= {ours: theirs for ours, theirs in own.items() if ours in KEYS}
-    found = {"time": header.names[0], **{role: theirs for role, theirs in roles.items() if theirs}, **counts}
-    found |= {"usec": "Time_usec"} if header.names[0] == "Time" and "Time_usec" in header.names else {}
-    found |= {"held_s": plain["snapshot_time"]} if is_job else {}
-    found |= {"producer": "ProducerName"} if kind == "llite" else {}
+    roles |= {our_column: site_column for our_column, site_column in site_columns.items() if our_column in KEYS}
+    sources = {
+        "time": header.names[0],
+        **{role: site_column for role, site_column in roles.items() if site_column},
+        **counts,
+    }
+    sources |= {"usec": "Time_usec"} if header.names[0] == "Time" and "Time_usec" in header.names else {}
+    sources |= {"held_s": plain["snapshot_time"]} if is_job else {}
+    sources |= {"producer": "ProducerName"} if kind == "llite" else {}
     if len(set(header.names)) < len(header.names):
         return "The header names a column more than once."
     component = None if kind is None else _TARGETS[kind]
-    return _Layout(header, found, columns, component, bool(roles["job_key"]), _TIMES[found["time"]])
+    return _Layout(header, sources, columns, component, bool(roles["job_key"]), _TIMES[sources["time"]])
 
 
 def _column(name: str) -> str | None:
@@ -128,11 +134,11 @@ def _header(line: str) -> Header | None:
 
 def _read_separate_header(path: Path) -> Header | None:
     """Read the separate header file that store_csv writes."""
-    found = _ALONE.fullmatch(path.name)
-    if found is None or ".HEADER" in path.name:
+    match = _ALONE.fullmatch(path.name)
+    if match is None or ".HEADER" in path.name:
         return None
-    name = f"{found['start']}.HEADER{found['roll'] or ''}"
-    for header_path in (path.with_name(name + (found["packed"] or "")), path.with_name(name)):
+    name = f"{match['start']}.HEADER{match['roll'] or ''}"
+    for header_path in (path.with_name(name + (match["packed"] or "")), path.with_name(name)):
         with suppress(InputRefused, OSError):
             lines = read_head(header_path).lines
             if lines and (header := _header(lines[0])):
@@ -195,8 +201,8 @@ def _parts(block: Block) -> Iterator[tuple[int, bytes]]:
         if _is_header(content[start : start + 4]):
             end = content.find(b"\n", start) + 1 or len(content)
         else:
-            found = (content.find(mark, start) + 1 for mark in (b"\n#", b"\nTime"))
-            end = min((place for place in found if place), default=len(content))
+            ends = (content.find(mark, start) + 1 for mark in (b"\n#", b"\nTime"))
+            end = min((place for place in ends if place), default=len(content))
         yield line, content if end - start == len(content) else content[start:end]
         if end < len(content):
             line += content.count(b"\n", start, end)
@@ -210,8 +216,8 @@ def _read_piece(piece: tuple[Block, _Layout | str]) -> list[ParsedRows]:
         lines = text_blocks.lines(block).filter(pl.col("text") != "")
         return [ParsedRows(pl.DataFrame(), build_refused_rows(lines, layout, _REMEDY, "text"))] if lines.height else []
     cells = text_blocks.cells(block, layout.header, layout.columns)
-    found = _rows(_numbers(cells.rows, layout), layout)
-    return [ParsedRows(found.rows, pl.concat([cells.refused, found.refused]))]
+    parsed = _rows(_numbers(cells.rows, layout), layout)
+    return [ParsedRows(parsed.rows, pl.concat([cells.refused, parsed.refused]))]
 
 
 def _numbers(cells: pl.DataFrame, layout: _Layout) -> pl.DataFrame:
@@ -222,10 +228,11 @@ def _numbers(cells: pl.DataFrame, layout: _Layout) -> pl.DataFrame:
 
 def _rows(cells: pl.DataFrame, layout: _Layout) -> ParsedRows:
     at_us = (pl.col("time") * layout.unit_us).round().cast(pl.Int64, strict=False)
-    found = sift(cells.with_columns(at_us=at_us), _faults(layout))
-    rows = found.rows
+    checked = sift(cells.with_columns(at_us=at_us), _faults(layout))
+    rows = checked.rows
     totals = {
-        column: [name for name, own in layout.counts.items() if own == column] for column in layout.counts.values()
+        column: [name for name, mapped_column in layout.counts.items() if mapped_column == column]
+        for column in layout.counts.values()
     }
     target = pl.format("{}:{}", "producer", "target") if "producer" in layout.columns else pl.col("target")
     keys = {"filesystem": pl.col("filesystem")} if "filesystem" in layout.columns else {}
@@ -233,9 +240,9 @@ def _rows(cells: pl.DataFrame, layout: _Layout) -> ParsedRows:
     if layout.has_jobs:
         # the sets of one second form one scrape
         scraped = pl.col("at_us") // 1_000_000 * 1_000_000
-        held = pl.col("held_s") * 1_000_000 if "held_s" in layout.columns else pl.lit(None, pl.Int64)
+        held_us = pl.col("held_s") * 1_000_000 if "held_s" in layout.columns else pl.lit(None, pl.Int64)
         rows = rows.with_columns(samples.unquote_job_ids(rows["job_key"]), at_us=scraped).with_columns(
-            held_us=pl.when(held.is_between(1, pl.col("at_us"))).then(held)
+            held_us=pl.when(held_us.is_between(1, pl.col("at_us"))).then(held_us)
         )
         keys |= {"job_key": pl.col("job_key")}
     absent = (pl.lit(None, pl.String).alias(name) for name in KEYS if name not in (*keys, "component"))
@@ -246,7 +253,7 @@ def _rows(cells: pl.DataFrame, layout: _Layout) -> ParsedRows:
             *(key.alias(name) for name, key in keys.items()),
             *(pl.sum_horizontal(names).alias(column) for column, names in totals.items()),
         ),
-        found.refused,
+        checked.refused,
     )  # fmt: skip
 
 
@@ -261,15 +268,15 @@ def _component(layout: _Layout) -> pl.Expr:
 def _faults(layout: _Layout) -> Sequence[Fault]:
     bad = pl.any_horizontal(pl.col(name).is_null() | (pl.col(name) < 0) for name in layout.counts)
     untimed = ~pl.col("at_us").is_between(10**15, 9 * 10**15) | pl.col("at_us").is_null()
-    found = [
+    faults = [
         Fault(untimed, "The time is not in seconds or milliseconds since 1970.", _REMEDY),
         Fault(pl.col("target").is_null(), "The row has no target.", _REMEDY),
         Fault(bad, "A counter is missing, or is not a non-negative integer.", _REMEDY),
     ]
     if "usec" in layout.columns:
         differs = (pl.col("at_us") % 1_000_000 != pl.col("usec")) | pl.col("usec").is_null()
-        found.append(Fault(differs, "The row has two different times.", _REMEDY))
-    return found
+        faults.append(Fault(differs, "The row has two different times.", _REMEDY))
+    return faults
 
 
 SOURCE = Source(

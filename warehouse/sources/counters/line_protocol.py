@@ -58,8 +58,8 @@ class Lines:
         first = timed.filter(code.is_first_distinct())
         if first.height == timed.height:
             return cls(timed.drop("at_us"), timed.select(pl.col("line").alias("first"), "line", "at_us")), refused
-        known = pl.DataFrame({"code": code.filter(code.is_first_distinct()), "first": first["line"]})
-        places = code.to_frame("code").join(known, on="code", how="left", maintain_order="left")
+        first_lines = pl.DataFrame({"code": code.filter(code.is_first_distinct()), "first": first["line"]})
+        places = code.to_frame("code").join(first_lines, on="code", how="left", maintain_order="left")
         return cls(first.drop("at_us"), timed.select(places["first"], "line", "at_us")), refused
 
     def expand(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -117,34 +117,34 @@ class Points:
         """Parse fields as non-negative integers; NULL if malformed or absent."""
         there = [name for name in names if name in self.fields]
         absent = [pl.repeat(None, pl.len(), dtype=pl.Int64).alias(name) for name in names if name not in there]
-        found = self._parts.select(*(self._value(name, "i").cast(pl.Int64, strict=False) for name in there), *absent)
-        odd = found.select(pl.col(name).has_nulls() | (pl.col(name) < 0).any() for name in there)
+        counts = self._parts.select(*(self._value(name, "i").cast(pl.Int64, strict=False) for name in there), *absent)
+        odd = counts.select(pl.col(name).has_nulls() | (pl.col(name) < 0).any() for name in there)
         for name in (name for name in there if odd[name][0]):
             # parse again, since values are not in Telegraf's form or are not counts
-            found = found.with_columns(_parse_counts(self._parts.select(self._value(name, "")).to_series()))
-        return found.select(names)
+            counts = counts.with_columns(_parse_counts(self._parts.select(self._value(name, "")).to_series()))
+        return counts.select(names)
 
     def _value(self, name: str, unit: str) -> pl.Expr:
         place = len(self.tags) + self.fields.index(name) + 1
         return pl.col(f"field_{place}").str.strip_suffix(unit + _ends(self.tags, self.fields)[place]).alias(name)
 
 
-def parse_points(said: pl.DataFrame) -> tuple[list[Points], pl.DataFrame]:
+def parse_points(lines: pl.DataFrame) -> tuple[list[Points], pl.DataFrame]:
     """Group lines without times (`line`, `text`) into points by shape; refuse damaged lines."""
-    found: list[Points] = []
-    rest, refused = _mask_escapes(said), list[pl.DataFrame]()
-    while rest.height:
-        if len(found) + len(refused) == MAX_SHAPES:
+    groups: list[Points] = []
+    remaining, refused = _mask_escapes(lines), list[pl.DataFrame]()
+    while remaining.height:
+        if len(groups) + len(refused) == MAX_SHAPES:
             refused.append(
-                _refuse_lines(rest, "The point has yet another shape after hundreds of shapes, or is damaged.")
+                _refuse_lines(remaining, "The point has yet another shape after hundreds of shapes, or is damaged.")
             )
             break
-        first, rest = _take_shape(rest)
+        first, remaining = _take_shape(remaining)
         if isinstance(first, Points):
-            found.append(first)
+            groups.append(first)
         else:
             refused.append(first)
-    return found, pl.concat([build_reject_frame([]), *refused])
+    return groups, pl.concat([build_reject_frame([]), *refused])
 
 
 def select_measurements(lines: pl.DataFrame, measurements: Collection[str] | None) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -152,39 +152,41 @@ def select_measurements(lines: pl.DataFrame, measurements: Collection[str] | Non
     is_selected = _matches_measurement(lines["text"], measurements)
     if is_selected.all():
         return lines, _refuse_lines(lines.clear(), "")
-    other = lines.filter(~is_selected)
+    unselected = lines.filter(~is_selected)
     return lines.filter(is_selected), _refuse_lines(
-        other.filter(~other["text"].str.contains(VALID_LINE)), "The line is not a point of line protocol."
+        unselected.filter(~unselected["text"].str.contains(VALID_LINE)), "The line is not a point of line protocol."
     )
 
 
-def find_lone_names(found: Sequence[Points]) -> list[str | None]:
+def find_lone_names(groups: Sequence[Points]) -> list[str | None]:
     """Return, for each shape, a tag or field name that is probably damaged, or None.
 
     A name is returned if its shape has a single point, and another shape of the same measurement differs in this name
     only. Measurements with few points are exempt.
     """
-    shapes = [(group.shape.measurement, frozenset((*group.tags, *group.fields))) for group in found]
+    shapes = [(group.shape.measurement, frozenset((*group.tags, *group.fields))) for group in groups]
     heights: dict[str, int] = {}
-    for group in found:
+    for group in groups:
         heights[group.shape.measurement] = heights.get(group.shape.measurement, 0) + group.lines.height
-    timed: list[str | None] = []
-    for group, (measurement, names) in zip(found, shapes, strict=True):
+    result: list[str | None] = []
+    for group, (measurement, names) in zip(groups, shapes, strict=True):
         is_alone = group.lines.height == 1 and heights[measurement] >= _MIN_LINES
-        others = (other for kind, other in shapes if kind == measurement and len(other) == len(names))
-        ours = [names - other for other in others if is_alone and len(names - other) == 1]
-        timed.append(min(next(iter(ours))) if ours else None)
-    return timed
+        siblings = (
+            other_names for kind, other_names in shapes if kind == measurement and len(other_names) == len(names)
+        )
+        lone_names = [names - other_names for other_names in siblings if is_alone and len(names - other_names) == 1]
+        result.append(min(next(iter(lone_names))) if lone_names else None)
+    return result
 
 
 def _matches_measurement(text: pl.Series, measurements: Collection[str] | None) -> pl.Series:
     if measurements is None:
         return ~text.str.contains(r"^\s*(?:#.*)?$")
-    found = pl.repeat(False, len(text), dtype=pl.Boolean, eager=True)
+    is_match = pl.repeat(False, len(text), dtype=pl.Boolean, eager=True)
     for start in (f"{name}{mark}" for name in measurements for mark in ", "):
-        if not found.all():
-            found |= text.str.starts_with(start)
-    return found
+        if not is_match.all():
+            is_match |= text.str.starts_with(start)
+    return is_match
 
 
 def _split_time(text: pl.Series) -> tuple[pl.Series, pl.Series]:
@@ -219,8 +221,8 @@ def _take_shape(lines: pl.DataFrame) -> tuple[Points | pl.DataFrame, pl.DataFram
     measurement, tags, fields = names
     # a prefilter is cheaper than splitting all lines once per shape
     may_be = lines["text"].str.contains(f" {fields[0]}=", literal=True)
-    rest = lines.clear() if may_be.all() else lines.filter(~may_be)
-    expanded = lines if rest.is_empty() else lines.filter(may_be)
+    remaining = lines.clear() if may_be.all() else lines.filter(~may_be)
+    expanded = lines if remaining.is_empty() else lines.filter(may_be)
     parts = expanded["text"].str.splitn("=", len(tags) + len(fields) + 1).struct.unnest()
     ends = _ends(tags, fields)
     starts = f"{measurement}{ends[0]}"
@@ -229,11 +231,13 @@ def _take_shape(lines: pl.DataFrame) -> tuple[Points | pl.DataFrame, pl.DataFram
     whole = (~value.str.contains_any([",", " ", "="]) for value in (*values, pl.col(f"field_{len(ends) - 1}")))
     is_same_shape = parts.select(pl.all_horizontal(pl.col("field_0") == starts, *has_ends, *whole)).to_series()
     if is_same_shape.all():
-        return Points(Shape(measurement, tags, fields), expanded, parts), rest
+        return Points(Shape(measurement, tags, fields), expanded, parts), remaining
     if not is_same_shape[0]:
         return _refuse_lines(lines[:1], "The tags or fields of the point are damaged."), lines[1:]
-    rest = pl.concat([rest, expanded.filter(~is_same_shape)])
-    return Points(Shape(measurement, tags, fields), expanded.filter(is_same_shape), parts.filter(is_same_shape)), rest
+    remaining = pl.concat([remaining, expanded.filter(~is_same_shape)])
+    return Points(
+        Shape(measurement, tags, fields), expanded.filter(is_same_shape), parts.filter(is_same_shape)
+    ), remaining
 
 
 def _ends(tags: tuple[str, ...], fields: tuple[str, ...]) -> list[str]:

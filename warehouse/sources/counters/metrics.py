@@ -48,14 +48,14 @@ _GPFS_OPERATIONS = {
 
 def map_metrics(reading: Reading) -> dict[str, str | None]:
     """Map each metric, known or of the site, to its column."""
-    own = {theirs: ours for ours, theirs in reading.columns.items() if ours.startswith("total_")}
-    return COLUMNS | own | {GPFS_NODE: None}
+    site_columns = {metric: column for column, metric in reading.columns.items() if column.startswith("total_")}
+    return COLUMNS | site_columns | {GPFS_NODE: None}
 
 
 def map_labels(reading: Reading) -> dict[str, tuple[str, ...]]:
     """Map each role to its labels, with the site's own labels first."""
-    own = {ours: theirs for ours, theirs in reading.columns.items() if ours in ROLES}
-    return {role: (*((own[role],) if role in own else ()), *names) for role, names in ROLES.items()}
+    site_labels = {role: label for role, label in reading.columns.items() if role in ROLES}
+    return {role: (*((site_labels[role],) if role in site_labels else ()), *names) for role, names in ROLES.items()}
 
 
 def find_column(name: str, operation: str | None, component: str | None, columns: dict[str, str | None]) -> str | None:
@@ -82,11 +82,11 @@ def select_counted_series(series: pl.DataFrame, columns: dict[str, str | None]) 
 def assign_columns(series: pl.DataFrame, columns: dict[str, str | None]) -> pl.DataFrame:
     """Add the column of each series like `select_counted_series`, but as NULL if another series counts the same."""
     distinct = series.select("name", "operation", "component").unique()
-    known = [find_column(name, operation, component, columns) for name, operation, component in distinct.iter_rows()]
-    distinct = distinct.with_columns(pl.Series("column", known, pl.String))
+    assigned = [find_column(name, operation, component, columns) for name, operation, component in distinct.iter_rows()]
+    distinct = distinct.with_columns(pl.Series("column", assigned, pl.String))
     is_gpfs = pl.col("name").str.starts_with("gpfs_")
     component = pl.coalesce("component", pl.when(is_gpfs).then(pl.lit("client")), find_components(series["target"]))
-    found = series.join(
+    result = series.join(
         distinct, on=["name", "operation", "component"], how="left", nulls_equal=True, maintain_order="left"
     )
-    return found.with_columns(component=component).drop("name", "operation")
+    return result.with_columns(component=component).drop("name", "operation")

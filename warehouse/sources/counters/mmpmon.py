@@ -56,10 +56,10 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read counters of file systems; raise InputRefused if there are none."""
     changes, has_any = Changes(), False
     for block in text_blocks.blocks(path, BLOCK_BYTES, has_header=False):
-        found = sift(_read(text_blocks.lines(block), is_cut=not block.content.endswith(b"\n")), _FAULTS)
-        has_any |= found.rows.height > 0
-        rows = found.rows.select("line", "at_us", *KEYS, *_COUNTS.values())
-        yield from build_change_batches(rows, found.refused, changes, reading)
+        checked = sift(_read(text_blocks.lines(block), is_cut=not block.content.endswith(b"\n")), _FAULTS)
+        has_any |= checked.rows.height > 0
+        rows = checked.rows.select("line", "at_us", *KEYS, *_COUNTS.values())
+        yield from build_change_batches(rows, checked.refused, changes, reading)
     if not has_any:
         raise InputRefused(
             "The file has no counters of a file system.",
@@ -83,10 +83,10 @@ def _read(lines: pl.DataFrame, *, is_cut: bool) -> pl.DataFrame:
     """Parse the counter lines; the target is NULL for lines that mmpmon did not write."""
     text = pl.col("text")
     is_selected = text.str.starts_with(_START) & ~text.str.contains(_FAILED)
-    own = lines.filter(is_selected | ~text.str.contains(_OTHER))
-    found = own.with_columns(text.str.extract_groups(_LINE).alias("found")).unnest("found")
+    counter_lines = lines.filter(is_selected | ~text.str.contains(_OTHER))
+    parsed = counter_lines.with_columns(text.str.extract_groups(_LINE).alias("found")).unnest("found")
     seconds, usec = pl.col("seconds").cast(pl.Int64), pl.col("usec").cast(pl.Int64)
-    return found.with_columns(
+    return parsed.with_columns(
         *(pl.col(name).cast(pl.Int64, strict=False) for name in _COUNTS.values()),
         pl.lit(None, pl.String).alias("job_key"),
         pl.lit(None, pl.String).alias("collector"),

@@ -84,8 +84,10 @@ class _Text:
             if at_us is None:
                 self._refused.append(build_reject_frame([(line, "The line is not a time.", CUT, text)]))
         parsed = stamps["line"].search_sorted(lines["line"], side="right").cast(pl.Int64) + self._number
-        own = lines.with_columns(snapshot=parsed)
-        self._add(own if stamps.is_empty() else own.join(stamps, on="line", how="anti", maintain_order="left"))
+        numbered = lines.with_columns(snapshot=parsed)
+        self._add(
+            numbered if stamps.is_empty() else numbered.join(stamps, on="line", how="anti", maintain_order="left")
+        )
         self._number += stamps.height
         if stamps.height:
             yield from self._yield_complete(is_end=False)
@@ -134,8 +136,8 @@ class _Text:
             at_us = pl.col("snapshot").replace_strict(dict(zip(numbers, stamps, strict=True)), return_dtype=pl.Int64)
             yield self._rows_of_series(parsed._replace(values=values.with_columns(at_us=at_us)))
             return
-        for number, own in zip(numbers, values.partition_by("snapshot", maintain_order=True), strict=True):
-            rows = parsed._replace(values=own).rows()
+        for number, snapshot_values in zip(numbers, values.partition_by("snapshot", maintain_order=True), strict=True):
+            rows = parsed._replace(values=snapshot_values).rows()
             yield self._rows_of_one(rows, self._time_us(number, is_only=is_only))
 
     def _rows_of_series(self, parsed: ParsedLines) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
@@ -152,9 +154,9 @@ class _Text:
 
     def _rows_of_one(self, values: pl.DataFrame, time_us: int | None) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
         """Return the changed samples and the refused rows of one snapshot."""
-        sound = sift(values, _NO_OWNER)
-        refused = [sound.refused]
-        values = sound.rows.with_columns(pl.col("at_us").fill_null(pl.lit(time_us, pl.Int64)))
+        checked = sift(values, _NO_OWNER)
+        refused = [checked.refused]
+        values = checked.rows.with_columns(pl.col("at_us").fill_null(pl.lit(time_us, pl.Int64)))
         is_timed = values["at_us"].is_not_null()
         if not is_timed.all():
             refused.append(build_reject_frame([_refuse_untimed(int(values["line"][0]))]))
@@ -164,9 +166,9 @@ class _Text:
 
     def _select_changed(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the changed counters, one row each, and the refused ones."""
-        found = sift(rows, _FAULTS)
-        changed, lacking = select_changes(found.rows.drop("is_doubled"), self._changes, self.reading)
-        return changed, pl.concat([found.refused, lacking])
+        checked = sift(rows, _FAULTS)
+        changed, lacking = select_changes(checked.rows.drop("is_doubled"), self._changes, self.reading)
+        return changed, pl.concat([checked.refused, lacking])
 
     def _time_us(self, number: int, *, is_only: bool) -> int | None:
         if self._stamps_us[number] is not None or not is_only:
@@ -229,16 +231,18 @@ def _split_series_by_node(parsed: ParsedLines, path: Path) -> ParsedLines:
     is_info = (series["name"] == metrics.GPFS_NODE).gather(values["series"])
     node = series["target"].gather(values["series"]).filter(is_info)
     info = keys.filter(is_info).select("snapshot", "filesystem", node=node).drop_nulls()
-    known = info.unique(["snapshot", "filesystem"], keep="first")
-    own = keys.filter(is_open.gather(values["series"]))
-    own = own.join(known, on=["snapshot", "filesystem"], how="left", maintain_order="left")
-    own = own.select("series", pl.col("node").fill_null(pl.lit(_parse_node(path))))
-    made = own.unique(maintain_order=True)
-    numbers = pl.int_range(series.height, series.height + made.height, eager=True)
-    place = own.join(made.with_columns(number=numbers), on=["series", "node"], how="left", maintain_order="left")
+    nodes = info.unique(["snapshot", "filesystem"], keep="first")
+    open_values = keys.filter(is_open.gather(values["series"]))
+    open_values = open_values.join(nodes, on=["snapshot", "filesystem"], how="left", maintain_order="left")
+    open_values = open_values.select("series", pl.col("node").fill_null(pl.lit(_parse_node(path))))
+    new_series = open_values.unique(maintain_order=True)
+    numbers = pl.int_range(series.height, series.height + new_series.height, eager=True)
+    place = open_values.join(
+        new_series.with_columns(number=numbers), on=["series", "node"], how="left", maintain_order="left"
+    )
     which = is_open.gather(values["series"]).arg_true()
     number = values["series"].scatter(which, place["number"].cast(values["series"].dtype))
-    more = series[made["series"]].with_columns(target=made["node"])
+    more = series[new_series["series"]].with_columns(target=new_series["node"])
     return parsed._replace(series=pl.concat([series, more]), values=values.with_columns(number.alias("series")))
 
 

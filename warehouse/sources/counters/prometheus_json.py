@@ -177,8 +177,8 @@ class _AllSeries:
 def _parts(item: object) -> tuple[Mapping[str, str] | None, list[Any] | None]:
     if not isinstance(item, dict):
         return None, None
-    labels, one, many = item.get("metric"), item.get("value"), item.get("values")
-    points = [one] if one is not None else many
+    labels, single, many = item.get("metric"), item.get("value"), item.get("values")
+    points = [single] if single is not None else many
     is_sound = isinstance(labels, dict) and all(isinstance(value, str) for value in labels.values())
     is_list = (
         isinstance(points, list) and points and all(isinstance(point, list) and len(point) == 2 for point in points)

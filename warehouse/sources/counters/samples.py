@@ -34,9 +34,9 @@ def operation_column(name: str) -> str | None:
     """Return the column of an operation, by default `total_other_count`; None for parts of a rename (COUNTED_TWICE)."""
     if name in COUNTED_TWICE:
         return None
-    known = _ALIASES.get(name, name)
-    if known in ("read", "write") or known in OPERATIONS:
-        return f"total_{known}_count"
+    operation = _ALIASES.get(name, name)
+    if operation in ("read", "write") or operation in OPERATIONS:
+        return f"total_{operation}_count"
     return "total_other_count"
 
 
@@ -45,15 +45,15 @@ def find_filesystems(targets: pl.Series, reading: Reading) -> pl.Series:
     if reading.filesystem:
         return pl.select(pl.lit(reading.filesystem).repeat_by(len(targets)).explode()).to_series().head(len(targets))
     form = re.compile(reading.target_pattern)
-    found = {name: form.search(name) for name in targets.unique().to_list()}
-    named = {name: match[1] if match and match[1] else DEFAULT_FILESYSTEM for name, match in found.items()}
+    matches = {name: form.search(name) for name in targets.unique().to_list()}
+    named = {name: match[1] if match and match[1] else DEFAULT_FILESYSTEM for name, match in matches.items()}
     return targets.replace_strict(named, return_dtype=pl.String)
 
 
 def find_components(targets: pl.Series) -> pl.Series:
     """Classify targets by Lustre's abbreviations in their names: ost, mdt, or a server of both."""
-    found = {name: _LETTERS.search(name) for name in targets.drop_nulls().unique().to_list()}
-    named = {name: match[1].lower() for name, match in found.items() if match}
+    matches = {name: _LETTERS.search(name) for name in targets.drop_nulls().unique().to_list()}
+    named = {name: match[1].lower() for name, match in matches.items() if match}
     return targets.replace_strict(named, default="server", return_dtype=pl.String)
 
 
@@ -92,7 +92,7 @@ def unquote_job_ids(keys: pl.Series) -> pl.Series:
 
 def _decode_escapes(key: str) -> str:
     r"""Decode `\xHH` in a job id, unless the result is not text or not printable."""
-    plain = _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode()), key.encode()).decode("utf-8", "replace")
+    plain = _ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), key.encode()).decode("utf-8", "replace")
     return plain if plain.isprintable() and "\ufffd" not in plain else key
 
 
@@ -106,10 +106,10 @@ def build_sample_batches(
 ) -> Iterator[Batch]:
     """Yield batches of refused rows, of samples (with `line`), and of scrapes."""
     if samples is not None and not samples.is_empty():
-        found = validate_rows(COUNTER_SAMPLES, samples)
-        faulty = pl.concat([faulty, found.refused])
-        if not found.rows.is_empty():
-            yield Batch(COUNTER_SAMPLES, found.rows.select(COUNTER_SAMPLES.column_names))
+        validated = validate_rows(COUNTER_SAMPLES, samples)
+        faulty = pl.concat([faulty, validated.refused])
+        if not validated.rows.is_empty():
+            yield Batch(COUNTER_SAMPLES, validated.rows.select(COUNTER_SAMPLES.column_names))
     if scrapes is not None and not scrapes.is_empty():
         yield Batch(SCRAPES, frames.add_missing_columns(scrapes, SCRAPES))
     yield from reject_batches(faulty.sort("line"))

@@ -140,16 +140,16 @@ class Records:
     def is_sound(self) -> npt.NDArray[np.bool_]:
         """Mark records with plausible counts, which are -1 (missing) or more."""
         added = self.integers[:, _find_additive(self.integer_names)]
-        found: npt.NDArray[np.bool_] = np.logical_and.reduce((added >= -1) & (added < _MAX_COUNT), axis=1)
-        return found
+        is_plausible: npt.NDArray[np.bool_] = np.logical_and.reduce((added >= -1) & (added < _MAX_COUNT), axis=1)
+        return is_plausible
 
     def columns(self) -> dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]]:
         """Map the counters to iosig's columns, each as values and a mask of the known ones."""
-        found: dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]] = {}
+        columns: dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]] = {}
         places = _places(self.integer_names)
         for column, suffixes in COUNTS[self.module].items():
             parts = self.integers[:, [places[f"{self.module}_{suffix}"] for suffix in suffixes]]
-            found[column] = parts.sum(axis=1), np.logical_and.reduce(parts >= 0, axis=1)
+            columns[column] = parts.sum(axis=1), np.logical_and.reduce(parts >= 0, axis=1)
         places = _places(self.real_names)
         for column, suffix in (_TIMES | _SPANS).items():
             place = places.get(f"{self.module}_{suffix}")
@@ -157,26 +157,26 @@ class Records:
                 values = self.reals[:, place].copy()
                 # An instant of 0 or less was never set.
                 complete_sums = np.isfinite(values) & ((values > 0) if column in _TIMES else (values >= 0))
-                found[column] = values, complete_sums
-        return found | self._file_columns()
+                columns[column] = values, complete_sums
+        return columns | self._file_columns()
 
     def _file_columns(self) -> dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]]:
         """Return the extents of accesses in each file, and the counters of the fastest and slowest process."""
-        found: dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]] = {}
+        columns: dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]] = {}
         for column, (last, moved) in _EXTENTS.items():
             ends, volumes = self._counter(last), self._counter(moved)
             if ends is not None and volumes is not None:
                 # in a record without bytes, the last byte is also 0
-                found[column] = ends + 1, (ends >= 0) & (volumes > 0)
+                columns[column] = ends + 1, (ends >= 0) & (volumes > 0)
         slowest_s = self._counter("F_SLOWEST_RANK_TIME")
         if slowest_s is None:
-            return found
+            return columns
         for column, suffix in _EXTREMES.items():
             values = self._counter(suffix)
             if values is not None:
                 # Darshan leaves these counters at 0 for a single process
-                found[column] = values, np.isfinite(values) & (values >= 0) & (slowest_s > 0)
-        return found
+                columns[column] = values, np.isfinite(values) & (values >= 0) & (slowest_s > 0)
+        return columns
 
     def _counter(self, suffix: str) -> npt.NDArray[Any] | None:
         """Return the records' values (n) of a counter; None if the module lacks it."""

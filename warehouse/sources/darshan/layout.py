@@ -161,8 +161,8 @@ def examine(path: Path) -> Layout:
     return Layout(header.version, header.order == "<", header.compression, tuple(regions))
 
 
-def _build_refusal(part: str, what: str) -> InputRefused:
-    return InputRefused(f"The Darshan log's {part} is damaged: {what}", _FETCH)
+def _build_refusal(part: str, fault: str) -> InputRefused:
+    return InputRefused(f"The Darshan log's {part} is damaged: {fault}", _FETCH)
 
 
 # ---- the header
@@ -178,17 +178,17 @@ def _header(file: IO[bytes]) -> _Header:
     if version not in _FORMATS:
         remedy = "Logs of Darshan 2 need the tools of Darshan 2; report logs of a later format."
         raise InputRefused(f"The log has format {version}; known are {', '.join(_FORMATS)}.", remedy)
-    rest = struct.Struct(orders[0] + _FORMATS[version].header)
-    content = file.read(rest.size)
-    if len(content) < rest.size:
+    layout = struct.Struct(orders[0] + _FORMATS[version].header)
+    content = file.read(layout.size)
+    if len(content) < layout.size:
         raise _build_refusal("header", "the file ends within it.")
-    compression, padding, partial, *numbers = rest.unpack(content)
+    compression, padding, partial, *numbers = layout.unpack(content)
     if compression >= len(_COMPRESSIONS) or any(padding):
         raise _build_refusal("header", "its kind of compression does not exist.")
     if _COMPRESSIONS[compression] == "none":
         reason = "The log is not compressed: its run did not end, and it has no checksums."
         raise InputRefused(reason, "Compress it with darshan-convert.")
-    return _build_header(version, orders[0], _COMPRESSIONS[compression], partial, numbers, 16 + rest.size)
+    return _build_header(version, orders[0], _COMPRESSIONS[compression], partial, numbers, 16 + layout.size)
 
 
 def _build_header(version: str, order: str, compression: str, partial: int, numbers: list[int], size: int) -> _Header:
@@ -227,20 +227,20 @@ def _places(header: _Header, size: int) -> list[_Place]:
     if used and not header.names[0]:
         raise _build_refusal("header", "it has modules but no names.")
     position = offsets[0] if offsets else size
-    found = [_Place("JOB", -1, header.bytes, position - header.bytes)]
+    places = [_Place("JOB", -1, header.bytes, position - header.bytes)]
     for name, number, (offset, length) in parts:
         is_absent = offset == length == 0
         if not is_absent and offset != position:
             raise _build_refusal(
                 "header", f"{name} begins at byte {offset}, but the previous region ends at {position}."
             )
-        found.append(_Place(name, number, offset, length))
+        places.append(_Place(name, number, offset, length))
         position += length
-    if found[0].stored_bytes <= 0:
+    if places[0].stored_bytes <= 0:
         raise _build_refusal("header", "it has no job record.")
     if position < size:
         raise _build_refusal("header", f"its regions end at byte {position}, but the file has {size} bytes.")
-    return found
+    return places
 
 
 def _module_name(header: _Header, number: int) -> str:
@@ -353,13 +353,13 @@ def _decompress(header: _Header, place: _Place, file: IO[bytes]) -> Iterator[byt
     """Yield a region's content in pieces; raises _DamageError unless it consists of complete, valid streams."""
     start: Callable[[], _Stream] = zlib.decompressobj if header.compression == "zlib" else bz2.BZ2Decompressor
     file.seek(place.offset)
-    left, content, stream, has_more = place.stored_bytes, b"", None, False
-    while left or content or has_more:
+    remaining_bytes, content, stream, has_more = place.stored_bytes, b"", None, False
+    while remaining_bytes or content or has_more:
         if not content and not has_more:
-            content = file.read(min(left, _READ_BYTES))
+            content = file.read(min(remaining_bytes, _READ_BYTES))
             if not content:
                 raise _DamageError("the file ends within it.")
-            left -= len(content)
+            remaining_bytes -= len(content)
         stream = stream or start()
         try:
             piece = stream.decompress(content, _PIECE_BYTES)

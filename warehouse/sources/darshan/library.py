@@ -93,8 +93,8 @@ def text(content: bytes) -> str:
 @cache
 def load_library() -> ctypes.CDLL:
     """Load the wheel's library; raise InputRefused for another version or build."""
-    found = importlib.util.find_spec("darshan")
-    folders = [Path(folder) for folder in (found.submodule_search_locations or [])] if found else []
+    spec = importlib.util.find_spec("darshan")
+    folders = [Path(folder) for folder in (spec.submodule_search_locations or [])] if spec else []
     files = [
         file
         for folder in folders
@@ -145,11 +145,11 @@ def _counter_names(loaded: ctypes.CDLL, name: str) -> tuple[list[str], list[str]
 
 def _list_names(loaded: ctypes.CDLL, symbol: str) -> list[str]:
     try:
-        found = (ctypes.c_char_p * _MAX_COUNTERS).in_dll(loaded, symbol)
+        entries = (ctypes.c_char_p * _MAX_COUNTERS).in_dll(loaded, symbol)
     except ValueError:
         return []
     names: list[str] = []
-    for entry in found:
+    for entry in entries:
         if entry is None or entry.endswith(b"NUM_INDICES"):
             break
         names.append(entry.decode())
@@ -211,9 +211,9 @@ def open_log(path: str | Path, loaded: ctypes.CDLL | None = None) -> Iterator[Lo
 def find_first_error(version: str) -> str:
     """Extract the first error in the library's output, as part of a sentence; empty if the output has none."""
     for line in version.splitlines():
-        found = line.partition("Error:")
-        if found[1]:
-            return found[2].strip().rstrip(".")[:300] or "an unspecified error"
+        parts = line.partition("Error:")
+        if parts[1]:
+            return parts[2].strip().rstrip(".")[:300] or "an unspecified error"
     return ""
 
 
@@ -227,10 +227,10 @@ def iterate_records(log: Log, number: int) -> Iterator[int]:
     get, free = log.loaded.darshan_log_get_record, log.loaded.darshan_free
     while True:
         record.value = None
-        found = get(log.handle, number, where)
-        if found < 0:
+        status = get(log.handle, number, where)
+        if status < 0:
             raise EOFError
-        if found < 1 or record.value is None:
+        if status < 1 or record.value is None:
             return
         try:
             yield record.value
@@ -244,9 +244,9 @@ def module_numbers(log: Log) -> dict[str, int]:
     log.loaded.darshan_log_get_modules(log.handle, ctypes.byref(array), ctypes.byref(count))
     if array.value is None:
         return {}
-    found = {text(module.name): module.number for module in (_Module * count.value).from_address(array.value)}
+    numbers = {text(module.name): module.number for module in (_Module * count.value).from_address(array.value)}
     log.loaded.darshan_free(array)
-    return found
+    return numbers
 
 
 def read_job(log: Log) -> Job:
@@ -279,9 +279,9 @@ def _mounts(log: Log) -> tuple[tuple[str, str], ...]:
         raise InputRefused(reason, "Fetch the log again.")
     if array.value is None:
         return ()
-    found = tuple((text(mount.path), text(mount.kind)) for mount in (_Mount * count.value).from_address(array.value))
+    mounts = tuple((text(mount.path), text(mount.kind)) for mount in (_Mount * count.value).from_address(array.value))
     log.loaded.darshan_free(array)
-    return found
+    return mounts
 
 
 def read_names(log: Log) -> tuple[npt.NDArray[np.uint64], list[str]]:
@@ -292,8 +292,8 @@ def read_names(log: Log) -> tuple[npt.NDArray[np.uint64], list[str]]:
         return np.empty(0, np.uint64), []
     table = (_Name * count.value).from_address(array.value)
     ids = np.fromiter((entry.id for entry in table), np.uint64, count.value)
-    found = [text(ctypes.string_at(entry.name)) for entry in table]
+    names = [text(ctypes.string_at(entry.name)) for entry in table]
     for entry in table:
         log.loaded.darshan_free(entry.name)
     log.loaded.darshan_free(array)
-    return ids, found
+    return ids, names

@@ -108,17 +108,17 @@ def read_log(path: str, parts: str) -> Iterator[Arrays]:
         job = library.read_job(opened)
         yield _build_block("job", **{field.name: getattr(job, field.name) for field in fields(job)})
         ids, names = library.read_names(opened)
-        said = library.find_first_error(read_printed_text())
-        if said:
-            raise InputRefused(f"The library cannot read the log: {said}.", "Fetch the log again.")
+        error = library.find_first_error(read_printed_text())
+        if error:
+            raise InputRefused(f"The library cannot read the log: {error}.", "Fetch the log again.")
         yield _build_block("names", {"ids": ids}, names=names)
         numbers = library.module_numbers(opened)
     run = _Run(job.process_count, np.unique(ids))
     for part in sorted((Part(*values) for values in json.loads(parts)), key=lambda part: part.module != "LUSTRE"):
         tally = _Tally(part, run)
-        known = len(read_printed_text())
+        printed_chars = len(read_printed_text())
         yield from _module(path, numbers, tally)
-        yield _build_module_block(tally, read_printed_text()[known:])
+        yield _build_module_block(tally, read_printed_text()[printed_chars:])
 
 
 def read_log_batched(path: str, parts: str) -> Iterator[list[Arrays]]:
@@ -162,8 +162,8 @@ def _module(path: str, numbers: dict[str, int], tally: _Tally) -> Iterator[Array
             tally.fault = str(fault)
 
 
-def _build_module_block(tally: _Tally, said: str) -> Arrays:
-    outcome, reason = _outcome(tally, said)
+def _build_module_block(tally: _Tally, output: str) -> Arrays:
+    outcome, reason = _outcome(tally, output)
     if outcome in ("unreadable", "unsupported") and tally.has_yielded:
         raise InputRefused(f"{tally.part.module} is damaged: {reason}", "Fetch the log again.")
     is_read = outcome in ("sound", "partial")
@@ -179,14 +179,14 @@ def _build_module_block(tally: _Tally, said: str) -> Arrays:
     )
 
 
-def _outcome(tally: _Tally, said: str) -> tuple[str, str | None]:
+def _outcome(tally: _Tally, output: str) -> tuple[str, str | None]:
     part = tally.part
     versions = STORED_BYTES.get(part.module) or VARYING.get(part.module)
     if versions is None:
         return "unsupported", _NO_IO
     if part.version not in versions:
         return "unsupported", f"Its version is {part.version}; the library reads {_format_versions(list(versions))}."
-    if error := library.find_first_error(said):
+    if error := library.find_first_error(output):
         return "unreadable", f"Error of the library: {error}."
     if tally.fault:
         return "unreadable", tally.fault
@@ -211,12 +211,12 @@ def _check_records(tally: _Tally, ids: npt.NDArray[np.uint64], ranks: npt.NDArra
         raise _FaultError("One of its records is of a file without a name.")
 
 
-def _contains_all(ids: npt.NDArray[np.uint64], known: npt.NDArray[np.uint64]) -> bool:
-    """Test whether all ids are in the sorted known ids; for few ids, this is faster than `np.isin`."""
-    if not len(known):
+def _contains_all(ids: npt.NDArray[np.uint64], sorted_ids: npt.NDArray[np.uint64]) -> bool:
+    """Test whether all ids are in `sorted_ids`; for few ids, this is faster than `np.isin`."""
+    if not len(sorted_ids):
         return not len(ids)
-    places = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-    return bool((known[places] == ids).all())
+    places = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
+    return bool((sorted_ids[places] == ids).all())
 
 
 def _format_versions(versions: list[int]) -> str:

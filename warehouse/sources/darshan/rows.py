@@ -140,8 +140,8 @@ class _Trace:
         if files:
             yield self._batch(TRACE_FILES, files)
 
-    def _batch(self, table: Table, known: dict[str, Any]) -> Batch:
-        return traced.build_batch(table, known, self.ended_at)
+    def _batch(self, table: Table, columns: dict[str, Any]) -> Batch:
+        return traced.build_batch(table, columns, self.ended_at)
 
     def _note_ids(self, module: str, ids: npt.NDArray[np.uint64]) -> None:
         if module in _MODULES_WITHOUT_FILES:
@@ -182,11 +182,11 @@ class _Trace:
     def _module_columns(self) -> dict[str, Any]:
         def counters(entry: dict[str, Any]) -> str | None:
             totals = self.totals.get(entry["module"])
-            known = totals.complete_sums() if totals else entry.get("counts") or {}
-            return json.dumps(known) if known else None
+            counts = totals.complete_sums() if totals else entry.get("counts") or {}
+            return json.dumps(counts) if counts else None
 
-        same = ("outcome", "reason", "is_partial", "record_count")
-        return {name: [entry[name] for entry in self.modules] for name in same} | {
+        names = ("outcome", "reason", "is_partial", "record_count")
+        return {name: [entry[name] for entry in self.modules] for name in names} | {
             "module": [map_module_name(entry["module"]) for entry in self.modules],
             "module_version": [entry["version"] for entry in self.modules],
             "counters": [counters(entry) for entry in self.modules],
@@ -202,21 +202,21 @@ class _Trace:
         numbers = block["ids"].view(np.int64)
         is_sound = records.is_sound() & (block["ranks"] >= -1)
         counts = {name: traced.Nullable(*values) for name, values in records.columns().items()}
-        known = {"file_number": numbers, "rank": block["ranks"], **counts}
+        columns = {"file_number": numbers, "rank": block["ranks"], **counts}
         if is_sound.all() and _are_distinct(numbers, block["ranks"]):
             self.record_counts[module] += len(numbers)
-            yield self._batch(TRACE_RECORDS, {"module": module, **known})
+            yield self._batch(TRACE_RECORDS, {"module": module, **columns})
             return
-        frame = _frame(known)
+        frame = _frame(columns)
         is_first = frame.select(pl.struct("file_number", "rank").is_first_distinct()).to_series().to_numpy()
         for marks, reason in ((~is_sound, "an invalid count"), (is_sound & ~is_first, "the file and rank twice")):
             if marks.any():
                 places = self.record_counts[module] + np.flatnonzero(marks)
                 yield _refuse_rows(frame.filter(marks), places, f"The record of {module} has {reason}.")
         self.record_counts[module] += frame.height
-        kept = frame.filter(is_sound & is_first)
-        if kept.height:
-            yield self._batch(TRACE_RECORDS, {"module": module, **kept.to_dict(as_series=True)})
+        valid = frame.filter(is_sound & is_first)
+        if valid.height:
+            yield self._batch(TRACE_RECORDS, {"module": module, **valid.to_dict(as_series=True)})
 
     # ---- heat maps
 
@@ -240,9 +240,9 @@ class _Trace:
                 places = first + np.flatnonzero(~is_sound.to_numpy())
                 reason = f"The heat map of {direction}s has an unknown module, occurs twice, or has invalid bins."
                 yield _refuse_rows(refused, places, reason)
-            kept = frame.filter(is_sound)
-            if kept.height:
-                yield self._batch(TRACE_HEATMAPS, {"direction": direction, **kept.to_dict(as_series=True)})
+            valid = frame.filter(is_sound)
+            if valid.height:
+                yield self._batch(TRACE_HEATMAPS, {"direction": direction, **valid.to_dict(as_series=True)})
 
     def _heatmap_module(self, number: int) -> str | None:
         name = self.names.get(number, "")
@@ -251,18 +251,18 @@ class _Trace:
     # ---- requests
 
     def _segments(self, head: dict[str, Any], block: Arrays) -> Iterator[Batch]:
-        known, sound = _segments(head, block, self.request_count, self.stripes)
-        self.request_count += len(sound)
+        columns, is_valid = _segments(head, block, self.request_count, self.stripes)
+        self.request_count += len(is_valid)
         entry = {"module": head["module"].removeprefix("DXT_"), "is_nested": False, "is_async": False}
-        if sound.all():
-            if len(sound):
-                yield self._batch(TRACE_REQUESTS, {**entry, **known})
+        if is_valid.all():
+            if len(is_valid):
+                yield self._batch(TRACE_REQUESTS, {**entry, **columns})
             return
-        frame = _frame(known)
-        refused = frame.filter(~sound)
+        frame = _frame(columns)
+        refused = frame.filter(~is_valid)
         reason = "The segment has a negative length or offset, no time, or ends before it begins."
         yield _refuse_rows(refused, refused["request"].to_numpy(), reason)
-        frame = frame.filter(sound)
+        frame = frame.filter(is_valid)
         if frame.height:
             yield self._batch(TRACE_REQUESTS, {**entry, **frame.to_dict(as_series=True)})
 
@@ -305,8 +305,8 @@ def _user(file_name: str, application: str | None, job_id: int) -> str | None:
     if not application or f"_{application}_id{job_id}" not in file_name:
         return None
     pattern = re.compile(rf"(?P<user>[^/\s]+?)_{re.escape(application)}_id{job_id}(?:-\d+)?_")
-    found = pattern.match(file_name)
-    return found["user"] if found else None
+    match = pattern.match(file_name)
+    return match["user"] if match else None
 
 
 class _Mounts:
@@ -332,15 +332,15 @@ class _Mounts:
         while path not in self._known and path not in self._mounts and path != "/":
             waiting.append(path)
             path = path[: path.rindex("/")] or "/"
-        found = self._known.get(path, path if path in self._mounts else None)
+        mount = self._known.get(path, path if path in self._mounts else None)
         # Cache the folders but not the file, because other files in the same folder are likely to follow.
-        self._known |= dict.fromkeys(waiting[1:], found)
-        return found
+        self._known |= dict.fromkeys(waiting[1:], mount)
+        return mount
 
 
-def _frame(known: dict[str, Any]) -> pl.DataFrame:
+def _frame(columns: dict[str, Any]) -> pl.DataFrame:
     return pl.DataFrame(
-        {name: None if values is None else traced.series(name, [values]) for name, values in known.items()}
+        {name: None if values is None else traced.series(name, [values]) for name, values in columns.items()}
     )
 
 
@@ -372,10 +372,10 @@ def _segments(head: dict[str, Any], block: Arrays, first: int, stripes: Stripes)
     start_s, end_s = (block["segments"][:, column].copy().view(np.float64) for column in (2, 3))
     # MPI-IO offsets are -1 if the tracer did not query them, and in the module's first version.
     lowest = -1 if head["module"] == "DXT_MPIIO" else 0
-    sound = (lengths >= 0) & (offsets >= lowest) & (start_s <= end_s) & np.isfinite(start_s) & np.isfinite(end_s)
+    is_valid = (lengths >= 0) & (offsets >= lowest) & (start_s <= end_s) & np.isfinite(start_s) & np.isfinite(end_s)
     is_read = np.repeat(np.tile([0, 1], len(counts)), np.stack([writes, reads], axis=1).ravel())
     osts = stripes.targets(block["ids"], counts, offsets)
-    known = {
+    columns = {
         "request": np.arange(first, first + len(offsets)),
         "rank": np.repeat(block["ranks"], counts),
         "host": traced.CodedTexts(head["hosts"], np.repeat(block["host_codes"], counts)),
@@ -387,4 +387,4 @@ def _segments(head: dict[str, Any], block: Arrays, first: int, stripes: Stripes)
         "end_s": end_s,
         "ost": None if osts is None else traced.Nullable(osts, osts >= 0),
     }
-    return known, sound
+    return columns, is_valid

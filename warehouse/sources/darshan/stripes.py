@@ -45,14 +45,14 @@ class Stripes:
 
     def describe_files(self) -> dict[int, tuple[int | None, list[int] | None]]:
         """Map each file to its stripe size [B], None if components differ, and its targets, None if unknown."""
-        found: dict[int, tuple[int | None, list[int] | None]] = {}
+        layouts: dict[int, tuple[int | None, list[int] | None]] = {}
         for file, first, last in zip(self.ids.tolist(), self.first.tolist(), self.last.tolist(), strict=True):
             used = [at for at in range(first, last) if self.components[at, _COUNT] > 0]
             sizes = {int(self.components[at, _SIZE]) for at in used}
             size = sizes.pop() if len(sizes) == 1 else None
             osts = [int(ost) for at in used for ost in self._osts(at)]
-            found[file] = (size if size is not None and size > 0 else None, osts if osts and min(osts) >= 0 else None)
-        return found
+            layouts[file] = (size if size is not None and size > 0 else None, osts if osts and min(osts) >= 0 else None)
+        return layouts
 
     def _osts(self, component: int) -> Ints:
         first = int(self.component_ost[component])
@@ -65,16 +65,16 @@ class Stripes:
         """
         place = np.searchsorted(self.ids, ids)
         place[place == len(self.ids)] = 0
-        if not len(self.ids) or not (known := self.ids[place] == ids).any():
+        if not len(self.ids) or not (is_known := self.ids[place] == ids).any():
             return None
-        parts = np.where(known, self.last[place] - self.first[place], 0)
-        found = np.full(len(offsets), -1, np.int64)
+        parts = np.where(is_known, self.last[place] - self.first[place], 0)
+        osts = np.full(len(offsets), -1, np.int64)
         for nth in range(int(parts.max())):
             component = np.where(nth < parts, self.first[place] + nth, -1)
-            self._fill(found, component, self.first[place], counts, offsets)
-        return found
+            self._fill(osts, component, self.first[place], counts, offsets)
+        return osts
 
-    def _fill(self, found: Ints, component: Ints, first: Ints, counts: Ints, offsets: Ints) -> None:
+    def _fill(self, osts: Ints, component: Ints, first: Ints, counts: Ints, offsets: Ints) -> None:
         """Set the targets of requests that lie within one component of their file, unless already set."""
         layouts = self.components[component]
         # The first mirror stands for all mirrors, because the log does not record which one served a read.
@@ -86,5 +86,5 @@ class Stripes:
         size, count, starts, ends, base = (
             np.repeat(values, counts) for values in (size, count, starts, ends, self.component_ost[component])
         )
-        rows = np.flatnonzero((found < 0) & (offsets >= 0) & (offsets >= starts) & (offsets < ends))
-        found[rows] = self.osts[base[rows] + (offsets[rows] // size[rows]) % count[rows]]
+        rows = np.flatnonzero((osts < 0) & (offsets >= 0) & (offsets >= starts) & (offsets < ends))
+        osts[rows] = self.osts[base[rows] + (offsets[rows] // size[rows]) % count[rows]]

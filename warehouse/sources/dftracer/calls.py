@@ -74,19 +74,24 @@ def _functions() -> pl.DataFrame:
         for rule, names in rules.items()
         for name in names.split()
     ]
-    others = [(name, deed, "none") for deed, names in _METADATA.items() for name in names.split()]
+    metadata = [(name, deed, "none") for deed, names in _METADATA.items() for name in names.split()]
     # MPI-IO transfers have no bytes in a trace, so they count neither as requests nor as metadata
     hidden = [(name, None, "hidden") for name in _mpi_transfers()]
     schema = {"name": pl.String, "deed": pl.String, "rule": pl.String}
-    return pl.DataFrame([*moving, *others, *hidden], schema=schema, orient="row")
+    return pl.DataFrame([*moving, *metadata, *hidden], schema=schema, orient="row")
 
 
 def _mpi_transfers() -> list[str]:
-    ways = ("", "_all", "_at", "_at_all", "_shared", "_ordered")
-    waits = [f"MPI_File_{way}{form}" for way in ("read", "write", "iread", "iwrite") for form in ways]
+    variants = ("", "_all", "_at", "_at_all", "_shared", "_ordered")
+    waits = [
+        f"MPI_File_{operation}{variant}" for operation in ("read", "write", "iread", "iwrite") for variant in variants
+    ]
     splits = ("_all", "_at_all", "_ordered")
     return waits + [
-        f"MPI_File_{way}{form}_{end}" for way in ("read", "write") for form in splits for end in ("begin", "end")
+        f"MPI_File_{operation}{variant}_{end}"
+        for operation in ("read", "write")
+        for variant in splits
+        for end in ("begin", "end")
     ]
 
 
@@ -103,8 +108,8 @@ def parse_cells(cells: pl.DataFrame) -> ParsedRows:
     meanings = classify_kinds(kinds)
     rows = cells.drop("kind").hstack(meanings[cells["kind"]]).filter(~pl.col("is_ignored"))
     texts = (*NUMBERS, *SIZES)
-    kept = {f"given_{name}": pl.col(name) for name in texts} if RAW in cells.columns else {}
-    numbered = rows.with_columns(**kept, **{name: pl.col(name).cast(pl.Int64, strict=False) for name in texts})
+    raw_columns = {f"given_{name}": pl.col(name) for name in texts} if RAW in cells.columns else {}
+    numbered = rows.with_columns(**raw_columns, **{name: pl.col(name).cast(pl.Int64, strict=False) for name in texts})
     lost = {name: rows[name].is_not_null() & numbered[name].is_null() for name in texts}
     flags = {
         f"lost_{kind}": pl.any_horizontal(lost[name] for name in names)
@@ -113,7 +118,7 @@ def parse_cells(cells: pl.DataFrame) -> ParsedRows:
     # a function of the program itself transfers bytes only if it logs a number
     is_mute = (pl.col("layer") == OWN) & pl.col("ret").is_null() & pl.col("size").is_null()
     deed = pl.when(~is_mute).then("deed")
-    return sift(numbered.with_columns(**flags, deed=deed), _faults(bool(kept)))
+    return sift(numbered.with_columns(**flags, deed=deed), _faults(bool(raw_columns)))
 
 
 def drop_raw_columns(rows: pl.DataFrame) -> pl.DataFrame:
@@ -134,8 +139,8 @@ def classify_kinds(kinds: pl.DataFrame) -> pl.DataFrame:
     )
     is_own, moves = pl.col("layer") == OWN, pl.col("deed").is_in(["read", "write"])
     is_of_file = ~pl.col("name").is_in(_WITHOUT_FILE) & (pl.col("rule") != "hidden").fill_null(True)
-    other = pl.when(is_of_file).then(pl.coalesce("deed", pl.lit("other")))
-    deed = pl.when(is_own).then(pl.when(moves).then("deed")).otherwise(other)
+    other_deed = pl.when(is_of_file).then(pl.coalesce("deed", pl.lit("other")))
+    deed = pl.when(is_own).then(pl.when(moves).then("deed")).otherwise(other_deed)
     return matched.select(
         pl.col("name").cast(pl.Categorical),
         pl.format("{} {} {}", "layer", deed.fill_null(""), "name").cast(pl.Categorical).alias("called"),
@@ -261,8 +266,8 @@ def request_bytes() -> pl.Expr:
         .then(0)
         .otherwise(_product(ret, unit))
     )
-    own = pl.when(ret >= 0).then(ret).otherwise("size")
-    return pl.when(pl.col("layer") == OWN).then(own).otherwise(by_rule)
+    own_bytes = pl.when(ret >= 0).then(ret).otherwise("size")
+    return pl.when(pl.col("layer") == OWN).then(own_bytes).otherwise(by_rule)
 
 
 def _product(count: pl.Expr, unit: pl.Expr) -> pl.Expr:

@@ -129,8 +129,8 @@ Piece = tuple[FileState, Block]
 
 def read_lines(pieces: Sequence[Piece], engine: InputDatabase) -> ParsedRows:
     """Parse the lines of several pieces, add the column `input`, and refuse malformed lines."""
-    lines = Lines.from_blocks([(found.number, block) for found, block in pieces])
-    parts = list(_read_halving(lines, {found.number: found for found, _ in pieces}, engine))
+    lines = Lines.from_blocks([(state.number, block) for state, block in pieces])
+    parts = list(_read_halving(lines, {state.number: state for state, _ in pieces}, engine))
     rows = pl.concat([part.rows for part in parts])
     refused = pl.concat([part.refused for part in parts])
     # sorting by one packed key is five times faster than by two keys
@@ -158,17 +158,17 @@ def _read_halving(lines: Lines, files: Mapping[int, FileState], engine: InputDat
     # read bad lines one by one, so that each gets a specific reason
     good = parsed.rows.select(INPUT, LINE, is_good=pl.lit(True))
     marks = cells.select(INPUT, LINE).join(good, on=[INPUT, LINE], how="left", maintain_order="left")
-    others = lines.filter(marks["is_good"].is_null().to_numpy())
-    for number in np.unique(others.inputs):
-        yield _read_carefully(others.filter(others.inputs == number), files[number])
+    bad_lines = lines.filter(marks["is_good"].is_null().to_numpy())
+    for number in np.unique(bad_lines.inputs):
+        yield _read_carefully(bad_lines.filter(bad_lines.inputs == number), files[number])
 
 
-def _read_carefully(lines: Lines, found: FileState) -> ParsedRows:
+def _read_carefully(lines: Lines, state: FileState) -> ParsedRows:
     careful = read_one_by_one(lines)
     parsed = calls.parse_cells(careful.rows)
     refused = pl.concat([careful.refused, parsed.refused]).sort(LINE)
-    if not found.is_alone:
-        refused = refused.with_columns(reason=pl.format("{}: {}", pl.lit(found.name), "reason"))
+    if not state.is_alone:
+        refused = refused.with_columns(reason=pl.format("{}: {}", pl.lit(state.name), "reason"))
     return ParsedRows(calls.drop_raw_columns(parsed.rows), refused)
 
 
@@ -176,22 +176,22 @@ def collect_calls(pieces: Sequence[Piece], rows: pl.DataFrame, codes: Codes) -> 
     """Record the metadata of lines, and return their calls as rows of CALL_SCHEMA."""
     if rows.is_empty():
         return CALL_SCHEMA.to_frame()
-    files = {found.number: found for found, _ in pieces}
+    files = {state.number: state for state, _ in pieces}
     _record_names(rows, files)
     events = _add_processes(rows.filter(pl.col("phase") == COMPLETE), files, codes)
     _record_edges(events, pieces, files)
     _update_numbering(rows, files)
-    done = events.filter(pl.col("deed").is_not_null())
-    _update_nesting(done, files)
+    call_rows = events.filter(pl.col("deed").is_not_null())
+    _update_nesting(call_rows, files)
     _update_edges(events, files)
     moves = pl.col("deed").is_in(["read", "write"])
-    return done.select(
+    return call_rows.select(
         pl.col("process", "tid", "id"),
-        _functions(done, codes).alias("function"),
+        _functions(call_rows, codes).alias("function"),
         pl.col("layer", "ts", "dur"),
         pl.when(moves).then(calls.request_bytes()).cast(pl.Int64).alias("request_bytes"),
         pl.when(moves).then("offset").alias("offset_bytes"),
-        _files(done, codes).alias("file"),
+        _files(call_rows, codes).alias("file"),
         pl.col(INPUT, LINE),
     )
 
@@ -218,10 +218,12 @@ def _assign_numbers(
         numbers = pl.Series([number(*row) for row in rows[first].select(code).iter_rows()], dtype=pl.Int32)
         table[places.gather(first).to_numpy()] = numbers.to_numpy()
         return pl.Series(table.take(places.to_numpy()))
-    seen = rows.select({*code, *varying}).unique(varying, keep="first", maintain_order=True)
-    numbers = pl.Series("number", [number(*row) for row in seen.select(code).iter_rows()], dtype=pl.Int32)
-    known = seen.select(varying).with_columns(numbers)
-    return rows.select(varying).join(known, on=varying, how="left", nulls_equal=True, maintain_order="left")["number"]
+    combinations = rows.select({*code, *varying}).unique(varying, keep="first", maintain_order=True)
+    numbers = pl.Series("number", [number(*row) for row in combinations.select(code).iter_rows()], dtype=pl.Int32)
+    numbered = combinations.select(varying).with_columns(numbers)
+    return rows.select(varying).join(numbered, on=varying, how="left", nulls_equal=True, maintain_order="left")[
+        "number"
+    ]
 
 
 def _is_single(values: pl.Series) -> bool:
@@ -253,15 +255,15 @@ def _record_names(rows: pl.DataFrame, files: Mapping[int, FileState]) -> None:
         _record_name(files[number], *fields)
 
 
-def _record_name(found: FileState, kind: str, name: str, value: str, pid: int) -> None:
+def _record_name(state: FileState, kind: str, name: str, value: str, pid: int) -> None:
     if kind == "FH":
-        found.names[value] = name if found.names.get(value, name) == name else None
+        state.names[value] = name if state.names.get(value, name) == name else None
     elif kind == "HH":
-        found.hosts[value] = name
+        state.hosts[value] = name
     elif kind == "SH":
-        found.strings[value] = name
+        state.strings[value] = name
     elif kind == "PR" and name == calls.RANK:
-        found.ranks[pid] = int(value)
+        state.ranks[pid] = int(value)
 
 
 def _record_edges(events: pl.DataFrame, pieces: Sequence[Piece], files: Mapping[int, FileState]) -> None:
@@ -271,23 +273,23 @@ def _record_edges(events: pl.DataFrame, pieces: Sequence[Piece], files: Mapping[
         _record_edge(files[number], name, process, ts, _args(pieces, number, line))
 
 
-def _record_edge(found: FileState, name: str, process: int, ts: int, args: dict[str, object]) -> None:
+def _record_edge(state: FileState, name: str, process: int, ts: int, args: dict[str, object]) -> None:
     if name == "start":
-        found.started[process] = min(found.started.get(process, ts), ts)
-        found.started_as = found.started_as or args
+        state.started[process] = min(state.started.get(process, ts), ts)
+        state.started_as = state.started_as or args
         return
-    found.ended[process] = max(found.ended.get(process, ts), ts)
+    state.ended[process] = max(state.ended.get(process, ts), ts)
     count = args.get("num_events")
     if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
-        found.event_count = count
+        state.event_count = count
     else:
-        found.is_count_sound &= "num_events" not in args
+        state.is_count_sound &= "num_events" not in args
 
 
 def _args(pieces: Sequence[Piece], number: int, line: int) -> dict[str, object]:
     """Parse the complete `args` of an event with members in addition to the usual ones."""
-    for found, block in pieces:
-        if found.number == number and block.first_line <= line < block.first_line + block.line_count:
+    for state, block in pieces:
+        if state.number == number and block.first_line <= line < block.first_line + block.line_count:
             text = block.content.split(b"\n")[line - block.first_line].strip().removesuffix(b",")
             args = json.loads(text).get("args")
             return args if isinstance(args, dict) else {}
@@ -302,35 +304,35 @@ def _update_numbering(rows: pl.DataFrame, files: Mapping[int, FileState]) -> Non
         ids.min().alias("first"), ids.max().alias("last"),
     )  # fmt: skip
     for number, height, numbered, different, first, last in counted.iter_rows():
-        found = files[number]
-        found.are_all_numbered &= numbered == height
-        found.numbered_count += numbered
-        is_single = len(found.processes) < 2 and different - (numbered < height) == numbered
-        found.is_orderly &= is_single and (first is None or first > found.last_id)
-        found.last_id = max(found.last_id, -1 if last is None else last)
+        state = files[number]
+        state.are_all_numbered &= numbered == height
+        state.numbered_count += numbered
+        is_single = len(state.processes) < 2 and different - (numbered < height) == numbered
+        state.is_orderly &= is_single and (first is None or first > state.last_id)
+        state.last_id = max(state.last_id, -1 if last is None else last)
 
 
-def _update_nesting(done: pl.DataFrame, files: Mapping[int, FileState]) -> None:
+def _update_nesting(call_rows: pl.DataFrame, files: Mapping[int, FileState]) -> None:
     """Update each file's set of layers, and whether its calls overlap."""
     ended = pl.col("ts") + pl.col("dur")
-    seen = done.group_by(INPUT, maintain_order=True).agg(
+    summary = call_rows.group_by(INPUT, maintain_order=True).agg(
         pl.col("layer").unique().alias("layers"),
         (pl.col("ts").slice(1) < ended.cum_max().head(pl.len() - 1)).any().alias("overlaps"),
         pl.col("ts").first().alias("first"),
     )
-    for number, layers, overlaps, first in seen.iter_rows():
-        found = files[number]
-        found.layers.update(layer for layer in layers if layer != calls.OWN)
-        found.has_overlaps |= overlaps or first < found.last_us
+    for number, layers, overlaps, first in summary.iter_rows():
+        state = files[number]
+        state.layers.update(layer for layer in layers if layer != calls.OWN)
+        state.has_overlaps |= overlaps or first < state.last_us
 
 
 def _update_edges(events: pl.DataFrame, files: Mapping[int, FileState]) -> None:
     """Update each file's start of the first event and end of the last event."""
     ended = pl.col("ts") + pl.col("dur")
     for number, first, last in events.group_by(INPUT).agg(pl.col("ts").min(), ended.max().alias("last")).iter_rows():
-        found = files[number]
-        found.first_us = first if found.first_us is None else min(found.first_us, first)
-        found.last_us = max(found.last_us, last)
+        state = files[number]
+        state.first_us = first if state.first_us is None else min(state.first_us, first)
+        state.last_us = max(state.last_us, last)
 
 
 def _functions(rows: pl.DataFrame, codes: Codes) -> pl.Series:

@@ -96,8 +96,8 @@ def blocks(path: Path, ending: FileEnd) -> Iterator[Block]:
             whole, pending = _whole_lines(pending)
             size = sum(len(part) for part in pending)
             if whole:
-                found, number = _block(whole, number)
-                yield found
+                block, number = _block(whole, number)
+                yield block
     if last := _strip_closing_bracket(b"".join(pending), ending):
         yield _block(last, number)[0]
 
@@ -165,7 +165,7 @@ class Lines(NamedTuple):
     def from_blocks(cls, blocks: Sequence[tuple[int, Block]]) -> Lines:
         """Concatenate the lines of blocks, each with the number of its input."""
         # do not copy a single block
-        parts = [each.content if each.content.endswith(b"\n") else each.content + b"\n" for _, each in blocks]
+        parts = [block.content if block.content.endswith(b"\n") else block.content + b"\n" for _, block in blocks]
         counts = [block.line_count for _, block in blocks]
         inputs = np.repeat(np.array([number for number, _ in blocks], np.int32), counts)
         numbers = [np.arange(block.line_count) + block.first_line for _, block in blocks]
@@ -194,12 +194,12 @@ def read_with_duckdb(lines: Lines, engine: InputDatabase) -> pl.DataFrame | None
     block = engine.scratch / "block.json"
     block.write_bytes(lines.content)
     try:
-        found = engine.connection.sql(
+        table = engine.connection.sql(
             _query(), params={"place": duckdb_path(block), "max_line_bytes": current_limits().max_line_bytes}
         ).to_arrow_table()
     except duckdb.Error:
         return None
-    cells = pl.DataFrame(pl.from_arrow(found))
+    cells = pl.DataFrame(pl.from_arrow(table))
     if cells.height != len(lines.numbers) or not (_are_words(cells) and _have_valid_names(cells)):
         return None
     return cells.with_columns(pl.Series(LINE, lines.numbers), pl.Series(INPUT, lines.inputs))
@@ -216,8 +216,10 @@ def _is_unusual(content: bytes) -> bool:
 def _query() -> str:
     """Build the query that parses a block; it contains only constant names."""
     columns = [f"'{name}': 'varchar'" for name in OF_LINE]
-    fields = ", ".join(f'"{theirs}" varchar' for theirs in OF_ARGS.values())
-    selected = [f'"{name}"' for name in OF_LINE] + [f'args."{theirs}" as "{ours}"' for ours, theirs in OF_ARGS.items()]
+    fields = ", ".join(f'"{field}" varchar' for field in OF_ARGS.values())
+    selected = [f'"{name}"' for name in OF_LINE] + [
+        f'args."{field}" as "{column}"' for column, field in OF_ARGS.items()
+    ]
     return (
         f"select {', '.join(selected)} from read_json($place, format = 'newline_delimited', "
         f"columns = {{{', '.join(columns)}, 'args': 'struct({fields})'}}, "
@@ -279,20 +281,22 @@ def _describe_error(error: Exception) -> str:
 
 def parse_cells(text: str) -> list[str | None]:
     """Parse the cells of a line; raise ValueError or RecursionError if it is malformed."""
-    found = json.loads(text.removesuffix(","), object_pairs_hook=build_object, parse_constant=refuse_constant)
-    if not isinstance(found, dict):
+    document = json.loads(text.removesuffix(","), object_pairs_hook=build_object, parse_constant=refuse_constant)
+    if not isinstance(document, dict):
         raise ValueError("it is not an object")
     # Other members are read later from the line itself.
-    if "\\u" in text and not _is_storable(json.dumps(found, ensure_ascii=False)):
+    if "\\u" in text and not _is_storable(json.dumps(document, ensure_ascii=False)):
         raise ValueError("it contains lone surrogates")
-    args = found.get("args")
+    args = document.get("args")
     if not (args is None or isinstance(args, dict)):
         raise ValueError("`args` is not an object")
     for name in _MUST_BE_TEXT:
-        if not isinstance(found.get(name), str):
+        if not isinstance(document.get(name), str):
             raise ValueError(f"`{name}` is not text")
-    _require_valid_names(args or {}, is_naming=found["name"] in NAMING)
-    return [_cell(found.get(name)) for name in OF_LINE] + [_cell((args or {}).get(name)) for name in OF_ARGS.values()]
+    _require_valid_names(args or {}, is_naming=document["name"] in NAMING)
+    return [_cell(document.get(name)) for name in OF_LINE] + [
+        _cell((args or {}).get(name)) for name in OF_ARGS.values()
+    ]
 
 
 def _require_valid_names(args: dict[str, Any], *, is_naming: bool) -> None:
@@ -307,10 +311,10 @@ def _require_valid_names(args: dict[str, Any], *, is_naming: bool) -> None:
 
 def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Build an object for `json.loads`; raise ValueError for a repeated name."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError("a name occurs twice in it")
-    return found
+    return members
 
 
 def refuse_constant(name: str) -> None:

@@ -40,15 +40,15 @@ class Nesting:
     def mark(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Add `is_nested` to sorted rows; a thread may continue in the next batch."""
         ended = pl.col("ts") + pl.col("dur")
-        known = pl.col("request_bytes").is_not_null()
+        has_bytes = pl.col("request_bytes").is_not_null()
         sources = {
             f"{kind}_{layer}": pl.when((pl.col("layer") == layer) & holds).then(ended).otherwise(-1)
             for layer in range(len(LAYERS) - 1)
-            for kind, holds in (("call", pl.lit(True)), ("request", known))
+            for kind, holds in (("call", pl.lit(True)), ("request", has_bytes))
         }
-        seen = rows.with_columns(**{name: end.cum_max().over(_THREAD) for name, end in sources.items()})
+        latest_ends = rows.with_columns(**{name: end.cum_max().over(_THREAD) for name, end in sources.items()})
         is_continued = self._is_thread()
-        carried = seen.with_columns(
+        carried = latest_ends.with_columns(
             pl.when(is_continued)
             .then(pl.max_horizontal(name, pl.lit(self.ends.get(name, -1))))
             .otherwise(name)
@@ -69,12 +69,12 @@ class Nesting:
 def _nesting_expression() -> pl.Expr:
     """Test whether a call lies within an outer layer's call; for a request, that call must have known bytes."""
     ended = pl.col("ts") + pl.col("dur")
-    found = pl.lit(False)
+    is_nested = pl.lit(False)
     for layer in range(1, len(LAYERS)):
         for kind, is_kind in (("request", pl.col("request_bytes").is_not_null()), ("call", pl.lit(True))):
             # a request without bytes cannot be counted twice
             outer = pl.max_horizontal(f"{kind}_{above}" for above in range(layer))
             within = (outer >= ended) & (outer > pl.col("ts"))
             applies = (pl.col("layer") == layer) & (is_kind if kind == "request" else pl.col("request_bytes").is_null())
-            found = found | (applies & within)
-    return found
+            is_nested = is_nested | (applies & within)
+    return is_nested

@@ -74,53 +74,53 @@ class _Run:
 
     def read(self, files: Sequence[tuple[str, Path]]) -> Iterator[Batch]:
         """Read all files, small ones together, and yield refused lines."""
-        held: list[Piece] = []
+        pending: list[Piece] = []
         for number, (name, path) in enumerate(files):
-            found = FileState(name, number, is_alone=len(files) == 1)
+            state = FileState(name, number, is_alone=len(files) == 1)
             try:
-                for block in blocks(path, found.ending):
-                    held.append((found, block))
-                    if sum(len(block.content) for _, block in held) >= BLOCK_BYTES:
-                        yield from self._keep(held)
-                        held = []
+                for block in blocks(path, state.ending):
+                    pending.append((state, block))
+                    if sum(len(block.content) for _, block in pending) >= BLOCK_BYTES:
+                        yield from self._keep(pending)
+                        pending = []
             except InputRefused as fault:
-                if found.is_alone:
+                if state.is_alone:
                     raise
-                held = [piece for piece in held if piece[0] is not found]
+                pending = [piece for piece in pending if piece[0] is not state]
                 self.skipped[number] = fault
                 yield rejects([(None, f"{name} is skipped. {fault.reason}", fault.remedy, None)])
                 continue
-            self.files.append(found)
-        yield from self._keep(held)
-        if not any(found.processes for found in self.files):
+            self.files.append(state)
+        yield from self._keep(pending)
+        if not any(state.processes for state in self.files):
             raise InputRefused("No line is a readable event.", "Trace again.")
 
-    def _keep(self, held: Sequence[Piece]) -> Iterator[Batch]:
-        held = [(found, block) for found, block in held if block.line_count]
-        if not held:
+    def _keep(self, pending: Sequence[Piece]) -> Iterator[Batch]:
+        pending = [(state, block) for state, block in pending if block.line_count]
+        if not pending:
             return
-        found = read_lines(held, self.engine)
-        if not found.refused.is_empty():
-            self.refused_count += found.refused.height
-            yield reject_frame(found.refused)
-        kept = collect_calls(held, found.rows, self.codes)
-        if not kept.is_empty():
+        parsed = read_lines(pending, self.engine)
+        if not parsed.refused.is_empty():
+            self.refused_count += parsed.refused.height
+            yield reject_frame(parsed.refused)
+        call_rows = collect_calls(pending, parsed.rows, self.codes)
+        if not call_rows.is_empty():
             part = self.engine.scratch / f"{len(self.parts)}.parquet"
-            self.parts.append((part, frozenset(piece[0].number for piece in held)))
-            self.held[part] = kept
-            self.held_bytes += int(kept.estimated_size())
+            self.parts.append((part, frozenset(piece[0].number for piece in pending)))
+            self.held[part] = call_rows
+            self.held_bytes += int(call_rows.estimated_size())
             if self.held_bytes > _MAX_MEMORY_BYTES:
                 self._write(part)
 
     def _write(self, *parts: Path) -> None:
         """Write the given parts to disk if they are still in memory."""
-        for part, kept in [(part, self.held.pop(part)) for part in parts if part in self.held]:
-            kept.write_parquet(part, compression="lz4", statistics=False)
-            self.held_bytes -= int(kept.estimated_size())
+        for part, call_rows in [(part, self.held.pop(part)) for part in parts if part in self.held]:
+            call_rows.write_parquet(part, compression="lz4", statistics=False)
+            self.held_bytes -= int(call_rows.estimated_size())
 
     def _read(self, part: Path) -> pl.DataFrame:
-        kept = self.held.pop(part, None)
-        return read_parquet(part) if kept is None else kept
+        call_rows = self.held.pop(part, None)
+        return read_parquet(part) if call_rows is None else call_rows
 
     def land(self) -> Iterator[Batch]:
         tally = _Tally(_Processes.from_run(self), _Functions.from_codes(self.codes), _Files.from_run(self))
@@ -132,9 +132,9 @@ class _Run:
 
     def _pieces(self, tally: _Tally) -> Iterator[pl.DataFrame]:
         """Yield the calls; calls that may be repeated or nested are sorted and deduplicated."""
-        file_counts = Counter(process for found in self.files for process in found.processes)
+        file_counts = Counter(process for state in self.files for process in state.processes)
         shared = {process for process, count in file_counts.items() if count > 1}
-        unsorted = {found.number for found in self.files if found.needs_order or not shared.isdisjoint(found.processes)}
+        unsorted = {state.number for state in self.files if state.needs_order or not shared.isdisjoint(state.processes)}
         is_read = ~pl.col(INPUT).is_in(list(self.skipped))
         for part in (part for part, inputs in self.parts if inputs.isdisjoint(unsorted)):
             for piece in self._read(part).filter(is_read).iter_slices(traced.BATCH_ROWS):
@@ -152,7 +152,7 @@ class _Run:
         first_us, last_us = self.edges_us()
         ended_at = _instant(last_us)
         yield from self._modules(tally, ended_at)
-        is_read = next((found for found in self.files if found.started_as), None)
+        is_read = next((state for state in self.files if state.started_as), None)
         command = _command(is_read)
         words = _words(command)
         version = is_read.started_as.get("version") if is_read else None
@@ -174,11 +174,11 @@ class _Run:
 
     def edges_us(self) -> tuple[int, int]:
         """Return the start of the run's first event and the end of its last event."""
-        edges = [edge for found in self.files if (edge := found.edges_us) is not None]
+        edges = [edge for state in self.files if (edge := state.edges_us) is not None]
         return min(first for first, _ in edges), max(last for _, last in edges)
 
     def _modules(self, tally: _Tally, ended_at: datetime) -> Iterator[Batch]:
-        unended_count = len({process for found in self.files if not found.is_complete for process in found.processes})
+        unended_count = len({process for state in self.files if not state.is_complete for process in state.processes})
         refused_count = self.refused_count + tally.untimely_count
         reasons = " ".join(self._reasons(tally, unended_count, refused_count))
         is_whole = not (unended_count or refused_count or self.skipped or tally.list_gaps())
@@ -200,9 +200,9 @@ class _Run:
     def _reasons(self, tally: _Tally, unended_count: int, refused_count: int) -> Iterator[str]:
         if unended_count:
             yield f"Of {len(tally.processes.ranks)} processes, {unended_count} have no end in the trace."
-        if any(not found.is_count_sound for found in self.files):
+        if any(not state.is_count_sound for state in self.files):
             yield "The tracer's own count of events is not a number."
-        if missing := sum(found.missing_count for found in self.files):
+        if missing := sum(state.missing_count for state in self.files):
             yield f"{missing} of the written events are missing."
         if self.skipped:
             yield f"Skipped as unreadable: {len(self.skipped)} files."
@@ -225,8 +225,8 @@ def _command(is_read: FileState | None) -> str | None:
     """Return the command line of the first process with a start event."""
     if is_read is None:
         return None
-    given = is_read.started_as.get("cmd_hash", is_read.started_as.get("cmd"))
-    return is_read.strings.get(str(given)) if given is not None else None
+    key = is_read.started_as.get("cmd_hash", is_read.started_as.get("cmd"))
+    return is_read.strings.get(str(key)) if key is not None else None
 
 
 def _words(command: str | None) -> list[str]:
@@ -254,16 +254,16 @@ class _Processes:
 
     @classmethod
     def from_run(cls, run: _Run) -> _Processes:
-        seen = sorted({process for found in run.files for process in found.processes})
-        ranks = _ranks(run, seen)
+        processes = sorted({process for state in run.files for process in state.processes})
+        ranks = _ranks(run, processes)
         hosts: dict[str, str] = {}
         started: dict[int, int] = {}
         ended: dict[int, int] = {}
-        for found in run.files:
-            hosts |= found.hosts
-            for process, at in found.started.items():
+        for state in run.files:
+            hosts |= state.hosts
+            for process, at in state.started.items():
                 started[process] = min(started.get(process, at), at)
-            for process, at in found.ended.items():
+            for process, at in state.ended.items():
                 ended[process] = max(ended.get(process, at), at)
         keys = list(run.codes.processes)
         names = [_host(key, hosts) for key, _ in keys]
@@ -275,7 +275,7 @@ class _Processes:
             pl.Series([started[p] - SLACK_US if p in started else 0 for p in places], dtype=pl.Int64),
             pl.Series([ended[p] + SLACK_US if p in ended else 1 << 62 for p in places], dtype=pl.Int64),
             run.edges_us()[0],
-            sum(names[place] is None for place in seen) if any(host is not None for host, _ in keys) else 0,
+            sum(names[place] is None for place in processes) if any(host is not None for host, _ in keys) else 0,
         )
 
 
@@ -284,22 +284,22 @@ def _host(key: str | None, hosts: dict[str, str]) -> str | None:
     return hosts.get(key.removeprefix(BY_HASH)) if key and key.startswith(BY_HASH) else key
 
 
-def _ranks(run: _Run, seen: Sequence[int]) -> dict[int, int]:
+def _ranks(run: _Run, processes: Sequence[int]) -> dict[int, int]:
     """Assign process numbers: the MPI rank if it is known and unique, else the next free number."""
     pids = {code: pid for (_, pid), code in run.codes.processes.items()}
     is_read: dict[int, int] = {}
-    for found in run.files:
-        for process in sorted(found.processes):
-            if pids[process] in found.ranks:
-                is_read.setdefault(process, found.ranks[pids[process]])
+    for state in run.files:
+        for process in sorted(state.processes):
+            if pids[process] in state.ranks:
+                is_read.setdefault(process, state.ranks[pids[process]])
     ranks: dict[int, int] = {}
     used: set[int] = set()
-    for process in seen:
+    for process in processes:
         if process in is_read and is_read[process] not in used:
             ranks[process] = is_read[process]
             used.add(is_read[process])
     free = max(used, default=-1) + 1
-    for process in seen:
+    for process in processes:
         if process not in ranks:
             ranks[process] = free
             free += 1
@@ -318,13 +318,13 @@ class _Functions:
 
     @classmethod
     def from_codes(cls, codes: Codes) -> _Functions:
-        known = list(codes.functions)
-        modules = [LAYERS[layer] if layer >= 0 else APP for layer, _, _ in known]
-        deeds = pl.Series([deed for _, deed, _ in known], dtype=pl.String)
+        functions = list(codes.functions)
+        modules = [LAYERS[layer] if layer >= 0 else APP for layer, _, _ in functions]
+        deeds = pl.Series([deed for _, deed, _ in functions], dtype=pl.String)
         return cls(
             pl.Series(modules, dtype=pl.String),
             deeds,
-            pl.Series([name for _, _, name in known], dtype=pl.String),
+            pl.Series([name for _, _, name in functions], dtype=pl.String),
             deeds.is_in(["read", "write"]),
         )
 
@@ -345,14 +345,14 @@ class _Files:
     @classmethod
     def from_run(cls, run: _Run) -> _Files:
         anywhere = _merge_names(run)
-        own = {found.number: found.names for found in run.files}
+        names_by_file = {state.number: state.names for state in run.files}
         numbers: dict[str | None, int] = {None: 0}
         found_numbers, ambiguous, unnamed = [], [], []
         for source, key in run.codes.files:
             path: str | None = key
             is_ambiguous = False
             if source is not None:
-                names = own.get(source, {})
+                names = names_by_file.get(source, {})
                 path = names[key] if key in names else anywhere.get(key)
                 is_ambiguous = path is None and (key in names or key in anywhere)
             found_numbers.append(numbers.setdefault(path, len(numbers)))
@@ -383,11 +383,11 @@ class _Files:
 
 def _merge_names(run: _Run) -> dict[str, str | None]:
     """Merge the mappings of hashes to names from all files of the run; None if a hash has several names."""
-    found: dict[str, str | None] = {}
+    merged: dict[str, str | None] = {}
     for file in run.files:
         for key, name in file.names.items():
-            found[key] = name if found.get(key, name) == name else None
-    return found
+            merged[key] = name if merged.get(key, name) == name else None
+    return merged
 
 
 # ---- landing
@@ -478,16 +478,16 @@ class _Tally:
                 yield traced.build_batch(TRACE_RECORDS, part.to_dict())
 
     def _requests(self, rows: pl.DataFrame) -> Iterator[Batch]:
-        known = self._common_columns(rows).with_columns(
+        requests = self._common_columns(rows).with_columns(
             rows.select("offset_bytes", "request_bytes"),
             host=self.processes.host.gather(rows["process"]),
             direction=self.functions.deed.gather(rows["function"]),
         )
-        yield from self.numbers.rows(TRACE_REQUESTS, known, is_async=False)
+        yield from self.numbers.rows(TRACE_REQUESTS, requests, is_async=False)
 
     def _metadata(self, rows: pl.DataFrame) -> Iterator[Batch]:
-        known = self._common_columns(rows).with_columns(operation=self.functions.deed.gather(rows["function"]))
-        yield from self.numbers.rows(TRACE_METADATA, known)
+        operations = self._common_columns(rows).with_columns(operation=self.functions.deed.gather(rows["function"]))
+        yield from self.numbers.rows(TRACE_METADATA, operations)
 
     def _common_columns(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Select the columns that requests and metadata calls share."""

@@ -106,10 +106,10 @@ def _times(rows: pl.DataFrame, name: str, clock: Clock, zone: str | None) -> pl.
     If any time is faulty, the result also has its reason and remedy, which are NULL for good times.
     """
     short = name.removesuffix("_s")
-    found = _instants(rows[name], short, zone) if clock == "instants" else _numbers(rows, name, short, clock)
-    if found["reason"].null_count() == found.height:
-        return found.select(short)
-    return found.rename({"reason": f"{short}_reason", "remedy": f"{short}_remedy"})
+    parsed = _instants(rows[name], short, zone) if clock == "instants" else _numbers(rows, name, short, clock)
+    if parsed["reason"].null_count() == parsed.height:
+        return parsed.select(short)
+    return parsed.rename({"reason": f"{short}_reason", "remedy": f"{short}_remedy"})
 
 
 def _numbers(rows: pl.DataFrame, name: str, short: str, clock: Clock) -> pl.DataFrame:
@@ -118,9 +118,9 @@ def _numbers(rows: pl.DataFrame, name: str, short: str, clock: Clock) -> pl.Data
     is_bad = read.select(~pl.col(short).is_between(low, high).fill_null(False)).to_series()
     if not is_bad.any():
         return read.with_columns(reason=pl.lit(None, pl.String), remedy=pl.lit(None, pl.String))
-    said = "seconds of a run" if clock == "seconds" else "seconds since 1970"
+    unit = "seconds of a run" if clock == "seconds" else "seconds since 1970"
     shown = rows[name].cast(pl.String, strict=False).str.slice(0, MAX_SHOWN_CHARS).fill_null("")
-    reason = pl.format("`{}` is not a number; the column is {} in {}.", shown, pl.lit(name), pl.lit(said))
+    reason = pl.format("`{}` is not a number; the column is {} in {}.", shown, pl.lit(name), pl.lit(unit))
     remedy = pl.lit("Write all times of a file in the same way.")
     return read.with_columns(pl.when(is_bad).then(reason).alias("reason"), pl.when(is_bad).then(remedy).alias("remedy"))
 
@@ -128,7 +128,7 @@ def _numbers(rows: pl.DataFrame, name: str, short: str, clock: Clock) -> pl.Data
 def _instants(times: pl.Series, short: str, zone: str | None) -> pl.DataFrame:
     if times.dtype == pl.String:
         missing = pl.coalesce("reason", pl.lit(f"The time in {short}_s is missing."))
-        found = job_times.parse(times, zone, f"event's {short}").with_columns(
+        parsed = job_times.parse(times, zone, f"event's {short}").with_columns(
             reason=pl.when(pl.col("instant").is_null()).then(missing),
             remedy=pl.coalesce("remedy", pl.lit("Fill in the time.")),
         )
@@ -136,10 +136,10 @@ def _instants(times: pl.Series, short: str, zone: str | None) -> pl.DataFrame:
         read = job_times.convert_to_utc(times, zone, f"The event's {short} time").to_frame("instant")
         is_good = job_times.in_range(pl.col("instant")).fill_null(False)
         reason = pl.lit(f"The time in {short}_s is not an instant from 1970 to 2261.")
-        found = read.with_columns(
+        parsed = read.with_columns(
             reason=pl.when(~is_good).then(reason), remedy=pl.lit("Write times in UTC; fill in every cell.")
         )
-    return found.select(pl.col("instant").dt.timestamp("us").cast(pl.Float64).alias(short), "reason", "remedy")
+    return parsed.select(pl.col("instant").dt.timestamp("us").cast(pl.Float64).alias(short), "reason", "remedy")
 
 
 # ---- pieces
@@ -150,25 +150,25 @@ class Layers:
 
     def __init__(self, *, are_numbered: bool) -> None:
         self.are_numbered = are_numbered
-        known = {} if are_numbered else {name: number for number, name in enumerate(KNOWN_LAYERS)}
-        self._number_of: dict[str, int] = known
+        numbers = {} if are_numbered else {name: number for number, name in enumerate(KNOWN_LAYERS)}
+        self._number_of: dict[str, int] = numbers
 
     def sift(self, rows: pl.DataFrame) -> ParsedRows:
         """Refuse rows in which the pair of layer and number contradicts an earlier row."""
         pairs = rows.select("layer", "layer_number").unique(maintain_order=True)
         if self.are_numbered:
-            taken = set(self._number_of.values())
+            used_numbers = set(self._number_of.values())
             for name, number in pairs.iter_rows():
-                if name not in self._number_of and number not in taken and len(taken) < _MAX_LAYERS:
+                if name not in self._number_of and number not in used_numbers and len(used_numbers) < _MAX_LAYERS:
                     self._number_of[name] = number
-                    taken.add(number)
+                    used_numbers.add(number)
         names = pl.Series(list(self._number_of), dtype=pl.String)
         numbers = pl.Series(list(self._number_of.values()), dtype=pl.Int64)
         number = pl.col("layer").replace_strict(names, numbers, default=None, return_dtype=pl.Int64)
         placed = rows.with_columns(known_number=number)
-        found = sift(placed, [self._fault()])
+        checked = sift(placed, [self._fault()])
         return ParsedRows(
-            found.rows.with_columns(layer_number=pl.col("known_number")).drop("known_number"), found.refused
+            checked.rows.with_columns(layer_number=pl.col("known_number")).drop("known_number"), checked.refused
         )
 
     def _fault(self) -> Fault:
@@ -199,7 +199,7 @@ def convert_types(
     times = [column for name in _TIMES.values() for column in _times(rows, name, clock, zone).get_columns()]
     faulty = [short for short in _TIMES if f"{short}_reason" in {column.name for column in times}]
     layer = text(rows, "layer")
-    given = [name for name in _NUMBERS if name in rows.columns and not rows.schema[name].is_integer()]
+    number_columns = [name for name in _NUMBERS if name in rows.columns and not rows.schema[name].is_integer()]
     frame = rows.select(
         _whole(rows, "layer_number").alias("layer_number"),
         (layer if are_numbered else layer.str.to_lowercase()).alias("layer"),
@@ -212,14 +212,14 @@ def convert_types(
         text(rows, "direction").str.to_lowercase().alias("direction"),
         text(rows, "file").alias("path"),
         _flag(rows, "is_collective").alias("is_collective"),
-        *(pl.col(name).alias(_GIVEN + name) for name in given),
+        *(pl.col(name).alias(_GIVEN + name) for name in number_columns),
         *(pl.col(name) for name in (LINE, RAW) if name in rows.columns),
     ).with_columns(times)
-    return frame, _faults(faulty, given, are_numbered=are_numbered)
+    return frame, _faults(faulty, number_columns, are_numbered=are_numbered)
 
 
-def _faults(faulty: Collection[str], given: Collection[str], *, are_numbered: bool) -> list[Fault]:
-    """Build the checks for times (`faulty`), for numbers (`given` as text), and for other columns."""
+def _faults(faulty: Collection[str], number_columns: Collection[str], *, are_numbered: bool) -> list[Fault]:
+    """Build the checks for times (`faulty`), for numbers that are not integers in the input, and for other columns."""
     fill = "Fill the cell at its source."
     size = pl.col("event_bytes")
     empty = [("layer", "layer"), ("rank", "rank"), ("event_kind", "event")]
@@ -234,8 +234,8 @@ def _faults(faulty: Collection[str], given: Collection[str], *, are_numbered: bo
             "The event ends before it begins.",
             "Use the same clock for both times of an event.",
         ),
-        *(build_number_fault(_GIVEN + name, _NUMBERS[name]) for name in given),
-        *(Fault(pl.col(name).is_null(), f"The {said} is missing.", fill) for name, said in empty),
+        *(build_number_fault(_GIVEN + name, _NUMBERS[name]) for name in number_columns),
+        *(Fault(pl.col(name).is_null(), f"The {label} is missing.", fill) for name, label in empty),
         Fault(
             ~pl.col("rank").is_between(0, _MAX_RANK),
             pl.format("The rank {} is negative.", "rank"),
@@ -271,7 +271,7 @@ def _faults(faulty: Collection[str], given: Collection[str], *, are_numbered: bo
 
 def sift_rows(frame: pl.DataFrame, faults: list[Fault], layers: Layers) -> ParsedRows:
     """Separate good rows, with the columns of ROWS and `line`, from refused ones."""
-    found = sift(frame, faults)
-    placed = layers.sift(found.rows)
-    refused = pl.concat([found.refused, placed.refused]).sort(LINE)
+    checked = sift(frame, faults)
+    placed = layers.sift(checked.rows)
+    refused = pl.concat([checked.refused, placed.refused]).sort(LINE)
     return ParsedRows(placed.rows.select(*ROWS.names(), LINE), refused)

@@ -73,8 +73,8 @@ class _Table:
             self.clock = event_rows.find_clock(rows["start_s"])
             self.layers = Layers(are_numbered="layer_number" in rows.columns)
         frame, faults = event_rows.convert_types(rows, self.clock, self.zone, are_numbered=self.layers.are_numbered)
-        found = event_rows.sift_rows(frame, faults, self.layers)
-        return found if RAW in rows.columns or found.refused.is_empty() else None
+        parsed = event_rows.sift_rows(frame, faults, self.layers)
+        return parsed if RAW in rows.columns or parsed.refused.is_empty() else None
 
     def record(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Record the good rows of a piece, and number their files."""
@@ -187,15 +187,15 @@ def _events(rows: pl.DataFrame, table: _Table, counts: _Counts) -> Iterator[Batc
     for layer, kind, count in rows.group_by("layer", "event_kind").len().iter_rows():
         name = f"{layer}.{kind}"
         counts.kinds[name if name in counts.kinds or len(counts.kinds) < _MAX_KINDS else "other"] += count
-    known = rows.select(name for name in REQUEST_EVENTS.column_names if name in rows.columns)
-    yield from counts.numbers.rows(REQUEST_EVENTS, known)
+    request_events = rows.select(name for name in REQUEST_EVENTS.column_names if name in rows.columns)
+    yield from counts.numbers.rows(REQUEST_EVENTS, request_events)
     # the program's own requests, and its metadata calls
-    own = rows.filter(pl.col("layer_number") == table.outermost)
+    outermost = rows.filter(pl.col("layer_number") == table.outermost)
     direction = pl.col("direction").fill_null("unstated")
-    requests = own.filter(pl.col("event_kind") == "request")
+    requests = outermost.filter(pl.col("event_kind") == "request")
     requests = requests.select(*_OF_CALL, direction=direction, request_bytes="event_bytes")
     yield from counts.numbers.rows(TRACE_REQUESTS, requests, module=MODULE, is_nested=False, is_async=False)
-    metadata = own.filter(pl.col("event_kind").is_in(_METADATA_KINDS)).select(*_OF_CALL, operation="event_kind")
+    metadata = outermost.filter(pl.col("event_kind").is_in(_METADATA_KINDS)).select(*_OF_CALL, operation="event_kind")
     yield from counts.numbers.rows(TRACE_METADATA, metadata, module=MODULE, is_nested=False)
 
 

@@ -159,17 +159,17 @@ COLUMNS = (
 
 def structures() -> tuple[Structure, ...]:
     """List the structures in the columns, each before the structures that it contains."""
-    found: dict[str, Structure] = {}
+    by_name: dict[str, Structure] = {}
 
     def visit(fields: tuple[Field, ...]) -> None:
         for field in fields:
             if isinstance(field.kind, Structure):
-                found.pop(field.kind.name, None)
-                found[field.kind.name] = field.kind
+                by_name.pop(field.kind.name, None)
+                by_name[field.kind.name] = field.kind
                 visit(field.kind.fields)
 
     visit(COLUMNS)
-    return tuple(found.values())
+    return tuple(by_name.values())
 
 
 def schema() -> pa.Schema:
@@ -207,8 +207,8 @@ def render_page(text: str) -> str:
 
     Raises ValueError if the text lacks the markers.
     """
-    before, begin, rest = text.partition(_MARKS[0])
-    _, end, after = rest.partition(_MARKS[1])
+    before, begin, remainder = text.partition(_MARKS[0])
+    _, end, after = remainder.partition(_MARKS[1])
     if not begin or not end:
         raise ValueError("The page has no markers for its tables.")
     blocks = [_markdown("column", COLUMNS)]
@@ -217,8 +217,8 @@ def render_page(text: str) -> str:
     return before + begin + "\n" + "\n\n".join(blocks) + "\n\n" + end + after
 
 
-def _markdown(what: str, fields: tuple[Field, ...]) -> str:
-    rows = [(what, "type", "meaning"), ("---", "---", "---")]
+def _markdown(heading: str, fields: tuple[Field, ...]) -> str:
+    rows = [(heading, "type", "meaning"), ("---", "---", "---")]
     rows += [
         (f"`{field.name}`", f"`{field.type_words}`", field.doc + f" [{field.unit}]" * bool(field.unit))
         for field in fields
@@ -247,9 +247,9 @@ def write(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -> None:
             f"Most of the trace is irregular: its compressed form would take {rows.nbytes / 1e6:,.0f} MB, and more "
             f"than {MAX_BYTES / 1e6:,.0f} MB are not read again. Trace a shorter run."
         )
-    own = {"format": FORMAT, "version": str(VERSION), **metadata}
-    own["checksum"] = _checksum(own)
-    rows = rows.replace_schema_metadata({f"{_PREFIX}{key}": text for key, text in own.items()})
+    fields = {"format": FORMAT, "version": str(VERSION), **metadata}
+    fields["checksum"] = _checksum(fields)
+    rows = rows.replace_schema_metadata({f"{_PREFIX}{key}": text for key, text in fields.items()})
     with atomic_write(path.absolute()) as temporary:
         pq.write_table(
             rows,
@@ -264,15 +264,15 @@ def write(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -> None:
 
 
 def _check_metadata(metadata: Mapping[str, str]) -> None:
-    taken = {"format", "version", "checksum"} & set(metadata)
-    if taken:
-        raise ValueError(f"The metadata {', '.join(sorted(taken))} are reserved.")
+    reserved = {"format", "version", "checksum"} & set(metadata)
+    if reserved:
+        raise ValueError(f"The metadata {', '.join(sorted(reserved))} are reserved.")
     if not _is_process_count(metadata.get("process_count", "")):
         raise ValueError(f"A compressed trace needs process_count, not {metadata.get('process_count')!r}.")
 
 
-def _checksum(own: Mapping[str, str]) -> str:
-    lines = "".join(f"{_PREFIX}{key}={own[key]}\n" for key in sorted(own))
+def _checksum(fields: Mapping[str, str]) -> str:
+    lines = "".join(f"{_PREFIX}{key}={fields[key]}\n" for key in sorted(fields))
     return f"{zlib.crc32(lines.encode()):08x}"
 
 
@@ -300,17 +300,17 @@ def read(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
     from iosig.warehouse.sources.files.child import arrays_from_child
 
     _check_file(path)
-    found: dict[str, npt.NDArray[Any]] = {}
+    content: dict[str, npt.NDArray[Any]] = {}
     for arrays in arrays_from_child(decode, str(path.absolute())):
-        found.update(arrays)
+        content.update(arrays)
     import polars as pl
 
     try:
-        frame = pl.read_ipc_stream(found["rows"].tobytes())
+        frame = pl.read_ipc_stream(content["rows"].tobytes())
     # A panic of the reader is not an `Exception`, but it is caused by the file as well.
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise InputRefused("The rows of the compressed trace cannot be converted.", _REMEDY) from error
-    return frame, json.loads(found["metadata"].tobytes())
+    return frame, json.loads(content["metadata"].tobytes())
 
 
 def _check_file(path: Path) -> None:
@@ -345,8 +345,8 @@ def decode(path: str) -> Iterator[dict[str, npt.NDArray[np.uint8]]]:
     try:
         rows, metadata = _table(path)
     except (pa.ArrowException, OSError, ValueError) as error:
-        said = (str(error).splitlines() or ["damaged"])[0]
-        raise InputRefused(f"The compressed trace is damaged: {said}.", _REMEDY) from error
+        message = (str(error).splitlines() or ["damaged"])[0]
+        raise InputRefused(f"The compressed trace is damaged: {message}.", _REMEDY) from error
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_table(rows)
@@ -361,11 +361,11 @@ def _table(path: str) -> tuple[pa.Table, dict[str, str]]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(utf8_path(path), page_checksum_verification=True) as file:
-        found = file.metadata
-        metadata = _own_metadata(found.metadata or {})
+        footer = file.metadata
+        metadata = _own_metadata(footer.metadata or {})
         if file.schema_arrow.remove_metadata() != schema().remove_metadata():
             raise InputRefused("The compressed trace has the wrong columns.", _REMEDY)
-        groups = [found.row_group(number) for number in range(found.num_row_groups)]
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
         if sum(group.total_byte_size for group in groups) > MAX_BYTES:
             raise InputRefused("The compressed trace exceeds the maximum size that iosig writes.", _REMEDY)
         rows = file.read(use_threads=False)
@@ -376,22 +376,26 @@ def _table(path: str) -> tuple[pa.Table, dict[str, str]]:
     return rows.cast(pa.schema([field.remove_metadata() for field in schema()])), metadata
 
 
-def _own_metadata(found: Mapping[bytes, bytes]) -> dict[str, str]:
+def _own_metadata(file_metadata: Mapping[bytes, bytes]) -> dict[str, str]:
     """Extract the metadata of a trace; refuse another format or version, or a missing process count."""
     prefix = _PREFIX.encode()
-    own = {key.removeprefix(prefix).decode(): text.decode() for key, text in found.items() if key.startswith(prefix)}
-    told = own.pop("checksum", None)
-    if own.get("format") != FORMAT:
+    fields = {
+        key.removeprefix(prefix).decode(): text.decode()
+        for key, text in file_metadata.items()
+        if key.startswith(prefix)
+    }
+    checksum = fields.pop("checksum", None)
+    if fields.get("format") != FORMAT:
         raise InputRefused("The file is Parquet, but not a compressed trace.", _REMEDY)
-    if told is not None and told != _checksum(own):
+    if checksum is not None and checksum != _checksum(fields):
         raise InputRefused("The metadata of the compressed trace are damaged.", _REMEDY)
-    del own["format"]
-    version = own.pop("version", "none")
+    del fields["format"]
+    version = fields.pop("version", "none")
     if version != str(VERSION):
         raise InputRefused(
             f"The compressed trace is of version {version} of its form, and this iosig reads version {VERSION}.",
             "Use the iosig that wrote it, or write it again.",
         )
-    if not _is_process_count(own.get("process_count", "")):
+    if not _is_process_count(fields.get("process_count", "")):
         raise InputRefused("The compressed trace has no process count.", _REMEDY)
-    return own
+    return fields

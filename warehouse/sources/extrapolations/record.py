@@ -171,15 +171,15 @@ def _version(value: object, place: str) -> int:
 
 
 def _sha256(value: object, place: str) -> str:
-    if not _SHA256.fullmatch(found := text(value, place)):
+    if not _SHA256.fullmatch(digest := text(value, place)):
         raise MalformedError(f"{place} is not a SHA-256 in hex")
-    return found
+    return digest
 
 
 def _name(value: object, place: str) -> str:
-    if not 1 <= len(found := text(value, place)) <= _MAX_NAME_CHARS:
-        raise MalformedError(f"{place} has {len(found):,} characters, not 1 to {_MAX_NAME_CHARS:,}")
-    return found
+    if not 1 <= len(name := text(value, place)) <= _MAX_NAME_CHARS:
+        raise MalformedError(f"{place} has {len(name):,} characters, not 1 to {_MAX_NAME_CHARS:,}")
+    return name
 
 
 def _outcome(value: object, place: str) -> str:
@@ -202,29 +202,31 @@ def _total(value: object, place: str) -> int | None:
     return None if value is None else _number(value, place, 0, _MAX_TOTAL)
 
 
-def _object(made: Callable[..., _T], readers: Mapping[str, _Read[Any]]) -> _Read[_T]:
+def _object(factory: Callable[..., _T], readers: Mapping[str, _Read[Any]]) -> _Read[_T]:
     """Build a reader of objects with exactly these members."""
 
     def read(value: object, place: str) -> _T:
-        given = members(value, place or _WHOLE)
-        if missing := [name for name in readers if name not in given]:
+        values = members(value, place or _WHOLE)
+        if missing := [name for name in readers if name not in values]:
             raise MalformedError(f"{place or _WHOLE} has no {missing[0]}")
-        if len(given) > len(readers):
+        if len(values) > len(readers):
             raise MalformedError(f"{place or _WHOLE} has more than {', '.join(readers)}")
-        return made(**{name: reader(given[name], f"{place}.{name}".lstrip(".")) for name, reader in readers.items()})
+        return factory(
+            **{name: reader(values[name], f"{place}.{name}".lstrip(".")) for name, reader in readers.items()}
+        )
 
     return read
 
 
 def _list(read: _Read[_T]) -> _Read[tuple[_T, ...]]:
-    return lambda value, place: tuple(read(each, f"{place}[{index}]") for index, each in enumerate(items(value, place)))
+    return lambda value, place: tuple(read(item, f"{place}[{index}]") for index, item in enumerate(items(value, place)))
 
 
 def _traces(value: object, place: str) -> tuple[GivenTrace, ...]:
-    found = _list(_TRACE)(value, place)
-    if not 1 <= len(found) <= MAX_TRACES:
-        raise MalformedError(f"{place} has {len(found):,} members, not 1 to {MAX_TRACES:,}")
-    return tuple(sorted(found))
+    traces = _list(_TRACE)(value, place)
+    if not 1 <= len(traces) <= MAX_TRACES:
+        raise MalformedError(f"{place} has {len(traces):,} members, not 1 to {MAX_TRACES:,}")
+    return tuple(sorted(traces))
 
 
 def _anything(value: object, place: str) -> object:

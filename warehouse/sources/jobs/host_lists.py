@@ -18,14 +18,14 @@ def expand(hosts: str) -> list[str] | None:
     if _ENTRY.sub("", hosts).strip(",+ "):
         # the brackets are unbalanced
         return None
-    found: dict[str, None] = {}
+    expanded: dict[str, None] = {}
     for entry in _ENTRY.findall(hosts):
         # drop PBS's processor numbers, which follow a slash
-        names = _names(entry.partition("/")[0].strip(), MAX_HOSTS - len(found))
+        names = _names(entry.partition("/")[0].strip(), MAX_HOSTS - len(expanded))
         if names is None:
             return None
-        found |= dict.fromkeys(names)
-    return list(found) or None
+        expanded |= dict.fromkeys(names)
+    return list(expanded) or None
 
 
 def _names(entry: str, room: int) -> list[str] | None:
@@ -33,21 +33,21 @@ def _names(entry: str, room: int) -> list[str] | None:
     parts: list[list[str]] = []
     count = 1
     for numbers, plain in _PARTS.findall(entry):
-        told = [plain] if plain else _numbers(numbers, room)
-        if told is None or (count := count * len(told)) > room:
+        alternatives = [plain] if plain else _numbers(numbers, room)
+        if alternatives is None or (count := count * len(alternatives)) > room:
             return None
-        parts.append(told)
+        parts.append(alternatives)
     return ["".join(name) for name in product(*parts)]
 
 
 def _numbers(text: str, room: int) -> list[str] | None:
-    found: list[str] = []
+    numbers: list[str] = []
     for piece in text.split(","):
         match = _RANGE.fullmatch(piece.strip())
         if match is None:
             return None
         first, last = int(match[1]), int(match[2] or match[1])
-        if not 0 <= last - first < room - len(found):
+        if not 0 <= last - first < room - len(numbers):
             return None
-        found += [str(number).zfill(len(match[1])) for number in range(first, last + 1)]
-    return found
+        numbers += [str(number).zfill(len(match[1])) for number in range(first, last + 1)]
+    return numbers

@@ -72,9 +72,9 @@ def _head(lines: pl.DataFrame) -> pl.DataFrame:
 def _faults(frame: pl.DataFrame) -> pl.DataFrame:
     """Find faults of lines: not a record, unknown type, truncated message, invalid exit status."""
     kind, status = pl.col("kind"), pl.col("exit_code")
-    rest = pl.col("message").str.replace_all(_TOKEN, "").str.strip_chars()
+    remainder = pl.col("message").str.replace_all(_TOKEN, "").str.strip_chars()
     # The server writes free text into A records.
-    is_cut = kind.is_in([*STARTED, "E", "R", DELETED]) & (rest != "")
+    is_cut = kind.is_in([*STARTED, "E", "R", DELETED]) & (remainder != "")
     fault = (
         pl.when(kind.is_null())
         .then(_fault(pl.lit("The line is not an accounting record."), "Check for a truncated or foreign line."))
@@ -83,7 +83,7 @@ def _faults(frame: pl.DataFrame) -> pl.DataFrame:
         .when(is_cut)
         .then(
             _fault(
-                pl.format("The record has {}, which is not key=value.", rest.str.slice(0, 60)),
+                pl.format("The record has {}, which is not key=value.", remainder.str.slice(0, 60)),
                 "Check for a truncated line, or for an unquoted value with blanks.",
             )
         )

@@ -42,12 +42,16 @@ def settle_queue(cells: pl.DataFrame, time_zone: str | None, observed_at: dateti
     cells: as in `records.settle`, with the expected start as `started_at` of a waiting job, and additionally
     `eligible_at`, `time_limit` ([DD-]HH:MM:SS or seconds) and `wait_reason`. A row with a bad cell is refused.
     """
-    told = [name for name, kind in cells.schema.items() if kind == pl.String and name not in ("job_name", "raw")]
-    known = cells.with_columns(
-        pl.when(~pl.col(name).str.strip_chars().is_in(_NOTHING)).then(name).alias(name) for name in told
+    text_columns = [
+        name for name, kind in cells.schema.items() if kind == pl.String and name not in ("job_name", "raw")
+    ]
+    cleaned = cells.with_columns(
+        pl.when(~pl.col(name).str.strip_chars().is_in(_NOTHING)).then(name).alias(name) for name in text_columns
     )
-    known, more = _check_queue_cells(known.with_columns(pl.col("state").str.to_uppercase().replace(_STATES)), time_zone)
-    settled = settle(known, time_zone)
+    cleaned, more = _check_queue_cells(
+        cleaned.with_columns(pl.col("state").str.to_uppercase().replace(_STATES)), time_zone
+    )
+    settled = settle(cleaned, time_zone)
     rows = settled.rows.join(more, on="line", how="left", maintain_order="left")
     rows = rows.filter(pl.col("state").is_in(QUEUE_RECORDS.column("queue_state").choices))
     waits = pl.col("state").is_in(_WAITS)
@@ -93,13 +97,13 @@ def _run_counts(job_ids: pl.Series) -> pl.Series:
     """Count the array tasks that each id contains: `12_[1-9:2,11%4]` contains six; NULL if the list is abridged."""
     lists = job_ids.str.extract(r"\[([^%\]]*)", 1)
     counts = {text: _task_count(text) for text in lists.drop_nulls().unique()}
-    told = lists.replace_strict(counts, return_dtype=pl.Int64, default=None) if counts else lists.cast(pl.Int64)
-    return pl.select(pl.when(lists.is_null()).then(1).otherwise(told)).to_series()
+    task_counts = lists.replace_strict(counts, return_dtype=pl.Int64, default=None) if counts else lists.cast(pl.Int64)
+    return pl.select(pl.when(lists.is_null()).then(1).otherwise(task_counts)).to_series()
 
 
 def _task_count(text: str) -> int | None:
     parts = [_TASKS.fullmatch(part) for part in text.split(",")]
     if not all(parts):
         return None
-    told = [[int(number) for number in part.groups(default="0")] for part in parts if part]
-    return sum((last - first) // (step or 1) + 1 if last else 1 for first, last, step in told)
+    ranges = [[int(number) for number in part.groups(default="0")] for part in parts if part]
+    return sum((last - first) // (step or 1) + 1 if last else 1 for first, last, step in ranges)

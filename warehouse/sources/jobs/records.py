@@ -75,8 +75,8 @@ def settle(cells: pl.DataFrame, time_zone: str | None) -> ParsedRows:
     for name, label in _TIMES.items():
         frame = _time(frame, name, label, time_zone)
     typed = [pl.col(name).cast(kind) for name, kind in frames.schema(JOB_RECORDS).items()]
-    found = validate_rows(JOB_RECORDS, _ends(frame).with_columns(source_file=pl.lit("")).with_columns(typed), NOTED)
-    return ParsedRows(found.rows.select(JOB_RECORDS.column_names), found.refused.sort("line"))
+    validated = validate_rows(JOB_RECORDS, _ends(frame).with_columns(source_file=pl.lit("")).with_columns(typed), NOTED)
+    return ParsedRows(validated.rows.select(JOB_RECORDS.column_names), validated.refused.sort("line"))
 
 
 def _complete(cells: pl.DataFrame) -> pl.DataFrame:
@@ -112,13 +112,13 @@ def _states(frame: pl.DataFrame) -> pl.DataFrame:
         .with_columns(said=pl.col("state"), state=upper.replace(SHORT_STATES))
         .with_columns(by=pl.coalesce("by", "cancelled_by"))
     )
-    known = pl.col("state").is_in(JOB_RECORDS.column("state").choices)
+    is_valid = pl.col("state").is_in(JOB_RECORDS.column("state").choices)
     by_whom = pl.col("by").is_not_null() & pl.col("word").ne(pl.col("said"))
     unknown = pl.col("said").is_not_null() & (
-        pl.col("state").is_null() | ~known | (by_whom & pl.col("state").ne("CANCELLED"))
+        pl.col("state").is_null() | ~is_valid | (by_whom & pl.col("state").ne("CANCELLED"))
     )
-    said = pl.format("The state {} is not one of Slurm's.", pl.col("said").str.slice(0, _MAX_SHOWN_CHARS))
-    frame = _refuse(frame, unknown, said, "Write the state as sacct does, such as COMPLETED or CANCELLED by 123.")
+    reason = pl.format("The state {} is not one of Slurm's.", pl.col("said").str.slice(0, _MAX_SHOWN_CHARS))
+    frame = _refuse(frame, unknown, reason, "Write the state as sacct does, such as COMPLETED or CANCELLED by 123.")
     cancelled_by = pl.when(pl.col("state") == "CANCELLED").then("by")
     return frame.with_columns(cancelled_by=cancelled_by).drop("word", "by", "said")
 
@@ -132,9 +132,9 @@ def _count(frame: pl.DataFrame, name: str, label: str) -> pl.DataFrame:
         return frame
     unit = pl.col("unit").str.to_uppercase().replace_strict({"K": 1024, "M": 1024**2}, default=1)
     empty = pl.col(name).is_null() | pl.col(name).eq("")
-    said = pl.format("The number of {} is given as {}.", pl.lit(label), pl.col(name).str.slice(0, _MAX_SHOWN_CHARS))
+    reason = pl.format("The number of {} is given as {}.", pl.lit(label), pl.col(name).str.slice(0, _MAX_SHOWN_CHARS))
     frame = frame.with_columns(pl.col(name).str.extract_groups(_COUNT).alias("_count")).unnest("_count")
-    frame = _refuse(frame, ~empty & pl.col("digits").is_null(), said, "Write whole numbers (for sacct: --noconvert).")
+    frame = _refuse(frame, ~empty & pl.col("digits").is_null(), reason, "Write whole numbers (for sacct: --noconvert).")
     return frame.with_columns((pl.col("digits").cast(pl.Int64) * unit).alias(name)).drop("digits", "unit")
 
 
@@ -142,8 +142,8 @@ def _time(frame: pl.DataFrame, name: str, label: str, time_zone: str | None) -> 
     if _is_absent(frame, name):
         return frame.with_columns(pl.lit(None, times.INSTANT).alias(name))
     if isinstance(frame.schema[name], pl.Datetime):
-        said = pl.format("The {} time is outside 1970 to 2261.", pl.lit(label))
-        return _refuse(frame, ~times.in_range(pl.col(name)), said, "Check the log's own clock.")
+        reason = pl.format("The {} time is outside 1970 to 2261.", pl.lit(label))
+        return _refuse(frame, ~times.in_range(pl.col(name)), reason, "Check the log's own clock.")
     parsed = times.parse(frame[name], time_zone, label)
     return frame.with_columns(
         parsed["instant"].alias(name),

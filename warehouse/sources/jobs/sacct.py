@@ -129,8 +129,8 @@ def _part(lines: pl.DataFrame, layout: tuple[str, ...] | None) -> Iterator[pl.Da
     else:
         layouts, expected = [layout], f"the header has {len(layout)}"
     yield _misfits(lines, layouts, expected)
-    for each in layouts:
-        yield _cells(_select_fitting(lines, each), each)
+    for candidate in layouts:
+        yield _cells(_select_fitting(lines, candidate), candidate)
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:

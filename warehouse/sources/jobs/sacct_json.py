@@ -69,12 +69,12 @@ def _job_id(job: Mapping[str, object]) -> str | None:
 
 def _step_id(step: Mapping[str, object], job_id: str | None) -> str | None:
     inner = get_object(step.get("step"), "step")
-    given = inner.get("id")
-    if isinstance(given, dict):
-        name = get_number(given.get("step_id"), "step.id")
-        component = get_number(given.get("step_het_component"), "step.id.step_het_component")
+    raw_id = inner.get("id")
+    if isinstance(raw_id, dict):
+        name = get_number(raw_id.get("step_id"), "step.id")
+        component = get_number(raw_id.get("step_het_component"), "step.id.step_het_component")
     else:
-        name = get_number(given, "step.id")
+        name = get_number(raw_id, "step.id")
         name = name and name.rpartition(".")[2]
         component = get_number(get_object(inner.get("het"), "step.het").get("component"), "step.het.component")
     if job_id is None or name is None:

@@ -34,10 +34,10 @@ def query_sacct(since: datetime, until: datetime, folder: Path, timeout_s: float
 
     Its times are in UTC. Raises InputRefused if sacct is missing, fails, or times out.
     """
-    told = ["sacct", "--allusers", "--duplicates", f"--starttime={_clock(since)}", f"--endtime={_clock(until)}"]
-    text = [*told, "--parsable2", "--noconvert", f"--format={_SACCT_FIELDS}"]
+    command = ["sacct", "--allusers", "--duplicates", f"--starttime={_clock(since)}", f"--endtime={_clock(until)}"]
+    text = [*command, "--parsable2", "--noconvert", f"--format={_SACCT_FIELDS}"]
     return _run_first_supported(
-        ((sacct_json.SOURCE, [*told, "--json"]), (sacct.SOURCE, text)), folder / "sacct", timeout_s
+        ((sacct_json.SOURCE, [*command, "--json"]), (sacct.SOURCE, text)), folder / "sacct", timeout_s
     )
 
 
@@ -46,10 +46,10 @@ def query_squeue(at: datetime, folder: Path, timeout_s: float) -> tuple[Source, 
 
     Its times are in UTC. Raises InputRefused if squeue is missing, fails, or times out.
     """
-    told = ["squeue", "--all"]
-    text = [*told, "--states=all", f"--format={_SQUEUE_FORMAT}"]
+    command = ["squeue", "--all"]
+    text = [*command, "--states=all", f"--format={_SQUEUE_FORMAT}"]
     answer = folder / f"squeue-{int(at.timestamp())}"
-    return _run_first_supported(((squeue_json.SOURCE, [*told, "--json"]), (squeue.SOURCE, text)), answer, timeout_s)
+    return _run_first_supported(((squeue_json.SOURCE, [*command, "--json"]), (squeue.SOURCE, text)), answer, timeout_s)
 
 
 def _clock(at: datetime) -> str:
@@ -61,11 +61,11 @@ def _run_first_supported(
 ) -> tuple[Source, Path]:
     """Return the first format that the command supports, and its output; if all fail, raise the last error."""
     for source, command in forms:
-        said = _run(command, answer, timeout_s)
-        if said is None and ("--json" not in command or _is_sound_json(answer)):
+        message = _run(command, answer, timeout_s)
+        if message is None and ("--json" not in command or _is_sound_json(answer)):
             return source, answer
     raise InputRefused(
-        f"`{command[0]}` failed: {said}",
+        f"`{command[0]}` failed: {message}",
         f"Run `{command[0]}` manually as iosig's user, and check that Slurm's daemons are running.",
     )
 
@@ -73,11 +73,11 @@ def _run_first_supported(
 def _run(command: Sequence[str], answer: Path, timeout_s: float) -> str | None:
     """Run a command with its output to a file; return its error message, None on success."""
     name = command[0]
-    own = {key: value for key, value in os.environ.items() if not key.startswith(_HABITS)}
-    own |= {"TZ": "UTC", "SLURM_TIME_FORMAT": "standard"}
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(_HABITS)}
+    environment |= {"TZ": "UTC", "SLURM_TIME_FORMAT": "standard"}
     try:
         with answer.open("wb") as file:
-            done = run(command, timeout_s=timeout_s, stdout=file, environment=own)
+            process = run(command, timeout_s=timeout_s, stdout=file, environment=environment)
     except subprocess.TimeoutExpired as error:
         raise InputRefused(
             f"`{name}` did not answer within {timeout_s:g} s.", "Raise live.timeout_s, or check Slurm's daemons."
@@ -87,8 +87,8 @@ def _run(command: Sequence[str], answer: Path, timeout_s: float) -> str | None:
             f"`{name}` is not installed on this machine, or not executable.",
             "Install Slurm's commands, and put them on PATH.",
         ) from error
-    said = " ".join(done.stderr.decode("utf-8", "replace").split())
-    return (said[:_MAX_MESSAGE_CHARS] or f"exit code {done.returncode}") if done.returncode else None
+    message = " ".join(process.stderr.decode("utf-8", "replace").split())
+    return (message[:_MAX_MESSAGE_CHARS] or f"exit code {process.returncode}") if process.returncode else None
 
 
 def _is_sound_json(answer: Path) -> bool:

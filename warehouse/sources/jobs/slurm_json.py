@@ -99,8 +99,8 @@ def settle_in_blocks(
     while block := list(islice(numbered, _BLOCK_RECORDS)):
         rows = [[line, *(cells.get(name) for name in names)] for line, (cells, _) in block]
         settled = settle(pl.DataFrame(rows, schema=schema, orient="row"))
-        said = {line: record for line, (_, record) in block}
-        raw = [_raw(said[line]) for line in settled.refused["line"].to_list()]
+        records_by_line = {line: record for line, (_, record) in block}
+        raw = [_raw(records_by_line[line]) for line in settled.refused["line"].to_list()]
         yield ParsedRows(settled.rows, settled.refused.with_columns(raw=pl.Series(raw, dtype=pl.String)))
 
 

@@ -119,12 +119,12 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
 
 def _cells(lines: pl.DataFrame, layout: tuple[str, ...]) -> pl.DataFrame:
     parts = pl.col("raw").str.splitn("|", len(layout)).alias("parts")
-    told = {
+    cells = {
         CELLS[name]: pl.col("parts").struct.field(f"field_{place}")
         for place, name in enumerate(layout)
         if name in CELLS
     }
-    return lines.with_columns(parts).select("line", "raw", **told)
+    return lines.with_columns(parts).select("line", "raw", **cells)
 
 
 SOURCE = Source(

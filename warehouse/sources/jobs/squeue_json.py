@@ -46,8 +46,8 @@ def _job(job: Mapping[str, object]) -> Cells:
     minutes = get_number(job.get("time_limit"), "time_limit")
     if minutes is not None and not (minutes.isascii() and minutes.isdigit()):
         raise MalformedError("time_limit is not a number of minutes")
-    texts = {ours: get_text(job.get(theirs), theirs) for ours, theirs in _TEXTS.items()}
-    instants = {ours: get_instant(job.get(theirs), theirs) for ours, theirs in _TIMES.items()}
+    texts = {column: get_text(job.get(field), field) for column, field in _TEXTS.items()}
+    instants = {column: get_instant(job.get(field), field) for column, field in _TIMES.items()}
     return {
         **texts,
         **instants,

@@ -96,8 +96,8 @@ def _fields(lines: pl.DataFrame) -> pl.DataFrame:
     )
     frame = frame.with_columns(reason=_fault())
     remedy = pl.lit("Compare the line with the format's 18 fields (-1: unknown); check for a truncated line.")
-    known = [pl.when(pl.col(name).cast(pl.Float64, strict=False) != -1).then(name).alias(name) for name in FIELDS]
-    return frame.with_columns(*known, remedy=pl.when(pl.col("reason").is_not_null()).then(remedy)).drop("cells")
+    values = [pl.when(pl.col(name).cast(pl.Float64, strict=False) != -1).then(name).alias(name) for name in FIELDS]
+    return frame.with_columns(*values, remedy=pl.when(pl.col("reason").is_not_null()).then(remedy)).drop("cells")
 
 
 def _fault() -> pl.Expr:
@@ -127,9 +127,9 @@ def _cells(frame: pl.DataFrame, header: Mapping[str, str]) -> pl.DataFrame:
         "started_at": submitted_s + wait,
         "ended_at": submitted_s + wait + run,
     }
-    sound = pl.col("reason").is_null()
+    is_valid = pl.col("reason").is_null()
     instants = {
-        name: pl.when(sound).then((value * 1e6).round()).cast(pl.Int64, strict=False).cast(INSTANT)
+        name: pl.when(is_valid).then((value * 1e6).round()).cast(pl.Int64, strict=False).cast(INSTANT)
         for name, value in times.items()
     }
     return frame.select(

@@ -50,5 +50,5 @@ def extract_code(reason: str) -> str | None:
 
     `ReqNodeNotAvail, UnavailableNodes:cn[01-04]` starts with `ReqNodeNotAvail`.
     """
-    found = re.match(r"\w+", reason)
-    return found[0] if found and found[0] in WAIT_REASONS else None
+    match = re.match(r"\w+", reason)
+    return match[0] if match and match[0] in WAIT_REASONS else None

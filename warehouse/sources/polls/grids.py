@@ -70,24 +70,24 @@ def find_edges(times_s: npt.NDArray[np.float64], edge: Edge) -> _Edges:
     return _Edges(micros + interval if edge == "left" else micros, interval, good)
 
 
-def _refuse_steps(found: _Edges, times_s: npt.NDArray[np.float64]) -> Batch:
+def _refuse_steps(edges: _Edges, times_s: npt.NDArray[np.float64]) -> Batch:
     reason = "The step's time is not later than all times before it."
     remedy = "Write the steps in the order of time, each once."
-    steps = np.flatnonzero(~found.good)
+    steps = np.flatnonzero(~edges.good)
     return rejects((int(step) + 1, reason, remedy, f"time {times_s[step]}") for step in steps)
 
 
-def _rows(grid: hdf5.Arrays, block: hdf5.Arrays, found: _Edges, filesystem: str | None) -> pl.DataFrame:
+def _rows(grid: hdf5.Arrays, block: hdf5.Arrays, edges: _Edges, filesystem: str | None) -> pl.DataFrame:
     """Convert a block's cells to typed polls with `line` (the number of the step, from 1) and `raw`."""
     first = int(block["first_step"][0])
     step_count, controller_count = block["read"].shape
     steps = np.repeat(np.arange(first, first + step_count), controller_count)
     cells = np.tile(np.arange(controller_count), step_count)
-    unit_s = found.interval_us[steps] / _US_PER_S
+    unit_s = edges.interval_us[steps] / _US_PER_S
     is_recorded = steps < grid["recorded_count"][0]
     frame = pl.DataFrame(
         {
-            "polled_at": pl.Series(found.right_us[steps]).cast(job_times.INSTANT),
+            "polled_at": pl.Series(edges.right_us[steps]).cast(job_times.INSTANT),
             "filesystem": pl.Series(grid["filesystems"].tolist())[cells],
             "controller": pl.Series(grid["controllers"].tolist())[cells],
             "interval_s": unit_s,
@@ -95,7 +95,7 @@ def _rows(grid: hdf5.Arrays, block: hdf5.Arrays, found: _Edges, filesystem: str 
             "write_bytes_per_s": _rates(block, "write", unit_s, is_recorded),
             LINE: steps + 1,
             "is_recorded": is_recorded,
-            "is_good": found.good[steps],
+            "is_good": edges.good[steps],
         }
     )
     is_missing = pl.any_horizontal(pl.col("read_bytes_per_s", "write_bytes_per_s").is_null())
@@ -146,11 +146,11 @@ def read_grid(
     with plain_file(path) as plain:
         arrays = arrays_from_child(function, str(plain))
         grid = next(arrays)
-        found = find_edges(grid["times_s"], edge)
-        if not found.good.all():
-            yield _refuse_steps(found, grid["times_s"])
+        edges = find_edges(grid["times_s"], edge)
+        if not edges.good.all():
+            yield _refuse_steps(edges, grid["times_s"])
         for block in arrays:
-            rows = _rows(grid, block, found, reading.filesystem)
+            rows = _rows(grid, block, edges, reading.filesystem)
             if edge == "right":
                 rows, lost = _drop_first_step(rows)
                 yield from reject_batches(lost)

@@ -52,36 +52,36 @@ def _open_file(path: str) -> Any:
 def _get_dataset(file: Any, name: str, dimension_count: int) -> Any:
     import h5py
 
-    found = file.get(name)
-    if not isinstance(found, h5py.Dataset):
+    dataset = file.get(name)
+    if not isinstance(dataset, h5py.Dataset):
         raise InputRefused(f"The HDF5 file has no dataset {name}.", _REMEDY)
-    if found.ndim != dimension_count or found.dtype.kind not in "iuf":
+    if dataset.ndim != dimension_count or dataset.dtype.kind not in "iuf":
         raise InputRefused(f"The dataset {name} is not a {dimension_count}-dimensional array of numbers.", _REMEDY)
-    if found.shape[-1] > MAX_STEPS or found.shape[0] > MAX_STEPS or found.size > MAX_CELLS:
-        raise InputRefused(f"The dataset {name} claims {found.size} cells, more than an archive can have.", _REMEDY)
-    return found
+    if dataset.shape[-1] > MAX_STEPS or dataset.shape[0] > MAX_STEPS or dataset.size > MAX_CELLS:
+        raise InputRefused(f"The dataset {name} claims {dataset.size} cells, more than an archive can have.", _REMEDY)
+    return dataset
 
 
 def _names(dataset: Any, attribute: str, count: int) -> list[str]:
-    given = dataset.attrs.get(attribute)
-    if given is None or np.ndim(given) != 1 or len(given) != count:
+    raw_names = dataset.attrs.get(attribute)
+    if raw_names is None or np.ndim(raw_names) != 1 or len(raw_names) != count:
         raise InputRefused(f"{dataset.name} does not name its {count} targets in {attribute}.", _REMEDY)
-    names = [name.decode("utf-8") if isinstance(name, bytes) else str(name) for name in given]
+    names = [name.decode("utf-8") if isinstance(name, bytes) else str(name) for name in raw_names]
     if len(set(names)) < count or not all(names):
         raise InputRefused(f"{dataset.name} gives several targets the same name, or none, in {attribute}.", _REMEDY)
     return names
 
 
 def _text_attribute(dataset: Any, attribute: str) -> str:
-    given = dataset.attrs.get(attribute)
-    text = given.decode("utf-8") if isinstance(given, bytes) else given
+    value = dataset.attrs.get(attribute)
+    text = value.decode("utf-8") if isinstance(value, bytes) else value
     return text if isinstance(text, str) else ""
 
 
-def _order(names: list[str], others: list[str]) -> list[int]:
-    if sorted(names) != sorted(others):
+def _order(names: list[str], other_names: list[str]) -> list[int]:
+    if sorted(names) != sorted(other_names):
         raise InputRefused("The read and the write datasets do not name the same targets.", _REMEDY)
-    place = {name: index for index, name in enumerate(others)}
+    place = {name: index for index, name in enumerate(other_names)}
     return [place[name] for name in names]
 
 

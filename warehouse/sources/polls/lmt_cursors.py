@@ -50,15 +50,15 @@ class Cursor:
         return cls(plain["ts_id"], plain["instant_us"], counted)
 
 
-def convert_to_readings(places: Sequence[int], known: Sequence[CounterState]) -> pl.DataFrame:
+def convert_to_readings(places: Sequence[int], states: Sequence[CounterState]) -> pl.DataFrame:
     """Build readings that have the same state as all earlier ones; each has the time of its target's last reading."""
     count = len(_STATE_FIELDS)
     columns = {
         "target": [place for place in places for _ in range(count)],
-        "TS_ID": [it.ts_id for it in known for _ in range(count)],
-        "READ_BYTES": [value for it in known for value in it.read_bytes],
-        "WRITE_BYTES": [value for it in known for value in it.write_bytes],
-        "instant": [it.instant_us for it in known for _ in range(count)],
+        "TS_ID": [state.ts_id for state in states for _ in range(count)],
+        "READ_BYTES": [value for state in states for value in state.read_bytes],
+        "WRITE_BYTES": [value for state in states for value in state.write_bytes],
+        "instant": [state.instant_us for state in states for _ in range(count)],
     }
     frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Int64))
     return frame.with_columns(pl.col("instant").cast(INSTANT), is_new=pl.lit(False))
@@ -70,13 +70,15 @@ def summarize_readings(
     """Summarize the readings of several targets, given one target after the other, as a state per target."""
     firsts = np.flatnonzero(is_first)
     lasts = np.append(firsts[1:], len(is_first)) - 1
-    kept = [_summarize_counter(whole[name].to_numpy(), is_first, firsts, lasts) for name in DIRECTIONS.values()]
+    counter_states = [
+        _summarize_counter(whole[name].to_numpy(), is_first, firsts, lasts) for name in DIRECTIONS.values()
+    ]
     ts_ids = np.maximum.reduceat(whole["TS_ID"].to_numpy(), firsts).tolist()
     instants = whole["instant"].dt.epoch("us").to_numpy()[lasts].tolist()
     places = whole["target"].to_numpy()[firsts].tolist()
     return {
         ost_ids[place]: CounterState(ts_id, instant_us, tuple(read), tuple(write))
-        for place, ts_id, instant_us, read, write in zip(places, ts_ids, instants, *kept, strict=True)
+        for place, ts_id, instant_us, read, write in zip(places, ts_ids, instants, *counter_states, strict=True)
     }
 
 
@@ -86,5 +88,5 @@ def _summarize_counter(values: Numbers, is_first: Marks, firsts: Numbers, lasts:
     fall = np.maximum.accumulate(np.where(falls, np.arange(len(values)), 0))[lasts]
     has_fallen = fall > firsts
     top, base = np.where(has_fallen, fall - 1, firsts), np.where(has_fallen, fall, firsts)
-    found: list[list[int]] = np.stack([values[firsts], values[top], values[base], values[lasts]], axis=1).tolist()
-    return found
+    states: list[list[int]] = np.stack([values[firsts], values[top], values[base], values[lasts]], axis=1).tolist()
+    return states

@@ -134,8 +134,8 @@ def _is_after(connection: sa.Connection, ts_id: int, last: int, since: datetime,
     """
     column = get_table("TIMESTAMP_INFO").c["TS_ID"]
     query = lmt_queries.times_query().where(column >= ts_id, column <= last).limit(_MAX_TRIED_INSTANTS)
-    known = lmt_queries.read_instants(connection, zone, query)["instant"].drop_nulls()
-    return known.is_empty() or bool(known[0] > since)
+    instants = lmt_queries.read_instants(connection, zone, query)["instant"].drop_nulls()
+    return instants.is_empty() or bool(instants[0] > since)
 
 
 def read_on(engine: sa.Engine, filesystem: str, reading: Reading, cursor: Cursor, until: int | None = None) -> NewPolls:
@@ -185,18 +185,20 @@ def _is_replaced(instants: pl.DataFrame, cursor: Cursor) -> bool:
 
 def _targets(connection: sa.Connection, filesystem: str, reading: Reading) -> list[Target]:
     named = [target for target in lmt_queries.read_targets(connection).values() if target.controller is not None]
-    known = {id(it): reading.filesystem or it.filesystem or DEFAULT_FILESYSTEM for it in named}
+    filesystems = {id(target): reading.filesystem or target.filesystem or DEFAULT_FILESYSTEM for target in named}
     ids = Counter(str(target.ost_id) for target in named)
-    found = [
+    selected = [
         target
         for target in named
         # Only SQLite distinguishes a number from a string of its digits.
-        if known[id(target)] == filesystem and isinstance(target.ost_id, int | str) and ids[str(target.ost_id)] == 1
+        if filesystems[id(target)] == filesystem
+        and isinstance(target.ost_id, int | str)
+        and ids[str(target.ost_id)] == 1
     ]
-    if not found:
-        there = ", ".join(sorted(set(known.values()))[:_MAX_SHOWN_REFUSALS]) or "none"
-        raise UsageError(f"The database has no target of the file system {filesystem}. Available: {there}.")
-    return found
+    if not selected:
+        available = ", ".join(sorted(set(filesystems.values()))[:_MAX_SHOWN_REFUSALS]) or "none"
+        raise UsageError(f"The database has no target of the file system {filesystem}. Available: {available}.")
+    return selected
 
 
 def _find_low(cursor: Cursor) -> int:
@@ -210,46 +212,46 @@ def _readings(connection: sa.Connection, targets: Sequence[Target], low: int, la
     data = get_table("OST_DATA")
     names = ("TS_ID", *DIRECTIONS.values())
     schema = {"OST_ID": pl.String(), **{name: pl.Int64() for name in names}}
-    found = []
+    parts = []
     for first in range(0, len(targets), _BATCH_TARGETS):
-        some = targets[first : first + _BATCH_TARGETS]
+        batch = targets[first : first + _BATCH_TARGETS]
         query = sa.select(data.c["OST_ID"], *(data.c[name] for name in names)).where(
-            data.c["OST_ID"].in_([target.ost_id for target in some]), data.c["TS_ID"] > low, data.c["TS_ID"] <= last
+            data.c["OST_ID"].in_([target.ost_id for target in batch]), data.c["TS_ID"] > low, data.c["TS_ID"] <= last
         )
-        places = {str(target.ost_id): place for place, target in enumerate(some, first)}
+        places = {str(target.ost_id): place for place, target in enumerate(batch, first)}
         place = pl.col("OST_ID").replace_strict(places, return_dtype=pl.Int64).alias("target")
-        found.append(lmt_queries.fetch(connection, query, schema).select(place, *names))
-    return pl.concat(found)
+        parts.append(lmt_queries.fetch(connection, query, schema).select(place, *names))
+    return pl.concat(parts)
 
 
 def _select_usable(
     readings: pl.DataFrame, instants: pl.DataFrame, targets: Sequence[Target], cursor: Cursor
 ) -> tuple[pl.DataFrame, tuple[tuple[int, str], ...]]:
     """Return the readings after each target's last one, in time order, and the reasons why others are unusable."""
-    known = [cursor.counted.get(target.ost_id) for target in targets]
-    last_ts = pl.Series("last_ts", [it.ts_id if it else None for it in known], pl.Int64)
-    last_us = pl.Series("last_us", [it.instant_us if it else None for it in known], pl.Int64)
+    states = [cursor.counted.get(target.ost_id) for target in targets]
+    last_ts = pl.Series("last_ts", [it.ts_id if it else None for it in states], pl.Int64)
+    last_us = pl.Series("last_us", [it.instant_us if it else None for it in states], pl.Int64)
     names = pl.Series("name", [target.controller for target in targets], pl.String)
     at = readings["target"].to_numpy()
     new = readings.with_columns(last_ts[at], last_us[at], names[at].alias(RAW), pl.col("TS_ID").alias(LINE)).filter(
         pl.col("TS_ID") > pl.coalesce("last_ts", pl.lit(cursor.ts_id - OVERLAP_INSTANTS))
     )
-    found = sift(lmt_queries.add_instants(new, instants), lmt_queries.build_faults(has_name=True))
-    rows, contradicting = lmt_queries.drop_repeats(found.rows, "target")
+    checked = sift(lmt_queries.add_instants(new, instants), lmt_queries.build_faults(has_name=True))
+    rows, contradicting = lmt_queries.drop_repeats(checked.rows, "target")
     ahead_us = rows["instant"].dt.epoch("us") - rows["last_us"]
     back = rows.filter(ahead_us < 0).select(
         LINE, RAW, reason=pl.lit("The clock went back before the previous reading.")
     )
-    refused = pl.concat([it.select(LINE, RAW, "reason") for it in (found.refused, contradicting, back)])
+    refused = pl.concat([it.select(LINE, RAW, "reason") for it in (checked.refused, contradicting, back)])
     return rows.filter((ahead_us > 0).fill_null(True)), _select_new_reasons(refused.filter(pl.col(LINE) > cursor.ts_id))
 
 
 def _select_new_reasons(refused: pl.DataFrame) -> tuple[tuple[int, str], ...]:
     """Return the reasons why readings are unusable, without those that were reported before."""
-    said = refused.sort(LINE, RAW).select(LINE, pl.format("{}: {}", RAW, "reason")).rows()
-    if len(said) <= _MAX_SHOWN_REFUSALS:
-        return tuple(said)
-    return (*said[:_MAX_SHOWN_REFUSALS], (0, f"{len(said) - _MAX_SHOWN_REFUSALS} more readings cannot be used."))
+    reasons = refused.sort(LINE, RAW).select(LINE, pl.format("{}: {}", RAW, "reason")).rows()
+    if len(reasons) <= _MAX_SHOWN_REFUSALS:
+        return tuple(reasons)
+    return (*reasons[:_MAX_SHOWN_REFUSALS], (0, f"{len(reasons) - _MAX_SHOWN_REFUSALS} more readings cannot be used."))
 
 
 def _compute_polls(
@@ -259,8 +261,8 @@ def _compute_polls(
     counted = dict(cursor.counted)
     if rows.is_empty():
         return pl.DataFrame(schema=_ROWS), counted
-    told = [place for place in rows["target"].unique().sort() if targets[place].ost_id in counted]
-    earlier = convert_to_readings(told, [counted[targets[place].ost_id] for place in told])
+    counted_places = [place for place in rows["target"].unique().sort() if targets[place].ost_id in counted]
+    earlier = convert_to_readings(counted_places, [counted[targets[place].ost_id] for place in counted_places])
     later = rows.select(*earlier.columns[:-1], is_new=pl.lit(True))
     whole = pl.concat([earlier, later]).sort("target", "is_new", "instant", "TS_ID", maintain_order=True)
     place = whole["target"].to_numpy()

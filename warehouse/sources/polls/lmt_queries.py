@@ -126,19 +126,19 @@ def read_instants(connection: sa.Connection, zone: str | None, query: sa.Select[
     query = times_query() if query is None else query
     times = fetch(connection, query, {"TS_ID": pl.Int64(), "TIMESTAMP": pl.String()})
     read = job_times.parse(times["TIMESTAMP"], zone, "poll")
-    found = times.select("TS_ID").with_columns(read).unique(maintain_order=True)
-    known = pl.when(~pl.col("TS_ID").is_duplicated()).then(pl.col("instant", "reason", "remedy"))
-    return found.with_columns(known).unique("TS_ID", maintain_order=True)
+    parsed = times.select("TS_ID").with_columns(read).unique(maintain_order=True)
+    unambiguous = pl.when(~pl.col("TS_ID").is_duplicated()).then(pl.col("instant", "reason", "remedy"))
+    return parsed.with_columns(unambiguous).unique("TS_ID", maintain_order=True)
 
 
 def _names(connection: sa.Connection, name: str) -> dict[Any, Any]:
     """Read a table with two columns as a mapping, without keys that have two different values."""
     table = get_table(name)
     key, value = (table.c[column] for column in (_NEEDED[name][0], _NEEDED[name][1]))
-    found: dict[Any, Any] = {}
+    mapping: dict[Any, Any] = {}
     for its_key, its_value in connection.execute(sa.select(key, value)):
-        found[its_key] = its_value if found.get(its_key, its_value) == its_value else None
-    return found
+        mapping[its_key] = its_value if mapping.get(its_key, its_value) == its_value else None
+    return mapping
 
 
 def find_zone(connection: sa.Connection, reading: Reading) -> str | None:
@@ -158,19 +158,21 @@ def read_targets(connection: sa.Connection) -> dict[Any, Target]:
     info = get_table("OST_INFO")
     filesystem_of, name_of = _names(connection, "OSS_INFO"), _names(connection, "FILESYSTEM_INFO")
     rows = connection.execute(sa.select(info.c["OST_ID"], info.c["OST_NAME"], info.c["OSS_ID"]))
-    known: dict[Any, tuple[Any, Any]] = {}
+    names_by_id: dict[Any, tuple[Any, Any]] = {}
     for ost_id, name, oss_id in rows:
-        said = (name, name_of.get(filesystem_of.get(oss_id)))
-        before = known.get(ost_id, said)
-        known[ost_id] = (said[0] if before[0] == said[0] else None, said[1] if before[1] == said[1] else None)
-    return {ost_id: Target(ost_id, _text(name), _text(filesystem)) for ost_id, (name, filesystem) in known.items()}
+        names = (name, name_of.get(filesystem_of.get(oss_id)))
+        before = names_by_id.get(ost_id, names)
+        names_by_id[ost_id] = (names[0] if before[0] == names[0] else None, names[1] if before[1] == names[1] else None)
+    return {
+        ost_id: Target(ost_id, _text(name), _text(filesystem)) for ost_id, (name, filesystem) in names_by_id.items()
+    }
 
 
 def _targets(connection: sa.Connection) -> list[Target]:
-    known = read_targets(connection)
+    by_id = read_targets(connection)
     data = get_table("OST_DATA")
     ids = connection.execute(sa.select(data.c["OST_ID"]).distinct().order_by(data.c["OST_ID"])).scalars()
-    return [known.get(ost_id, Target(ost_id, None, None)) for ost_id in ids]
+    return [by_id.get(ost_id, Target(ost_id, None, None)) for ost_id in ids]
 
 
 def _text(value: Any) -> str | None:
@@ -185,8 +187,8 @@ def _readings(connection: sa.Connection, target: Target, instants: pl.DataFrame,
     if since > _BEFORE_ALL:
         query = query.where(data.c["TS_ID"] > since)
     rows = fetch(connection, query, {name: pl.Int64() for name in names})
-    said = pl.format("OST_ID {}, TS_ID {}: read {}, write {}", pl.lit(str(target.ost_id)), *names)
-    return add_instants(rows.with_columns(said.alias(RAW), pl.lit(None, pl.Int64).alias(LINE)), instants)
+    raw = pl.format("OST_ID {}, TS_ID {}: read {}, write {}", pl.lit(str(target.ost_id)), *names)
+    return add_instants(rows.with_columns(raw.alias(RAW), pl.lit(None, pl.Int64).alias(LINE)), instants)
 
 
 def add_instants(rows: pl.DataFrame, instants: pl.DataFrame) -> pl.DataFrame:
@@ -199,7 +201,7 @@ def add_instants(rows: pl.DataFrame, instants: pl.DataFrame) -> pl.DataFrame:
 def build_faults(*, has_name: bool) -> list[Fault]:
     """Build the checks of readings with instants, for targets with or without names."""
     no_counter = pl.any_horizontal(pl.col(name).is_null() | (pl.col(name) < 0) for name in DIRECTIONS.values())
-    given = [
+    checks = [
         (
             pl.lit(not has_name),
             "The target has no unique name in OST_INFO.",
@@ -212,7 +214,7 @@ def build_faults(*, has_name: bool) -> list[Fault]:
         ),
         (no_counter, "A byte counter is not a non-negative number.", "Correct the reading, or remove it."),
     ]
-    return [NOTED, *(Fault(broken, reason, remedy) for broken, reason, remedy in given)]
+    return [NOTED, *(Fault(broken, reason, remedy) for broken, reason, remedy in checks)]
 
 
 def drop_repeats(rows: pl.DataFrame, *of: str) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -222,14 +224,16 @@ def drop_repeats(rows: pl.DataFrame, *of: str) -> tuple[pl.DataFrame, pl.DataFra
     """
     repeats = ~pl.struct("instant", *of).is_first_distinct()
     first = [pl.col(name).first().over("instant", *of) for name in DIRECTIONS.values()]
-    differs = pl.any_horizontal(pl.col(name) != kept for name, kept in zip(DIRECTIONS.values(), first, strict=True))
+    differs = pl.any_horizontal(
+        pl.col(name) != first_value for name, first_value in zip(DIRECTIONS.values(), first, strict=True)
+    )
     fault = Fault(
         repeats & differs,
         "The target has another reading with other counters at the same time.",
         "Export the database in UTC, or remove the wrong reading.",
     )
-    found = sift(rows, [fault])
-    return found.rows.filter(~repeats), found.refused
+    checked = sift(rows, [fault])
+    return checked.rows.filter(~repeats), checked.refused
 
 
 def compute_polls(readings: pl.DataFrame, is_first: counters.Marks | None = None) -> pl.DataFrame:
@@ -283,9 +287,9 @@ def _batches(
         usable = sift(rows, build_faults(has_name=target.controller is not None))
         readings, contradicting = drop_repeats(usable.rows)
         rates = _rates(readings, target, counted)
-        found = validate_rows(POLLS, _make_rows(target, rates, reading))
-        yield from reject_batches(pl.concat([usable.refused, contradicting, found.refused]))
-        waiting.append(found.rows.select(POLLS.column_names))
+        validated = validate_rows(POLLS, _make_rows(target, rates, reading))
+        yield from reject_batches(pl.concat([usable.refused, contradicting, validated.refused]))
+        waiting.append(validated.rows.select(POLLS.column_names))
         if sum(rows.height for rows in waiting) >= BATCH_ROWS:
             yield Batch(POLLS, pl.concat(waiting))
             waiting = []
@@ -313,8 +317,8 @@ def connect(engine: sa.Engine) -> Iterator[sa.Connection]:
         with engine.connect() as connection:
             yield connection
     except (exc.SQLAlchemyError, sqlite3.Error) as error:
-        said = str(error.orig if isinstance(error, exc.DBAPIError) else error).splitlines()
-        raise InputRefused(f"The database cannot be read: {said[0] if said else error}.", REMEDY) from error
+        lines = str(error.orig if isinstance(error, exc.DBAPIError) else error).splitlines()
+        raise InputRefused(f"The database cannot be read: {lines[0] if lines else error}.", REMEDY) from error
     finally:
         engine.dispose()
 

@@ -63,12 +63,12 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
             continue
         query = _Query.parse(lines, reading)
         has_any |= isinstance(query, _Query) and query.columns.height > 0
-        found = (
+        parsed = (
             ParsedRows(frames.empty(POLLS), build_reject_frame([query]))
             if not isinstance(query, _Query)
             else query.polls(zone)
         )
-        yield from found.batches(POLLS)
+        yield from parsed.batches(POLLS)
     if not has_any:
         raise InputRefused(
             "None of the columns counts bytes or operations of storage.",
@@ -149,9 +149,11 @@ class _Query:
             {"section": range(1, len(headers) + 1), "begin": counts.cum_sum() - counts, "count": counts},
             schema={"section": pl.Int64, "begin": pl.Int64, "count": pl.Int64},
         )
-        known = lines.with_columns(section=is_header.cast(pl.Int64).cum_sum())
-        others = known.filter(~is_header & ~pl.col("text").str.contains(_ENTRY) & (pl.col("text") != _LEGEND))
-        return cls(columns, sections, *_rows(others.join(sections, on="section", how="left", maintain_order="left")))
+        sectioned = lines.with_columns(section=is_header.cast(pl.Int64).cum_sum())
+        value_lines = sectioned.filter(~is_header & ~pl.col("text").str.contains(_ENTRY) & (pl.col("text") != _LEGEND))
+        return cls(
+            columns, sections, *_rows(value_lines.join(sections, on="section", how="left", maintain_order="left"))
+        )
 
     def polls(self, zone: str | None) -> ParsedRows:
         """Return one poll per key and bucket."""
@@ -168,30 +170,30 @@ class _Query:
             place=pl.int_ranges(pl.col("begin"), pl.col("begin") + pl.col("cells").list.len())
         )
         values = points.drop("begin").explode("place", "cells").join(self.columns, on="place", how="inner")
-        told = _wide(values.with_columns(value=pl.col("cells").cast(pl.Float64, strict=False) / interval_s))
-        found = validate_rows(POLLS, told.with_columns(interval_s=pl.lit(interval_s)), _DOUBLED)
-        refused = pl.concat([self.refused, timed.refused, found.refused])
-        return ParsedRows(found.rows.select(*POLLS.column_names, LINE), refused)
+        wide = _wide(values.with_columns(value=pl.col("cells").cast(pl.Float64, strict=False) / interval_s))
+        validated = validate_rows(POLLS, wide.with_columns(interval_s=pl.lit(interval_s)), _DOUBLED)
+        refused = pl.concat([self.refused, timed.refused, validated.refused])
+        return ParsedRows(validated.rows.select(*POLLS.column_names, LINE), refused)
 
 
 def _columns(keys: list[str], reading: Reading) -> pl.DataFrame:
     """Map the columns with counters: `place`, `filesystem`, `controller`, `what`."""
-    found: list[tuple[int, str, str, str]] = []
+    mapped: list[tuple[int, str, str, str]] = []
     for place, key in enumerate(keys):
         node, sensor, *names, metric = key.split("|") if key.count("|") >= 3 else ("", "", "", "")
         start = _STARTS.get(sensor)
-        what = _METRICS[sensor].get(metric.removeprefix(start)) if start and metric.startswith(start) else None
-        if what and node and all(names):
-            own = names[-1] if sensor == "GPFSFilesystem" else DEFAULT_FILESYSTEM
+        quantity = _METRICS[sensor].get(metric.removeprefix(start)) if start and metric.startswith(start) else None
+        if quantity and node and all(names):
+            filesystem = names[-1] if sensor == "GPFSFilesystem" else DEFAULT_FILESYSTEM
             controller = node if sensor == "GPFSFilesystem" else f"{node}:{names[-1]}"
-            found.append((place, reading.filesystem or own, controller, what))
-    told = pl.DataFrame(
-        found, schema=["place", "filesystem", "controller", "what"], orient="row", infer_schema_length=None
+            mapped.append((place, reading.filesystem or filesystem, controller, quantity))
+    columns = pl.DataFrame(
+        mapped, schema=["place", "filesystem", "controller", "what"], orient="row", infer_schema_length=None
     )
-    if told.is_empty():
-        return told
+    if columns.is_empty():
+        return columns
     # reads and writes often come from two queries, and the polls of one must not replace those of the other
-    has = told.group_by("filesystem", "controller").agg(
+    has = columns.group_by("filesystem", "controller").agg(
         reads=pl.col("what").is_in([_READ, _READS]).any(), writes=pl.col("what").is_in([_WRITE, _WRITES]).any()
     )
     only = (
@@ -201,14 +203,14 @@ def _columns(keys: list[str], reading: Reading) -> pl.DataFrame:
         .then(pl.lit(":write"))
         .otherwise(pl.lit(""))
     )
-    named = told.join(has, on=["filesystem", "controller"], how="left", maintain_order="left")
+    named = columns.join(has, on=["filesystem", "controller"], how="left", maintain_order="left")
     return named.select("place", "filesystem", pl.col("controller") + only, "what")
 
 
 def _rows(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Parse rows of values into cells; refuse other lines."""
-    found = lines.with_columns(pl.col("text").str.extract_groups(_ROW).alias("found")).unnest("found")
-    rows = found.select(
+    parsed = lines.with_columns(pl.col("text").str.extract_groups(_ROW).alias("found")).unnest("found")
+    rows = parsed.select(
         LINE,
         pl.col("text").alias(RAW),
         "section",
@@ -255,11 +257,11 @@ def _single(rows: pl.DataFrame) -> RefusedRow:
 def _wide(values: pl.DataFrame) -> pl.DataFrame:
     """Pivot the values of each key to one row per bucket."""
     names = (_READ, _WRITE, _READS, _WRITES)
-    own = {name: pl.col("value").filter(pl.col("what") == name) for name in names}
+    by_name = {name: pl.col("value").filter(pl.col("what") == name) for name in names}
     rows = values.group_by("filesystem", "controller", "polled_at", maintain_order=True).agg(
         pl.col(LINE).min(),
         pl.col("what").is_duplicated().any().alias("is_doubled"),
-        *(one.first().alias(name) for name, one in own.items()),
+        *(expression.first().alias(name) for name, expression in by_name.items()),
     )
     is_missing = pl.any_horizontal(pl.col(_READ, _WRITE).is_null())
     return rows.with_columns(flag=pl.when(is_missing).then(pl.lit("missing")))

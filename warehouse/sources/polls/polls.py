@@ -42,15 +42,19 @@ _SHORT_OFFSET = r"(:[0-9]{2}(?:\.[0-9]+)? ?[+-][0-9]{2})$"
 
 def locate(names: Collection[str], reading: Reading) -> dict[str, str]:
     """Map iosig's columns to the input's; raise InputRefused if a mandatory one is missing."""
-    wanted = {ours: reading.columns.get(ours, ours) for ours in (*REQUIRED, *OPTIONAL)}
-    found = {ours: theirs for ours, theirs in wanted.items() if theirs in names}
-    absent = [theirs for ours, theirs in wanted.items() if ours not in found and (ours in REQUIRED or theirs != ours)]
+    source_names = {column: reading.columns.get(column, column) for column in (*REQUIRED, *OPTIONAL)}
+    present = {column: source_name for column, source_name in source_names.items() if source_name in names}
+    absent = [
+        source_name
+        for column, source_name in source_names.items()
+        if column not in present and (column in REQUIRED or source_name != column)
+    ]
     if absent:
         raise InputRefused(
             f"The table has no column {', '.join(absent)}.",
             "Name its columns in the settings, or rename them to the published ones.",
         )
-    return found
+    return present
 
 
 def _text_instants(texts: pl.Series, zone: str | None) -> pl.DataFrame:
@@ -58,15 +62,15 @@ def _text_instants(texts: pl.Series, zone: str | None) -> pl.DataFrame:
     runs = texts.rename("text").to_frame().select(pl.col("text").rle()).unnest("text")
     distinct = runs["value"].unique()
     read = job_times.parse(distinct.str.strip_chars().str.replace(_SHORT_OFFSET, "${1}:00"), zone, "poll")
-    found = runs.join(
+    parsed = runs.join(
         read.with_columns(value=distinct), on="value", how="left", maintain_order="left", nulls_equal=True
     )
-    times = found.select(pl.col("instant").alias("polled_at"), "reason", "remedy")
+    times = parsed.select(pl.col("instant").alias("polled_at"), "reason", "remedy")
     if times["reason"].null_count() == times.height:
         times = times.select("polled_at")
     if times.height == len(texts):
         return times
-    return times[np.repeat(np.arange(times.height), found["len"].to_numpy())]
+    return times[np.repeat(np.arange(times.height), parsed["len"].to_numpy())]
 
 
 def _number_instants(seconds: pl.Series) -> pl.Series:
@@ -87,8 +91,8 @@ def instants(times: pl.Series, zone: str | None) -> pl.DataFrame:
     is_number = times.dtype.is_numeric()
     if not (is_number or times.dtype in (pl.Date, pl.Datetime)):
         raise InputRefused(f"The poll times are of type {times.dtype}.", "Write them as timestamps or epoch seconds.")
-    found = _number_instants(times) if is_number else job_times.convert_to_utc(times, zone, "The poll time")
-    read = found.to_frame("polled_at")
+    converted = _number_instants(times) if is_number else job_times.convert_to_utc(times, zone, "The poll time")
+    read = converted.to_frame("polled_at")
     is_good = read.select(job_times.in_range(pl.col("polled_at")).fill_null(value=False)).to_series()
     is_faulty = times.is_not_null() & ~is_good
     if not is_faulty.any():
@@ -112,13 +116,13 @@ def _parse_instants(rows: pl.DataFrame, filesystems: pl.Series, reading: Reading
         return instants(rows["polled_at"], next(iter(zones.values()), reading.time_zone))
     parts = []
     for zone in set(zones.values()):
-        is_own = filesystems.is_in([name for name, own in zones.items() if own == zone])
+        is_own = filesystems.is_in([name for name, named_zone in zones.items() if named_zone == zone])
         parts.append(instants(rows["polled_at"].filter(is_own), zone).with_columns(place=is_own.arg_true()))
     return pl.concat(parts, how="diagonal").sort("place").drop("place")
 
 
-def _faults(times: pl.DataFrame, given: Collection[str]) -> list[Fault]:
-    numbers = [build_number_fault(_GIVEN + name, name) for name in given]
+def _faults(times: pl.DataFrame, number_columns: Collection[str]) -> list[Fault]:
+    numbers = [build_number_fault(_GIVEN + name, name) for name in number_columns]
     contract = build_contract_faults(POLLS, but=("interval_s_not_null",))
     return [*([NOTED] if "reason" in times.columns else []), *numbers, *contract]
 
@@ -135,7 +139,7 @@ def convert_types(rows: pl.DataFrame, reading: Reading) -> tuple[pl.DataFrame, l
     `rows` also have `line`, and `raw` if refused rows are to contain it. Returns the rows, with NULL for a missing
     `interval_s`, and the checks that separate good rows from refused ones.
     """
-    given = [name for name in NUMBERS if name in rows.columns and rows.schema[name] != pl.Float64]
+    number_columns = [name for name in NUMBERS if name in rows.columns and rows.schema[name] != pl.Float64]
     filesystem = pl.coalesce(text(rows, "filesystem"), pl.lit(reading.filesystem or DEFAULT_FILESYSTEM))
     is_missing = pl.any_horizontal(_number_column(rows, name).is_null() for name in REQUIRED[2:])
     times = _parse_instants(rows, rows.select(filesystem.alias("filesystem")).to_series(), reading)
@@ -145,10 +149,10 @@ def convert_types(rows: pl.DataFrame, reading: Reading) -> tuple[pl.DataFrame, l
         text(rows, "controller").alias("controller"),
         *(_number_column(rows, name) for name in NUMBERS),
         pl.when(is_missing).then(pl.lit("missing")).alias("flag"),
-        *(pl.col(name).alias(_GIVEN + name) for name in given),
+        *(pl.col(name).alias(_GIVEN + name) for name in number_columns),
         pl.col(LINE, RAW) if RAW in rows.columns else pl.col(LINE),
     )
-    return frame, _faults(times, given)
+    return frame, _faults(times, number_columns)
 
 
 def read_rows(rows: pl.DataFrame, reading: Reading) -> ParsedRows | None:
@@ -156,10 +160,10 @@ def read_rows(rows: pl.DataFrame, reading: Reading) -> ParsedRows | None:
 
     Returns None if a row is refused but has no `raw`.
     """
-    found = sift(*convert_types(rows, reading))
-    if not found.refused.is_empty() and RAW not in rows.columns:
+    checked = sift(*convert_types(rows, reading))
+    if not checked.refused.is_empty() and RAW not in rows.columns:
         return None
-    return ParsedRows(found.rows.select(*POLLS.column_names, LINE), found.refused)
+    return ParsedRows(checked.rows.select(*POLLS.column_names, LINE), checked.refused)
 
 
 @dataclass(slots=True)
@@ -187,8 +191,8 @@ class _Steps:
             self._merge()
 
     def _merge(self) -> None:
-        filesystem = np.concatenate([self._filesystem, *(each for each, _ in self._new)])
-        at_us = np.concatenate([self._at_us, *(each for _, each in self._new)])
+        filesystem = np.concatenate([self._filesystem, *(part for part, _ in self._new)])
+        at_us = np.concatenate([self._at_us, *(part for _, part in self._new)])
         self._new, self._new_count = [], 0
         filesystem, at_us = _sort_by_filesystem(filesystem, at_us)
         is_first = _changes(filesystem) | _changes(at_us)
@@ -257,8 +261,8 @@ class _PendingPiece:
 def _fill_piece(piece: ParsedRows, steps: pl.DataFrame, *, is_again: bool) -> Iterator[Batch]:
     rows = piece.rows
     if rows["interval_s"].has_nulls():
-        known = pl.col("filesystem").hash()
-        step = known.replace_strict(steps["filesystem"], steps["step"], return_dtype=pl.Float64)
+        key = pl.col("filesystem").hash()
+        step = key.replace_strict(steps["filesystem"], steps["step"], return_dtype=pl.Float64)
         if steps.height == 1:
             step = pl.lit(steps["step"][0], pl.Float64)
         rows = rows.with_columns(interval_s=pl.coalesce("interval_s", step))
@@ -267,9 +271,9 @@ def _fill_piece(piece: ParsedRows, steps: pl.DataFrame, *, is_again: bool) -> It
         "Its file system has polls of one instant only, so their interval is unknown.",
         "Add the column interval_s.",
     )
-    found = sift(rows, [unknown])
-    faulty = found.refused if is_again else pl.concat([piece.refused, found.refused])
-    yield from ParsedRows(found.rows, faulty).batches(POLLS)
+    checked = sift(rows, [unknown])
+    faulty = checked.refused if is_again else pl.concat([piece.refused, checked.refused])
+    yield from ParsedRows(checked.rows, faulty).batches(POLLS)
 
 
 def fill_intervals(read: Callable[[], Iterator[ParsedRows]], held_rows: int | None = None) -> Iterator[Batch]:
@@ -300,12 +304,12 @@ def fill_intervals(read: Callable[[], Iterator[ParsedRows]], held_rows: int | No
         else:
             again.add(index)
             waiting.append(_PendingPiece.from_piece(ParsedRows(piece.rows.clear(), piece.refused)))
-    found = steps.intervals()
-    if waiting and not yielded_count and found["step"].null_count() == found.height:
+    intervals = steps.intervals()
+    if waiting and not yielded_count and intervals["step"].null_count() == intervals.height:
         raise InputRefused("All polls are of one instant, so their interval is unknown.", "Add the column interval_s.")
     while waiting:
-        yield from _fill_piece(waiting.pop(0).restore(), found, is_again=False)
+        yield from _fill_piece(waiting.pop(0).restore(), intervals, is_again=False)
     if again:
         for index, piece in enumerate(read()):
             if index in again:
-                yield from _fill_piece(piece, found, is_again=True)
+                yield from _fill_piece(piece, intervals, is_again=True)

@@ -44,11 +44,11 @@ def format_line(row: Mapping[str, Any]) -> str:
     The value of `intervals` must come from `format_intervals`, so that the row can be restored exactly.
     """
     checked = check_row(row)
-    told = {
+    cells = {
         name: value if value is None or name not in _CONVERTERS else _CONVERTERS[name](value)
         for name, value in checked.items()
     }
-    return _compact({"format": FORMAT} | told)
+    return _compact({"format": FORMAT} | cells)
 
 
 def format_intervals(intervals: object) -> str:
@@ -102,10 +102,10 @@ def _convert_values(row: Mapping[str, Any]) -> dict[str, Any]:
     return checked
 
 
-def _require_names(found: Mapping[str, Any], names: tuple[str, ...]) -> None:
-    if missing := [name for name in names if name not in found]:
+def _require_names(members: Mapping[str, Any], names: tuple[str, ...]) -> None:
+    if missing := [name for name in names if name not in members]:
         raise MalformedError(f"{missing[0]} is missing")
-    if len(found) > len(names):
+    if len(members) > len(names):
         raise MalformedError("it has unknown members")
 
 
@@ -169,13 +169,13 @@ _COLUMN_CHECKS = tuple((column.name, column.nullable, _CHECKS[column.dtype]) for
 
 
 def _intervals(value: object) -> list[dict[str, float | int]]:
-    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+    if not isinstance(value, list) or not all(isinstance(interval, dict) for interval in value):
         raise MalformedError("intervals is not a list of objects")
-    for each in value:
-        _require_names(each, _INTERVAL)
+    for interval in value:
+        _require_names(interval, _INTERVAL)
     return [
-        {name: (_int if name == "evaluation_count" else _real)(name, each[name]) for name in _INTERVAL}
-        for each in value
+        {name: (_int if name == "evaluation_count" else _real)(name, interval[name]) for name in _INTERVAL}
+        for interval in value
     ]
 
 
@@ -214,7 +214,7 @@ def _convert_value(column: Column, value: Any) -> Any:
     if column.name == "intervals":
         return format_intervals(value)
     if column.name == "events":
-        if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+        if not isinstance(value, list) or not all(isinstance(event, str) and event for event in value):
             raise MalformedError("events is not a list of texts")
         return ",".join(value)
     if column.dtype in ("instant", "date") and value is not None:

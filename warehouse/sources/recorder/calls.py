@@ -62,8 +62,8 @@ class Run(Generic[_Decoded]):
 def build_calls(rank: int, columns: Mapping[str, Any]) -> pl.DataFrame:
     """Build the rows of `trace_calls` for a rank, numbered in order unless `columns` has `call`."""
     height = len(columns["start_s"])
-    known = {"rank": rank, "call": np.arange(height)} | dict(columns)
-    return traced.build_batch(TRACE_CALLS, known).rows
+    values = {"rank": rank, "call": np.arange(height)} | dict(columns)
+    return traced.build_batch(TRACE_CALLS, values).rows
 
 
 def split_texts(content: bytes, ends: npt.NDArray[np.int64]) -> pl.Series:
@@ -110,13 +110,13 @@ def _read(run: Run[Rank], tally: _Tally) -> Iterator[pl.DataFrame]:
             tally.skip(rank, InputRefused(f"The trace has {run.process_count} ranks.", _REMEDY))
             continue
         try:
-            found = refuse_bad_times(run.decode(rank), rank)
+            decoded = refuse_bad_times(run.decode(rank), rank)
         except InputRefused as fault:
             tally.skip(rank, fault)
             continue
-        tally.add(found)
-        if not found.calls.is_empty():
-            yield found.calls
+        tally.add(decoded)
+        if not decoded.calls.is_empty():
+            yield decoded.calls
 
 
 def _chunks(ranks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -133,26 +133,26 @@ def _chunks(ranks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         yield pl.concat(pending, rechunk=True)
 
 
-def refuse_bad_times(found: Rank, rank: int) -> Rank:
+def refuse_bad_times(decoded: Rank, rank: int) -> Rank:
     """Refuse calls with implausible times: too late for any run, ending before their start, or out of order."""
-    start_s, end_s = (found.calls[name].to_numpy() for name in ("start_s", "end_s"))
+    start_s, end_s = (decoded.calls[name].to_numpy() for name in ("start_s", "end_s"))
     is_untimely = ~((start_s >= 0) & (start_s <= MAX_DURATION_S) & (end_s >= 0) & (end_s <= MAX_DURATION_S))
     ends_early = ~is_untimely & (end_s < start_s)
     is_good = ~(is_untimely | ends_early)
     latest = np.maximum.accumulate(np.where(is_good, start_s, 0.0))
     is_good[1:] &= start_s[1:] >= latest[:-1]
     if is_good.all():
-        return found
+        return decoded
     reasons = np.select([is_untimely, ends_early], [_UNTIMELY, _ENDLESS], _ORDERLESS)[~is_good]
-    bad = found.calls.filter(~pl.Series(is_good)).with_columns(reason=pl.Series(reasons, dtype=pl.String))
+    bad = decoded.calls.filter(~pl.Series(is_good)).with_columns(reason=pl.Series(reasons, dtype=pl.String))
     refused = bad.select(
         line=pl.col("call") + 1,
         reason=pl.format(f"Rank {rank}: {{}}", "reason"),
         remedy=pl.lit("Trace again; the call is skipped, so the rank is incomplete."),
         raw=pl.format("{} {} {} ( {} )", "start_s", "end_s", "function", "arguments"),
     )
-    kept = found.calls.filter(pl.Series(is_good))
-    return Rank(kept, pl.concat([found.refused, refused.cast(REJECT_SCHEMA)]), found.shortened_count)
+    good = decoded.calls.filter(pl.Series(is_good))
+    return Rank(good, pl.concat([decoded.refused, refused.cast(REJECT_SCHEMA)]), decoded.shortened_count)
 
 
 @dataclass(slots=True)
@@ -171,15 +171,15 @@ class _Tally:
     def first_fault(self) -> InputRefused | None:
         return self.skipped[0][1] if self.skipped else None
 
-    def add(self, found: Rank) -> None:
+    def add(self, decoded: Rank) -> None:
         self.read_count += 1
-        self.shortened_count += found.shortened_count
-        if not found.refused.is_empty():
-            self.refused.append(found.refused)
-        if not found.calls.is_empty():
-            counts = found.calls.group_by("module").len()
+        self.shortened_count += decoded.shortened_count
+        if not decoded.refused.is_empty():
+            self.refused.append(decoded.refused)
+        if not decoded.calls.is_empty():
+            counts = decoded.calls.group_by("module").len()
             self.record_counts.update(dict(counts.iter_rows()))
-            self.last_s = max(self.last_s, float(found.calls["end_s"].max()))  # type: ignore[arg-type]
+            self.last_s = max(self.last_s, float(decoded.calls["end_s"].max()))  # type: ignore[arg-type]
 
     def skip(self, rank: int, fault: InputRefused) -> None:
         reason = f"Rank {rank} is skipped. {fault.reason}"
@@ -222,14 +222,14 @@ class _Tally:
         is_whole = not (missing or self.skipped or self.refused)
         names = [name for name in MODULES if self.record_counts[name]]
         if names:
-            known = {
+            columns = {
                 "module": names,
                 "outcome": "sound" if is_whole else "partial",
                 "reason": " ".join(self._reasons(missing)) or None,
                 "is_partial": False,
                 "record_count": [self.record_counts[name] for name in names],
             }
-            yield traced.build_batch(TRACE_MODULES, known, ended_at)
+            yield traced.build_batch(TRACE_MODULES, columns, ended_at)
 
     def _reasons(self, missing: str) -> Iterator[str]:
         if missing:

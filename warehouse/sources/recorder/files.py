@@ -113,9 +113,11 @@ def list_trace_files(folder: Path) -> tuple[str, ...]:
     try:
         names = [path.name for path in folder.iterdir() if path.is_file()]
         form = find_form(names)
-        found = select_names(names, form) if form else ()
-        held = (folder / name for name in found if (folder / name).stat().st_size)
-        return found if form == "raw" or any(map(_has_trace_content, islice(held, _MAX_SNIFFED_FILES))) else ()
+        trace_names = select_names(names, form) if form else ()
+        non_empty = (folder / name for name in trace_names if (folder / name).stat().st_size)
+        return (
+            trace_names if form == "raw" or any(map(_has_trace_content, islice(non_empty, _MAX_SNIFFED_FILES))) else ()
+        )
     except OSError:
         return ()
 
@@ -173,7 +175,7 @@ def _copy_members(archive: IO[bytes], store: IO[bytes], max_bytes: int) -> _Memb
     """Copy the files in an archive that may belong to a trace; return their offsets and sizes."""
     from iosig.warehouse.sources.files.tar_stream import TarStream
 
-    found: _Members = {}
+    members: _Members = {}
     stream = TarStream(archive)
     for member in stream:
         folder, _, name = member.name.rpartition("/")
@@ -182,13 +184,13 @@ def _copy_members(archive: IO[bytes], store: IO[bytes], max_bytes: int) -> _Memb
             continue
         if not member.is_regular:
             raise InputRefused(f"{name} is a link or a device in the archive, not a file.", _REMEDY)
-        if name in found.setdefault(folder, {}):
+        if name in members.setdefault(folder, {}):
             raise InputRefused(f"{name} occurs twice in the archive.", _REMEDY)
         max_bytes = _subtract_size(max_bytes, member.size)
-        found[folder][name] = store.tell(), member.size
+        members[folder][name] = store.tell(), member.size
         for piece in stream.pieces():
             store.write(piece)
-    return found
+    return members
 
 
 def _subtract_size(max_bytes: int, size: int) -> int:
@@ -200,7 +202,7 @@ def _subtract_size(max_bytes: int, size: int) -> int:
 def _open_archive(store: IO[bytes], members: _Members) -> tuple[Form, Files]:
     """Select the only trace in an archive; folders below the trace contain the output of Recorder's tools."""
     forms = {folder: form for folder, names in members.items() if (form := find_form(names)) is not None}
-    upper = [folder for folder in forms if not any(_is_below(folder, other) for other in forms)]
+    upper = [folder for folder in forms if not any(_is_below(folder, parent) for parent in forms)]
     if len(upper) != 1:
         content = "several Recorder traces" if upper else "no Recorder trace"
         raise InputRefused(f"The archive has {content}.", "Unpack it, and land the folder.")
@@ -210,8 +212,8 @@ def _open_archive(store: IO[bytes], members: _Members) -> tuple[Form, Files]:
     return form, _InArchive(store, {name: places[name][0] for name in names}, names)
 
 
-def _is_below(folder: str, other: str) -> bool:
-    return folder != other and (other in ("", ".") or folder.startswith(f"{other}/"))
+def _is_below(folder: str, parent: str) -> bool:
+    return folder != parent and (parent in ("", ".") or folder.startswith(f"{parent}/"))
 
 
 class _SingleFile:

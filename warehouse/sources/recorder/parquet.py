@@ -53,8 +53,8 @@ def _table(content: bytes) -> pl.DataFrame:
         missing = [name for name in _SCHEMA if name not in file.schema_arrow.names]
         if missing:
             raise InputRefused(f"The export has no column {', '.join(missing)}.", _REMEDY)
-        found = pl.DataFrame(pl.from_arrow(file.read(columns=list(_SCHEMA))))
-        plain = found.select(_unpack(name, found.schema[name]) for name in _SCHEMA)
+        table = pl.DataFrame(pl.from_arrow(file.read(columns=list(_SCHEMA))))
+        plain = table.select(_unpack(name, table.schema[name]) for name in _SCHEMA)
         wrong = [name for name, dtype in plain.schema.items() if not _has_type(dtype, _SCHEMA[name])]
         if wrong:
             raise InputRefused(f"The export has values of another type in {', '.join(wrong)}.", _REMEDY)

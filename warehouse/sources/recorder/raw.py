@@ -79,9 +79,9 @@ def open_run(files: Files) -> Run[Rank]:
     run = open_coded_run(files)
 
     def decode(rank: int) -> Rank:
-        found = run.decode(rank)
-        times = {"start_s": found.start_s, "end_s": found.end_s}
-        return Rank(build_calls(rank, found.signatures[found.order].to_dict() | times))
+        rank_calls = run.decode(rank)
+        times = {"start_s": rank_calls.start_s, "end_s": rank_calls.end_s}
+        return Rank(build_calls(rank, rank_calls.signatures[rank_calls.order].to_dict() | times))
 
     return Run(run.version, run.process_count, run.started_at, run.resolution_s, run.ranks, decode)
 
@@ -125,8 +125,8 @@ def read_metadata(content: bytes) -> Metadata:
 
 def _build_separate_decoder(files: Files, metadata: Metadata) -> Callable[[int], RankCalls]:
     def decode(rank: int) -> RankCalls:
-        known = read_signatures(files.read(f"{rank}.cst"), metadata.functions, rank)
-        return _decode(files, metadata, rank, known, rank)
+        signatures = read_signatures(files.read(f"{rank}.cst"), metadata.functions, rank)
+        return _decode(files, metadata, rank, signatures, rank)
 
     return decode
 
@@ -138,21 +138,23 @@ def _build_merged_decoder(files: Files, metadata: Metadata) -> Callable[[int], R
     is_whole = len(content) == 4 * (metadata.process_count + 1)
     if not is_whole or grammars[:-1].min() < 0 or grammars[:-1].max() >= grammars[-1]:
         raise InputRefused("ug.mt, which maps ranks to grammars, is missing or damaged.", _REMEDY)
-    known = read_signatures(files.read("0.cst"), metadata.functions, None)
+    signatures = read_signatures(files.read("0.cst"), metadata.functions, None)
 
     def decode(rank: int) -> RankCalls:
         # Each rank has its own times, although recorder2text prints those of rank 0 for all ranks in such a trace.
-        return _decode(files, metadata, rank, known, int(grammars[rank]))
+        return _decode(files, metadata, rank, signatures, int(grammars[rank]))
 
     return decode
 
 
-def _decode(files: Files, metadata: Metadata, rank: int, known: Signatures, grammar: int) -> RankCalls:
+def _decode(files: Files, metadata: Metadata, rank: int, signatures: Signatures, grammar: int) -> RankCalls:
     start_s, end_s = read_times(files.read(f"{rank}.ts"), metadata.tick_s)
-    order = unfold(files.read(f"{grammar}.cfg"), start_s.size, known.rows.height)
-    if not metadata.is_merged and not np.array_equal(np.bincount(order, minlength=known.rows.height), known.counts):
+    order = unfold(files.read(f"{grammar}.cfg"), start_s.size, signatures.rows.height)
+    if not metadata.is_merged and not np.array_equal(
+        np.bincount(order, minlength=signatures.rows.height), signatures.counts
+    ):
         raise InputRefused("The calls in the grammar do not match the counts of the signatures.", _REMEDY)
-    return RankCalls(known.rows, order, start_s, end_s)
+    return RankCalls(signatures.rows, order, start_s, end_s)
 
 
 def read_times(content: bytes, tick_s: float) -> tuple[Reals, Reals]:
@@ -263,26 +265,26 @@ def _arguments(data: Bytes, starts: Longs) -> pl.Series:
 def _add_functions(rows: pl.DataFrame, functions: tuple[str, ...]) -> pl.DataFrame:
     """Replace the function numbers (`index`) of signatures by module and name."""
     listed = pl.DataFrame({"index": np.arange(len(functions), dtype=np.uint8), "function": functions})
-    found = rows.join(listed.with_columns(module=_modules(functions)), on="index", how="left", maintain_order="left")
-    if found["function"].null_count():
+    joined = rows.join(listed.with_columns(module=_modules(functions)), on="index", how="left", maintain_order="left")
+    if joined["function"].null_count():
         # The program's own functions have address and name as arguments; recorder2text prints neither.
         is_own = pl.col("index") == _USER_FUNCTION
         name = pl.col("arguments").str.split(" ").list.get(1, null_on_oob=True)
-        found = found.with_columns(
+        joined = joined.with_columns(
             function=pl.when(is_own).then(name).otherwise("function"),
             module=pl.when(is_own).then(pl.lit("FTRACE")).otherwise("module"),
             arguments=pl.when(is_own).then(pl.lit("")).otherwise("arguments"),
         )
-    if found["function"].null_count():
+    if joined["function"].null_count():
         raise InputRefused("A call signature refers to a function that the trace does not name.", _REMEDY)
-    return found.select("level", "module", "function", "arguments")
+    return joined.select("level", "module", "function", "arguments")
 
 
 def _modules(functions: tuple[str, ...]) -> pl.Series:
     """Assign modules to functions by their order in the list: POSIX first, MPI next, HDF5 last."""
     mpi = next((index for index, name in enumerate(functions) if "MPI" in name), len(functions))
     hdf5 = next((index for index, name in enumerate(functions) if "H5" in name), len(functions))
-    found = np.full(len(functions), "POSIX", dtype="<U6")
-    found[mpi:] = ["MPIIO" if name.startswith("MPI_File") else "MPI" for name in functions[mpi:]]
-    found[hdf5:] = "HDF5"
-    return pl.Series(found, dtype=pl.String)
+    modules = np.full(len(functions), "POSIX", dtype="<U6")
+    modules[mpi:] = ["MPIIO" if name.startswith("MPI_File") else "MPI" for name in functions[mpi:]]
+    modules[hdf5:] = "HDF5"
+    return pl.Series(modules, dtype=pl.String)

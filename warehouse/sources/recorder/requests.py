@@ -101,7 +101,7 @@ def _posix_forms() -> list[dict[str, object]]:
 
 
 def _mpi_forms() -> list[dict[str, object]]:
-    found = [
+    forms = [
         *_form("MPI_File_open", "open", "individual", file_at=4, path_at=1, flags_at=2, type_at=0),
         *_form("MPI_File_close", "close", file_at=0),
         *_form("MPI_File_seek", "seek", "individual", file_at=0, offset_at=1, whence_at=2),
@@ -110,22 +110,29 @@ def _mpi_forms() -> list[dict[str, object]]:
         *_form("MPI_File_sync", "sync", file_at=0),
         *_form("MPI_File_set_size MPI_File_get_size MPI_File_preallocate", "other", file_at=0),
     ]
-    for way in ("read", "write"):
-        named = f"MPI_File_{way}"
+    for direction in ("read", "write"):
+        named = f"MPI_File_{direction}"
         placed = {"file_at": 0, "offset_at": 1, "count_at": 3, "type_at": 4}
         next_ = {"file_at": 0, "count_at": 2, "type_at": 3}
         blocking = [
-            *_form(f"{named}_at {named}_at_all", way, "explicit", **placed),
-            *_form(f"{named} {named}_all", way, "individual", **next_),
-            *_form(f"{named}_shared {named}_ordered", way, "shared", **next_),
+            *_form(f"{named}_at {named}_at_all", direction, "explicit", **placed),
+            *_form(f"{named} {named}_all", direction, "individual", **next_),
+            *_form(f"{named}_shared {named}_ordered", direction, "shared", **next_),
         ]
         nonblocking = [
-            *_form(f"{named}_at_all_begin MPI_File_i{way}_at MPI_File_i{way}_at_all", way, "explicit", **placed),
-            *_form(f"{named}_all_begin MPI_File_i{way} MPI_File_i{way}_all", way, "individual", **next_),
-            *_form(f"{named}_ordered_begin MPI_File_i{way}_shared", way, "shared", **next_),
+            *_form(
+                f"{named}_at_all_begin MPI_File_i{direction}_at MPI_File_i{direction}_at_all",
+                direction,
+                "explicit",
+                **placed,
+            ),
+            *_form(
+                f"{named}_all_begin MPI_File_i{direction} MPI_File_i{direction}_all", direction, "individual", **next_
+            ),
+            *_form(f"{named}_ordered_begin MPI_File_i{direction}_shared", direction, "shared", **next_),
         ]
-        found += blocking + [form | {"is_async": True} for form in nonblocking]
-    return found
+        forms += blocking + [form | {"is_async": True} for form in nonblocking]
+    return forms
 
 
 @cache
@@ -151,14 +158,14 @@ def find_enclosed(levels: npt.NDArray[np.int64], encloses: Flags, is_first: Flag
     A call that is missing in the trace encloses nothing. is_first: marks the first call of each rank, if the calls are
     those of several ranks; it is never enclosed.
     """
-    found = np.zeros(levels.size, np.bool_)
+    is_enclosed = np.zeros(levels.size, np.bool_)
     place = np.arange(levels.size, dtype=np.int32)
     for depth in np.unique(levels)[:-1].tolist():
         # The last call at this depth or above encloses the following calls if it is exactly at this depth.
         is_outer = levels <= depth if is_first is None else (levels <= depth) | is_first
         last = np.maximum.accumulate(np.where(is_outer, place, 0))
-        found |= (levels > depth) & (levels[last] == depth) & (encloses | found)[last]
-    return found
+        is_enclosed |= (levels > depth) & (levels[last] == depth) & (encloses | is_enclosed)[last]
+    return is_enclosed
 
 
 def _argument(place: str) -> pl.Expr:
@@ -171,9 +178,9 @@ def _file_calls(calls: pl.DataFrame) -> pl.DataFrame:
     `name` is the name of a POSIX file or the handle of an MPI file; `stream` is the code of the process's file pointer.
     """
     columns = calls.select("rank", "call", "function", "arguments", "start_s", "end_s", find_nested(calls))
-    known = columns.join(list_forms(), on="function", how="inner", maintain_order="left")
-    given = known.with_columns(given=pl.col("arguments").str.split(" "))
-    texts = given.with_columns(_argument(place).alias(place.removesuffix("_at")) for place in _ARGUMENT_COLUMNS)
+    matched = columns.join(list_forms(), on="function", how="inner", maintain_order="left")
+    split = matched.with_columns(given=pl.col("arguments").str.split(" "))
+    texts = split.with_columns(_argument(place).alias(place.removesuffix("_at")) for place in _ARGUMENT_COLUMNS)
     copies = (pl.col("deed") == "copy") | ((pl.col("deed") == "control") & pl.col("count").is_in(["0", "1030"]))
     counted = texts.with_columns(
         *(pl.col(name).cast(pl.Int64, strict=False) for name in ("count", "size", "offset")),
@@ -192,8 +199,8 @@ def _requested_bytes() -> pl.Expr:
     count = pl.col("count") - pl.col("function").is_in(WITH_FINAL_NUL).cast(pl.Int64)
     by_type = pl.col("type").replace_strict(TYPE_BYTES, default=None, return_dtype=pl.Int64)
     item_bytes = pl.when(pl.col("layer") == "MPIIO").then(by_type).otherwise(pl.col("size").fill_null(1))
-    sound = (count >= 0) & (item_bytes >= 0) & (count.cast(pl.Float64) * item_bytes.cast(pl.Float64) <= _MAX_BYTES)
-    return pl.when(pl.col("deed").is_in(["read", "write"]) & sound).then(count * item_bytes)
+    is_valid = (count >= 0) & (item_bytes >= 0) & (count.cast(pl.Float64) * item_bytes.cast(pl.Float64) <= _MAX_BYTES)
+    return pl.when(pl.col("deed").is_in(["read", "write"]) & is_valid).then(count * item_bytes)
 
 
 def _has_bad_arguments() -> pl.Expr:
@@ -224,8 +231,8 @@ def track_pointers(rows: pl.DataFrame) -> pl.Series:
     # The float sum detects an overflow of the integer sum. A seek to before the file's start fails.
     lost = np.cumsum((after < 0) | (np.abs(roughly - roughly[anchor]) > _MAX_BYTES))
     lost_before = np.r_[0, lost[:-1]][anchor]
-    known = to.is_not_null().to_numpy()[anchor] & (unknown == unknown[anchor]) & (lost == lost_before)
-    before, is_known = np.r_[0, after[:-1]], np.r_[False, known[:-1]] & ~first
+    is_known_after = to.is_not_null().to_numpy()[anchor] & (unknown == unknown[anchor]) & (lost == lost_before)
+    before, is_known = np.r_[0, after[:-1]], np.r_[False, is_known_after[:-1]] & ~first
     return pl.select(pl.when(pl.Series(is_known)).then(pl.Series(before))).to_series().alias("pointer_bytes")
 
 
@@ -237,10 +244,10 @@ def _holders() -> pl.Expr:
     """
     step = pl.when(pl.col("deed") == "open").then(1).when(pl.col("deed") == "close").then(-1).otherwise(0)
     sum_ = step.cum_sum()
-    held = sum_ - pl.min_horizontal(sum_.cum_min(), pl.lit(0))
+    open_count = sum_ - pl.min_horizontal(sum_.cum_min(), pl.lit(0))
     again = (pl.col("deed") == "open") & ((pl.col("deed") == "open").cum_sum() > 1)
     copied = (again & (pl.col("copies") > 0)).cast(pl.Int64).cum_max()
-    return (held + copied).over("stream")
+    return (open_count + copied).over("stream")
 
 
 def _appends() -> pl.Expr:
@@ -249,13 +256,13 @@ def _appends() -> pl.Expr:
     is_number = pl.col("pointer") == "descriptor"
     by_flags = pl.when(is_number).then((flags & _O_APPEND) != 0).otherwise(pl.col("flags").str.starts_with("a"))
     open_appends = pl.when(pl.col("flags_at").is_null()).then(False).otherwise(by_flags.fill_null(True))
-    told = (
+    may_append = (
         pl.when(pl.col("deed") == "open")
         .then(open_appends)
         .when((pl.col("deed") == "control") & (pl.col("count") == _F_SETFL))
         .then(((flags & _O_APPEND) != 0).fill_null(True))
     )
-    return told.forward_fill().over("stream").fill_null(False)
+    return may_append.forward_fill().over("stream").fill_null(False)
 
 
 def _posix_offsets(rows: pl.DataFrame) -> pl.DataFrame:
@@ -264,12 +271,14 @@ def _posix_offsets(rows: pl.DataFrame) -> pl.DataFrame:
     route = pl.when(moves).then(pl.col("pointer"))
     # A buffered stream reads ahead and writes late, so its position differs from that of its descriptor.
     strays = moves & (deed != "open") & (route != route.forward_fill().shift().over("stream"))
-    held = rows.with_columns(holders=_holders(), appends=_appends() & (deed == "write"), strays=strays)
-    most_held = pl.max_horizontal("holders", pl.col("holders").shift().over("stream"))
-    seen = held.with_columns(doubtful=(most_held > 1) | pl.col("strays").fill_null(False) | pl.col("name").is_null())
+    tracked = rows.with_columns(holders=_holders(), appends=_appends() & (deed == "write"), strays=strays)
+    max_holders = pl.max_horizontal("holders", pl.col("holders").shift().over("stream"))
+    marked = tracked.with_columns(
+        doubtful=(max_holders > 1) | pl.col("strays").fill_null(False) | pl.col("name").is_null()
+    )
     is_place = (pl.col("whence") == "0") & pl.col("offset").is_between(0, _MAX_BYTES)
     anchored = (moves & (deed == "open")) | ((deed == "seek") & pl.col("whence").ne_missing("1"))
-    steps = seen.with_columns(
+    steps = marked.with_columns(
         is_set=anchored | pl.col("doubtful") | (pl.col("appends") & moves),
         to=pl.when(pl.col("doubtful"))
         .then(None)
@@ -280,10 +289,10 @@ def _posix_offsets(rows: pl.DataFrame) -> pl.DataFrame:
         by=pl.when(~moves).then(0).when(deed == "seek").then("offset").otherwise("request_bytes"),
     )
     implied = pl.when(~pl.col("doubtful") & moves).then("pointer_bytes")
-    given = pl.when((pl.col("pointer") == "explicit") & (pl.col("offset") >= 0)).then("offset").otherwise(implied)
+    offset = pl.when((pl.col("pointer") == "explicit") & (pl.col("offset") >= 0)).then("offset").otherwise(implied)
     # On Linux, even `pwrite` appends to a file that is open for appending.
     placed = steps.with_columns(track_pointers(steps)).with_columns(
-        offset_bytes=pl.when(~pl.col("appends")).then(given)
+        offset_bytes=pl.when(~pl.col("appends")).then(offset)
     )
     return placed.select(*rows.columns, "offset_bytes")
 
@@ -293,11 +302,11 @@ def _views() -> list[pl.Expr]:
     unit = pl.col("type").replace_strict(TYPE_BYTES, default=None, return_dtype=pl.Int64)
     is_plain = unit.is_not_null() & (pl.col("flags") == pl.col("type")) & pl.col("offset").is_between(0, _MAX_BYTES)
     is_view, is_open = pl.col("deed") == "view", pl.col("deed") == "open"
-    found = {
+    views = {
         "view_bytes": pl.when(is_view & is_plain).then("offset").when(is_view).then(-1).when(is_open).then(0),
         "unit_bytes": pl.when(is_view & is_plain).then(unit).when(is_view).then(-1).when(is_open).then(1),
     }
-    filled = {name: part.forward_fill().over("stream") for name, part in found.items()}
+    filled = {name: part.forward_fill().over("stream") for name, part in views.items()}
     return [pl.when(part >= 0).then(part).alias(name) for name, part in filled.items()]
 
 
@@ -306,12 +315,12 @@ def _mpi_offsets(rows: pl.DataFrame) -> pl.DataFrame:
     deed, moves = pl.col("deed"), pl.col("pointer") == "individual"
     open_appends = pl.when(deed == "open").then(pl.col("path").fill_null("")).forward_fill().over("stream")
     is_known = pl.col("name").is_not_null()
-    seen = rows.with_columns(*_views(), path=pl.when(is_known & (open_appends != "")).then(open_appends))
+    viewed = rows.with_columns(*_views(), path=pl.when(is_known & (open_appends != "")).then(open_appends))
     is_far = pl.col("offset").cast(pl.Float64).abs() * pl.col("unit_bytes").cast(pl.Float64) > _MAX_BYTES
     distance = pl.when(~is_far).then(pl.col("offset") * pl.col("unit_bytes"))
     place = pl.when(pl.col("offset") >= 0).then(distance + pl.col("view_bytes"))
     at_end = (pl.col("flags").cast(pl.Int64, strict=False) & _MPI_MODE_APPEND) != 0
-    steps = seen.with_columns(
+    steps = viewed.with_columns(
         is_set=~is_known
         | deed.is_in(["open", "view"])
         | (deed == "seek") & moves & pl.col("whence").ne_missing("MPI_SEEK_CUR"),
@@ -346,8 +355,8 @@ class Requests:
         self._records.append(_aggregate(rows.filter(~pl.col("is_nested"))))
         moves = pl.col("deed").is_in(["read", "write"])
         of_call = ("rank", "file_number", "start_s", "end_s", "is_nested", pl.col("layer").alias("module"))
-        own = ("offset_bytes", "request_bytes", "is_async", pl.col("deed").alias("direction"))
-        yield from self._rows.rows(TRACE_REQUESTS, rows.filter(moves).select(*of_call, *own))
+        request_columns = ("offset_bytes", "request_bytes", "is_async", pl.col("deed").alias("direction"))
+        yield from self._rows.rows(TRACE_REQUESTS, rows.filter(moves).select(*of_call, *request_columns))
         # calls that set a view or a descriptor's flags count as other operations
         operation = pl.col("deed").replace(dict.fromkeys(["view", "control"], "other")).alias("operation")
         yield from self._rows.rows(TRACE_METADATA, rows.filter(~moves).select(*of_call, operation))

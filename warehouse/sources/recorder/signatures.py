@@ -65,8 +65,8 @@ def _open_raw(files: Files) -> Run[SignedRank]:
 
     def decode(rank: int) -> SignedRank:
         with _naming_rank(rank):
-            found = run.decode(rank)
-            signed = _sign(rank, found.signatures, found.order, found.start_s, found.end_s)
+            decoded = run.decode(rank)
+            signed = _sign(rank, decoded.signatures, decoded.order, decoded.start_s, decoded.end_s)
             _check(refuse_bad_times(Rank(_build_timed_calls(signed)), rank))
         return signed
 
@@ -76,9 +76,9 @@ def _open_raw(files: Files) -> Run[SignedRank]:
 def _open_rows(run: Run[Rank]) -> Run[SignedRank]:
     def decode(rank: int) -> SignedRank:
         with _naming_rank(rank):
-            found = run.decode(rank)
-            _check(refuse_bad_times(found, rank))
-        calls = found.calls.select(*SIGNATURE, "start_s", "end_s")
+            decoded = run.decode(rank)
+            _check(refuse_bad_times(decoded, rank))
+        calls = decoded.calls.select(*SIGNATURE, "start_s", "end_s")
         order = np.arange(calls.height, dtype=np.int32)
         return _sign(rank, calls, order, calls["start_s"].to_numpy(), calls["end_s"].to_numpy())
 
@@ -108,14 +108,14 @@ def _naming_rank(rank: int) -> Iterator[None]:
         raise InputRefused(f"Rank {rank} cannot be read completely. {fault.reason}", fault.remedy) from fault
 
 
-def _check(found: Rank) -> None:
-    if not found.refused.is_empty():
-        line, reason = found.refused.select("line", "reason").row(0)
+def _check(decoded: Rank) -> None:
+    if not decoded.refused.is_empty():
+        line, reason = decoded.refused.select("line", "reason").row(0)
         detail = reason.split(": ", 1)[-1]
-        raise InputRefused(f"Call {line}: {detail} {found.refused.height} calls are affected.", _REMEDY)
-    if found.shortened_count:
+        raise InputRefused(f"Call {line}: {detail} {decoded.refused.height} calls are affected.", _REMEDY)
+    if decoded.shortened_count:
         raise InputRefused(
-            f"Of {found.shortened_count} calls, only the first ten arguments are in the export.",
+            f"Of {decoded.shortened_count} calls, only the first ten arguments are in the export.",
             "Use the raw trace, or the output of recorder2text.",
         )
 
@@ -133,23 +133,23 @@ def _sign(rank: int, signatures: pl.DataFrame, order: Ints, start_s: Reals, end_
     first = np.full(signatures.height, order.size, np.int64)
     # With repeated indices, the last assignment takes effect, which is that of the first call.
     first[order[::-1]] = np.arange(order.size - 1, -1, -1)
-    made = np.argsort(first, kind="stable")[: np.count_nonzero(first < order.size)]
-    rows = signatures.select(pl.col("level").cast(pl.Int64), *SIGNATURE[1:])[made]
+    used = np.argsort(first, kind="stable")[: np.count_nonzero(first < order.size)]
+    rows = signatures.select(pl.col("level").cast(pl.Int64), *SIGNATURE[1:])[used]
     number = np.zeros(signatures.height, np.int32)
-    number[made] = np.arange(made.size)
+    number[used] = np.arange(used.size)
     # Distinct hashes prove that rows are distinct, and checking them is fast.
     if rows.hash_rows().n_unique() < rows.height:
-        rows, same = _distinct(rows)
-        number[made] = same
+        rows, indices = _distinct(rows)
+        number[used] = indices
     return SignedRank(rank, rows, number[order], start_s, end_s)
 
 
 def _distinct(rows: pl.DataFrame) -> tuple[pl.DataFrame, Ints]:
     """Drop repeated rows, and return the index of each row among the distinct ones."""
-    known = rows.unique(maintain_order=True)
-    numbered = known.with_columns(number=pl.int_range(pl.len(), dtype=pl.Int32))
-    found = rows.join(numbered, on=SIGNATURE, how="left", maintain_order="left")
-    return known, found["number"].to_numpy()
+    distinct = rows.unique(maintain_order=True)
+    numbered = distinct.with_columns(number=pl.int_range(pl.len(), dtype=pl.Int32))
+    joined = rows.join(numbered, on=SIGNATURE, how="left", maintain_order="left")
+    return distinct, joined["number"].to_numpy()
 
 
 def select_outer_calls(signed: SignedRank) -> SignedRank:

@@ -46,8 +46,8 @@ def map_ranks(files: Files) -> dict[int, str]:
 def _resolution_s(files: Files) -> float | None:
     """Infer the time resolution [s] from the number of decimals in the first timestamp."""
     for name in sorted(files.names):
-        if found := re.match(rb"[0-9]+\.([0-9]{1,12}) ", files.read(name, 64)):
-            return float(f"1e-{len(found[1])}")
+        if match := re.match(rb"[0-9]+\.([0-9]{1,12}) ", files.read(name, 64)):
+            return float(f"1e-{len(match[1])}")
     raise InputRefused("No file of the trace starts with a call.", "Convert it again with recorder2text.")
 
 
@@ -71,10 +71,10 @@ def parse_rank(rank: int, content: bytes) -> Rank:
         pieces.append(fields.filter(is_call))
         refused.append(_refuse_lines(rank, fields.filter(~is_call), lines, first))
         first += lines.len()
-    found = pl.concat(pieces) if pieces else _fields(pl.Series([], dtype=pl.String), 0)
-    if found.is_empty() and first:
+    calls = pl.concat(pieces) if pieces else _fields(pl.Series([], dtype=pl.String), 0)
+    if calls.is_empty() and first:
         raise InputRefused("No line of its file is a call.", "Convert the trace again with recorder2text.")
-    columns = found.rename({"line": "call"}).with_columns(pl.col("call") - 1).to_dict()
+    columns = calls.rename({"line": "call"}).with_columns(pl.col("call") - 1).to_dict()
     rejected = pl.concat(refused) if refused else None
     return Rank(build_calls(rank, columns)) if rejected is None else Rank(build_calls(rank, columns), rejected)
 
@@ -100,10 +100,10 @@ def _lines(content: bytes) -> pl.Series:
 def _fields(lines: pl.Series, first: int) -> pl.DataFrame:
     """Parse the fields of each line; NULL if malformed."""
     split = lines.str.splitn(" ", 6).struct.unnest()
-    start, end, function, level, kind, rest = (pl.col(f"field_{index}") for index in range(6))
-    shown = rest.str.strip_prefix("(").str.strip_suffix(" )")
+    start, end, function, level, kind, arguments = (pl.col(f"field_{index}") for index in range(6))
+    shown = arguments.str.strip_prefix("(").str.strip_suffix(" )")
     # Without arguments, the brackets are empty; with an empty argument, they contain a space.
-    is_closed = (rest.str.len_bytes() == shown.str.len_bytes() + 3) & ((shown == "") | shown.str.starts_with(" "))
+    is_closed = (arguments.str.len_bytes() == shown.str.len_bytes() + 3) & ((shown == "") | shown.str.starts_with(" "))
     kinds = {str(number): name for number, name in enumerate(MODULES)}
     return split.select(
         line=pl.int_range(first + 1, first + 1 + pl.len(), dtype=pl.Int64),

@@ -67,10 +67,10 @@ def split_lines(
     is_good = split.select((count == width) | is_closed).to_series()
     good = split if is_good.all() else split.filter(is_good)
     bad = _refuse_widths(split.select(LINE, RAW, count=count).filter(~is_good), width)
-    texts = {ours: cells.get(header.names.index(theirs)) for ours, theirs in columns.items()}
+    texts = {column: cells.get(header.names.index(header_name)) for column, header_name in columns.items()}
     if has_white_space:
-        texts = {ours: text.str.strip_chars() for ours, text in texts.items()}
-    rows = good.select(*(text.replace("", None).alias(ours) for ours, text in texts.items()), LINE, RAW)
+        texts = {column: text.str.strip_chars() for column, text in texts.items()}
+    rows = good.select(*(text.replace("", None).alias(column) for column, text in texts.items()), LINE, RAW)
     return ParsedRows(rows, pl.concat([bad, refused]).sort(LINE) if refused.height else bad)
 
 

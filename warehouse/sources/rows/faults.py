@@ -50,11 +50,11 @@ def build_contract_faults(table: Table, *, but: Collection[str] = ()) -> list[Fa
     return checks
 
 
-def build_number_fault(given: str, column: str) -> Fault:
-    """Build the check for cells in column `given` that could not be parsed as the number `column`."""
-    text = pl.col(given).cast(pl.String, strict=False).str.slice(0, MAX_SHOWN_CHARS)
+def build_number_fault(raw_column: str, column: str) -> Fault:
+    """Build the check for cells in column `raw_column` that could not be parsed as the number `column`."""
+    text = pl.col(raw_column).cast(pl.String, strict=False).str.slice(0, MAX_SHOWN_CHARS)
     return Fault(
-        pl.col(given).is_not_null() & pl.col(column).is_null(),
+        pl.col(raw_column).is_not_null() & pl.col(column).is_null(),
         pl.format("`{}` is not a number; the column is {}.", text, pl.lit(column)),
         "Write numbers with a point and without separators or units.",
     )

@@ -62,18 +62,18 @@ class _Window:
 
     def take(self, expected: str) -> str:
         """Consume the next non-blank character, which must be one of `expected`."""
-        found = self.peek()
-        if not found or found not in expected:
-            raise _MalformedJson(f"{' or '.join(expected)} is missing" if found else "it is truncated")
+        character = self.peek()
+        if not character or character not in expected:
+            raise _MalformedJson(f"{' or '.join(expected)} is missing" if character else "it is truncated")
         self.place += 1
-        return found
+        return character
 
     def value(self) -> Any:
         """Parse and consume the next value."""
         self.peek()
         while True:
             try:
-                found, end = _DECODER.raw_decode(self.text, self.place)
+                value, end = _DECODER.raw_decode(self.text, self.place)
             except JSONDecodeError as error:
                 fault: str | None = error.msg
             else:
@@ -82,7 +82,7 @@ class _Window:
                 fault = None if is_complete else "a value is not followed by a comma"
             if fault is None:
                 self.place = end
-                return found
+                return value
             if len(self.text) - self.place > (max_bytes := current_limits().max_json_item_bytes):
                 raise _MalformedJson(
                     f"an item exceeds {max_bytes:,} bytes (limits.max_json_item_bytes) or is malformed: {fault}"
@@ -104,11 +104,11 @@ def items(path: Path, member: str, remedy: str) -> Iterator[object]:
     count, is_there = 0, False
     try:
         with open_decompressed(path) as file:
-            for found in _document(_Window(file), member):
+            for item in _document(_Window(file), member):
                 is_there = True
-                if found is not _NONE:
+                if item is not _NONE:
                     count += 1
-                    yield found
+                    yield item
     except RecursionError as error:
         raise InputRefused(f"The file is not valid JSON: item {count + 1:,} is nested too deeply.", remedy) from error
     except (*DAMAGE, _MalformedJson) as error:
@@ -132,7 +132,7 @@ def _document(window: _Window, member: str) -> Iterator[object]:
 
 
 def _members(window: _Window, member: str) -> Iterator[object]:
-    own, _, within = member.partition(".")
+    head, _, within = member.partition(".")
     window.take("{")
     peek = "," if window.peek() != "}" else window.take("}")
     while peek == ",":
@@ -140,10 +140,10 @@ def _members(window: _Window, member: str) -> Iterator[object]:
         if not isinstance(name, str):
             raise _MalformedJson("a member has no name")
         window.take(":")
-        if name == own and not within and window.peek() == "[":
+        if name == head and not within and window.peek() == "[":
             yield _NONE
             yield from _elements(window)
-        elif name == own and within and window.peek() == "{":
+        elif name == head and within and window.peek() == "{":
             yield from _members(window, within)
         else:
             window.value()

@@ -30,8 +30,8 @@ def blocks(path: Path, header_number: Callable[[str], int | None] | None = None)
         size += len(raw)
         if text is None:
             refused.append(refuse_non_text(number, raw))
-        elif header_number is not None and (found := header_number(text)) is not None:
-            header = found
+        elif header_number is not None and (new_header := header_number(text)) is not None:
+            header = new_header
         elif text and not text.isspace():
             lines.append((number, header, text))
         if len(lines) + len(refused) >= BLOCK_LINES or size >= _BLOCK_CHARS:

@@ -64,19 +64,19 @@ def parquet_pieces(path: Path, locate: Locate, read: Read, piece_rows: int) -> I
     with refusing_parquet_damage():
         table = scan_parquet(path)
         columns = locate(table.collect_schema().names())
-        used = table.select(pl.col(theirs).alias(ours) for ours, theirs in columns.items())
+        used = table.select(pl.col(source_name).alias(column) for column, source_name in columns.items())
         height = table.select(pl.len()).collect().item()
         _require_short_cells(path, columns.values())
     for first in range(0, height, piece_rows):
         with refusing_parquet_damage():
             rows = used.slice(first, piece_rows).collect()
             lined = rows.with_columns(pl.int_range(first + 1, first + 1 + rows.height, dtype=pl.Int64).alias(LINE))
-            found = read(lined)
-            if found is None:
+            parsed = read(lined)
+            if parsed is None:
                 shown = lined.select(pl.struct(pl.exclude(LINE).cast(pl.String, strict=False)).struct.json_encode())
-                found = read(lined.with_columns(shown.to_series().alias(RAW)))
-        if found is not None:
-            yield found
+                parsed = read(lined.with_columns(shown.to_series().alias(RAW)))
+        if parsed is not None:
+            yield parsed
 
 
 def _require_short_cells(path: Path, names: Collection[str]) -> None:
@@ -114,15 +114,15 @@ def text_pieces(
     require_single(header, columns)
     piece = partial(_piece, header=header, columns=columns, read=read)
     blocks = text_blocks.blocks(path, block_bytes)
-    yield from (found for _, found in read_ahead(piece, blocks, thread_count)) if thread_count else map(piece, blocks)
+    yield from (parsed for _, parsed in read_ahead(piece, blocks, thread_count)) if thread_count else map(piece, blocks)
 
 
 def _piece(block: Block, header: Header, columns: dict[str, str], read: Read) -> ParsedRows:
     cells = text_blocks.cells(block, header, columns)
-    found = read(cells.rows)
-    if found is None:
+    parsed = read(cells.rows)
+    if parsed is None:
         raise ValueError("rows must be read with their raw text")
-    return ParsedRows(found.rows, pl.concat([found.refused, cells.refused]).sort(LINE))
+    return ParsedRows(parsed.rows, pl.concat([parsed.refused, cells.refused]).sort(LINE))
 
 
 def merge_pieces(pieces: Iterable[ParsedRows], row_count: int) -> Iterator[ParsedRows]:

@@ -71,49 +71,49 @@ def _whole_lines(file: IO[bytes], size: int) -> bytes:
 
 def lines(block: Block) -> pl.DataFrame:
     """Split a block into lines (`line` and `text`), without their ends."""
-    content, found = block.content, None
+    content, frame = block.content, None
     if block.first_line > 1 or not content.startswith(_BOM):
         with suppress(pl.exceptions.PolarsError):
             # use a delimiter that no line contains; the reader skips empty lines in a one-column table
-            found = pl.read_csv(
+            frame = pl.read_csv(
                 content, has_header=False, separator="\x01", quote_char=None, schema={"text": pl.String}
             )
             # one chunk: `pl.format` of Polars 2.1 panics on strings if a filter emptied the first of several chunks
-            found = found.rechunk()
-    if found is None or found.height != block.line_count or b"\r" in content or found["text"].has_nulls():
+            frame = frame.rechunk()
+    if frame is None or frame.height != block.line_count or b"\r" in content or frame["text"].has_nulls():
         text = content.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").removesuffix("\n")
-        found = pl.Series("text", [text]).str.split("\n").explode().to_frame()
-    last = block.first_line + found.height
-    return found.select(pl.int_range(block.first_line, last, dtype=pl.Int64).alias(LINE), "text")
+        frame = pl.Series("text", [text]).str.split("\n").explode().to_frame()
+    last = block.first_line + frame.height
+    return frame.select(pl.int_range(block.first_line, last, dtype=pl.Int64).alias(LINE), "text")
 
 
 def _read_rest(file: IO[bytes]) -> bytes:
     max_bytes = current_limits().max_line_bytes
-    rest = file.readline(max_bytes)
-    if len(rest) == max_bytes and not rest.endswith(b"\n"):
+    remainder = file.readline(max_bytes)
+    if len(remainder) == max_bytes and not remainder.endswith(b"\n"):
         raise InputRefused(
             f"A line is longer than {max_bytes:,} bytes (limits.max_line_bytes).",
             "Check that the file is a table of rows.",
         )
-    return rest
+    return remainder
 
 
 def cells(block: Block, header: Header, columns: Mapping[str, str]) -> ParsedRows:
     """Split a block into cells as `delimited.split_lines` does; refuse non-text lines individually."""
     checked = _check_lines(block)
     has_white_space = not block.content.isascii() or any(mark in block.content for mark in _WHITE_SPACE)
-    found = split_lines(checked.rows, header, columns, has_white_space=has_white_space)
-    return ParsedRows(found.rows, pl.concat([found.refused, checked.refused]).sort(LINE))
+    split = split_lines(checked.rows, header, columns, has_white_space=has_white_space)
+    return ParsedRows(split.rows, pl.concat([split.refused, checked.refused]).sort(LINE))
 
 
 def _check_lines(block: Block) -> ParsedRows:
     """Return the non-empty lines of a block (`line`, `raw`), and refuse those that are not text."""
     content, limits = block.content, current_limits()
     if b"\x00" not in content and (content.isascii() or _is_utf8(content)):
-        found = lines(block).rename({"text": RAW})
-        full = found.filter(pl.col(RAW).str.contains(r"\S"))
-        is_short = int(found[RAW].str.len_bytes().max() or 0) <= limits.max_line_bytes  # type: ignore[arg-type]
-        if is_short and found.height - full.height <= limits.max_refused_count:
+        all_lines = lines(block).rename({"text": RAW})
+        full = all_lines.filter(pl.col(RAW).str.contains(r"\S"))
+        is_short = int(all_lines[RAW].str.len_bytes().max() or 0) <= limits.max_line_bytes  # type: ignore[arg-type]
+        if is_short and all_lines.height - full.height <= limits.max_refused_count:
             return ParsedRows(full, build_reject_frame([]))
     rows: list[tuple[int, str]] = []
     refused: list[RefusedRow] = []

@@ -110,8 +110,8 @@ def _microseconds(fraction: pl.Expr) -> pl.Expr:
 def _parse_offset(text: pl.Expr) -> pl.Expr:
     hours = text.str.slice(1, 2).cast(pl.Int64, strict=False)
     minutes = text.str.tail(2).cast(pl.Int64, strict=False)
-    ahead = pl.duration(minutes=(hours * 60 + minutes).fill_null(0))
-    return pl.when(text.str.starts_with("-")).then(-ahead).otherwise(ahead)
+    offset = pl.duration(minutes=(hours * 60 + minutes).fill_null(0))
+    return pl.when(text.str.starts_with("-")).then(-offset).otherwise(offset)
 
 
 def parse(texts: pl.Series, time_zone: str | None, label: str) -> pl.DataFrame:
@@ -142,12 +142,12 @@ def parse(texts: pl.Series, time_zone: str | None, label: str) -> pl.DataFrame:
         zone = "UTC"
     else:
         zone = local_zone(time_zone, f"The {label} time {local_texts[0][:_MAX_SHOWN_CHARS]}")
-    there = pl.col("local").dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
-    given = (pl.col("local") - _parse_offset(pl.col("offset"))).dt.replace_time_zone("UTC")
-    here = pl.when(pl.col("offset").is_null()).then(there.dt.convert_time_zone("UTC")).otherwise(given)
+    local_instant = pl.col("local").dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
+    with_offset = (pl.col("local") - _parse_offset(pl.col("offset"))).dt.replace_time_zone("UTC")
+    instant = pl.when(pl.col("offset").is_null()).then(local_instant.dt.convert_time_zone("UTC")).otherwise(with_offset)
     # If `ambiguous` is "earliest", a repeated time gets an instant, and a skipped one gets none.
     repeated = pl.col("local").dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null").is_not_null()
-    frame = frame.with_columns(instant=pl.coalesce("epoch", here), repeated=repeated)
+    frame = frame.with_columns(instant=pl.coalesce("epoch", instant), repeated=repeated)
     return _with_faults(frame, zone, label)
 
 

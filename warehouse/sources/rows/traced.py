@@ -46,23 +46,23 @@ class CodedTexts:
         return len(self.codes)
 
 
-def build_batch(table: Table, known: Mapping[str, Any], ended_at: datetime | None = None) -> Batch:
+def build_batch(table: Table, columns: Mapping[str, Any], ended_at: datetime | None = None) -> Batch:
     """Build a batch of a trace table from the columns that a format has; all other columns are NULL.
 
-    known: by column name, an array, a series, a list, `Nullable`, `CodedTexts`, or one value for all rows; all but
+    columns: by column name, an array, a series, a list, `Nullable`, `CodedTexts`, or one value for all rows; all but
     single values have the length of the table. `ended_at` is the end of the traced run; its day becomes `ended_on`.
     Landing adds `trace_id`, `source_file` and the like. The frame is built on first access, or together with others
     (`concat_batches`).
     """
-    unknown = set(known) - set(frames.schema(table))
+    unknown = set(columns) - set(frames.schema(table))
     if unknown:
         raise KeyError(f"{table.name} has no column {', '.join(sorted(unknown))}")
-    kinds = tuple((name, _kind(value)) for name, value in known.items() if not _is_scalar(value))
-    lengths = {len(known[name]) for name, _ in kinds}
+    kinds = tuple((name, _kind(value)) for name, value in columns.items() if not _is_scalar(value))
+    lengths = {len(columns[name]) for name, _ in kinds}
     if len(lengths) > 1:
         raise ValueError(f"{table.name}: columns of {sorted(lengths)} rows are not of one length")
     absent = {"trace_id": "", "source_file": "", "ended_on": ended_at.date() if ended_at else None}
-    return _LazyBatch(table, absent | dict(known), lengths.pop() if lengths else 1, kinds)
+    return _LazyBatch(table, absent | dict(columns), lengths.pop() if lengths else 1, kinds)
 
 
 @dataclass(slots=True)
@@ -71,9 +71,9 @@ class Numbering:
 
     counts: Counter[str] = field(default_factory=Counter)
 
-    def rows(self, table: Table, known: pl.DataFrame, **same: Any) -> Iterator[Batch]:
+    def rows(self, table: Table, frame: pl.DataFrame, **same: Any) -> Iterator[Batch]:
         """Yield numbered batches of a trace table; `same`: values that all rows share."""
-        for part in known.iter_slices(BATCH_ROWS):
+        for part in frame.iter_slices(BATCH_ROWS):
             if not part.is_empty():
                 first = self.counts[table.name]
                 self.counts[table.name] += part.height
@@ -84,8 +84,8 @@ class Numbering:
 def build_file_batches(numbers: Mapping[str | None, int] | Mapping[str, int]) -> Iterator[Batch]:
     """Yield one batch with the path and number of each file of a trace; yield nothing if it has no files."""
     if numbers:
-        known = {"file_number": list(numbers.values()), "path": list(numbers)}
-        yield build_batch(TRACE_FILES, known)
+        columns = {"file_number": list(numbers.values()), "path": list(numbers)}
+        yield build_batch(TRACE_FILES, columns)
 
 
 def record_columns() -> list[pl.Expr]:
@@ -198,9 +198,9 @@ def series(name: str, parts: Sequence[Any]) -> pl.Series:
     """Concatenate the parts of a column, which all have the same type."""
     first = parts[0]
     if isinstance(first, Nullable):
-        known = np.concatenate([part.known for part in parts])
+        is_known = np.concatenate([part.known for part in parts])
         values = pl.Series(name, np.concatenate([part.values for part in parts]))
-        return values if known.all() else values.scatter(np.flatnonzero(~known), None)
+        return values if is_known.all() else values.scatter(np.flatnonzero(~is_known), None)
     if isinstance(first, CodedTexts):
         counts = [len(part.texts) for part in parts]
         first_text = np.repeat(np.cumsum(counts) - counts, [len(part) for part in parts])

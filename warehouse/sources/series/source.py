@@ -80,8 +80,8 @@ def subject(name: str) -> str:
 
 def find_direction(name: str) -> str:
     """Return the direction that a word in the file's name states, or `unstated`."""
-    found = {_WORDS[word] for word in re.split(r"[^a-z]+", name.lower()) if word in _WORDS}
-    return found.pop() if len(found) == 1 else "unstated"
+    directions = {_WORDS[word] for word in re.split(r"[^a-z]+", name.lower()) if word in _WORDS}
+    return directions.pop() if len(directions) == 1 else "unstated"
 
 
 def _is_header(names: tuple[str, ...]) -> bool:
@@ -97,28 +97,28 @@ def sniff(head: Head) -> bool:
 
 
 def _parse_header(line: str, reading: Reading) -> _Layout | None:
-    ours = {theirs: ours for ours, theirs in reading.columns.items()}
+    column_names = {site_name: column for column, site_name in reading.columns.items()}
     for delimiter in _DELIMITERS:
-        given = [ours.get(name, name) for name in names_in(line.removeprefix("\ufeff"), delimiter)]
+        header_names = [column_names.get(name, name) for name in names_in(line.removeprefix("\ufeff"), delimiter)]
         # Rename unknown columns, which are ignored and may have repeated names.
-        names = tuple(name if name in _KNOWN else f"column {index}" for index, name in enumerate(given))
+        names = tuple(name if name in _KNOWN else f"column {index}" for index, name in enumerate(header_names))
         if not _is_header(names):
             continue
         if len(set(names)) < len(names):
             raise InputRefused("The header names a column more than once.", "Rename or drop the other column.")
         counted = "volume" if reading.value == "volume" else "counter"
         measures = [_Measure(name, _RATES[name], "rate") for name in names if name in _RATES]
-        taken = {measure.direction for measure in measures}
-        counters_there = [name for name in names if name in _BYTES and _BYTES[name] not in taken]
+        directions = {measure.direction for measure in measures}
+        counters_there = [name for name in names if name in _BYTES and _BYTES[name] not in directions]
         measures += [_Measure(name, _BYTES[name], counted) for name in counters_there]
         return _Layout(names, delimiter, True, next(name for name in _TIMES if name in names), tuple(measures))
     return None
 
 
 def _layout(path: Path, reading: Reading) -> _Layout:
-    for given, known in ((reading.value, VALUES), (reading.direction, DIRECTIONS)):
-        if given is not None and given not in known:
-            raise UsageError(f"{given!r} is not one of {', '.join(known)}.")
+    for value, choices in ((reading.value, VALUES), (reading.direction, DIRECTIONS)):
+        if value is not None and value not in choices:
+            raise UsageError(f"{value!r} is not one of {', '.join(choices)}.")
     lines = [line.removeprefix("\ufeff") for line in read_head(path).lines]
     first = next((line for line in lines if line.strip()), "")
     named = _parse_header(lines[0] if lines else "", reading)
@@ -178,13 +178,13 @@ def _compute_intervals(rows: pl.DataFrame, measure: _Measure) -> tuple[pl.DataFr
     typed = rows.select("time_s", LINE, RAW, given=pl.col(measure.name)).with_columns(
         value=pl.col("given").cast(pl.Float64, strict=False)
     )
-    found = sift(typed, [build_number_fault("given", "value")])
+    checked = sift(typed, [build_number_fault("given", "value")])
     if measure.value == "counter":
-        intervals, refused = _difference_counter(found.rows)
+        intervals, refused = _difference_counter(checked.rows)
     else:
         # The interval starts at the previous time, even if that row's value was refused.
-        intervals, refused = _convert_rates(typed, found.rows, is_volume=measure.value == "volume"), pl.DataFrame()
-    return intervals, pl.concat([part for part in (found.refused, refused) if part.width])
+        intervals, refused = _convert_rates(typed, checked.rows, is_volume=measure.value == "volume"), pl.DataFrame()
+    return intervals, pl.concat([part for part in (checked.refused, refused) if part.width])
 
 
 def _difference_counter(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -193,17 +193,17 @@ def _difference_counter(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]
         "A counter is not a non-negative number.",
         "Leave the cell empty without a reading.",
     )
-    found = sift(rows.filter(pl.col("given").is_not_null()), [negative])
-    whole = found.rows["given"].cast(pl.Int64, strict=False)
+    checked = sift(rows.filter(pl.col("given").is_not_null()), [negative])
+    whole = checked.rows["given"].cast(pl.Int64, strict=False)
     # Use integers, because floats would round counters above 2^53.
-    values = (found.rows["value"] if whole.has_nulls() else whole).to_numpy()
+    values = (checked.rows["value"] if whole.has_nulls() else whole).to_numpy()
     rises, codes = counters.confirm_increases(values)
     interval = pl.col("time_s").diff()
-    frame = found.rows.select("time_s", LINE, RAW, interval_s=interval).with_columns(
+    frame = checked.rows.select("time_s", LINE, RAW, interval_s=interval).with_columns(
         pl.Series("volume", rises).cast(pl.Float64), counters.decode_flags(codes)
     )
     rate = pl.when(pl.col("flag").ne_missing("reset")).then(pl.col("volume") / pl.col("interval_s"))
-    return frame.slice(1).with_columns(bytes_per_s=rate), found.refused
+    return frame.slice(1).with_columns(bytes_per_s=rate), checked.refused
 
 
 def _convert_rates(timed: pl.DataFrame, rows: pl.DataFrame, *, is_volume: bool) -> pl.DataFrame:
@@ -220,7 +220,7 @@ def _convert_rates(timed: pl.DataFrame, rows: pl.DataFrame, *, is_volume: bool) 
 def _batches(name: str, layout: _Layout, rows: pl.DataFrame) -> Iterator[Batch]:
     for measure in layout.measures:
         intervals, faulty = _compute_intervals(rows, measure)
-        found = validate_rows(
+        validated = validate_rows(
             SERIES,
             intervals.select(
                 pl.lit(subject(name)).alias("subject_id"),
@@ -233,7 +233,7 @@ def _batches(name: str, layout: _Layout, rows: pl.DataFrame) -> Iterator[Batch]:
                 RAW,
             ),
         )
-        yield from ParsedRows(found.rows, pl.concat([faulty, found.refused]).sort("line")).batches(SERIES)
+        yield from ParsedRows(validated.rows, pl.concat([faulty, validated.refused]).sort("line")).batches(SERIES)
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:

@@ -41,12 +41,12 @@ class TmioFeed:
         #: whether the last poll found no new data
         self.is_quiet = False
         self._path = path
-        known = _restore(position) if position is not None else None
-        self._file = FollowedFile(path, known and known[0])
-        self._stream = known[1] if known else TmioStream()
-        self._is_over = known is not None and known[2]
+        restored = _restore(position) if position is not None else None
+        self._file = FollowedFile(path, restored and restored[0])
+        self._stream = restored[1] if restored else TmioStream()
+        self._is_over = restored is not None and restored[2]
         #: position after the last complete line or array
-        self._mark: Position | None = known[0] if known else None
+        self._mark: Position | None = restored[0] if restored else None
         #: events since the last flush; events that precede lines of the incomplete flush
         self._events: list[str] = []
         self._passed: list[str] = []
@@ -95,9 +95,9 @@ class TmioFeed:
 
     def _finish_stream(self) -> list[Flush]:
         """Return the remaining flushes, or an empty one."""
-        found, read_to = self._stream.finish(), self._file.position
+        streamed, read_to = self._stream.finish(), self._file.position
         flushes = []
-        for flush in found or [self._stream.state()]:
+        for flush in streamed or [self._stream.state()]:
             if read_to is not None and flush.end == read_to.offset:
                 self._mark = read_to
             flushes.append(self._flush(flush, self._mark))
@@ -105,15 +105,15 @@ class TmioFeed:
 
     def _read(self, piece: Piece) -> list[Flush]:
         flushes = self._end_content(piece) if piece.event else []
-        found: list[StreamedFlush] = []
+        streamed: list[StreamedFlush] = []
         try:
             self._require_plain(piece)
-            found = self._stream.feed(piece.content) if self._unfit is None else []
+            streamed = self._stream.feed(piece.content) if self._unfit is None else []
         except InputRefused as refusal:
             waiting = self._stream.pending()
             self._unfit, self._stream = refusal, TmioStream()
-            found = [] if waiting is None else [waiting]
-        for flush in found:
+            streamed = [] if waiting is None else [waiting]
+        for flush in streamed:
             flushes.append(self._flush(flush, piece.position(flush.end) if flush.end >= piece.start else self._mark))
         if self._stream.end >= piece.start:
             self._mark = piece.position(self._stream.end)
@@ -132,19 +132,19 @@ class TmioFeed:
         """Return the flushes that end, because this piece starts new content."""
         if self._stream.end:
             self._passed, self._events = self._passed + self._events, []
-        found, last = self._stream.end_file()
+        streamed, last = self._stream.end_file()
         if piece.event != "rotated":
             waiting = self._stream.pending()
             last += [] if waiting is None else [waiting]
             self._stream = TmioStream()
-        flushes = [self._flush(flush, self._mark) for flush in found]
+        flushes = [self._flush(flush, self._mark) for flush in streamed]
         self._mark = piece.position(0)
         flushes += [self._flush(flush, self._mark, is_before=True) for flush in last]
         self._unfit = None
         self._events.append(str(piece.event))
         return flushes
 
-    def _flush(self, found: StreamedFlush, mark: Position | None, *, is_before: bool = False) -> Flush:
+    def _flush(self, streamed: StreamedFlush, mark: Position | None, *, is_before: bool = False) -> Flush:
         """Build a flush with its position; an event belongs to the first flush that ends after the event.
 
         is_before: whether the flush ends before the events at its mark.
@@ -152,16 +152,16 @@ class TmioFeed:
         events_before, self._passed = self._passed, []
         if mark is None or not mark.event or is_before:
             events_before, self._events = events_before + self._events, []
-        events = (*dict.fromkeys(events_before), *(["refused"] if found.refused else []))
+        events = (*dict.fromkeys(events_before), *(["refused"] if streamed.refused else []))
         self._is_over = False
         position = {
             "file": None if mark is None else mark.to_dict(),
-            "line": found.line,
-            "form": found.form,
-            "seen": dict(found.seen),
+            "line": streamed.line,
+            "form": streamed.form,
+            "seen": dict(streamed.seen),
             "is_over": False,
         }
-        return Flush(found.moves, found.until_s, position, events=events, refused=found.refused)
+        return Flush(streamed.moves, streamed.until_s, position, events=events, refused=streamed.refused)
 
 
 def _restore(position: Mapping[str, Any]) -> tuple[Position | None, TmioStream, bool]:

@@ -109,11 +109,11 @@ def read_parts(path: Path) -> Iterator[Part | Refusal]:
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)[:60]!r} occurs twice")
-    return found
+    return members
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique)
@@ -352,8 +352,8 @@ def _read_packed(contents: Iterable[bytes]) -> Iterator[Part | Refusal]:
             yield from unit.found
         if arrays.is_broken:
             return
-    if rest := arrays.rest():
-        yield from rest.found
+    if last_unit := arrays.rest():
+        yield from last_unit.found
 
 
 def parse_array(item: object, number: int) -> Part | Refusal:

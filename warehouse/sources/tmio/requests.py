@@ -126,40 +126,43 @@ def read(path: Path) -> Iterator[Batch]:
     yield _module(run)
 
 
-def _drop_duplicates(found: Iterator[Part | Refusal], run: _Run) -> Iterator[Part | Refusal]:
+def _drop_duplicates(parts: Iterator[Part | Refusal], run: _Run) -> Iterator[Part | Refusal]:
     """Drop second records of the same requests: keep `_b` of a direction only if the flush has no requests in `_t`.
 
     A flush ends if a mode repeats.
     """
-    seen: dict[str, int] = {}
+    request_counts: dict[str, int] = {}
     pending: dict[str, Part] = {}
-    for part in found:
+    for part in parts:
         if isinstance(part, Refusal):
             yield part
             continue
-        if part.mode in seen:
-            yield from _resolve_pending(seen, pending, run)
-            seen, pending = {}, {}
-        seen[part.mode] = part.start_s.size
+        if part.mode in request_counts:
+            yield from _resolve_pending(request_counts, pending, run)
+            request_counts, pending = {}, {}
+        request_counts[part.mode] = part.start_s.size
         if part.mode.endswith("_async_b"):
             pending[part.mode] = part
         else:
             yield part
-    yield from _resolve_pending(seen, pending, run)
+    yield from _resolve_pending(request_counts, pending, run)
 
 
-def _resolve_pending(seen: dict[str, int], pending: dict[str, Part], run: _Run) -> Iterator[Part]:
+def _resolve_pending(request_counts: dict[str, int], pending: dict[str, Part], run: _Run) -> Iterator[Part]:
     for mode, part in pending.items():
-        landed = count_transfers(mode, seen)
+        landed = count_transfers(mode, request_counts)
         if not landed:
             yield part
         elif landed != part.start_s.size:
             run.notes.append(f"{mode} has {part.start_s.size} requests, but {landed} of the same were landed")
 
 
-def count_transfers(mode: str, seen: Mapping[str, int]) -> int:
-    """Count the landed requests in a flush that mode `_b` records again; seen: the flush's requests per mode."""
-    return max(seen.get(mode.removesuffix("_b") + end, 0) for end in ("_t", ""))
+def count_transfers(mode: str, request_counts: Mapping[str, int]) -> int:
+    """Count the landed requests in a flush that mode `_b` records again.
+
+    request_counts: the flush's requests per mode.
+    """
+    return max(request_counts.get(mode.removesuffix("_b") + end, 0) for end in ("_t", ""))
 
 
 def _convert_refusal(refusal: Refusal, run: _Run) -> pl.DataFrame:
@@ -185,12 +188,12 @@ def _check_part(part: Part, run: _Run) -> tuple[_ValidRequests | None, pl.DataFr
         return None, None
     fault, moved = check_requests(part)
     good = fault < 0
-    known = moved[good]
-    unknown = np.isnan(known)
+    valid_bytes = moved[good]
+    unknown = np.isnan(valid_bytes)
     _update_landed(mode, part, good, np.where(np.isnan(moved), 0.0, moved), run)
     mode.unknown_count += int(unknown.sum())
     run.refused_count += int((~good).sum())
-    return _ValidRequests(part.mode, part.start_s[good], part.end_s[good], known), _refuse_requests(part, fault)
+    return _ValidRequests(part.mode, part.start_s[good], part.end_s[good], valid_bytes), _refuse_requests(part, fault)
 
 
 def check_requests(part: Part) -> tuple[NDArray[np.int64], Reals]:
@@ -201,17 +204,17 @@ def check_requests(part: Part) -> tuple[NDArray[np.int64], Reals]:
     duration_s = part.end_s - part.start_s
     with np.errstate(all="ignore"):
         moved = part.moved_bytes if part.moved_bytes is not None else part.rate_bytes_per_s * duration_s
-        sound = part.rate_bytes_per_s if part.moved_bytes is None else moved
+        measured = part.rate_bytes_per_s if part.moved_bytes is None else moved
         shortest_s, longest_s = duration_s.min(initial=np.inf), duration_s.max(initial=0)
         # Shortcut for valid parts, since a NaN or an infinite time fails one of these tests.
-        if shortest_s >= 0 and longest_s < np.inf and sound.min(initial=0) >= 0 and moved.max(initial=0) < np.inf:
+        if shortest_s >= 0 and longest_s < np.inf and measured.min(initial=0) >= 0 and moved.max(initial=0) < np.inf:
             return np.full(moved.size, -1), _mask_unknown(part, duration_s, moved) if shortest_s == 0 else moved
     wrong = (
-        ~np.isfinite(sound) | ~np.isfinite(moved),
+        ~np.isfinite(measured) | ~np.isfinite(moved),
         ~np.isfinite(part.start_s),
         ~np.isfinite(part.end_s),
         duration_s < 0,
-        sound < 0,
+        measured < 0,
     )
     fault = np.select([*wrong[1:3], wrong[0], *wrong[3:]], [1, 2, 0, 3, 4], -1)
     return fault, _mask_unknown(part, duration_s, moved)
@@ -294,8 +297,8 @@ def _trace(run: _Run) -> Batch:
 
 
 def _module(run: _Run) -> Batch:
-    found = [mode.disagreement(name) for name, mode in run.modes.items()]
-    reasons = [*run.notes, *(reason for reason in found if reason)]
+    disagreements = [mode.disagreement(name) for name, mode in run.modes.items()]
+    reasons = [*run.notes, *(reason for reason in disagreements if reason)]
     if run.refused_count:
         reasons.insert(0, f"{run.refused_count} requests or flushes were refused")
     sums = {f"{name}.{key}": value for name, mode in run.modes.items() for key, value in sorted(mode.stated.items())}

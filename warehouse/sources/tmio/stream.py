@@ -137,8 +137,8 @@ class TmioStream:
         one. A line or array never continues in another file, because a writer keeps writing to the file that it has
         opened.
         """
-        rest = self._units.rest() if self._units is not None else None
-        flushes = [] if rest is None else list(self._process(Unit(rest.found, _AT_END, 0)))
+        last_unit = self._units.rest() if self._units is not None else None
+        flushes = [] if last_unit is None else list(self._process(Unit(last_unit.found, _AT_END, 0)))
         self._units = self._form = None
         self.end = self._line = 0
         last = [replace(flush, end=0, form=None) for flush in flushes if flush.end == _AT_END]
@@ -153,10 +153,10 @@ class TmioStream:
 
         If the run continues after all, so can the stream; a line that was refused as truncated is then parsed again.
         """
-        rest = self._units.rest() if self._units is not None else None
+        last_unit = self._units.rest() if self._units is not None else None
         flushes: list[StreamedFlush] = []
-        if rest is not None:
-            flushes += self._process(rest)
+        if last_unit is not None:
+            flushes += self._process(last_unit)
         last = self.pending()
         return flushes if last is None else [*flushes, last]
 
@@ -183,12 +183,12 @@ class TmioStream:
     def _flush(self, *, is_over: bool = False) -> StreamedFlush:
         """Return the collected flush; if it is over, start the next one."""
         moves, refused = _moves(self._select_parts())
-        seen = {} if is_over else dict(self._seen)
+        request_counts = {} if is_over else dict(self._seen)
         refused = (*self._refused, *refused)
         self._parts, self._refused, self._has_units = [], [], False
-        self._seen, self._returned = dict(seen), dict(seen)
+        self._seen, self._returned = dict(request_counts), dict(request_counts)
         until_s = max((float(part.end_s.max()) for part in moves.values()), default=math.nan)
-        return StreamedFlush(moves, until_s, refused, self.end, self._line, self._form, seen)
+        return StreamedFlush(moves, until_s, refused, self.end, self._line, self._form, request_counts)
 
     def _select_parts(self) -> Iterator[Part]:
         """Yield the parts, without second records of the same requests."""
@@ -205,19 +205,19 @@ class TmioStream:
 
 def _moves(parts: Iterable[Part]) -> tuple[dict[str, Moves], tuple[Refused, ...]]:
     """Collect the valid requests by direction, and describe the invalid ones."""
-    found: dict[str, list[Moves]] = {}
+    moves: dict[str, list[Moves]] = {}
     refused: list[Refused] = []
     for part in parts:
         fault, moved = check_requests(part)
         direction = UNSTATED if part.mode == UNSTATED else part.mode.split("_")[0]
         if fault.max() < 0:
-            found.setdefault(direction, []).append(Moves(part.start_s, part.end_s, moved))
+            moves.setdefault(direction, []).append(Moves(part.start_s, part.end_s, moved))
             continue
         refused += _bad_requests(part, fault)
         good = fault < 0
         if good.any():
-            found.setdefault(direction, []).append(Moves(part.start_s[good], part.end_s[good], moved[good]))
-    return {direction: _concat(pieces) for direction, pieces in found.items()}, tuple(refused)
+            moves.setdefault(direction, []).append(Moves(part.start_s[good], part.end_s[good], moved[good]))
+    return {direction: _concat(pieces) for direction, pieces in moves.items()}, tuple(refused)
 
 
 def _bad_requests(part: Part, fault: NDArray[np.int64]) -> Iterator[Refused]:
@@ -264,28 +264,28 @@ class _Lines:
             self._offset += stop + 1 - place
             yield from self._end_line(content[place:stop])
             place = stop + 1
-        rest = content[place:]
-        self._offset += len(rest)
-        if self._skipped or len(self._partial) + len(rest) > self._max_object_bytes:
-            self._skipped += len(self._partial) + len(rest)
+        remainder = content[place:]
+        self._offset += len(remainder)
+        if self._skipped or len(self._partial) + len(remainder) > self._max_object_bytes:
+            self._skipped += len(self._partial) + len(remainder)
             self._partial = bytearray()
         else:
-            self._partial += rest
+            self._partial += remainder
 
     def rest(self) -> Unit | None:
         """Return the last line, which has no line end; it is consumed if it is complete JSON."""
         was_first, line = self._is_first, self._line + 1
         content = bytes(self._partial).removeprefix(BOM).strip()
         if self._skipped:
-            found = self._resolve_ambiguous(refuse_too_large(line, self._max_object_bytes))
+            parts = self._resolve_ambiguous(refuse_too_large(line, self._max_object_bytes))
         else:
-            found = self._read(content, line, is_last=True) if content else self._resolve_ambiguous()
-        if any(isinstance(part, Part) for part in found):
+            parts = self._read(content, line, is_last=True) if content else self._resolve_ambiguous()
+        if any(isinstance(part, Part) for part in parts):
             self._partial = bytearray()
-            return Unit(found, self._offset, self._line)
+            return Unit(parts, self._offset, self._line)
         # The line may still become the first one when its line end arrives.
         self._is_first = was_first
-        return Unit(found, self._offset - len(self._partial) - self._skipped, self._line) if found else None
+        return Unit(parts, self._offset - len(self._partial) - self._skipped, self._line) if parts else None
 
     def _end_line(self, last: bytes) -> Iterator[Unit]:
         """Yield the unit of a line that is complete with these bytes, unless it is blank."""
@@ -294,17 +294,17 @@ class _Lines:
         skipped = self._skipped
         self._partial, self._skipped = bytearray(), 0
         if skipped or len(content) > self._max_object_bytes:
-            found = self._resolve_ambiguous(refuse_too_large(self._line, self._max_object_bytes))
+            parts = self._resolve_ambiguous(refuse_too_large(self._line, self._max_object_bytes))
         elif content := content.removeprefix(BOM).strip():
-            found = self._read(bytes(content), self._line)
+            parts = self._read(bytes(content), self._line)
         else:
             return
-        if found:
-            yield Unit(found, self._offset, self._line)
+        if parts:
+            yield Unit(parts, self._offset, self._line)
 
-    def _resolve_ambiguous(self, *found: Part | Refusal) -> list[Part | Refusal]:
+    def _resolve_ambiguous(self, *parts: Part | Refusal) -> list[Part | Refusal]:
         ambiguous, self._ambiguous, self._is_first = self._ambiguous, None, False
-        return [*([ambiguous[1]] if ambiguous else []), *found]
+        return [*([ambiguous[1]] if ambiguous else []), *parts]
 
     def _read(self, content: bytes, line: int, *, is_last: bool = False) -> list[Part | Refusal]:
         """Parse a line, and resolve an ambiguous first line; empty if the line itself is ambiguous."""
