@@ -54,16 +54,16 @@ def backfill(
     completed ranges until all are complete: a call with the same days and settings resumes after them.
     """
     request = [since.isoformat(), until.isoformat(), str(day_count), settings.parameters()]
-    done = _read_progress(store, request)
+    completed = _read_progress(store, request)
     for days in day_ranges(since, until, day_count):
-        if days.since.isoformat() in done:
+        if days.since.isoformat() in completed:
             yield days
             continue
         start_s, release = time.monotonic(), None
         with suppress(NothingToDo):
             release = run_days(days.since, days.until)
-        done.append(days.since.isoformat())
-        put_document(store, _STATE, {"asked": request, "done": done})
+        completed.append(days.since.isoformat())
+        put_document(store, _STATE, {"asked": request, "done": completed})
         yield DayRange(days.since, days.until, release, time.monotonic() - start_s)
     store.files.remove(_STATE)
 
@@ -78,5 +78,5 @@ def run_days_inline(
 
 
 def _read_progress(store: Store, request: list[str]) -> list[str]:
-    done = read_cache(store, _STATE, lambda state: list(state["done"]) if state["asked"] == request else [])
-    return done or []
+    completed = read_cache(store, _STATE, lambda state: list(state["done"]) if state["asked"] == request else [])
+    return completed or []

@@ -64,8 +64,8 @@ def program() -> str:
     """Identify this version of iosig by a digest of its source and the versions of Python and of its libraries."""
     digest = hashlib.sha256()
     root = Path(__file__).resolve().parents[1]
-    found = (path.relative_to(root) for package in _PACKAGES for path in (root / package).rglob("*"))
-    for name in sorted(filter(_is_text, found)):
+    paths = (path.relative_to(root) for package in _PACKAGES for path in (root / package).rglob("*"))
+    for name in sorted(filter(_is_text, paths)):
         digest.update(f"{name} ".encode() + (root / name).read_bytes())
     libraries = " ".join(f"{name} {version(name)}" for name in _LIBRARIES)
     return f"iosig {version('iosig')} ({digest.hexdigest()[:12]}), Python {platform.python_version()}, {libraries}"
@@ -116,7 +116,9 @@ class _Origin:
                 )
             _SEEN.add((store.root, self.token))
         store.files.put(f"{self.token}.{call_id}.{uuid.uuid4().hex}", b"")
-        return function(*(store.root if isinstance(each, Path) and each == self.root else each for each in args))
+        return function(
+            *(store.root if isinstance(argument, Path) and argument == self.root else argument for argument in args)
+        )
 
     def _store(self) -> Store:
         return Store.locate(self.url) if self.url else Store(self.root)
@@ -136,11 +138,11 @@ class Workers(Executor):
 
     def submit(self, fn: Callable[..., _Answer], /, *args: Any, **kwargs: Any) -> Future[_Answer]:
         """Call a function on a worker; the scheduler's logs and pages show the name of the work item."""
-        item = next((each for each in args if isinstance(each, WorkItem)), None)
+        item = next((argument for argument in args if isinstance(argument, WorkItem)), None)
         name = repr(item.name) if item else f"A call of {fn.__name__}"
         call_id, attempts = uuid.uuid4().hex, count(1)
         call = partial(self._origin.call, call_id, partial(fn, **kwargs))
-        args = tuple(each.absolute() if isinstance(each, Path) else each for each in args)
+        args = tuple(argument.absolute() if isinstance(argument, Path) else argument for argument in args)
         priority = _CHECK_PRIORITY if item and item.is_check else 0
         future: Future[_Answer] = Future()
 
@@ -149,8 +151,8 @@ class Workers(Executor):
             try:
                 if self._client.status != "running":
                     raise MachineFault(_SCHEDULER_LOST)
-                done = self._client.submit(call, *args, pure=False, priority=priority, key=key)
-                done.add_done_callback(settle)
+                dask_future = self._client.submit(call, *args, pure=False, priority=priority, key=key)
+                dask_future.add_done_callback(settle)
             except Exception as error:
                 future.set_exception(error)
 
@@ -159,10 +161,10 @@ class Workers(Executor):
             # A call submitted after the client has cancelled its calls would never return.
             self._client.loop.add_callback(submit_call)
 
-        def settle(done: Any) -> None:
+        def settle(dask_future: Any) -> None:
             try:
                 try:
-                    future.set_result(_get_result(name, done))
+                    future.set_result(_get_result(name, dask_future))
                 except processes.WorkerLost:
                     # Dask also blames the calls that waited on a lost worker
                     if self._origin.start_count(call_id) >= TRIES or next(attempts) >= TRIES:
@@ -297,9 +299,13 @@ def _security(folder: Path) -> Security:
     """Create certificates for this run in a folder that only this user can read, from which workers load them."""
     from distributed import Security
 
-    made = Security.temporary()
+    credentials = Security.temporary()
     written = {}
-    for name, text in {"ca_file": made.tls_ca_file, "cert": made.tls_worker_cert, "key": made.tls_worker_key}.items():
+    for name, text in {
+        "ca_file": credentials.tls_ca_file,
+        "cert": credentials.tls_worker_cert,
+        "key": credentials.tls_worker_key,
+    }.items():
         path = folder / name
         path.touch(0o600)
         path.write_text(text)

@@ -136,11 +136,11 @@ def free_names(store: Store, name: str | None) -> dict[str, str]:
 
 def _require_free(client: SyncPrefectClient, store: Store, full_name: str) -> None:
     try:
-        known = client.read_deployment_by_name(full_name)
+        deployment = client.read_deployment_by_name(full_name)
     except ObjectNotFound:
         return
     # deployments of earlier versions have the warehouse as a parameter
-    owners = [*known.tags, known.parameters.get("warehouse")]
+    owners = [*deployment.tags, deployment.parameters.get("warehouse")]
     if store.address not in owners:
         raise UsageError(f"The deployment {full_name} belongs to another warehouse ({owners[0]}). Pass another --name.")
 

@@ -63,18 +63,18 @@ _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
 def machine_fault(error: BaseException, root: Path) -> MachineFault | None:
     """Translate an exception that the machine or a damaged warehouse caused; None for any other exception."""
-    for told in _chain(error):
-        if fault := _classify_object_store_error(told, root) or _classify_error(told, root):
+    for cause in _chain(error):
+        if fault := _classify_object_store_error(cause, root) or _classify_error(cause, root):
             return fault
     return _classify_damage(error, root)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an exception followed by its causes and contexts."""
-    seen: BaseException | None = error
-    while seen is not None:
-        yield seen
-        seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+    current: BaseException | None = error
+    while current is not None:
+        yield current
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
 
 
 def _classify_error(error: BaseException, root: Path) -> MachineFault | None:
@@ -104,8 +104,8 @@ def _place(error: OSError, root: Path) -> str:
     """Name the file of an OSError; errors on standard output carry no file name."""
     if isinstance(error.filename, str | bytes):
         return os.fsdecode(error.filename)
-    if found := _QUOTED.search(str(error)):
-        return found[1]
+    if match := _QUOTED.search(str(error)):
+        return match[1]
     return "The output" if _is_library_error(error, "click", "rich", "iosig.cli.printing") else str(root)
 
 
@@ -140,18 +140,18 @@ def _classify_object_store_error(error: BaseException, root: Path) -> MachineFau
     is_of_arrow = isinstance(error, OSError) and "AWS Error" in str(error)
     if type(error).__module__.split(".")[0] not in _OBJECT_STORES and not is_of_arrow:
         return None
-    said = re.sub(r" in [\d.]+m?s, after .*? - ", ": ", str(error).strip().splitlines()[0])
+    message = re.sub(r" in [\d.]+m?s, after .*? - ", ": ", str(error).strip().splitlines()[0])
     return MachineFault(
-        f"The object store {Store(root).name} failed ({said}). Check that it is running, and the AWS environment "
+        f"The object store {Store(root).name} failed ({message}). Check that it is running, and the AWS environment "
         "variables. Completed work is kept: run again."
     )
 
 
 def _classify_message(text: str, root: Path) -> MachineFault | None:
     """Classify a library's error by its message, since libraries set no errno."""
-    found = _PATH.search(text)
+    match = _PATH.search(text)
     quoted = _QUOTED.search(text)
-    where = found.group(1) if found else quoted.group(1) if quoted else str(root)
+    where = match.group(1) if match else quoted.group(1) if quoted else str(root)
     if (number := _OS_ERROR.search(text)) and (fault := _classify_errno(int(number[1]), where, root, text)):
         return fault
     for code, pattern in _FILE_SYSTEM_MESSAGES.items():
@@ -159,7 +159,7 @@ def _classify_message(text: str, root: Path) -> MachineFault | None:
             return _classify_errno(code, where, root, text)
     if re.search(r"out of memory|could not allocate|failed to allocate", text, re.I):
         return MachineFault(_MEMORY)
-    if found and where.startswith(f"{root.resolve()}/"):
+    if match and where.startswith(f"{root.resolve()}/"):
         return _make_damage_fault(where, f"cannot be read ({text.strip().splitlines()[0][:_MAX_MESSAGE_CHARS]})")
     if re.search(r"TProtocolException|decompress|checksum", text):
         return _make_damage_fault(where, "contains an unreadable Parquet file")
@@ -180,10 +180,10 @@ def _classify_damage(error: BaseException, root: Path) -> MachineFault | None:
     from iosig.warehouse.releases.verifying import find_damaged_metadata
 
     try:
-        found = find_damaged_metadata(Store(root))
+        damage = find_damaged_metadata(Store(root))
     except MachineFault as fault:
         return fault
-    return _make_damage_fault(f"{root / found.path}", found.problem) if found else None
+    return _make_damage_fault(f"{root / damage.path}", damage.problem) if damage else None
 
 
 def _make_damage_fault(where: str, problem: str) -> MachineFault:

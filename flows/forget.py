@@ -70,47 +70,50 @@ class AffectedData:
     @property
     def document(self) -> dict[str, Any]:
         """JSON representation, from which an interrupted removal resumes."""
-        asked = {"landing_id": self.asked.landing_id, "user": self.asked.user, "reason": self.asked.reason}
-        own = None if self.own is None else self.own.document()
+        request = {"landing_id": self.asked.landing_id, "user": self.asked.user, "reason": self.asked.reason}
+        own_data = None if self.own is None else self.own.document()
         return {
-            **{"asked": asked, "at": self.at, "own": own},
+            **{"asked": request, "at": self.at, "own": own_data},
             **{"landings": dict(self.landings), "releases": dict(self.releases)},
         }
 
     @classmethod
-    def from_document(cls, told: Mapping[str, Any]) -> AffectedData:
+    def from_document(cls, content: Mapping[str, Any]) -> AffectedData:
         """Read the JSON representation."""
-        own = None if told["own"] is None else OwnData.from_document(told["own"])
-        read = {name: tuple(ids) for name, ids in told["releases"].items()}
-        return cls(ErasureRequest(**told["asked"]), told["at"], told["landings"], read, own)
+        own_data = None if content["own"] is None else OwnData.from_document(content["own"])
+        read = {name: tuple(ids) for name, ids in content["releases"].items()}
+        return cls(ErasureRequest(**content["asked"]), content["at"], content["landings"], read, own_data)
 
 
-def find(store: Store, settings: Settings, asked: ErasureRequest) -> AffectedData:
+def find(store: Store, settings: Settings, request: ErasureRequest) -> AffectedData:
     """Find the affected landings and releases, or load those of an interrupted removal.
 
     Raises NothingToDo if no data match, UsageError if another removal was interrupted.
     """
     begun = document(store, _INTENT)
     if begun is not None:
-        found = AffectedData.from_document(begun)
-        if (found.asked.landing_id, found.asked.user) != (
-            asked.landing_id,
-            _pseudonymize_user(store, settings, asked.user),
+        affected = AffectedData.from_document(begun)
+        if (affected.asked.landing_id, affected.asked.user) != (
+            request.landing_id,
+            _pseudonymize_user(store, settings, request.user),
         ):
-            what = "a user's data" if found.asked.user else f"landing {found.asked.landing_id}"
+            subject = "a user's data" if affected.asked.user else f"landing {affected.asked.landing_id}"
             raise UsageError(
-                f"{store.name} has an interrupted erasure of {what}. Complete it first: run the same `iosig forget` "
+                f"{store.name} has an interrupted erasure of {subject}. Complete it first: run the same `iosig forget` "
                 "again."
             )
-        return found
-    asked = ErasureRequest(asked.landing_id, _pseudonymize_user(store, settings, asked.user), asked.reason)
-    known = ledger.read(store)
-    own = None if asked.user is None else find_own(store, asked.user)
-    landings = _find_landing(known, asked.landing_id) if own is None else _find_user_landings(known, own)
-    kept = releases.list_readable(store)
-    read = {release.release_id: sorted({*releases.landings_in(store, release)} & landings.keys()) for release in kept}
+        return affected
+    request = ErasureRequest(request.landing_id, _pseudonymize_user(store, settings, request.user), request.reason)
+    landed = ledger.read(store)
+    own_data = None if request.user is None else find_own(store, request.user)
+    landings = _find_landing(landed, request.landing_id) if own_data is None else _find_user_landings(landed, own_data)
+    kept_releases = releases.list_readable(store)
+    read = {
+        release.release_id: sorted({*releases.landings_in(store, release)} & landings.keys())
+        for release in kept_releases
+    }
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    return AffectedData(asked, at, landings, {name: tuple(ids) for name, ids in read.items() if ids}, own)
+    return AffectedData(request, at, landings, {name: tuple(ids) for name, ids in read.items() if ids}, own_data)
 
 
 def _pseudonymize_user(store: Store, settings: Settings, user: str | None) -> str | None:
@@ -119,114 +122,114 @@ def _pseudonymize_user(store: Store, settings: Settings, user: str | None) -> st
     return user if names is None or user is None else names.name(user)
 
 
-def _find_landing(known: ledger.Ledger, landing_id: str | None) -> dict[str, str]:
+def _find_landing(landed: ledger.Ledger, landing_id: str | None) -> dict[str, str]:
     """Map the ids of all generations of a landing's content to the id of an empty next generation."""
-    named = [*known.objects(known.select_landings([landing_id or ""]))]
+    named = [*landed.objects(landed.select_landings([landing_id or ""]))]
     if not named:
         raise UsageError(f"Unknown landing {landing_id}. `iosig sql` and `iosig releases --json` list landings.")
     content = named[0].content_sha256
-    of_it = known.landings.filter(pl.col("content") == int(named[0].trace_id, 16)).sort("generation")
-    every = [one for one in known.objects(of_it) if one.content_sha256 == content]
+    of_it = landed.landings.filter(pl.col("content") == int(named[0].trace_id, 16)).sort("generation")
+    every = [landing for landing in landed.objects(of_it) if landing.content_sha256 == content]
     if every[-1].forgotten_at and not every[-1].parts:
         raise NothingToDo(f"{landing_id} was erased on {every[-1].forgotten_at[:10]}.")
     empty = id_in(content, every[-1].generation + 1)
-    return {one.landing_id: empty for one in every}
+    return {landing.landing_id: empty for landing in every}
 
 
-def _find_user_landings(known: ledger.Ledger, own: OwnData) -> dict[str, str]:
+def _find_user_landings(landed: ledger.Ledger, own_data: OwnData) -> dict[str, str]:
     """Map the ids of landings with rows or the name of a user to the ids of their next generations."""
     landings: dict[str, str] = {}
     last: dict[str, int] = {}
-    for one in known.objects(known.landings.sort("content", "generation")):
-        last[one.content_sha256] = max(one.generation, last.get(one.content_sha256, 0))
-    for one in known.objects(known.landings.sort("content", "generation")):
-        rows = ((part.table, forgetting.read_rows(known.store, one, part)) for part in one.parts)
-        if own.has(one, rows):
-            last[one.content_sha256] += 1
-            landings[one.landing_id] = id_in(one.content_sha256, last[one.content_sha256])
-    if not landings and not known.store.journal.is_file():
+    for landing in landed.objects(landed.landings.sort("content", "generation")):
+        last[landing.content_sha256] = max(landing.generation, last.get(landing.content_sha256, 0))
+    for landing in landed.objects(landed.landings.sort("content", "generation")):
+        rows = ((part.table, forgetting.read_rows(landed.store, landing, part)) for part in landing.parts)
+        if own_data.has(landing, rows):
+            last[landing.content_sha256] += 1
+            landings[landing.landing_id] = id_in(landing.content_sha256, last[landing.content_sha256])
+    if not landings and not landed.store.journal.is_file():
         raise NothingToDo("The warehouse has no data of this user.")
     return landings
 
 
-def forget(store: Store, settings: Settings, found: AffectedData, report: Report) -> None:
+def forget(store: Store, settings: Settings, affected: AffectedData, report: Report) -> None:
     """Remove the data that `find` returned. The caller must hold the warehouse lock."""
-    put_state(store, _INTENT, found.document)
-    old = [*_there(store, found.landings)]
+    put_state(store, _INTENT, affected.document)
+    old = [*_there(store, affected.landings)]
     for landing in old:
-        _leave(store, landing, found)
-    holds.rename(store, found.landings)
-    if found.own is not None and store.journal.is_file():
+        _leave(store, landing, affected)
+    holds.rename(store, affected.landings)
+    if affected.own is not None and store.journal.is_file():
         with Journal(store.journal) as journal:
-            report("journal of predictions", journal.forget(found.own.is_followed), 0.0)
-    for release_id, read in found.releases.items():
+            report("journal of predictions", journal.forget(affected.own.is_followed), 0.0)
+    for release_id, read in affected.releases.items():
         if release_id not in {release.release_id for release in releases.list_readable(store)}:
             # an earlier attempt has published the successor
             redirects.finish(store, releases.find(store, release_id))
             continue
         release = releases.find(store, release_id)
-        successor = _replace_release(store, settings, release, found, read, report)
+        successor = _replace_release(store, settings, release, affected, read, report)
         report(f"{release_id} is replaced by {successor.release_id}", len(successor.snapshots), 0.0)
-    _end(store, found, old)
+    _end(store, affected, old)
 
 
 def _there(store: Store, landing_ids: Collection[str]) -> Iterator[Landing]:
-    known = ledger.read(store)
-    wanted = known.landings.filter(pl.col("landing_id").is_in(list(landing_ids)))
-    yield from known.objects(wanted.sort("content", "generation"))
+    landed = ledger.read(store)
+    selection = landed.landings.filter(pl.col("landing_id").is_in(list(landing_ids)))
+    yield from landed.objects(selection.sort("content", "generation"))
 
 
-def _leave(store: Store, landing: Landing, found: AffectedData) -> None:
+def _leave(store: Store, landing: Landing, affected: AffectedData) -> None:
     """Write the remaining rows of a landing as its next generation."""
-    own = found.own
+    own_data = affected.own
 
     def remove_rows(of: Landing, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
-        return rows.clear() if own is None else own.remove_rows(table, rows)
+        return rows.clear() if own_data is None else own_data.remove_rows(table, rows)
 
-    generation = int(found.landings[landing.landing_id].partition("-")[2])
-    name = landing.trace_id if own is None else own.remove_name(landing.source_file)
-    forgetting.leave(store, landing, generation, remove_rows, name, found.at)
+    generation = int(affected.landings[landing.landing_id].partition("-")[2])
+    name = landing.trace_id if own_data is None else own_data.remove_name(landing.source_file)
+    forgetting.leave(store, landing, generation, remove_rows, name, affected.at)
 
 
 # ---- releases
 
 
 def _replace_release(
-    store: Store, settings: Settings, old: Release, found: AffectedData, read: tuple[str, ...], report: Report
+    store: Store, settings: Settings, old: Release, affected: AffectedData, read: tuple[str, ...], report: Report
 ) -> Release:
     """Rebuild a release from the remaining rows of its landings, and replace it."""
-    own = _restore_settings(old, settings)
-    with executors.with_processes(own.engine.worker_count) as engine:
-        run = begin_run(store, own, make_plan(store, own, start=_start(store, old, found, read)))
+    old_settings = _restore_settings(old, settings)
+    with executors.with_processes(old_settings.engine.worker_count) as engine:
+        run = begin_run(store, old_settings, make_plan(store, old_settings, start=_start(store, old, affected, read)))
         for result in build(run, engine):
             report(result.name, result.row_count, result.duration_s)
     _tell_changes_as_before(run, old)
     draft, built = releasing.make_draft(run, STEPS)
-    successor = redirects.supersede(store, old, draft, built, found.landings, found.asked.reason)
+    successor = redirects.supersede(store, old, draft, built, affected.landings, affected.asked.reason)
     docs.complete(store)
     return successor
 
 
 def _restore_settings(old: Release, settings: Settings) -> Settings:
     """Return the current settings with the parameters of a release, as far as its tables depend on them."""
-    told = settings.model_dump()
+    merged = settings.model_dump()
     for section, values in get_settings(old).items():
-        known = told.get(section)
-        told[section] = known | values if isinstance(known, dict) and isinstance(values, dict) else values
+        current = merged.get(section)
+        merged[section] = current | values if isinstance(current, dict) and isinstance(values, dict) else values
     try:
-        return Settings.model_validate(told)
+        return Settings.model_validate(merged)
     except ValidationError:
         # the release has settings of an older iosig: rebuild it entirely with the current ones
         return settings
 
 
-def _start(store: Store, old: Release, found: AffectedData, read: tuple[str, ...]) -> Start:
+def _start(store: Store, old: Release, affected: AffectedData, read: tuple[str, ...]) -> Start:
     """Return the start of a rebuild's plan, with the landings that the release read and their next generations."""
-    new = {found.landings[name] for name in read}
+    new = {affected.landings[name] for name in read}
     # releases that were replaced before already name the next generations
-    known = ({*releases.landings_in(store, old)} - {*found.landings.values()}) | {*read}
-    landed = ledger.read(store).where(pl.col("landing_id").is_in(sorted(known | new)))
-    return Start(old, pl.Series("landing_id", sorted(known), pl.String), landed)
+    known_ids = ({*releases.landings_in(store, old)} - {*affected.landings.values()}) | {*read}
+    landed = ledger.read(store).where(pl.col("landing_id").is_in(sorted(known_ids | new)))
+    return Start(old, pl.Series("landing_id", sorted(known_ids), pl.String), landed)
 
 
 def _tell_changes_as_before(run: Run, old: Release) -> None:
@@ -237,11 +240,11 @@ def _tell_changes_as_before(run: Run, old: Release) -> None:
     path = run.path(SIGNATURES, None)
     if not path.is_file():
         return
-    before = [read_parquet(run.store.here(each)) for each in releases.files_of(run.store, old).get(SIGNATURES.name, [])]
-    made = read_parquet(path)
+    before = [read_parquet(run.store.here(file)) for file in releases.files_of(run.store, old).get(SIGNATURES.name, [])]
+    rebuilt = read_parquet(path)
     same = [name for name in SIGNATURES.column_names if name not in CHANGES]
-    told = pl.concat(before) if before else made.clear()
-    rows = made.select(same).join(told, on=same, how="left", nulls_equal=True, maintain_order="left")
+    previous = pl.concat(before) if before else rebuilt.clear()
+    rows = rebuilt.select(same).join(previous, on=same, how="left", nulls_equal=True, maintain_order="left")
     path.unlink()
     write_parquet(rows.select(SIGNATURES.column_names), SIGNATURES, path)
     run.store.files.push([run.place(path)])
@@ -250,9 +253,9 @@ def _tell_changes_as_before(run: Run, old: Release) -> None:
 # ---- the end
 
 
-def _end(store: Store, found: AffectedData, old: list[Landing]) -> None:
+def _end(store: Store, affected: AffectedData, old: list[Landing]) -> None:
     """Remove the replaced releases and landings, and all files and state derived from them."""
-    for release_id in found.releases:
+    for release_id in affected.releases:
         redirects.remove(store, release_id, releases.find(store, release_id))
     deadline = time.monotonic() + _READERS_S
     while True:
@@ -262,11 +265,11 @@ def _end(store: Store, found: AffectedData, old: list[Landing]) -> None:
         if time.monotonic() > deadline:
             raise MachineFault("A release to be deleted is being read. Wait for the reader to finish, and run again.")
         time.sleep(1.0)
-    gone, made = forgetting.remove(store, old)
-    new = [in_folder(store, name)[0].manifest for name in sorted({*found.landings.values()})]
-    seals.unseal(store, set(gone))
+    removed, created = forgetting.remove(store, old)
+    new = [in_folder(store, name)[0].manifest for name in sorted({*affected.landings.values()})]
+    seals.unseal(store, set(removed))
     if (current := releases.current(store)) is not None:
-        seals.add(store, current, [*made, *new])
+        seals.add(store, current, [*created, *new])
     ledger.forget(store)
     publishing.abandon(store)
     store.files.remove("builds/*", f"{store.data_docs.name}/refused")
@@ -275,8 +278,8 @@ def _end(store: Store, found: AffectedData, old: list[Landing]) -> None:
 
 def not_erased(store: Store) -> list[str]:
     """List the copies that this command cannot erase."""
-    told = ["backups and copies of the warehouse", "exports, figures and messages made from it", "the inputs"]
-    told += ["command output kept by Prefect, cron and system journals"]
-    return told + (
+    copies = ["backups and copies of the warehouse", "exports, figures and messages made from it", "the inputs"]
+    copies += ["command output kept by Prefect, cron and system journals"]
+    return copies + (
         [f"{store.name}/{DAMAGED_FOLDER}, which contains damaged files"] if store.files.holds(DAMAGED_FOLDER) else []
     )

@@ -63,17 +63,17 @@ def lineage() -> tuple[TableLineage, ...]:
 
     Includes intermediate tables, which exist only as inputs of other models.
     """
-    found: dict[str, TableLineage] = {}
+    lineages: dict[str, TableLineage] = {}
     models = {_make_qualified_name(table): table for table in TABLES if model_path(table).is_file()}
     for step in STEPS:
         if step.is_repeated:
             continue
-        for own in _build_step_lineage(step):
-            for name in own.tables:
-                if name in models and name not in found and name not in _list_written_tables():
-                    found[name] = TableLineage(models[name], step.name, _tables_in_sql(models[name]), is_sql=True)
-            found[own.name] = own
-    return tuple(found.values())
+        for entry in _build_step_lineage(step):
+            for name in entry.tables:
+                if name in models and name not in lineages and name not in _list_written_tables():
+                    lineages[name] = TableLineage(models[name], step.name, _tables_in_sql(models[name]), is_sql=True)
+            lineages[entry.name] = entry
+    return tuple(lineages.values())
 
 
 @cache
@@ -101,41 +101,41 @@ def table_rows() -> list[TableRow]:
     """Return the lineage of every table and its columns, as shown in the report."""
     return [
         TableRow(
-            found.name,
-            found.step,
-            found.is_sql,
-            found.table.is_published,
-            found.tables,
-            tuple((column.column, column.sources) for column in get_column_lineage(found.table)),
+            entry.name,
+            entry.step,
+            entry.is_sql,
+            entry.table.is_published,
+            entry.tables,
+            tuple((column.column, column.sources) for column in get_column_lineage(entry.table)),
         )
-        for found in lineage()
+        for entry in lineage()
     ]
 
 
 def get_lineage(name: str) -> TableLineage:
     """Look up the lineage of a table by name. Raises UsageError with similar names if no run writes it."""
-    known = {found.table.name: found for found in lineage()}
-    if name not in known:
+    by_name = {entry.table.name: entry for entry in lineage()}
+    if name not in by_name:
         from difflib import get_close_matches
 
-        similar = get_close_matches(name, known, 3)
+        similar = get_close_matches(name, by_name, 3)
         hint = f" Similar: {', '.join(similar)}." if similar else " `iosig lineage` lists the tables."
         raise UsageError(f"No step writes a table {name}.{hint}")
-    return known[name]
+    return by_name[name]
 
 
 def upstream(name: str) -> list[str]:
     """Return all tables from which a table is computed, directly or indirectly, the nearest first."""
-    by_name = {found.name: found.tables for found in lineage()}
+    by_name = {entry.name: entry.tables for entry in lineage()}
     return _collect_reachable(name, by_name)
 
 
 def downstream(name: str) -> list[str]:
     """Return all tables that are computed from a table, directly or indirectly, the nearest first."""
     readers: dict[str, list[str]] = {}
-    for found in lineage():
-        for read in found.tables:
-            readers.setdefault(read, []).append(found.name)
+    for entry in lineage():
+        for read in entry.tables:
+            readers.setdefault(read, []).append(entry.name)
     return _collect_reachable(name, readers)
 
 
@@ -173,15 +173,15 @@ def get_column_lineage(table: Table) -> list[ColumnLineage]:
     if not model_path(table).is_file():
         return []
     nodes = lineage_of_query(None, _parse_model(table), schema=_schema(), dialect="duckdb", trim_selects=False)
-    found = []
+    columns = []
     for column in table.column_names:
         leaves = {
             f"{leaf.source.db}.{leaf.source.name}.{leaf.name.rpartition('.')[2]}"
             for leaf in nodes[column].walk()
             if not leaf.downstream and isinstance(leaf.source, exp.Table)
         }
-        found.append(ColumnLineage(column, tuple(sorted(name for name in leaves if not name.startswith(_NO_TABLES)))))
-    return found
+        columns.append(ColumnLineage(column, tuple(sorted(name for name in leaves if not name.startswith(_NO_TABLES)))))
+    return columns
 
 
 def _parse_model(table: Table) -> exp.Expr:

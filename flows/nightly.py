@@ -49,8 +49,10 @@ def list_steps(plan: planning.Plan) -> tuple[Step, ...]:
 def begin_run(store: Store, settings: Settings, plan: planning.Plan) -> Run:
     """Return a run that executes a plan, after removing unfinished files of other plans."""
     run = Run(store, settings, plan)
-    own = run.place(run.folder)
-    store.files.remove(*(f"builds/{left}" for left in store.files.folders("builds") if f"builds/{left}" != own))
+    own_folder = run.place(run.folder)
+    store.files.remove(
+        *(f"builds/{folder}" for folder in store.files.folders("builds") if f"builds/{folder}" != own_folder)
+    )
     if store.builds.is_dir():
         for copied in store.builds.iterdir():
             if copied != run.folder:
@@ -81,8 +83,8 @@ class Uploads:
     def end(self) -> Adopted:
         """Wait for the copies, and return their locations; publication retries failed copies."""
         self._executor.shutdown()
-        done = [future.result() for future in self._begun.values() if not future.exception()]
-        return {name: own for copied in done for name, own in copied.items()}
+        results = [future.result() for future in self._begun.values() if not future.exception()]
+        return {name: places for copied in results for name, places in copied.items()}
 
 
 def build(
@@ -110,7 +112,7 @@ def build(
         if not ready.is_cached and not ready.item.is_check and ready.item.step not in begun:
             begun.add(ready.item.step)
             begin(ready.item.step, durations.left_s(schedule.open_counts(), engine.worker_count))
-        return (start or (lambda each: engine.submit(each.item, run.store.root)))(ready)
+        return (start or (lambda due_item: engine.submit(due_item.item, run.store.root)))(ready)
 
     # the release needs Iceberg, which takes a second to import
     on_idle = partial(processes.import_slow_module, "iosig.warehouse.releases.catalogue")
@@ -157,12 +159,12 @@ class PlannedStep:
 def plan_steps(store: Store, settings: Settings, plan: planning.Plan) -> list[PlannedStep]:
     """Return the steps that a plan would execute, without checks and steps that have no work items."""
     run, durations = Run(store, settings, plan), Durations(store)
-    found = []
+    planned = []
     for step in list_steps(plan):
         if step.is_repeated:
             continue
         if step.days_after:
-            found.append(PlannedStep(step.name, None, None, 0, None))
+            planned.append(PlannedStep(step.name, None, None, 0, None))
             continue
         days = tuple(step.days(run))
         item_days = days if step.is_daily else (None,)
@@ -170,8 +172,8 @@ def plan_steps(store: Store, settings: Settings, plan: planning.Plan) -> list[Pl
         open_count = len(item_days) - complete_count
         if item_days:
             expected_s = durations.left_s({step.name: open_count})
-            found.append(PlannedStep(step.name, days, len(item_days), complete_count, expected_s))
-    return found
+            planned.append(PlannedStep(step.name, days, len(item_days), complete_count, expected_s))
+    return planned
 
 
 # ---- landing
@@ -247,8 +249,8 @@ def run_inline(
         clock.tell("release", len(published.snapshots))
         for name, count in releasing.maintain(store, settings).lines():
             clock.tell(name, count)
-    if told := after_release(store, settings, published):
-        clock.tell(*told)
+    if report_line := after_release(store, settings, published):
+        clock.tell(*report_line)
     return published
 
 

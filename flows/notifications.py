@@ -46,8 +46,8 @@ class Notice:
     @property
     def line(self) -> str:
         """Warehouse, state, time and message in one line."""
-        told = self.sentence if self.state == "begun" else f"resolved: {self.sentence}"
-        return one_line(f"iosig, {self.warehouse}: {told}")
+        text = self.sentence if self.state == "begun" else f"resolved: {self.sentence}"
+        return one_line(f"iosig, {self.warehouse}: {text}")
 
 
 @contextmanager
@@ -82,27 +82,27 @@ def send_notices(store: Store, settings: Settings, failure: Exception | None = N
     """
     if not _is_heard(settings):
         return []
-    found = read_condition(store, settings)
-    problems = find_problems(found, settings.alerts)
+    condition = read_condition(store, settings)
+    problems = find_problems(condition, settings.alerts)
     if failure is not None and not isinstance(failure, GateFailed):
         problems.append(Problem("run", f"The last run failed: {str(failure).partition(chr(10))[0]}"))
-    return tell(store, settings.alerts, problems, found.at)
+    return tell(store, settings.alerts, problems, condition.at)
 
 
 def tell(store: Store, settings: AlertSettings, problems: Sequence[Problem], at: datetime) -> list[str]:
     """Send notices of problems that have begun or ended since the last notices; return delivery errors."""
-    known: dict[str, dict[str, str]] = read_cache(store, _NOTICES_FILE, dict) or {}
+    sent: dict[str, dict[str, str]] = read_cache(store, _NOTICES_FILE, dict) or {}
     failures: list[str] = []
-    for notice in list(_notices(store, known, problems, at)):
+    for notice in list(_notices(store, sent, problems, at)):
         failed = list(_sent(settings, notice))
         failures += failed
         if failed:
             continue
         if notice.state == "begun":
-            known[notice.problem] = {"since": notice.since, "sentence": notice.sentence}
+            sent[notice.problem] = {"since": notice.since, "sentence": notice.sentence}
         else:
-            del known[notice.problem]
-        _note(store, known)
+            del sent[notice.problem]
+        _note(store, sent)
     return failures
 
 
@@ -117,26 +117,26 @@ def _is_heard(settings: Settings) -> bool:
     return bool(settings.alerts.mail_to or os.environ.get(settings.alerts.webhook_variable))
 
 
-def _note(store: Store, known: dict[str, dict[str, str]]) -> None:
+def _note(store: Store, sent: dict[str, dict[str, str]]) -> None:
     """Record sent notices; if the disk is full, in the reserved space."""
     try:
-        put_document(store, _NOTICES_FILE, known)
+        put_document(store, _NOTICES_FILE, sent)
     except OSError:
         store.files.remove(_ROOM)
-        put_document(store, _NOTICES_FILE, known)
+        put_document(store, _NOTICES_FILE, sent)
 
 
 def _notices(
-    store: Store, known: dict[str, dict[str, str]], problems: Sequence[Problem], at: datetime
+    store: Store, sent: dict[str, dict[str, str]], problems: Sequence[Problem], at: datetime
 ) -> Iterator[Notice]:
     warehouse, now = store.address, at.isoformat(timespec="seconds")
     for problem in problems:
-        if problem.name not in known:
+        if problem.name not in sent:
             yield Notice(warehouse, problem.name, "begun", now, now, problem.sentence)
     lasting = {problem.name for problem in problems}
-    for name, told in known.items():
+    for name, notice in sent.items():
         if name not in lasting:
-            yield Notice(warehouse, name, "over", told["since"], now, told["sentence"])
+            yield Notice(warehouse, name, "over", notice["since"], now, notice["sentence"])
 
 
 def _sent(settings: AlertSettings, notice: Notice) -> Iterator[str]:

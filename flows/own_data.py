@@ -66,37 +66,39 @@ class OwnData:
 
     def remove_rows(self, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
         """Remove the user's rows from landed rows, and the user's name from the other rows."""
-        kept = rows.filter(~self._is_own(table, rows))
-        naming = [column.name for column in table.columns if column.hides in _NAMING and column.name in kept.columns]
-        kept = kept.with_columns(self._without(pl.col(name)) for name in naming)
-        if "cancelled_by" in kept.columns:
+        remaining = rows.filter(~self._is_own(table, rows))
+        naming = [
+            column.name for column in table.columns if column.hides in _NAMING and column.name in remaining.columns
+        ]
+        remaining = remaining.with_columns(self._without(pl.col(name)) for name in naming)
+        if "cancelled_by" in remaining.columns:
             was_other = pl.col("cancelled_by") != self.name
-            kept = kept.with_columns(cancelled_by=pl.when(was_other).then("cancelled_by"))
-        return kept
+            remaining = remaining.with_columns(cancelled_by=pl.when(was_other).then("cancelled_by"))
+        return remaining
 
     def _is_own(self, table: Table, rows: pl.DataFrame) -> pl.Series:
         traced = pl.Series(self.trace_ids, dtype=pl.String).implode()
-        found = pl.lit(False)
+        is_own = pl.lit(False)
         if table in (JOB_RECORDS, QUEUE_RECORDS):
             of_jobs = self._is_of_jobs(_cluster(), _allocation("job_id"))
             # a queued job may never appear in the job log
-            is_named = (pl.col("user") == self.name).fill_null(False) if table == QUEUE_RECORDS else found
+            is_named = (pl.col("user") == self.name).fill_null(False) if table == QUEUE_RECORDS else is_own
             return rows.select(of_jobs | is_named).to_series()
         if table == SERIES:
-            found = self._is_any_job("subject_id") | self._names("subject_id")
+            is_own = self._is_any_job("subject_id") | self._names("subject_id")
         elif table == PREDICTION_RECORDS:
             is_job = (pl.col("subject_kind") == "job") & self._is_any_job("subject_id")
-            found = is_job | self._names("followed_id") | self._names("subject_id")
+            is_own = is_job | self._names("followed_id") | self._names("subject_id")
         elif table == REVIEW_RECORDS:
             is_job = (pl.col("subject_kind") == "job") & self._is_any_job("subject_id")
             found = is_job | self._names("subject_id")
         elif table == EXTRAPOLATION_RECORDS:
-            found = pl.col("trace_ids").str.contains_any(list(self.trace_ids)) if self.trace_ids else found
+            is_own = pl.col("trace_ids").str.contains_any(list(self.trace_ids)) if self.trace_ids else is_own
         elif table == REJECTS:
-            found = self._names("reason") | self._names("raw") | self._names("source_file")
+            is_own = self._names("reason") | self._names("raw") | self._names("source_file")
         elif "trace_id" in rows.columns:
-            found = pl.col("trace_id").is_in(traced)
-        return rows.select(pl.repeat(False, pl.len()) | found).to_series()
+            is_own = pl.col("trace_id").is_in(traced)
+        return rows.select(pl.repeat(False, pl.len()) | is_own).to_series()
 
     def _is_of_jobs(self, cluster: pl.Expr, allocation: pl.Expr) -> pl.Expr:
         ids = pl.Series([f"{of}\0{job_id}" for of, job_id in self.jobs], dtype=pl.String)
@@ -106,9 +108,9 @@ class OwnData:
         ids = pl.Series(sorted({job_id for _, job_id in self.jobs}), dtype=pl.String)
         return _allocation(column).is_in(ids.implode()).fill_null(False)
 
-    def is_followed(self, told: Mapping[str, Any]) -> bool:
-        """Return whether a followed input belongs to the user; `told` has the journal's fields of the input."""
-        row = {"followed_id": "", "subject_kind": "trace", "subject_id": "", **told}
+    def is_followed(self, fields: Mapping[str, Any]) -> bool:
+        """Return whether a followed input belongs to the user; `fields` are those of the journal."""
+        row = {"followed_id": "", "subject_kind": "trace", "subject_id": "", **fields}
         columns = {name: [str(row[name])] for name in ("followed_id", "subject_kind", "subject_id")}
         return bool(self._is_own(PREDICTION_RECORDS, pl.DataFrame(columns)).item())
 
@@ -123,10 +125,10 @@ class OwnData:
         return {"name": self.name, "jobs": self.jobs, "trace_ids": self.trace_ids}
 
     @classmethod
-    def from_document(cls, told: Mapping[str, Any]) -> OwnData:
+    def from_document(cls, content: Mapping[str, Any]) -> OwnData:
         """Read the JSON representation."""
-        jobs = tuple((str(cluster), str(job_id)) for cluster, job_id in told["jobs"])
-        return cls(told["name"], jobs, tuple(told["trace_ids"]))
+        jobs = tuple((str(cluster), str(job_id)) for cluster, job_id in content["jobs"])
+        return cls(content["name"], jobs, tuple(content["trace_ids"]))
 
 
 def _cluster() -> pl.Expr:

@@ -216,7 +216,7 @@ class Schedule:
                 progress = self._steps[producer]
                 is_same_day = source.wait == "day" and progress.step.is_daily and step.is_daily
                 days = (day,) if is_same_day else progress.days or ()
-                names.update((progress.step.item_name(each), None) for each in days)
+                names.update((progress.step.item_name(item_day), None) for item_day in days)
         return tuple(names)
 
 
@@ -296,7 +296,9 @@ class Durations:
     def __init__(self, store: Store) -> None:
         self._store = store
         read = read_cache(
-            store, _DURATIONS, lambda told: {str(name): float(told["steps"][name]) for name in told["steps"]}
+            store,
+            _DURATIONS,
+            lambda document: {str(name): float(document["steps"][name]) for name in document["steps"]},
         )
         self._usual_s: Mapping[str, float] = read or {}
         self._taken_s: dict[str, list[float]] = defaultdict(list)
@@ -316,6 +318,6 @@ class Durations:
 
         Write errors are ignored, since the next run can do without durations.
         """
-        means = {step: sum(taken) / len(taken) for step, taken in self._taken_s.items()}
+        means = {step: sum(durations_s) / len(durations_s) for step, durations_s in self._taken_s.items()}
         with suppress(OSError):
             put_document(self._store, _DURATIONS, {"steps": dict(sorted({**self._usual_s, **means}.items()))})

@@ -63,8 +63,8 @@ def _reads(step: Step) -> list[tuple[Table, str]]:
     """Return the tables that a step reads from other steps, each with its step."""
     written = _map_tables_to_steps()
     read = [table for source in step.reads if source.wait != "none" for table in source.tables]
-    found = {table: written[table.name] for table in (*read, *step.days_after) if table.name in written}
-    return [(table, producer) for table, producer in found.items() if producer != step.name]
+    producers = {table: written[table.name] for table in (*read, *step.days_after) if table.name in written}
+    return [(table, producer) for table, producer in producers.items() if producer != step.name]
 
 
 @cache
@@ -74,11 +74,11 @@ def _map_tables_to_steps() -> dict[str, str]:
 
 def _intermediates(step: Step) -> dict[str, list[str]]:
     """Return the tables that a step reads and no release keeps, by the step that computes them."""
-    found: dict[str, list[str]] = defaultdict(list)
+    by_producer: dict[str, list[str]] = defaultdict(list)
     for table, producer in _reads(step):
         if not table.is_published:
-            found[producer].append(table.name)
-    return found
+            by_producer[producer].append(table.name)
+    return by_producer
 
 
 @cache
@@ -88,18 +88,18 @@ def _upstream() -> Mapping[str, Collection[str]]:
 
 @cache
 def _downstream() -> Mapping[str, Collection[str]]:
-    found: dict[str, set[str]] = defaultdict(set)
+    readers: dict[str, set[str]] = defaultdict(set)
     for name, producers in _upstream().items():
         for producer in producers:
-            found[producer].add(name)
-    return found
+            readers[producer].add(name)
+    return readers
 
 
 def _collect_reachable(names: set[str], edges: Mapping[str, Collection[str]], depth: int | None) -> set[str]:
     """Return the names, and all names that can be reached over at most `depth` edges (None: any number)."""
     reachable, level = set(names), names
     while level and depth != 0:
-        level = {other for name in level for other in edges.get(name, ())} - reachable
+        level = {neighbor for name in level for neighbor in edges.get(name, ())} - reachable
         reachable |= level
         depth = None if depth is None else depth - 1
     return reachable
@@ -110,7 +110,7 @@ def _with_intermediates(chosen: set[str], excluded: set[str]) -> set[str]:
 
     The quarantine step needs no such steps: quarantined rows of tables that are not recomputed remain valid.
     """
-    found, level = set(chosen), set(chosen)
+    steps, level = set(chosen), set(chosen)
     while level:
         readers = {
             producer: (name, tables[0])
@@ -123,9 +123,9 @@ def _with_intermediates(chosen: set[str], excluded: set[str]) -> set[str]:
                 f"The step {reader} reads {table}, which {producer} computes and no release keeps. "
                 f"Do not exclude {_word(producer)}, or exclude {_word(reader)}, too."
             )
-        level = readers.keys() - found
-        found |= level
-    return found
+        level = readers.keys() - steps
+        steps |= level
+    return steps
 
 
 # ---- selectors
@@ -133,11 +133,11 @@ def _with_intermediates(chosen: set[str], excluded: set[str]) -> set[str]:
 
 def _union(selectors: Iterable[str]) -> set[str]:
     """Return the steps that any selector matches; a string may contain several, separated by spaces."""
-    found: set[str] = set()
+    steps: set[str] = set()
     for text in selectors:
         words = [text] if _is_name(text.strip().strip("+0123456789")) else text.split()
-        found.update(*(set.intersection(*map(_select_steps, word.split(","))) for word in words))
-    return found
+        steps.update(*(set.intersection(*map(_select_steps, word.split(","))) for word in words))
+    return steps
 
 
 def _is_name(name: str) -> bool:
@@ -160,9 +160,11 @@ def _select_steps(selector: str) -> set[str]:
     match = _SELECTOR.fullmatch(selector.strip())
     names = _find_steps(match["name"].strip()) if match else set()
     if match is None or not names:
-        known = {_word(name) for name in _STEPS} | _map_tables_to_steps().keys()
+        available = {_word(name) for name in _STEPS} | _map_tables_to_steps().keys()
         name = match["name"] if match else selector
-        raise UsageError(f"No step or table is named {name!r}.{meant(name, sorted(known))} `iosig lineage` lists them.")
+        raise UsageError(
+            f"No step or table is named {name!r}.{meant(name, sorted(available))} `iosig lineage` lists them."
+        )
     steps = set(names)
     if match["is_upstream"]:
         steps |= _collect_reachable(names, _upstream(), _depth(match["before"]))

@@ -51,10 +51,14 @@ def demo_site(seed: int) -> Site:
 
 
 def _applications() -> tuple[Application, ...]:
-    known = {one.name: replace(one, run_count=_RUN_COUNT) for one in APPLICATIONS if one.name != "ior_c"}
-    known[VICTIM] = replace(known[VICTIM], starts_s=_starts(_VICTIM_STARTS_H))
-    known[CHANGED] = _double_bursts(replace(known[CHANGED], starts_s=_starts(_CHANGED_STARTS_H)))
-    return (*known.values(), replace(_ENZO, starts_s=_starts(_CULPRIT_STARTS_H)))
+    by_name = {
+        application.name: replace(application, run_count=_RUN_COUNT)
+        for application in APPLICATIONS
+        if application.name != "ior_c"
+    }
+    by_name[VICTIM] = replace(by_name[VICTIM], starts_s=_starts(_VICTIM_STARTS_H))
+    by_name[CHANGED] = _double_bursts(replace(by_name[CHANGED], starts_s=_starts(_CHANGED_STARTS_H)))
+    return (*by_name.values(), replace(_ENZO, starts_s=_starts(_CULPRIT_STARTS_H)))
 
 
 def _starts(hours_of_days: Iterable[Iterable[float]]) -> tuple[float, ...]:
@@ -75,11 +79,13 @@ def _double_bursts(application: Application) -> Application:
 def collision(site: Site) -> Collision:
     """Find the planted slowdown, and the duration of the victim when it runs alone."""
     at = pl.lit(site.params.start) + pl.duration(seconds=int((DAYS - 1) * DAY_S + 12 * 3600))
-    near = site.jobs.filter((pl.col("started_at") - at).abs() < pl.duration(minutes=15))
-    victim, culprit = (near.row(by_predicate=pl.col("job_name") == name, named=True) for name in (VICTIM, CULPRIT))
-    alone = next(one for one in site.applications if one.name == VICTIM)
-    lasted = (victim["ended_at"] - victim["started_at"]).total_seconds()
-    return Collision(victim["job_id"], culprit["job_id"], lasted, alone.duration_s)
+    candidates = site.jobs.filter((pl.col("started_at") - at).abs() < pl.duration(minutes=15))
+    victim, culprit = (
+        candidates.row(by_predicate=pl.col("job_name") == name, named=True) for name in (VICTIM, CULPRIT)
+    )
+    alone = next(application for application in site.applications if application.name == VICTIM)
+    duration_s = (victim["ended_at"] - victim["started_at"]).total_seconds()
+    return Collision(victim["job_id"], culprit["job_id"], duration_s, alone.duration_s)
 
 
 def find_traced_job_id(site: Site) -> str:

@@ -117,13 +117,13 @@ def sacct_lines(jobs: pl.DataFrame, since: datetime, until: datetime) -> list[st
 
     The log does not know the future: a job that ends later is RUNNING, one that starts later is PENDING.
     """
-    known = jobs.filter(pl.col("submitted_at") < until, pl.col("ended_at").is_null() | (pl.col("ended_at") >= since))
+    existing = jobs.filter(pl.col("submitted_at") < until, pl.col("ended_at").is_null() | (pl.col("ended_at") >= since))
     is_pending = pl.col("started_at") >= until
     is_open = pl.col("ended_at").is_null() | (pl.col("ended_at") >= until)
     state = (
         pl.when(pl.col("cancelled_by").is_null()).then("state").otherwise(pl.format("CANCELLED by {}", "cancelled_by"))
     )
-    now = known.with_columns(
+    now = existing.with_columns(
         started_at=pl.when(~is_pending).then("started_at"),
         ended_at=pl.when(~is_open).then("ended_at"),
         said=pl.when(is_pending).then(pl.lit("PENDING")).when(is_open).then(pl.lit("RUNNING")).otherwise(state),
@@ -146,8 +146,8 @@ def sacct_lines(jobs: pl.DataFrame, since: datetime, until: datetime) -> list[st
         pl.col("submitted_at", "started_at", "ended_at").dt.to_string("%Y-%m-%dT%H:%M:%S").fill_null("Unknown"),
         pl.col("said", "exit_code"),
     ]
-    both = pl.concat([now, steps]).sort("job_id")
-    return both.select(pl.concat_str(cells, separator="|")).to_series().to_list()
+    rows = pl.concat([now, steps]).sort("job_id")
+    return rows.select(pl.concat_str(cells, separator="|")).to_series().to_list()
 
 
 # ---- polls
@@ -181,10 +181,10 @@ def _write_polls(day: date, rows: pl.DataFrame, folder: Path) -> Path:
 def exact_site(seed: int, start: datetime = _START) -> tuple[Site, JobStatistics]:
     """Simulate a small machine with per-job counters for eight hours, and the readings of a collector."""
     applications = [
-        replace(one, name=name, user=user, run_count=5)
-        for one in APPLICATIONS
-        if one.name in _EXACT_USERS
-        for name, user in [_EXACT_USERS[one.name]]
+        replace(application, name=name, user=user, run_count=5)
+        for application in APPLICATIONS
+        if application.name in _EXACT_USERS
+        for name, user in [_EXACT_USERS[application.name]]
     ]
     params = SiteParams(
         seed=seed, days=0.3, controller_count=4, foreign_level=0.3, fault_level=0, cluster="eos", partition="analysis",
@@ -202,9 +202,9 @@ def write_statistics(statistics: JobStatistics, into: Path, form: Form = "new") 
     folder = into / "job_stats"
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for told in format_lctl(statistics, form):
-        path = folder / f"{told.server}_{told.day}.txt"
-        path.write_text(told.text, encoding="utf-8")
+    for document in format_lctl(statistics, form):
+        path = folder / f"{document.server}_{document.day}.txt"
+        path.write_text(document.text, encoding="utf-8")
         written.append(path)
     return tuple(written)
 
@@ -308,7 +308,7 @@ def _true_signature(application: Application, direction: Direction, slowdown_rat
     started = np.array([burst.offset_s for burst in bursts], dtype=np.float64)
     ended = np.array([burst.end_s for burst in bursts], dtype=np.float64)
     seconds = zip(np.floor(started).astype(np.int64), np.ceil(ended).astype(np.int64), strict=True)
-    found = Bursts(
+    true_bursts = Bursts(
         start_s=started,
         peak_s=np.array([first + np.argmax(rates[first:last]) for first, last in seconds], dtype=np.float64),
         end_s=ended,
@@ -316,4 +316,4 @@ def _true_signature(application: Application, direction: Direction, slowdown_rat
         # every run has all bursts of the application
         support_ratio=np.ones(len(bursts)),
     )
-    return TrueSignature(application, direction, rates, found, slowdown_ratio)
+    return TrueSignature(application, direction, rates, true_bursts, slowdown_ratio)

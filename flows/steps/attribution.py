@@ -55,11 +55,11 @@ def attribute(context: StepContext) -> int:
     # signatures of other applications are not needed
     was_there = pl.col("application_id").is_in(runs["application_id"].unique().implode())
     signatures, bursts = (context.scan(table).filter(was_there).collect() for table in (SIGNATURES, SIGNATURE_BURSTS))
-    known = list_signatures(signatures, bursts)
+    all_signatures = list_signatures(signatures, bursts)
     with context.engine() as connection:
         context.expose(connection, *_SERIES_TABLES)
         own_series = context.compute(connection, OWN_SERIES)
-    found, slowed = [frames.empty(PLACED_IO)], [frames.empty(SLOWDOWNS)]
+    placed, slowed = [frames.empty(PLACED_IO)], [frames.empty(SLOWDOWNS)]
     for key, grid in steps.partition_by(_GRID, as_dict=True, maintain_order=True).items():
         is_here = [pl.col(name) == value for name, value in zip(_GRID, key, strict=True)]
         is_own = pl.all_horizontal(pl.col("ended_on") == context.days[0], *is_here).fill_null(value=False)
@@ -67,13 +67,13 @@ def attribute(context: StepContext) -> int:
         theres = []
         for direction in ("read", "write"):
             is_meant = (is_here[0], pl.col("direction") == direction)
-            there = ActiveRuns.select(here, known.filter(is_meant), own_series.filter(is_meant))
+            there = ActiveRuns.select(here, all_signatures.filter(is_meant), own_series.filter(is_meant))
             if there.has_own:
                 theres.append((there, extract_traffic(grid, direction, there.window()), direction))
-        laid = TrafficAttribution.attribute(theres)
-        found += [one.rows() for one in laid]
-        slowed += [compute_slowdowns(laid)] if laid else []
-    rows = pl.concat(found).sort(PLACED_IO.key)
+        attributions = TrafficAttribution.attribute(theres)
+        placed += [attribution.rows() for attribution in attributions]
+        slowed += [compute_slowdowns(attributions)] if attributions else []
+    rows = pl.concat(placed).sort(PLACED_IO.key)
     context.write_days(rows, PLACED_IO)
     context.write_days(pl.concat(slowed).sort(SLOWDOWNS.key), SLOWDOWNS)
     return rows.height
@@ -119,9 +119,9 @@ def _expose_minutes(context: StepContext, connection: duckdb.DuckDBPyConnection)
 
 def list_affected_days(run: Run) -> Sequence[date]:
     """Return the plan's days, and published days with runs that overlap runs of the plan's days."""
-    own = {day for day in run.plan.job_days if day is not None}
-    published = {file.day for file in run.list_base_files(JOB_IO) if file.day is not None} - own
-    return sorted(own.union(*(_overlapping(run, day) & published for day in own)))
+    job_days = {day for day in run.plan.job_days if day is not None}
+    published = {file.day for file in run.list_base_files(JOB_IO) if file.day is not None} - job_days
+    return sorted(job_days.union(*(_overlapping(run, day) & published for day in job_days)))
 
 
 def _overlapping(run: Run, day: date) -> set[date]:
@@ -130,7 +130,7 @@ def _overlapping(run: Run, day: date) -> set[date]:
     later = (day + timedelta(days=more) for more in range(1, _MAX_DAYS_TO_RUN_END + 1))
     return {
         *(first + timedelta(days=number) for number in range((day - first).days + 1)),
-        *(other for other in later if _first_day(run, other) <= day),
+        *(later_day for later_day in later if _first_day(run, later_day) <= day),
     }
 
 
@@ -139,25 +139,25 @@ def _days(run: Run) -> Sequence[date]:
 
     A poll may reach into the minutes of the day before or after.
     """
-    found = {day + timedelta(days=more) for day in run.plan.poll_days for more in (-1, 0, 1)}
+    days = {day + timedelta(days=more) for day in run.plan.poll_days for more in (-1, 0, 1)}
     for ended_on in run.plan.job_days:
         if ended_on is not None:
             first = _first_day(run, ended_on)
-            found |= {first + timedelta(days=number) for number in range((ended_on - first).days + 1)}
-    return sorted(found)
+            days |= {first + timedelta(days=number) for number in range((ended_on - first).days + 1)}
+    return sorted(days)
 
 
 def _first_day(run: Run, day: date) -> date:
     """Return the day on which the first of the runs that ended on a day began, in this run or in the base release."""
     if day not in run.backfill_days:
         now, before = run.built(RUNS, [day]), [file for file in run.list_base_files(JOB_IO) if file.day == day]
-        found = [day]
+        first_days = [day]
         for file in (*now, *before):
             rows = scan_parquet(run.store.here(run.store.root / file.path)).filter(pl.col("ended_on") == day)
             began_at = rows.select(pl.col("started_at").min()).collect().item()
             if began_at is not None:
-                found.append(max(began_at.date(), day - timedelta(days=_MAX_DAYS_TO_RUN_END)))
-        run.backfill_days[day] = min(found)
+                first_days.append(max(began_at.date(), day - timedelta(days=_MAX_DAYS_TO_RUN_END)))
+        run.backfill_days[day] = min(first_days)
     return run.backfill_days[day]
 
 
@@ -171,7 +171,7 @@ def _claims(run: Run, day: Day) -> Iterator[TableFile]:
     """Yield the inputs of `limit_day`: the placed rows of all days with runs that overlap the day, and the polls."""
     assert day
     days = _overlapping(run, day)
-    yield from run.built(PLACED_IO, [other for other in run.plan.job_days if other in days])
+    yield from run.built(PLACED_IO, [job_day for job_day in run.plan.job_days if job_day in days])
     for file in run.list_base_files(ATTRIBUTED_IO):
         if file.day in days and file.day not in run.plan.job_days:
             yield replace(file, is_released=False)
@@ -184,8 +184,8 @@ def _near(run: Run, day: Day) -> Iterator[TableFile]:
     yield from _select_ticks(run, day, day)
     released = {file.day: replace(file, is_released=False) for file in run.list_base_files(ATTRIBUTED_IO)}
     for more in range(_MAX_DAYS_TO_RUN_END + 1):
-        other = day + timedelta(days=more)
-        yield from run.built(ATTRIBUTED_IO, [other]) or [file for on, file in released.items() if on == other]
+        ended_on = day + timedelta(days=more)
+        yield from run.built(ATTRIBUTED_IO, [ended_on]) or [file for on, file in released.items() if on == ended_on]
 
 
 def _sources(run: Run, day: Day) -> list[TableFile]:

@@ -70,11 +70,11 @@ def check_rows(context: StepContext, table: Table, frame: pl.DataFrame) -> Check
 
 def _keep(context: StepContext, table: Table, verdicts: Iterable[pl.DataFrame]) -> int:
     """Store the verdicts on a table until all tables are checked. Returns the number of verdicts."""
-    found = pl.concat([frames.empty(QUALITY_DAILY), *verdicts])
-    path = write_parquet(found, QUALITY_DAILY, context.path(verdicts_on(table)))
+    rows = pl.concat([frames.empty(QUALITY_DAILY), *verdicts])
+    path = write_parquet(rows, QUALITY_DAILY, context.path(verdicts_on(table)))
     days = context.days if table.partition else (None,)
     write_json([day and day.isoformat() for day in days], path.with_suffix(".json"))
-    return found.height
+    return rows.height
 
 
 def _limits(context: StepContext) -> dict[str, float]:
@@ -187,9 +187,9 @@ def decide(context: StepContext) -> int:
 def _by_day(context: StepContext) -> pl.DataFrame:
     """Return the results of every day of the release: new ones for recomputed days, carried ones for the others."""
     paths = context.files(QUALITY_DAILY)
-    anew = {path.parent.name: json.loads(path.with_suffix(".json").read_text()) for path in paths}
-    found = [frames.empty(QUALITY_DAILY), *map(read_parquet, paths), _carry_verdicts(context, anew)]
-    return pl.concat(found)
+    recomputed_days = {path.parent.name: json.loads(path.with_suffix(".json").read_text()) for path in paths}
+    parts = [frames.empty(QUALITY_DAILY), *map(read_parquet, paths), _carry_verdicts(context, recomputed_days)]
+    return pl.concat(parts)
 
 
 def _on_two_days(context: StepContext) -> pl.DataFrame:
@@ -198,15 +198,15 @@ def _on_two_days(context: StepContext) -> pl.DataFrame:
     Suites validate one day at a time, so they cannot detect a run on two days. Columns: table_name, day, doubled_count,
     row.
     """
-    found = [pl.DataFrame(schema=_DOUBLED)]
+    parts = [pl.DataFrame(schema=_DOUBLED)]
     for table in _RUNS:
         assert table.partition
         day = pl.col(table.partition)
         of_run = context.scan(table).group_by(table.key).agg(day.unique()).filter(day.list.len() > 1)
         doubled = of_run.with_columns(row=pl.struct(table.key).struct.json_encode()).explode(table.partition)
         counted = doubled.group_by(day=day).agg(doubled_count=pl.len().cast(pl.Int64), row=pl.col("row").min())
-        found.append(counted.select(pl.lit(table.name).alias("table_name"), *list(_DOUBLED)[1:]).collect())
-    return pl.concat(found).filter(pl.col("day").is_in(context.days, nulls_equal=True))
+        parts.append(counted.select(pl.lit(table.name).alias("table_name"), *list(_DOUBLED)[1:]).collect())
+    return pl.concat(parts).filter(pl.col("day").is_in(context.days, nulls_equal=True))
 
 
 def _fail_duplicate_keys(by_day: pl.DataFrame, doubled: pl.DataFrame) -> pl.DataFrame:
@@ -232,11 +232,11 @@ def _carry_verdicts(context: StepContext, recomputed_days: Mapping[str, Sequence
     previous = read_parquet(files) if files else _convert_older_verdicts(context)
     pairs = [(name, day) for name, days in recomputed_days.items() for day in days]
     recomputed = pl.DataFrame(pairs, schema={"table_name": pl.String, "day": pl.String}, orient="row")
-    kept = previous.join(
+    carried = previous.join(
         recomputed.with_columns(pl.col("day").str.to_date()), on=["table_name", "day"], how="anti", nulls_equal=True
     )
     is_older = pl.col("observed").str.contains(f'"{_OF_DAYS}"', literal=True)
-    return pl.concat([kept.filter(~is_older), _still_standing(kept.filter(is_older), recomputed_days)])
+    return pl.concat([carried.filter(~is_older), _still_standing(carried.filter(is_older), recomputed_days)])
 
 
 def _convert_older_verdicts(context: StepContext) -> pl.DataFrame:
@@ -251,24 +251,26 @@ def _convert_older_verdicts(context: StepContext) -> pl.DataFrame:
         for name, paths in place.items()
         if name in {table.name for table in TABLES if table.partition}
     }
-    found = read_parquet(files).filter(pl.col("table_name").is_in([name for name in days if days[name]]))
-    told = [(name, json.loads(text)) for name, text in found.select("table_name", "observed").iter_rows()]
-    counts = [observed.get("row_count", observed.get("observed_value")) for _, observed in told]
-    return found.with_columns(
-        pl.Series("observed", [json.dumps(of | {_OF_DAYS: days[name]}) for name, of in told], pl.String),
+    undated = read_parquet(files).filter(pl.col("table_name").is_in([name for name in days if days[name]]))
+    observations = [(name, json.loads(text)) for name, text in undated.select("table_name", "observed").iter_rows()]
+    counts = [observed.get("row_count", observed.get("observed_value")) for _, observed in observations]
+    return undated.with_columns(
+        pl.Series(
+            "observed", [json.dumps(observed | {_OF_DAYS: days[name]}) for name, observed in observations], pl.String
+        ),
         pl.Series("row_count", [count if isinstance(count, int) else 0 for count in counts], pl.Int64),
         day=pl.lit(None, pl.Date),
     ).select(QUALITY_DAILY.column_names)
 
 
-def _still_standing(older: pl.DataFrame, anew: Mapping[str, Sequence[str | None]]) -> pl.DataFrame:
+def _still_standing(older: pl.DataFrame, recomputed_days: Mapping[str, Sequence[str | None]]) -> pl.DataFrame:
     """Return the undated results of older releases that cover a day which has not been recomputed yet."""
-    told = [
-        observed | {_OF_DAYS: [day for day in observed[_OF_DAYS] if day not in anew.get(name, ())]}
+    observations = [
+        observed | {_OF_DAYS: [day for day in observed[_OF_DAYS] if day not in recomputed_days.get(name, ())]}
         for name, observed in zip(older["table_name"], map(json.loads, older["observed"]), strict=True)
     ]
-    left = pl.Series([bool(observed[_OF_DAYS]) for observed in told], dtype=pl.Boolean)
-    return older.with_columns(observed=pl.Series(map(json.dumps, told), dtype=pl.String)).filter(left)
+    is_valid = pl.Series([bool(observed[_OF_DAYS]) for observed in observations], dtype=pl.Boolean)
+    return older.with_columns(observed=pl.Series(map(json.dumps, observations), dtype=pl.String)).filter(is_valid)
 
 
 def _verdicts(run: Run, _: Day) -> Iterator[TableFile]:

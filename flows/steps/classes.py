@@ -34,8 +34,8 @@ def classify(context: StepContext) -> int:
         jobs, counters, signals = map(context.frame, (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS))
         pieces.append(trace_classes(jobs, counters, signals, params, context.settings.traces.max_interval_ratio))
     if context.days == (None,):
-        applications, (kept,) = select_applications(context, {CLASSES: KEPT_CLASSES})
-        pieces += [kept, _signature_classes(applications, context.frame(APPLICATIONS), params)]
+        applications, (kept_rows,) = select_applications(context, {CLASSES: KEPT_CLASSES})
+        pieces += [kept_rows, _signature_classes(applications, context.frame(APPLICATIONS), params)]
     rows = pl.concat(pieces)
     context.write_days(rows, MEASURED_CLASSES)
     return rows.height
@@ -58,17 +58,17 @@ def _job_classes(subjects: pl.DataFrame, params: classes.ClassParams) -> pl.Data
     return class_rows(keys, labeled, subjects["node_count"], end_s - start_s)
 
 
-def _signature_classes(found: Subjects, applications: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
+def _signature_classes(subjects: Subjects, applications: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
     """Classify applications by their signatures; a signature of all node counts has no node count."""
-    sizes = found.keys.select(application_id="subject_id").join(
+    sizes = subjects.keys.select(application_id="subject_id").join(
         applications.select("application_id", "node_count"), on="application_id", how="left", maintain_order="left"
     )
-    rates = found.samples
+    rates = subjects.samples
     sections = classes.grid_sections(
-        rates.values, rates.offsets, found.start_s, 1.0 / found.sampling_hz, found.start_s, found.end_s
+        rates.values, rates.offsets, subjects.start_s, 1.0 / subjects.sampling_hz, subjects.start_s, subjects.end_s
     )
     labeled = classes.classify(sections, floats(sizes["node_count"]), params)
-    return class_rows(found.keys, labeled, sizes["node_count"], found.end_s)
+    return class_rows(subjects.keys, labeled, sizes["node_count"], subjects.end_s)
 
 
 STEP = Step(

@@ -42,11 +42,11 @@ def end_days(context: StepContext) -> int:
     """Find the last values of each counter entry on a day. Returns the number of entries."""
     scrapes = _pair_scrapes(context)
     parts = [counters.select_last_values(samples, scrapes) for samples in _samples(context)]
-    found = [
+    pieces = [
         frames.empty(COUNTER_LAST_VALUES),
         *(_add_day(part, context).select(COUNTER_LAST_VALUES.column_names) for part in parts),
     ]
-    ends = pl.concat(found)
+    ends = pl.concat(pieces)
     write_parquet(ends, COUNTER_LAST_VALUES, context.path(COUNTER_LAST_VALUES))
     return ends.height
 
@@ -77,11 +77,11 @@ def _write_rises(context: StepContext, scrapes: pl.DataFrame) -> pl.DataFrame:
     edges = _add_day(counters.find_edge_gaps(scrapes, params), context).select(COUNTER_GAPS.column_names)
     parts, targets, gaps = [], [frames.empty(COUNTER_TARGETS)], [frames.empty(COUNTER_GAPS), edges]
     for number, (samples, own_scrapes, own_ends) in enumerate(_by_targets(context, scrapes, ends)):
-        found = counters.compute_deltas(samples, own_scrapes, own_ends, flag_server_counters, params)
-        rows = _add_day(found.rows, context).select(COUNTER_DELTAS.column_names)
+        deltas = counters.compute_deltas(samples, own_scrapes, own_ends, flag_server_counters, params)
+        rows = _add_day(deltas.rows, context).select(COUNTER_DELTAS.column_names)
         parts.append(write_parquet(rows, COUNTER_DELTAS, folder / f"{number:05d}.parquet"))
-        targets.append(found.targets.select(COUNTER_TARGETS.column_names))
-        gaps.append(_add_day(found.gaps, context).select(COUNTER_GAPS.column_names))
+        targets.append(deltas.targets.select(COUNTER_TARGETS.column_names))
+        gaps.append(_add_day(deltas.gaps, context).select(COUNTER_GAPS.column_names))
     context.join(parts, COUNTER_DELTAS)
     write_parquet(pl.concat(gaps).sort(COUNTER_GAPS.key), COUNTER_GAPS, context.path(COUNTER_GAPS))
     return pl.concat(targets)
@@ -131,15 +131,15 @@ def _by_targets(
     context: StepContext, scrapes: pl.DataFrame, ends: pl.DataFrame
 ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]]:
     """Yield readings, scrapes and last values for some targets at a time; targets without readings come last."""
-    left = scrapes
+    remaining = scrapes
     for samples in _samples(context):
-        own = samples.select(TARGET).unique()
+        targets = samples.select(TARGET).unique()
         own_scrapes, own_ends = (
-            rows.join(own, on=TARGET, how="semi", maintain_order="left") for rows in (scrapes, ends)
+            rows.join(targets, on=TARGET, how="semi", maintain_order="left") for rows in (scrapes, ends)
         )
         yield samples, own_scrapes, own_ends
-        left = left.join(own, on=TARGET, how="anti", maintain_order="left")
-    yield frames.empty(COUNTER_SAMPLES), left, ends.join(left, on=TARGET, how="semi", maintain_order="left")
+        remaining = remaining.join(targets, on=TARGET, how="anti", maintain_order="left")
+    yield frames.empty(COUNTER_SAMPLES), remaining, ends.join(remaining, on=TARGET, how="semi", maintain_order="left")
 
 
 def _day_before(run: Run, day: Day) -> Iterator[TableFile | Landing]:

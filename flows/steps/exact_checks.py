@@ -83,11 +83,11 @@ def against(signature: Signature, exact: RunSamples, run: int) -> tuple[float | 
     edges = np.maximum(exact.start_s[run] + np.arange(count + 1) * interval_s, 0.0)
     truth = np.zeros(count)
     truth[: len(rates)] = rates * interval_s
-    found = np.diff(np.interp(edges, np.arange(len(signature.bytes_per_s) + 1), _running(signature.bytes_per_s)))
+    estimate = np.diff(np.interp(edges, np.arange(len(signature.bytes_per_s) + 1), _running(signature.bytes_per_s)))
     missed, false = similarity.count_burst_errors(signature.bursts, detect_bursts(_by_second(truth, edges)))
     return (
-        none_if_nan(similarity.cross_correlation(found, truth)),
-        none_if_nan(similarity.correlation(found, truth)),
+        none_if_nan(similarity.cross_correlation(estimate, truth)),
+        none_if_nan(similarity.correlation(estimate, truth)),
         float(truth.sum()),
         missed,
         false,

@@ -43,13 +43,13 @@ def take_samples(context: StepContext) -> int:
         for table in (RUN_COUNTER_DELTAS, EXACT_RUNS):
             context.build(connection, table)
         runs, rises = (read_parquet(context.path(table)) for table in (EXACT_RUNS, RUN_COUNTER_DELTAS))
-        taken = build_samples(runs, rises)
-        context.put(connection, EXACT_SAMPLES, taken)
+        samples = build_samples(runs, rises)
+        context.put(connection, EXACT_SAMPLES, samples)
         for table in (EXACT_IO, METADATA_IO):
             context.build(connection, table)
         pairs = context.compute(connection, SAMPLE_PAIRS)
         context.put(connection, SAMPLE_CHECKS, _correlate(pairs))
-    return taken.height
+    return samples.height
 
 
 def rates_on_grids(runs: pl.DataFrame, rises: pl.DataFrame, *columns: str) -> list[Ragged]:
@@ -67,7 +67,7 @@ def rates_on_grids(runs: pl.DataFrame, rises: pl.DataFrame, *columns: str) -> li
     grids = Grids(*(runs[name].to_numpy() for name in ("step_us", "phase_us", "first_step", "last_step")))
     step_s, is_scraped = np.repeat(grids.step_us, grids.counts) / 1e6, _mark_scraped_steps(runs, grids)
     amounts = (exact_series.distribute_to_grids(intervals, placed[name].to_numpy(), grids) for name in columns)
-    return [Ragged(np.where(is_scraped, each.values / step_s, np.nan), each.offsets) for each in amounts]
+    return [Ragged(np.where(is_scraped, amount.values / step_s, np.nan), amount.offsets) for amount in amounts]
 
 
 def build_samples(runs: pl.DataFrame, rises: pl.DataFrame) -> pl.DataFrame:

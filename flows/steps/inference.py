@@ -48,9 +48,9 @@ def infer(context: StepContext) -> int:
 
 def _classes(runs: pl.DataFrame, bursts: pl.DataFrame, params: ClassParams) -> pl.DataFrame:
     """Combine inferred classes with the keys and durations of their runs, as rows of `classes`."""
-    found = inference.infer_classes(runs, bursts, params)
-    is_refused = runs["refusal"].is_not_null() & (found["outcome"] == "classified")
-    answered = found.with_columns(
+    inferred = inference.infer_classes(runs, bursts, params)
+    is_refused = runs["refusal"].is_not_null() & (inferred["outcome"] == "classified")
+    answered = inferred.with_columns(
         outcome=pl.when(is_refused).then(runs["refusal"]).otherwise("outcome"),
         # only job_io states a run's volume
         volume_bytes=pl.lit(None, pl.Float64),

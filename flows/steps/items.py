@@ -244,8 +244,10 @@ class StepContext:
         if table.bucketed_by is None:
             join_parquet(parts, table, self.path(table))
             return
-        own = (file for file in self.item.writes if file.table == table.name)
-        split_parquet(parts, table, {file.bucket: self.root / file.path for file in own if file.bucket is not None})
+        own_files = (file for file in self.item.writes if file.table == table.name)
+        split_parquet(
+            parts, table, {file.bucket: self.root / file.path for file in own_files if file.bucket is not None}
+        )
 
     def write_days(self, frame: pl.DataFrame, table: Table, *, is_sparse: bool = True) -> None:
         """Write one file per day, by the table's partition column. is_sparse: write no file for days without rows."""
@@ -267,8 +269,8 @@ class StepContext:
     def expose(self, connection: duckdb.DuckDBPyConnection, *tables: Table) -> None:
         """Create views `<layer>.<table>` over the built files of tables that the item reads or has written."""
         for table in tables:
-            own = (self.root / file.path for file in self.item.writes if file.table == table.name)
-            files = [*self.files(table), *(path for path in own if path.is_file())]
+            own_paths = (self.root / file.path for file in self.item.writes if file.table == table.name)
+            files = [*self.files(table), *(path for path in own_paths if path.is_file())]
             models.expose(connection, table.layer, table, files)
 
     def expose_released(self, connection: duckdb.DuckDBPyConnection, *tables: Table) -> None:

@@ -79,16 +79,21 @@ def with_defaults(rows: pl.DataFrame) -> pl.DataFrame:
     has_joint = (pl.col("method") == METHOD).any().over(SUBJECT)
     rows = rows.with_columns(is_default=pl.when(has_joint).then(pl.col("method") == METHOD).otherwise("is_default"))
     lacks = rows.filter(~pl.col("is_default").any().over(SUBJECT))
-    taken = [
-        (*key, select_method({method: np.nan if told is None else told for method, told in own.rows()}))
-        for key, own in lacks.select(*SUBJECT, "method", "expected_correlation")
+    chosen = [
+        (
+            *key,
+            select_method(
+                {method: np.nan if correlation is None else correlation for method, correlation in candidates.rows()}
+            ),
+        )
+        for key, candidates in lacks.select(*SUBJECT, "method", "expected_correlation")
         .partition_by(SUBJECT, as_dict=True, include_key=False, maintain_order=True)
         .items()
     ]
-    if not taken:
+    if not chosen:
         return rows
-    told = pl.DataFrame(taken, schema=dict.fromkeys([*SUBJECT, "method"], pl.String), orient="row")
-    return rows.update(told.with_columns(is_default=pl.lit(True)), on=[*SUBJECT, "method"])
+    defaults = pl.DataFrame(chosen, schema=dict.fromkeys([*SUBJECT, "method"], pl.String), orient="row")
+    return rows.update(defaults.with_columns(is_default=pl.lit(True)), on=[*SUBJECT, "method"])
 
 
 # ---- applications of a joint fit, and its interval
@@ -119,8 +124,8 @@ def _date(value: object) -> date | None:
 
 
 def _subjects(sets: pl.DataFrame, without: pl.DataFrame) -> pl.Series:
-    left = sets.select(SUBJECT).unique().join(without, on=SUBJECT, how="anti")
-    return left.select(pl.struct(SUBJECT).alias("subject")).to_series()
+    remaining = sets.select(SUBJECT).unique().join(without, on=SUBJECT, how="anti")
+    return remaining.select(pl.struct(SUBJECT).alias("subject")).to_series()
 
 
 # ---- joint extraction
@@ -197,13 +202,13 @@ class _Traffic:
         return cls(shared, tuple(names))
 
     def select_known(
-        self, known: dict[tuple[str, str, str], tuple[Signature, float]], filesystem: str, direction: str
+        self, signatures: dict[tuple[str, str, str], tuple[Signature, float]], filesystem: str, direction: str
     ) -> KnownSignatures:
         """Return the known signatures of the applications on a file system in one direction, None if unknown."""
-        told = [known.get((name, filesystem, direction)) for name in self.applications]
+        selected = [signatures.get((name, filesystem, direction)) for name in self.applications]
         return KnownSignatures(
-            tuple(None if one is None else one[0] for one in told),
-            np.array([np.nan if one is None else one[1] for one in told]),
+            tuple(None if entry is None else entry[0] for entry in selected),
+            np.array([np.nan if entry is None else entry[1] for entry in selected]),
         )
 
 
@@ -213,11 +218,11 @@ def _traffic(context: StepContext, runs: pl.DataFrame, first: Ints, interval_s: 
     volume = np.full(int((first + counts).max()), np.nan)
     key = [*_RUN, "filesystem", "direction"]
     placed = runs.select(*key, "ended_on").with_columns(first=pl.Series(first))
-    for (day,), own in placed.partition_by("ended_on", as_dict=True).items():
+    for (day,), day_runs in placed.partition_by("ended_on", as_dict=True).items():
         of_day = context.scan(SAMPLES).filter(pl.col("ended_on") == day).select(*key, "sample_bytes_per_s")
-        found = own.lazy().join(of_day, on=key, how="inner").collect()
-        rates = ragged(found["sample_bytes_per_s"])
-        places = places_of(found["first"].to_numpy(), rates.counts)
+        samples = day_runs.lazy().join(of_day, on=key, how="inner").collect()
+        rates = ragged(samples["sample_bytes_per_s"])
+        places = places_of(samples["first"].to_numpy(), rates.counts)
         is_known = np.isfinite(rates.values)
         volume[places[is_known]] = rates.values[is_known] * interval_s
     return volume
@@ -231,19 +236,25 @@ def _plainly(sets: SampleSets, settings: SignatureSettings) -> list[Signature]:
     return [by_method[name][place] for place, name in enumerate(select_methods(answers))]
 
 
-def _rows(context: StepContext, own: pl.DataFrame, there: _Traffic, found: JointResult) -> dict[str, pl.DataFrame]:
+def _rows(
+    context: StepContext, runs: pl.DataFrame, traffic: _Traffic, joint_result: JointResult
+) -> dict[str, pl.DataFrame]:
     """Return the rows of each table for the accepted joint signatures."""
-    stands = {name for name, is_better in zip(there.applications, found.is_accepted.tolist(), strict=True) if is_better}
-    rows = own.filter(pl.col("application_id").is_in(list(stands)))
+    accepted = {
+        name
+        for name, is_better in zip(traffic.applications, joint_result.is_accepted.tolist(), strict=True)
+        if is_better
+    }
+    rows = runs.filter(pl.col("application_id").is_in(list(accepted)))
     subjects = rows.group_by(SUBJECT, maintain_order=True).agg(count=pl.len())
     offsets = offsets_of(subjects["count"].to_numpy())
-    places = [there.applications.index(name) for name in subjects["application_id"]]
+    places = [traffic.applications.index(name) for name in subjects["application_id"]]
     answer = MethodSignatures(
         METHOD,
-        [found.signatures[place] for place in places],
+        [joint_result.signatures[place] for place in places],
         ~outliers.select_typical_runs(rows["duration_s"].to_numpy(), offsets),
-        found.expected_correlation[places],
-        _count_missing_bursts(there.shared, found, places),
+        joint_result.expected_correlation[places],
+        _count_missing_bursts(traffic.shared, joint_result, places),
     )
     return plain.build_rows(context, rows, subjects, [answer], plain.get_params(context.settings.signatures))
 

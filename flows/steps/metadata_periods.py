@@ -60,7 +60,7 @@ def metadata_rows(grids: pl.DataFrame, steps: pl.DataFrame, params: PeriodParams
     # a part contains runs with the same number of kinds, since signals that are tested together have the same level
     part = pl.col("step_count").cum_sum().over("share") // _BATCH_SAMPLES
     pieces = shared.with_columns(part=part).partition_by("share", "part", maintain_order=True)
-    rows = [frames.empty(METADATA_PERIODS), *(_rows(own, steps, params) for own in pieces)]
+    rows = [frames.empty(METADATA_PERIODS), *(_rows(piece, steps, params) for piece in pieces)]
     return pl.concat(rows).sort(METADATA_PERIODS.key)
 
 
@@ -72,17 +72,17 @@ def _rows(subjects: pl.DataFrame, steps: pl.DataFrame, params: PeriodParams) -> 
     calls = np.zeros(offsets[-1])
     calls[(placed["first"] + placed["call_step"]).to_numpy()] = placed["metadata_call_count"].to_numpy()
     share = float(subjects["share"][0])
-    own = params.null_tested or NullModelParams()
-    level = replace(own, false_alarm_probability=own.false_alarm_probability / share)
+    null_model = params.null_tested or NullModelParams()
+    level = replace(null_model, false_alarm_probability=null_model.false_alarm_probability / share)
     of_level = replace(params, methods=("null_tested",), null_tested=level)
     signals = Ragged(calls * np.repeat(hz, counts), offsets)
     (answer,) = search.find_periods(signals, hz, np.zeros(len(hz)), of_level)
-    known = {
+    values = {
         "metadata_call_count": np.add.reduceat(calls, offsets[:-1]).astype(np.int64),
         "sampling_hz": hz,
         **dict(make_columns(answer, share)),
     }
-    columns = pl.DataFrame(known).with_columns(pl.col(pl.Float64).fill_nan(None))
+    columns = pl.DataFrame(values).with_columns(pl.col(pl.Float64).fill_nan(None))
     keys = subjects.select("ended_on", *_SUBJECT)
     return pl.concat([keys, columns], how="horizontal").select(METADATA_PERIODS.column_names)
 
@@ -92,20 +92,20 @@ def make_columns(answer: Periods, share: float) -> Iterator[tuple[str, pl.Series
 
     share: number of signals that share the significance level; it multiplies the false-alarm probabilities.
     """
-    found, segments = answer.detections, answer.segments
+    detections, segments = answer.detections, answer.segments
     assert segments is not None
-    yield "outcome", pl.Series(found.outcome.tolist(), dtype=pl.String)
+    yield "outcome", pl.Series(detections.outcome.tolist(), dtype=pl.String)
     numbers = {
-        "window_start_s": found.window_start_s,
-        "window_end_s": found.window_end_s,
-        "frequency_hz": found.frequency_hz,
-        "period_s": found.period_s,
-        "period_error_s": found.details_or_nan.period_error_s,
-        "window_call_ratio": found.details_or_nan.window_bytes_ratio,
+        "window_start_s": detections.window_start_s,
+        "window_end_s": detections.window_end_s,
+        "frequency_hz": detections.frequency_hz,
+        "period_s": detections.period_s,
+        "period_error_s": detections.details_or_nan.period_error_s,
+        "window_call_ratio": detections.details_or_nan.window_bytes_ratio,
         "burst_width_s": answer.burst_width_s,
-        "duty_ratio": np.minimum(answer.burst_width_s * found.frequency_hz, 1.0),
-        "confidence": found.confidence,
-        "false_alarm_probability": np.minimum(found.false_alarm_probability * share, 1.0),
+        "duty_ratio": np.minimum(answer.burst_width_s * detections.frequency_hz, 1.0),
+        "confidence": detections.confidence,
+        "false_alarm_probability": np.minimum(detections.false_alarm_probability * share, 1.0),
     }
     yield from ((name, pl.Series(values)) for name, values in numbers.items())
     listed = {
@@ -113,7 +113,7 @@ def make_columns(answer: Periods, share: float) -> Iterator[tuple[str, pl.Series
         "segment_ends_s": segments.end_s,
         "segment_periods_s": 1.0 / segments.frequency_hz,
     }
-    is_told = pl.Series(found.is_periodic)
+    is_told = pl.Series(detections.is_periodic)
     for name, values in listed.items():
         lists = list_column(Ragged(values, segments.offsets))
         yield name, pl.select(pl.when(is_told).then(lists)).to_series()

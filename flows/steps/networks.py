@@ -55,9 +55,9 @@ def divide(run: Run, day: Day) -> list[Chunk]:
     landed: dict[str, list[Landing]] = defaultdict(list)
     for landing in run.find_landings(LANDED, trace_ids=set(trace_ids)):
         landed[landing.trace_id].append(landing)
-    row_counts = [sum(part.row_count for own in landed[name] for part in own.parts) for name in trace_ids]
+    row_counts = [sum(part.row_count for landing in landed[name] for part in landing.parts) for name in trace_ids]
     return [
-        Chunk((*files, *(own for name in names for own in landed[name])), tuple(names))
+        Chunk((*files, *(landing for name in names for landing in landed[name])), tuple(names))
         for names in (trace_ids[chunk] for chunk in split_into_chunks(row_counts, _CHUNK_ROWS, _CHUNK_RUNS))
     ]
 
@@ -72,9 +72,9 @@ def make_networks(context: StepContext) -> int:
     ]
     rows = [_together(Store(context.root), batch, context.settings.networks) for batch in _batches(runs)]
     for table in TABLES:
-        made = pl.concat([frames.empty(table), *(own[table] for own in rows if table in own)])
-        if made.height:
-            write_parquet(made, table, context.chunk_path(table))
+        joined = pl.concat([frames.empty(table), *(batch_rows[table] for batch_rows in rows if table in batch_rows)])
+        if joined.height:
+            write_parquet(joined, table, context.chunk_path(table))
     return jobs.height
 
 
@@ -87,10 +87,10 @@ def join_networks(context: StepContext) -> int:
 
 def _by_trace(context: StepContext, table: Table) -> Mapping[str, list[tuple[Landing, Part]]]:
     """Return the landed parts of a table for each traced run."""
-    found: dict[str, list[tuple[Landing, Part]]] = defaultdict(list)
+    by_trace: dict[str, list[tuple[Landing, Part]]] = defaultdict(list)
     for landed, part in context.parts(table):
-        found[landed.trace_id].append((landed, part))
-    return found
+        by_trace[landed.trace_id].append((landed, part))
+    return by_trace
 
 
 def _batches(runs: Sequence[_Run]) -> Iterable[Sequence[_Run]]:
@@ -102,11 +102,13 @@ def _batches(runs: Sequence[_Run]) -> Iterable[Sequence[_Run]]:
 def _together(store: Store, runs: Sequence[_Run], settings: NetworkSettings) -> dict[Table, pl.DataFrame]:
     """Return the rows of a batch of runs, in order."""
     is_small = [not of_run[REQUEST_EVENTS] and _row_count(of_run) <= _BATCH_ROWS for _, of_run in runs]
-    found, left = _build_small_runs(store, [run for run, small in zip(runs, is_small, strict=True) if small], settings)
-    if not left and all(is_small):
-        return found
-    alone = [run for run, small in zip(runs, is_small, strict=True) if not small] + left
-    rows = [found, *(_build_single_run(store, run, settings) for run in alone)]
+    built, remaining = _build_small_runs(
+        store, [run for run, small in zip(runs, is_small, strict=True) if small], settings
+    )
+    if not remaining and all(is_small):
+        return built
+    alone = [run for run, small in zip(runs, is_small, strict=True) if not small] + remaining
+    rows = [built, *(_build_single_run(store, run, settings) for run in alone)]
     order = pl.DataFrame({"trace_id": [job["trace_id"] for job, _ in runs], "place": range(len(runs))})
     return {
         table: pl.concat(parts)
@@ -114,7 +116,7 @@ def _together(store: Store, runs: Sequence[_Run], settings: NetworkSettings) -> 
         .sort("place", maintain_order=True)
         .drop("place")
         for table in TABLES
-        if (parts := [each[table] for each in rows if table in each])
+        if (parts := [tables[table] for tables in rows if table in tables])
     }
 
 
@@ -130,24 +132,26 @@ def _build_small_runs(
     jobs = [job for job, _ in runs]
     try:
         landed = {table: _read(store, runs, table) for table in LANDED if table != REQUEST_EVENTS}
-        made = build_batch(landed, [job["process_count"] for job in jobs], settings.params(NetworkParams))
-        own = pl.DataFrame([[job[name] for job in jobs] for name in _OWN], schema=_OWN)
+        built = build_batch(landed, [job["process_count"] for job in jobs], settings.params(NetworkParams))
+        job_columns = pl.DataFrame([[job[name] for job in jobs] for name in _OWN], schema=_OWN)
         return {
             table: frames.require(
-                rows.hstack(own[rows["run"]]).select(table.column_names),
+                rows.hstack(job_columns[rows["run"]]).select(table.column_names),
                 table,
             )
-            for table, rows in made.rows.items()
-        }, [runs[number] for number in made.left]
+            for table, rows in built.rows.items()
+        }, [runs[number] for number in built.left]
     except TooManyPiecesError:
         if len(runs) == 1:
             return {}, list(runs)
         half = len(runs) // 2
-        (rows, left), (more, more_left) = (
+        (rows, remaining), (more, more_left) = (
             _build_small_runs(store, part, settings) for part in (runs[:half], runs[half:])
         )
-        joined = {table: pl.concat([each[table] for each in (rows, more) if table in each]) for table in rows | more}
-        return joined, left + more_left
+        joined = {
+            table: pl.concat([tables[table] for tables in (rows, more) if table in tables]) for table in rows | more
+        }
+        return joined, remaining + more_left
     except _FAULTS_OF_CONTENT:
         # one of the runs causes the error: building them one by one identifies it
         return {}, list(runs)
@@ -159,8 +163,8 @@ def _read(store: Store, runs: Sequence[_Run], table: Table) -> pl.DataFrame:
 
     numbers = pl.DataFrame({"trace_id": [job["trace_id"] for job, _ in runs], "run": range(len(runs))})
     columns = ["trace_id", *COLUMNS[table]]
-    found = scans(store, table, [pair for _, of_run in runs for pair in of_run[table]])
-    parts = pl.collect_all([rows.select(columns) for rows in found])
+    scanned = scans(store, table, [pair for _, of_run in runs for pair in of_run[table]])
+    parts = pl.collect_all([rows.select(columns) for rows in scanned])
     rows = pl.concat([frames.empty(table).select(columns), *parts])
     return rows.join(numbers, on="trace_id", maintain_order="left").drop("trace_id")
 
@@ -202,26 +206,26 @@ def _build_network(
     return build_trace_network(landed, Query(), params, job["process_count"])
 
 
-def _rows(made: NetworkResult) -> dict[Table, pl.DataFrame]:
+def _rows(result: NetworkResult) -> dict[Table, pl.DataFrame]:
     """Convert a network to rows of each table, without the columns that identify the run."""
     from iosig.transforms.networks.rows import bottleneck_rows, edge_rows, pattern_rows, run_row
 
     line = run_row(
-        made.outcome,
-        network=made.network,
-        module=made.module,
-        request_count=made.request_count,
-        covered_ratio=made.covered_ratio,
-        skew=made.skew,
-        negative_time_count=made.negative_time_count if made.network else None,
+        result.outcome,
+        network=result.network,
+        module=result.module,
+        request_count=result.request_count,
+        covered_ratio=result.covered_ratio,
+        skew=result.skew,
+        negative_time_count=result.negative_time_count if result.network else None,
     )
-    if made.network is None:
+    if result.network is None:
         return {NETWORK_RUNS: line}
     return {
         NETWORK_RUNS: line,
-        NETWORK_EDGES: edge_rows(made.network),
-        NETWORK_PATTERNS: pattern_rows(made.network, made.patterns),
-        NETWORK_BOTTLENECKS: bottleneck_rows(made.bottlenecks),
+        NETWORK_EDGES: edge_rows(result.network),
+        NETWORK_PATTERNS: pattern_rows(result.network, result.patterns),
+        NETWORK_BOTTLENECKS: bottleneck_rows(result.bottlenecks),
     }
 
 

@@ -25,7 +25,7 @@ _BATCH_SAMPLES = 1 << 23
 
 
 def node_rows(
-    found: Subjects,
+    subjects: Subjects,
     periods: pl.DataFrame,
     signals: pl.DataFrame,
     requests: Sequence[pl.LazyFrame],
@@ -35,30 +35,30 @@ def node_rows(
 
     The result is empty if the method null_tested is not selected.
 
-    found, periods: the runs, and their rows of `periods`. signals, requests: as in `collect_trace_requests`.
+    subjects, periods: the runs, and their rows of `periods`. signals, requests: as in `collect_trace_requests`.
     """
     if "null_tested" not in params.methods:
         return frames.empty(NODE_PERIODS)
-    nodes, moved = collect_trace_nodes(found.keys, signals, requests)
+    nodes, moved = collect_trace_nodes(subjects.keys, signals, requests)
     several = nodes.filter(pl.col("node_count") > 1)
     if several.is_empty():
         return frames.empty(NODE_PERIODS)
     default = periods.filter(method="null_tested").select(
         "subject_id", "direction", "frequency_hz", "window_start_s", "window_end_s"
     )
-    told = several.join(default, on=["subject_id", "direction"], how="left", maintain_order="left")
-    counts = np.diff(found.samples.offsets)[told["subject"].to_numpy()]
+    with_periods = several.join(default, on=["subject_id", "direction"], how="left", maintain_order="left")
+    counts = np.diff(subjects.samples.offsets)[with_periods["subject"].to_numpy()]
     part = pl.Series("part", np.cumsum(counts) // _BATCH_SAMPLES)
     # all nodes of a run are in the same part
-    pieces = told.with_columns(part).with_columns(pl.col("part").min().over("subject"))
-    rows = [_rows(own, found, moved, params) for _, own in pieces.group_by("part", maintain_order=True)]
+    pieces = with_periods.with_columns(part).with_columns(pl.col("part").min().over("subject"))
+    rows = [_rows(piece, subjects, moved, params) for _, piece in pieces.group_by("part", maintain_order=True)]
     return pl.concat(rows).sort(NODE_PERIODS.key)
 
 
-def _rows(nodes: pl.DataFrame, found: Subjects, moved: Requests, params: PeriodParams) -> pl.DataFrame:
+def _rows(nodes: pl.DataFrame, subjects: Subjects, moved: Requests, params: PeriodParams) -> pl.DataFrame:
     """Return the rows of the nodes of some runs."""
     subject = nodes["subject"].cast(pl.Int64).to_numpy()
-    samples, hz = _samples(nodes, found, moved, subject), found.sampling_hz[subject]
+    samples, hz = _samples(nodes, subjects, moved, subject), subjects.sampling_hz[subject]
     shares = nodes["node_count"].to_numpy().astype(np.float64)
     answers = _detect_node_periods(samples, hz, shares, params)
     _, first, run = np.unique(subject, return_index=True, return_inverse=True)
@@ -84,14 +84,14 @@ def _rows(nodes: pl.DataFrame, found: Subjects, moved: Requests, params: PeriodP
     return pl.concat([keys, columns], how="horizontal").select(NODE_PERIODS.column_names)
 
 
-def _samples(nodes: pl.DataFrame, found: Subjects, moved: Requests, subject: Ints) -> Ragged:
+def _samples(nodes: pl.DataFrame, subjects: Subjects, moved: Requests, subject: Ints) -> Ragged:
     """Return the rate of each node in each step of its run's signal [B/s]."""
     number = np.full(moved.subject_count, -1, dtype=np.int64)
     number[nodes["number"].to_numpy()] = np.arange(nodes.height)
-    own = replace(moved, subject=number[moved.subject], subject_count=nodes.height)
-    counts = np.diff(found.samples.offsets)[subject]
+    node_requests = replace(moved, subject=number[moved.subject], subject_count=nodes.height)
+    counts = np.diff(subjects.samples.offsets)[subject]
     bins = even_values.bin_requests(
-        own, even_values.Grid(np.zeros(nodes.height), 1.0 / found.sampling_hz[subject], counts)
+        node_requests, even_values.Grid(np.zeros(nodes.height), 1.0 / subjects.sampling_hz[subject], counts)
     )
     return Ragged(bins.bytes_per_s, bins.grid.offsets)
 

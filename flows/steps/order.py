@@ -66,7 +66,7 @@ WORK_STEPS = (
 
 def with_checks(steps: Sequence[Step]) -> tuple[Step, ...]:
     """Return steps, each followed by the check of its tables, and last the decision on the release."""
-    every = [each for step in steps for each in (step, checks.make_check_step(step)) if each is not None]
+    every = [entry for step in steps for entry in (step, checks.make_check_step(step)) if entry is not None]
     return (*every, checks.decision(every))
 
 

@@ -52,13 +52,13 @@ def find(context: StepContext) -> int:
     if context.files(TRACE_SIGNALS):
         pieces += _analyze_traces(context, params)
     if context.days == (None,):
-        applications, kept = select_applications(context, _KEPT_TABLES)
-        pieces += [Rows(*kept), find_rows(applications, params)]
-    found = Rows.concat(pieces)
-    context.write_days(found.periods, MEASURED_PERIODS)
-    context.write_days(found.segments, PERIOD_SEGMENTS)
-    context.write_days(found.nodes, NODE_PERIODS)
-    return found.periods.height
+        applications, kept_rows = select_applications(context, _KEPT_TABLES)
+        pieces += [Rows(*kept_rows), find_rows(applications, params)]
+    rows = Rows.concat(pieces)
+    context.write_days(rows.periods, MEASURED_PERIODS)
+    context.write_days(rows.segments, PERIOD_SEGMENTS)
+    context.write_days(rows.nodes, NODE_PERIODS)
+    return rows.periods.height
 
 
 def _analyze_traces(context: StepContext, params: PeriodParams) -> Iterator[Rows]:
@@ -67,15 +67,19 @@ def _analyze_traces(context: StepContext, params: PeriodParams) -> Iterator[Rows
     parts = context.parts(TRACE_REQUESTS)
     for trace_ids in _groups(parts, jobs["trace_id"]):
         is_one = pl.col("trace_id").is_in(trace_ids.implode())
-        own = signals.filter(is_one)
-        found = subjects.build_trace_subjects(
-            jobs.filter(is_one), counters.filter(is_one), own, context.settings.traces.max_interval_ratio
+        own_signals = signals.filter(is_one)
+        trace_subjects = subjects.build_trace_subjects(
+            jobs.filter(is_one), counters.filter(is_one), own_signals, context.settings.traces.max_interval_ratio
         )
-        wanted = set(trace_ids)
-        moved = [(landed, part) for landed, part in parts if landed.trace_id in wanted]
+        batch_ids = set(trace_ids)
+        moved = [(landed, part) for landed, part in parts if landed.trace_id in batch_ids]
         requests = scans(Store(context.root), TRACE_REQUESTS, moved)
-        rows = find_rows(found, params, step_function(subjects.collect_trace_requests(found.keys, own, requests)))
-        yield replace(rows, nodes=node_rows(found, rows.periods, own, requests, params))
+        rows = find_rows(
+            trace_subjects,
+            params,
+            step_function(subjects.collect_trace_requests(trace_subjects.keys, own_signals, requests)),
+        )
+        yield replace(rows, nodes=node_rows(trace_subjects, rows.periods, own_signals, requests, params))
 
 
 def _groups(parts: Sequence[tuple[Landing, Part]], trace_ids: pl.Series) -> Iterator[pl.Series]:

@@ -94,10 +94,10 @@ class Plan:
     @cached_property
     def beginnings(self) -> dict[date, tuple[str, ...]]:
         """The file systems with their first landed polls on a day, by day."""
-        found: dict[date, tuple[str, ...]] = {}
+        by_day: dict[date, tuple[str, ...]] = {}
         for name, day in sorted(first_poll_days(self.landed, self.landed.in_force).items()):
-            found[day] = (*found.get(day, ()), name)
-        return found
+            by_day[day] = (*by_day.get(day, ()), name)
+        return by_day
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -124,8 +124,8 @@ class Plan:
             return self.parameters
         document = json.loads(self.base.parameters)
         before, now = _flat(get_settings(self.base)), _flat(json.loads(self.parameters))
-        own = {name: value for name, value in now.items() if name not in before or before[name] != value}
-        document[_SELECTED] = document.get(_SELECTED, {}) | dict.fromkeys(self.selection.steps, own)
+        changed = {name: value for name, value in now.items() if name not in before or before[name] != value}
+        document[_SELECTED] = document.get(_SELECTED, {}) | dict.fromkeys(self.selection.steps, changed)
         return json.dumps(document, sort_keys=True)
 
     @property
@@ -167,8 +167,8 @@ def first_poll_days(landed: Ledger, landings: pl.DataFrame) -> dict[str, date]:
     """
     polls = landed.files.join(landings, on="folder", how="semi").filter(pl.col("table") == POLLS.name)
     unknown = polls.filter(pl.col("filesystems").is_null())["day"].min()
-    known = polls.explode("filesystems").drop_nulls("filesystems").group_by("filesystems").agg(pl.col("day").min())
-    return {name: day for name, day in known.iter_rows() if unknown is None or day <= unknown}
+    recorded = polls.explode("filesystems").drop_nulls("filesystems").group_by("filesystems").agg(pl.col("day").min())
+    return {name: day for name, day in recorded.iter_rows() if unknown is None or day <= unknown}
 
 
 def code_version() -> str:
@@ -178,9 +178,9 @@ def code_version() -> str:
 
 def get_settings(release: Release) -> dict[str, Any]:
     """Return the settings of a release, without those that differ for selected steps."""
-    found: dict[str, Any] = json.loads(release.parameters)
-    found.pop(_SELECTED, None)
-    return found
+    document: dict[str, Any] = json.loads(release.parameters)
+    document.pop(_SELECTED, None)
+    return document
 
 
 def require_order(since: date | None, until: date | None) -> None:
@@ -208,12 +208,12 @@ def start_now(store: Store, settings: Settings) -> Start:
     Raises UsageError if the rollback in force does not allow these settings.
     """
     base, landed, hold = releases.current(store), ledger.read(store), holds.read(store)
-    known = releases.landings_in(store, base)
+    known_ids = releases.landings_in(store, base)
     if hold is None:
-        return Start(base, known, landed)
+        return Start(base, known_ids, landed)
     if hold.ended_at:
         before = releases.landings_in(store, releases.find(store, hold.target_id))
-        return Start(base, known, landed, tuple(sorted({*known} ^ {*before})))
+        return Start(base, known_ids, landed, tuple(sorted({*known_ids} ^ {*before})))
     if hold.parameters not in (None, settings.parameters()):
         raise UsageError(
             f"The rollback to {hold.target_id} is in force, and the settings differ from those of that release: a "
@@ -221,7 +221,7 @@ def start_now(store: Store, settings: Settings) -> Start:
             f"rollback {hold.target_id} --exclude-landing ID` or `--exclude-table NAME`. `iosig rollback --end` "
             "ends the rollback."
         )
-    return Start(base, known, landed.where(~pl.col("landing_id").is_in(hold.landing_ids)))
+    return Start(base, known_ids, landed.where(~pl.col("landing_id").is_in(hold.landing_ids)))
 
 
 def _start_at_base(start: Start) -> Start:
@@ -251,7 +251,7 @@ def make_plan(
     start = start or start_now(store, settings)
     if selection:
         start, kind = _start_at_base(start), SELECT
-    base, known, landed = start.base, start.known, start.landed
+    base, known_ids, landed = start.base, start.known, start.landed
     if landed.in_force.is_empty():
         raise UsageError(f"No inputs have landed in {store.name} yet. Start with `iosig land PATH…`.")
     parameters = settings.parameters()
@@ -263,7 +263,7 @@ def make_plan(
         )
     has_range = since is not None or until is not None
     is_whole = base is None or is_converted or base.parameters != parameters or has_range or selection is not None
-    fresh, gone = _changes(landed, known)
+    fresh, gone = _changes(landed, known_ids)
     missed = landed.select_landings(start.missed)
     replaced = missed.join(landed.in_force, on="landing_id", how="anti")
     past = pl.concat([gone, replaced]).unique("landing_id", maintain_order=True)
@@ -279,10 +279,10 @@ def make_plan(
         )
     poll_days, job_days, prediction_days, told_days, queue_days = _with_lost(news, touched, past, lost.days)
     poll_days = sorted(
-        {*poll_days, *_find_changed_coverage_days(store, base, landed, landed.select_landings(known))} - news.closed
+        {*poll_days, *_find_changed_coverage_days(store, base, landed, landed.select_landings(known_ids))} - news.closed
     )
     late_days = news.closed.intersection(_list_days(POLLS, landed.files.join(fresh, on="folder", how="semi")))
-    set_aside = lost.landing_ids.intersection(known) - {*landed.in_force["landing_id"]}
+    set_aside = lost.landing_ids.intersection(known_ids) - {*landed.in_force["landing_id"]}
     mixed_settings = None
     if selection and base and base.parameters != parameters:
         mixed_settings = (
@@ -364,10 +364,10 @@ def _changes_of_settings(base: Release, settings: Settings) -> Iterator[str]:
 
 
 def _flat(parameters: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in parameters.items():
-        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
-    return found
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return flat
 
 
 def _with_lost(news: _News, touched: pl.DataFrame, past: pl.DataFrame, lost: Collection[date | None]) -> _Stale:
@@ -407,13 +407,13 @@ def _find_changed_coverage_days(store: Store, base: Release | None, landed: Ledg
 def _read_day_rows(store: Store, release: Release, table: Table, days: set[date | None]) -> pl.DataFrame:
     """Return a released table's rows on some days; columns that an older release lacks are NULL."""
     paths = releases.files_of(store, release).get(table.name, [])
-    own = [store.here(path) for path in paths if locations.parse_day(path) in days]
-    return pl.concat([frames.empty(table), *map(read_parquet, own)], how="diagonal")
+    day_paths = [store.here(path) for path in paths if locations.parse_day(path) in days]
+    return pl.concat([frames.empty(table), *map(read_parquet, day_paths)], how="diagonal")
 
 
-def _changes(landed: Ledger, known: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the landings in force that are not known, and the known ones that are no longer in force."""
-    ids = known.to_frame("landing_id")
+def _changes(landed: Ledger, known_ids: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return landings in force that are not in `known_ids`, and those of `known_ids` that are no longer in force."""
+    ids = known_ids.to_frame("landing_id")
     fresh = landed.in_force.join(ids, on="landing_id", how="anti", maintain_order="left")
     if landed.in_force.height - fresh.height == ids.height:
         return fresh, landed.landings.clear()
@@ -460,8 +460,14 @@ class _News:
             stale = models.select(connection, STALE_DAYS, parameters)["ended_on"]
             told_days = {*counter_days, *(_days_with_jobs(connection, new) if self.counter_days else ())}
         job_days = [*stale.drop_nulls().sort(), *([None] if stale.null_count() else [])]
-        told = sorted(told_days & self.counter_days)
-        return poll_days, job_days, self._prediction_days(touched, files), told, _list_days(QUEUE_RECORDS, files)
+        counted_days = sorted(told_days & self.counter_days)
+        return (
+            poll_days,
+            job_days,
+            self._prediction_days(touched, files),
+            counted_days,
+            _list_days(QUEUE_RECORDS, files),
+        )
 
     @cached_property
     def counter_days(self) -> set[date]:
@@ -480,8 +486,8 @@ class _News:
 
         The counters cover the time since the last scrape of the same targets on the day before, plus the allowed delay.
         """
-        before, own = (self._scan_last_scrapes(on) for on in (day - timedelta(days=1), day))
-        last = before.join(own, on=TARGET, how="semi").select(pl.col("last_at").min()).collect().item()
+        before, current = (self._scan_last_scrapes(on) for on in (day - timedelta(days=1), day))
+        last = before.join(current, on=TARGET, how="semi").select(pl.col("last_at").min()).collect().item()
         midnight = datetime.combine(day, time(), UTC)
         return self.settings.counters.grace_s + (0.0 if last is None else (midnight - last).total_seconds())
 
@@ -525,7 +531,7 @@ def _earliest_start(connection: duckdb.DuckDBPyConnection, landing_ids: pl.Serie
 
 def _days_with_jobs(connection: duckdb.DuckDBPyConnection, landing_ids: pl.Series) -> list[date]:
     """Return the days on which jobs of some landings were active."""
-    found = connection.sql(
+    rows = connection.sql(
         """
         select distinct unnest(
             range(
@@ -539,7 +545,7 @@ def _days_with_jobs(connection: duckdb.DuckDBPyConnection, landing_ids: pl.Serie
         """,
         params={"landings": landing_ids.to_list()},
     ).pl()
-    days: list[date] = found["there_on"].to_list()
+    days: list[date] = rows["there_on"].to_list()
     return days
 
 

@@ -53,9 +53,9 @@ def _land(store: Store, journal: Journal, rows: Range) -> landing.LandingResult:
 
 def _batches(journal: Journal, rows: Range) -> Iterator[Batch]:
     """Yield batches of the rows of a range, numbered like lines of a file."""
-    done, count = rows.first - 1, 0
-    while done < rows.last:
-        frame, done = journal.rows_after(done, _BATCH_ROWS, rows.last)
+    last_sequence, count = rows.first - 1, 0
+    while last_sequence < rows.last:
+        frame, last_sequence = journal.rows_after(last_sequence, _BATCH_ROWS, rows.last)
         if frame.is_empty():
             return
         lines = pl.int_range(count + 1, count + frame.height + 1, dtype=pl.Int64, eager=True)

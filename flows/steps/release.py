@@ -89,23 +89,23 @@ def make_draft(run: Run, steps: Iterable[Step]) -> tuple[Draft, dict[str, dict[P
     return draft, built
 
 
-def _built(run: Run, steps: Iterable[Step], known: Collection[str] = ()) -> dict[str, dict[Part, Path]]:
+def _built(run: Run, steps: Iterable[Step], copied_names: Collection[str] = ()) -> dict[str, dict[Part, Path]]:
     """Return the files of published tables that steps have built, by day or bucket.
 
-    known: names of tables with files that were already copied to the object store, and need not be fetched.
+    copied_names: tables with files that were already copied to the object store, and need not be fetched.
     """
     hold = holds.in_force(run.store)
-    kept = hold.table_names if hold else ()
+    held_back = hold.table_names if hold else ()
     files = {
-        table.name: own
+        table.name: table_files
         for step in steps
-        for table, own in step.files(run).items()
-        if table.is_published and table.name not in kept
+        for table, table_files in step.files(run).items()
+        if table.is_published and table.name not in held_back
     }
-    run.store.files.fetch(file.path for name in files if name not in known for file in files[name])
+    run.store.files.fetch(file.path for name in files if name not in copied_names for file in files[name])
     return {
-        name: {file.day if file.bucket is None else file.bucket: run.store.root / file.path for file in own}
-        for name, own in files.items()
+        name: {file.day if file.bucket is None else file.bucket: run.store.root / file.path for file in table_files}
+        for name, table_files in files.items()
     }
 
 
@@ -119,12 +119,12 @@ class FreedSpace:
     def lines(self) -> list[tuple[str, int]]:
         """Return the kinds of removed data with their number; empty if nothing was removed."""
         released, landed = self.released, self.landed
-        told = [
+        counts = [
             ("expired releases", len(released.release_ids)),
             ("removed files of expired releases", released.file_count),
             ("removed landings of raw polls", landed.landing_count),
         ]
-        return [(name, count) for name, count in told if count]
+        return [(name, count) for name, count in counts if count]
 
 
 def maintain(

@@ -114,12 +114,12 @@ class Run:
         return [replace(file, is_released=False) for file in self.list_base_files(table)]
 
     def find_landings(
-        self, wanted: Sequence[Table], day: Day = None, trace_ids: set[str] | None = None
+        self, tables: Sequence[Table], day: Day = None, trace_ids: set[str] | None = None
     ) -> Iterator[Landing]:
         """Yield landings with parts of some tables, reduced to these parts; optionally of one day or traced runs."""
-        names = {table.name for table in wanted}
+        names = {table.name for table in tables}
         ledger = self.plan.landed
-        landings = ledger.having(wanted, True if day is None else pl.col("day") == day)
+        landings = ledger.having(tables, True if day is None else pl.col("day") == day)
         if trace_ids is not None:
             wanted_ids = pl.Series(sorted(trace_ids), dtype=pl.String)
             landings = landings.filter(pl.col("landing_id").str.slice(0, ID_DIGITS).is_in(wanted_ids.implode()))

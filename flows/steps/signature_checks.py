@@ -35,9 +35,9 @@ _SIGNATURES = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)
 def check_signatures(context: StepContext) -> int:
     """Compare each signature with each traced run of its application. Returns the number of comparisons."""
     traced = _load_traced_runs(context)
-    found = frames.empty(SIGNATURE_CHECKS) if traced is None else _compare_signatures(context, *traced)
-    write_parquet(found, SIGNATURE_CHECKS, context.path(SIGNATURE_CHECKS))
-    return found.height
+    checks = frames.empty(SIGNATURE_CHECKS) if traced is None else _compare_signatures(context, *traced)
+    write_parquet(checks, SIGNATURE_CHECKS, context.path(SIGNATURE_CHECKS))
+    return checks.height
 
 
 def _load_traced_runs(context: StepContext) -> tuple[pl.DataFrame, Subjects] | None:

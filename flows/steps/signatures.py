@@ -66,9 +66,9 @@ def gather_sets(context: StepContext) -> int:
     with context.engine() as connection:
         context.expose(connection, JOBS, JOB_IO_SOURCES, SAMPLES, EXACT_SAMPLES)
         count = context.build(connection, SAMPLE_SETS)
-    kept = select_unchanged_subjects(context)
+    unchanged = select_unchanged_subjects(context)
     sets = read_parquet(context.path(SAMPLE_SETS))
-    _gather_samples(context, _in_chunks(sets.join(kept, on=SUBJECT, how="anti", maintain_order="left")))
+    _gather_samples(context, _in_chunks(sets.join(unchanged, on=SUBJECT, how="anti", maintain_order="left")))
     return count
 
 
@@ -82,12 +82,12 @@ def select_unchanged_subjects(context: StepContext) -> pl.DataFrame:
 
 def divide(run: Run, day: Day) -> list[Chunk]:
     """Return the chunks of gathered samples."""
-    known = tuple(file for table in MADE for file in run.list_base_files(table))
+    base_files = tuple(file for table in MADE for file in run.list_base_files(table))
     files = defaultdict[str, list[TableFile]](list)
     (pattern,) = run.files(STALE_SAMPLES, [None])
     for name in run.store.files.matching(pattern.path):
         files[Path(name).stem.partition("-")[0]].append(TableFile(STALE_SAMPLES.name, name))
-    return [Chunk((*own, *known)) for own in files.values()]
+    return [Chunk((*sample_files, *base_files)) for sample_files in files.values()]
 
 
 def extract_signatures(context: StepContext) -> int:
@@ -97,10 +97,10 @@ def extract_signatures(context: StepContext) -> int:
     rows = pl.concat([read_ipc(path) for path in context.files(STALE_SAMPLES)]).sort("place")
     subjects = rows.group_by(SUBJECT, maintain_order=True).agg(count=pl.len())
     answers = extract_in_batches(_sample_sets(rows, subjects, settings), params, settings.methods)
-    made = build_rows(context, rows, subjects, answers, params)
+    tables = build_rows(context, rows, subjects, answers, params)
     for table in MADE:
-        write_parquet(made[table.name], table, context.chunk_path(table))
-    return made[SIGNATURES.name].height
+        write_parquet(tables[table.name], table, context.chunk_path(table))
+    return tables[SIGNATURES.name].height
 
 
 # ---- which signatures are extracted
@@ -117,8 +117,8 @@ def carry(context: StepContext, is_carried: pl.Expr) -> dict[Table, Path]:
 
         def select(rows: pl.DataFrame, table: Table = table) -> pl.DataFrame:
             marked = rows.join(subjects, on=SUBJECT, how="left", maintain_order="left")
-            found = marked.with_columns(pl.col("is_kept").fill_null(value=False)).filter(is_carried).drop("is_kept")
-            return _mark_unchanged(found) if table == SIGNATURES else found
+            selected = marked.with_columns(pl.col("is_kept").fill_null(value=False)).filter(is_carried).drop("is_kept")
+            return _mark_unchanged(selected) if table == SIGNATURES else selected
 
         path = context.folder / "signature_parts" / f"{table.name}-carried.parquet"
         paths[table] = join_parquet(context.list_base_files(table), table, path, select)
@@ -157,7 +157,7 @@ def get_params(settings: SignatureSettings) -> SignatureParams:
     return SignatureParams(min_run_count=settings.min_sample_count, iosi=iosi)
 
 
-def _gather_samples(context: StepContext, wanted: pl.DataFrame) -> None:
+def _gather_samples(context: StepContext, sets: pl.DataFrame) -> None:
     """Write rows of sets with their samples, as one group of files per chunk; read each day of samples only once."""
     days = {path: (source, day) for table, source in _SOURCES for path, day in context.get_file_days(table).items()}
     # the samples of a run from both sources have the same day
@@ -165,40 +165,40 @@ def _gather_samples(context: StepContext, wanted: pl.DataFrame) -> None:
     folder = context.path(STALE_SAMPLES).parent
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for first in range(0, len(each_day) if wanted.height else 0, _BATCH_DAYS):
+    for first in range(0, len(each_day) if sets.height else 0, _BATCH_DAYS):
         at_a_time = each_day[first : first + _BATCH_DAYS]
-        found = _samples_in([(path, source) for path, (source, day) in days.items() if day in at_a_time], wanted)
-        for (chunk,), rows in found.partition_by("chunk", as_dict=True).items():
+        samples = _samples_in([(path, source) for path, (source, day) in days.items() if day in at_a_time], sets)
+        for (chunk,), rows in samples.partition_by("chunk", as_dict=True).items():
             # uncompressed, since samples hardly compress
             rows.write_ipc(folder / f"{chunk:05d}-{first:05d}.arrow")
 
 
-def _samples_in(files: list[tuple[Path, str]], wanted: pl.DataFrame) -> pl.DataFrame:
-    """Return the wanted rows with samples in some files; each file is given with its source.
+def _samples_in(files: list[tuple[Path, str]], sets: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of `sets` with samples in some files; each file is given with its source.
 
     Rows from exact counters also have the shared traffic during the run (`shared_…`) if it is known.
     """
-    run, told = [*SUBJECT[1:], *_RUN], ["grid_started_at", "interval_s", "sample_bytes_per_s"]
-    days = wanted["ended_on"].unique().implode()
+    run, columns = [*SUBJECT[1:], *_RUN], ["grid_started_at", "interval_s", "sample_bytes_per_s"]
+    days = sets["ended_on"].unique().implode()
     of_source = {
-        source: scan_parquet(own).filter(pl.col("ended_on").is_in(days)).select(*run, *told)
+        source: scan_parquet(paths).filter(pl.col("ended_on").is_in(days)).select(*run, *columns)
         for _, source in _SOURCES
-        if (own := [path for path, from_source in files if from_source == source])
+        if (paths := [path for path, from_source in files if from_source == source])
     }
     schema = frames.schema(SAMPLES)
-    empty = pl.LazyFrame(schema=schema).select(*run, *told)
-    shared = of_source.get("server", empty).rename({name: f"shared_{name}" for name in told})
+    empty = pl.LazyFrame(schema=schema).select(*run, *columns)
+    shared = of_source.get("server", empty).rename({name: f"shared_{name}" for name in columns})
     # a join would copy all samples, even if no row matches
-    nothing = [pl.lit(None, schema[name]).alias(f"shared_{name}") for name in told]
-    meant = {
-        source: rows.join(wanted.lazy().filter(pl.col("source") == source), on=run, how="inner")
+    nothing = [pl.lit(None, schema[name]).alias(f"shared_{name}") for name in columns]
+    matched = {
+        source: rows.join(sets.lazy().filter(pl.col("source") == source), on=run, how="inner")
         for source, rows in of_source.items()
     }
-    known = [
+    joined = [
         rows.join(shared, on=run, how="left") if source == "jobstats" else rows.with_columns(nothing)
-        for source, rows in meant.items()
+        for source, rows in matched.items()
     ]
-    return pl.concat(known).collect()
+    return pl.concat(joined).collect()
 
 
 def _sample_sets(rows: pl.DataFrame, subjects: pl.DataFrame, settings: SignatureSettings) -> SampleSets:
@@ -214,19 +214,19 @@ def _sample_sets(rows: pl.DataFrame, subjects: pl.DataFrame, settings: Signature
     return _adjust_sets(of_runs, rows, subjects, settings)
 
 
-def _others(found: pl.DataFrame) -> Reals | None:
+def _others(rows: pl.DataFrame) -> Reals | None:
     """Return the background traffic during counted runs; None if it is unknown for all runs."""
-    if found["shared_interval_s"].null_count() == found.height:
+    if rows["shared_interval_s"].null_count() == rows.height:
         return None
-    own, shared = (
+    own_samples, shared_samples = (
         RunSamples(
-            ragged(found[f"{prefix}sample_bytes_per_s"].fill_null([])),
-            epoch_s(found[f"{prefix}grid_started_at"].fill_null(found["grid_started_at"])),
-            found[f"{prefix}interval_s"].fill_null(1.0).to_numpy(),
+            ragged(rows[f"{prefix}sample_bytes_per_s"].fill_null([])),
+            epoch_s(rows[f"{prefix}grid_started_at"].fill_null(rows["grid_started_at"])),
+            rows[f"{prefix}interval_s"].fill_null(1.0).to_numpy(),
         )
         for prefix in ("", "shared_")
     )
-    return sample_checks.estimate_interference(own, shared)
+    return sample_checks.estimate_interference(own_samples, shared_samples)
 
 
 def _first_of_each(rows: pl.DataFrame, subjects: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -273,20 +273,20 @@ def _rows(
         last_run_ended_at=(pl.col("started_at") + pl.duration(microseconds=(pl.col("duration_s") * 1e6).round())).max(),
     )
     job_id = rows["job_id"].to_numpy()
-    made = [frames.empty(SIGNATURES)]
-    taken = select_methods(answers)
+    parts = [frames.empty(SIGNATURES)]
+    chosen = select_methods(answers)
     for answer in answers:
         left_out = [job_id[a:b][answer.is_outlier[a:b]].tolist() for a, b in pairwise(edges)]
-        made.append(_signature_rows(sets, answer, left_out, taken, params))
+        parts.append(_signature_rows(sets, answer, left_out, chosen, params))
     # the rows of all tables follow the order of the signatures, so they need no sort
     keys = pl.concat([sets.select(SUBJECT).with_columns(method=pl.lit(answer.method)) for answer in answers])
     order = keys.select(pl.arg_sort_by(KEY)).to_series().to_list()
-    found = [one for answer in answers for one in answer.signatures]
-    keys, found = keys[order], [found[place] for place in order]
+    signatures = [signature for answer in answers for signature in answer.signatures]
+    keys, signatures = keys[order], [signatures[place] for place in order]
     return {
-        SIGNATURES.name: pl.concat(made).sort(SIGNATURES.key),
-        SIGNATURE_POINTS.name: _point_rows(keys, found),
-        SIGNATURE_BURSTS.name: _burst_rows(keys, found),
+        SIGNATURES.name: pl.concat(parts).sort(SIGNATURES.key),
+        SIGNATURE_POINTS.name: _point_rows(keys, signatures),
+        SIGNATURE_BURSTS.name: _burst_rows(keys, signatures),
     }
 
 
@@ -294,14 +294,17 @@ def _signature_rows(
     sets: pl.DataFrame,
     answer: MethodSignatures,
     left_out: Sequence[Sequence[str]],
-    taken: Sequence[str],
+    chosen: Sequence[str],
     params: SignatureParams,
 ) -> pl.DataFrame:
     of_method = {"method": answer.method, "method_parameters": serialize_params(answer.method, params)}
-    told = zip(sets.to_dicts(), answer.signatures, left_out, taken, strict=True)
+    entries = zip(sets.to_dicts(), answer.signatures, left_out, chosen, strict=True)
     rows = [
-        of_set | of_method | {"is_default": answer.method == method} | _make_row(one, of_set["sample_count"], names)
-        for of_set, one, names, method in told
+        of_set
+        | of_method
+        | {"is_default": answer.method == method}
+        | _make_row(signature, of_set["sample_count"], names)
+        for of_set, signature, names, method in entries
     ]
     judged = {"expected_correlation": answer.expected_correlation, "missing_burst_count": answer.missing_burst_count}
     schema = frames.schema(SIGNATURES)
@@ -332,29 +335,29 @@ def _make_row(signature: Signature, sample_count: int, left_out: Sequence[str]) 
 
 def serialize_params(method: str, params: SignatureParams) -> str:
     """Return the parameters of a method and of its preprocessing as JSON."""
-    own = {"iosi": asdict(iosi_params)} if (iosi_params := params.iosi_params(method)) else {}
-    return json.dumps({"min_run_count": params.min_run_count, **own}, sort_keys=True)
+    extra = {"iosi": asdict(iosi_params)} if (iosi_params := params.iosi_params(method)) else {}
+    return json.dumps({"min_run_count": params.min_run_count, **extra}, sort_keys=True)
 
 
-def _point_rows(keys: pl.DataFrame, found: Sequence[Signature]) -> pl.DataFrame:
-    rows = _part_rows(keys, found, SIGNATURE_POINTS, "offset_s")
+def _point_rows(keys: pl.DataFrame, signatures: Sequence[Signature]) -> pl.DataFrame:
+    rows = _part_rows(keys, signatures, SIGNATURE_POINTS, "offset_s")
     return rows.with_columns(pl.col("offset_s").cast(pl.Float64))
 
 
-def _burst_rows(keys: pl.DataFrame, found: Sequence[Signature]) -> pl.DataFrame:
-    return _part_rows(keys, [one.bursts for one in found], SIGNATURE_BURSTS, "burst")
+def _burst_rows(keys: pl.DataFrame, signatures: Sequence[Signature]) -> pl.DataFrame:
+    return _part_rows(keys, [signature.bursts for signature in signatures], SIGNATURE_BURSTS, "burst")
 
 
-def _part_rows(keys: pl.DataFrame, found: Sequence[Signature | Bursts], table: Table, place: str) -> pl.DataFrame:
+def _part_rows(keys: pl.DataFrame, items: Sequence[Signature | Bursts], table: Table, place: str) -> pl.DataFrame:
     """Return one row for each point or burst of signatures: its key, its index (column `place`), and its values.
 
     The values come from the attributes that are named like the table's other columns; NaN becomes NULL.
     """
     named = [name for name in table.column_names if name not in (*KEY, place)]
-    counts = np.array([len(getattr(one, named[0])) for one in found], dtype=np.int64)
+    counts = np.array([len(getattr(item, named[0])) for item in items], dtype=np.int64)
     edges = offsets_of(counts)
     owner = owners(edges)
-    columns = {name: np.concatenate([np.zeros(0), *(getattr(one, name) for one in found)]) for name in named}
+    columns = {name: np.concatenate([np.zeros(0), *(getattr(item, name) for item in items)]) for name in named}
     return (
         keys[owner]
         .with_columns(pl.Series(place, np.arange(len(owner)) - edges[owner]))
@@ -408,13 +411,20 @@ def _mark_changes(
 
 
 def _change(row: dict[str, object], old: Signature, new: Signature, settings: SignatureSettings) -> tuple[object, ...]:
-    found = similarity.compare_signatures(old, new)
-    correlation = None if np.isnan(found.correlation) else float(np.clip(found.correlation, -1.0, 1.0))
-    volume = None if np.isnan(found.volume_ratio) else found.volume_ratio - 1.0
+    comparison = similarity.compare_signatures(old, new)
+    correlation = None if np.isnan(comparison.correlation) else float(np.clip(comparison.correlation, -1.0, 1.0))
+    volume = None if np.isnan(comparison.volume_ratio) else comparison.volume_ratio - 1.0
     is_changed = (correlation is not None and correlation < settings.changed_correlation) or (
         volume is not None and abs(volume) > settings.changed_volume_ratio
     )
-    return (*(row[name] for name in KEY), is_changed, correlation, volume, len(found.added), len(found.removed))
+    return (
+        *(row[name] for name in KEY),
+        is_changed,
+        correlation,
+        volume,
+        len(comparison.added),
+        len(comparison.removed),
+    )
 
 
 GATHER = Step(

@@ -38,10 +38,10 @@ def stage_jobs(context: StepContext) -> int:
         context.expose_landed(connection, JOB_RECORDS, SERIES)
         staged = models.select(connection, JOBS, context.parameters())
         context.build_days(connection, SERIES_INTERVALS)
-    found = check_rows(context, JOBS, staged)
-    context.write_days(found.good, JOBS)
-    context.write_days(found.quarantined, FAULTY_JOBS, is_sparse=False)
-    return found.good.height
+    checked = check_rows(context, JOBS, staged)
+    context.write_days(checked.good, JOBS)
+    context.write_days(checked.quarantined, FAULTY_JOBS, is_sparse=False)
+    return checked.good.height
 
 
 def stage_queue(context: StepContext) -> int:

@@ -185,7 +185,7 @@ def read_undated(*tables: Table) -> Input:
     return read_built_on(lambda run, day: [None], *tables)
 
 
-def read_live(*tables: Table, only: Callable[[Run, Day, date | None], bool] = lambda run, day, other: True) -> Input:
+def read_live(*tables: Table, only: Callable[[Run, Day, date | None], bool] = lambda run, day, file_day: True) -> Input:
     """Read tables as they will be in the new release: days of this run, and all other days from the base release.
 
     only: selects files by the run, the item's day and the file's day.
@@ -200,8 +200,13 @@ def read_released(*tables: Table, days: Callable[[Run], Sequence[Day]] | None = 
     """Read tables of the base release, on all or some days."""
 
     def read(run: Run, day: Day) -> list[TableFile]:
-        wanted = None if days is None else set(days(run))
-        return [file for table in tables for file in run.list_base_files(table) if wanted is None or file.day in wanted]
+        selected_days = None if days is None else set(days(run))
+        return [
+            file
+            for table in tables
+            for file in run.list_base_files(table)
+            if selected_days is None or file.day in selected_days
+        ]
 
     return Input(tables, read, "none")
 
@@ -216,8 +221,8 @@ def read_carried(*tables: Table) -> Input:
     def read(run: Run, day: Day) -> Iterator[TableFile]:
         plan = run.plan
         has_same_settings = plan.base is not None and plan.base.parameters == plan.parameters
-        others = ("job", "series", "trace") if None not in plan.job_days else ()
-        kinds = (*others, *(("application",) if has_same_settings else ()))
+        other_kinds = ("job", "series", "trace") if None not in plan.job_days else ()
+        kinds = (*other_kinds, *(("application",) if has_same_settings else ()))
         if day is None and kinds:
             files = (file for table in tables for file in run.list_base_files(table))
             yield from (replace(file, subject_kinds=kinds) for file in files if file.day is None)

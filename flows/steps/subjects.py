@@ -25,18 +25,20 @@ def compute_counted_samples(context: StepContext) -> pl.DataFrame:
         return context.compute(connection, COUNTED_SAMPLES)
 
 
-def select_applications(context: StepContext, kept: Mapping[Table, Table]) -> tuple[Subjects, list[pl.DataFrame]]:
+def select_applications(
+    context: StepContext, kept_models: Mapping[Table, Table]
+) -> tuple[Subjects, list[pl.DataFrame]]:
     """Return the applications to analyze, by their default signatures, and the rows that remain valid.
 
-    kept: for each table of the base release, the model that selects its valid rows; the first table has the classes or
-    periods. An application keeps its rows if its signature equals that of the base release.
+    kept_models: for each table of the base release, the model that selects its valid rows; the first table has the
+    classes or periods. An application keeps its rows if its signature equals that of the base release.
     """
-    answers = next(iter(kept))
+    answers = next(iter(kept_models))
     with context.engine() as connection:
         context.expose(connection, SIGNATURES, SIGNATURE_POINTS)
-        context.expose_released(connection, SIGNATURES, SIGNATURE_POINTS, *kept)
+        context.expose_released(connection, SIGNATURES, SIGNATURE_POINTS, *kept_models)
         models.expose(connection, "run", replace(answers, name="released_answers"), context.list_base_files(answers))
         curves = context.compute(connection, SIGNATURE_CURVES).filter(~pl.col("is_kept"))
-        rows = [context.compute(connection, model).select(table.column_names) for table, model in kept.items()]
+        rows = [context.compute(connection, model).select(table.column_names) for table, model in kept_models.items()]
     keys = build_keys("application", curves, subject_id="application_id")
     return Subjects(keys, ragged(curves["curve_bytes_per_s"]), np.ones(curves.height), np.zeros(curves.height)), rows

@@ -41,10 +41,10 @@ def trace_signals(context: StepContext) -> int:
         context.expose_landed(connection, *LANDED)
         for table in (TRACE_COUNTERS, TRACE_HEATMAPS):
             context.build(connection, table)
-        made = _compute_signals(context)
-        context.put(connection, TRACE_SIGNALS, made)
+        signals = _compute_signals(context)
+        context.put(connection, TRACE_SIGNALS, signals)
         context.build(connection, CLIENT_IO)
-    return made.height
+    return signals.height
 
 
 def _compute_signals(context: StepContext) -> pl.DataFrame:

@@ -49,17 +49,17 @@ def find_patterns(context: StepContext) -> int:
             context.compute(connection, table) for table in (POLLED_TRAFFIC, EXPLAINED_MINUTES, FILESYSTEM_RUNS)
         )
     released = _read_base_patterns(context)
-    found = [frames.empty(UNATTRIBUTED_PATTERNS)]
+    pieces = [frames.empty(UNATTRIBUTED_PATTERNS)]
     for values, own_polls in polls.partition_by("filesystem", "direction", as_dict=True).items():
         key = dict(zip(("filesystem", "direction"), values, strict=True))
-        left = _compute_residual_bytes(own_polls, explained.filter(**key))
-        rows = _rows(left, runs.filter(filesystem=key["filesystem"]), released.filter(**key), key)
-        found.append(
+        residual = _compute_residual_bytes(own_polls, explained.filter(**key))
+        rows = _rows(residual, runs.filter(filesystem=key["filesystem"]), released.filter(**key), key)
+        pieces.append(
             frames.add_missing_columns(
                 rows.with_columns(pl.lit(value).alias(name) for name, value in key.items()), UNATTRIBUTED_PATTERNS
             )
         )
-    rows = pl.concat(found).sort(UNATTRIBUTED_PATTERNS.key)
+    rows = pl.concat(pieces).sort(UNATTRIBUTED_PATTERNS.key)
     write_parquet(rows, UNATTRIBUTED_PATTERNS, context.path(UNATTRIBUTED_PATTERNS))
     return rows.height
 
@@ -106,16 +106,16 @@ def _compute_residual_bytes(polls: pl.DataFrame, explained: pl.DataFrame) -> Res
 # ---- who was there
 
 
-def _runs(rows: pl.DataFrame, left: Residual) -> tuple[Runs, list[str]]:
+def _runs(rows: pl.DataFrame, residual: Residual) -> tuple[Runs, list[str]]:
     """Return the runs that overlap the polls, with times in steps, and the ids of the applications.
 
     rows: rows of `filesystem_runs` for one file system.
     """
     from iosig.transforms.unattributed_patterns.cooccurrence import Runs
 
-    count = len(left.volume_bytes)
-    started = (epoch_s(rows["started_at"]) - left.start_s) / left.step_s
-    ended = np.nan_to_num((epoch_s(rows["ended_at"]) - left.start_s) / left.step_s, nan=float(count))
+    count = len(residual.volume_bytes)
+    started = (epoch_s(rows["started_at"]) - residual.start_s) / residual.step_s
+    ended = np.nan_to_num((epoch_s(rows["ended_at"]) - residual.start_s) / residual.step_s, nan=float(count))
     is_there = (ended > 0) & (started < count)
     names = rows.filter(pl.Series(is_there, dtype=pl.Boolean))["application_id"]
     application = names.rank("dense").cast(pl.Int64).to_numpy() - 1
@@ -125,26 +125,31 @@ def _runs(rows: pl.DataFrame, left: Residual) -> tuple[Runs, list[str]]:
 # ---- rows
 
 
-def _rows(left: Residual, filesystem_runs: pl.DataFrame, released: pl.DataFrame, key: dict[str, str]) -> pl.DataFrame:
+def _rows(
+    residual: Residual, filesystem_runs: pl.DataFrame, released: pl.DataFrame, key: dict[str, str]
+) -> pl.DataFrame:
     """Return the patterns of one file system and direction, or one row that states why none was found."""
-    if not left.is_long:
+    if not residual.is_long:
         return pl.DataFrame({"outcome": ["too_short"]})
     from iosig.transforms.unattributed_patterns import finding
 
-    runs, names = _runs(filesystem_runs, left)
-    found = finding.find_patterns(left.volume_bytes, left.step_s, runs)
-    if not found:
+    runs, names = _runs(filesystem_runs, residual)
+    patterns = finding.find_patterns(residual.volume_bytes, residual.step_s, runs)
+    if not patterns:
         return pl.DataFrame({"outcome": ["no_pattern"]})
-    told = [_describe_pattern(one.pattern, left) | _describe_cause(one.cooccurrence, names) for one in found]
+    rows = [
+        _describe_pattern(candidate.pattern, residual) | _describe_cause(candidate.cooccurrence, names)
+        for candidate in patterns
+    ]
     schema = {name: dtype for name, dtype in frames.schema(UNATTRIBUTED_PATTERNS).items() if name not in _SAID}
-    return _assign_ids(pl.DataFrame(told, schema=schema), released, key)
+    return _assign_ids(pl.DataFrame(rows, schema=schema), released, key)
 
 
-def _describe_pattern(pattern: Pattern, left: Residual) -> dict[str, object]:
+def _describe_pattern(pattern: Pattern, residual: Residual) -> dict[str, object]:
     """Describe a pattern's occurrences, volumes and period as values of columns."""
     begun_s, occurrence_durations_s = (
-        left.start_s + pattern.started * left.step_s,
-        (pattern.ended - pattern.started) * left.step_s,
+        residual.start_s + pattern.started * residual.step_s,
+        (pattern.ended - pattern.started) * residual.step_s,
     )
     first_run_started_at, last_run_ended_at = (
         datetime.fromtimestamp(float(begun), UTC) for begun in (begun_s[0], begun_s[-1])
@@ -156,13 +161,13 @@ def _describe_pattern(pattern: Pattern, left: Residual) -> dict[str, object]:
         "occurrence_bytes": float(np.median(pattern.volume_bytes)),
         "occurrence_duration_s": float(np.median(occurrence_durations_s)),
         "occurrence_burst_count": pattern.burst_count,
-        "period_s": pattern.period * left.step_s if pattern.is_train else None,
+        "period_s": pattern.period * residual.step_s if pattern.is_train else None,
         "false_alarm_probability": pattern.period_p_value if pattern.is_train else None,
         "occurrence_starts_s": (begun_s - begun_s[0]).tolist(),
         "occurrence_durations_s": occurrence_durations_s.tolist(),
         "occurrence_volumes_bytes": pattern.volume_bytes.tolist(),
-        "pattern_step_s": left.step_s,
-        "pattern_bytes_per_s": (pattern.signature_bytes / left.step_s).tolist(),
+        "pattern_step_s": residual.step_s,
+        "pattern_bytes_per_s": (pattern.signature_bytes / residual.step_s).tolist(),
     }
 
 
@@ -200,27 +205,27 @@ def _assign_ids(rows: pl.DataFrame, before: pl.DataFrame, key: dict[str, str]) -
 
     matches = match_patterns(list(_summarize_patterns(rows)), list(_summarize_patterns(before)))
     # an earlier id stays reserved for its pattern, even if another pattern now begins where that one did
-    taken = set(before["pattern_id"])
+    used_ids = set(before["pattern_id"])
     ids, since = [], []
     for place, (first_run_started_at, volume) in zip(
         matches, rows.select("first_occurrence_at", "occurrence_bytes").iter_rows(), strict=True
     ):
         identity = (*key.values(), first_run_started_at.isoformat(), f"{volume:.6g}")
-        ids.append(before["pattern_id"][place] if place >= 0 else _new_id(identity, taken))
-        taken.add(ids[-1])
+        ids.append(before["pattern_id"][place] if place >= 0 else _new_id(identity, used_ids))
+        used_ids.add(ids[-1])
         since.append(before["known_since_at"][place] if place >= 0 else first_run_started_at)
     return rows.with_columns(pattern_id=pl.Series(ids), known_since_at=pl.Series(since, dtype=pl.Datetime("us", "UTC")))
 
 
-def _new_id(told: Sequence[str], taken: set[str]) -> str:
+def _new_id(identity: Sequence[str], used_ids: set[str]) -> str:
     """Derive a unique id from the values that identify a pattern."""
     again = 0
     while True:
         # the first attempt hashes the values alone, as in earlier releases
-        tried = "\n".join((*told, str(again))) if again else "\n".join(told)
-        found = hashlib.sha256(tried.encode()).hexdigest()[:_ID_DIGITS]
-        if found not in taken:
-            return found
+        tried = "\n".join((*identity, str(again))) if again else "\n".join(identity)
+        pattern_id = hashlib.sha256(tried.encode()).hexdigest()[:_ID_DIGITS]
+        if pattern_id not in used_ids:
+            return pattern_id
         again += 1
 
 
