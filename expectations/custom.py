@@ -191,9 +191,9 @@ class ExpectMulticolumnSharedAndOwnBytesToBeApart(_Rows):
 
     @staticmethod
     def _holds(columns: pd.DataFrame, shared_source: str) -> pd.Series:
-        source, shared, own = _series(columns)
+        source, shared_bytes, own_bytes = _series(columns)
         is_shared = source == shared_source
-        return (is_shared & own.isna()) | (~is_shared & shared.isna())
+        return (is_shared & own_bytes.isna()) | (~is_shared & shared_bytes.isna())
 
 
 # ---- relations between values
@@ -229,7 +229,9 @@ class ExpectMulticolumnValuesToBeAllowedFor(_Rows):
     @staticmethod
     def _holds(columns: pd.DataFrame, allowed: Mapping[str, Sequence[str]]) -> pd.Series:
         kinds, values = _series(columns)
-        return reduce(operator.or_, [(kinds == kind) & values.isin(known) for kind, known in allowed.items()])
+        return reduce(
+            operator.or_, [(kinds == kind) & values.isin(allowed_values) for kind, allowed_values in allowed.items()]
+        )
 
 
 # ---- order and equality
@@ -340,9 +342,9 @@ class ExpectMulticolumnDelaysToBeShort(_Rows):
 
     @staticmethod
     def _holds(columns: pd.DataFrame, max_delay_s: float, strict_max: bool) -> pd.Series:
-        first, *others = _series(columns)
+        first, *later_times = _series(columns)
         exceeds = operator.ge if strict_max else operator.gt
-        return ~reduce(operator.or_, [exceeds(_seconds(later - first), max_delay_s) for later in others])
+        return ~reduce(operator.or_, [exceeds(_seconds(later - first), max_delay_s) for later in later_times])
 
 
 class ExpectMulticolumnDateToBeUtcDayOfInstant(_Rows):

@@ -68,8 +68,10 @@ def _total(
     failing = days.filter(~pl.col("success")).sort("day", descending=True, nulls_last=True)
     if untold := _find_unchecked_reason(failing):
         return _severity(failing, rule), False, json.dumps(untold), count
-    observed, seen = _merge_observations(rule, days, row_count)
-    success = failing.is_empty() if rule.judged in ("rows", "together") else rule.holds(row_count, count, seen)
+    observed, observed_values = _merge_observations(rule, days, row_count)
+    success = (
+        failing.is_empty() if rule.judged in ("rows", "together") else rule.holds(row_count, count, observed_values)
+    )
     if count:
         observed |= {"unexpected_percent": 100.0 * count / row_count, "examples": _examples(days)}
     if success:
@@ -88,8 +90,8 @@ def _find_unchecked_reason(failing: pl.DataFrame) -> dict[str, Any]:
 
 def _severity(failing: pl.DataFrame, rule: Rule) -> Severity:
     """Return the worst severity of the failing days, or the rule's if only the total fails."""
-    found = set(failing["severity"])
-    return next((severity for severity in _WORST if severity in found), rule.severity)
+    severities = set(failing["severity"])
+    return next((severity for severity in _WORST if severity in severities), rule.severity)
 
 
 def _days(failing: pl.DataFrame) -> dict[str, Any]:
@@ -105,10 +107,10 @@ def _merge_observations(rule: Rule, days: pl.DataFrame, row_count: int) -> tuple
         # a day that passed has seen all values, even if an older version did not record them
         expected = rule.kwargs["value_set"] if days["success"].any() else ()
         observations = _read_observations(days)
-        seen = sorted(
+        values = sorted(
             {*expected, *(value for observation in observations for value in observation.get("observed_value") or ())}
         )
-        return {"observed_value": seen}, seen
+        return {"observed_value": values}, values
     observed: dict[str, Any] = {"observed_value" if rule.judged == "count" else "row_count": row_count}
     if rule.sums:
         sums_by_day = [observation["sums"] for observation in _read_observations(days) if "sums" in observation]
@@ -123,6 +125,6 @@ def _read_observations(days: pl.DataFrame) -> Iterator[dict[str, Any]]:
 def _examples(days: pl.DataFrame) -> list[Any]:
     """Collect a few violating values from the latest days."""
     broken = days.filter(pl.col("unexpected_count") > 0).sort("day", descending=True, nulls_last=True)
-    return [value for told in _read_observations(broken.head(_EXAMPLES)) for value in told.get("examples", ())][
-        :_EXAMPLES
-    ]
+    return [
+        value for observation in _read_observations(broken.head(_EXAMPLES)) for value in observation.get("examples", ())
+    ][:_EXAMPLES]

@@ -123,28 +123,28 @@ def _pages(quality: pl.DataFrame, about: About) -> Iterator[tuple[str, str]]:
     for result in results:
         by_table.setdefault(result.table_name, []).append(result)
     page, index = (environment.get_template(name) for name in ("table.j2", "index.j2"))
-    for name, own in sorted(by_table.items()):
-        yield f"{name}.html", page.render(about=about, name=name, grain=_grain(name), **_parts(own))
+    for name, table_results in sorted(by_table.items()):
+        yield f"{name}.html", page.render(about=about, name=name, grain=_grain(name), **_parts(table_results))
     worst_first = sorted(by_table, key=lambda name: (_worst(by_table[name]), name))
-    told = {name: said for name in worst_first if (said := _counts(by_table[name]))}
+    counts_by_table = {name: counts for name in worst_first if (counts := _counts(by_table[name]))}
     of_release = {"about": about, "verdict": _verdict(about, results), "history": _history(about)}
-    of_tables = {"told": told, "silent": sorted(by_table.keys() - told)}
+    of_tables = {"told": counts_by_table, "silent": sorted(by_table.keys() - counts_by_table)}
     yield "index.html", index.render(**of_release, **of_tables, **_parts(results))
 
 
 def _history(about: About) -> dict[str, Any]:
     """Return the latest releases, the newest first, and the number of older ones."""
     listed = about.history[:_LISTED_RELEASES]
-    lines = [(each.release_id, _minute(each.created_at), each.kind, each.verdict) for each in listed]
+    lines = [(release.release_id, _minute(release.created_at), release.kind, release.verdict) for release in listed]
     return {"lines": lines, "more_count": len(about.history) - len(listed)}
 
 
 def _parts(results: Sequence[Result]) -> dict[str, list[Result]]:
     """Split results into failures, notes, unchecked expectations and passed ones."""
-    told = [result for result in results if result.happened and result.is_checked]
+    failed = [result for result in results if result.happened and result.is_checked]
     return {
-        "failures": [result for result in told if result.severity != "info"],
-        "notes": [result for result in told if result.severity == "info"],
+        "failures": [result for result in failed if result.severity != "info"],
+        "notes": [result for result in failed if result.severity == "info"],
         "unchecked": [result for result in results if result.happened and not result.is_checked],
         "holding": [result for result in results if not result.happened],
     }
@@ -152,14 +152,14 @@ def _parts(results: Sequence[Result]) -> dict[str, list[Result]]:
 
 def _verdict(about: About, results: Sequence[Result]) -> str:
     """Return the verdict with the number of failed expectations by severity."""
-    said = _counts([result for result in results if result.severity != "info"])
-    return f"{about.verdict}: {said or 'no warnings'}"
+    counts = _counts([result for result in results if result.severity != "info"])
+    return f"{about.verdict}: {counts or 'no warnings'}"
 
 
 def _counts(results: Sequence[Result]) -> str:
     """Return the number of failed expectations by severity as text; empty if all pass."""
-    found = [result.severity for result in results if result.happened and result.is_checked]
-    counts = [(found.count(severity), word) for severity, word in _SEVERITIES.items()]
+    severities = [result.severity for result in results if result.happened and result.is_checked]
+    counts = [(severities.count(severity), word) for severity, word in _SEVERITIES.items()]
     return ", ".join(f"{count} {word}{'s' if count > 1 else ''}" for count, word in counts if count)
 
 

@@ -138,9 +138,9 @@ class _Deferred(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
-        found = getattr(import_module(self.__name__), name)
-        self.__dict__[name] = found
-        return found
+        attribute = getattr(import_module(self.__name__), name)
+        self.__dict__[name] = attribute
+        return attribute
 
 
 def _defer(*names: str) -> None:
@@ -174,14 +174,14 @@ def _frames() -> Any:
 
 def _evaluate(table: Table, frame: pl.DataFrame, rules: Sequence[Rule], values: Mapping[str, float]) -> list[_Finding]:
     """Evaluate rules; collect all violating rows for frames of several days, and for rules with an example column."""
-    found = {rule.name: finding for rule in rules if (finding := _decide_without_validation(rule, frame, values))}
-    asked = [rule for rule in rules if rule.name not in found]
-    found |= _validate_frame(table.name, frame, asked, values)
+    findings = {rule.name: finding for rule in rules if (finding := _decide_without_validation(rule, frame, values))}
+    validated_rules = [rule for rule in rules if rule.name not in findings]
+    findings |= _validate_frame(table.name, frame, validated_rules, values)
     has_days = table.partition in frame.columns and frame[table.partition].n_unique() > 1
-    broken = [rule for rule in asked if found[rule.name].unexpected_count and not found[rule.name].rows]
+    broken = [rule for rule in validated_rules if findings[rule.name].unexpected_count and not findings[rule.name].rows]
     again = [rule for rule in broken if has_days or rule.example_column]
-    found |= _validate_frame(table.name, frame, again, values, _WITH_ROWS)
-    return [found[rule.name] for rule in rules]
+    findings |= _validate_frame(table.name, frame, again, values, _WITH_ROWS)
+    return [findings[rule.name] for rule in rules]
 
 
 def _decide_without_validation(rule: Rule, frame: pl.DataFrame, values: Mapping[str, float]) -> _Finding | None:
@@ -247,13 +247,13 @@ def _finding(rule: Rule, outcome: Any) -> _Finding:
     errors = list(_errors(outcome.exception_info))
     if errors:
         return _Finding(replace(rule, severity="critical"), untold={ERROR: _plain(errors[0])})
-    told = outcome.result
+    result = outcome.result
     return _Finding(
         rule,
-        int(told.get("unexpected_count") or 0),
-        _plain(told.get("partial_unexpected_list", [])[:_EXAMPLES]),
-        told.get("unexpected_index_list") or (),
-        told.get("unexpected_list") or (),
+        int(result.get("unexpected_count") or 0),
+        _plain(result.get("partial_unexpected_list", [])[:_EXAMPLES]),
+        result.get("unexpected_index_list") or (),
+        result.get("unexpected_list") or (),
     )
 
 
@@ -270,12 +270,12 @@ def _errors(exception_info: Mapping[str, Any] | None) -> Iterator[str]:
 def _take_out(table: Table, frame: pl.DataFrame, findings: Sequence[_Finding]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Split a frame into valid rows and, for each rule, the rows that violate it."""
     is_good = np.ones(frame.height, dtype=np.bool_)
-    taken = [frames.empty(QUARANTINE)]
+    quarantined = [frames.empty(QUARANTINE)]
     for finding in findings:
         rows = np.asarray(finding.rows, dtype=np.int64)
         is_good[rows] = False
-        taken.append(_build_quarantine_rows(table, finding.rule, frame[rows]))
-    return frame.filter(is_good), pl.concat(taken)
+        quarantined.append(_build_quarantine_rows(table, finding.rule, frame[rows]))
+    return frame.filter(is_good), pl.concat(quarantined)
 
 
 def _build_quarantine_rows(table: Table, rule: Rule, rows: pl.DataFrame) -> pl.DataFrame:
@@ -308,9 +308,9 @@ def _find_days(table: Table, frame: pl.DataFrame) -> _Days:
     if table.partition not in frame.columns:
         return _Days([None] if frame.height else [], np.zeros(frame.height, dtype=np.intp))
     numbers = frame[table.partition].cast(pl.Int32).fill_null(_NO_DAY)
-    known, places = np.unique(numbers.to_numpy(), return_inverse=True)
+    distinct_days, places = np.unique(numbers.to_numpy(), return_inverse=True)
     epoch = date(1970, 1, 1).toordinal()
-    return _Days([None if day == _NO_DAY else date.fromordinal(epoch + int(day)) for day in known], places)
+    return _Days([None if day == _NO_DAY else date.fromordinal(epoch + int(day)) for day in distinct_days], places)
 
 
 def _verdicts(table: Table, frame: pl.DataFrame, findings: Sequence[_Finding]) -> pl.DataFrame:
@@ -339,11 +339,11 @@ def _split_by_day(
         of_day = frame.filter(days.places == place) if rule.sums or rule.judged == "values" else frame
         observed: dict[str, Any] = {"examples": examples[place]} if count else {}
         observed |= {"sums": {name: of_day[name].sum() for name in rule.sums}} if rule.sums else {}
-        seen: list[Any] = []
+        distinct_values: list[Any] = []
         if rule.judged == "values":
-            seen = of_day[rule.kwargs["column"]].drop_nulls().unique().sort().to_list()
-            observed["observed_value"] = _plain(seen)
-        yield rule.holds(row_count, count, seen), json.dumps(observed), count, row_count
+            distinct_values = of_day[rule.kwargs["column"]].drop_nulls().unique().sort().to_list()
+            observed["observed_value"] = _plain(distinct_values)
+        yield rule.holds(row_count, count, distinct_values), json.dumps(observed), count, row_count
 
 
 def _mark_counted_rows(rule: Rule, frame: pl.DataFrame) -> Any:
@@ -371,8 +371,10 @@ def _values(finding: _Finding, frame: pl.DataFrame) -> Sequence[Any]:
         return frame[finding.rule.example_column][list(finding.rows)].to_list()
     if len(finding.values) == len(finding.rows):
         return finding.values
-    asked = finding.rule.kwargs
-    names = asked.get("column_list") or [asked[name] for name in ("column", "column_A", "column_B") if name in asked]
+    arguments = finding.rule.kwargs
+    names = arguments.get("column_list") or [
+        arguments[name] for name in ("column", "column_A", "column_B") if name in arguments
+    ]
     return frame.select(names)[list(finding.rows)].rows()
 
 

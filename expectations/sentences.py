@@ -22,8 +22,8 @@ class _Number(int):
     def __format__(self, words: str) -> str:
         if not words:
             return f"{int(self):,}"
-        one, many = words.split("|")
-        return one if self == 1 else many
+        singular, plural = words.split("|")
+        return singular if self == 1 else plural
 
 
 def describe_failure(rule: Rule, unexpected_count: int, observed: Mapping[str, Any]) -> str:

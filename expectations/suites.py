@@ -77,8 +77,8 @@ class Rule:
     sums: tuple[str, ...] = ()
     example_column: str = ""
 
-    def holds(self, row_count: int, unexpected_count: int, seen: Iterable[Any] = ()) -> bool:
-        """Return whether the rule passes, given the numbers of rows and violations and the distinct values seen.
+    def holds(self, row_count: int, unexpected_count: int, distinct_values: Iterable[Any] = ()) -> bool:
+        """Return whether the rule passes, given the numbers of rows and violations and the distinct values.
 
         The numbers cover one day, or all days of a release.
         """
@@ -86,7 +86,7 @@ class Rule:
             low, high = self.kwargs.get("min_value"), self.kwargs.get("max_value")
             return (low is None or row_count >= low) and (high is None or row_count <= high)
         if self.judged == "values":
-            return set(self.kwargs["value_set"]) <= set(seen)
+            return set(self.kwargs["value_set"]) <= set(distinct_values)
         if self.judged == "share" and row_count:
             # as Great Expectations counts it
             return bool((row_count - unexpected_count) / row_count >= self.kwargs["mostly"])
@@ -174,15 +174,15 @@ def _by_name(table_name: str) -> dict[str, Rule]:
 
 def parameters(table: Table) -> tuple[Parameter, ...]:
     """Return the parameters to which a table's rules refer."""
-    found = _suite(table.name).get("meta", {}).get("parameters", {})
-    return tuple(Parameter(name=name, **described) for name, described in found.items())
+    definitions = _suite(table.name).get("meta", {}).get("parameters", {})
+    return tuple(Parameter(name=name, **described) for name, described in definitions.items())
 
 
 def values(table: Table, settings: Mapping[str, float]) -> dict[str, float]:
     """Return the known values of a table's parameters, from the settings or else the defaults."""
     defaults = {parameter.name: parameter.default for parameter in parameters(table)}
-    known = {name: settings.get(name, default) for name, default in defaults.items()}
-    return {name: value for name, value in known.items() if value is not None}
+    resolved = {name: settings.get(name, default) for name, default in defaults.items()}
+    return {name: value for name, value in resolved.items() if value is not None}
 
 
 def _columns(table: Table) -> Rule:

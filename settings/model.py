@@ -550,18 +550,18 @@ def load(path: Path | None, warehouse: Path) -> Settings:
 
     Without a file, all defaults apply. Raises UsageError naming the file and the invalid field.
     """
-    found = settings_file(path, warehouse)
-    if found is None:
+    file = settings_file(path, warehouse)
+    if file is None:
         return Settings.model_construct()
     try:
-        text, distrust = read_settings_file(found)
+        text, distrust = read_settings_file(file)
         settings = Settings.model_validate(tomllib.loads(text))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{found} is not TOML: {error}") from error
+        raise UsageError(f"{file} is not TOML: {error}") from error
     except ValidationError as error:
         faults = "; ".join(_fault(tuple(map(str, fault["loc"])), fault) for fault in error.errors())
-        raise UsageError(f"{found}: {faults}") from error
-    if Store(warehouse).url is not None and found == Store(warehouse).root / FILE_NAME:
+        raise UsageError(f"{file}: {faults}") from error
+    if Store(warehouse).url is not None and file == Store(warehouse).root / FILE_NAME:
         distrust = "its file is in an object store: copy it to a local file, and pass that as --settings"
     settings._distrust = distrust
     return settings
@@ -570,10 +570,10 @@ def load(path: Path | None, warehouse: Path) -> Settings:
 def settings_file(path: Path | None, warehouse: Path) -> Path | None:
     """Return the settings file in effect: the one given, else `iosig.toml` in the warehouse or working directory."""
     candidates = [path] if path else [Store(warehouse).local(FILE_NAME), Path(FILE_NAME)]
-    found = next((candidate for candidate in candidates if candidate.is_file()), None)
-    if found is None and path:
+    existing = next((candidate for candidate in candidates if candidate.is_file()), None)
+    if existing is None and path:
         raise UsageError(f"Settings file {path} does not exist.")
-    return found
+    return existing
 
 
 def _fault(place: tuple[str, ...], fault: Any) -> str:
@@ -582,11 +582,11 @@ def _fault(place: tuple[str, ...], fault: Any) -> str:
         return f"{'.'.join(place)}: renamed to {new}; `iosig upgrade` renames it"
     if fault["type"] != "extra_forbidden":
         return f"{'.'.join(place)}: {fault['msg'].removeprefix('Value error, ')}"
-    known = list_fields(Settings)
+    fields = list_fields(Settings)
     for name in place[:-1]:
-        known = list_fields(known[name])
-    near = get_close_matches(place[-1], known, n=1)
-    meant = f"; did you mean {'.'.join((*place[:-1], *near))}?" if near else f"; available: {', '.join(known)}"
+        fields = list_fields(fields[name])
+    matches = get_close_matches(place[-1], fields, n=1)
+    meant = f"; did you mean {'.'.join((*place[:-1], *matches))}?" if matches else f"; available: {', '.join(fields)}"
     return f"{'.'.join(place)}: unknown setting{meant}"
 
 

@@ -49,10 +49,10 @@ class PrivacySettings(Section):
         if not self.is_pseudonymized:
             return None
         if self.key_file is None:
-            found = os.environb.get(os.fsencode(self.key_variable), b"")
-            if not found:
+            secret = os.environb.get(os.fsencode(self.key_variable), b"")
+            if not secret:
                 raise UsageError(f"Set privacy.key_file, or {self.key_variable}, to the key of pseudonyms.")
-            return found
+            return secret
         try:
             if self.key_file.stat().st_mode & 0o077:
                 raise UsageError(
