@@ -42,8 +42,8 @@ class _Sentence:
     ) -> list[RenderedStringTemplateContent]:
         if configuration is None:
             return []
-        named = configuration.kwargs
-        columns = ", ".join(named["column_list"] if "column_list" in named else [named["column"]])
+        arguments = configuration.kwargs
+        columns = ", ".join(arguments["column_list"] if "column_list" in arguments else [arguments["column"]])
         sentence = (configuration.meta or {}).get("doc") or (cls.__doc__ or "").partition("\n")[0]
         params = {"columns": columns, "sentence": sentence}
         styling = (runtime_configuration or {}).get("styling")

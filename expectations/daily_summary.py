@@ -66,8 +66,8 @@ def _total(
         return "info", False, json.dumps({NOT_CONFIGURED: sorted(missing)}), 0
     count, row_count = int(days["unexpected_count"].sum()), int(days["row_count"].sum())
     failing = days.filter(~pl.col("success")).sort("day", descending=True, nulls_last=True)
-    if untold := _find_unchecked_reason(failing):
-        return _severity(failing, rule), False, json.dumps(untold), count
+    if reason := _find_unchecked_reason(failing):
+        return _severity(failing, rule), False, json.dumps(reason), count
     observed, observed_values = _merge_observations(rule, days, row_count)
     success = (
         failing.is_empty() if rule.judged in ("rows", "together") else rule.holds(row_count, count, observed_values)
@@ -96,9 +96,9 @@ def _severity(failing: pl.DataFrame, rule: Rule) -> Severity:
 
 def _days(failing: pl.DataFrame) -> dict[str, Any]:
     """List the days that violate a rule; empty for a table without days."""
-    named = failing["day"].drop_nulls()
-    latest = [day.isoformat() for day in named.head(_NAMED_DAYS)]
-    return {"failing_days": latest, "failing_day_count": len(named)} if latest else {}
+    days = failing["day"].drop_nulls()
+    latest = [day.isoformat() for day in days.head(_NAMED_DAYS)]
+    return {"failing_days": latest, "failing_day_count": len(days)} if latest else {}
 
 
 def _merge_observations(rule: Rule, days: pl.DataFrame, row_count: int) -> tuple[dict[str, Any], list[Any]]:

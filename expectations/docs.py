@@ -100,16 +100,16 @@ def build(quality: pl.DataFrame, about: About, into: Path) -> Path:
 
     The new folder is built next to the old one and renamed into its place, so that readers never see partial content.
     """
-    fresh, stale = into.with_name(f".{into.name}.new"), into.with_name(f".{into.name}.old")
-    for folder in (fresh, stale):
+    new_folder, old_folder = into.with_name(f".{into.name}.new"), into.with_name(f".{into.name}.old")
+    for folder in (new_folder, old_folder):
         shutil.rmtree(folder, ignore_errors=True)
-    fresh.mkdir(parents=True)
+    new_folder.mkdir(parents=True)
     for name, page in _pages(quality, about):
-        (fresh / name).write_text(page, encoding="utf-8")
+        (new_folder / name).write_text(page, encoding="utf-8")
     if into.exists():
-        into.rename(stale)
-    fresh.rename(into)
-    shutil.rmtree(stale, ignore_errors=True)
+        into.rename(old_folder)
+    new_folder.rename(into)
+    shutil.rmtree(old_folder, ignore_errors=True)
     return into / "index.html"
 
 

@@ -179,8 +179,8 @@ def _evaluate(table: Table, frame: pl.DataFrame, rules: Sequence[Rule], values: 
     findings |= _validate_frame(table.name, frame, validated_rules, values)
     has_days = table.partition in frame.columns and frame[table.partition].n_unique() > 1
     broken = [rule for rule in validated_rules if findings[rule.name].unexpected_count and not findings[rule.name].rows]
-    again = [rule for rule in broken if has_days or rule.example_column]
-    findings |= _validate_frame(table.name, frame, again, values, _WITH_ROWS)
+    incomplete = [rule for rule in broken if has_days or rule.example_column]
+    findings |= _validate_frame(table.name, frame, incomplete, values, _WITH_ROWS)
     return [findings[rule.name] for rule in rules]
 
 

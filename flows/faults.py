@@ -115,14 +115,14 @@ def _is_library_error(error: BaseException, *libraries: str) -> bool:
     return bool(names) and names[-1].startswith(libraries)
 
 
-def _classify_errno(number: int, where: str, root: Path, text: str) -> MachineFault | None:
+def _classify_errno(number: int, path: str, root: Path, text: str) -> MachineFault | None:
     if number in _BY_ERRNO:
         problem, remedy = _BY_ERRNO[number]
-        return MachineFault(f"{where}: {problem}. {remedy}")
+        return MachineFault(f"{path}: {problem}. {remedy}")
     if "temporary directory" in text:
         return MachineFault(f"No folder for temporary files ({text}). Set TMPDIR to a writable folder.")
-    if number == errno.ENOENT and where.startswith(f"{root.resolve()}/"):
-        return _make_damage_fault(where, "does not exist")
+    if number == errno.ENOENT and path.startswith(f"{root.resolve()}/"):
+        return _make_damage_fault(path, "does not exist")
     return None
 
 
@@ -131,8 +131,8 @@ def _classify_server_error(error: BaseException) -> MachineFault | None:
     if not re.search(r"connect|timeout|reach", f"{type(error).__name__} {error}", re.I):
         return None
     url = os.environ.get("PREFECT_API_URL")
-    which = f"The Prefect server of PREFECT_API_URL ({url})" if url else "The Prefect server"
-    return MachineFault(f"{which} does not answer. Start it, or set PREFECT_API_URL; `iosig run --inline` needs none.")
+    server = f"The Prefect server of PREFECT_API_URL ({url})" if url else "The Prefect server"
+    return MachineFault(f"{server} does not answer. Start it, or set PREFECT_API_URL; `iosig run --inline` needs none.")
 
 
 def _classify_object_store_error(error: BaseException, root: Path) -> MachineFault | None:
@@ -151,20 +151,20 @@ def _classify_message(text: str, root: Path) -> MachineFault | None:
     """Classify a library's error by its message, since libraries set no errno."""
     match = _PATH.search(text)
     quoted = _QUOTED.search(text)
-    where = match.group(1) if match else quoted.group(1) if quoted else str(root)
-    if (number := _OS_ERROR.search(text)) and (fault := _classify_errno(int(number[1]), where, root, text)):
+    path = match.group(1) if match else quoted.group(1) if quoted else str(root)
+    if (number := _OS_ERROR.search(text)) and (fault := _classify_errno(int(number[1]), path, root, text)):
         return fault
     for code, pattern in _FILE_SYSTEM_MESSAGES.items():
         if pattern.search(text):
-            return _classify_errno(code, where, root, text)
+            return _classify_errno(code, path, root, text)
     if re.search(r"out of memory|could not allocate|failed to allocate", text, re.I):
         return MachineFault(_MEMORY)
-    if match and where.startswith(f"{root.resolve()}/"):
-        return _make_damage_fault(where, f"cannot be read ({text.strip().splitlines()[0][:_MAX_MESSAGE_CHARS]})")
+    if match and path.startswith(f"{root.resolve()}/"):
+        return _make_damage_fault(path, f"cannot be read ({text.strip().splitlines()[0][:_MAX_MESSAGE_CHARS]})")
     if re.search(r"TProtocolException|decompress|checksum", text):
-        return _make_damage_fault(where, "contains an unreadable Parquet file")
+        return _make_damage_fault(path, "contains an unreadable Parquet file")
     if re.search(r"malformed|not a database|file is encrypted", text, re.I):
-        return _make_damage_fault(where, "contains a damaged database")
+        return _make_damage_fault(path, "contains a damaged database")
     return None
 
 
@@ -186,7 +186,7 @@ def _classify_damage(error: BaseException, root: Path) -> MachineFault | None:
     return _make_damage_fault(f"{root / damage.path}", damage.problem) if damage else None
 
 
-def _make_damage_fault(where: str, problem: str) -> MachineFault:
+def _make_damage_fault(path: str, problem: str) -> MachineFault:
     return MachineFault(
-        f"{where} {problem}. `iosig verify` lists damaged files, and `iosig repair` repairs them where possible."
+        f"{path} {problem}. `iosig verify` lists damaged files, and `iosig repair` repairs them where possible."
     )

@@ -81,8 +81,8 @@ class AffectedData:
     def from_document(cls, content: Mapping[str, Any]) -> AffectedData:
         """Read the JSON representation."""
         own_data = None if content["own"] is None else OwnData.from_document(content["own"])
-        read = {name: tuple(ids) for name, ids in content["releases"].items()}
-        return cls(ErasureRequest(**content["asked"]), content["at"], content["landings"], read, own_data)
+        landing_ids = {name: tuple(ids) for name, ids in content["releases"].items()}
+        return cls(ErasureRequest(**content["asked"]), content["at"], content["landings"], landing_ids, own_data)
 
 
 def find(store: Store, settings: Settings, request: ErasureRequest) -> AffectedData:
@@ -90,9 +90,9 @@ def find(store: Store, settings: Settings, request: ErasureRequest) -> AffectedD
 
     Raises NothingToDo if no data match, UsageError if another removal was interrupted.
     """
-    begun = document(store, _INTENT)
-    if begun is not None:
-        affected = AffectedData.from_document(begun)
+    intent = document(store, _INTENT)
+    if intent is not None:
+        affected = AffectedData.from_document(intent)
         if (affected.asked.landing_id, affected.asked.user) != (
             request.landing_id,
             _pseudonymize_user(store, settings, request.user),
@@ -108,12 +108,12 @@ def find(store: Store, settings: Settings, request: ErasureRequest) -> AffectedD
     own_data = None if request.user is None else find_own(store, request.user)
     landings = _find_landing(landed, request.landing_id) if own_data is None else _find_user_landings(landed, own_data)
     kept_releases = releases.list_readable(store)
-    read = {
+    landing_ids = {
         release.release_id: sorted({*releases.landings_in(store, release)} & landings.keys())
         for release in kept_releases
     }
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    return AffectedData(request, at, landings, {name: tuple(ids) for name, ids in read.items() if ids}, own_data)
+    return AffectedData(request, at, landings, {name: tuple(ids) for name, ids in landing_ids.items() if ids}, own_data)
 
 
 def _pseudonymize_user(store: Store, settings: Settings, user: str | None) -> str | None:
@@ -124,16 +124,16 @@ def _pseudonymize_user(store: Store, settings: Settings, user: str | None) -> st
 
 def _find_landing(landed: ledger.Ledger, landing_id: str | None) -> dict[str, str]:
     """Map the ids of all generations of a landing's content to the id of an empty next generation."""
-    named = [*landed.objects(landed.select_landings([landing_id or ""]))]
-    if not named:
+    matches = [*landed.objects(landed.select_landings([landing_id or ""]))]
+    if not matches:
         raise UsageError(f"Unknown landing {landing_id}. `iosig sql` and `iosig releases --json` list landings.")
-    content = named[0].content_sha256
-    of_it = landed.landings.filter(pl.col("content") == int(named[0].trace_id, 16)).sort("generation")
-    every = [landing for landing in landed.objects(of_it) if landing.content_sha256 == content]
-    if every[-1].forgotten_at and not every[-1].parts:
-        raise NothingToDo(f"{landing_id} was erased on {every[-1].forgotten_at[:10]}.")
-    empty = id_in(content, every[-1].generation + 1)
-    return {landing.landing_id: empty for landing in every}
+    content = matches[0].content_sha256
+    same_content = landed.landings.filter(pl.col("content") == int(matches[0].trace_id, 16)).sort("generation")
+    generations = [landing for landing in landed.objects(same_content) if landing.content_sha256 == content]
+    if generations[-1].forgotten_at and not generations[-1].parts:
+        raise NothingToDo(f"{landing_id} was erased on {generations[-1].forgotten_at[:10]}.")
+    empty = id_in(content, generations[-1].generation + 1)
+    return {landing.landing_id: empty for landing in generations}
 
 
 def _find_user_landings(landed: ledger.Ledger, own_data: OwnData) -> dict[str, str]:
@@ -162,13 +162,13 @@ def forget(store: Store, settings: Settings, affected: AffectedData, report: Rep
     if affected.own is not None and store.journal.is_file():
         with Journal(store.journal) as journal:
             report("journal of predictions", journal.forget(affected.own.is_followed), 0.0)
-    for release_id, read in affected.releases.items():
+    for release_id, landing_ids in affected.releases.items():
         if release_id not in {release.release_id for release in releases.list_readable(store)}:
             # an earlier attempt has published the successor
             redirects.finish(store, releases.find(store, release_id))
             continue
         release = releases.find(store, release_id)
-        successor = _replace_release(store, settings, release, affected, read, report)
+        successor = _replace_release(store, settings, release, affected, landing_ids, report)
         report(f"{release_id} is replaced by {successor.release_id}", len(successor.snapshots), 0.0)
     _end(store, affected, old)
 
@@ -195,12 +195,14 @@ def _leave(store: Store, landing: Landing, affected: AffectedData) -> None:
 
 
 def _replace_release(
-    store: Store, settings: Settings, old: Release, affected: AffectedData, read: tuple[str, ...], report: Report
+    store: Store, settings: Settings, old: Release, affected: AffectedData, landing_ids: tuple[str, ...], report: Report
 ) -> Release:
     """Rebuild a release from the remaining rows of its landings, and replace it."""
     old_settings = _restore_settings(old, settings)
     with executors.with_processes(old_settings.engine.worker_count) as engine:
-        run = begin_run(store, old_settings, make_plan(store, old_settings, start=_start(store, old, affected, read)))
+        run = begin_run(
+            store, old_settings, make_plan(store, old_settings, start=_start(store, old, affected, landing_ids))
+        )
         for result in build(run, engine):
             report(result.name, result.row_count, result.duration_s)
     _tell_changes_as_before(run, old)
@@ -223,12 +225,12 @@ def _restore_settings(old: Release, settings: Settings) -> Settings:
         return settings
 
 
-def _start(store: Store, old: Release, affected: AffectedData, read: tuple[str, ...]) -> Start:
+def _start(store: Store, old: Release, affected: AffectedData, read_ids: tuple[str, ...]) -> Start:
     """Return the start of a rebuild's plan, with the landings that the release read and their next generations."""
-    new = {affected.landings[name] for name in read}
+    new_ids = {affected.landings[name] for name in read_ids}
     # releases that were replaced before already name the next generations
-    known_ids = ({*releases.landings_in(store, old)} - {*affected.landings.values()}) | {*read}
-    landed = ledger.read(store).where(pl.col("landing_id").is_in(sorted(known_ids | new)))
+    known_ids = ({*releases.landings_in(store, old)} - {*affected.landings.values()}) | {*read_ids}
+    landed = ledger.read(store).where(pl.col("landing_id").is_in(sorted(known_ids | new_ids)))
     return Start(old, pl.Series("landing_id", sorted(known_ids), pl.String), landed)
 
 
@@ -242,9 +244,11 @@ def _tell_changes_as_before(run: Run, old: Release) -> None:
         return
     before = [read_parquet(run.store.here(file)) for file in releases.files_of(run.store, old).get(SIGNATURES.name, [])]
     rebuilt = read_parquet(path)
-    same = [name for name in SIGNATURES.column_names if name not in CHANGES]
+    unchanged_columns = [name for name in SIGNATURES.column_names if name not in CHANGES]
     previous = pl.concat(before) if before else rebuilt.clear()
-    rows = rebuilt.select(same).join(previous, on=same, how="left", nulls_equal=True, maintain_order="left")
+    rows = rebuilt.select(unchanged_columns).join(
+        previous, on=unchanged_columns, how="left", nulls_equal=True, maintain_order="left"
+    )
     path.unlink()
     write_parquet(rows.select(SIGNATURES.column_names), SIGNATURES, path)
     run.store.files.push([run.place(path)])

@@ -134,8 +134,8 @@ def downstream(name: str) -> list[str]:
     """Return all tables that are computed from a table, directly or indirectly, the nearest first."""
     readers: dict[str, list[str]] = {}
     for entry in lineage():
-        for read in entry.tables:
-            readers.setdefault(read, []).append(entry.name)
+        for source in entry.tables:
+            readers.setdefault(source, []).append(entry.name)
     return _collect_reachable(name, readers)
 
 

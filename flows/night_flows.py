@@ -110,17 +110,17 @@ def _build(
     run: Run, engine: executors.Engine, retries: Mapping[str, Any], planned: State[Any]
 ) -> list[PrefectFuture[Any]]:
     """Execute the work items of a run as task runs linked to their inputs; return the last task run in a list."""
-    begun: dict[str, PrefectFuture[Any]] = {}
+    task_runs: dict[str, PrefectFuture[Any]] = {}
 
     def start(ready: ReadyItem) -> Future[ItemResult]:
-        upstream: list[Any] = [begun[name] for name in ready.upstream() if name in begun]
-        named = execute_item.with_options(name=ready.item.step, task_run_name=one_line(ready.item.name), **retries)
+        upstream: list[Any] = [task_runs[name] for name in ready.upstream() if name in task_runs]
+        named_task = execute_item.with_options(name=ready.item.step, task_run_name=one_line(ready.item.name), **retries)
         task_run = runner.submit(
-            named,
+            named_task,
             {"ready": quote(ready), "root": run.store.root, "engine": quote(engine)},
             wait_for=upstream or [planned],
         )
-        begun[ready.item.name] = task_run
+        task_runs[ready.item.name] = task_run
         future: Future[ItemResult] = Future()
         task_run.add_done_callback(partial(_settle, future))
         return future
@@ -130,7 +130,7 @@ def _build(
     with runner:
         for _ in build(run, engine, start):
             pass
-    return list(begun.values())[-1:]
+    return list(task_runs.values())[-1:]
 
 
 def _settle(future: Future[ItemResult], task_run: PrefectFuture[Any]) -> None:

@@ -104,13 +104,13 @@ def build(
     checks_only = {step.name for step in steps if step.is_repeated}
     schedule, uploads = Schedule(run, steps), Uploads(run)
     durations = Durations(run.store)
-    begun: set[str] = set()
+    started_steps: set[str] = set()
 
     def start_item(ready: ReadyItem) -> Future[ItemResult]:
         if ready.is_cached and start is None:
             return _make_cached_future(ready)
-        if not ready.is_cached and not ready.item.is_check and ready.item.step not in begun:
-            begun.add(ready.item.step)
+        if not ready.is_cached and not ready.item.is_check and ready.item.step not in started_steps:
+            started_steps.add(ready.item.step)
             begin(ready.item.step, durations.left_s(schedule.open_counts(), engine.worker_count))
         return (start or (lambda due_item: engine.submit(due_item.item, run.store.root)))(ready)
 

@@ -133,9 +133,9 @@ def _notices(
     for problem in problems:
         if problem.name not in sent:
             yield Notice(warehouse, problem.name, "begun", now, now, problem.sentence)
-    lasting = {problem.name for problem in problems}
+    current_names = {problem.name for problem in problems}
     for name, notice in sent.items():
-        if name not in lasting:
+        if name not in current_names:
             yield Notice(warehouse, name, "over", notice["since"], now, notice["sentence"])
 
 

@@ -162,8 +162,8 @@ def _read_landed_rows(store: Store, table: Table) -> pl.DataFrame:
     """Return a table's rows in all landings, including replaced landings."""
     landings = ledger.read(store)
     paths = landings.files.filter(pl.col("table") == table.name)["path"].to_list()
-    read = (frames.add_missing_columns(read_parquet(store.local(path)), table) for path in paths)
-    return pl.concat([frames.empty(table), *read])
+    parts = (frames.add_missing_columns(read_parquet(store.local(path)), table) for path in paths)
+    return pl.concat([frames.empty(table), *parts])
 
 
 def _find_joined_traces(store: Store, name: str) -> Iterable[str]:

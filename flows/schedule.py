@@ -275,11 +275,11 @@ def _put(ended: SimpleQueue[tuple[WorkItem, Future[ItemResult]]], item: WorkItem
 
 
 def _failure(failures: dict[str, BaseException]) -> BaseException:
-    lost = [name for name, error in failures.items() if isinstance(error, WorkerLost | BrokenProcessPool)]
+    names = [name for name, error in failures.items() if isinstance(error, WorkerLost | BrokenProcessPool)]
     error = next(iter(failures.values()))
-    if len(lost) > 1 or isinstance(error, BrokenProcessPool):
+    if len(names) > 1 or isinstance(error, BrokenProcessPool):
         return WorkerLost(
-            f"The workers of {', '.join(map(repr, lost))} ended; the system may have run out of memory. Completed "
+            f"The workers of {', '.join(map(repr, names))} ended; the system may have run out of memory. Completed "
             "items stay: run again, with fewer processes (engine.worker_count in the settings) or more memory."
         )
     return error
@@ -295,12 +295,12 @@ class Durations:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        read = read_cache(
+        stored = read_cache(
             store,
             _DURATIONS,
             lambda document: {str(name): float(document["steps"][name]) for name in document["steps"]},
         )
-        self._usual_s: Mapping[str, float] = read or {}
+        self._usual_s: Mapping[str, float] = stored or {}
         self._taken_s: dict[str, list[float]] = defaultdict(list)
 
     def add(self, result: ItemResult) -> None:

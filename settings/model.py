@@ -586,8 +586,8 @@ def _fault(place: tuple[str, ...], fault: Any) -> str:
     for name in place[:-1]:
         fields = list_fields(fields[name])
     matches = get_close_matches(place[-1], fields, n=1)
-    meant = f"; did you mean {'.'.join((*place[:-1], *matches))}?" if matches else f"; available: {', '.join(fields)}"
-    return f"{'.'.join(place)}: unknown setting{meant}"
+    hint = f"; did you mean {'.'.join((*place[:-1], *matches))}?" if matches else f"; available: {', '.join(fields)}"
+    return f"{'.'.join(place)}: unknown setting{hint}"
 
 
 def _present_name(place: tuple[str, ...], fault: Any) -> str | None:

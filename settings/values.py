@@ -83,9 +83,9 @@ def job_key(text: str) -> str:
 
 def positive(values: dict[str, float]) -> dict[str, float]:
     """Validate that all rates are positive and finite, or raise ValueError."""
-    wrong = [name for name, value in values.items() if not 0 < value < float("inf")]
-    if wrong:
-        raise ValueError(f"must be above 0 and finite: {', '.join(wrong)}")
+    invalid = [name for name, value in values.items() if not 0 < value < float("inf")]
+    if invalid:
+        raise ValueError(f"must be above 0 and finite: {', '.join(invalid)}")
     return values
 
 

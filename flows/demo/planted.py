@@ -78,14 +78,14 @@ def _double_bursts(application: Application) -> Application:
 
 def collision(site: Site) -> Collision:
     """Find the planted slowdown, and the duration of the victim when it runs alone."""
-    at = pl.lit(site.params.start) + pl.duration(seconds=int((DAYS - 1) * DAY_S + 12 * 3600))
-    candidates = site.jobs.filter((pl.col("started_at") - at).abs() < pl.duration(minutes=15))
+    instant = pl.lit(site.params.start) + pl.duration(seconds=int((DAYS - 1) * DAY_S + 12 * 3600))
+    candidates = site.jobs.filter((pl.col("started_at") - instant).abs() < pl.duration(minutes=15))
     victim, culprit = (
         candidates.row(by_predicate=pl.col("job_name") == name, named=True) for name in (VICTIM, CULPRIT)
     )
-    alone = next(application for application in site.applications if application.name == VICTIM)
+    victim_application = next(application for application in site.applications if application.name == VICTIM)
     duration_s = (victim["ended_at"] - victim["started_at"]).total_seconds()
-    return Collision(victim["job_id"], culprit["job_id"], duration_s, alone.duration_s)
+    return Collision(victim["job_id"], culprit["job_id"], duration_s, victim_application.duration_s)
 
 
 def find_traced_job_id(site: Site) -> str:

@@ -88,9 +88,9 @@ def write_site(
     if with_faults:
         with logs[-1].open("a", encoding="utf-8") as log:
             log.write("4999999|xgc|u1234|prj0\n")
-        whole = files[-1].read_bytes()
+        content = files[-1].read_bytes()
         torn = polls / f"{files[-1].stem}.part.parquet"
-        torn.write_bytes(whole[: int(len(whole) * _TORN_RATIO)])
+        torn.write_bytes(content[: int(len(content) * _TORN_RATIO)])
         files.append(torn)
     return (*logs, *files)
 

@@ -59,23 +59,27 @@ def attribute(context: StepContext) -> int:
     with context.engine() as connection:
         context.expose(connection, *_SERIES_TABLES)
         own_series = context.compute(connection, OWN_SERIES)
-    placed, slowed = [frames.empty(PLACED_IO)], [frames.empty(SLOWDOWNS)]
+    placed, slowdowns = [frames.empty(PLACED_IO)], [frames.empty(SLOWDOWNS)]
     for key, grid in steps.partition_by(_GRID, as_dict=True, maintain_order=True).items():
         is_here = [pl.col(name) == value for name, value in zip(_GRID, key, strict=True)]
         is_own = pl.all_horizontal(pl.col("ended_on") == context.days[0], *is_here).fill_null(value=False)
-        here = runs.filter(is_here[0]).with_columns(is_own=is_own)
-        theres = []
+        filesystem_runs = runs.filter(is_here[0]).with_columns(is_own=is_own)
+        traffic_by_direction = []
         for direction in ("read", "write"):
-            is_meant = (is_here[0], pl.col("direction") == direction)
-            there = ActiveRuns.select(here, all_signatures.filter(is_meant), own_series.filter(is_meant))
-            if there.has_own:
-                theres.append((there, extract_traffic(grid, direction, there.window()), direction))
-        attributions = TrafficAttribution.attribute(theres)
+            in_direction = (is_here[0], pl.col("direction") == direction)
+            active_runs = ActiveRuns.select(
+                filesystem_runs, all_signatures.filter(in_direction), own_series.filter(in_direction)
+            )
+            if active_runs.has_own:
+                traffic_by_direction.append(
+                    (active_runs, extract_traffic(grid, direction, active_runs.window()), direction)
+                )
+        attributions = TrafficAttribution.attribute(traffic_by_direction)
         placed += [attribution.rows() for attribution in attributions]
-        slowed += [compute_slowdowns(attributions)] if attributions else []
+        slowdowns += [compute_slowdowns(attributions)] if attributions else []
     rows = pl.concat(placed).sort(PLACED_IO.key)
     context.write_days(rows, PLACED_IO)
-    context.write_days(pl.concat(slowed).sort(SLOWDOWNS.key), SLOWDOWNS)
+    context.write_days(pl.concat(slowdowns).sort(SLOWDOWNS.key), SLOWDOWNS)
     return rows.height
 
 
@@ -127,7 +131,7 @@ def list_affected_days(run: Run) -> Sequence[date]:
 def _overlapping(run: Run, day: date) -> set[date]:
     """Return the days on which runs that overlap the runs of a day may have ended, including the day itself."""
     first = _first_day(run, day)
-    later = (day + timedelta(days=more) for more in range(1, _MAX_DAYS_TO_RUN_END + 1))
+    later = (day + timedelta(days=day_count) for day_count in range(1, _MAX_DAYS_TO_RUN_END + 1))
     return {
         *(first + timedelta(days=number) for number in range((day - first).days + 1)),
         *(later_day for later_day in later if _first_day(run, later_day) <= day),
@@ -139,7 +143,7 @@ def _days(run: Run) -> Sequence[date]:
 
     A poll may reach into the minutes of the day before or after.
     """
-    days = {day + timedelta(days=more) for day in run.plan.poll_days for more in (-1, 0, 1)}
+    days = {day + timedelta(days=offset) for day in run.plan.poll_days for offset in (-1, 0, 1)}
     for ended_on in run.plan.job_days:
         if ended_on is not None:
             first = _first_day(run, ended_on)
@@ -183,8 +187,8 @@ def _near(run: Run, day: Day) -> Iterator[TableFile]:
     assert day
     yield from _select_ticks(run, day, day)
     released = {file.day: replace(file, is_released=False) for file in run.list_base_files(ATTRIBUTED_IO)}
-    for more in range(_MAX_DAYS_TO_RUN_END + 1):
-        ended_on = day + timedelta(days=more)
+    for day_count in range(_MAX_DAYS_TO_RUN_END + 1):
+        ended_on = day + timedelta(days=day_count)
         yield from run.built(ATTRIBUTED_IO, [ended_on]) or [file for on, file in released.items() if on == ended_on]
 
 

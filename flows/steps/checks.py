@@ -178,8 +178,8 @@ def decide(context: StepContext) -> int:
     except GateFailed as refusal:
         index = docs.write_refusal_docs(Store(context.root), quality)
         raise GateFailed(f"{refusal}\nAll results: {index}") from refusal
-    anew = by_day.filter(pl.col("day").is_in(context.days, nulls_equal=True)).sort(QUALITY_DAILY.key)
-    context.write_days(anew, QUALITY_DAILY)
+    recomputed = by_day.filter(pl.col("day").is_in(context.days, nulls_equal=True)).sort(QUALITY_DAILY.key)
+    context.write_days(recomputed, QUALITY_DAILY)
     write_parquet(quality, QUALITY, context.path(QUALITY))
     return int((~quality["success"]).sum())
 

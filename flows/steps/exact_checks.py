@@ -98,9 +98,9 @@ def _running(values: Reals) -> Reals:
     return np.concatenate([[0.0], np.cumsum(values)])
 
 
-def _by_second(moved: Reals, edges: Reals) -> Reals:
+def _by_second(step_bytes: Reals, edges: Reals) -> Reals:
     """Distribute the bytes between edges [s] to seconds; the total is preserved."""
-    total = _running(moved)
+    total = _running(step_bytes)
     seconds = np.arange(int(np.ceil(edges[-1] - 1e-9)) + 1)
     by_second: Reals = np.diff(np.interp(seconds, edges, total))
     # a first step that ends when the run begins has no length

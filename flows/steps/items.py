@@ -206,7 +206,7 @@ class StepContext:
 
     def parts(self, table: Table) -> list[tuple[Landing, Part]]:
         """Return the landed files of a table, in the order of landing."""
-        landings = (read for read in self.item.reads if isinstance(read, Landing))
+        landings = (item for item in self.item.reads if isinstance(item, Landing))
         return [(landed, part) for landed in landings for part in landed.parts if part.table == table.name]
 
     def scan_landed(self, table: Table) -> list[pl.LazyFrame]:

@@ -53,15 +53,15 @@ def make_signatures(context: StepContext) -> int:
     Returns the number of new signatures.
     """
     sets = context.frame(SAMPLE_SETS)
-    again = select_due_subjects(context, sets)
+    due_subjects = select_due_subjects(context, sets)
     is_joint = pl.col("method") == METHOD
-    stays = pl.struct(SUBJECT).is_in(_subjects(sets, without=again).implode())
-    carried = plain.carry(context, pl.when(is_joint).then(stays).otherwise(pl.col("is_kept")))
+    is_unchanged = pl.struct(SUBJECT).is_in(_subjects(sets, without=due_subjects).implode())
+    carried = plain.carry(context, pl.when(is_joint).then(is_unchanged).otherwise(pl.col("is_kept")))
     extracted = {table: context.chunk_paths(table) for table in MADE}
     count = sum(int(scan_parquet(path).select(pl.len()).collect().item()) for path in extracted[SIGNATURES])
     parts = {table: [carried[table], *extracted[table]] for table in MADE}
     for number, rows in enumerate(
-        _extract_jointly(context, sets, again, {table: list(parts[table]) for table in MADE})
+        _extract_jointly(context, sets, due_subjects, {table: list(parts[table]) for table in MADE})
     ):
         count += rows[SIGNATURES.name].height
         for table in MADE:
@@ -78,7 +78,7 @@ def with_defaults(rows: pl.DataFrame) -> pl.DataFrame:
     """Mark the default signatures: the joint one if it exists, otherwise one of the separate ones."""
     has_joint = (pl.col("method") == METHOD).any().over(SUBJECT)
     rows = rows.with_columns(is_default=pl.when(has_joint).then(pl.col("method") == METHOD).otherwise("is_default"))
-    lacks = rows.filter(~pl.col("is_default").any().over(SUBJECT))
+    undecided = rows.filter(~pl.col("is_default").any().over(SUBJECT))
     chosen = [
         (
             *key,
@@ -86,7 +86,7 @@ def with_defaults(rows: pl.DataFrame) -> pl.DataFrame:
                 {method: np.nan if correlation is None else correlation for method, correlation in candidates.rows()}
             ),
         )
-        for key, candidates in lacks.select(*SUBJECT, "method", "expected_correlation")
+        for key, candidates in undecided.select(*SUBJECT, "method", "expected_correlation")
         .partition_by(SUBJECT, as_dict=True, include_key=False, maintain_order=True)
         .items()
     ]
@@ -132,13 +132,13 @@ def _subjects(sets: pl.DataFrame, without: pl.DataFrame) -> pl.Series:
 
 
 def _extract_jointly(
-    context: StepContext, sets: pl.DataFrame, again: pl.DataFrame, parts: Mapping[Table, Sequence[Path]]
+    context: StepContext, sets: pl.DataFrame, due_subjects: pl.DataFrame, parts: Mapping[Table, Sequence[Path]]
 ) -> Iterator[dict[str, pl.DataFrame]]:
     """Yield the rows of each table for one file system and direction at a time."""
-    if again.is_empty():
+    if due_subjects.is_empty():
         return
-    due_sets = sets.join(again, on=SUBJECT, how="semi", maintain_order="left")
-    runs = _runs(context, again)
+    due_sets = sets.join(due_subjects, on=SUBJECT, how="semi", maintain_order="left")
+    runs = _runs(context, due_subjects)
     defaults = _read_default_signatures(context, parts)
     settings = context.settings
     params = JointParams(min_run_count=settings.signatures.min_sample_count)
@@ -154,11 +154,11 @@ def _extract_jointly(
         yield _rows(context, subject_sets, traffic, result)
 
 
-def _runs(context: StepContext, again: pl.DataFrame) -> pl.DataFrame:
+def _runs(context: StepContext, due_subjects: pl.DataFrame) -> pl.DataFrame:
     """Return the runs that were active during a sample of the subjects, as ordered rows of `joint_runs`."""
     with context.engine() as connection:
         context.expose(connection, SAMPLE_SETS, SAMPLES, JOBS)
-        models.expose_frame(connection, JOINT_SUBJECTS.layer, JOINT_SUBJECTS.name, again)
+        models.expose_frame(connection, JOINT_SUBJECTS.layer, JOINT_SUBJECTS.name, due_subjects)
         return context.compute(connection, JOINT_RUNS)
 
 
@@ -186,9 +186,9 @@ class _Traffic:
     applications: tuple[str, ...]
 
     @classmethod
-    def collect(cls, context: StepContext, runs: pl.DataFrame, meant: pl.DataFrame) -> _Traffic:
+    def collect(cls, context: StepContext, runs: pl.DataFrame, selected: pl.DataFrame) -> _Traffic:
         """Collect runs and traffic; drop samples with an interval other than the most common one."""
-        interval_s = float(meant["interval_s"].mode().sort()[0])
+        interval_s = float(selected["interval_s"].mode().sort()[0])
         runs = runs.filter(pl.col("interval_s") == interval_s)
         start_s = float(epoch_s(runs["grid_started_at"]).min())
         step_s = np.round((epoch_s(runs["grid_started_at"]) - start_s) / interval_s).astype(np.int64)

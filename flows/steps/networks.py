@@ -145,11 +145,12 @@ def _build_small_runs(
         if len(runs) == 1:
             return {}, list(runs)
         half = len(runs) // 2
-        (rows, remaining), (more, more_left) = (
+        (rows, remaining), (more_rows, more_left) = (
             _build_small_runs(store, part, settings) for part in (runs[:half], runs[half:])
         )
         joined = {
-            table: pl.concat([tables[table] for tables in (rows, more) if table in tables]) for table in rows | more
+            table: pl.concat([tables[table] for tables in (rows, more_rows) if table in tables])
+            for table in rows | more_rows
         }
         return joined, remaining + more_left
     except _FAULTS_OF_CONTENT:

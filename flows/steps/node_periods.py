@@ -39,7 +39,7 @@ def node_rows(
     """
     if "null_tested" not in params.methods:
         return frames.empty(NODE_PERIODS)
-    nodes, moved = collect_trace_nodes(subjects.keys, signals, requests)
+    nodes, requests_by_node = collect_trace_nodes(subjects.keys, signals, requests)
     several = nodes.filter(pl.col("node_count") > 1)
     if several.is_empty():
         return frames.empty(NODE_PERIODS)
@@ -51,14 +51,16 @@ def node_rows(
     part = pl.Series("part", np.cumsum(counts) // _BATCH_SAMPLES)
     # all nodes of a run are in the same part
     pieces = with_periods.with_columns(part).with_columns(pl.col("part").min().over("subject"))
-    rows = [_rows(piece, subjects, moved, params) for _, piece in pieces.group_by("part", maintain_order=True)]
+    rows = [
+        _rows(piece, subjects, requests_by_node, params) for _, piece in pieces.group_by("part", maintain_order=True)
+    ]
     return pl.concat(rows).sort(NODE_PERIODS.key)
 
 
-def _rows(nodes: pl.DataFrame, subjects: Subjects, moved: Requests, params: PeriodParams) -> pl.DataFrame:
+def _rows(nodes: pl.DataFrame, subjects: Subjects, requests: Requests, params: PeriodParams) -> pl.DataFrame:
     """Return the rows of the nodes of some runs."""
     subject = nodes["subject"].cast(pl.Int64).to_numpy()
-    samples, hz = _samples(nodes, subjects, moved, subject), subjects.sampling_hz[subject]
+    samples, hz = _samples(nodes, subjects, requests, subject), subjects.sampling_hz[subject]
     shares = nodes["node_count"].to_numpy().astype(np.float64)
     answers = _detect_node_periods(samples, hz, shares, params)
     _, first, run = np.unique(subject, return_index=True, return_inverse=True)
@@ -84,11 +86,11 @@ def _rows(nodes: pl.DataFrame, subjects: Subjects, moved: Requests, params: Peri
     return pl.concat([keys, columns], how="horizontal").select(NODE_PERIODS.column_names)
 
 
-def _samples(nodes: pl.DataFrame, subjects: Subjects, moved: Requests, subject: Ints) -> Ragged:
+def _samples(nodes: pl.DataFrame, subjects: Subjects, requests: Requests, subject: Ints) -> Ragged:
     """Return the rate of each node in each step of its run's signal [B/s]."""
-    number = np.full(moved.subject_count, -1, dtype=np.int64)
+    number = np.full(requests.subject_count, -1, dtype=np.int64)
     number[nodes["number"].to_numpy()] = np.arange(nodes.height)
-    node_requests = replace(moved, subject=number[moved.subject], subject_count=nodes.height)
+    node_requests = replace(requests, subject=number[requests.subject], subject_count=nodes.height)
     counts = np.diff(subjects.samples.offsets)[subject]
     bins = even_values.bin_requests(
         node_requests, even_values.Grid(np.zeros(nodes.height), 1.0 / subjects.sampling_hz[subject], counts)
@@ -101,10 +103,12 @@ def _detect_node_periods(samples: Ragged, sampling_hz: Reals, shares: Reals, par
     null_model = params.null_tested or NullModelParams()
     parts, places = [], []
     for share in np.unique(shares):
-        at = np.flatnonzero(shares == share)
+        positions = np.flatnonzero(shares == share)
         level = replace(null_model, false_alarm_probability=null_model.false_alarm_probability / share, window_levels=0)
         of_level = replace(params, methods=("null_tested",), null_tested=level)
-        signals = pieces_of(samples, at)
-        parts.append(detect_periods(signals, sampling_hz[at], np.zeros(len(at)), of_level)["null_tested"][0])
-        places.append(at)
+        signals = pieces_of(samples, positions)
+        parts.append(
+            detect_periods(signals, sampling_hz[positions], np.zeros(len(positions)), of_level)["null_tested"][0]
+        )
+        places.append(positions)
     return gather(parts, places)

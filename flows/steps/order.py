@@ -66,8 +66,8 @@ WORK_STEPS = (
 
 def with_checks(steps: Sequence[Step]) -> tuple[Step, ...]:
     """Return steps, each followed by the check of its tables, and last the decision on the release."""
-    every = [entry for step in steps for entry in (step, checks.make_check_step(step)) if entry is not None]
-    return (*every, checks.decision(every))
+    all_steps = [entry for step in steps for entry in (step, checks.make_check_step(step)) if entry is not None]
+    return (*all_steps, checks.decision(all_steps))
 
 
 #: the steps and their checks; dependencies follow from the tables that they read and write

@@ -66,14 +66,14 @@ def _analyze_traces(context: StepContext, params: PeriodParams) -> Iterator[Rows
     jobs, counters, signals = map(context.frame, (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS))
     parts = context.parts(TRACE_REQUESTS)
     for trace_ids in _groups(parts, jobs["trace_id"]):
-        is_one = pl.col("trace_id").is_in(trace_ids.implode())
-        own_signals = signals.filter(is_one)
+        in_batch = pl.col("trace_id").is_in(trace_ids.implode())
+        own_signals = signals.filter(in_batch)
         trace_subjects = subjects.build_trace_subjects(
-            jobs.filter(is_one), counters.filter(is_one), own_signals, context.settings.traces.max_interval_ratio
+            jobs.filter(in_batch), counters.filter(in_batch), own_signals, context.settings.traces.max_interval_ratio
         )
         batch_ids = set(trace_ids)
-        moved = [(landed, part) for landed, part in parts if landed.trace_id in batch_ids]
-        requests = scans(Store(context.root), TRACE_REQUESTS, moved)
+        request_parts = [(landed, part) for landed, part in parts if landed.trace_id in batch_ids]
+        requests = scans(Store(context.root), TRACE_REQUESTS, request_parts)
         rows = find_rows(
             trace_subjects,
             params,

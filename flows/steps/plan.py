@@ -263,13 +263,15 @@ def make_plan(
         )
     has_range = since is not None or until is not None
     is_whole = base is None or is_converted or base.parameters != parameters or has_range or selection is not None
-    fresh, gone = _changes(landed, known_ids)
+    added, removed = _changes(landed, known_ids)
     missed = landed.select_landings(start.missed)
     replaced = missed.join(landed.in_force, on="landing_id", how="anti")
-    past = pl.concat([gone, replaced]).unique("landing_id", maintain_order=True)
-    news = _News(store, settings, landed, pl.concat([landed.in_force, past]), retention.read_closed_days(store))
+    replaced_or_removed = pl.concat([removed, replaced]).unique("landing_id", maintain_order=True)
+    news = _News(
+        store, settings, landed, pl.concat([landed.in_force, replaced_or_removed]), retention.read_closed_days(store)
+    )
     # days without landings in force may still have rows in the base release
-    touched = pl.concat([landed.in_force, past] if is_whole else [fresh, gone, missed])
+    touched = pl.concat([landed.in_force, replaced_or_removed] if is_whole else [added, removed, missed])
     touched = touched.unique("landing_id", maintain_order=True)
     lost = Losses() if selection else losses(store)
     if touched.is_empty() and not lost.days:
@@ -277,11 +279,13 @@ def make_plan(
         raise NothingToDo(
             f"Nothing new since release {base.release_id if base else ''}.{f' {hold.sentence}' if hold else ''}"
         )
-    poll_days, job_days, prediction_days, told_days, queue_days = _with_lost(news, touched, past, lost.days)
+    poll_days, job_days, prediction_days, told_days, queue_days = _with_lost(
+        news, touched, replaced_or_removed, lost.days
+    )
     poll_days = sorted(
         {*poll_days, *_find_changed_coverage_days(store, base, landed, landed.select_landings(known_ids))} - news.closed
     )
-    late_days = news.closed.intersection(_list_days(POLLS, landed.files.join(fresh, on="folder", how="semi")))
+    late_days = news.closed.intersection(_list_days(POLLS, landed.files.join(added, on="folder", how="semi")))
     set_aside = lost.landing_ids.intersection(known_ids) - {*landed.in_force["landing_id"]}
     mixed_settings = None
     if selection and base and base.parameters != parameters:
@@ -297,15 +301,15 @@ def make_plan(
         )
     if since or until:
         # landings that concern days outside the range remain new for the next run
-        fresh, gone = (
+        added, removed = (
             lots[[place for place in range(lots.height) if _is_within(news.stale(lots[place]), since, until)]]
-            for lots in (fresh, gone)
+            for lots in (added, removed)
         )
     return Plan(
         base=base,
         landed=landed,
-        inputs=tuple(fresh["landing_id"]),
-        removed_inputs=(*gone["landing_id"], *sorted(set_aside)),
+        inputs=tuple(added["landing_id"]),
+        removed_inputs=(*removed["landing_id"], *sorted(set_aside)),
         poll_days=tuple(day for day in poll_days if _within(day, since, until)),
         job_days=tuple(day for day in job_days if _within(day, since, until)),
         parameters=parameters,
@@ -318,7 +322,7 @@ def make_plan(
         mixed_settings=mixed_settings,
         reasons=(
             *([f"selected steps: {', '.join(selection.steps)}"] if selection else ()),
-            *_reasons(start, settings, is_converted, (since, until), (fresh.height, gone.height), lost),
+            *_reasons(start, settings, is_converted, (since, until), (added.height, removed.height), lost),
         ),
         settles_rollback=bool(start.missed) and since is None and until is None,
         losses=Losses(frozenset(day for day in lost.days if _within(day, since, until)), lost.landing_ids),
@@ -370,15 +374,19 @@ def _flat(parameters: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _with_lost(news: _News, touched: pl.DataFrame, past: pl.DataFrame, lost: Collection[date | None]) -> _Stale:
+def _with_lost(
+    news: _News, touched: pl.DataFrame, replaced_or_removed: pl.DataFrame, lost_days: Collection[date | None]
+) -> _Stale:
     """Return the days of the given landings, and all days with damaged released files."""
     stale = news.stale(touched)
-    if not lost:
+    if not lost_days:
         return stale
-    everything = news.stale(pl.concat([news.landed.in_force, past]).unique("landing_id", maintain_order=True))
+    everything = news.stale(
+        pl.concat([news.landed.in_force, replaced_or_removed]).unique("landing_id", maintain_order=True)
+    )
 
     def add_lost_days(place: int) -> list[Any]:
-        return [day for day in everything[place] if day in stale[place] or day in lost]
+        return [day for day in everything[place] if day in stale[place] or day in lost_days]
 
     return add_lost_days(0), add_lost_days(1), add_lost_days(2), add_lost_days(3), add_lost_days(4)
 
@@ -414,10 +422,10 @@ def _read_day_rows(store: Store, release: Release, table: Table, days: set[date 
 def _changes(landed: Ledger, known_ids: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return landings in force that are not in `known_ids`, and those of `known_ids` that are no longer in force."""
     ids = known_ids.to_frame("landing_id")
-    fresh = landed.in_force.join(ids, on="landing_id", how="anti", maintain_order="left")
-    if landed.in_force.height - fresh.height == ids.height:
-        return fresh, landed.landings.clear()
-    return fresh, landed.select_landings(ids.join(landed.in_force, on="landing_id", how="anti")["landing_id"])
+    added = landed.in_force.join(ids, on="landing_id", how="anti", maintain_order="left")
+    if landed.in_force.height - added.height == ids.height:
+        return added, landed.landings.clear()
+    return added, landed.select_landings(ids.join(landed.in_force, on="landing_id", how="anti")["landing_id"])
 
 
 def _within(day: date | None, since: date | None, until: date | None) -> bool:
@@ -512,8 +520,8 @@ class _News:
         After a replacement, a record of another day may have become the first record of an evaluation.
         """
         table = PREDICTION_RECORDS
-        anew = touched.filter(pl.col("generation") > 0)
-        is_anew = bool(_list_days(table, files.join(anew, on="folder", how="semi")))
+        repeated = touched.filter(pl.col("generation") > 0)
+        is_anew = bool(_list_days(table, files.join(repeated, on="folder", how="semi")))
         return _list_days(table, self.landed.files.join(self.landings, on="folder", how="semi") if is_anew else files)
 
 

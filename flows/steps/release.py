@@ -140,9 +140,9 @@ def maintain(
     grace = expiring.GRACE_S if grace_s is None else grace_s
     released = expiring.maintain(store, keep_count, grace, is_nightly=is_nightly)
     if grace_s == 0:
-        again = expiring.remove(store, 0.0)
+        removed = expiring.remove(store, 0.0)
         released = replace(
-            released, file_count=released.file_count + again[0], byte_count=released.byte_count + again[1]
+            released, file_count=released.file_count + removed[0], byte_count=released.byte_count + removed[1]
         )
     keep_days = settings.storage.keep_landed_days
     landed = retention.ClearedDays(0, 0, ()) if keep_days is None else retention.clear(store, keep_days)

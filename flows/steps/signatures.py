@@ -189,13 +189,13 @@ def _samples_in(files: list[tuple[Path, str]], sets: pl.DataFrame) -> pl.DataFra
     empty = pl.LazyFrame(schema=schema).select(*run, *columns)
     shared = of_source.get("server", empty).rename({name: f"shared_{name}" for name in columns})
     # a join would copy all samples, even if no row matches
-    nothing = [pl.lit(None, schema[name]).alias(f"shared_{name}") for name in columns]
+    null_columns = [pl.lit(None, schema[name]).alias(f"shared_{name}") for name in columns]
     matched = {
         source: rows.join(sets.lazy().filter(pl.col("source") == source), on=run, how="inner")
         for source, rows in of_source.items()
     }
     joined = [
-        rows.join(shared, on=run, how="left") if source == "jobstats" else rows.with_columns(nothing)
+        rows.join(shared, on=run, how="left") if source == "jobstats" else rows.with_columns(null_columns)
         for source, rows in matched.items()
     ]
     return pl.concat(joined).collect()
@@ -306,10 +306,10 @@ def _signature_rows(
         | _make_row(signature, of_set["sample_count"], names)
         for of_set, signature, names, method in entries
     ]
-    judged = {"expected_correlation": answer.expected_correlation, "missing_burst_count": answer.missing_burst_count}
+    quality = {"expected_correlation": answer.expected_correlation, "missing_burst_count": answer.missing_burst_count}
     schema = frames.schema(SIGNATURES)
     return pl.DataFrame(rows, schema=schema).with_columns(
-        pl.Series(name, values, nan_to_null=True).cast(schema[name]) for name, values in judged.items()
+        pl.Series(name, values, nan_to_null=True).cast(schema[name]) for name, values in quality.items()
     )
 
 
@@ -353,11 +353,11 @@ def _part_rows(keys: pl.DataFrame, items: Sequence[Signature | Bursts], table: T
 
     The values come from the attributes that are named like the table's other columns; NaN becomes NULL.
     """
-    named = [name for name in table.column_names if name not in (*KEY, place)]
-    counts = np.array([len(getattr(item, named[0])) for item in items], dtype=np.int64)
+    attributes = [name for name in table.column_names if name not in (*KEY, place)]
+    counts = np.array([len(getattr(item, attributes[0])) for item in items], dtype=np.int64)
     edges = offsets_of(counts)
     owner = owners(edges)
-    columns = {name: np.concatenate([np.zeros(0), *(getattr(item, name) for item in items)]) for name in named}
+    columns = {name: np.concatenate([np.zeros(0), *(getattr(item, name) for item in items)]) for name in attributes}
     return (
         keys[owner]
         .with_columns(pl.Series(place, np.arange(len(owner)) - edges[owner]))

@@ -96,8 +96,8 @@ def _compute_residual_bytes(polls: pl.DataFrame, explained: pl.DataFrame) -> Res
     stretch = (np.arange(len(traffic)) * step_s / stretch_s + 1e-9).astype(np.int64)
     count = int(stretch.max(initial=-1)) + 1
     place = np.ceil((epoch_s(explained["minute_at"]) - start_s) / stretch_s - 1e-9).astype(np.int64) - 1
-    is_there = (place >= 0) & (place < count)
-    attributed: Reals = np.bincount(place[is_there], floats(explained["attributed_bytes"])[is_there], count).astype(
+    is_within = (place >= 0) & (place < count)
+    attributed: Reals = np.bincount(place[is_within], floats(explained["attributed_bytes"])[is_within], count).astype(
         np.float64
     )
     return Residual(compute_residual(traffic, attributed, stretch, step_s), start_s, step_s)
@@ -116,10 +116,10 @@ def _runs(rows: pl.DataFrame, residual: Residual) -> tuple[Runs, list[str]]:
     count = len(residual.volume_bytes)
     started = (epoch_s(rows["started_at"]) - residual.start_s) / residual.step_s
     ended = np.nan_to_num((epoch_s(rows["ended_at"]) - residual.start_s) / residual.step_s, nan=float(count))
-    is_there = (ended > 0) & (started < count)
-    names = rows.filter(pl.Series(is_there, dtype=pl.Boolean))["application_id"]
+    is_overlapping = (ended > 0) & (started < count)
+    names = rows.filter(pl.Series(is_overlapping, dtype=pl.Boolean))["application_id"]
     application = names.rank("dense").cast(pl.Int64).to_numpy() - 1
-    return Runs(application, started[is_there], ended[is_there]), names.unique().sort().to_list()
+    return Runs(application, started[is_overlapping], ended[is_overlapping]), names.unique().sort().to_list()
 
 
 # ---- rows
@@ -152,7 +152,7 @@ def _describe_pattern(pattern: Pattern, residual: Residual) -> dict[str, object]
         (pattern.ended - pattern.started) * residual.step_s,
     )
     first_run_started_at, last_run_ended_at = (
-        datetime.fromtimestamp(float(begun), UTC) for begun in (begun_s[0], begun_s[-1])
+        datetime.fromtimestamp(float(start_s), UTC) for start_s in (begun_s[0], begun_s[-1])
     )
     return {
         "first_occurrence_at": first_run_started_at,
@@ -219,14 +219,14 @@ def _assign_ids(rows: pl.DataFrame, before: pl.DataFrame, key: dict[str, str]) -
 
 def _new_id(identity: Sequence[str], used_ids: set[str]) -> str:
     """Derive a unique id from the values that identify a pattern."""
-    again = 0
+    attempt = 0
     while True:
         # the first attempt hashes the values alone, as in earlier releases
-        tried = "\n".join((*identity, str(again))) if again else "\n".join(identity)
-        pattern_id = hashlib.sha256(tried.encode()).hexdigest()[:_ID_DIGITS]
+        text = "\n".join((*identity, str(attempt))) if attempt else "\n".join(identity)
+        pattern_id = hashlib.sha256(text.encode()).hexdigest()[:_ID_DIGITS]
         if pattern_id not in used_ids:
             return pattern_id
-        again += 1
+        attempt += 1
 
 
 def _summarize_patterns(rows: pl.DataFrame) -> Iterator[PatternSummary]:

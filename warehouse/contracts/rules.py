@@ -54,12 +54,12 @@ def require_columns(actual: Mapping[str, object], expected: Mapping[str, object]
         return
     missing = [name for name in expected if name not in actual]
     extra = [name for name in actual if name not in expected]
-    wrong = [
+    mismatches = [
         f"{name} is {actual[name]}, not {dtype}"
         for name, dtype in expected.items()
         if name in actual and actual[name] != dtype
     ]
-    parts = [f"missing {missing}"] * bool(missing) + [f"unknown {extra}"] * bool(extra) + wrong
+    parts = [f"missing {missing}"] * bool(missing) + [f"unknown {extra}"] * bool(extra) + mismatches
     raise ContractError(f"{table.name}: " + ("; ".join(parts) or f"columns out of order: {list(actual)}"))
 
 

@@ -163,20 +163,20 @@ class FollowedFile:
         status = _stat_regular_file(self.path)
         if status is not None and _signature(status) == self._exhausted:
             return None
-        at = self._at
-        if at is None:
+        position = self._at
+        if position is None:
             return self._read_from_start(None) if status is not None and status.st_size else None
-        if status is not None and _is_same_file(status, at):
+        if status is not None and _is_same_file(status, position):
             self._renamed, self._is_lost = None, False
-            return self._read_in_place(at)
-        return self._read_elsewhere(at, status)
+            return self._read_in_place(position)
+        return self._read_elsewhere(position, status)
 
-    def _read_in_place(self, at: Position) -> Piece | None:
+    def _read_in_place(self, position: Position) -> Piece | None:
         with _open_briefly(self.path) as (file, status):
-            if status is None or not _is_same_file(status, at):
+            if status is None or not _is_same_file(status, position):
                 self.is_behind = True
                 return None
-            piece = self._read_after(file, status, at)
+            piece = self._read_after(file, status, position)
             if piece is not None:
                 return self._advance(piece, status)
         if status.st_size:
@@ -185,30 +185,30 @@ class FollowedFile:
         self._exhausted = _signature(status)
         return None
 
-    def _read_elsewhere(self, at: Position, status: os.stat_result | None) -> Piece | None:
+    def _read_elsewhere(self, position: Position, status: os.stat_result | None) -> Piece | None:
         """Continue reading if the path is gone, or another file is in its place."""
         has_other = status is not None and status.st_size > 0
-        if has_other and at.offset and not self._starts_differently(at):
+        if has_other and position.offset and not self._starts_differently(position):
             with _open_briefly(self.path) as (file, new_status):
                 piece = new_status and self._read_after(
-                    file, new_status, replace(at, device=new_status.st_dev, inode=new_status.st_ino)
+                    file, new_status, replace(position, device=new_status.st_dev, inode=new_status.st_ino)
                 )
                 if new_status is not None and piece is not None:
                     return self._advance(piece, new_status)
-        remainder = self._read_rest_after_rename(at, has_other)
+        remainder = self._read_rest_after_rename(position, has_other)
         if remainder is not None and remainder.content:
             self.is_behind = True
             return self._advance(remainder, None)
         return self._read_from_start("replaced" if remainder is None else "rotated") if has_other else None
 
-    def _starts_differently(self, at: Position) -> bool:
+    def _starts_differently(self, position: Position) -> bool:
         """Return whether the file was renamed, and the file in its place starts with other bytes.
 
         This needs checking only if the part read so far (half a line, say) is too short to identify the file.
         """
-        if at.offset >= EDGE_BYTES:
+        if position.offset >= EDGE_BYTES:
             return False
-        self._renamed = self._find_by_inode(at)
+        self._renamed = self._find_by_inode(position)
         if self._renamed is None:
             return False
         with (
@@ -218,55 +218,55 @@ class FollowedFile:
         ):
             old_head = os.pread(old, EDGE_BYTES, 0) if old_status is not None else b""
             # An unrelated file may have reused the inode of a deleted one.
-            if new_status is not None and at.head.matches(old_head[: at.head.size]):
+            if new_status is not None and position.head.matches(old_head[: position.head.size]):
                 return not os.pread(new, EDGE_BYTES, 0).startswith(old_head)
         return False
 
-    def _read_rest_after_rename(self, at: Position, has_other: bool) -> Piece | None:
+    def _read_rest_after_rename(self, position: Position, has_other: bool) -> Piece | None:
         """Read the rest of the renamed file, perhaps nothing; None if it is not found.
 
         If no other file took its place, the folder is searched only once: the rename preceded the first miss.
         """
-        piece = self._read_from_new_path(at)
+        piece = self._read_from_new_path(position)
         if piece is None and (has_other or not self._is_lost):
-            self._renamed = self._find_by_inode(at)
-            piece = self._read_from_new_path(at)
+            self._renamed = self._find_by_inode(position)
+            piece = self._read_from_new_path(position)
             self._is_lost = piece is None
         return piece
 
-    def _read_from_new_path(self, at: Position) -> Piece | None:
+    def _read_from_new_path(self, position: Position) -> Piece | None:
         if self._renamed is None:
             return None
         # Data that cannot be read under the new name is lost, and the event reports the loss.
         with suppress(InputRefused), _open_briefly(self._renamed) as (file, status):
-            if status is not None and _is_same_file(status, at):
-                return self._read_after(file, status, at)
+            if status is not None and _is_same_file(status, position):
+                return self._read_after(file, status, position)
         return None
 
-    def _find_by_inode(self, at: Position) -> Path | None:
+    def _find_by_inode(self, position: Position) -> Path | None:
         folders = {self.path.absolute().parent, Path(os.path.realpath(self.path)).parent}
         for folder in sorted(folders):
             with suppress(OSError), os.scandir(folder) as entries:
                 for entry in entries:
                     with suppress(OSError):
-                        if _is_same_file(entry.stat(follow_symlinks=False), at):
+                        if _is_same_file(entry.stat(follow_symlinks=False), position):
                             return Path(entry.path)
         return None
 
-    def _read_after(self, file: int, status: os.stat_result, at: Position) -> Piece | None:
+    def _read_after(self, file: int, status: os.stat_result, position: Position) -> Piece | None:
         """Read the data after a position, perhaps nothing; None if the content before it has changed.
 
         The check comes last: if the content still matches after the read, the data belong to the same file.
         """
-        if status.st_size < at.offset or not stat.S_ISREG(status.st_mode):
+        if status.st_size < position.offset or not stat.S_ISREG(status.st_mode):
             return None
-        content = os.pread(file, min(self._max_read_bytes, status.st_size - at.offset), at.offset)
+        content = os.pread(file, min(self._max_read_bytes, status.st_size - position.offset), position.offset)
         head = os.pread(file, EDGE_BYTES, 0)
-        window = os.pread(file, at.window.size, at.offset - at.window.size)
-        if not (at.head.matches(head[: at.head.size]) and at.window.matches(window)):
+        window = os.pread(file, position.window.size, position.offset - position.window.size)
+        if not (position.head.matches(head[: position.head.size]) and position.window.matches(window)):
             return None
-        head = head[: at.offset + len(content)]
-        return Piece(at.device, at.inode, at.offset, content, at.event, head, window)
+        head = head[: position.offset + len(content)]
+        return Piece(position.device, position.inode, position.offset, content, position.event, head, window)
 
     def _advance(self, piece: Piece, status: os.stat_result | None) -> Piece | None:
         """Advance the position past a piece; status: that of the current file, None for a piece of a renamed one."""
@@ -284,8 +284,8 @@ class FollowedFile:
         with _open_briefly(self.path) as (file, status):
             if status is None or not status.st_size:
                 return None
-            nothing = Edge.from_content(b"")
-            piece = self._read_after(file, status, Position(status.st_dev, status.st_ino, 0, nothing, nothing, event))
+            empty = Edge.from_content(b"")
+            piece = self._read_after(file, status, Position(status.st_dev, status.st_ino, 0, empty, empty, event))
             return self._advance(piece, status) if piece and piece.content else None
 
 
@@ -326,8 +326,8 @@ def _unreadable(error: OSError) -> InputRefused:
     return InputRefused(f"The file cannot be read: {error.strerror}.", "Check the path and its permissions.")
 
 
-def _is_same_file(status: os.stat_result, at: Position) -> bool:
-    return (status.st_dev, status.st_ino) == (at.device, at.inode)
+def _is_same_file(status: os.stat_result, position: Position) -> bool:
+    return (status.st_dev, status.st_ino) == (position.device, position.inode)
 
 
 def _signature(status: os.stat_result) -> tuple[int, int, int, int]:

@@ -370,8 +370,8 @@ def tag(catalogue: Catalog, table_name: str, snapshot_id: int, name: str, *, is_
     table = catalogue.load_table((NAMESPACE, table_name))
     head = table.current_snapshot()
     is_moved = is_current and (head is None or head.snapshot_id != snapshot_id)
-    moved = [snapshots.current_as(snapshot_id)] if is_moved else []
-    snapshots.commit(table, [snapshots.make_tag_update(name, snapshot_id), *moved])
+    updates = [snapshots.current_as(snapshot_id)] if is_moved else []
+    snapshots.commit(table, [snapshots.make_tag_update(name, snapshot_id), *updates])
 
 
 def make_current(catalogue: Catalog, table_name: str, snapshot_id: int) -> None:

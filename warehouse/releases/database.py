@@ -87,8 +87,8 @@ class SqlTables(TransactionalCatalogue, SqlCatalog):
         """Remove the metadata files that the change drops from the table's log."""
         if change.is_new:
             return
-        named = {entry.metadata_file for entry in change.metadata.metadata_log}
-        for location in {entry.metadata_file for entry in change.found.metadata.metadata_log} - named:
+        kept_files = {entry.metadata_file for entry in change.metadata.metadata_log}
+        for location in {entry.metadata_file for entry in change.found.metadata.metadata_log} - kept_files:
             with suppress(OSError):
                 self.file_io.delete(location)
 

@@ -71,8 +71,8 @@ def repin(store: Store, release_id: str, successor_id: str | None) -> None:
     pinned = pins(store)
     if release_id in pinned:
         new = {successor_id: pinned[release_id]} if successor_id else {}
-        stay = {name: until for name, until in pinned.items() if successor_id or name != release_id}
-        put_state(store, _PINS, stay | new)
+        other_pins = {name: until for name, until in pinned.items() if successor_id or name != release_id}
+        put_state(store, _PINS, other_pins | new)
 
 
 def unpin(store: Store, release_id: str) -> Release:
@@ -95,20 +95,20 @@ def expire(store: Store, keep_count: int) -> list[Release]:
     """
     from iosig.warehouse.releases.catalogue import leave_hints, open_transaction
 
-    going = _going(store, keep_count)
-    gone = releases.read_expired(store) | {release.release_id: _now() for release in going}
-    if not gone:
+    expiring_releases = _going(store, keep_count)
+    expired = releases.read_expired(store) | {release.release_id: _now() for release in expiring_releases}
+    if not expired:
         return []
-    if going or _has_tags(store, set(gone)):
+    if expiring_releases or _has_tags(store, set(expired)):
         with open_transaction(store) as catalogue:
-            tables = _letting_go(catalogue, store, set(gone))
-            put_state(store, EXPIRED, gone)
+            tables = _letting_go(catalogue, store, set(expired))
+            put_state(store, EXPIRED, expired)
             for table in tables:
-                _without(table, set(gone))
+                _without(table, set(expired))
             _join_rows(catalogue, store)
     leave_hints(store)
     seals.seal_metadata(store, releases.find(store, None))
-    return going
+    return expiring_releases
 
 
 def discard(store: Store, release_ids: Collection[str]) -> None:
@@ -118,36 +118,36 @@ def discard(store: Store, release_ids: Collection[str]) -> None:
     """
     from iosig.warehouse.releases.catalogue import leave_hints, open_transaction
 
-    gone = set(release_ids)
-    if _has_tags(store, gone):
+    expired_tags = set(release_ids)
+    if _has_tags(store, expired_tags):
         with open_transaction(store) as catalogue:
-            for table in _letting_go(catalogue, store, gone):
-                _without(table, gone)
+            for table in _letting_go(catalogue, store, expired_tags):
+                _without(table, expired_tags)
     leave_hints(store)
     seals.seal_metadata(store, releases.find(store, None))
 
 
-def _letting_go(catalogue: Catalog, store: Store, gone: set[str]) -> list[IcebergTable]:
+def _letting_go(catalogue: Catalog, store: Store, expired_tags: set[str]) -> list[IcebergTable]:
     """Queue the files that only the expiring releases name for removal, and return all tables."""
     tables = [catalogue.load_table((NAMESPACE, name)) for name in metadata_locations(store)]
-    going = {name for table in tables for name in _going_files(table, gone)}
-    put_state(store, _LEAVING, dict.fromkeys(going, time.time()) | _leaving(store))
+    names = {name for table in tables for name in _going_files(table, expired_tags)}
+    put_state(store, _LEAVING, dict.fromkeys(names, time.time()) | _leaving(store))
     return tables
 
 
-def _going_files(table: IcebergTable, gone: set[str]) -> set[str]:
+def _going_files(table: IcebergTable, expired_tags: set[str]) -> set[str]:
     """Return the files of expiring snapshots, except those of manifests that a remaining snapshot names."""
-    going = set(_find_untagged_snapshots(table, gone))
-    if not going:
+    expiring_ids = set(_find_untagged_snapshots(table, expired_tags))
+    if not expiring_ids:
         return set()
-    staying = (snapshot for snapshot in table.metadata.snapshots if snapshot.snapshot_id not in going)
+    remaining = (snapshot for snapshot in table.metadata.snapshots if snapshot.snapshot_id not in expiring_ids)
     name = table.name()[-1]
     kept_manifests = {
         get_relative_name(name, manifest.manifest_path)
-        for snapshot in staying
+        for snapshot in remaining
         for manifest in snapshot.manifests(table.io)
     }
-    return _list_snapshot_files(table, going, kept_manifests)
+    return _list_snapshot_files(table, expiring_ids, kept_manifests)
 
 
 def waiting_count(store: Store) -> int:
@@ -159,40 +159,40 @@ def _going(store: Store, keep_count: int) -> list[Release]:
     """Return the unexpired releases that are neither within the newest `keep_count` nor pinned."""
     today, pinned = datetime.now(UTC).date(), pins(store)
     is_kept = {name for name, until in pinned.items() if until is None or date.fromisoformat(until) >= today}
-    gone = releases.read_expired(store)
-    there = [release for release in releases.history(store) if release.release_id not in gone]
-    return [release for release in there[: -max(keep_count, 1)] if release.release_id not in is_kept]
+    expired_ids = releases.read_expired(store)
+    readable = [release for release in releases.history(store) if release.release_id not in expired_ids]
+    return [release for release in readable[: -max(keep_count, 1)] if release.release_id not in is_kept]
 
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _has_tags(store: Store, gone: set[str]) -> bool:
+def _has_tags(store: Store, expired_tags: set[str]) -> bool:
     """Return whether any table still has the tag of an expired release, because an expiry was killed."""
     from iosig.warehouse.releases.catalogue import open_catalogue
 
-    if not gone:
+    if not expired_tags:
         return False
     with open_catalogue(store) as catalogue:
-        return any(_tags(catalogue.load_table((NAMESPACE, name)), gone) for name in metadata_locations(store))
+        return any(_tags(catalogue.load_table((NAMESPACE, name)), expired_tags) for name in metadata_locations(store))
 
 
-def _tags(table: IcebergTable, gone: set[str]) -> list[str]:
-    return sorted(set(table.metadata.refs) & gone)
+def _tags(table: IcebergTable, expired_tags: set[str]) -> list[str]:
+    return sorted(set(table.metadata.refs) & expired_tags)
 
 
-def _find_untagged_snapshots(table: IcebergTable, gone: set[str]) -> list[int]:
+def _find_untagged_snapshots(table: IcebergTable, expired_tags: set[str]) -> list[int]:
     """Return the snapshots that no tag names once the expired tags are gone; the current one is kept."""
-    tagged_ids = {ref.snapshot_id for name, ref in table.metadata.refs.items() if name not in gone}
+    tagged_ids = {ref.snapshot_id for name, ref in table.metadata.refs.items() if name not in expired_tags}
     return [snapshot.snapshot_id for snapshot in table.metadata.snapshots if snapshot.snapshot_id not in tagged_ids]
 
 
-def _without(table: IcebergTable, gone: set[str]) -> None:
+def _without(table: IcebergTable, expired_tags: set[str]) -> None:
     """Remove the tags of expired releases from a table, and the snapshots that then have no tag."""
     from iosig.warehouse.releases import snapshots
 
-    if updates := snapshots.without(_tags(table, gone), _find_untagged_snapshots(table, gone)):
+    if updates := snapshots.without(_tags(table, expired_tags), _find_untagged_snapshots(table, expired_tags)):
         snapshots.commit(table, updates)
 
 
@@ -233,7 +233,9 @@ def _leaving(store: Store) -> dict[str, float]:
 
     If the list is damaged, all unreferenced files are queued again, as of now.
     """
-    queued = read_cache(store, _LEAVING, lambda document: {name: float(at) for name, at in document.items()})
+    queued = read_cache(
+        store, _LEAVING, lambda document: {name: float(queued_at) for name, queued_at in document.items()}
+    )
     if queued is not None or store.files.content(_LEAVING) is None:
         return queued or {}
     tables = metadata_locations(store)
@@ -251,18 +253,18 @@ def remove(store: Store, grace_s: float = GRACE_S) -> tuple[int, int]:
     """
     leaving = _leaving(store)
     now = time.time()
-    due = {name for name, at in leaving.items() if not 0 <= now - at < grace_s}
+    due = {name for name, queued_at in leaving.items() if not 0 <= now - queued_at < grace_s}
     if not due:
         return 0, 0
     try:
         with store.files.lock(releases.READING):
-            going = sorted(due - _in_use(store, {name.split("/")[1] for name in due if name.startswith("tables/")}))
-            sizes = [mark[0] for name in going if (mark := store.files.mark(name))]
-            seals.unseal(store, set(going))
-            store.files.remove(*going)
+            unused = sorted(due - _in_use(store, {name.split("/")[1] for name in due if name.startswith("tables/")}))
+            sizes = [mark[0] for name in unused if (mark := store.files.mark(name))]
+            seals.unseal(store, set(unused))
+            store.files.remove(*unused)
     except LockHeldError:
         return 0, 0
-    put_state(store, _LEAVING, {name: at for name, at in leaving.items() if name not in due})
+    put_state(store, _LEAVING, {name: queued_at for name, queued_at in leaving.items() if name not in due})
     return len(sizes), int(sum(sizes))
 
 
@@ -293,7 +295,7 @@ def maintain(
     releases.
     """
     removed = remove(store, grace_s)
-    going: list[Release] = []
+    expired: list[Release] = []
     if keep_count is not None and not (is_nightly and len(_going(store, keep_count)) <= keep_count // 10):
-        going = expire(store, keep_count)
-    return ExpiryResult(tuple(release.release_id for release in going), *removed)
+        expired = expire(store, keep_count)
+    return ExpiryResult(tuple(release.release_id for release in expired), *removed)

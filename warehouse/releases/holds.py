@@ -43,8 +43,8 @@ class Hold:
     def exclusions(self) -> str:
         """The exclusions as a verb phrase, for use in messages."""
         count = len(self.landing_ids)
-        named = ", ".join(self.landing_ids[:_MAX_NAMED]) + (", …" if count > _MAX_NAMED else "")
-        landings = [f"exclude {count:,} {'landing' if count == 1 else 'landings'} ({named})"] if count else []
+        shown_ids = ", ".join(self.landing_ids[:_MAX_NAMED]) + (", …" if count > _MAX_NAMED else "")
+        landings = [f"exclude {count:,} {'landing' if count == 1 else 'landings'} ({shown_ids})"] if count else []
         tables = [f"keep {', '.join(self.table_names)} as in {self.target_id}"] if self.table_names else []
         return " and ".join([*landings, *tables]) or "publish with the settings of that release only"
 

@@ -71,8 +71,8 @@ def members(
     placed = list(_list_places(store, release))
     # start no thread for most files, which need no rewrite
     rewritten = [member for member in placed if member[2] is None or member[0].name in widened]
-    as_they_are = {place: path for _, place, path in placed if path is not None}
-    return as_they_are | dict(store.files.each(lambda member: make_member(*member), rewritten))
+    unchanged = {place: path for _, place, path in placed if path is not None}
+    return unchanged | dict(store.files.each(lambda member: make_member(*member), rewritten))
 
 
 def _list_places(store: Store, release: Release) -> Iterator[tuple[Table, str, Path | None]]:

@@ -47,9 +47,9 @@ def rebuild_manifests(store: Store, current: Release, damaged: Collection[str]) 
                 written |= _rebuild(store, table, snapshot, names)
     # no release names the damaged files any longer, neither this one nor an older one
     old = {name for name in checksums if name.endswith(".avro") and name.split("/")[1] in tables} - written
-    gone = {name for name in old if find_problem(store, name, checksums[name])}
-    store.files.remove(*gone)
-    seals.unseal(store, gone | written)
+    damaged_names = {name for name in old if find_problem(store, name, checksums[name])}
+    store.files.remove(*damaged_names)
+    seals.unseal(store, damaged_names | written)
     seals.add(store, current, sorted(written))
     return True
 

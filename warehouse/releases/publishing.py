@@ -234,8 +234,8 @@ def complete(store: Store, copies: Mapping[str, Path] | None = None) -> None:
         changed = [name for name, table in tables.items() if len(table.metadata.schemas) > 1]
         locations = {name: table.metadata_location for name, table in tables.items()}
         # the two tasks are independent and mostly wait for the storage
-        with ThreadPoolExecutor(1, "hinting") as beside:
-            hinted = beside.submit(leave_hints, store, locations)
+        with ThreadPoolExecutor(1, "hinting") as executor:
+            hinted = executor.submit(leave_hints, store, locations)
             files_of(store, release)
             links.link_latest(store, release, changed)
             if not seals.is_sealed(store, release):
@@ -253,11 +253,11 @@ def begin(store: Store, release_id: str | None, fingerprint: str) -> None:
 
 def abandon(store: Store, fingerprint: str | None = None) -> None:
     """Remove the files of a run that began to publish and was then abandoned, unless it has this fingerprint."""
-    release_id, begun = _begun(store) or (None, fingerprint)
-    if begun != fingerprint:
+    release_id, begun_fingerprint = _begun(store) or (None, fingerprint)
+    if begun_fingerprint != fingerprint:
         _remove_row(store)
         if not any(release.release_id == release_id for release in history(store)):
-            store.files.remove(f"tables/*/data/*-{begun}.parquet")
+            store.files.remove(f"tables/*/data/*-{begun_fingerprint}.parquet")
         store.files.remove(_INTENT)
 
 

@@ -77,8 +77,8 @@ def open_release(store: Store, release: Release, query: str | None = None) -> It
     seals.require_sound(store, (path for table in referenced for path in files.get(table.name, [])))
     reached = {name: addresses(store, paths) for name, paths in files.items()}
     # Names in a query refer to the release, never to Python variables or to extensions to download.
-    alone = {"python_enable_replacements": False, "autoinstall_known_extensions": False}
-    with releases.being_read(store), open_duckdb(**alone) as connection:
+    config = {"python_enable_replacements": False, "autoinstall_known_extensions": False}
+    with releases.being_read(store), open_duckdb(**config) as connection:
         reach(connection, store)
         for table in referenced:
             scan_rows(connection, table, reached.get(table.name, [])).create_view(table.name)

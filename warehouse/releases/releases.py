@@ -248,8 +248,8 @@ def read_expired(store: Store) -> dict[str, str]:
 
 def list_readable(store: Store) -> list[Release]:
     """Return all releases that have not expired, in order."""
-    gone = read_expired(store)
-    return [release for release in history(store) if release.release_id not in gone]
+    expired_ids = read_expired(store)
+    return [release for release in history(store) if release.release_id not in expired_ids]
 
 
 def current(store: Store) -> Release | None:
@@ -299,10 +299,10 @@ def new_id(store: Store, kind: str) -> str:
     one, the new id is one second later.
     """
     stamps = [match[1] for release in history(store) if (match := _STAMPED.fullmatch(release.release_id))]
-    at = datetime.now(UTC)
+    created_at = datetime.now(UTC)
     if stamps:
-        at = max(at, datetime.strptime(max(stamps), _STAMP).replace(tzinfo=UTC) + timedelta(seconds=1))
-    return f"{at.strftime(_STAMP)}-{kind}"
+        created_at = max(created_at, datetime.strptime(max(stamps), _STAMP).replace(tzinfo=UTC) + timedelta(seconds=1))
+    return f"{created_at.strftime(_STAMP)}-{kind}"
 
 
 def redirects(store: Store) -> dict[str, dict[str, str]]:
@@ -340,8 +340,8 @@ def _still_there(store: Store, release: Release) -> Release:
 def to_records(store: Store, chosen: Sequence[Release]) -> list[dict[str, Any]]:
     """Convert releases to JSON-serializable records, with the landings that each added and replaced."""
     landings = inputs(store, [release.release_id for release in chosen])
-    named = landings.partition_by("release_id", "is_removed", as_dict=True)
-    lists = {key: frame["landing_id"].to_list() for key, frame in named.items()}
+    groups = landings.partition_by("release_id", "is_removed", as_dict=True)
+    lists = {key: frame["landing_id"].to_list() for key, frame in groups.items()}
     return [
         {name: value for name, value in asdict(release).items() if not name.endswith("_count")}
         | {

@@ -64,10 +64,10 @@ def relocate(store: Store, *, is_asked: bool = False) -> int:
 def _plan(store: Store) -> dict[str, FileChecksum]:
     """Return the metadata files to rewrite, each with its future checksum."""
     recorded = seals.all_checksums(store)
-    begun = checksums.read(store, checksums.RELOCATION) or {}
+    relocated = checksums.read(store, checksums.RELOCATION) or {}
     planned: dict[str, FileChecksum] = {}
     for name in (name for pattern in _METADATA for name in store.files.matching(f"tables/*/metadata/{pattern}")):
-        expected = [document[name] for document in (recorded, begun) if name in document]
+        expected = [document[name] for document in (recorded, relocated) if name in document]
         if expected and all(checksums.find_problem(store, name, sealed) for sealed in expected):
             continue
         try:

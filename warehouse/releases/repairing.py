@@ -54,20 +54,20 @@ def repair(store: Store, progress: Progress = lambda *_: None) -> list[RepairedF
 
     The caller must lock the warehouse.
     """
-    mended = [RepairedFile(FILE, "written again", "")] if mend_form(store) else []
+    repaired = [RepairedFile(FILE, "written again", "")] if mend_form(store) else []
     require_form(store)
-    mended += mend_state(store)
+    repaired += mend_state(store)
     for _ in range(_MAX_PASSES):
         damages = verify(store, progress=progress)
-        mended += _mend(store, damages)
+        repaired += _mend(store, damages)
         hiding = (store.catalogue.name, store.journal.name)
         if not any(damage.path in hiding or defines_releases(damage.path) for damage in damages):
             break
     if count := relocate(store, is_asked=True):
-        mended.append(
+        repaired.append(
             RepairedFile(store.tables.name, f"{count:,} metadata files now refer to {get_location(store)}", "")
         )
-    return mended
+    return repaired
 
 
 def mend_state(store: Store) -> list[RepairedFile]:
@@ -107,9 +107,9 @@ def _rebuild_derived(store: Store, paths: Sequence[str]) -> Iterator[RepairedFil
 
 def _seal_older(store: Store, current: Release) -> None:
     """Create missing seals of earlier releases; expired ones have no files left."""
-    gone = releases.read_expired(store)
+    expired_ids = releases.read_expired(store)
     for release in releases.history(store):
-        if release.release_id in gone and not seals.is_sealed(store, release):
+        if release.release_id in expired_ids and not seals.is_sealed(store, release):
             checksums.write(store, seals.make_seal_name(release), {})
         elif release != current and not seals.is_sealed(store, release):
             seals.seal(store, release)
@@ -149,13 +149,13 @@ def _releases(store: Store, damages: list[Damage]) -> Iterator[RepairedFile]:
     losses.add(store, Losses(days=frozenset(open_days.values())))
     for path, day in open_days.items():
         yield RepairedFile(path, "lost", f"`iosig run` computes {day or 'the rows without a day'} again.")
-    lasting = set(data) - open_days.keys()
+    damaged_names = set(data) - open_days.keys()
     metadata = {path for path in paths if defines_releases(path)}
     if store.catalogue.name not in paths and metadata and _are_rebuilt(store, metadata):
         yield from (RepairedFile(path, "written again from the release's data files", "") for path in sorted(metadata))
         metadata = set()
-    if lasting or metadata or store.catalogue.name in paths:
-        yield from _go_back(store, lasting)
+    if damaged_names or metadata or store.catalogue.name in paths:
+        yield from _go_back(store, damaged_names)
 
 
 def _are_rebuilt(store: Store, damaged: set[str]) -> bool:
@@ -182,8 +182,8 @@ def _go_back(store: Store, damaged_data: set[str]) -> Iterator[RepairedFile]:
             f"The catalogue {get_server(store)} refers to damaged tables. Only the administrator of the server can "
             "repair it."
         )
-    gone = releases.read_expired(store)
-    for seal in (name for name in reversed(release_seals(store)) if _parse_release_id(name) not in gone):
+    expired_ids = releases.read_expired(store)
+    for seal in (name for name in reversed(release_seals(store)) if _parse_release_id(name) not in expired_ids):
         if _is_restored(store, seal, damaged_data):
             outcome = f"restored to release {_parse_release_id(seal)}"
             yield RepairedFile(store.catalogue.name, outcome, "`iosig run` computes later ones again.")
@@ -228,14 +228,14 @@ def _documents(store: Store, seal: str) -> dict[str, str] | None:
     recorded = checksums.read(store, seal)
     if recorded is None:
         return None
-    begun = checksums.read(store, checksums.RELOCATION) or {}
+    relocated = checksums.read(store, checksums.RELOCATION) or {}
     earlier = (
         checksums.read(store, earlier_seal) or {} for earlier_seal in release_seals(store) if earlier_seal < seal
     )
     rows = {name: sealed for files in (*earlier, recorded) for name, sealed in files.items() if is_release_row(name)}
     metadata = rows | {name: sealed for name, sealed in recorded.items() if "/metadata/" in name}
     for name, sealed in metadata.items():
-        if find_problem(store, name, sealed) and (name not in begun or find_problem(store, name, begun[name])):
+        if find_problem(store, name, sealed) and (name not in relocated or find_problem(store, name, relocated[name])):
             return None
     return {name.split("/")[1]: name for name in metadata if name.endswith(".metadata.json")}
 

@@ -80,8 +80,8 @@ def _going(store: Store, index: ledger.Ledger, before: datetime) -> pl.DataFrame
     )
     polls = files.filter(pl.col("table") == POLLS.name).select("folder", "day")
     while True:
-        stays = index.landings.join(may_go, on="folder", how="anti")
-        open_days = polls.join(stays, on="folder", how="semi").select("day").unique()
+        remaining_landings = index.landings.join(may_go, on="folder", how="anti")
+        open_days = polls.join(remaining_landings, on="folder", how="semi").select("day").unique()
         open_polls = polls.join(open_days, on="day", how="semi")
         remaining = may_go.join(open_polls, on="folder", how="anti")
         if remaining.height == may_go.height:

@@ -170,13 +170,13 @@ def require_sound(store: Store, paths: Iterable[Path]) -> None:
     A file that passed within the last day, and that is unchanged according to the file system, is not read again.
     """
     marks = read_cache(store, _VERIFIED_FILES, _marks) or {}
-    fresh: dict[str, list[float]] = {}
+    verified: dict[str, list[float]] = {}
     now, recorded = time.time(), None
     for path in paths:
         name = path.relative_to(store.root).as_posix()
         mark = store.files.mark(name)
-        *verified_mark, at = marks.get(name, [0.0])
-        if verified_mark == mark and 0 <= now - at < _TRUSTED_S:
+        *verified_mark, verified_at = marks.get(name, [0.0])
+        if verified_mark == mark and 0 <= now - verified_at < _TRUSTED_S:
             continue
         recorded = all_checksums(store) if recorded is None else recorded
         if name in recorded:
@@ -184,10 +184,10 @@ def require_sound(store: Store, paths: Iterable[Path]) -> None:
             is_as_long = store.url is not None and mark[:1] == [recorded[name].byte_count]
             if not is_as_long and (problem := find_problem(store, name, recorded[name])):
                 raise MachineFault(f"{path} {problem}. `iosig verify` lists all damaged files; {_REMEDY}")
-            fresh[name] = [*mark, now]
-    if fresh:
+            verified[name] = [*mark, now]
+    if verified:
         with suppress(OSError):
-            trusted = {name: mark for name, mark in (marks | fresh).items() if now - mark[-1] < _TRUSTED_S}
+            trusted = {name: mark for name, mark in (marks | verified).items() if now - mark[-1] < _TRUSTED_S}
             put_document(store, _VERIFIED_FILES, trusted)
 
 

@@ -47,18 +47,20 @@ def _describe_unknown_table(name: str) -> str:
 
 def _describe_unknown_column(name: str, query: str) -> str:
     """Suggest a similar column in the query's tables, or a table that has a column with exactly this name."""
-    named = [table for table in tables() if re.search(rf"\b{table.name}\b", query, re.IGNORECASE)]
-    columns = sorted({column for table in named for column in table.column_names})
-    near = meant(name, columns) if columns else meant(name, present_names(name.lower()))
-    other_tables = [table.name for table in tables() if table not in named and name.lower() in table.column_names]
+    named_tables = [table for table in tables() if re.search(rf"\b{table.name}\b", query, re.IGNORECASE)]
+    columns = sorted({column for table in named_tables for column in table.column_names})
+    suggestion = meant(name, columns) if columns else meant(name, present_names(name.lower()))
+    other_tables = [
+        table.name for table in tables() if table not in named_tables and name.lower() in table.column_names
+    ]
     elsewhere = (
         f" {', '.join(other_tables[:5])} {'have' if len(other_tables) > 1 else 'has'} one."
-        if other_tables and not near
+        if other_tables and not suggestion
         else ""
     )
-    shown = f" `describe {named[0].name}` lists its columns." if named else ""
-    where = f" in {' or '.join(table.name for table in named)}" if named else ""
-    return f"No column {name!r}{where}.{near}{elsewhere}{shown}"
+    shown = f" `describe {named_tables[0].name}` lists its columns." if named_tables else ""
+    location = f" in {' or '.join(table.name for table in named_tables)}" if named_tables else ""
+    return f"No column {name!r}{location}.{suggestion}{elsewhere}{shown}"
 
 
 def description(table_name: str, types: dict[str, str]) -> dict[str, list[str | None]] | None:

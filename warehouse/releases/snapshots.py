@@ -78,31 +78,31 @@ def data_files(table: Table, locations: Iterable[str], copies: Mapping[str, Path
     return list(parquet_files_to_data_files(io, table.metadata, iter(locations)))
 
 
-def write_snapshot(table: Table, live: Live, gone: Collection[DataFile], added: Sequence[DataFile]) -> Snapshot:
+def write_snapshot(table: Table, live: Live, removed: Collection[DataFile], added: Sequence[DataFile]) -> Snapshot:
     """Write the manifests of a new snapshot on top of a table's current one, without committing it."""
     metadata, head = table.metadata, table.current_snapshot()
     snapshot_id, sequence = metadata.new_snapshot_id(), metadata.next_sequence_number()
-    fresh = [_entry(ManifestEntryStatus.ADDED, file, snapshot_id) for file in added]
-    old = [entry for _, entries in live for entry in entries if entry.data_file in gone]
+    added_entries = [_entry(ManifestEntryStatus.ADDED, file, snapshot_id) for file in added]
+    old = [entry for _, entries in live for entry in entries if entry.data_file in removed]
     deleted = [_copy_entry(ManifestEntryStatus.DELETED, entry, snapshot_id) for entry in old]
-    whole: list[ManifestFile] = []
-    loose: list[ManifestEntry] = []
+    reused: list[ManifestFile] = []
+    existing: list[ManifestEntry] = []
     for manifest, entries in live:
-        remaining = [entry for entry in entries if entry.data_file not in gone]
+        remaining = [entry for entry in entries if entry.data_file not in removed]
         if len(remaining) == len(entries) and len(live) <= _MAX_MANIFESTS:
-            whole.append(manifest)
+            reused.append(manifest)
         else:
-            loose += [_copy_entry(ManifestEntryStatus.EXISTING, entry, entry.snapshot_id) for entry in remaining]
-    manifests = [_manifest(table, snapshot_id, entries) for entries in (fresh, deleted, loose) if entries]
+            existing += [_copy_entry(ManifestEntryStatus.EXISTING, entry, entry.snapshot_id) for entry in remaining]
+    manifests = [_manifest(table, snapshot_id, entries) for entries in (added_entries, deleted, existing) if entries]
     place = table.location_provider().new_metadata_location(f"snap-{snapshot_id}-0-{uuid.uuid4()}.avro")
     parent_id = head.snapshot_id if head else None
-    _write_list(table, place, snapshot_id, parent_id, sequence, [*manifests, *whole])
+    _write_list(table, place, snapshot_id, parent_id, sequence, [*manifests, *reused])
     return Snapshot(
         snapshot_id=snapshot_id,
         parent_snapshot_id=parent_id,
         manifest_list=place,
         sequence_number=sequence,
-        summary=_summary(table, head, added, gone),
+        summary=_summary(table, head, added, removed),
         schema_id=metadata.current_schema_id,
     )
 
@@ -164,11 +164,11 @@ def _write_list(
         writer.add_manifests(manifests)
 
 
-def _summary(table: Table, head: Snapshot | None, added: Iterable[DataFile], gone: Iterable[DataFile]) -> Summary:
+def _summary(table: Table, head: Snapshot | None, added: Iterable[DataFile], removed: Iterable[DataFile]) -> Summary:
     counts = SnapshotSummaryCollector()
     for file in added:
         counts.add_file(file, table.schema(), table.spec())
-    for file in gone:
+    for file in removed:
         counts.remove_file(file, table.schema(), table.spec())
     summary = Summary(operation=Operation.APPEND if head is None else Operation.OVERWRITE, **counts.build())
     return update_snapshot_summaries(summary, head.summary if head is not None else None)

@@ -195,8 +195,8 @@ def _convert_releases(store: Store, old: Store, progress: Progress) -> None:
             return
         rows = catalogue.load_table((NAMESPACE, RELEASES.name)).scan().to_arrow().to_pylist()
         rows.sort(key=lambda row: row["sequence"])
-        gone = state.read_state(store, EXPIRED) or {}
-        snapshots = [{} if row["release_id"] in gone else json.loads(row["snapshots"]) for row in rows]
+        expired_ids = state.read_state(store, EXPIRED) or {}
+        snapshots = [{} if row["release_id"] in expired_ids else json.loads(row["snapshots"]) for row in rows]
         snapshot_keys = {(name, number) for ids in snapshots for name, number in ids.items()}
         files = {(name, number): snapshot_files(catalogue, name, number) for name, number in sorted(snapshot_keys)}
     files_of = _Files(store, old, files)

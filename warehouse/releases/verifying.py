@@ -188,8 +188,10 @@ def _in_files(store: Store, expected: _ExpectedFiles, is_all: bool, progress: Pr
     ]
     sealed = {name: checksum for files in files_by_release.values() for name, checksum in (files or {}).items()}
     current = _current_metadata(store)
-    gone = releases.read_expired(store)
-    checked_releases = [release for release in history if release.release_id not in gone] if is_all else history[-1:]
+    expired_ids = releases.read_expired(store)
+    checked_releases = (
+        [release for release in history if release.release_id not in expired_ids] if is_all else history[-1:]
+    )
     snapshot_files = _map_snapshot_files(store, checked_releases) if checked_releases else {}
     current_lists = [make_list_name(*shown) for shown in history[-1].snapshots.items()] if history else []
     released = {name for list_name in current_lists for name in snapshot_files[list_name]}
@@ -197,8 +199,8 @@ def _in_files(store: Store, expected: _ExpectedFiles, is_all: bool, progress: Pr
         damages.append(Damage(seals.make_seal_name(history[-1]), "does not name all files of its release", MAKE_AGAIN))
     checked_names = set(sealed) if is_all else released | current
     if history and not is_all:
-        lasting = ("landed/", f"tables/{RELEASES.name}/data/")
-        checked_names |= {name for name in sealed if name.startswith(lasting)} | (
+        permanent = ("landed/", f"tables/{RELEASES.name}/data/")
+        checked_names |= {name for name in sealed if name.startswith(permanent)} | (
             files_by_release[history[-1].release_id] or {}
         ).keys()
     expected.files |= {
@@ -248,7 +250,7 @@ def _in_landings(store: Store, expected: _ExpectedFiles) -> Iterator[Damage]:
 
 def _in_caches(store: Store, history: list[Release], snapshot_files: dict[str, list[str]]) -> Iterator[Damage]:
     """Yield indexes, file lists and hints that differ from their sources."""
-    wrong = {
+    outdated = {
         name
         for folder in CACHES
         for name in store.files.matching(f"{folder}/*.json")
@@ -258,11 +260,11 @@ def _in_caches(store: Store, history: list[Release], snapshot_files: dict[str, l
         if store.files.mark(name) and read_cache(store, name, sorted) != [
             file_name for file_name in names if "/data/" in file_name
         ]:
-            wrong.add(name)
+            outdated.add(name)
     if index := releases.wrong_index(store, history):
-        wrong.add(index)
-    wrong |= {name for name in make_hints(metadata_locations(store)) if not _names_metadata(store, name)}
-    for name in sorted(wrong):
+        outdated.add(index)
+    outdated |= {name for name in make_hints(metadata_locations(store)) if not _names_metadata(store, name)}
+    for name in sorted(outdated):
         yield Damage(name, "contradicts the tables' metadata", MAKE_AGAIN)
     try:
         is_true = ledger.is_true(store)

@@ -172,9 +172,9 @@ class Journal:
         or already exists, and ValueError if its input is not claimed.
         """
         states = list(states)
-        strangers = {row.get("followed_id") for row in rows} | {state.followed_id for state in states}
-        if strangers := strangers - self._followed:
-            raise ValueError(f"not claimed: {sorted(map(str, strangers))}")
+        unclaimed_ids = {row.get("followed_id") for row in rows} | {state.followed_id for state in states}
+        if unclaimed_ids := unclaimed_ids - self._followed:
+            raise ValueError(f"not claimed: {sorted(map(str, unclaimed_ids))}")
         state_rows = [
             (self._pseudonymize_id(state.followed_id), _position_text(state), state.content) for state in states
         ]
@@ -265,8 +265,8 @@ class Journal:
         """
         with self._transaction() as connection:
             query = "select first_sequence, last_sequence from landings where landed_us is null"
-            if begun := connection.execute(query).fetchone():
-                return Range(*begun)
+            if row := connection.execute(query).fetchone():
+                return Range(*row)
             (before,) = connection.execute("select coalesce(max(last_sequence), 0) from landings").fetchone()
             last = _last(connection)
             if last <= before:

@@ -56,16 +56,16 @@ def ledger(store: Store) -> list[Landing]:
     """Return the landings in force, the latest generation of each content, in landing order."""
     from iosig.warehouse.store.ledger import read
 
-    whole = read(store)
-    return list(whole.objects(whole.in_force))
+    index = read(store)
+    return list(index.objects(index.in_force))
 
 
 def find(store: Store, landing_id: str) -> Landing | None:
     """Find a landing by its id, even if it has been replaced; None if it does not exist."""
     from iosig.warehouse.store.ledger import read
 
-    whole = read(store)
-    return next(whole.objects(whole.select_landings([landing_id])), None)
+    index = read(store)
+    return next(index.objects(index.select_landings([landing_id])), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,9 +142,9 @@ def _first(landings: pl.DataFrame, key: str) -> pl.DataFrame:
     # unique content implies unique ids, and integers compare faster
     if landings["content"].n_unique() == landings.height:
         return landings
-    again = landings[key].is_duplicated()
-    chosen = landings.filter(again).sort("generation", "sequence", descending=[True, False])
-    return pl.concat([landings.filter(~again), chosen.unique(key, keep="first", maintain_order=True)])
+    is_repeated = landings[key].is_duplicated()
+    chosen = landings.filter(is_repeated).sort("generation", "sequence", descending=[True, False])
+    return pl.concat([landings.filter(~is_repeated), chosen.unique(key, keep="first", maintain_order=True)])
 
 
 class LandedIndex:
@@ -204,17 +204,17 @@ def read(store: Store) -> Ledger:
     head, segments = _read_index(store)
     indexed = _concat_rows([segment.rows for segment in segments])
     folders = indexed.landings.select("folder", "mark").unique()
-    gone = folders.join(listed, on=["folder", "mark"], how="anti")
+    deleted = folders.join(listed, on=["folder", "mark"], how="anti")
     new = listed.join(folders, on=["folder", "mark"], how="anti")
-    if gone.height:
-        indexed = indexed.without(gone)
-    fresh = _concat_rows([_read_folders(store, batch.iter_rows()) for batch in new.iter_slices(_BATCH_FOLDERS)])
-    if gone.height or fresh.landings.height >= _MIN_SEGMENT_LANDINGS:
+    if deleted.height:
+        indexed = indexed.without(deleted)
+    unindexed = _concat_rows([_read_folders(store, batch.iter_rows()) for batch in new.iter_slices(_BATCH_FOLDERS)])
+    if deleted.height or unindexed.landings.height >= _MIN_SEGMENT_LANDINGS:
         # readers need no write permission
         with suppress(OSError):
-            _keep(store, head, segments, fresh, gone)
-    whole = _concat_rows([indexed, fresh])
-    return Ledger(store, whole.landings, whole.files)
+            _keep(store, head, segments, unindexed, deleted)
+    rows = _concat_rows([indexed, unindexed])
+    return Ledger(store, rows.landings, rows.files)
 
 
 # ---- rows
@@ -342,24 +342,24 @@ def _segment(store: Store, document: dict[str, Any]) -> _Segment:
     return _Segment(document, _Rows(*frames))
 
 
-def _keep(store: Store, head: bytes | None, segments: list[_Segment], fresh: _Rows, gone: pl.DataFrame) -> None:
+def _keep(store: Store, head: bytes | None, segments: list[_Segment], unindexed: _Rows, deleted: pl.DataFrame) -> None:
     """Add landings to the index, merging similarly small segments to keep the number of segments low.
 
-    gone: deleted folders; their entries are dropped, since names and inodes may be reused. If another process has
+    deleted: deleted folders; their entries are dropped, since names and inodes may be reused. If another process has
     replaced the index in the meantime, its index stays.
     """
     remaining = list(segments)
-    rows = [fresh]
-    while remaining and (gone.height or remaining[-1].count < 2 * sum(each.landings.height for each in rows)):
-        rows.append(remaining.pop().rows.without(gone))
+    rows = [unindexed]
+    while remaining and (deleted.height or remaining[-1].count < 2 * sum(part.landings.height for part in rows)):
+        rows.append(remaining.pop().rows.without(deleted))
     joined = _concat_rows(rows[::-1])
     entries = [*(segment.told for segment in remaining), _write_segment(store, joined)]
     content = json.dumps(
         {"form": _FORM, "segments": entries, "sha256": get_digest([_FORM, entries])}, indent=1
     ).encode()
     if store.files.swap(HEAD, head, content):
-        kept_paths = {each["path"] for told in entries for each in (told["landings"], told["files"])}
-        before = {each["path"] for segment in segments for each in (segment.told["landings"], segment.told["files"])}
+        kept_paths = {file["path"] for entry in entries for file in (entry["landings"], entry["files"])}
+        before = {file["path"] for segment in segments for file in (segment.told["landings"], segment.told["files"])}
         store.files.remove(*sorted(before - kept_paths), *_find_abandoned(store, kept_paths))
 
 

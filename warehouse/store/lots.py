@@ -141,15 +141,15 @@ class Lot:
                 source = landing.find_source(path, columns, format_name)
                 if source.kind != "traces" or source.name in self._unshared:
                     return False
-                read = _read(path, sha256, source, reading_of(source), sequence, is_named=format_name is not None)
+                item = _read(path, sha256, source, reading_of(source), sequence, is_named=format_name is not None)
                 if self._names is not None:
-                    batches = [*landing.pseudonymize(read.batches, self._names)]
-                    read = replace(read, source_file=self._names.path(read.source_file), batches=batches)
-                if not {batch.table for batch in read.batches} <= set(_LANDING_ID_TABLES):
+                    batches = [*landing.pseudonymize(item.batches, self._names)]
+                    item = replace(item, source_file=self._names.path(item.source_file), batches=batches)
+                if not {batch.table for batch in item.batches} <= set(_LANDING_ID_TABLES):
                     self._unshared.add(source.name)
                     return False
-                self._inputs[sha256] = read
-                self._row_count += read.row_count
+                self._inputs[sha256] = item
+                self._row_count += item.row_count
         except InputRefused:
             return False
         self._given.append((path, sha256))
@@ -173,15 +173,15 @@ def _read(
     path: Path, sha256: str, source: Source, reading: Reading, sequence: int | None, *, is_named: bool
 ) -> _InputInMemory:
     """Read an input into memory; if it is refused, the reason is its only row."""
-    read = _InputInMemory(path, get_input_name(path, source), sha256, source.name, [], None, sequence)
+    item = _InputInMemory(path, get_input_name(path, source), sha256, source.name, [], None, sequence)
     try:
         with record_zones() as zones:
             batches = list(source.read(path, reading))
-        return replace(read, batches=batches, time_zone=", ".join(sorted(zones)) or None)
+        return replace(item, batches=batches, time_zone=", ".join(sorted(zones)) or None)
     except InputRefused as refusal:
         # the format is known only if the user has named it
         name = source.name if is_named else "unknown"
-        return replace(read, format=name, batches=[landing.make_refusal(refusal)], refusal=refusal)
+        return replace(item, format=name, batches=[landing.make_refusal(refusal)], refusal=refusal)
 
 
 def _land_inputs(store: Store, inputs: Sequence[_InputInMemory]) -> dict[str, LandingResult]:

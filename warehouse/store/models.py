@@ -203,15 +203,15 @@ def extend_landed(connection: duckdb.DuckDBPyConnection, table: Table, more: Tab
 
     The added rows sort after all landed rows.
     """
-    named = f'"landed__{table.name}"'
+    view_name = f'"landed__{table.name}"'
     connection.execute(
         f"""
         create or replace view "landed"."{table.name}" as
-        from {named}
+        from {view_name}
         union all by name
         select *, {1 << 40} as part_order, row_number() over () as part_row, '' as landing_id
         from "{more.layer}"."{more.name}"
-        anti join (select distinct {unless_in} from {named}) using ({unless_in})
+        anti join (select distinct {unless_in} from {view_name}) using ({unless_in})
         """
     )
 

@@ -90,8 +90,8 @@ def _elsewhere(url: str) -> str | None:
 
     A location is cached permanently; if none is found, the next call after a while checks again.
     """
-    at, location = _KNOWN.get(url, (-math.inf, None))
-    if location is None and time.monotonic() - at > _RECHECK_INTERVAL_S:
+    checked_at_s, location = _KNOWN.get(url, (-math.inf, None))
+    if location is None and time.monotonic() - checked_at_s > _RECHECK_INTERVAL_S:
         import obstore
 
         with suppress(FileNotFoundError, ValueError, AttributeError):
@@ -163,8 +163,8 @@ class Objects(Files):
 
     def matching(self, pattern: str) -> list[str]:
         """Return the sorted names of files that match a glob pattern; `*` does not match a slash."""
-        is_meant = _expression(pattern)
-        return sorted(name for name in self._list_objects(pattern) if is_meant.fullmatch(name))
+        pattern_expression = _expression(pattern)
+        return sorted(name for name in self._list_objects(pattern) if pattern_expression.fullmatch(name))
 
     def _list_objects(self, pattern: str) -> dict[str, Any]:
         """Return the metadata of objects that may match a pattern, including those below a matching folder."""
@@ -317,15 +317,15 @@ class Objects(Files):
         import obstore
 
         for pattern in patterns:
-            is_meant = _expression(pattern)
-            going = [
+            pattern_expression = _expression(pattern)
+            names = [
                 name
                 for name in self._list_objects(pattern)
-                if any(is_meant.fullmatch(path) for path in (name, *map(str, Path(name).parents)))
+                if any(pattern_expression.fullmatch(path) for path in (name, *map(str, Path(name).parents)))
             ]
-            if going:
-                obstore.delete(self._objects(pattern), going)
-            for name in going:
+            if names:
+                obstore.delete(self._objects(pattern), names)
+            for name in names:
                 (self.root / name).unlink(missing_ok=True)
 
     def set_aside(self, name: str) -> str:

@@ -37,8 +37,8 @@ _SCRAPE_SCHEMA = pl.Schema(
 
 def fill_filesystems(keys: pl.DataFrame, reading: Reading) -> pl.DataFrame:
     """Fill the file system of KEYS from the user, the input, or the target's name, in this order."""
-    named = find_filesystems(keys["target"], reading)
-    filesystem = named if reading.filesystem else keys.select(pl.coalesce("filesystem", named)).to_series()
+    filesystems = find_filesystems(keys["target"], reading)
+    filesystem = filesystems if reading.filesystem else keys.select(pl.coalesce("filesystem", filesystems)).to_series()
     return keys.select(KEYS).with_columns(filesystem.alias("filesystem"))
 
 
@@ -248,12 +248,12 @@ def find_incomplete_jobs(rows: pl.DataFrame) -> pl.Series:
         return pl.repeat(False, rows.height, dtype=pl.Boolean, eager=True)
     target = pl.struct("component", "target", "at_us").hash()
     job = rows.with_columns(_target=target).filter(is_job)
-    has = job.group_by("_target").agg(pl.col(name).is_not_null().any() for name in counts)
+    present = job.group_by("_target").agg(pl.col(name).is_not_null().any() for name in counts)
     marked = rows.with_columns(_target=target).join(
-        has, on="_target", how="left", maintain_order="left", suffix="_there"
+        present, on="_target", how="left", maintain_order="left", suffix="_there"
     )
-    lacks = pl.any_horizontal(pl.col(name).is_null() & pl.col(f"{name}_there").fill_null(False) for name in counts)
-    return marked.select(lacks.alias("lacks")).to_series() & is_job
+    is_missing = pl.any_horizontal(pl.col(name).is_null() & pl.col(f"{name}_there").fill_null(False) for name in counts)
+    return marked.select(is_missing.alias("lacks")).to_series() & is_job
 
 
 def select_changes(rows: pl.DataFrame, changes: Changes, reading: Reading) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -263,9 +263,11 @@ def select_changes(rows: pl.DataFrame, changes: Changes, reading: Reading) -> tu
     """
     counts = [name for name in rows.columns if name.startswith("total_")]
     refused = build_reject_frame([])
-    if any(rows[name].has_nulls() for name in counts) and (lacks := find_incomplete_jobs(rows)).any():
-        refused = build_refused_rows(rows.filter(lacks), "The job has fewer counters than others of its target.", CUT)
-        rows = rows.filter(~lacks)
+    if any(rows[name].has_nulls() for name in counts) and (is_incomplete := find_incomplete_jobs(rows)).any():
+        refused = build_refused_rows(
+            rows.filter(is_incomplete), "The job has fewer counters than others of its target.", CUT
+        )
+        rows = rows.filter(~is_incomplete)
     rows = rows.with_columns(fill_filesystems(rows, reading))
     changed = changes.take(rows.select(KEYS), rows.select(counts).hash_rows(), rows["at_us"])
     return convert_to_samples(rows[changed]), refused

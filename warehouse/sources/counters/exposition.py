@@ -67,13 +67,13 @@ class Exposition:
         series_texts, coded = _encode_series(lines)
         start = r"^(?:" + "|".join(map(re.escape, sorted(self.names))) + r")\{"
         is_selected = series_texts.str.contains(start).gather(coded["series"])
-        strange = self._refuse_unknown(lines if not is_selected.any() else lines.filter(~is_selected))
+        refused = self._refuse_unknown(lines if not is_selected.any() else lines.filter(~is_selected))
         selected = _drop_repeated(coded if is_selected.all() else coded.filter(is_selected))
         shapes, reasons = _shapes(series_texts, selected["series"].unique().sort())
         reasons = _add_lone_labels(reasons, shapes, selected, {label for of in self.roles.values() for label in of})
         values, faulty = _parse_values(selected, shapes, reasons)
         return ParsedLines(
-            self._series(len(series_texts), shapes), values, pl.concat([strange, _refuse_lines(lines, faulty)])
+            self._series(len(series_texts), shapes), values, pl.concat([refused, _refuse_lines(lines, faulty)])
         )
 
     def _refuse_unknown(self, lines: pl.DataFrame) -> pl.DataFrame:
@@ -155,10 +155,10 @@ class _Shape(NamedTuple):
 
     def role(self, names: Sequence[str]) -> pl.Series:
         """Return the values of the first of these labels that the series have; NULL if they have none."""
-        there = next((self.labels.index(name) for name in names if name in self.labels), None)
-        if there is None:
+        index = next((self.labels.index(name) for name in names if name in self.labels), None)
+        if index is None:
             return pl.Series([None], dtype=pl.String).new_from_index(0, self.parts.height)
-        return self.parts[f"field_{2 * there + 1}"]
+        return self.parts[f"field_{2 * index + 1}"]
 
 
 def _shapes(series_texts: pl.Series, selected: pl.Series) -> tuple[list[_Shape], pl.DataFrame]:
@@ -221,11 +221,13 @@ def _add_lone_labels(
     of_series = np.full(int(selected["series"].max() or 0) + 1, -1)  # type: ignore[arg-type]
     for number, shape in enumerate(shapes):
         of_series[shape.series] = number
-    at = snapshots.search_sorted(selected["snapshot"]).to_numpy()
+    snapshot_indices = snapshots.search_sorted(selected["snapshot"]).to_numpy()
     shape_numbers = of_series[selected["series"].to_numpy()]
     is_shaped, size = shape_numbers >= 0, (len(shapes), len(snapshots))
-    counts = np.bincount((shape_numbers * size[1] + at)[is_shaped], minlength=size[0] * size[1]).reshape(size)
-    is_enough = np.bincount(at, minlength=size[1]) >= _MIN_LINES
+    counts = np.bincount((shape_numbers * size[1] + snapshot_indices)[is_shaped], minlength=size[0] * size[1]).reshape(
+        size
+    )
+    is_enough = np.bincount(snapshot_indices, minlength=size[1]) >= _MIN_LINES
     parts = [everywhere]
     for label in sorted(label for label in rare if label):
         with_it = np.array([label in shape.labels for shape in shapes])
@@ -286,12 +288,12 @@ def _parse_ends(tails: pl.Series, written: pl.Series | None = None) -> tuple[pl.
         return value, at_us
     whole_tails = _END + tails.filter(is_bad) if written is None else written.filter(is_bad)
     ends = whole_tails.str.extract_groups(_TAIL).struct.unnest()
-    whole, at = ends["value"].cast(pl.Int64, strict=False), ends["at"].cast(pl.Float64)
-    if whole.has_nulls():
-        whole = whole.zip_with(whole.is_not_null(), _parse_exponent(ends["value"]))
+    integers, timestamps = ends["value"].cast(pl.Int64, strict=False), ends["at"].cast(pl.Float64)
+    if integers.has_nulls():
+        integers = integers.zip_with(integers.is_not_null(), _parse_exponent(ends["value"]))
     # OpenMetrics writes seconds, the older format milliseconds
-    own_us = (at.zip_with(at > 1e11, at * 1e3) * 1e3).round().cast(pl.Int64)
-    return value.scatter(is_bad.arg_true(), whole), at_us.scatter(is_bad.arg_true(), own_us)
+    own_us = (timestamps.zip_with(timestamps > 1e11, timestamps * 1e3) * 1e3).round().cast(pl.Int64)
+    return value.scatter(is_bad.arg_true(), integers), at_us.scatter(is_bad.arg_true(), own_us)
 
 
 def _parse_exponent(texts: pl.Series) -> pl.Series:

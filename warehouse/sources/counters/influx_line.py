@@ -155,7 +155,7 @@ class _ParsedBlock:
 
 
 def _read_block(block: text_blocks.Block, meaning: _Meaning) -> _ParsedBlock:
-    selected, strange = select_measurements(text_blocks.lines(block), meaning.measurements(LUSTRE, BEEGFS))
+    selected, malformed = select_measurements(text_blocks.lines(block), meaning.measurements(LUSTRE, BEEGFS))
     timed, untimed = Lines.split_times(selected)
     groups, damaged = parse_points(timed.said)
     counters, polls, faulty = [], [], [damaged]
@@ -170,10 +170,10 @@ def _read_block(block: text_blocks.Block, meaning: _Meaning) -> _ParsedBlock:
         rows, bad = _counters(group, columns, meaning.roles)
         counters.append(rows)
         faulty.append(bad)
-    refused = pl.concat([strange, untimed, timed.expand_refused(pl.concat(faulty), selected)])
+    refused = pl.concat([malformed, untimed, timed.expand_refused(pl.concat(faulty), selected)])
     rows = timed.expand(pl.concat(counters, how="diagonal")) if counters else pl.DataFrame()
-    moved = timed.expand(pl.concat(polls)) if polls else pl.DataFrame()
-    return _ParsedBlock(rows, moved, refused, bool(counters or polls))
+    poll_rows = timed.expand(pl.concat(polls)) if polls else pl.DataFrame()
+    return _ParsedBlock(rows, poll_rows, refused, bool(counters or polls))
 
 
 def _column(field_name: str) -> str | None:
@@ -225,11 +225,11 @@ def _convert_polls(points: Points) -> pl.DataFrame:
     ).hstack(volumes.rename({"diskReadBytes": "read_bytes_per_s", "diskWriteBytes": "write_bytes_per_s"}))
 
 
-def _polls(moved: pl.DataFrame, reading: Reading) -> Iterator[Batch]:
-    if moved.is_empty():
+def _polls(volumes: pl.DataFrame, reading: Reading) -> Iterator[Batch]:
+    if volumes.is_empty():
         return
     is_missing = pl.any_horizontal(pl.col("read_bytes_per_s", "write_bytes_per_s").is_null())
-    rows = moved.with_columns(
+    rows = volumes.with_columns(
         samples.instants(pl.col("at_us")).alias("polled_at"),
         pl.lit(reading.filesystem or DEFAULT_FILESYSTEM).alias("filesystem"),
         pl.lit(1.0).alias("interval_s"),

@@ -225,14 +225,14 @@ class _Rounds:
         self._infer_times(is_end=is_end)
         times_us = pl.col("round").replace_strict(self._times, default=None, return_dtype=pl.Int64)
         timed = pl.concat(self._rows).with_columns(at_us=times_us) if self._rows else pl.DataFrame()
-        whole = [snapshot for snapshot in self._snapshots if is_end or snapshot.round < self._round]
-        scrapes = self._scrapes([snapshot for snapshot in whole if snapshot.round in self._times])
-        untimed = [_refuse_untimed(snapshot.line) for snapshot in whole if snapshot.round not in self._times]
+        complete = [snapshot for snapshot in self._snapshots if is_end or snapshot.round < self._round]
+        scrapes = self._scrapes([snapshot for snapshot in complete if snapshot.round in self._times])
+        untimed = [_refuse_untimed(snapshot.line) for snapshot in complete if snapshot.round not in self._times]
         refused = pl.concat([build_reject_frame(untimed), *self._refused])
         timed_rows = timed.filter(pl.col("at_us").is_not_null()) if timed.width else timed
         self._rows = [timed.filter(pl.col("at_us").is_null()).drop("at_us")] if timed.width else []
         self._refused, self.row_count = [], sum(rows.height for rows in self._rows)
-        self._snapshots = self._snapshots[len(whole) :]
+        self._snapshots = self._snapshots[len(complete) :]
         yield from samples.build_sample_batches(refused, self._samples(timed_rows), scrapes)
 
     def _infer_times(self, *, is_end: bool) -> None:
@@ -241,8 +241,8 @@ class _Rounds:
             if number in self._times or (number == self._round and not is_end):
                 continue
             is_only = number == self._round == 0
-            named = samples.parse_time_in_name(self.path.name, self.zone) if is_only else None
-            if time_us := named or self._newest.get(number):
+            time_in_name_us = samples.parse_time_in_name(self.path.name, self.zone) if is_only else None
+            if time_us := time_in_name_us or self._newest.get(number):
                 self._times[number] = time_us
 
     def _samples(self, rows: pl.DataFrame) -> pl.DataFrame:

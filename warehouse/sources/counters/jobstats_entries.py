@@ -101,7 +101,8 @@ class Entries:
             elif column and name not in _BYTES and rows.size:
                 _add_to_column(columns, column, place[rows], samples[rows], count)
         series_by_name = {
-            name: pl.Series(name, values).set(pl.Series(~there), None) for name, (values, there) in columns.items()
+            name: pl.Series(name, values).set(pl.Series(~is_present), None)
+            for name, (values, is_present) in columns.items()
         }
         return pl.DataFrame(series_by_name), masks, np.any(times[:, :_MAX_NAMES] > 1, axis=1)
 
@@ -109,24 +110,26 @@ class Entries:
         self, rows: pl.DataFrame, masks: Numbers, doubled: npt.NDArray[np.bool_], targets: Sequence[str]
     ) -> list[pl.DataFrame]:
         """Refuse entries with missing or repeated parts."""
-        lacks = np.zeros(len(masks), np.bool_)
+        is_incomplete = np.zeros(len(masks), np.bool_)
         for index, target in enumerate(targets):
             counter_mask = self._counters.get(target, 0)
-            lacks[index] = bool(counter_mask & ~masks[index])
+            is_incomplete[index] = bool(counter_mask & ~masks[index])
             self._counters[target] = counter_mask | int(masks[index])
         return [
             _refuse_entries(rows, pl.col("sampled_at").is_null(), "The entry has no snapshot_time."),
             _refuse_entries(rows, pl.Series(masks == 0), "The entry has no counters."),
             _refuse_entries(rows, pl.Series(doubled), "The entry has a counter more than once."),
-            _refuse_entries(rows, pl.Series(lacks), "The entry has fewer counters than earlier ones: it is truncated."),
+            _refuse_entries(
+                rows, pl.Series(is_incomplete), "The entry has fewer counters than earlier ones: it is truncated."
+            ),
         ]
 
 
 def _add_to_column(
     columns: dict[str, tuple[Numbers, npt.NDArray[np.bool_]]], name: str, place: Numbers, amounts: Numbers, count: int
 ) -> None:
-    values, there = columns.setdefault(name, (np.zeros(count, np.int64), np.zeros(count, np.bool_)))
-    there[place] = True
+    values, is_present = columns.setdefault(name, (np.zeros(count, np.int64), np.zeros(count, np.bool_)))
+    is_present[place] = True
     np.add.at(values, place, amounts)
 
 
@@ -155,7 +158,7 @@ def _counters(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         "part"
     )
     is_bytes = pl.col("field_1").str.contains("bytes", literal=True)
-    read = parts.select(
+    parsed = parts.select(
         PLACE,
         LINE,
         names.alias("name"),
@@ -163,15 +166,17 @@ def _counters(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         is_bytes.alias("is_bytes"),
         pl.lit(0, pl.Int64).alias("sum"),
     )
-    byte_fields = parts["field_2"].filter(read["is_bytes"]).str.splitn(",", 4).struct[2]
+    byte_fields = parts["field_2"].filter(parsed["is_bytes"]).str.splitn(",", 4).struct[2]
     sums = byte_fields.str.splitn(":", 2).struct[1].str.strip_chars(" }").cast(pl.Int64, strict=False)
-    with_sums = read["sum"].scatter(read["is_bytes"].arg_true(), sums)
+    with_sums = parsed["sum"].scatter(parsed["is_bytes"].arg_true(), sums)
     # byte counters need a sum that fits a 64-bit column
-    lacks = with_sums.is_null() | (~read["is_bytes"] & names.str.ends_with("_bytes"))
+    is_incomplete = with_sums.is_null() | (~parsed["is_bytes"] & names.str.ends_with("_bytes"))
     bad = lines.filter(~is_sound)
-    if lacks.any():
-        return read.with_columns(with_sums).filter(~lacks), _refuse_lines(pl.concat([bad, sound_lines.filter(lacks)]))
-    return read.with_columns(with_sums), _refuse_lines(bad)
+    if is_incomplete.any():
+        return parsed.with_columns(with_sums).filter(~is_incomplete), _refuse_lines(
+            pl.concat([bad, sound_lines.filter(is_incomplete)])
+        )
+    return parsed.with_columns(with_sums), _refuse_lines(bad)
 
 
 def _heads(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -179,7 +184,7 @@ def _heads(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     parsed = lines.with_columns(pl.col("text").str.extract_groups(_HEAD).alias("found")).unnest("found")
     part = pl.col("part").str.pad_end(6, "0").str.slice(0, 6).cast(pl.Int64).fill_null(0)
     doubled = pl.struct(PLACE, "what", pl.col("whole").is_null()).is_duplicated()
-    read = parsed.select(
+    heads = parsed.select(
         PLACE,
         LINE,
         "text",
@@ -188,7 +193,7 @@ def _heads(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         at_us=pl.col("seconds").cast(pl.Int64) * 1_000_000 + part,
         is_bad=pl.col("whole").is_null() | doubled,
     )
-    return read.filter(~pl.col("is_bad")), _refuse_lines(read.filter("is_bad"))
+    return heads.filter(~pl.col("is_bad")), _refuse_lines(heads.filter("is_bad"))
 
 
 def _parse_heads(heads: pl.DataFrame, count: int) -> pl.DataFrame:
@@ -196,9 +201,9 @@ def _parse_heads(heads: pl.DataFrame, count: int) -> pl.DataFrame:
     columns: dict[str, Any] = {}
     for name, kind in (("sampled_at", "snapshot"), ("counter_started_at", "start"), ("elapsed_us", "elapsed")):
         selected = heads.filter(pl.col("what") == kind)
-        values, there = np.zeros(count, np.int64), np.zeros(count, np.bool_)
-        values[selected[PLACE].to_numpy()], there[selected[PLACE].to_numpy()] = selected["at_us"].to_numpy(), True
-        columns[name] = pl.Series(values).set(pl.Series(~there), None)
+        values, is_present = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+        values[selected[PLACE].to_numpy()], is_present[selected[PLACE].to_numpy()] = selected["at_us"].to_numpy(), True
+        columns[name] = pl.Series(values).set(pl.Series(~is_present), None)
     jobs = heads.filter(pl.col("what").is_null())
     keys = pl.DataFrame({PLACE: np.arange(count)}).join(jobs, on=PLACE, how="left", maintain_order="left")["job"]
     rows = pl.DataFrame(columns | {"job_key": unquote_job_ids(keys)})

@@ -178,8 +178,8 @@ def _header(content: bytes, place: int) -> tuple[int, int, bytes] | None:
         line = content[start:end].rstrip()
         if line == _TOKEN:
             before = content.rfind(b"\n", 0, max(start - 1, 0)) + 1
-            named = _NAMED.fullmatch(content[before : max(start - 1, 0)])
-            return (before if named else start), end, content[before if named else start : end].rstrip()
+            target_line = _NAMED.fullmatch(content[before : max(start - 1, 0)])
+            return (before if target_line else start), end, content[before if target_line else start : end].rstrip()
         if line.endswith(_TOKEN) and _NAMED.fullmatch(line):
             return start, end, line
         place = end

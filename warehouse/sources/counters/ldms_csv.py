@@ -182,12 +182,12 @@ class _Pieces:
 
 def _split_last_line(line: int, content: bytes, layout: _Layout | str) -> Iterator[tuple[Block, _Layout | str]]:
     """Yield lines with their layout; a last line without a line end is separate, since it may be truncated."""
-    whole = content.rfind(b"\n") + 1
+    end = content.rfind(b"\n") + 1
     count = content.count(b"\n")
     if count:
-        yield Block(line, count, content[:whole] if whole < len(content) else content), layout
-    if whole < len(content):
-        yield Block(line + count, 1, content[whole:]), "The last line has no end: it may be truncated."
+        yield Block(line, count, content[:end] if end < len(content) else content), layout
+    if end < len(content):
+        yield Block(line + count, 1, content[end:]), "The last line has no end: it may be truncated."
 
 
 def _is_header(content: bytes) -> bool:

@@ -115,11 +115,11 @@ class Points:
 
     def counts(self, names: Collection[str]) -> pl.DataFrame:
         """Parse fields as non-negative integers; NULL if malformed or absent."""
-        there = [name for name in names if name in self.fields]
-        absent = [pl.repeat(None, pl.len(), dtype=pl.Int64).alias(name) for name in names if name not in there]
-        counts = self._parts.select(*(self._value(name, "i").cast(pl.Int64, strict=False) for name in there), *absent)
-        odd = counts.select(pl.col(name).has_nulls() | (pl.col(name) < 0).any() for name in there)
-        for name in (name for name in there if odd[name][0]):
+        present = [name for name in names if name in self.fields]
+        absent = [pl.repeat(None, pl.len(), dtype=pl.Int64).alias(name) for name in names if name not in present]
+        counts = self._parts.select(*(self._value(name, "i").cast(pl.Int64, strict=False) for name in present), *absent)
+        odd = counts.select(pl.col(name).has_nulls() | (pl.col(name) < 0).any() for name in present)
+        for name in (name for name in present if odd[name][0]):
             # parse again, since values are not in Telegraf's form or are not counts
             counts = counts.with_columns(_parse_counts(self._parts.select(self._value(name, "")).to_series()))
         return counts.select(names)
@@ -191,9 +191,9 @@ def _matches_measurement(text: pl.Series, measurements: Collection[str] | None) 
 
 def _split_time(text: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Split lines into text and time [us since 1970]; NULL if the time is missing."""
-    at = text.str.tail(20)
-    if at.str.starts_with(" ").all():
-        number = at.str.strip_prefix(" ").cast(pl.Int64, strict=False)
+    tails = text.str.tail(20)
+    if tails.str.starts_with(" ").all():
+        number = tails.str.strip_prefix(" ").cast(pl.Int64, strict=False)
         # all times are in nanoseconds
         if (number >= 10**18).all() and not number.has_nulls():
             return text.str.head(-20), number // 1_000
@@ -220,16 +220,16 @@ def _take_shape(lines: pl.DataFrame) -> tuple[Points | pl.DataFrame, pl.DataFram
         return _refuse_lines(lines[:1], "The tags or fields of the point are damaged."), lines[1:]
     measurement, tags, fields = names
     # a prefilter is cheaper than splitting all lines once per shape
-    may_be = lines["text"].str.contains(f" {fields[0]}=", literal=True)
-    remaining = lines.clear() if may_be.all() else lines.filter(~may_be)
-    expanded = lines if remaining.is_empty() else lines.filter(may_be)
+    is_candidate = lines["text"].str.contains(f" {fields[0]}=", literal=True)
+    remaining = lines.clear() if is_candidate.all() else lines.filter(~is_candidate)
+    expanded = lines if remaining.is_empty() else lines.filter(is_candidate)
     parts = expanded["text"].str.splitn("=", len(tags) + len(fields) + 1).struct.unnest()
     ends = _ends(tags, fields)
     starts = f"{measurement}{ends[0]}"
     has_ends = (pl.col(f"field_{place}").str.ends_with(end) for place, end in enumerate(ends[1:-1], start=1))
     values = [pl.col(f"field_{place}").str.strip_suffix(ends[place]) for place in range(1, len(tags) + 1)]
-    whole = (~value.str.contains_any([",", " ", "="]) for value in (*values, pl.col(f"field_{len(ends) - 1}")))
-    is_same_shape = parts.select(pl.all_horizontal(pl.col("field_0") == starts, *has_ends, *whole)).to_series()
+    are_plain = (~value.str.contains_any([",", " ", "="]) for value in (*values, pl.col(f"field_{len(ends) - 1}")))
+    is_same_shape = parts.select(pl.all_horizontal(pl.col("field_0") == starts, *has_ends, *are_plain)).to_series()
     if is_same_shape.all():
         return Points(Shape(measurement, tags, fields), expanded, parts), remaining
     if not is_same_shape[0]:
@@ -250,11 +250,20 @@ def parse_names(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]] | Non
     """Parse measurement, tags and fields of a line; None if it is damaged."""
     head, _, body = text.partition(" ")
     measurement, *tags = head.split(",")
-    named = [tag.partition("=")[0] for tag in tags]
+    tag_names = [tag.partition("=")[0] for tag in tags]
     fields = [field.partition("=")[0] for field in body.split(",")]
     is_sound = all(part.count("=") == 1 for part in (*tags, *body.split(","))) and " " not in body
-    is_good = is_sound and measurement and all((*named, *fields)) and len({*named, *fields}) == len(named) + len(fields)
-    return (measurement, tuple(named), tuple(fields)) if is_good and len(named) + len(fields) <= MAX_NAMES else None
+    is_good = (
+        is_sound
+        and measurement
+        and all((*tag_names, *fields))
+        and len({*tag_names, *fields}) == len(tag_names) + len(fields)
+    )
+    return (
+        (measurement, tuple(tag_names), tuple(fields))
+        if is_good and len(tag_names) + len(fields) <= MAX_NAMES
+        else None
+    )
 
 
 def _parse_counts(values: pl.Series) -> pl.Series:
@@ -267,15 +276,15 @@ def _parse_counts(values: pl.Series) -> pl.Series:
     return pl.select(numbers.alias(values.name)).to_series()
 
 
-def _instants(at: pl.Series) -> pl.Series:
+def _instants(texts: pl.Series) -> pl.Series:
     """Convert times to microseconds since 1970, with the unit inferred from the number of digits; NULL if invalid."""
-    length = at.str.len_bytes()
-    number = at.cast(pl.Int64, strict=False)
+    length = texts.str.len_bytes()
+    number = texts.cast(pl.Int64, strict=False)
     timed = pl.lit(None, pl.Int64)
     for digits, factor in UNITS.items():
         expanded = pl.lit(number) * factor if factor else pl.lit(number) // 1_000
         timed = pl.when(pl.lit(length) == digits).then(expanded).otherwise(timed)
-    is_number = pl.lit(at.str.contains(r"^[1-9][0-9]*$"))
+    is_number = pl.lit(texts.str.contains(r"^[1-9][0-9]*$"))
     return pl.select(pl.when(is_number).then(timed)).to_series()
 
 

@@ -77,8 +77,8 @@ class _Text:
         """Parse whole lines; yield the snapshots that end there."""
         lines = text_blocks.lines(block)
         # prefilter by the first character, since few lines can be times
-        may_be = lines["text"].str.head(1).is_in(list("# 0123456789")).arg_true()
-        stamps = lines[may_be.to_numpy()].with_columns(time=pl.col("text").str.extract(_TIME)).drop_nulls("time")
+        is_candidate = lines["text"].str.head(1).is_in(list("# 0123456789")).arg_true()
+        stamps = lines[is_candidate.to_numpy()].with_columns(time=pl.col("text").str.extract(_TIME)).drop_nulls("time")
         for number, (line, text) in enumerate(stamps.select("line", "time").iter_rows(), self._number + 1):
             self._stamps_us[number] = at_us = samples.instant_us(text, self.zone)
             if at_us is None:
@@ -149,8 +149,10 @@ class _Text:
             is_bad = values["series"].is_in(bad.implode())
             refused.append(sift(parsed._replace(values=values.filter(is_bad)).rows(), _NO_OWNER).refused)
             values = values.filter(~is_bad)
-        rows, more = self._select_changed(pivot_series(metrics.assign_columns(parsed.series, self._columns), values))
-        return rows, [*refused, more]
+        rows, more_refused = self._select_changed(
+            pivot_series(metrics.assign_columns(parsed.series, self._columns), values)
+        )
+        return rows, [*refused, more_refused]
 
     def _rows_of_one(self, values: pl.DataFrame, time_us: int | None) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
         """Return the changed samples and the refused rows of one snapshot."""
@@ -161,8 +163,8 @@ class _Text:
         if not is_timed.all():
             refused.append(build_reject_frame([_refuse_untimed(int(values["line"][0]))]))
         points = metrics.select_counted_series(_fill_nodes(values.filter(is_timed), self.path), self._columns)
-        rows, more = self._select_changed(pivot_points(points))
-        return rows, [*refused, more]
+        rows, more_refused = self._select_changed(pivot_points(points))
+        return rows, [*refused, more_refused]
 
     def _select_changed(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the changed counters, one row each, and the refused ones."""
@@ -173,8 +175,8 @@ class _Text:
     def _time_us(self, number: int, *, is_only: bool) -> int | None:
         if self._stamps_us[number] is not None or not is_only:
             return self._stamps_us[number]
-        named = samples.parse_time_in_name(self.path.name, self.zone)
-        return named if named is not None else round(self.path.stat().st_mtime * 1e6)
+        time_in_name_us = samples.parse_time_in_name(self.path.name, self.zone)
+        return time_in_name_us if time_in_name_us is not None else round(self.path.stat().st_mtime * 1e6)
 
 
 def _concat_parsed(parsed: Sequence[ParsedLines]) -> ParsedLines:
@@ -240,10 +242,10 @@ def _split_series_by_node(parsed: ParsedLines, path: Path) -> ParsedLines:
     place = open_values.join(
         new_series.with_columns(number=numbers), on=["series", "node"], how="left", maintain_order="left"
     )
-    which = is_open.gather(values["series"]).arg_true()
-    number = values["series"].scatter(which, place["number"].cast(values["series"].dtype))
-    more = series[new_series["series"]].with_columns(target=new_series["node"])
-    return parsed._replace(series=pl.concat([series, more]), values=values.with_columns(number.alias("series")))
+    positions = is_open.gather(values["series"]).arg_true()
+    number = values["series"].scatter(positions, place["number"].cast(values["series"].dtype))
+    node_series = series[new_series["series"]].with_columns(target=new_series["node"])
+    return parsed._replace(series=pl.concat([series, node_series]), values=values.with_columns(number.alias("series")))
 
 
 def _parse_node(path: Path) -> str:

@@ -189,7 +189,7 @@ def _parts(item: object) -> tuple[Mapping[str, str] | None, list[Any] | None]:
 def _numbers(points: list[Any]) -> tuple[Any, Any]:
     """Parse times [us] and integer values in time order; None if a value is not a non-negative integer."""
     try:
-        at_us = np.round(np.array([float(at) for at, _ in points]) * 1e6)
+        at_us = np.round(np.array([float(timestamp) for timestamp, _ in points]) * 1e6)
         texts = [str(value) for _, value in points]
         values = np.array([int(text) if text.isdigit() else _parse_integral(text) for text in texts], np.int64)
     except (ValueError, TypeError, OverflowError):

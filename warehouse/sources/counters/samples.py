@@ -46,15 +46,15 @@ def find_filesystems(targets: pl.Series, reading: Reading) -> pl.Series:
         return pl.select(pl.lit(reading.filesystem).repeat_by(len(targets)).explode()).to_series().head(len(targets))
     form = re.compile(reading.target_pattern)
     matches = {name: form.search(name) for name in targets.unique().to_list()}
-    named = {name: match[1] if match and match[1] else DEFAULT_FILESYSTEM for name, match in matches.items()}
-    return targets.replace_strict(named, return_dtype=pl.String)
+    filesystems = {name: match[1] if match and match[1] else DEFAULT_FILESYSTEM for name, match in matches.items()}
+    return targets.replace_strict(filesystems, return_dtype=pl.String)
 
 
 def find_components(targets: pl.Series) -> pl.Series:
     """Classify targets by Lustre's abbreviations in their names: ost, mdt, or a server of both."""
     matches = {name: _LETTERS.search(name) for name in targets.drop_nulls().unique().to_list()}
-    named = {name: match[1].lower() for name, match in matches.items() if match}
-    return targets.replace_strict(named, default="server", return_dtype=pl.String)
+    components = {name: match[1].lower() for name, match in matches.items() if match}
+    return targets.replace_strict(components, default="server", return_dtype=pl.String)
 
 
 def parse_time_in_name(text: str, zone: str | None) -> int | None:
@@ -74,8 +74,8 @@ def instant_us(text: str, zone: str | None) -> int | None:
     if seconds := _SECONDS.fullmatch(text):
         # fast path for `date +%s` before each scrape, since parsing a one-row column takes 3 ms
         return int(seconds[1]) * 1_000_000 + int((seconds[2] or "").ljust(6, "0")[:6])
-    read = times.parse(pl.Series([text]), zone, "scrape's")["instant"]
-    return None if read.has_nulls() else int(read.dt.timestamp("us")[0])
+    instant = times.parse(pl.Series([text]), zone, "scrape's")["instant"]
+    return None if instant.has_nulls() else int(instant.dt.timestamp("us")[0])
 
 
 def unquote_job_ids(keys: pl.Series) -> pl.Series:

@@ -160,10 +160,13 @@ def _check_sample(loaded: ctypes.CDLL, sample: Path) -> None:
     """Read a sample log from the wheel; the bytes of its segments must sum to the bytes in its counters."""
     if not sample.is_file():
         raise InputRefused("The log by which Darshan's library is checked is missing.", _REMEDY)
-    lengths = np.concatenate([_lengths(at) for at in _sample_records(loaded, sample, "DXT_POSIX")])
+    lengths = np.concatenate([_lengths(address) for address in _sample_records(loaded, sample, "DXT_POSIX")])
     names = _counter_names(loaded, "posix")[0]
-    moved = [names.index(f"POSIX_BYTES_{direction}") for direction in ("READ", "WRITTEN")]
-    counted = sum(int(_numbers(at + 16, len(names))[moved].sum()) for at in _sample_records(loaded, sample, "POSIX"))
+    byte_columns = [names.index(f"POSIX_BYTES_{direction}") for direction in ("READ", "WRITTEN")]
+    counted = sum(
+        int(_numbers(address + 16, len(names))[byte_columns].sum())
+        for address in _sample_records(loaded, sample, "POSIX")
+    )
     if counted <= 0 or (lengths < 0).any() or lengths.sum() != counted:
         raise InputRefused("Darshan's library reads the log that comes with it wrongly.", _REMEDY)
 
@@ -173,13 +176,13 @@ def _sample_records(loaded: ctypes.CDLL, sample: Path, module: str) -> Iterator[
         yield from iterate_records(log, module_numbers(log)[module])
 
 
-def _lengths(at: int) -> npt.NDArray[np.int64]:
-    segment_count = int(_numbers(at + DXT_RECORD.size - 16, 2).sum())
-    return _numbers(at + DXT_RECORD.size, segment_count * SEGMENT_BYTES // 8).reshape(-1, SEGMENT_BYTES // 8)[:, 1]
+def _lengths(address: int) -> npt.NDArray[np.int64]:
+    segment_count = int(_numbers(address + DXT_RECORD.size - 16, 2).sum())
+    return _numbers(address + DXT_RECORD.size, segment_count * SEGMENT_BYTES // 8).reshape(-1, SEGMENT_BYTES // 8)[:, 1]
 
 
-def _numbers(at: int, count: int) -> npt.NDArray[np.int64]:
-    return np.frombuffer(ctypes.string_at(at, 8 * count), np.int64)
+def _numbers(address: int, count: int) -> npt.NDArray[np.int64]:
+    return np.frombuffer(ctypes.string_at(address, 8 * count), np.int64)
 
 
 # ---- one log
@@ -223,11 +226,11 @@ def iterate_records(log: Log, number: int) -> Iterator[int]:
     A module must be read to its end, or the log must be reopened, because the library would lose its position.
     """
     record = ctypes.c_void_p()
-    where = ctypes.byref(record)
+    record_address = ctypes.byref(record)
     get, free = log.loaded.darshan_log_get_record, log.loaded.darshan_free
     while True:
         record.value = None
-        status = get(log.handle, number, where)
+        status = get(log.handle, number, record_address)
         if status < 0:
             raise EOFError
         if status < 1 or record.value is None:

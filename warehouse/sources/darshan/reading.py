@@ -255,7 +255,7 @@ def _counters(tally: _Tally, addresses: Iterator[int]) -> Iterator[Arrays]:
     first = 24 if module in _WITH_FILE_ID else 16
     size = first + 8 * (integer_count + real_count)
     stored_bytes = STORED_BYTES[module][tally.part.version]
-    whole = np.dtype(
+    dtype = np.dtype(
         {
             "names": ["id", "rank", "integers", "reals"],
             "formats": ["<u8", "<i8", ("<i8", integer_count), ("<f8", real_count)],
@@ -264,19 +264,19 @@ def _counters(tally: _Tally, addresses: Iterator[int]) -> Iterator[Arrays]:
         }
     )
     pieces: list[bytes] = []
-    for at in addresses:
+    for address in addresses:
         if len(pieces) * size >= BLOCK_BYTES:
-            yield _counter_block(tally, pieces, whole)
+            yield _counter_block(tally, pieces, dtype)
             pieces = []
-        pieces.append(ctypes.string_at(at, size))
+        pieces.append(ctypes.string_at(address, size))
         tally.record_count += 1
         tally.stored_bytes += stored_bytes
     if pieces and _adds_up(tally):
-        yield _counter_block(tally, pieces, whole)
+        yield _counter_block(tally, pieces, dtype)
 
 
-def _counter_block(tally: _Tally, pieces: list[bytes], whole: np.dtype[Any]) -> Arrays:
-    module, rows = tally.part.module, np.frombuffer(b"".join(pieces), whole)
+def _counter_block(tally: _Tally, pieces: list[bytes], dtype: np.dtype[Any]) -> Arrays:
+    module, rows = tally.part.module, np.frombuffer(b"".join(pieces), dtype)
     _check_records(tally, rows["id"], rows["rank"])
     arrays = {"ids": rows["id"], "ranks": rows["rank"], "integers": rows["integers"], "reals": rows["reals"]}
     return _records_head(module) | arrays
@@ -297,16 +297,18 @@ def _stripes(tally: _Tally, addresses: Iterator[int]) -> Iterator[Arrays]:
     counts: list[int] = []
     components: list[bytes] = []
     osts: list[bytes] = []
-    for at in addresses:
-        record_id, rank, component_count, stripe_count = _LUSTRE.unpack(ctypes.string_at(at, _LUSTRE.size))
+    for address in addresses:
+        record_id, rank, component_count, stripe_count = _LUSTRE.unpack(ctypes.string_at(address, _LUSTRE.size))
         # The library converts a record of the first version to one component.
         if tally.part.version > 1 or component_count != 1:
             _require_plausible_size(tally.part, _COMPONENT_BYTES * component_count, component_count)
         _require_plausible_size(tally.part, 8 * stripe_count, stripe_count)
         # The record's own pointers are invalid if unused components were dropped.
         for index in range(component_count):
-            components.append(ctypes.string_at(at + _LUSTRE_BYTES + index * _COMPONENT_BYTES, 8 * _COMPONENT_COUNTERS))
-        osts.append(ctypes.string_at(at + _LUSTRE_BYTES + component_count * _COMPONENT_BYTES, 8 * stripe_count))
+            components.append(
+                ctypes.string_at(address + _LUSTRE_BYTES + index * _COMPONENT_BYTES, 8 * _COMPONENT_COUNTERS)
+            )
+        osts.append(ctypes.string_at(address + _LUSTRE_BYTES + component_count * _COMPONENT_BYTES, 8 * stripe_count))
         stripe_counts = [
             struct.unpack_from("=q", component, 8)[0] for component in components[len(components) - component_count :]
         ]
@@ -342,11 +344,13 @@ def _heatmaps(tally: _Tally, addresses: Iterator[int]) -> Iterator[Arrays]:
     written: list[bytes] = []
     read: list[bytes] = []
     pending = 0
-    for at in addresses:
+    for address in addresses:
         if pending >= BLOCK_BYTES:
             yield _heatmap_block(tally, fixed, written, read)
             fixed, written, read, pending = [], [], [], 0
-        record_id, rank, width_s, bin_count, written_at, read_at = _HEATMAP.unpack(ctypes.string_at(at, _HEATMAP.size))
+        record_id, rank, width_s, bin_count, written_at, read_at = _HEATMAP.unpack(
+            ctypes.string_at(address, _HEATMAP.size)
+        )
         _require_plausible_size(tally.part, 16 * (bin_count - 1), bin_count)
         fixed.append((record_id, rank, width_s, bin_count))
         written.append(ctypes.string_at(written_at, 8 * bin_count))
@@ -389,8 +393,8 @@ class _Segments:
     def free_count(self) -> int:
         return len(self.content) - self.count
 
-    def append(self, at: int, count: int) -> None:
-        ctypes.memmove(self.content.ctypes.data + self.count * _SEGMENT_BYTES, at, count * _SEGMENT_BYTES)
+    def append(self, address: int, count: int) -> None:
+        ctypes.memmove(self.content.ctypes.data + self.count * _SEGMENT_BYTES, address, count * _SEGMENT_BYTES)
         self.count += count
 
 
@@ -399,11 +403,11 @@ def _segments(tally: _Tally, addresses: Iterator[int]) -> Iterator[Arrays]:
     hosts: dict[bytes, int] = {}
     pending = _Segments(np.empty((free_count, 4), np.int64))
     written_count = read_count = 0
-    for at in addresses:
-        record_id, rank, _, host, writes, reads = _DXT.unpack(ctypes.string_at(at, _DXT.size))
+    for address in addresses:
+        record_id, rank, _, host, writes, reads = _DXT.unpack(ctypes.string_at(address, _DXT.size))
         _require_plausible_size(tally.part, _SEGMENT_BYTES * (writes + reads), writes, reads)
         code = hosts.setdefault(host.partition(b"\0")[0], len(hosts))
-        first = at + _DXT.size
+        first = address + _DXT.size
         while writes + reads:
             if not pending.free_count():
                 yield _segment_block(tally, pending, hosts)

@@ -47,10 +47,10 @@ class Stripes:
         """Map each file to its stripe size [B], None if components differ, and its targets, None if unknown."""
         layouts: dict[int, tuple[int | None, list[int] | None]] = {}
         for file, first, last in zip(self.ids.tolist(), self.first.tolist(), self.last.tolist(), strict=True):
-            used = [at for at in range(first, last) if self.components[at, _COUNT] > 0]
-            sizes = {int(self.components[at, _SIZE]) for at in used}
+            used = [component for component in range(first, last) if self.components[component, _COUNT] > 0]
+            sizes = {int(self.components[component, _SIZE]) for component in used}
             size = sizes.pop() if len(sizes) == 1 else None
-            osts = [int(ost) for at in used for ost in self._osts(at)]
+            osts = [int(ost) for component in used for ost in self._osts(component)]
             layouts[file] = (size if size is not None and size > 0 else None, osts if osts and min(osts) >= 0 else None)
         return layouts
 

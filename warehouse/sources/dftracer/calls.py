@@ -110,9 +110,9 @@ def parse_cells(cells: pl.DataFrame) -> ParsedRows:
     texts = (*NUMBERS, *SIZES)
     raw_columns = {f"given_{name}": pl.col(name) for name in texts} if RAW in cells.columns else {}
     numbered = rows.with_columns(**raw_columns, **{name: pl.col(name).cast(pl.Int64, strict=False) for name in texts})
-    lost = {name: rows[name].is_not_null() & numbered[name].is_null() for name in texts}
+    is_unparsed = {name: rows[name].is_not_null() & numbered[name].is_null() for name in texts}
     flags = {
-        f"lost_{kind}": pl.any_horizontal(lost[name] for name in names)
+        f"lost_{kind}": pl.any_horizontal(is_unparsed[name] for name in names)
         for kind, names in (("number", NUMBERS), ("ret", ("ret",)), ("size", SIZES))
     }
     # a function of the program itself transfers bytes only if it logs a number

@@ -261,10 +261,10 @@ class _Processes:
         ended: dict[int, int] = {}
         for state in run.files:
             hosts |= state.hosts
-            for process, at in state.started.items():
-                started[process] = min(started.get(process, at), at)
-            for process, at in state.ended.items():
-                ended[process] = max(ended.get(process, at), at)
+            for process, time_us in state.started.items():
+                started[process] = min(started.get(process, time_us), time_us)
+            for process, time_us in state.ended.items():
+                ended[process] = max(ended.get(process, time_us), time_us)
         keys = list(run.codes.processes)
         names = [_host(key, hosts) for key, _ in keys]
         places = range(len(keys))
@@ -448,8 +448,8 @@ class _Tally:
     def _count(self, rows: pl.DataFrame) -> None:
         """Aggregate calls with the same codes before the codes are decoded."""
         # in order, so that sums of floats are reproducible
-        same = rows.group_by("process", "function", "file_number", "is_nested", maintain_order=True)
-        added = same.agg(_aggregate_calls())
+        groups = rows.group_by("process", "function", "file_number", "is_nested", maintain_order=True)
+        added = groups.agg(_aggregate_calls())
         counted = added.with_columns(
             module=self._modules(added),
             rank=self.processes.rank.gather(added["process"]),

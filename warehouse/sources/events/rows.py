@@ -114,15 +114,17 @@ def _times(rows: pl.DataFrame, name: str, clock: Clock, zone: str | None) -> pl.
 
 def _numbers(rows: pl.DataFrame, name: str, short: str, clock: Clock) -> pl.DataFrame:
     low, high = (-_EPOCH_FROM_S, _EPOCH_FROM_S) if clock == "seconds" else (0.0, _LATEST_S)
-    read = rows.select(_real(rows, name).alias(short))
-    is_bad = read.select(~pl.col(short).is_between(low, high).fill_null(False)).to_series()
+    numbers = rows.select(_real(rows, name).alias(short))
+    is_bad = numbers.select(~pl.col(short).is_between(low, high).fill_null(False)).to_series()
     if not is_bad.any():
-        return read.with_columns(reason=pl.lit(None, pl.String), remedy=pl.lit(None, pl.String))
+        return numbers.with_columns(reason=pl.lit(None, pl.String), remedy=pl.lit(None, pl.String))
     unit = "seconds of a run" if clock == "seconds" else "seconds since 1970"
     shown = rows[name].cast(pl.String, strict=False).str.slice(0, MAX_SHOWN_CHARS).fill_null("")
     reason = pl.format("`{}` is not a number; the column is {} in {}.", shown, pl.lit(name), pl.lit(unit))
     remedy = pl.lit("Write all times of a file in the same way.")
-    return read.with_columns(pl.when(is_bad).then(reason).alias("reason"), pl.when(is_bad).then(remedy).alias("remedy"))
+    return numbers.with_columns(
+        pl.when(is_bad).then(reason).alias("reason"), pl.when(is_bad).then(remedy).alias("remedy")
+    )
 
 
 def _instants(times: pl.Series, short: str, zone: str | None) -> pl.DataFrame:
@@ -133,10 +135,10 @@ def _instants(times: pl.Series, short: str, zone: str | None) -> pl.DataFrame:
             remedy=pl.coalesce("remedy", pl.lit("Fill in the time.")),
         )
     else:
-        read = job_times.convert_to_utc(times, zone, f"The event's {short} time").to_frame("instant")
+        instants = job_times.convert_to_utc(times, zone, f"The event's {short} time").to_frame("instant")
         is_good = job_times.in_range(pl.col("instant")).fill_null(False)
         reason = pl.lit(f"The time in {short}_s is not an instant from 1970 to 2261.")
-        parsed = read.with_columns(
+        parsed = instants.with_columns(
             reason=pl.when(~is_good).then(reason), remedy=pl.lit("Write times in UTC; fill in every cell.")
         )
     return parsed.select(pl.col("instant").dt.timestamp("us").cast(pl.Float64).alias(short), "reason", "remedy")

@@ -32,8 +32,8 @@ _EPOCH = re.compile(r"(?<!\d)1\d{9}(?!\d)")
 
 def infer_observation_time(path: Path) -> datetime:
     """Infer the time of the query from the epoch seconds in the file's name, else from the file's modification time."""
-    named = _EPOCH.findall(path.name)
-    return datetime.fromtimestamp(int(named[0]) if len(named) == 1 else path.stat().st_mtime, UTC)
+    epochs = _EPOCH.findall(path.name)
+    return datetime.fromtimestamp(int(epochs[0]) if len(epochs) == 1 else path.stat().st_mtime, UTC)
 
 
 def settle_queue(cells: pl.DataFrame, time_zone: str | None, observed_at: datetime) -> ParsedRows:
@@ -48,11 +48,11 @@ def settle_queue(cells: pl.DataFrame, time_zone: str | None, observed_at: dateti
     cleaned = cells.with_columns(
         pl.when(~pl.col(name).str.strip_chars().is_in(_NOTHING)).then(name).alias(name) for name in text_columns
     )
-    cleaned, more = _check_queue_cells(
+    cleaned, queue_columns = _check_queue_cells(
         cleaned.with_columns(pl.col("state").str.to_uppercase().replace(_STATES)), time_zone
     )
     settled = settle(cleaned, time_zone)
-    rows = settled.rows.join(more, on="line", how="left", maintain_order="left")
+    rows = settled.rows.join(queue_columns, on="line", how="left", maintain_order="left")
     rows = rows.filter(pl.col("state").is_in(QUEUE_RECORDS.column("queue_state").choices))
     waits = pl.col("state").is_in(_WAITS)
     return ParsedRows(
@@ -79,7 +79,7 @@ def _check_queue_cells(cells: pl.DataFrame, time_zone: str | None) -> tuple[pl.D
     limit = pl.when(~limit.is_in(_UNLIMITED)).then(limit)
     limits = times.parse_durations(cells.select(limit.alias("time_limit")).to_series())
     is_faulty = limits["is_fault"]
-    more = cells.select(
+    queue_columns = cells.select(
         "line",
         "wait_reason",
         eligible_at=eligible["instant"],
@@ -90,7 +90,7 @@ def _check_queue_cells(cells: pl.DataFrame, time_zone: str | None) -> tuple[pl.D
             "reason", eligible["reason"], pl.when(is_faulty).then(pl.lit("The time limit is not a duration."))
         ),
         remedy=pl.coalesce("remedy", eligible["remedy"], pl.lit("Run squeue with %l, or with --json.")),
-    ), more
+    ), queue_columns
 
 
 def _run_counts(job_ids: pl.Series) -> pl.Series:

@@ -97,10 +97,10 @@ def _complete(cells: pl.DataFrame) -> pl.DataFrame:
 
 def _refuse(frame: pl.DataFrame, is_broken: pl.Expr, reason: pl.Expr, remedy: str) -> pl.DataFrame:
     """Record a fault for broken rows that have none yet."""
-    fresh = pl.col("reason").is_null() & is_broken.fill_null(False)
+    is_new = pl.col("reason").is_null() & is_broken.fill_null(False)
     return frame.with_columns(
-        reason=pl.when(fresh).then(reason).otherwise("reason"),
-        remedy=pl.when(fresh).then(pl.lit(remedy)).otherwise("remedy"),
+        reason=pl.when(is_new).then(reason).otherwise("reason"),
+        remedy=pl.when(is_new).then(pl.lit(remedy)).otherwise("remedy"),
     )
 
 

@@ -52,8 +52,8 @@ def query_squeue(at: datetime, folder: Path, timeout_s: float) -> tuple[Source, 
     return _run_first_supported(((squeue_json.SOURCE, [*command, "--json"]), (squeue.SOURCE, text)), answer, timeout_s)
 
 
-def _clock(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+def _clock(instant: datetime) -> str:
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def _run_first_supported(

@@ -127,12 +127,12 @@ def _check_rows(rows: pl.DataFrame) -> Iterator[Batch]:
 def _drop_first_step(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Drop the first step, since its interval started before the file; refuse the step if it has bytes."""
     moved = pl.any_horizontal(pl.col("read_bytes_per_s", "write_bytes_per_s").fill_null(0) != 0)
-    lost = build_refused_rows(
+    dropped = build_refused_rows(
         rows.filter((pl.col(LINE) == 1) & moved).with_columns(_RAW_TEXT),
         "The first step has bytes, but its interval started before the file.",
         "Land the archive of the previous day, which contains that interval.",
     )
-    return rows.filter(pl.col(LINE) > 1), lost
+    return rows.filter(pl.col(LINE) > 1), dropped
 
 
 def read_grid(
@@ -152,6 +152,6 @@ def read_grid(
         for block in arrays:
             rows = _rows(grid, block, edges, reading.filesystem)
             if edge == "right":
-                rows, lost = _drop_first_step(rows)
-                yield from reject_batches(lost)
+                rows, dropped = _drop_first_step(rows)
+                yield from reject_batches(dropped)
             yield from _check_rows(rows)

@@ -39,14 +39,17 @@ class Cursor:
     def plain(self) -> dict[str, Any]:
         """Return the cursor as JSON-compatible values."""
         targets = [
-            [ost_id, it.ts_id, it.instant_us, *it.read_bytes, *it.write_bytes] for ost_id, it in self.counted.items()
+            [ost_id, state.ts_id, state.instant_us, *state.read_bytes, *state.write_bytes]
+            for ost_id, state in self.counted.items()
         ]
         return {"ts_id": self.ts_id, "instant_us": self.instant_us, "targets": targets}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Cursor:
         """Restore a cursor from the values of `plain`."""
-        counted = {it[0]: CounterState(it[1], it[2], tuple(it[3:7]), tuple(it[7:11])) for it in plain["targets"]}
+        counted = {
+            item[0]: CounterState(item[1], item[2], tuple(item[3:7]), tuple(item[7:11])) for item in plain["targets"]
+        }
         return cls(plain["ts_id"], plain["instant_us"], counted)
 
 
@@ -65,17 +68,17 @@ def convert_to_readings(places: Sequence[int], states: Sequence[CounterState]) -
 
 
 def summarize_readings(
-    whole: pl.DataFrame, is_first: Marks, ost_ids: Sequence[int | str]
+    readings: pl.DataFrame, is_first: Marks, ost_ids: Sequence[int | str]
 ) -> dict[int | str, CounterState]:
     """Summarize the readings of several targets, given one target after the other, as a state per target."""
     firsts = np.flatnonzero(is_first)
     lasts = np.append(firsts[1:], len(is_first)) - 1
     counter_states = [
-        _summarize_counter(whole[name].to_numpy(), is_first, firsts, lasts) for name in DIRECTIONS.values()
+        _summarize_counter(readings[name].to_numpy(), is_first, firsts, lasts) for name in DIRECTIONS.values()
     ]
-    ts_ids = np.maximum.reduceat(whole["TS_ID"].to_numpy(), firsts).tolist()
-    instants = whole["instant"].dt.epoch("us").to_numpy()[lasts].tolist()
-    places = whole["target"].to_numpy()[firsts].tolist()
+    ts_ids = np.maximum.reduceat(readings["TS_ID"].to_numpy(), firsts).tolist()
+    instants = readings["instant"].dt.epoch("us").to_numpy()[lasts].tolist()
+    places = readings["target"].to_numpy()[firsts].tolist()
     return {
         ost_ids[place]: CounterState(ts_id, instant_us, tuple(read), tuple(write))
         for place, ts_id, instant_us, read, write in zip(places, ts_ids, instants, *counter_states, strict=True)

@@ -38,8 +38,8 @@ def read_url(
     from iosig.warehouse.sources.polls import lmt_queries
     from iosig.warehouse.sources.polls.lmt_cursors import Cursor
 
-    batches, moved = lmt_queries.read_url(url, reading, Cursor.from_plain(cursor) if cursor else None, timeouts)
-    return batches, moved.plain()
+    batches, next_cursor = lmt_queries.read_url(url, reading, Cursor.from_plain(cursor) if cursor else None, timeouts)
+    return batches, next_cursor.plain()
 
 
 SOURCE = Source(

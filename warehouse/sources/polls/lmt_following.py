@@ -149,11 +149,11 @@ def read_on(engine: sa.Engine, filesystem: str, reading: Reading, cursor: Cursor
         lmt_queries.check_tables(connection)
         zone = lmt_queries.find_zone(connection, reading)
         _, newest = _ends(connection)
-        nothing = NewPolls(pl.DataFrame(schema=_ROWS), (), cursor)
+        no_polls = NewPolls(pl.DataFrame(schema=_ROWS), (), cursor)
         if cursor.instant_us is not None and newest < cursor.ts_id:
-            return replace(nothing, is_replaced=True)
-        if newest <= cursor.ts_id and all(it.ts_id >= newest for it in cursor.counted.values()):
-            return nothing
+            return replace(no_polls, is_replaced=True)
+        if newest <= cursor.ts_id and all(state.ts_id >= newest for state in cursor.counted.values()):
+            return no_polls
         targets = _targets(connection, filesystem, reading)
         low = _find_low(cursor)
         times = get_table("TIMESTAMP_INFO").c["TS_ID"]
@@ -163,33 +163,37 @@ def read_on(engine: sa.Engine, filesystem: str, reading: Reading, cursor: Cursor
             connection, zone, query.limit(max(MAX_READINGS // len(targets), 2 * OVERLAP_INSTANTS))
         ).drop_nulls("TS_ID")
         if _is_replaced(instants, cursor):
-            return replace(nothing, is_replaced=True)
+            return replace(no_polls, is_replaced=True)
         if instants.is_empty():
-            return nothing
+            return no_polls
         last = int(instants["TS_ID"].max())  # type: ignore[arg-type]
         readings = _readings(connection, targets, low, last)
     usable, refused = _select_usable(readings, instants, targets, cursor)
     stamped = instants.filter(pl.col("TS_ID") == last)["instant"].dt.epoch("us")
-    moved = replace(cursor, ts_id=max(last, cursor.ts_id))
+    next_cursor = replace(cursor, ts_id=max(last, cursor.ts_id))
     if last >= cursor.ts_id:
-        moved = replace(moved, instant_us=stamped[0])
+        next_cursor = replace(next_cursor, instant_us=stamped[0])
     rows, counted = _compute_polls(usable, targets, cursor)
-    return NewPolls(rows, refused, replace(moved, counted=counted), is_behind=last < newest)
+    return NewPolls(rows, refused, replace(next_cursor, counted=counted), is_behind=last < newest)
 
 
 def _is_replaced(instants: pl.DataFrame, cursor: Cursor) -> bool:
     """Test whether the cursor's last instant has changed in the database; if it was purged, it has not."""
-    there = instants.filter(pl.col("TS_ID") == cursor.ts_id)["instant"].dt.epoch("us").drop_nulls()
-    return cursor.instant_us is not None and bool((there != cursor.instant_us).any())
+    times_us = instants.filter(pl.col("TS_ID") == cursor.ts_id)["instant"].dt.epoch("us").drop_nulls()
+    return cursor.instant_us is not None and bool((times_us != cursor.instant_us).any())
 
 
 def _targets(connection: sa.Connection, filesystem: str, reading: Reading) -> list[Target]:
-    named = [target for target in lmt_queries.read_targets(connection).values() if target.controller is not None]
-    filesystems = {id(target): reading.filesystem or target.filesystem or DEFAULT_FILESYSTEM for target in named}
-    ids = Counter(str(target.ost_id) for target in named)
+    named_targets = [
+        target for target in lmt_queries.read_targets(connection).values() if target.controller is not None
+    ]
+    filesystems = {
+        id(target): reading.filesystem or target.filesystem or DEFAULT_FILESYSTEM for target in named_targets
+    }
+    ids = Counter(str(target.ost_id) for target in named_targets)
     selected = [
         target
-        for target in named
+        for target in named_targets
         # Only SQLite distinguishes a number from a string of its digits.
         if filesystems[id(target)] == filesystem
         and isinstance(target.ost_id, int | str)
@@ -203,7 +207,7 @@ def _targets(connection: sa.Connection, filesystem: str, reading: Reading) -> li
 
 def _find_low(cursor: Cursor) -> int:
     """Return the TS_ID from which some target may still lack readings."""
-    latest = [it.ts_id for it in cursor.counted.values()]
+    latest = [state.ts_id for state in cursor.counted.values()]
     return max(min([cursor.ts_id, *latest]), cursor.ts_id - OVERLAP_INSTANTS) if latest else cursor.ts_id
 
 
@@ -232,10 +236,13 @@ def _select_usable(
     last_ts = pl.Series("last_ts", [it.ts_id if it else None for it in states], pl.Int64)
     last_us = pl.Series("last_us", [it.instant_us if it else None for it in states], pl.Int64)
     names = pl.Series("name", [target.controller for target in targets], pl.String)
-    at = readings["target"].to_numpy()
-    new = readings.with_columns(last_ts[at], last_us[at], names[at].alias(RAW), pl.col("TS_ID").alias(LINE)).filter(
-        pl.col("TS_ID") > pl.coalesce("last_ts", pl.lit(cursor.ts_id - OVERLAP_INSTANTS))
-    )
+    targets_of_readings = readings["target"].to_numpy()
+    new = readings.with_columns(
+        last_ts[targets_of_readings],
+        last_us[targets_of_readings],
+        names[targets_of_readings].alias(RAW),
+        pl.col("TS_ID").alias(LINE),
+    ).filter(pl.col("TS_ID") > pl.coalesce("last_ts", pl.lit(cursor.ts_id - OVERLAP_INSTANTS)))
     checked = sift(lmt_queries.add_instants(new, instants), lmt_queries.build_faults(has_name=True))
     rows, contradicting = lmt_queries.drop_repeats(checked.rows, "target")
     ahead_us = rows["instant"].dt.epoch("us") - rows["last_us"]
@@ -264,12 +271,12 @@ def _compute_polls(
     counted_places = [place for place in rows["target"].unique().sort() if targets[place].ost_id in counted]
     earlier = convert_to_readings(counted_places, [counted[targets[place].ost_id] for place in counted_places])
     later = rows.select(*earlier.columns[:-1], is_new=pl.lit(True))
-    whole = pl.concat([earlier, later]).sort("target", "is_new", "instant", "TS_ID", maintain_order=True)
-    place = whole["target"].to_numpy()
+    readings = pl.concat([earlier, later]).sort("target", "is_new", "instant", "TS_ID", maintain_order=True)
+    place = readings["target"].to_numpy()
     is_first = np.concatenate([[True], place[1:] != place[:-1]])
     names = pl.Series("controller", [target.controller for target in targets], pl.String)
-    rates = lmt_queries.compute_polls(whole, is_first).with_columns(
-        names[place[~is_first]], whole.filter(pl.Series(~is_first))["is_new"]
+    rates = lmt_queries.compute_polls(readings, is_first).with_columns(
+        names[place[~is_first]], readings.filter(pl.Series(~is_first))["is_new"]
     )
     polls = rates.filter("is_new").select(
         "controller",
@@ -277,4 +284,4 @@ def _compute_polls(
         (pl.col("interval_s") * 1e6).round().cast(pl.Int64).alias("interval_us"),
         *DIRECTIONS,
     )
-    return polls, counted | summarize_readings(whole, is_first, [target.ost_id for target in targets])
+    return polls, counted | summarize_readings(readings, is_first, [target.ost_id for target in targets])

@@ -76,9 +76,9 @@ def check_tables(connection: sa.Connection) -> None:
     """Raise InputRefused if one of the tables or columns that are read is missing."""
     inspector = sa.inspect(connection)
     # LMT has tables; views are not accepted, because their queries could take forever.
-    there = set(inspector.get_table_names())
+    table_names = set(inspector.get_table_names())
     for name, columns in _NEEDED.items():
-        if name not in there:
+        if name not in table_names:
             raise InputRefused(f"The database has no table {name}.", REMEDY)
         absent = sorted(set(columns) - {column["name"] for column in inspector.get_columns(name)})
         if absent:
@@ -102,8 +102,8 @@ def _column(name: str, dtype: pl.DataType, values: tuple[Any, ...]) -> pl.Series
         return pl.Series(name, values, dtype=dtype)
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
         # Polars would truncate fractions.
-        whole = [value if _is_whole(value) else None for value in values]
-        return pl.Series(name, whole, dtype=dtype, strict=False)
+        integers = [value if _is_whole(value) else None for value in values]
+        return pl.Series(name, integers, dtype=dtype, strict=False)
 
 
 def _is_whole(value: Any) -> bool:
@@ -125,8 +125,8 @@ def read_instants(connection: sa.Connection, zone: str | None, query: sa.Select[
     """
     query = times_query() if query is None else query
     times = fetch(connection, query, {"TS_ID": pl.Int64(), "TIMESTAMP": pl.String()})
-    read = job_times.parse(times["TIMESTAMP"], zone, "poll")
-    parsed = times.select("TS_ID").with_columns(read).unique(maintain_order=True)
+    instants = job_times.parse(times["TIMESTAMP"], zone, "poll")
+    parsed = times.select("TS_ID").with_columns(instants).unique(maintain_order=True)
     unambiguous = pl.when(~pl.col("TS_ID").is_duplicated()).then(pl.col("instant", "reason", "remedy"))
     return parsed.with_columns(unambiguous).unique("TS_ID", maintain_order=True)
 
@@ -304,10 +304,10 @@ def _rates(readings: pl.DataFrame, target: Target, counted: dict[int | str, Coun
     before = counted.get(target.ost_id)
     earlier = convert_to_readings([0] if before else [], [before] if before else [])
     new = readings.select(pl.lit(0, pl.Int64).alias("target"), *earlier.columns[1:-1], is_new=pl.lit(True))
-    whole = pl.concat([earlier, new])
-    is_first = np.arange(whole.height) == 0
-    counted.update(summarize_readings(whole, is_first, [target.ost_id]))
-    return compute_polls(whole, is_first).filter(whole["is_new"][1:])
+    all_readings = pl.concat([earlier, new])
+    is_first = np.arange(all_readings.height) == 0
+    counted.update(summarize_readings(all_readings, is_first, [target.ost_id]))
+    return compute_polls(all_readings, is_first).filter(all_readings["is_new"][1:])
 
 
 @contextmanager
@@ -363,7 +363,7 @@ def read_url(
             stamps = _stamps(instants)
         counted = dict(cursor.counted) if cursor else {}
         batches = list(_batches(connection, reading, instants, counted, low))
-    last = max((it.ts_id for it in counted.values()), default=0)
+    last = max((state.ts_id for state in counted.values()), default=0)
     return batches, Cursor(last, stamps.get(last), counted)
 
 

@@ -138,10 +138,10 @@ class _Query:
         keys = legend["2"].to_list()
         is_header = pl.col("text").str.starts_with("Row ")
         headers = [text.split(" ")[2:] for text in lines.filter(is_header)["text"]]
-        named = [name for header in headers for name in header]
+        header_names = [name for header in headers for name in header]
         if legend["1"].cast(pl.Int64, strict=False).to_list() != list(range(1, len(keys) + 1)) or not keys:
             return first, "The legend is damaged.", _REMEDY, None
-        if named != [key.rpartition("|")[2] for key in keys]:
+        if header_names != [key.rpartition("|")[2] for key in keys]:
             return first, "The columns do not match the legend.", _REMEDY, None
         columns = _columns(keys, reading)
         counts = pl.Series([len(header) for header in headers], dtype=pl.Int64)
@@ -193,18 +193,18 @@ def _columns(keys: list[str], reading: Reading) -> pl.DataFrame:
     if columns.is_empty():
         return columns
     # reads and writes often come from two queries, and the polls of one must not replace those of the other
-    has = columns.group_by("filesystem", "controller").agg(
+    directions = columns.group_by("filesystem", "controller").agg(
         reads=pl.col("what").is_in([_READ, _READS]).any(), writes=pl.col("what").is_in([_WRITE, _WRITES]).any()
     )
-    only = (
+    suffix = (
         pl.when(~pl.col("writes"))
         .then(pl.lit(":read"))
         .when(~pl.col("reads"))
         .then(pl.lit(":write"))
         .otherwise(pl.lit(""))
     )
-    named = columns.join(has, on=["filesystem", "controller"], how="left", maintain_order="left")
-    return named.select("place", "filesystem", pl.col("controller") + only, "what")
+    joined = columns.join(directions, on=["filesystem", "controller"], how="left", maintain_order="left")
+    return joined.select("place", "filesystem", pl.col("controller") + suffix, "what")
 
 
 def _rows(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -61,9 +61,9 @@ def _text_instants(texts: pl.Series, zone: str | None) -> pl.DataFrame:
     # Each poll time occurs once per controller, so it is faster to parse only distinct strings.
     runs = texts.rename("text").to_frame().select(pl.col("text").rle()).unnest("text")
     distinct = runs["value"].unique()
-    read = job_times.parse(distinct.str.strip_chars().str.replace(_SHORT_OFFSET, "${1}:00"), zone, "poll")
+    instants = job_times.parse(distinct.str.strip_chars().str.replace(_SHORT_OFFSET, "${1}:00"), zone, "poll")
     parsed = runs.join(
-        read.with_columns(value=distinct), on="value", how="left", maintain_order="left", nulls_equal=True
+        instants.with_columns(value=distinct), on="value", how="left", maintain_order="left", nulls_equal=True
     )
     times = parsed.select(pl.col("instant").alias("polled_at"), "reason", "remedy")
     if times["reason"].null_count() == times.height:
@@ -248,10 +248,14 @@ class _PendingPiece:
     def from_piece(cls, piece: ParsedRows) -> Self:
         """Create from a piece with one row or more."""
         differs = piece.rows.select(pl.exclude(LINE).ne_missing(pl.exclude(LINE).first()).any())
-        same = [name for name in differs.columns if not differs[name][0]]
-        first = piece.rows.select(same).head(1)
+        constant_columns = [name for name in differs.columns if not differs[name][0]]
+        first = piece.rows.select(constant_columns).head(1)
         # copy the first row, because a slice would keep all values in memory
-        return cls(piece.rows.drop(same), pl.DataFrame(first.rows(), schema=first.schema, orient="row"), piece.refused)
+        return cls(
+            piece.rows.drop(constant_columns),
+            pl.DataFrame(first.rows(), schema=first.schema, orient="row"),
+            piece.refused,
+        )
 
     def restore(self) -> ParsedRows:
         """Return the original piece, with the constant columns expanded."""
@@ -287,7 +291,7 @@ def fill_intervals(read: Callable[[], Iterator[ParsedRows]], held_rows: int | No
     max_rows = MAX_BUFFERED_ROWS if held_rows is None else held_rows
     steps = _Steps()
     waiting: list[_PendingPiece] = []
-    again: set[int] = set()
+    pending_indices: set[int] = set()
     held_count = yielded_count = 0
     for index, piece in enumerate(read()):
         if piece.rows.is_empty():
@@ -302,14 +306,14 @@ def fill_intervals(read: Callable[[], Iterator[ParsedRows]], held_rows: int | No
             held_count += piece.rows.height
             waiting.append(_PendingPiece.from_piece(piece))
         else:
-            again.add(index)
+            pending_indices.add(index)
             waiting.append(_PendingPiece.from_piece(ParsedRows(piece.rows.clear(), piece.refused)))
     intervals = steps.intervals()
     if waiting and not yielded_count and intervals["step"].null_count() == intervals.height:
         raise InputRefused("All polls are of one instant, so their interval is unknown.", "Add the column interval_s.")
     while waiting:
         yield from _fill_piece(waiting.pop(0).restore(), intervals, is_again=False)
-    if again:
+    if pending_indices:
         for index, piece in enumerate(read()):
-            if index in again:
+            if index in pending_indices:
                 yield from _fill_piece(piece, intervals, is_again=True)

@@ -55,9 +55,9 @@ def _table(content: bytes) -> pl.DataFrame:
             raise InputRefused(f"The export has no column {', '.join(missing)}.", _REMEDY)
         table = pl.DataFrame(pl.from_arrow(file.read(columns=list(_SCHEMA))))
         plain = table.select(_unpack(name, table.schema[name]) for name in _SCHEMA)
-        wrong = [name for name, dtype in plain.schema.items() if not _has_type(dtype, _SCHEMA[name])]
-        if wrong:
-            raise InputRefused(f"The export has values of another type in {', '.join(wrong)}.", _REMEDY)
+        mistyped = [name for name, dtype in plain.schema.items() if not _has_type(dtype, _SCHEMA[name])]
+        if mistyped:
+            raise InputRefused(f"The export has values of another type in {', '.join(mistyped)}.", _REMEDY)
         return plain.cast(pl.Schema(_SCHEMA))
 
 

@@ -91,9 +91,9 @@ def open_coded_run(files: Files) -> Run[RankCalls]:
     version = _version(files)
     metadata = read_metadata(files.read("recorder.mt"))
     kind = "ts" if metadata.is_merged else "cst|cfg|ts"
-    named = {int(name.split(".")[0]) for name in files.names if re.fullmatch(rf"[0-9]+\.(?:{kind})", name)}
+    ranks = {int(name.split(".")[0]) for name in files.names if re.fullmatch(rf"[0-9]+\.(?:{kind})", name)}
     decode = _build_merged_decoder(files, metadata) if metadata.is_merged else _build_separate_decoder(files, metadata)
-    return Run(version, metadata.process_count, metadata.started_at, metadata.tick_s, tuple(sorted(named)), decode)
+    return Run(version, metadata.process_count, metadata.started_at, metadata.tick_s, tuple(sorted(ranks)), decode)
 
 
 def _version(files: Files) -> str:
@@ -238,9 +238,9 @@ def _view_numbers(data: Bytes) -> npt.NDArray[np.int32]:
     return np.ndarray((max(data.size - 3, 0),), "<i4", data, strides=(1,))
 
 
-def _numbers(data: Bytes, at: Longs) -> Longs:
+def _numbers(data: Bytes, offsets: Longs) -> Longs:
     """Read the 32-bit numbers at these byte offsets."""
-    return _view_numbers(data)[at].astype(np.int64)
+    return _view_numbers(data)[offsets].astype(np.int64)
 
 
 def _arguments(data: Bytes, starts: Longs) -> pl.Series:
@@ -248,10 +248,10 @@ def _arguments(data: Bytes, starts: Longs) -> pl.Series:
     lengths = _numbers(data, starts + 27)
     if (lengths != _numbers(data, starts + 8) - _KEY_BYTES).any():
         raise InputRefused("The length of a call signature's arguments is wrong.", _REMEDY)
-    whole = pa.LargeBinaryArray.from_buffers(
+    entries = pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), starts.size, [None, pa.py_buffer(np.append(starts, data.size)), pa.py_buffer(data)]
     )
-    cut = pc.binary_slice(whole, _ENTRY_BYTES + _KEY_BYTES, data.size)
+    cut = pc.binary_slice(entries, _ENTRY_BYTES + _KEY_BYTES, data.size)
     counts = pc.count_substring(cut, b" ").to_numpy(zero_copy_only=False)
     text = np.frombuffer(cut.buffers()[2] or b"", np.uint8)[: lengths.sum()]
     ends = np.cumsum(lengths)

@@ -111,25 +111,28 @@ def _mpi_forms() -> list[dict[str, object]]:
         *_form("MPI_File_set_size MPI_File_get_size MPI_File_preallocate", "other", file_at=0),
     ]
     for direction in ("read", "write"):
-        named = f"MPI_File_{direction}"
+        function = f"MPI_File_{direction}"
         placed = {"file_at": 0, "offset_at": 1, "count_at": 3, "type_at": 4}
         next_ = {"file_at": 0, "count_at": 2, "type_at": 3}
         blocking = [
-            *_form(f"{named}_at {named}_at_all", direction, "explicit", **placed),
-            *_form(f"{named} {named}_all", direction, "individual", **next_),
-            *_form(f"{named}_shared {named}_ordered", direction, "shared", **next_),
+            *_form(f"{function}_at {function}_at_all", direction, "explicit", **placed),
+            *_form(f"{function} {function}_all", direction, "individual", **next_),
+            *_form(f"{function}_shared {function}_ordered", direction, "shared", **next_),
         ]
         nonblocking = [
             *_form(
-                f"{named}_at_all_begin MPI_File_i{direction}_at MPI_File_i{direction}_at_all",
+                f"{function}_at_all_begin MPI_File_i{direction}_at MPI_File_i{direction}_at_all",
                 direction,
                 "explicit",
                 **placed,
             ),
             *_form(
-                f"{named}_all_begin MPI_File_i{direction} MPI_File_i{direction}_all", direction, "individual", **next_
+                f"{function}_all_begin MPI_File_i{direction} MPI_File_i{direction}_all",
+                direction,
+                "individual",
+                **next_,
             ),
-            *_form(f"{named}_ordered_begin MPI_File_i{direction}_shared", direction, "shared", **next_),
+            *_form(f"{function}_ordered_begin MPI_File_i{direction}_shared", direction, "shared", **next_),
         ]
         forms += blocking + [form | {"is_async": True} for form in nonblocking]
     return forms
@@ -189,9 +192,9 @@ def _file_calls(calls: pl.DataFrame) -> pl.DataFrame:
         copies=copies.cum_sum().over("rank"),
     )
     numbered = counted.with_columns(stream=pl.struct("layer", "rank", "name").rank("dense"))
-    read = numbered.with_columns(request_bytes=_requested_bytes(), is_malformed=_has_bad_arguments())
+    result = numbered.with_columns(request_bytes=_requested_bytes(), is_malformed=_has_bad_arguments())
     raw = pl.when("is_malformed").then(pl.format("{} ( {} )", "function", "arguments"))
-    return read.select(*_KEPT_COLUMNS, raw=raw)
+    return result.select(*_KEPT_COLUMNS, raw=raw)
 
 
 def _requested_bytes() -> pl.Expr:
@@ -205,10 +208,10 @@ def _requested_bytes() -> pl.Expr:
 
 def _has_bad_arguments() -> pl.Expr:
     """Test whether a read or write lacks arguments."""
-    lacks = [
+    is_missing = [
         pl.col(f"{part}_at").is_not_null() & pl.col(part).is_null() for part in ("count", "size", "offset", "type")
     ]
-    return pl.col("deed").is_in(["read", "write"]) & pl.any_horizontal(pl.col("file").is_null(), *lacks)
+    return pl.col("deed").is_in(["read", "write"]) & pl.any_horizontal(pl.col("file").is_null(), *is_missing)
 
 
 def track_pointers(rows: pl.DataFrame) -> pl.Series:
@@ -226,12 +229,14 @@ def track_pointers(rows: pl.DataFrame) -> pl.Series:
     by = np.where(is_set, 0, rows["by"].fill_null(0).to_numpy())
     unknown = np.cumsum(np.where(is_set, 0, rows["by"].is_null().to_numpy()))
     anchor = np.maximum.accumulate(np.where(is_set, np.arange(stream.size), 0))
-    moved, roughly = np.cumsum(by), np.cumsum(by.astype(np.float64))
-    after = to.fill_null(0).to_numpy()[anchor] + moved - moved[anchor]
+    moved_bytes, moved_bytes_float = np.cumsum(by), np.cumsum(by.astype(np.float64))
+    after = to.fill_null(0).to_numpy()[anchor] + moved_bytes - moved_bytes[anchor]
     # The float sum detects an overflow of the integer sum. A seek to before the file's start fails.
-    lost = np.cumsum((after < 0) | (np.abs(roughly - roughly[anchor]) > _MAX_BYTES))
-    lost_before = np.r_[0, lost[:-1]][anchor]
-    is_known_after = to.is_not_null().to_numpy()[anchor] & (unknown == unknown[anchor]) & (lost == lost_before)
+    overflow_count = np.cumsum((after < 0) | (np.abs(moved_bytes_float - moved_bytes_float[anchor]) > _MAX_BYTES))
+    overflow_count_before = np.r_[0, overflow_count[:-1]][anchor]
+    is_known_after = (
+        to.is_not_null().to_numpy()[anchor] & (unknown == unknown[anchor]) & (overflow_count == overflow_count_before)
+    )
     before, is_known = np.r_[0, after[:-1]], np.r_[False, is_known_after[:-1]] & ~first
     return pl.select(pl.when(pl.Series(is_known)).then(pl.Series(before))).to_series().alias("pointer_bytes")
 
@@ -245,8 +250,8 @@ def _holders() -> pl.Expr:
     step = pl.when(pl.col("deed") == "open").then(1).when(pl.col("deed") == "close").then(-1).otherwise(0)
     sum_ = step.cum_sum()
     open_count = sum_ - pl.min_horizontal(sum_.cum_min(), pl.lit(0))
-    again = (pl.col("deed") == "open") & ((pl.col("deed") == "open").cum_sum() > 1)
-    copied = (again & (pl.col("copies") > 0)).cast(pl.Int64).cum_max()
+    is_reopened = (pl.col("deed") == "open") & ((pl.col("deed") == "open").cum_sum() > 1)
+    copied = (is_reopened & (pl.col("copies") > 0)).cast(pl.Int64).cum_max()
     return (open_count + copied).over("stream")
 
 

@@ -91,7 +91,7 @@ def _replace_decoder(decode: Callable[[int], SignedRank], run: Run[Any]) -> Run[
 
 def _require_all_ranks(ranks: Sequence[int], process_count: int) -> range:
     """Return all ranks of a run; raise InputRefused if a rank is missing or superfluous."""
-    missing = next((rank for rank, named in enumerate(ranks) if rank != named), len(ranks))
+    missing = next((rank for rank, present_rank in enumerate(ranks) if rank != present_rank), len(ranks))
     if missing < process_count:
         raise InputRefused(f"The trace has no file of rank {missing} of {process_count}.", _REMEDY)
     if len(ranks) > process_count:

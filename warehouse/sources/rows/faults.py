@@ -89,5 +89,5 @@ def sift(rows: pl.DataFrame, faults: Sequence[Fault]) -> ParsedRows:
 def validate_rows(table: Table, rows: pl.DataFrame, *extra: Fault) -> ParsedRows:
     """Fill missing columns with NULL, and check rows against the `extra` checks and a table's contract."""
     absent = {name: dtype for name, dtype in frames.schema(table).items() if name not in rows.columns}
-    whole = rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in absent.items())
-    return sift(whole, [*extra, *build_contract_faults(table)])
+    all_columns = rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in absent.items())
+    return sift(all_columns, [*extra, *build_contract_faults(table)])

@@ -94,14 +94,14 @@ def record_columns() -> list[pl.Expr]:
     An input row stands for `count` calls of one kind (`deed`), with their `bytes` (NULL if unknown), `time_s`, the
     `start_s` of the first and the `end_s` of the last call. A sum with an unknown part is NULL.
     """
-    count, moved, time = pl.col("count"), pl.col("bytes"), pl.col("time_s")
+    count, volume, time = pl.col("count"), pl.col("bytes"), pl.col("time_s")
     start, end = pl.col("start_s"), pl.col("end_s")
     is_deed = {deed: pl.col("deed") == deed for deed in ("open", "close", "read", "write", "seek", "stat", "sync")}
     # synchronization blocks the process, so Darshan counts its time as write time, too
     writes = is_deed["write"] | is_deed["sync"]
     return [
         *(
-            pl.when(moved.filter(is_deed[deed]).null_count() == 0).then(moved.filter(is_deed[deed]).sum()).alias(name)
+            pl.when(volume.filter(is_deed[deed]).null_count() == 0).then(volume.filter(is_deed[deed]).sum()).alias(name)
             for deed, name in (("read", "read_bytes"), ("write", "written_bytes"))
         ),
         *(count.filter(is_deed[deed]).sum().alias(f"{deed}_count") for deed in is_deed if deed != "close"),
@@ -209,8 +209,8 @@ def series(name: str, parts: Sequence[Any]) -> pl.Series:
     if isinstance(first, np.ndarray):
         return pl.Series(name, np.concatenate(parts))
     if isinstance(first, pl.Series):
-        joined_up: pl.Series = pl.concat(parts)
-        return joined_up.alias(name)
+        joined: pl.Series = pl.concat(parts)
+        return joined.alias(name)
     return pl.Series(name, [value for part in parts for value in part])
 
 

@@ -121,9 +121,9 @@ def _layout(path: Path, reading: Reading) -> _Layout:
             raise UsageError(f"{value!r} is not one of {', '.join(choices)}.")
     lines = [line.removeprefix("\ufeff") for line in read_head(path).lines]
     first = next((line for line in lines if line.strip()), "")
-    named = _parse_header(lines[0] if lines else "", reading)
-    if named is not None:
-        return named
+    header_layout = _parse_header(lines[0] if lines else "", reading)
+    if header_layout is not None:
+        return header_layout
     counts = {mark: sum(form.fullmatch(line) is not None for line in lines) for mark, form in _BARE.items()}
     delimiter = max(counts, key=lambda mark: counts[mark])
     if not counts[delimiter]:
@@ -150,8 +150,8 @@ def _seconds(times: pl.Series, zone: str | None) -> pl.DataFrame:
         return pl.select(
             time_s=number, reason=pl.when(bad).then(reason.fill_null("The time is missing.")), remedy=remedy
         )
-    read = job_times.parse(times.str.replace(_DATE, "${1}T00:00:00"), zone, "reading's")
-    return read.select(
+    instants = job_times.parse(times.str.replace(_DATE, "${1}T00:00:00"), zone, "reading's")
+    return instants.select(
         (pl.col("instant").dt.timestamp("us") / 1e6).alias("time_s"),
         pl.when(pl.col("instant").is_null())
         .then(pl.coalesce("reason", pl.lit("The time is missing.")))
@@ -194,9 +194,9 @@ def _difference_counter(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]
         "Leave the cell empty without a reading.",
     )
     checked = sift(rows.filter(pl.col("given").is_not_null()), [negative])
-    whole = checked.rows["given"].cast(pl.Int64, strict=False)
+    integers = checked.rows["given"].cast(pl.Int64, strict=False)
     # Use integers, because floats would round counters above 2^53.
-    values = (checked.rows["value"] if whole.has_nulls() else whole).to_numpy()
+    values = (checked.rows["value"] if integers.has_nulls() else integers).to_numpy()
     rises, codes = counters.confirm_increases(values)
     interval = pl.col("time_s").diff()
     frame = checked.rows.select("time_s", LINE, RAW, interval_s=interval).with_columns(

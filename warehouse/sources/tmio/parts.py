@@ -367,8 +367,8 @@ def parse_array(item: object, number: int) -> Part | Refusal:
     first, last = 3, 3 + len(_PACKED_NAMES)
     if mode not in MODES or len(item) <= last or not isinstance(item[last], list):
         return Refusal(number, f"The array of `{mode[:60]}` is not in TMIO's format.", _raw(item))
-    named = zip(_PACKED_NAMES, item[first:last], strict=True)
-    stated = {name: float(value) for name, value in named if _is_finite(value)}
+    totals = zip(_PACKED_NAMES, item[first:last], strict=True)
+    stated = {name: float(value) for name, value in totals if _is_finite(value)}
     phases = item[last]
     if any(type(phase) is not list or len(phase) != _PHASE_LENGTH for phase in phases):
         return Refusal(number, f"{mode}: a phase is not an array of {_PHASE_LENGTH} numbers.")

@@ -186,11 +186,11 @@ def _check_part(part: Part, run: _Run) -> tuple[_ValidRequests | None, pl.DataFr
         # Shortcut, since most flushes have no requests in most modes.
         _update_landed(mode, part, np.zeros(0, bool), part.start_s, run)
         return None, None
-    fault, moved = check_requests(part)
+    fault, request_bytes = check_requests(part)
     good = fault < 0
-    valid_bytes = moved[good]
+    valid_bytes = request_bytes[good]
     unknown = np.isnan(valid_bytes)
-    _update_landed(mode, part, good, np.where(np.isnan(moved), 0.0, moved), run)
+    _update_landed(mode, part, good, np.where(np.isnan(request_bytes), 0.0, request_bytes), run)
     mode.unknown_count += int(unknown.sum())
     run.refused_count += int((~good).sum())
     return _ValidRequests(part.mode, part.start_s[good], part.end_s[good], valid_bytes), _refuse_requests(part, fault)
@@ -203,28 +203,35 @@ def check_requests(part: Part) -> tuple[NDArray[np.int64], Reals]:
     """
     duration_s = part.end_s - part.start_s
     with np.errstate(all="ignore"):
-        moved = part.moved_bytes if part.moved_bytes is not None else part.rate_bytes_per_s * duration_s
-        measured = part.rate_bytes_per_s if part.moved_bytes is None else moved
+        request_bytes = part.moved_bytes if part.moved_bytes is not None else part.rate_bytes_per_s * duration_s
+        measured = part.rate_bytes_per_s if part.moved_bytes is None else request_bytes
         shortest_s, longest_s = duration_s.min(initial=np.inf), duration_s.max(initial=0)
         # Shortcut for valid parts, since a NaN or an infinite time fails one of these tests.
-        if shortest_s >= 0 and longest_s < np.inf and measured.min(initial=0) >= 0 and moved.max(initial=0) < np.inf:
-            return np.full(moved.size, -1), _mask_unknown(part, duration_s, moved) if shortest_s == 0 else moved
-    wrong = (
-        ~np.isfinite(measured) | ~np.isfinite(moved),
+        if (
+            shortest_s >= 0
+            and longest_s < np.inf
+            and measured.min(initial=0) >= 0
+            and request_bytes.max(initial=0) < np.inf
+        ):
+            return np.full(request_bytes.size, -1), _mask_unknown(
+                part, duration_s, request_bytes
+            ) if shortest_s == 0 else request_bytes
+    is_invalid = (
+        ~np.isfinite(measured) | ~np.isfinite(request_bytes),
         ~np.isfinite(part.start_s),
         ~np.isfinite(part.end_s),
         duration_s < 0,
         measured < 0,
     )
-    fault = np.select([*wrong[1:3], wrong[0], *wrong[3:]], [1, 2, 0, 3, 4], -1)
-    return fault, _mask_unknown(part, duration_s, moved)
+    fault = np.select([*is_invalid[1:3], is_invalid[0], *is_invalid[3:]], [1, 2, 0, 3, 4], -1)
+    return fault, _mask_unknown(part, duration_s, request_bytes)
 
 
-def _mask_unknown(part: Part, duration_s: Reals, moved: Reals) -> Reals:
+def _mask_unknown(part: Part, duration_s: Reals, request_bytes: Reals) -> Reals:
     """Replace the bytes by NaN in requests with a rate but no duration, since the duration was rounded to 0."""
     if part.moved_bytes is not None:
-        return moved
-    return np.where((duration_s == 0) & (part.rate_bytes_per_s != 0), np.nan, moved)
+        return request_bytes
+    return np.where((duration_s == 0) & (part.rate_bytes_per_s != 0), np.nan, request_bytes)
 
 
 def _update_stated(mode: _Mode, part: Part, run: _Run) -> None:
@@ -235,8 +242,8 @@ def _update_stated(mode: _Mode, part: Part, run: _Run) -> None:
     run.io_rank_count = max(run.io_rank_count, part.stated.get("number_of_ranks", 0))
 
 
-def _update_landed(mode: _Mode, part: Part, good: np.ndarray, moved: np.ndarray, run: _Run) -> None:
-    mode.landed_bytes += float(moved[good].sum())
+def _update_landed(mode: _Mode, part: Part, good: np.ndarray, request_bytes: np.ndarray, run: _Run) -> None:
+    mode.landed_bytes += float(request_bytes[good].sum())
     mode.request_count += int(good.sum())
     stated = abs(part.stated.get("total_bytes", 0.0))
     if part.is_rounded:

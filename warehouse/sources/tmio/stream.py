@@ -208,15 +208,15 @@ def _moves(parts: Iterable[Part]) -> tuple[dict[str, Moves], tuple[Refused, ...]
     moves: dict[str, list[Moves]] = {}
     refused: list[Refused] = []
     for part in parts:
-        fault, moved = check_requests(part)
+        fault, request_bytes = check_requests(part)
         direction = UNSTATED if part.mode == UNSTATED else part.mode.split("_")[0]
         if fault.max() < 0:
-            moves.setdefault(direction, []).append(Moves(part.start_s, part.end_s, moved))
+            moves.setdefault(direction, []).append(Moves(part.start_s, part.end_s, request_bytes))
             continue
         refused += _bad_requests(part, fault)
         good = fault < 0
         if good.any():
-            moves.setdefault(direction, []).append(Moves(part.start_s[good], part.end_s[good], moved[good]))
+            moves.setdefault(direction, []).append(Moves(part.start_s[good], part.end_s[good], request_bytes[good]))
     return {direction: _concat(pieces) for direction, pieces in moves.items()}, tuple(refused)
 
 
