@@ -134,9 +134,9 @@ def _pages(quality: pl.DataFrame, about: About) -> Iterator[tuple[str, str]]:
 
 def _history(about: About) -> dict[str, Any]:
     """Return the latest releases, the newest first, and the number of older ones."""
-    listed = about.history[:_LISTED_RELEASES]
-    lines = [(release.release_id, _minute(release.created_at), release.kind, release.verdict) for release in listed]
-    return {"lines": lines, "more_count": len(about.history) - len(listed)}
+    latest = about.history[:_LISTED_RELEASES]
+    lines = [(release.release_id, _minute(release.created_at), release.kind, release.verdict) for release in latest]
+    return {"lines": lines, "more_count": len(about.history) - len(latest)}
 
 
 def _parts(results: Sequence[Result]) -> dict[str, list[Result]]:

@@ -300,7 +300,7 @@ def _security(folder: Path) -> Security:
     from distributed import Security
 
     credentials = Security.temporary()
-    written = {}
+    paths = {}
     for name, text in {
         "ca_file": credentials.tls_ca_file,
         "cert": credentials.tls_worker_cert,
@@ -309,8 +309,8 @@ def _security(folder: Path) -> Security:
         path = folder / name
         path.touch(0o600)
         path.write_text(text)
-        written[name] = str(path)
+        paths[name] = str(path)
     of_roles = {
-        f"tls_{role}_{name}": written[name] for role in ("client", "scheduler", "worker") for name in ("cert", "key")
+        f"tls_{role}_{name}": paths[name] for role in ("client", "scheduler", "worker") for name in ("cert", "key")
     }
-    return Security(require_encryption=True, tls_ca_file=written["ca_file"], **of_roles)
+    return Security(require_encryption=True, tls_ca_file=paths["ca_file"], **of_roles)

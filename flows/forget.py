@@ -183,7 +183,7 @@ def _leave(store: Store, landing: Landing, affected: AffectedData) -> None:
     """Write the remaining rows of a landing as its next generation."""
     own_data = affected.own
 
-    def remove_rows(of: Landing, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
+    def remove_rows(of_landing: Landing, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
         return rows.clear() if own_data is None else own_data.remove_rows(table, rows)
 
     generation = int(affected.landings[landing.landing_id].partition("-")[2])

@@ -87,13 +87,13 @@ def compute(
     schedule, retries = settings.schedule, get_retry_options(settings)
     with lock_warehouse(store, schedule.lock_timeout_s if lock_timeout_s is None else lock_timeout_s):
         waits = [after] if after else []
-        planned = plan_run(store, settings, since, until, selection, kind, wait_for=waits, return_state=True)
-        plan = planned.result()
+        plan_state = plan_run(store, settings, since, until, selection, kind, wait_for=waits, return_state=True)
+        plan = plan_state.result()
         if plan is None:
             return None
         with executors.open_engine(settings, store.root, schedule.step_timeout_s) as engine:
             run = begin_run(store, settings, plan)
-            last = _build(run, engine, retries, planned)
+            last = _build(run, engine, retries, plan_state)
         release: Release | None = publish.with_options(**retries)(quote(run), wait_for=last)
         if release is None:
             return None
@@ -107,7 +107,7 @@ def compute(
 
 
 def _build(
-    run: Run, engine: executors.Engine, retries: Mapping[str, Any], planned: State[Any]
+    run: Run, engine: executors.Engine, retries: Mapping[str, Any], plan_state: State[Any]
 ) -> list[PrefectFuture[Any]]:
     """Execute the work items of a run as task runs linked to their inputs; return the last task run in a list."""
     task_runs: dict[str, PrefectFuture[Any]] = {}
@@ -118,7 +118,7 @@ def _build(
         task_run = runner.submit(
             named_task,
             {"ready": quote(ready), "root": run.store.root, "engine": quote(engine)},
-            wait_for=upstream or [planned],
+            wait_for=upstream or [plan_state],
         )
         task_runs[ready.item.name] = task_run
         future: Future[ItemResult] = Future()

@@ -61,9 +61,11 @@ def _require_tables(store: Store, steps: Iterable[Step], tables: Collection[str]
 
 def _reads(step: Step) -> list[tuple[Table, str]]:
     """Return the tables that a step reads from other steps, each with its step."""
-    written = _map_tables_to_steps()
+    step_of_table = _map_tables_to_steps()
     tables = [table for source in step.reads if source.wait != "none" for table in source.tables]
-    producers = {table: written[table.name] for table in (*tables, *step.days_after) if table.name in written}
+    producers = {
+        table: step_of_table[table.name] for table in (*tables, *step.days_after) if table.name in step_of_table
+    }
     return [(table, producer) for table, producer in producers.items() if producer != step.name]
 
 

@@ -224,15 +224,15 @@ def in_order(
 
     tasks: a key, which is returned with the result, and the arguments of each call.
     """
-    waiting: deque[tuple[_Key, Future[_Answer]]] = deque()
+    pending: deque[tuple[_Key, Future[_Answer]]] = deque()
     for key, arguments in tasks:
-        waiting.append((key, executor.submit(function, *arguments)))
+        pending.append((key, executor.submit(function, *arguments)))
         del arguments
-        if len(waiting) >= limit:
-            first_key, future = waiting.popleft()
+        if len(pending) >= limit:
+            first_key, future = pending.popleft()
             yield first_key, future.result()
-    while waiting:
-        first_key, future = waiting.popleft()
+    while pending:
+        first_key, future = pending.popleft()
         yield first_key, future.result()
 
 

@@ -201,12 +201,12 @@ def write_statistics(statistics: JobStatistics, into: Path, form: Form = "new") 
     """Write a collector's readings of each server as `job_stats/<server>_<day>.txt`. Returns the paths."""
     folder = into / "job_stats"
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    paths = []
     for document in format_lctl(statistics, form):
         path = folder / f"{document.server}_{document.day}.txt"
         path.write_text(document.text, encoding="utf-8")
-        written.append(path)
-    return tuple(written)
+        paths.append(path)
+    return tuple(paths)
 
 
 # ---- traces
@@ -298,8 +298,8 @@ def _slowdown_ratio(site: Site, application: Application, direction: Direction) 
         jobs = site.bursts.filter(direction=direction).join(jobs.select("job_id"), on="job_id", how="semi")
         jobs = jobs.group_by("job_id").agg(span=pl.col("started_at").max() - pl.col("started_at").min())
         spans, alone_s = pl.col("span"), starts[-1] - starts[0]
-    lasted = jobs.select(spans.dt.total_microseconds() / 1e6).to_series().median()
-    return max(0.0, lasted / alone_s - 1.0) if isinstance(lasted, float) else 0.0
+    median_s = jobs.select(spans.dt.total_microseconds() / 1e6).to_series().median()
+    return max(0.0, median_s / alone_s - 1.0) if isinstance(median_s, float) else 0.0
 
 
 def _true_signature(application: Application, direction: Direction, slowdown_ratio: float) -> TrueSignature:

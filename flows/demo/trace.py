@@ -34,11 +34,11 @@ _BLOCK_BYTES = 1 << 20
 def write_trace(site: Site, job_id: str, into: Path) -> Path:
     """Write the Darshan log of a simulated run, with one shared file for each write burst. Returns its path."""
     job = site.jobs.row(by_predicate=pl.col("job_id") == job_id, named=True)
-    written = site.bursts.filter(job_id=job_id, direction="write").sort("started_at")
-    paths = [f"/scratch/{job['user']}/{job['job_name']}/checkpoint.{number:04d}" for number in written["burst"]]
+    write_bursts = site.bursts.filter(job_id=job_id, direction="write").sort("started_at")
+    paths = [f"/scratch/{job['user']}/{job['job_name']}/checkpoint.{number:04d}" for number in write_bursts["burst"]]
     ids = [zlib.crc32(path.encode()) + (1 << 32) for path in paths]
     records = b"".join(
-        _record(number, job, burst) for number, burst in zip(ids, written.iter_rows(named=True), strict=True)
+        _record(number, job, burst) for number, burst in zip(ids, write_bursts.iter_rows(named=True), strict=True)
     )
     names = b"".join(struct.pack("<Q", number) + path.encode() + b"\0" for number, path in zip(ids, paths, strict=True))
     into.mkdir(parents=True, exist_ok=True)
@@ -70,14 +70,14 @@ def _record(number: int, job: dict[str, Any], burst: dict[str, Any]) -> bytes:
     """Return the record of a file that all processes share (rank -1): counters, and times since the start."""
     began, ceased = ((burst[f"{edge}_at"] - job["started_at"]).total_seconds() for edge in ("started", "ended"))
     process_count = job["task_count"]
-    written = int(burst["volume_bytes"])
-    requests = -(-written // REQUEST_BYTES)
+    written_bytes = int(burst["volume_bytes"])
+    requests = -(-written_bytes // REQUEST_BYTES)
     counters = {
         "OPENS": process_count,
         "WRITES": requests,
         "SEEKS": requests,
-        "BYTES_WRITTEN": written,
-        "MAX_BYTE_WRITTEN": written - 1,
+        "BYTES_WRITTEN": written_bytes,
+        "MAX_BYTE_WRITTEN": written_bytes - 1,
         "SEQ_WRITES": requests - process_count,
         "FILE_NOT_ALIGNED": requests - requests * gcd(REQUEST_BYTES, _BLOCK_BYTES) // _BLOCK_BYTES,
         "FILE_ALIGNMENT": _BLOCK_BYTES,
@@ -86,10 +86,10 @@ def _record(number: int, job: dict[str, Any], burst: dict[str, Any]) -> bytes:
         "ACCESS1_ACCESS": REQUEST_BYTES,
         "ACCESS1_COUNT": requests,
         "SLOWEST_RANK": process_count - 1,
-        "FASTEST_RANK_BYTES": written // process_count,
-        "SLOWEST_RANK_BYTES": written // process_count,
+        "FASTEST_RANK_BYTES": written_bytes // process_count,
+        "SLOWEST_RANK_BYTES": written_bytes // process_count,
     }
-    lasted = ceased - began
+    duration_s = ceased - began
     times = {
         "OPEN_START_TIMESTAMP": began,
         "OPEN_END_TIMESTAMP": began,
@@ -97,11 +97,11 @@ def _record(number: int, job: dict[str, Any], burst: dict[str, Any]) -> bytes:
         "WRITE_END_TIMESTAMP": ceased,
         "CLOSE_START_TIMESTAMP": ceased,
         "CLOSE_END_TIMESTAMP": ceased,
-        "WRITE_TIME": lasted * process_count,
+        "WRITE_TIME": duration_s * process_count,
         "META_TIME": 0.01 * process_count,
-        "MAX_WRITE_TIME": min(1.0, lasted),
-        "FASTEST_RANK_TIME": lasted,
-        "SLOWEST_RANK_TIME": lasted,
+        "MAX_WRITE_TIME": min(1.0, duration_s),
+        "FASTEST_RANK_TIME": duration_s,
+        "SLOWEST_RANK_TIME": duration_s,
     }
     integers, reals = counter_names("POSIX")
     return (

@@ -59,7 +59,7 @@ def attribute(context: StepContext) -> int:
     with context.engine() as connection:
         context.expose(connection, *_SERIES_TABLES)
         own_series = context.compute(connection, OWN_SERIES)
-    placed, slowdowns = [frames.empty(PLACED_IO)], [frames.empty(SLOWDOWNS)]
+    placed_rows, slowdowns = [frames.empty(PLACED_IO)], [frames.empty(SLOWDOWNS)]
     for key, grid in steps.partition_by(_GRID, as_dict=True, maintain_order=True).items():
         is_here = [pl.col(name) == value for name, value in zip(_GRID, key, strict=True)]
         is_own = pl.all_horizontal(pl.col("ended_on") == context.days[0], *is_here).fill_null(value=False)
@@ -75,9 +75,9 @@ def attribute(context: StepContext) -> int:
                     (active_runs, extract_traffic(grid, direction, active_runs.window()), direction)
                 )
         attributions = TrafficAttribution.attribute(traffic_by_direction)
-        placed += [attribution.rows() for attribution in attributions]
+        placed_rows += [attribution.rows() for attribution in attributions]
         slowdowns += [compute_slowdowns(attributions)] if attributions else []
-    rows = pl.concat(placed).sort(PLACED_IO.key)
+    rows = pl.concat(placed_rows).sort(PLACED_IO.key)
     context.write_days(rows, PLACED_IO)
     context.write_days(pl.concat(slowdowns).sort(SLOWDOWNS.key), SLOWDOWNS)
     return rows.height

@@ -118,11 +118,11 @@ def execute(item: WorkItem, root: Path) -> ItemResult:
     for function in filter(None, (item.chunk_function, item.function)):
         module, _, name = function.partition(":")
         row_count = getattr(import_module(module), name)(StepContext(root, item))
-    written = tuple(name for file in item.writes for name in _find_files(root, file.path))
-    files.push(_with_companions(written))
+    names = tuple(name for file in item.writes for name in _find_files(root, file.path))
+    files.push(_with_companions(names))
     if item.marker:
         put_document(store, item.marker, {"rows": row_count})
-    return ItemResult(item.name, item.step, row_count, time.perf_counter() - start_s, written)
+    return ItemResult(item.name, item.step, row_count, time.perf_counter() - start_s, names)
 
 
 def _find_files(root: Path, path: str) -> list[str]:

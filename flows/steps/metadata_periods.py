@@ -108,13 +108,13 @@ def make_columns(answer: Periods, share: float) -> Iterator[tuple[str, pl.Series
         "false_alarm_probability": np.minimum(detections.false_alarm_probability * share, 1.0),
     }
     yield from ((name, pl.Series(values)) for name, values in numbers.items())
-    listed = {
+    segment_values = {
         "segment_starts_s": segments.start_s,
         "segment_ends_s": segments.end_s,
         "segment_periods_s": 1.0 / segments.frequency_hz,
     }
     is_told = pl.Series(detections.is_periodic)
-    for name, values in listed.items():
+    for name, values in segment_values.items():
         lists = list_column(Ragged(values, segments.offsets))
         yield name, pl.select(pl.when(is_told).then(lists)).to_series()
 

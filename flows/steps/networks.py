@@ -107,8 +107,8 @@ def _together(store: Store, runs: Sequence[_Run], settings: NetworkSettings) -> 
     )
     if not remaining and all(is_small):
         return built
-    alone = [run for run, small in zip(runs, is_small, strict=True) if not small] + remaining
-    rows = [built, *(_build_single_run(store, run, settings) for run in alone)]
+    large_runs = [run for run, small in zip(runs, is_small, strict=True) if not small] + remaining
+    rows = [built, *(_build_single_run(store, run, settings) for run in large_runs)]
     order = pl.DataFrame({"trace_id": [job["trace_id"] for job, _ in runs], "place": range(len(runs))})
     return {
         table: pl.concat(parts)

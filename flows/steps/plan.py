@@ -273,20 +273,20 @@ def make_plan(
     # days without landings in force may still have rows in the base release
     touched = pl.concat([landed.in_force, replaced_or_removed] if is_whole else [added, removed, missed])
     touched = touched.unique("landing_id", maintain_order=True)
-    lost = Losses() if selection else losses(store)
-    if touched.is_empty() and not lost.days:
+    unprocessed_losses = Losses() if selection else losses(store)
+    if touched.is_empty() and not unprocessed_losses.days:
         hold = holds.in_force(store)
         raise NothingToDo(
             f"Nothing new since release {base.release_id if base else ''}.{f' {hold.sentence}' if hold else ''}"
         )
     poll_days, job_days, prediction_days, told_days, queue_days = _with_lost(
-        news, touched, replaced_or_removed, lost.days
+        news, touched, replaced_or_removed, unprocessed_losses.days
     )
     poll_days = sorted(
         {*poll_days, *_find_changed_coverage_days(store, base, landed, landed.select_landings(known_ids))} - news.closed
     )
     late_days = news.closed.intersection(_list_days(POLLS, landed.files.join(added, on="folder", how="semi")))
-    set_aside = lost.landing_ids.intersection(known_ids) - {*landed.in_force["landing_id"]}
+    set_aside = unprocessed_losses.landing_ids.intersection(known_ids) - {*landed.in_force["landing_id"]}
     mixed_settings = None
     if selection and base and base.parameters != parameters:
         mixed_settings = (
@@ -322,10 +322,15 @@ def make_plan(
         mixed_settings=mixed_settings,
         reasons=(
             *([f"selected steps: {', '.join(selection.steps)}"] if selection else ()),
-            *_reasons(start, settings, is_converted, (since, until), (added.height, removed.height), lost),
+            *_reasons(
+                start, settings, is_converted, (since, until), (added.height, removed.height), unprocessed_losses
+            ),
         ),
         settles_rollback=bool(start.missed) and since is None and until is None,
-        losses=Losses(frozenset(day for day in lost.days if _within(day, since, until)), lost.landing_ids),
+        losses=Losses(
+            frozenset(day for day in unprocessed_losses.days if _within(day, since, until)),
+            unprocessed_losses.landing_ids,
+        ),
         selection=selection,
     )
 
@@ -363,8 +368,8 @@ def _changes_of_settings(base: Release, settings: Settings) -> Iterator[str]:
     old, new = _flat(get_settings(base)), _flat(json.loads(settings.parameters()))
     if changed := sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name)):
         yield f"settings changed: {', '.join(changed)}"
-    if mixed := json.loads(base.parameters).get(_SELECTED):
-        yield f"a selected run computed steps with other settings: {', '.join(mixed)}"
+    if selected_steps := json.loads(base.parameters).get(_SELECTED):
+        yield f"a selected run computed steps with other settings: {', '.join(selected_steps)}"
 
 
 def _flat(parameters: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -26,12 +26,12 @@ def checksums_now(
     store: Store, names: Iterable[str], copies: Mapping[str, Path] | None = None
 ) -> dict[str, FileChecksum]:
     """Read files and return their checksums by name; copies: local files with the same content."""
-    listed, local_paths = list(names), copies or {}
+    file_names, local_paths = list(names), copies or {}
 
     def read_one(name: str) -> FileChecksum:
         return FileChecksum.from_path(local_paths[name]) if name in local_paths else store.files.compute_checksum(name)
 
-    return dict(zip(listed, store.files.each(read_one, listed), strict=True))
+    return dict(zip(file_names, store.files.each(read_one, file_names), strict=True))
 
 
 def write(store: Store, name: str, files: Mapping[str, FileChecksum]) -> None:

@@ -122,17 +122,17 @@ def _build_conversion_query(connection: duckdb.DuckDBPyConnection, table: Table,
     described = connection.execute(f"describe from {_FILE}", {"path": duckdb_path(source)}).fetchall()
     names, computed = renames.get_renamed_columns(table.name), _COMPUTED.get(table, {})
     values = renames.get_renamed_values(table.name)
-    shown = {}
+    expressions = {}
     for old, *_ in described:
         new = names.get(old, old)
-        shown[new] = _map_values(quote_identifier(old), values.get(new, {}))
-    shown |= {name: expression for name, expression in computed.items() if name not in shown}
+        expressions[new] = _map_values(quote_identifier(old), values.get(new, {}))
+    expressions |= {name: expression for name, expression in computed.items() if name not in expressions}
     if table.is_published:
-        absent = [column for column in table.columns if column.name not in shown]
-        shown |= {column.name: f"null::{DUCKDB_TYPES[column.dtype]}" for column in absent}
-    listed = ", ".join(f"{expression} as {quote_identifier(name)}" for name, expression in shown.items())
+        absent = [column for column in table.columns if column.name not in expressions]
+        expressions |= {column.name: f"null::{DUCKDB_TYPES[column.dtype]}" for column in absent}
+    selection = ", ".join(f"{expression} as {quote_identifier(name)}" for name, expression in expressions.items())
     condition = f" where {_KEPT_ROWS_CONDITION[table]}" if table in _KEPT_ROWS_CONDITION else ""
-    return f"select {listed} from {_FILE}{condition}"
+    return f"select {selection} from {_FILE}{condition}"
 
 
 def _map_values(column: str, values: Mapping[str, str]) -> str:

@@ -43,8 +43,8 @@ def is_whole(store: Store, release: Release) -> bool:
     """
     table_names = {table.name for table in list_published_tables()} & release.snapshots.keys()
     places = {place for table, place, _ in _list_places(store, release) if table.name in table_names}
-    shown = {place for place in store.files.showing(LATEST) if place.partition("/")[0] in table_names}
-    return is_latest(store, release) and shown == places
+    shown_places = {place for place in store.files.showing(LATEST) if place.partition("/")[0] in table_names}
+    return is_latest(store, release) and shown_places == places
 
 
 def _label(release: Release) -> str:
@@ -68,10 +68,10 @@ def members(
             return place, _empty(table, cache_folder / "empty.parquet")
         return place, _add_columns(table, store.here(path), cache_folder / path.name)
 
-    placed = list(_list_places(store, release))
+    all_members = list(_list_places(store, release))
     # start no thread for most files, which need no rewrite
-    rewritten = [member for member in placed if member[2] is None or member[0].name in widened]
-    unchanged = {place: path for _, place, path in placed if path is not None}
+    rewritten = [member for member in all_members if member[2] is None or member[0].name in widened]
+    unchanged = {place: path for _, place, path in all_members if path is not None}
     return unchanged | dict(store.files.each(lambda member: make_member(*member), rewritten))
 
 

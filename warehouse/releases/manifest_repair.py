@@ -33,7 +33,7 @@ def rebuild_manifests(store: Store, current: Release, damaged: Collection[str]) 
     if not all(name.endswith(".avro") for name in damaged):
         return False
     checksums = seals.all_checksums(store)
-    written: set[str] = set()
+    rebuilt: set[str] = set()
     tables = {name.split("/")[1] for name in damaged}
     with open_catalogue(store) as catalogue:
         for table_name in tables:
@@ -44,13 +44,13 @@ def rebuild_manifests(store: Store, current: Release, damaged: Collection[str]) 
                 names = _data_files(store, table, snapshot, checksums)
                 if names is None:
                     return False
-                written |= _rebuild(store, table, snapshot, names)
+                rebuilt |= _rebuild(store, table, snapshot, names)
     # no release names the damaged files any longer, neither this one nor an older one
-    old = {name for name in checksums if name.endswith(".avro") and name.split("/")[1] in tables} - written
+    old = {name for name in checksums if name.endswith(".avro") and name.split("/")[1] in tables} - rebuilt
     damaged_names = {name for name in old if find_problem(store, name, checksums[name])}
     store.files.remove(*damaged_names)
-    seals.unseal(store, damaged_names | written)
-    seals.add(store, current, sorted(written))
+    seals.unseal(store, damaged_names | rebuilt)
+    seals.add(store, current, sorted(rebuilt))
     return True
 
 
@@ -76,7 +76,7 @@ def _data_files(
 ) -> list[str] | None:
     """Return the data files of a snapshot from the cached index; None if the index is not trusted."""
     names = read_cache(
-        store, make_list_name(table.name()[-1], snapshot.snapshot_id), lambda listed: [str(name) for name in listed]
+        store, make_list_name(table.name()[-1], snapshot.snapshot_id), lambda document: [str(name) for name in document]
     )
     count = snapshot.summary[FILE_COUNT] if snapshot.summary else None
     if names is None or count != str(len(names)):
@@ -89,5 +89,5 @@ def _rebuild(store: Store, table: Table, snapshot: Snapshot, names: Collection[s
     """Write one manifest with all data files, and a manifest list that names it; return both names."""
     root, table_name = get_location(store), table.name()[-1]
     store.files.remove(get_relative_name(table_name, snapshot.manifest_list))
-    written = rewrite_manifests(table, snapshot, [f"{root}/{name}" for name in names])
-    return {get_relative_name(table_name, location) for location in written}
+    new_locations = rewrite_manifests(table, snapshot, [f"{root}/{name}" for name in names])
+    return {get_relative_name(table_name, location) for location in new_locations}

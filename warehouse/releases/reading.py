@@ -134,8 +134,8 @@ def _view_inputs(connection: duckdb.DuckDBPyConnection, table: Table, inputs: _I
     if inputs.shared:
         shared = scan_rows(connection, table, inputs.shared, "shared")
         if inputs.others:
-            listed = ", ".join(map(quote_string, inputs.others))
-            shared = shared.filter(f'"{landing_column(table)}" not in ({listed})')
+            quoted_ids = ", ".join(map(quote_string, inputs.others))
+            shared = shared.filter(f'"{landing_column(table)}" not in ({quoted_ids})')
         relation = relation.union(shared)
     relation.create_view(table.name)
     comment(connection, "view", table)

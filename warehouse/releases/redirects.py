@@ -153,8 +153,8 @@ def _replace_row(
     replace(catalogue, RELEASES, [f"{get_location(store)}/{place}"], days=None, tag=successor.release_id)
 
 
-def _map_landings(listed: str, landings: Mapping[str, str]) -> str:
-    return json.dumps(list(dict.fromkeys(landings.get(name, name) for name in json.loads(listed))))
+def _map_landings(ids_json: str, landings: Mapping[str, str]) -> str:
+    return json.dumps(list(dict.fromkeys(landings.get(name, name) for name in json.loads(ids_json))))
 
 
 def finish(store: Store, successor: Release) -> None:

@@ -99,8 +99,8 @@ def _find_needed_landings(store: Store, landings: ledger.Ledger) -> pl.DataFrame
     )
     ids = landings.landings.select("landing_id")
     replaced = ids.join(landings.in_force, on="landing_id", how="anti")
-    free = replaced.join(in_any.to_frame(), on="landing_id", how="anti")
-    return ids.join(pl.concat([in_all, free]), on="landing_id", how="anti")
+    unneeded = replaced.join(in_any.to_frame(), on="landing_id", how="anti")
+    return ids.join(pl.concat([in_all, unneeded]), on="landing_id", how="anti")
 
 
 def _in_all(sets: Iterable[pl.Series]) -> pl.DataFrame:

@@ -58,9 +58,9 @@ def _describe_unknown_column(name: str, query: str) -> str:
         if other_tables and not suggestion
         else ""
     )
-    shown = f" `describe {named_tables[0].name}` lists its columns." if named_tables else ""
+    hint = f" `describe {named_tables[0].name}` lists its columns." if named_tables else ""
     location = f" in {' or '.join(table.name for table in named_tables)}" if named_tables else ""
-    return f"No column {name!r}{location}.{suggestion}{elsewhere}{shown}"
+    return f"No column {name!r}{location}.{suggestion}{elsewhere}{hint}"
 
 
 def description(table_name: str, types: dict[str, str]) -> dict[str, list[str | None]] | None:

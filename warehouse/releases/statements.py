@@ -163,14 +163,14 @@ def _tree(connection: duckdb.DuckDBPyConnection, query: str) -> Any:
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
     """Yield all nested objects of a parse tree."""
-    waiting = [tree]
-    while waiting:
-        value = waiting.pop()
+    pending = [tree]
+    while pending:
+        value = pending.pop()
         if isinstance(value, dict):
             yield value
-            waiting.extend(value.values())
+            pending.extend(value.values())
         elif isinstance(value, list):
-            waiting.extend(value)
+            pending.extend(value)
 
 
 def _require_reading_node(node: dict[str, Any]) -> None:

@@ -252,8 +252,8 @@ class _Files:
         inputs = tuple(self.convert_table(table, snapshots) for table in (JOB_IO_SOURCES, ATTRIBUTED_IO))
         if inputs not in self._job_io:
             paths = [[self.store.root / place for place in places] for places in inputs]
-            written = conversion.convert_job_io(self.old.root / "job_io", *paths)
-            self._job_io[inputs] = tuple(self._adopt(day, path) for day, path in written.items())
+            paths_by_day = conversion.convert_job_io(self.old.root / "job_io", *paths)
+            self._job_io[inputs] = tuple(self._adopt(day, path) for day, path in paths_by_day.items())
         return self._job_io[inputs]
 
     def _adopt(self, day: str | None, path: Path) -> str:

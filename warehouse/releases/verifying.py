@@ -193,7 +193,7 @@ def _in_files(store: Store, expected: _ExpectedFiles, is_all: bool, progress: Pr
         [release for release in history if release.release_id not in expired_ids] if is_all else history[-1:]
     )
     snapshot_files = _map_snapshot_files(store, checked_releases) if checked_releases else {}
-    current_lists = [make_list_name(*shown) for shown in history[-1].snapshots.items()] if history else []
+    current_lists = [make_list_name(*snapshot) for snapshot in history[-1].snapshots.items()] if history else []
     released = {name for list_name in current_lists for name in snapshot_files[list_name]}
     if history and files_by_release[history[-1].release_id] is not None and released - sealed.keys():
         damages.append(Damage(seals.make_seal_name(history[-1]), "does not name all files of its release", MAKE_AGAIN))
@@ -218,13 +218,13 @@ def _map_snapshot_files(store: Store, checked_releases: Iterable[Release]) -> di
     """
     from iosig.warehouse.releases.catalogue import list_snapshot_files, open_catalogue
 
-    shown = {snapshot: None for release in checked_releases for snapshot in release.snapshots.items()}
+    snapshots = {snapshot: None for release in checked_releases for snapshot in release.snapshots.items()}
     with open_catalogue(store) as catalogue:
         return {
             make_list_name(name, snapshot_id): sorted(
                 list_snapshot_files(catalogue.load_table((NAMESPACE, name)), snapshot_id)
             )
-            for name, snapshot_id in shown
+            for name, snapshot_id in snapshots
         }
 
 

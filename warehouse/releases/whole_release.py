@@ -49,12 +49,12 @@ def export_folder(store: Store, release: Release, folder: Path, *, is_copied: bo
         atomic_write(folder.absolute()) as temporary,
         TemporaryDirectory(dir=temporary.parent) as cache,
     ):
-        placed = members(store, release, Path(cache))
-        own_paths = (path for path in placed.values() if path.is_relative_to(store.root))
+        members_by_place = members(store, release, Path(cache))
+        own_paths = (path for path in members_by_place.values() if path.is_relative_to(store.root))
         store.files.fetch(path.relative_to(store.root).as_posix() for path in own_paths)
-        lay_out(temporary, placed, is_copied=is_copied)
+        lay_out(temporary, members_by_place, is_copied=is_copied)
         counts = {table.name: 0 for table in list_published_tables()}
-        for place, path in placed.items():
+        for place, path in members_by_place.items():
             counts[place.split("/")[0]] += pq.read_metadata(utf8_path(path)).num_rows
         write_json(_describe_release(store, release, counts), temporary / "release.json")
         (temporary / "README.txt").write_text(_words(release, counts), encoding="utf-8")
@@ -78,7 +78,7 @@ def _describe_release(store: Store, release: Release, counts: dict[str, int]) ->
 
 def _words(release: Release, counts: dict[str, int]) -> str:
     width = max(map(len, counts))
-    listed = [f"  {name.ljust(width)}  {count:>12,}  {contract(name).grain}" for name, count in counts.items()]
+    table_lines = [f"  {name.ljust(width)}  {count:>12,}  {contract(name).grain}" for name, count in counts.items()]
     return "\n".join(
         [
             f"Release {release.release_id} of iosig, published at {release.created_at}. Checks: {release.verdict}.",
@@ -88,7 +88,7 @@ def _words(release: Release, counts: dict[str, int]) -> str:
             "Files may be links to the warehouse: do not modify them.",
             "",
             "Tables and numbers of rows:",
-            *listed,
+            *table_lines,
             "",
         ]
     )

@@ -194,8 +194,8 @@ def _expose_landed(
     names = [f"landed__{table.name}__{place}" for place in range(len(relations))]
     for name, relation in zip(names, relations, strict=True):
         relation.create_view(name, replace=True)
-    whole = connection.sql(" union all by name ".join(f'from "{name}"' for name in names))
-    _name(connection, _add_columns(whole, table), "landed", table.name)
+    union = connection.sql(" union all by name ".join(f'from "{name}"' for name in names))
+    _name(connection, _add_columns(union, table), "landed", table.name)
 
 
 def extend_landed(connection: duckdb.DuckDBPyConnection, table: Table, more: Table, *, unless_in: str) -> None:

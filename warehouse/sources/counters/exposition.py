@@ -70,7 +70,9 @@ class Exposition:
         refused = self._refuse_unknown(lines if not is_selected.any() else lines.filter(~is_selected))
         selected = _drop_repeated(coded if is_selected.all() else coded.filter(is_selected))
         shapes, reasons = _shapes(series_texts, selected["series"].unique().sort())
-        reasons = _add_lone_labels(reasons, shapes, selected, {label for of in self.roles.values() for label in of})
+        reasons = _add_lone_labels(
+            reasons, shapes, selected, {label for labels in self.roles.values() for label in labels}
+        )
         values, faulty = _parse_values(selected, shapes, reasons)
         return ParsedLines(
             self._series(len(series_texts), shapes), values, pl.concat([refused, _refuse_lines(lines, faulty)])
@@ -214,8 +216,8 @@ def _add_lone_labels(
     all snapshots.
     """
     everywhere = reasons.with_columns(snapshot=pl.lit(None, pl.Int64))
-    rare = {label for shape in shapes for label in shape.labels} - set(role_labels) - {None}
-    if not rare:
+    unknown_labels = {label for shape in shapes for label in shape.labels} - set(role_labels) - {None}
+    if not unknown_labels:
         return everywhere
     snapshots = selected["snapshot"].unique().sort()
     of_series = np.full(int(selected["series"].max() or 0) + 1, -1)  # type: ignore[arg-type]
@@ -229,7 +231,7 @@ def _add_lone_labels(
     )
     is_enough = np.bincount(snapshot_indices, minlength=size[1]) >= _MIN_LINES
     parts = [everywhere]
-    for label in sorted(label for label in rare if label):
+    for label in sorted(label for label in unknown_labels if label):
         with_it = np.array([label in shape.labels for shape in shapes])
         is_alone = (np.minimum(counts, 2) * with_it[:, None]).sum(axis=0) == 1
         for number, place in np.argwhere((counts == 1) & with_it[:, None] & (is_alone & is_enough)).tolist():
@@ -253,11 +255,11 @@ def _parse_values(
     parsed = selected.select("place", "line", "snapshot", "series", value.alias("value"), at_us.alias("at_us"))
     if reasons.is_empty() and not value.has_nulls():
         return parsed.drop("place"), parsed.select("place", "line", reason=pl.lit(None, pl.String)).clear()
-    always = reasons.filter(pl.col("snapshot").is_null()).drop("snapshot").unique("series", keep="first")
-    once = reasons.filter(pl.col("snapshot").is_not_null()).unique(["series", "snapshot"], keep="first")
+    series_reasons = reasons.filter(pl.col("snapshot").is_null()).drop("snapshot").unique("series", keep="first")
+    snapshot_reasons = reasons.filter(pl.col("snapshot").is_not_null()).unique(["series", "snapshot"], keep="first")
     checked = (
-        parsed.join(always, on="series", how="left", maintain_order="left")
-        .join(once, on=["series", "snapshot"], how="left", maintain_order="left", suffix="_once")
+        parsed.join(series_reasons, on="series", how="left", maintain_order="left")
+        .join(snapshot_reasons, on=["series", "snapshot"], how="left", maintain_order="left", suffix="_once")
         .with_columns(
             reason=pl.coalesce("reason", "reason_once", pl.when(pl.col("value").is_null()).then(pl.lit(_NO_VALUE)))
         )
@@ -276,17 +278,17 @@ def _parse_series_ends(shapes: Sequence[_Shape], series: pl.Series) -> tuple[pl.
     return _parse_ends(text.str.strip_prefix(_END), text)
 
 
-def _parse_ends(tails: pl.Series, written: pl.Series | None = None) -> tuple[pl.Series, pl.Series]:
+def _parse_ends(tails: pl.Series, full_ends: pl.Series | None = None) -> tuple[pl.Series, pl.Series]:
     """Parse the values and timestamps [us] after the labels; NULL if absent.
 
-    written: the complete ends of lines, if they may deviate from the regular form.
+    full_ends: the complete ends of lines, if they may deviate from the regular form.
     """
     value = tails.cast(pl.Int64, strict=False)
     at_us = pl.Series([None], dtype=pl.Int64).new_from_index(0, len(tails))
     is_bad = (value.is_null() | (value < 0)) & tails.is_not_null()
     if not is_bad.any():
         return value, at_us
-    whole_tails = _END + tails.filter(is_bad) if written is None else written.filter(is_bad)
+    whole_tails = _END + tails.filter(is_bad) if full_ends is None else full_ends.filter(is_bad)
     ends = whole_tails.str.extract_groups(_TAIL).struct.unnest()
     integers, timestamps = ends["value"].cast(pl.Int64, strict=False), ends["at"].cast(pl.Float64)
     if integers.has_nulls():
@@ -304,8 +306,8 @@ def _parse_exponent(texts: pl.Series) -> pl.Series:
 
 def _unescape(text: str) -> str:
     """Resolve escapes; a quote within a label becomes an apostrophe, so that it does not split the line."""
-    plain = re.sub(r'\\[\\"n]', lambda match: _ESCAPES[match[0]].replace('"', "'").replace("\n", " "), text)
-    return plain
+    unescaped = re.sub(r'\\[\\"n]', lambda match: _ESCAPES[match[0]].replace('"', "'").replace("\n", " "), text)
+    return unescaped
 
 
 def _refuse_lines(lines: pl.DataFrame, faulty: pl.DataFrame) -> pl.DataFrame:

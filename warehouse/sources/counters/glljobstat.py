@@ -43,17 +43,17 @@ def sniff(head: Head) -> bool:
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read the summed statistics of jobs; raise InputRefused if no operation is one of Lustre's."""
-    changes, waiting = Changes(), pl.DataFrame()
-    with plain_file(path) as plain:
-        columns = _columns(plain)
-        pieces = tables.parquet_pieces(plain, _locate, lambda rows: _check_rows(rows, columns), _PIECE_ROWS)
+    changes, pending = Changes(), pl.DataFrame()
+    with plain_file(path) as plain_path:
+        columns = _columns(plain_path)
+        pieces = tables.parquet_pieces(plain_path, _locate, lambda rows: _check_rows(rows, columns), _PIECE_ROWS)
         for piece in pieces:
-            points = pl.concat([waiting, piece.rows]) if waiting.height else piece.rows
+            points = pl.concat([pending, piece.rows]) if pending.height else piece.rows
             # rows with the last log time may continue in the next piece
             is_last = points["at_us"] == points["at_us"].max()
-            waiting = points.filter(is_last)
+            pending = points.filter(is_last)
             yield from _batches(points.filter(~is_last), columns, changes, reading, piece.refused)
-        yield from _batches(waiting, columns, changes, reading, build_reject_frame([]))
+        yield from _batches(pending, columns, changes, reading, build_reject_frame([]))
     yield from samples.build_sample_batches(build_reject_frame([]), scrapes=changes.scrapes())
 
 
@@ -82,8 +82,10 @@ def _are_counts(table: pl.LazyFrame, name: str, operation: str) -> bool:
     moved = pl.col("value").filter(pl.col("operation") == name).first()
     pairs = table.group_by("timestamp", "job_id").agg(count=count, moved=moved)
     positive = pairs.filter((pl.col("count") > 0) & (pl.col("moved") > 0))
-    timed = positive.select(pl.len(), differ=(pl.col("count") != pl.col("moved")).any()).collect(engine="streaming")
-    return bool(timed["len"][0]) and not timed["differ"][0]
+    comparison = positive.select(pl.len(), differ=(pl.col("count") != pl.col("moved")).any()).collect(
+        engine="streaming"
+    )
+    return bool(comparison["len"][0]) and not comparison["differ"][0]
 
 
 def _require_types(schema: pl.Schema) -> None:

@@ -76,20 +76,20 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     meaning = _Meaning(
         {site_name: column for site_name, column in site_columns.items() if column.startswith("total_")}, roles
     )
-    changes, has_any, waiting = Changes(), False, list[pl.DataFrame]()
+    changes, has_any, pending = Changes(), False, list[pl.DataFrame]()
     blocks = text_blocks.blocks(path, BLOCK_BYTES, has_header=False)
     for _, parsed in tables.read_ahead(partial(_read_block, meaning=meaning), blocks, _THREADS):
         has_any |= parsed.has_any
         yield from _polls(parsed.polls, reading)
         yield from samples.build_sample_batches(parsed.refused)
-        waiting += [parsed.counters] if parsed.counters.height else []
-        if sum(rows.height for rows in waiting) >= _NEWS_ROWS:
+        pending += [parsed.counters] if parsed.counters.height else []
+        if sum(rows.height for rows in pending) >= _NEWS_ROWS:
             yield from build_change_batches(
-                pl.concat(waiting, how="diagonal"), build_reject_frame([]), changes, reading
+                pl.concat(pending, how="diagonal"), build_reject_frame([]), changes, reading
             )
-            waiting = []
-    if waiting:
-        yield from build_change_batches(pl.concat(waiting, how="diagonal"), build_reject_frame([]), changes, reading)
+            pending = []
+    if pending:
+        yield from build_change_batches(pl.concat(pending, how="diagonal"), build_reject_frame([]), changes, reading)
     if not has_any and _SLURM.search(read_head(path).text):
         raise InputRefused(
             "The points are a Slurm profile: whether they are totals or differences depends on Slurm's version, which "

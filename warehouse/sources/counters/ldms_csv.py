@@ -84,24 +84,28 @@ class _Layout:
 
 def _layout(header: Header, reading: Reading) -> _Layout | str:
     """Map the columns of a header, or return the reason why this is impossible."""
-    plain = {name.removeprefix("stats.").replace(".", "_"): name for name in header.names}
+    names_by_metric = {name.removeprefix("stats.").replace(".", "_"): name for name in header.names}
     site_columns = {
         our_column: site_column for our_column, site_column in reading.columns.items() if site_column in header.names
     }
-    mapped = [_column(name) for name in plain]
-    counts = {f"count {place}": name for place, name in enumerate(plain.values()) if mapped[place]}
+    mapped = [_column(name) for name in names_by_metric]
+    counts = {f"count {place}": name for place, name in enumerate(names_by_metric.values()) if mapped[place]}
     columns = {f"count {place}": column for place, column in enumerate(mapped) if column}
     for our_column, site_column in site_columns.items():
         if our_column.startswith("total_"):
             counts[our_column], columns[our_column] = site_column, our_column
-    kind = next((name for name in _TARGETS if name in plain), None)
-    target = site_columns.get("target", plain.get(kind or "", ""))
+    kind = next((name for name in _TARGETS if name in names_by_metric), None)
+    target = site_columns.get("target", names_by_metric.get(kind or "", ""))
     if not target or not columns:
         return "None of the columns counts bytes or operations of storage."
-    is_job = kind in ("ost", "mdt") and "job_id" in plain
-    if not site_columns and kind != "llite" and is_job != ("snapshot_time" in plain):
+    is_job = kind in ("ost", "mdt") and "job_id" in names_by_metric
+    if not site_columns and kind != "llite" and is_job != ("snapshot_time" in names_by_metric):
         return "The header has only one of job_id and snapshot_time."
-    roles = {"target": target, "filesystem": plain.get("fs_name", ""), "job_key": plain["job_id"] if is_job else ""}
+    roles = {
+        "target": target,
+        "filesystem": names_by_metric.get("fs_name", ""),
+        "job_key": names_by_metric["job_id"] if is_job else "",
+    }
     roles |= {our_column: site_column for our_column, site_column in site_columns.items() if our_column in KEYS}
     sources = {
         "time": header.names[0],
@@ -109,7 +113,7 @@ def _layout(header: Header, reading: Reading) -> _Layout | str:
         **counts,
     }
     sources |= {"usec": "Time_usec"} if header.names[0] == "Time" and "Time_usec" in header.names else {}
-    sources |= {"held_s": plain["snapshot_time"]} if is_job else {}
+    sources |= {"held_s": names_by_metric["snapshot_time"]} if is_job else {}
     sources |= {"producer": "ProducerName"} if kind == "llite" else {}
     if len(set(header.names)) < len(header.names):
         return "The header names a column more than once."
