@@ -97,9 +97,9 @@ class AdviceView:
     @property
     def has_contention(self) -> bool:
         """Whether a significant fraction of the application's bytes exceeds the capacity for some start time."""
-        moved = max(float(one.demand_now.sum()) * self.step_s for one in self.filesystems)
-        peak_bytes = max(max(float(one.contended_bytes.max()), one.high_contended_bytes) for one in self.filesystems)
-        return peak_bytes > _MIN_CONTENDED_SHARE * moved
+        moved_bytes = max(float(row.demand_now.sum()) * self.step_s for row in self.filesystems)
+        peak_bytes = max(max(float(row.contended_bytes.max()), row.high_contended_bytes) for row in self.filesystems)
+        return peak_bytes > _MIN_CONTENDED_SHARE * moved_bytes
 
     @property
     def verdict(self) -> str:
@@ -128,13 +128,13 @@ def _row_in(view: AdviceView) -> float:
 
 def _between_in(view: AdviceView) -> float:
     """Return the space above each row in inches, for its title and the longest remark of any row."""
-    return _BETWEEN_IN + _REMARK_LINE_POINTS / 72 * max(len(_remark_lines(view, one)) for one in _rows(view))
+    return _BETWEEN_IN + _REMARK_LINE_POINTS / 72 * max(len(_remark_lines(view, row)) for row in _rows(view))
 
 
-def _remark_lines(view: AdviceView, one: DrawnFilesystem) -> list[str]:
+def _remark_lines(view: AdviceView, row: DrawnFilesystem) -> list[str]:
     """Wrap a row's remarks at words; remarks that do not fit end with a complete word."""
     letters = _REMARK_LINE_CHARS[view.has_contention]
-    return textwrap.wrap(plain(one.remark, _REMARK_CHARACTERS), letters, max_lines=_MAX_REMARK_LINES, placeholder=" …")
+    return textwrap.wrap(plain(row.remark, _REMARK_CHARACTERS), letters, max_lines=_MAX_REMARK_LINES, placeholder=" …")
 
 
 def _legend_in(view: AdviceView) -> float:
@@ -153,22 +153,22 @@ def draw(figure: Figure, view: AdviceView) -> None:
     _headings(figure, view)
     rows, colors = _rows(view), _colors(view)
     layers.draw_legend_above(figure, _legend(view))
-    clock = choose_unit(view.step_s * len(rows[0].demand_now), TIMES, "s")
-    waiting = choose_unit(float(view.delays_s[-1]), TIMES, "s")
-    volume = choose_unit(max(float(one.contended_bytes.max()) for one in rows), VOLUMES, "B")
-    peak_ratio = max(max(float(one.contended_bytes.max()), one.high_contended_bytes) for one in rows) / volume.size
+    time_unit = choose_unit(view.step_s * len(rows[0].demand_now), TIMES, "s")
+    delay_unit = choose_unit(float(view.delays_s[-1]), TIMES, "s")
+    volume_unit = choose_unit(max(float(row.contended_bytes.max()) for row in rows), VOLUMES, "B")
+    peak_ratio = max(max(float(row.contended_bytes.max()), row.high_contended_bytes) for row in rows) / volume_unit.size
     sides = _LOADS if view.has_contention else _ALONE
-    for number, one in enumerate(rows):
+    for number, row in enumerate(rows):
         top = _TOP_IN + _legend_in(view) - 0.3 + number * _row_in(view) + (number + 1) * _between_in(view)
-        shown = {f"time from now [{clock.name}]": panels.inch_axes(figure, top, _row_in(view), sides)}
+        shown = {f"time from now [{time_unit.name}]": panels.inch_axes(figure, top, _row_in(view), sides)}
         loads = next(iter(shown.values()))
-        _draw_loads(loads, view, one, colors, clock)
-        _say_title(loads, view, one, number)
+        _draw_loads(loads, view, row, colors, time_unit)
+        _say_title(loads, view, row, number)
         if view.has_contention:
             delays = panels.inch_axes(figure, top, _row_in(view), _DELAYS)
-            _draw_delays(delays, view, one, waiting, volume)
+            _draw_delays(delays, view, row, delay_unit, volume_unit)
             delays.set_ylim(0.0, 1.15 * peak_ratio if peak_ratio > 0 else 1.0)
-            shown[f"delay of the start [{waiting.name}]"] = delays
+            shown[f"delay of the start [{delay_unit.name}]"] = delays
         is_last = number == len(rows) - 1
         for name, axes in shown.items():
             axes.tick_params(labelbottom=is_last)
@@ -183,10 +183,10 @@ def _headings(figure: Figure, view: AdviceView) -> None:
     panels.headings(figure, view.verdict, names, INK)
 
 
-def _say_title(axes: Axes, view: AdviceView, one: DrawnFilesystem, number: int) -> None:
+def _say_title(axes: Axes, view: AdviceView, row: DrawnFilesystem, number: int) -> None:
     """Write a row's rank and name, followed by notes on its numbers."""
-    lines = _remark_lines(view, one)
-    axes.set_title(f"{number + 1}  {plain(one.filesystem, _NAME_CHARACTERS)}", pad=6 + _REMARK_LINE_POINTS * len(lines))
+    lines = _remark_lines(view, row)
+    axes.set_title(f"{number + 1}  {plain(row.filesystem, _NAME_CHARACTERS)}", pad=6 + _REMARK_LINE_POINTS * len(lines))
     if lines:
         axes.annotate(
             "\n".join(lines), (0.0, 1.0), (0, 5), "axes fraction", "offset points", va="bottom", fontsize=NOTE_POINTS,
@@ -199,14 +199,14 @@ def _say_title(axes: Axes, view: AdviceView, one: DrawnFilesystem, number: int) 
 
 def _colors(view: AdviceView) -> dict[str, str]:
     """Assign colors to the applications with the most bytes on all file systems together."""
-    moved = layers.sum_rates([layer for one in _rows(view) for layer in one.layers])
-    return dict(zip(moved, LAYER_COLORS, strict=False))
+    sums = layers.sum_rates([layer for row in _rows(view) for layer in row.layers])
+    return dict(zip(sums, LAYER_COLORS, strict=False))
 
 
 def _legend(view: AdviceView) -> list[Entry]:
     rows, colors = _rows(view), _colors(view)
-    has_others = any(name not in colors for one in rows for name, _ in one.layers)
-    has_delays = any(one.best_delay_s > 0 for one in rows)
+    has_others = any(name not in colors for row in rows for name, _ in row.layers)
+    has_delays = any(row.best_delay_s > 0 for row in rows)
     entries = [
         line("capacity", color=INK, lw=1.3, ls="--"),
         line("expected load without the application: mean of possible futures", color=INK, lw=0.9, ls=":"),
@@ -227,35 +227,35 @@ def _legend(view: AdviceView) -> list[Entry]:
 # ---- expected load
 
 
-def _draw_loads(axes: Axes, view: AdviceView, one: DrawnFilesystem, colors: dict[str, str], clock: Unit) -> None:
+def _draw_loads(axes: Axes, view: AdviceView, row: DrawnFilesystem, colors: dict[str, str], clock: Unit) -> None:
     """Draw the expected load of a file system as stacked layers, with the application on top, now and delayed."""
-    edges: Reals = np.arange(len(one.demand_now) + 1, dtype=np.float64) * (view.step_s / clock.size)
-    background: Reals = np.full(len(one.demand_now), one.background_bytes_per_s)
-    drawn = [(layers.NOBODY, background), *layers.sum_by_color(one.layers, colors)]
+    edges: Reals = np.arange(len(row.demand_now) + 1, dtype=np.float64) * (view.step_s / clock.size)
+    background: Reals = np.full(len(row.demand_now), row.background_bytes_per_s)
+    drawn = [(layers.NOBODY, background), *layers.sum_by_color(row.layers, colors)]
     load: Reals = np.sum([rates for _, rates in drawn], axis=0)
-    high = max(float((load + np.maximum(one.demand_now, one.demand_best)).max()), one.capacity_bytes_per_s)
+    high = max(float((load + np.maximum(row.demand_now, row.demand_best)).max()), row.capacity_bytes_per_s)
     unit = choose_unit(high, RATES, "B/s")
     layers.fill_layers(axes, edges, drawn, unit.size)
-    _draw_application(axes, edges, load, one, unit.size)
-    axes.plot((edges[:-1] + edges[1:]) / 2, one.expected_bytes_per_s / unit.size, color=INK, lw=0.9, ls=":", zorder=3)
-    axes.axhline(one.capacity_bytes_per_s / unit.size, color=INK, lw=1.3, ls="--", zorder=3)
+    _draw_application(axes, edges, load, row, unit.size)
+    axes.plot((edges[:-1] + edges[1:]) / 2, row.expected_bytes_per_s / unit.size, color=INK, lw=0.9, ls=":", zorder=3)
+    axes.axhline(row.capacity_bytes_per_s / unit.size, color=INK, lw=1.3, ls="--", zorder=3)
     axes.set_xlim(0.0, float(edges[-1]))
     axes.set_ylim(0.0, 1.08 * high / unit.size)
     axes.set_ylabel(f"load [{unit.name}]")
 
 
-def _draw_application(axes: Axes, edges: Reals, load: Reals, one: DrawnFilesystem, size: float) -> None:
+def _draw_application(axes: Axes, edges: Reals, load: Reals, row: DrawnFilesystem, size: float) -> None:
     """Draw the application on top of the load; the part above the capacity is hatched."""
-    capacity: Reals = np.full(len(load), one.capacity_bytes_per_s)
+    capacity: Reals = np.full(len(load), row.capacity_bytes_per_s)
     room: Reals = np.maximum(load, capacity)
-    now: Reals = load + one.demand_now
-    best: Reals = load + one.demand_best
+    now: Reals = load + row.demand_now
+    best: Reals = load + row.demand_best
     fill_steps(axes, edges, load / size, np.minimum(best, room) / size, facecolor=BLUE, alpha=0.85)
     _hatch(axes, edges, room / size, np.maximum(best, room) / size, BLUE, "//////")
-    if one.best_delay_s > 0:
+    if row.best_delay_s > 0:
         _hatch(axes, edges, room / size, np.maximum(now, room) / size, VERMILION, r"\\\\\\")
         # Same thin outline over any background.
-        outlined: Reals = np.where(one.demand_now > 0, now, np.nan)
+        outlined: Reals = np.where(row.demand_now > 0, now, np.nan)
         fill_steps(axes, edges, load / size, outlined / size, facecolor="none", edgecolor=VERMILION, lw=1.0)
 
 
@@ -265,16 +265,16 @@ def _hatch(axes: Axes, edges: Reals, low: Reals, high: Reals, color: str, hatch:
         fill_steps(axes, edges, low, shown, facecolor="none", edgecolor=color, hatch=hatch)
 
 
-def _draw_delays(axes: Axes, view: AdviceView, one: DrawnFilesystem, clock: Unit, volume: Unit) -> None:
+def _draw_delays(axes: Axes, view: AdviceView, row: DrawnFilesystem, clock: Unit, volume: Unit) -> None:
     """Draw the contended bytes by delay, and mark the best delay with its uncertainty range."""
-    delays, contended = view.delays_s / clock.size, one.contended_bytes / volume.size
-    place = int(np.argmin(np.abs(view.delays_s - one.best_delay_s)))
+    delays, contended = view.delays_s / clock.size, row.contended_bytes / volume.size
+    place = int(np.argmin(np.abs(view.delays_s - row.best_delay_s)))
     axes.plot(delays, contended, color=INK, lw=1.1)
     axes.plot(delays[:1], contended[:1], "o", color=VERMILION if place else BLUE, ms=5, zorder=4, clip_on=False)
-    low, high = one.low_contended_bytes / volume.size, one.high_contended_bytes / volume.size
+    low, high = row.low_contended_bytes / volume.size, row.high_contended_bytes / volume.size
     axes.plot([delays[place]] * 2, [low, high], color=BLUE, lw=2.2, alpha=0.5, solid_capstyle="butt", clip_on=False)
     axes.plot(delays[place], contended[place], "o", color=BLUE, ms=6, zorder=4, clip_on=False)
-    wait = duration_text(one.best_delay_s) if one.best_delay_s > 0 else "at once"
-    axes.set_title(f"{volume_text(one.contended_bytes[place])}, {wait}", fontsize=9, color=BLUE, fontweight="normal")
+    wait = duration_text(row.best_delay_s) if row.best_delay_s > 0 else "at once"
+    axes.set_title(f"{volume_text(row.contended_bytes[place])}, {wait}", fontsize=9, color=BLUE, fontweight="normal")
     axes.set_xlim(0.0, float(delays[-1]) if len(delays) > 1 else 1.0)
     axes.set_ylabel(f"contended bytes [{volume.name}]")

@@ -84,10 +84,10 @@ def draw(figure: Figure, view: AttributionView) -> None:
     panels.headings(figure, view.finding, names, INK)
     layers.draw_legend_above(figure, _legend(view))
     clock = choose_unit(view.step_s * len(view.traffic[0].measured_bytes_per_s), TIMES, "s")
-    for number, one in enumerate(view.traffic):
+    for number, traffic in enumerate(view.traffic):
         axes = panels.inch_axes(figure, _top_in(view) + number * (_PANEL_IN + _BETWEEN_IN), _PANEL_IN, _SIDES)
-        _draw_traffic(axes, view, one, clock)
-        axes.set_title(one.direction)
+        _draw_traffic(axes, view, traffic, clock)
+        axes.set_title(traffic.direction)
         axes.tick_params(labelbottom=number == len(view.traffic) - 1)
     axes.set_xlabel(f"time after {view.began} [{clock.name}]", fontsize=9)
 
@@ -117,17 +117,17 @@ def _legend(view: AttributionView) -> list[Entry]:
     ]
 
 
-def _draw_traffic(axes: Axes, view: AttributionView, one: DrawnTraffic, clock: Unit) -> None:
+def _draw_traffic(axes: Axes, view: AttributionView, traffic: DrawnTraffic, clock: Unit) -> None:
     """Draw stacked applications, the unattributed remainder above, and the measured traffic as a line."""
-    count = len(one.measured_bytes_per_s)
+    count = len(traffic.measured_bytes_per_s)
     edges: Reals = np.arange(count + 1, dtype=np.float64) * (view.step_s / clock.size)
-    known = np.nan_to_num(one.measured_bytes_per_s)
-    drawn = layers.sum_by_color(one.layers, _colors(view))
+    measured = np.nan_to_num(traffic.measured_bytes_per_s)
+    drawn = layers.sum_by_color(traffic.layers, _colors(view))
     total: Reals = sum((rates for _, rates in drawn), np.zeros(count))
-    high = float(max(known.max(initial=0.0), total.max(initial=0.0)))
+    high = float(max(measured.max(initial=0.0), total.max(initial=0.0)))
     unit = choose_unit(high, RATES, "B/s")
-    layers.fill_layers(axes, edges, [*drawn, (layers.NOBODY, np.maximum(known - total, 0.0))], unit.size)
-    places, rates = np.repeat(edges, 2)[1:-1], np.repeat(one.measured_bytes_per_s / unit.size, 2)
+    layers.fill_layers(axes, edges, [*drawn, (layers.NOBODY, np.maximum(measured - total, 0.0))], unit.size)
+    places, rates = np.repeat(edges, 2)[1:-1], np.repeat(traffic.measured_bytes_per_s / unit.size, 2)
     axes.plot(places, rates, color=INK, lw=0.7, zorder=3)
     axes.set_xlim(0.0, float(edges[-1]))
     axes.set_ylim(0.0, 1.08 * high / unit.size if high > 0 else 1.0)

@@ -51,9 +51,9 @@ def fill_template(sentence: str, evidence: Iterable[Mapping[str, Any]]) -> str:
 def files_text(files: Sequence[Mapping[str, Any]]) -> str:
     """List the files of a finding with their values; names from logs are truncated."""
     named = [
-        f"{printable(one['path'], _PATH_CHARACTERS)} ({number_text(one['value'], one['unit'])}"
-        f"{_NOUNS.get(one['unit'], '')})"
-        for one in files
+        f"{printable(file['path'], _PATH_CHARACTERS)} ({number_text(file['value'], file['unit'])}"
+        f"{_NOUNS.get(file['unit'], '')})"
+        for file in files
     ]
     return f"Mostly in {'; '.join(named)}."
 
@@ -101,40 +101,40 @@ def summarize_heat_maps(maps: Sequence[RankTimes]) -> str:
     if not maps:
         return "No heat map: the trace does not record bytes by rank and time."
     parts = []
-    for one in maps:
-        ranks = int((one.cell_bytes.sum(axis=1) > 0).sum())
-        share = ranks / len(one.cell_bytes)
-        word = {"write": "written", "read": "read"}[one.direction]
-        who = "all ranks" if share == 1 else f"{share:.0%} of the rows of ranks"
-        parts.append(f"{volume_text(float(one.cell_bytes.sum()))} {word} by {who}")
+    for heat_map in maps:
+        ranks = int((heat_map.cell_bytes.sum(axis=1) > 0).sum())
+        share = ranks / len(heat_map.cell_bytes)
+        word = {"write": "written", "read": "read"}[heat_map.direction]
+        ranks_text = "all ranks" if share == 1 else f"{share:.0%} of the rows of ranks"
+        parts.append(f"{volume_text(float(heat_map.cell_bytes.sum()))} {word} by {ranks_text}")
     return f"{maps[0].module}: {', '.join(parts)}"
 
 
 def _size(view: HeatView) -> tuple[float, float]:
-    each = _SUM_IN + _CELLS_IN + _GAP_IN + _BELOW_IN
-    return WIDTH_IN, _TOP_IN + max(len(view.maps), 1) * each + 0.1
+    map_in = _SUM_IN + _CELLS_IN + _GAP_IN + _BELOW_IN
+    return WIDTH_IN, _TOP_IN + max(len(view.maps), 1) * map_in + 0.1
 
 
 @picture(_size)
 def draw(figure: Figure, view: HeatView) -> None:
     """Draw a heat map for each direction, with sums over ranks above and sums over time to its right."""
     headings(figure, plain(view.finding), [plain(view.subject)], INK)
-    until_s = max((float(one.time_edges_s[-1]) for one in view.maps), default=1.0)
+    until_s = max((float(heat_map.time_edges_s[-1]) for heat_map in view.maps), default=1.0)
     unit = choose_unit(until_s, TIMES, "s")
-    for number, one in enumerate(view.maps):
+    for number, heat_map in enumerate(view.maps):
         top = _TOP_IN + number * (_SUM_IN + _CELLS_IN + _GAP_IN + _BELOW_IN)
         above = inch_axes(figure, top, _SUM_IN, _SIDES)
         cells = inch_axes(figure, top + _SUM_IN + _GAP_IN, _CELLS_IN, _SIDES)
         beside = inch_axes(figure, top + _SUM_IN + _GAP_IN, _CELLS_IN, _EDGE)
         scale = inch_axes(figure, top + _SUM_IN - 0.32, 0.12, _EDGE)
-        high = float(one.cell_bytes.max())
-        _draw_cells(cells, one, high, unit.size)
+        high = float(heat_map.cell_bytes.max())
+        _draw_cells(cells, heat_map, high, unit.size)
         cells.set_xlabel(f"time since the run began [{unit.name}]")
-        _draw_sums(above, one, unit.size)
+        _draw_sums(above, heat_map, unit.size)
         for axes in (above, cells):
             # all directions have the same time axis
             axes.set_xlim(0, until_s / unit.size)
-        _draw_ranks(beside, one)
+        _draw_ranks(beside, heat_map)
         _draw_scale(scale, high)
 
 
@@ -143,16 +143,16 @@ def levels(cell_bytes: Reals, high: float) -> Reals:
     share = np.zeros_like(cell_bytes)
     some = cell_bytes > 0
     share[some] = 1 + np.log10(cell_bytes[some] / high) / _DECADES
-    found = np.where(some, 1 + np.floor(np.clip(share, 0, 1) * (len(SHADES) - 1e-9)), 0)
-    return np.clip(found, 0, len(SHADES))
+    level = np.where(some, 1 + np.floor(np.clip(share, 0, 1) * (len(SHADES) - 1e-9)), 0)
+    return np.clip(level, 0, len(SHADES))
 
 
-def _draw_cells(axes: Axes, one: RankTimes, high: float, unit_s: float) -> None:
+def _draw_cells(axes: Axes, heat_map: RankTimes, high: float, unit_s: float) -> None:
     """Draw the cells as one path per shade, because thousands of separate squares would make a page large."""
     from matplotlib.patches import PathPatch
 
-    level = levels(one.cell_bytes, high)
-    times, ranks = one.time_edges_s / unit_s, one.rank_edges.astype(np.float64)
+    level = levels(heat_map.cell_bytes, high)
+    times, ranks = heat_map.time_edges_s / unit_s, heat_map.rank_edges.astype(np.float64)
     for number, color in enumerate(SHADES, start=1):
         row, first, stop = _stretches(level == number)
         if len(row):
@@ -181,25 +181,29 @@ def _boxes(left: Reals, top: Reals, right: Reals, bottom: Reals) -> Path:
     return Path(corners, codes)
 
 
-def _draw_sums(axes: Axes, one: RankTimes, unit_s: float) -> None:
+def _draw_sums(axes: Axes, heat_map: RankTimes, unit_s: float) -> None:
     """Draw the bytes over time, summed over all ranks."""
-    rates = one.time_bytes / np.diff(one.time_edges_s)
+    rates = heat_map.time_bytes / np.diff(heat_map.time_edges_s)
     unit = choose_unit(float(rates.max()), RATES, "B/s")
-    axes.stairs(rates / unit.size, one.time_edges_s / unit_s, fill=True, color=DIRECTION_HUES[one.direction])
+    axes.stairs(rates / unit.size, heat_map.time_edges_s / unit_s, fill=True, color=DIRECTION_HUES[heat_map.direction])
     axes.set(ylim=(0, None), xticklabels=[], ylabel=f"[{unit.name}]")
-    word = {"write": "Writes", "read": "Reads"}[one.direction]
-    source = {"heatmap": "the tracer's heat map", "requests": "single requests"}[one.source]
-    axes.set_title(f"{word} by {plain(one.module)}, sum of all ranks; from {source}", pad=4)
+    word = {"write": "Writes", "read": "Reads"}[heat_map.direction]
+    source = {"heatmap": "the tracer's heat map", "requests": "single requests"}[heat_map.source]
+    axes.set_title(f"{word} by {plain(heat_map.module)}, sum of all ranks; from {source}", pad=4)
     axes.locator_params(axis="y", nbins=3)
     _bare(axes)
 
 
-def _draw_ranks(axes: Axes, one: RankTimes) -> None:
+def _draw_ranks(axes: Axes, heat_map: RankTimes) -> None:
     """Draw the bytes of each rank as a bar next to its row."""
-    unit = choose_unit(float(one.rank_bytes.max()), VOLUMES, "B")
-    edges = one.rank_edges.astype(np.float64)
+    unit = choose_unit(float(heat_map.rank_bytes.max()), VOLUMES, "B")
+    edges = heat_map.rank_edges.astype(np.float64)
     axes.stairs(
-        one.rank_bytes / unit.size, edges, orientation="horizontal", fill=True, color=DIRECTION_HUES[one.direction]
+        heat_map.rank_bytes / unit.size,
+        edges,
+        orientation="horizontal",
+        fill=True,
+        color=DIRECTION_HUES[heat_map.direction],
     )
     axes.set(ylim=(edges[-1], edges[0]), xlim=(0, None), yticklabels=[], xlabel=f"a rank [{unit.name}]")
     axes.locator_params(axis="x", nbins=3)

@@ -81,9 +81,9 @@ def draw(figure: Figure, view: ForecastView) -> None:
     layers.draw_legend_above(figure, _legend(view))
     _draw_rates(panels.inch_axes(figure, _top_in(view), _PANEL_IN, _X_MARGINS), view)
     clock = choose_unit(view.step_s * len(view.expected_bytes_per_s), TIMES, "s")
-    for number, one in enumerate(reversed(view.collisions)):
-        first, second = (plain(name, layers.NAME_CHARACTERS) for name in (one.first, one.second))
-        hours = f"{one.from_s / clock.size:.3g} to {(one.from_s + 3600) / clock.size:.3g} {clock.name}"
+    for number, collision in enumerate(reversed(view.collisions)):
+        first, second = (plain(name, layers.NAME_CHARACTERS) for name in (collision.first, collision.second))
+        hours = f"{collision.from_s / clock.size:.3g} to {(collision.from_s + 3600) / clock.size:.3g} {clock.name}"
         place = (0.12 + _NOTE_IN * number) / figure.get_figheight()
         figure.text(_X_MARGINS[0], place, f"{hours}: bursts of {first} and {second} overlap", fontsize=8.5, color=INK)
 

@@ -81,21 +81,21 @@ def _clean(element: Element, name: str) -> None:
 
 
 def _attributes(element: Element, name: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    attributes: list[tuple[str, str]] = []
     for key, value in element.attrib.items():
         if key == "style":
-            found += [_parse_declaration(part, name) for part in value.split(";") if part.strip()]
+            attributes += [_parse_declaration(part, name) for part in value.split(";") if part.strip()]
         elif key == f"{_XLINK}href":
-            found.append(("href", f"#{name}-{value[1:]}" if value.startswith("#") else value.replace("\n", "")))
+            attributes.append(("href", f"#{name}-{value[1:]}" if value.startswith("#") else value.replace("\n", "")))
         elif key == "id":
             # ids of groups and images are dropped, since nothing refers to them
-            found.append((key, "" if element.tag in ("g", "image") else f"{name}-{value}"))
+            attributes.append((key, "" if element.tag in ("g", "image") else f"{name}-{value}"))
         else:
             short = _TURNED_BY_NOTHING.sub("", _LONG_NUMBER.sub(r"\1", value)).replace("\n", "").strip()
             if key == "d":
                 short = _BOX.sub(r"M\1 \2H\3V\4H\1z", " ".join(short.split()))
-            found.append((key, _map_value(short, name)))
-    return found
+            attributes.append((key, _map_value(short, name)))
+    return attributes
 
 
 def _parse_declaration(declaration: str, name: str) -> tuple[str, str]:

@@ -41,7 +41,7 @@ def job_page(document: Mapping[str, Any], pictures: Sequence[str | None]) -> str
 
     document: the output of `iosig job --json`. pictures: SVG heat maps of each trace, or None for a trace without one.
     """
-    samples = sample_svg(document) if any(any(one["bytes_per_s"]) for one in document["samples"]) else None
+    samples = sample_svg(document) if any(any(sample["bytes_per_s"]) for sample in document["samples"]) else None
     return (
         environment(Path(__file__).parent)
         .get_template(_TEMPLATE)
@@ -69,40 +69,40 @@ def get_name_kind(name: str, traces: Sequence[Mapping[str, Any]]) -> str:
 
 def sample_svg(document: Mapping[str, Any]) -> str:
     """Return the figure of a run's samples, each in a panel with its application's signature drawn over it."""
-    moved = [one for one in document["samples"] if any(one["bytes_per_s"])]
-    shown = sorted(moved, key=lambda one: -sum(rate or 0.0 for rate in one["bytes_per_s"]))[:_MAX_PANELS]
-    curves = {(one["filesystem"], one["direction"]): one for one in document["signatures"] if one["bytes_per_s"]}
+    active = [row for row in document["samples"] if any(row["bytes_per_s"])]
+    shown = sorted(active, key=lambda row: -sum(rate or 0.0 for rate in row["bytes_per_s"]))[:_MAX_PANELS]
+    curves = {(row["filesystem"], row["direction"]): row for row in document["signatures"] if row["bytes_per_s"]}
     size = WIDTH_IN, len(shown) * (_PANEL_IN + _GAP_IN) + 0.2
 
     def compose(figure: Figure) -> None:
-        for number, one in enumerate(shown):
+        for number, row in enumerate(shown):
             axes = inch_axes(figure, 0.3 + number * (_PANEL_IN + _GAP_IN), _PANEL_IN, _X_MARGINS)
-            _draw_sample(axes, one, curves.get((one["filesystem"], one["direction"])))
+            _draw_sample(axes, row, curves.get((row["filesystem"], row["direction"])))
 
     title = "Traffic during the run, and its application's signature"
     return render_svg(Picture(size, compose), "samples", title)
 
 
-def _draw_sample(axes: Axes, one: Mapping[str, Any], curve: Mapping[str, Any] | None) -> None:
-    rates = np.array([np.nan if rate is None else rate for rate in one["bytes_per_s"]])
-    edges_s = one["start_s"] + one["step_s"] * np.arange(len(rates) + 1)
-    over = np.array(curve["bytes_per_s"]) if curve else np.empty(0)
-    over_s = curve["step_s"] * np.arange(len(over) + 1) if curve else np.zeros(1)
-    unit = choose_unit(max(float(np.nanmax(rates)), float(over.max(initial=0.0))), RATES, "B/s")
-    time = choose_unit(max(float(edges_s[-1]), float(over_s[-1])), TIMES, "s")
+def _draw_sample(axes: Axes, sample: Mapping[str, Any], curve: Mapping[str, Any] | None) -> None:
+    rates = np.array([np.nan if rate is None else rate for rate in sample["bytes_per_s"]])
+    edges_s = sample["start_s"] + sample["step_s"] * np.arange(len(rates) + 1)
+    curve_rates = np.array(curve["bytes_per_s"]) if curve else np.empty(0)
+    curve_edges_s = curve["step_s"] * np.arange(len(curve_rates) + 1) if curve else np.zeros(1)
+    unit = choose_unit(max(float(np.nanmax(rates)), float(curve_rates.max(initial=0.0))), RATES, "B/s")
+    time = choose_unit(max(float(edges_s[-1]), float(curve_edges_s[-1])), TIMES, "s")
     # Server counters cover this run only; samples cut from all traffic include other jobs.
     axes.stairs(
-        np.nan_to_num(rates) / unit.size, edges_s / time.size, fill=True, color=BLUE if one["is_exact"] else GRAY
+        np.nan_to_num(rates) / unit.size, edges_s / time.size, fill=True, color=BLUE if sample["is_exact"] else GRAY
     )
     gaps = np.flatnonzero(np.isnan(rates))
     if len(gaps):
-        axes.plot((edges_s[gaps] + one["step_s"] / 2) / time.size, np.zeros(len(gaps)), "|", color=VERMILION)
-    if len(over):
-        axes.stairs(over / unit.size, over_s / time.size, color=VERMILION, linewidth=1.6)
-    word = {"write": "Writes", "read": "Reads"}[one["direction"]]
-    whose = "counted for this run" if one["is_exact"] else "all traffic"
-    line = "; the signature over it" if len(over) else ""
-    axes.set_title(f"{word} on {plain(one['filesystem'], 60)}, {whose}{line}")
+        axes.plot((edges_s[gaps] + sample["step_s"] / 2) / time.size, np.zeros(len(gaps)), "|", color=VERMILION)
+    if len(curve_rates):
+        axes.stairs(curve_rates / unit.size, curve_edges_s / time.size, color=VERMILION, linewidth=1.6)
+    word = {"write": "Writes", "read": "Reads"}[sample["direction"]]
+    source_text = "counted for this run" if sample["is_exact"] else "all traffic"
+    line = "; the signature over it" if len(curve_rates) else ""
+    axes.set_title(f"{word} on {plain(sample['filesystem'], 60)}, {source_text}{line}")
     axes.set(xlabel=f"time since the run began [{time.name}]", ylabel=f"[{unit.name}]", ylim=(0, None))
-    axes.set_xlim(0, max(float(edges_s[-1]), float(over_s[-1])) / time.size)
+    axes.set_xlim(0, max(float(edges_s[-1]), float(curve_edges_s[-1])) / time.size)
     axes.locator_params(axis="y", nbins=4)

@@ -30,7 +30,7 @@ def sum_rates(layers: Layers) -> dict[str, float]:
     sums: dict[str, float] = {}
     for name, rates in layers:
         sums[name] = sums.get(name, 0.0) + float(rates.sum())
-    return dict(sorted(sums.items(), key=lambda each: (-each[1], each[0])))
+    return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
 
 
 def sum_by_color(layers: Layers, colors: Mapping[str, str]) -> list[tuple[str, Reals]]:

@@ -53,7 +53,7 @@ class Picture:
         """
         kind = kind or path.suffix.lower().removeprefix(".")
         if kind not in KINDS:
-            raise ValueError(f"the name of a picture must end in {' or '.join(f'.{each}' for each in KINDS)}")
+            raise ValueError(f"the name of a picture must end in {' or '.join(f'.{name}' for name in KINDS)}")
         with drawn_in(style or in_force()):
             figure = self.figure()
             with atomic_write(path.absolute()) as temporary:
@@ -113,15 +113,15 @@ class Columns:
         Infinities count as missing.
         """
         is_known = np.isfinite(values)
-        known = np.where(is_known, values, np.nan)
+        finite = np.where(is_known, values, np.nan)
         if edges is None:
             count = len(values) if len(values) <= MAX_EXACT_VALUES else min(PIXEL_COLUMNS, len(values))
             edges = np.linspace(0, len(values), count + 1).round().astype(np.int64)
         if not len(values):
-            return cls(edges, known, known, known)
+            return cls(edges, finite, finite, finite)
         starts = edges[:-1]
         missing = np.add.reduceat(~is_known, starts, dtype=np.float64) / np.diff(edges)
-        return cls(edges, np.fmin.reduceat(known, starts), np.fmax.reduceat(known, starts), missing)
+        return cls(edges, np.fmin.reduceat(finite, starts), np.fmax.reduceat(finite, starts), missing)
 
     @property
     def is_exact(self) -> bool:
@@ -235,8 +235,8 @@ def draw_legend(
     from matplotlib.patches import Patch
 
     handles = [
-        Patch(label=one.label, **one.style) if one.is_area else Line2D([], [], label=one.label, **one.style)
-        for one in entries
+        Patch(label=entry.label, **entry.style) if entry.is_area else Line2D([], [], label=entry.label, **entry.style)
+        for entry in entries
     ]
     if place:
         anchor = (place[0], 1 - place[1] / figure.get_figheight())

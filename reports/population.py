@@ -76,8 +76,8 @@ def _legend(figure: Figure) -> None:
 
 def _draw_volumes(axes: Axes, view: PopulationView, *, is_hours: bool) -> None:
     """Draw the number of runs, or their node hours, in bins of moved bytes that double (Figure 2)."""
-    known = [volumes[volumes >= 1.0] for volumes in view.volumes_bytes.values()]
-    powers = np.log2(np.concatenate([*known, np.ones(1)]))
+    positive = [volumes[volumes >= 1.0] for volumes in view.volumes_bytes.values()]
+    powers = np.log2(np.concatenate([*positive, np.ones(1)]))
     low = int(np.floor(powers[powers > 0].min(initial=powers.max())))
     edges = np.arange(low, max(int(np.floor(powers.max())) + 2, low + 2))
     for place, (name, color) in enumerate(DIRECTION_HUES.items()):

@@ -126,7 +126,7 @@ class SignatureView:
     @property
     def has_curve(self) -> bool:
         """Whether any signature has a curve to draw."""
-        return any(len(one.signature.bytes_per_s) for one in self.signatures)
+        return any(len(drawn.signature.bytes_per_s) for drawn in self.signatures)
 
     @property
     def verdict(self) -> str:
@@ -136,27 +136,26 @@ class SignatureView:
     @property
     def finding(self) -> str:
         """Sentence on the application's I/O behavior and visible anomalies, or the reason for a missing signature."""
-        main, found = self.main, self.main.signature
-        if found.outcome != "extracted":
-            have = f" ({main.sample_count})" if found.outcome == "too_few_samples" else ""
-            return "; ".join([f"{_REASONS[found.outcome]}{have}", *self._missing_burst_notes])
+        main, fitted = self.main, self.main.signature
+        if fitted.outcome != "extracted":
+            count_text = f" ({main.sample_count})" if fitted.outcome == "too_few_samples" else ""
+            return "; ".join([f"{_REASONS[fitted.outcome]}{count_text}", *self._missing_burst_notes])
         with np.errstate(over="ignore"):
-            volume = volume_text(found.volume_bytes)
-        does = {"write": "writes", "read": "reads"}.get(self.direction, "moves")
-        text = (
-            f"A run of {duration_text(found.duration_s)} {does} {volume} in {format_count(len(found.bursts), 'burst')}"
-        )
+            volume = volume_text(fitted.volume_bytes)
+        verb = {"write": "writes", "read": "reads"}.get(self.direction, "moves")
+        bursts = format_count(len(fitted.bursts), "burst")
+        text = f"A run of {duration_text(fitted.duration_s)} {verb} {volume} in {bursts}"
         return "; ".join([text, *self._missing_burst_notes])
 
     @property
     def details(self) -> list[str]:
         """Number of runs behind the signature, its peak rate and expected correlation; empty without a signature."""
-        main, found = self.main, self.main.signature
-        if found.outcome != "extracted":
+        main, signature = self.main, self.main.signature
+        if signature.outcome != "extracted":
             return []
         return [
             f"{main.used_sample_count} of {format_count(main.sample_count, 'run')} used",
-            f"up to {rate_text(float(found.bytes_per_s.max(initial=0.0)))}",
+            f"up to {rate_text(float(signature.bytes_per_s.max(initial=0.0)))}",
             *(
                 [f"expected correlation {main.expected_correlation:.2f} of 1"]
                 if math.isfinite(main.expected_correlation)
@@ -215,8 +214,8 @@ def _samples_in(view: SignatureView) -> float:
     return max(count * _row_in(count), 2 * _MAX_ROW_IN)
 
 
-def _has_support(one: DrawnSignature) -> bool:
-    return bool(np.isfinite(one.signature.bursts.support_ratio).any())
+def _has_support(drawn: DrawnSignature) -> bool:
+    return bool(np.isfinite(drawn.signature.bursts.support_ratio).any())
 
 
 @panels.picture(_size)
@@ -254,10 +253,10 @@ def _finding_color(view: SignatureView) -> str:
 
 def _longest_s(view: SignatureView) -> float:
     """Return the end of the time axis; much longer outliers are truncated to keep the other samples readable."""
-    ends = [float(one.edges_s[-1]) for one in view.samples if not one.is_outlier]
-    ends += [one.signature.duration_s for one in view.signatures]
+    ends = [float(drawn.edges_s[-1]) for drawn in view.samples if not drawn.is_outlier]
+    ends += [drawn.signature.duration_s for drawn in view.signatures]
     needed = max(ends, default=0.0)
-    beyond = max((float(one.edges_s[-1]) for one in view.samples if one.is_outlier), default=0.0)
+    beyond = max((float(drawn.edges_s[-1]) for drawn in view.samples if drawn.is_outlier), default=0.0)
     if needed > 0:
         beyond = min(beyond, _BEYOND_TIME * needed)
     return max(needed, beyond) or 1.0
@@ -272,24 +271,24 @@ def _draw_samples(axes: Axes, view: SignatureView, clock: Unit) -> None:
     high = _scale(view.samples)
     _say_samples(axes, view.samples, shown, high)
     _shade_bursts(axes, view.main.signature.bursts, clock)
-    for row, one in enumerate(reversed(shown)):
-        _draw_sample(axes, one, row, clock, high)
-        if not one.is_outlier:
-            _draw_missed(axes, one, row, clock, high, view.missing_bursts)
+    for row, sample in enumerate(reversed(shown)):
+        _draw_sample(axes, sample, row, clock, high)
+        if not sample.is_outlier:
+            _draw_missed(axes, sample, row, clock, high, view.missing_bursts)
     axes.set_ylim(0.0, max(len(shown), 1))
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0, labelsize=min(8.0, 50 * _row_in(len(shown))))
     is_named = _row_in(len(shown)) >= _NAMED_ROW_IN
-    names = [one.job_id if one.is_outlier or is_named else "" for one in reversed(shown)]
+    names = [sample.job_id if sample.is_outlier or is_named else "" for sample in reversed(shown)]
     axes.set_yticks(np.arange(len(shown)) + 0.35, [plain(name, _JOB_CHARACTERS) for name in names])
-    for label, one in zip(axes.get_yticklabels(), reversed(shown), strict=True):
-        label.set_color(SOFT if one.is_outlier else INK)
+    for label, sample in zip(axes.get_yticklabels(), reversed(shown), strict=True):
+        label.set_color(SOFT if sample.is_outlier else INK)
 
 
 def _rows(samples: Sequence[DrawnSample]) -> list[DrawnSample]:
     """Select the samples to draw: the last used samples, then the last outliers, up to `_MAX_ROWS` in total."""
-    used = [one for one in samples if not one.is_outlier]
-    outliers = [one for one in samples if one.is_outlier][-_MAX_ROWS // 4 :]
+    used = [sample for sample in samples if not sample.is_outlier]
+    outliers = [sample for sample in samples if sample.is_outlier][-_MAX_ROWS // 4 :]
     return used[-max(_MAX_ROWS - len(outliers), 1) :] + outliers
 
 
@@ -300,56 +299,56 @@ def _row_in(count: int) -> float:
 
 def _scale(samples: Sequence[DrawnSample]) -> float:
     """Return the rate at full row height; much higher outliers are clipped to keep the other samples readable."""
-    needed = max((_peak(one.bytes_per_s) for one in samples if not one.is_outlier), default=0.0)
-    beyond = max((_peak(one.bytes_per_s) for one in samples if one.is_outlier), default=0.0)
+    needed = max((_peak(sample.bytes_per_s) for sample in samples if not sample.is_outlier), default=0.0)
+    beyond = max((_peak(sample.bytes_per_s) for sample in samples if sample.is_outlier), default=0.0)
     return max(needed, min(beyond, _BEYOND_RATE * needed) if needed > 0 else beyond)
 
 
 def _say_samples(axes: Axes, samples: Sequence[DrawnSample], shown: Sequence[DrawnSample], high: float) -> None:
-    outliers = sum(one.is_outlier for one in samples)
-    told = [f"Samples: {len(samples) - outliers} used" if outliers else format_count(len(samples), "sample")]
+    outliers = sum(sample.is_outlier for sample in samples)
+    parts = [f"Samples: {len(samples) - outliers} used" if outliers else format_count(len(samples), "sample")]
     if outliers:
-        told.append(f"{outliers} excluded as {'an outlier' if outliers == 1 else 'outliers'} (dashed)")
-    if exact := sum(one.is_exact for one in samples):
-        told.append("counted for each run alone" if exact == len(samples) else f"{exact} counted for the run alone")
+        parts.append(f"{outliers} excluded as {'an outlier' if outliers == 1 else 'outliers'} (dashed)")
+    if exact := sum(sample.is_exact for sample in samples):
+        parts.append("counted for each run alone" if exact == len(samples) else f"{exact} counted for the run alone")
     if len(shown) < len(samples):
-        told.append(f"last {len(shown)} shown")
+        parts.append(f"last {len(shown)} shown")
     if high > 0:
-        told.append(f"each row up to {rate_text(high)}")
-    axes.set_title(", ".join(told))
+        parts.append(f"each row up to {rate_text(high)}")
+    axes.set_title(", ".join(parts))
     if not samples:
         panels.say(axes, "no samples in the release")
     elif not high > 0:
-        is_known = any(np.isfinite(one.bytes_per_s).any() for one in samples)
+        is_known = any(np.isfinite(sample.bytes_per_s).any() for sample in samples)
         panels.say(axes, "no bytes were moved" if is_known else "no data")
 
 
-def _draw_sample(axes: Axes, one: DrawnSample, row: int, clock: Unit, high: float) -> None:
+def _draw_sample(axes: Axes, sample: DrawnSample, row: int, clock: Unit, high: float) -> None:
     """Draw one sample as a line over a filled area; missing data are gray."""
-    edges = one.edges_s / clock.size
+    edges = sample.edges_s / clock.size
     axes.axhline(row, color=PALE, lw=0.5, zorder=0.6)
-    is_missing = ~np.isfinite(one.bytes_per_s)
+    is_missing = ~np.isfinite(sample.bytes_per_s)
     if is_missing.any():
         gaps = Columns.aggregate(np.where(is_missing, 0.5, np.nan))
         axes.stairs(row + gaps.highest, edges[gaps.edges], baseline=row, fill=True, color=GRAY, alpha=0.45, lw=0)
-    if not high > 0 or not len(one.bytes_per_s):
+    if not high > 0 or not len(sample.bytes_per_s):
         return
-    places, values = Columns.aggregate(np.minimum(one.bytes_per_s / high, 1.0) * _ROW_FILL).line(edges)
-    if one.is_outlier:
+    places, values = Columns.aggregate(np.minimum(sample.bytes_per_s / high, 1.0) * _ROW_FILL).line(edges)
+    if sample.is_outlier:
         axes.plot(places, row + values, color=SOFT, lw=0.7, ls=(0, (4, 1.5)))
     else:
         axes.fill_between(places, row, row + values, color=BLUE, alpha=0.35, lw=0)
         axes.plot(places, row + values, color=BLUE, lw=0.6)
 
 
-def _draw_missed(axes: Axes, one: DrawnSample, row: int, clock: Unit, high: float, missed_ratios: Reals) -> None:
+def _draw_missed(axes: Axes, sample: DrawnSample, row: int, clock: Unit, high: float, missed_ratios: Reals) -> None:
     """Highlight in red the parts of a sample with bursts that most samples have and the signature lacks."""
-    ratios = (one.edges_s[:-1] + one.interval_s / 2) / max(float(one.edges_s[-1]), one.interval_s)
+    ratios = (sample.edges_s[:-1] + sample.interval_s / 2) / max(float(sample.edges_s[-1]), sample.interval_s)
     is_missed = ((ratios[:, None] >= missed_ratios[:, 0]) & (ratios[:, None] < missed_ratios[:, 1])).any(axis=1)
     if not (is_missed.any() and high > 0):
         return
-    shown = Columns.aggregate(np.where(is_missed, np.minimum(one.bytes_per_s / high, 1.0) * _ROW_FILL, np.nan))
-    places, values = shown.line(one.edges_s / clock.size)
+    shown = Columns.aggregate(np.where(is_missed, np.minimum(sample.bytes_per_s / high, 1.0) * _ROW_FILL, np.nan))
+    places, values = shown.line(sample.edges_s / clock.size)
     axes.fill_between(places, row, row + values, color=VERMILION, lw=0, zorder=2.5)
 
 
@@ -362,21 +361,25 @@ def _peak(values: Reals) -> float:
 
 def _draw_signatures(axes: Axes, view: SignatureView, clock: Unit) -> None:
     """Draw the main signature with its band, bursts and background, and the others as lines over it."""
-    main, *others = view.signatures
+    main, *overlaid = view.signatures
     axes.set_title(f"Signature: I/O without interference ({main.method})")
-    curves = [_band(one.signature)[1] for one in view.signatures[:1]] + [one.signature.bytes_per_s for one in others]
+    curves = [_band(drawn.signature)[1] for drawn in view.signatures[:1]] + [
+        drawn.signature.bytes_per_s for drawn in overlaid
+    ]
     background = main.signature.background_bytes_per_s
     high = max([_peak(curve) for curve in curves] + [background if math.isfinite(background) else 0.0])
     unit = choose_unit(high, RATES, "B/s")
     axes.set_ylabel(f"throughput [{unit.name}]")
     _shade_bursts(axes, main.signature.bursts, clock)
     _draw_curve(axes, main, clock, unit)
-    for one, color in zip(others, (_OVERLAID * len(others))[: len(others)], strict=True):
-        if len(one.signature.bytes_per_s):
-            line = Columns.aggregate(one.signature.bytes_per_s / unit.size).line(_seconds(one.signature) / clock.size)
-            axes.plot(*line, color=color, lw=1.2, ls=(0, (5, 1.5)), label=one.method)
+    for drawn, color in zip(overlaid, (_OVERLAID * len(overlaid))[: len(overlaid)], strict=True):
+        if len(drawn.signature.bytes_per_s):
+            line = Columns.aggregate(drawn.signature.bytes_per_s / unit.size).line(
+                _seconds(drawn.signature) / clock.size
+            )
+            axes.plot(*line, color=color, lw=1.2, ls=(0, (5, 1.5)), label=drawn.method)
         else:
-            axes.plot([], [], color=color, ls=":", label=f"{one.method}: {one.signature.outcome}")
+            axes.plot([], [], color=color, ls=":", label=f"{drawn.method}: {drawn.signature.outcome}")
     if math.isfinite(background):
         label = f"background, excluded: {rate_text(background)}"
         axes.axhline(background / unit.size, color=GRAY, lw=1.1, ls="--", zorder=1.5, label=label)
@@ -385,31 +388,31 @@ def _draw_signatures(axes: Axes, view: SignatureView, clock: Unit) -> None:
     panels.legend_above(axes)
 
 
-def _draw_curve(axes: Axes, one: DrawnSignature, clock: Unit, unit: Unit) -> None:
-    found = one.signature
-    if not len(found.bytes_per_s):
+def _draw_curve(axes: Axes, drawn: DrawnSignature, clock: Unit, unit: Unit) -> None:
+    signature = drawn.signature
+    if not len(signature.bytes_per_s):
         return
-    edges = _seconds(found) / clock.size
-    low, high = _band(found)
-    curve = Columns.aggregate(found.bytes_per_s / unit.size)
+    edges = _seconds(signature) / clock.size
+    low, high = _band(signature)
+    curve = Columns.aggregate(signature.bytes_per_s / unit.size)
     axes.fill_between(*curve.line(edges), color=BLUE, alpha=0.13, lw=0)
-    if np.isfinite(found.low_bytes_per_s).any():
+    if np.isfinite(signature.low_bytes_per_s).any():
         places = edges[curve.edges]
         bottom, top = Columns.aggregate(low / unit.size).lowest, Columns.aggregate(high / unit.size).highest
         axes.stairs(top, places, baseline=bottom, fill=True, color=SKY, alpha=0.35, lw=0, label="its band")
-    axes.plot(*curve.line(edges), color=BLUE, lw=1.4, label=one.method)
+    axes.plot(*curve.line(edges), color=BLUE, lw=1.4, label=drawn.method)
 
 
-def _band(found: Signature) -> tuple[Reals, Reals]:
+def _band(signature: Signature) -> tuple[Reals, Reals]:
     """Return the lower and upper edges of the uncertainty band; without a band, the curve for both."""
-    low = np.where(np.isfinite(found.low_bytes_per_s), found.low_bytes_per_s, found.bytes_per_s)
-    high = np.where(np.isfinite(found.high_bytes_per_s), found.high_bytes_per_s, found.bytes_per_s)
+    low = np.where(np.isfinite(signature.low_bytes_per_s), signature.low_bytes_per_s, signature.bytes_per_s)
+    high = np.where(np.isfinite(signature.high_bytes_per_s), signature.high_bytes_per_s, signature.bytes_per_s)
     return low, high
 
 
-def _seconds(found: Signature) -> Reals:
+def _seconds(signature: Signature) -> Reals:
     """Return the edges of a signature's seconds (n + 1)."""
-    return np.arange(len(found.bytes_per_s) + 1, dtype=np.float64)
+    return np.arange(len(signature.bytes_per_s) + 1, dtype=np.float64)
 
 
 # ---- bursts
@@ -436,7 +439,7 @@ def _number_bursts(axes: Axes, bursts: Bursts, clock: Unit) -> None:
     # the width of a digit is about 0.64 of the font size, and an inch has 72 points
     room = (len(str(len(bursts))) + 1) * 0.64 * _NUMBER_POINTS / 72
     numbers = np.arange(1, len(bursts) + 1)
-    for step in (scale * most for scale in 10 ** np.arange(8) for most in (1, 2, 5)):
+    for step in (scale * factor for scale in 10 ** np.arange(8) for factor in (1, 2, 5)):
         chosen = (numbers == 1) | (numbers % step == 0)
         if not (np.diff(middles[chosen]) * inches < room).any():
             break

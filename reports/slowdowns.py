@@ -26,7 +26,7 @@ def top_interferer(row: Mapping[str, Any]) -> tuple[str, float]:
 
     The source is the top interfering application, or unattributed traffic if that is larger.
     """
-    known, nobodys = row["top_interferer_bytes"] or 0.0, row["unattributed_bytes"] or 0.0
-    if row["top_interferer_application_id"] is not None and known >= nobodys:
-        return str(row["top_interferer_application_id"]), known
-    return NOBODY_KNOWN, nobodys
+    top_bytes, unattributed_bytes = row["top_interferer_bytes"] or 0.0, row["unattributed_bytes"] or 0.0
+    if row["top_interferer_application_id"] is not None and top_bytes >= unattributed_bytes:
+        return str(row["top_interferer_application_id"]), top_bytes
+    return NOBODY_KNOWN, unattributed_bytes

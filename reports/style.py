@@ -75,8 +75,8 @@ class Style:
 
     def color(self, named: str) -> str:
         """Return the color of a role's name."""
-        found: str = getattr(self, named.removeprefix("iosig:"))
-        return found
+        color: str = getattr(self, named.removeprefix("iosig:"))
+        return color
 
 
 LIGHT = Style(
@@ -180,9 +180,9 @@ def ink_on(color: str) -> str:
     return max((GROUND, INK), key=lambda role: contrast(style.color(role), style.color(color)))
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(first_color: str, second_color: str) -> float:
     """Return the contrast of two sRGB colors in six digits, from 1 to 21 (WCAG 2.2, "contrast ratio")."""
-    low, high = sorted((luminance(one), luminance(other)))
+    low, high = sorted((luminance(first_color), luminance(second_color)))
     return (high + 0.05) / (low + 0.05)
 
 

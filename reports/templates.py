@@ -29,15 +29,15 @@ def environment(folder: Path) -> Environment:
     """Return the environment of a folder of templates: values are escaped, and a missing value is an error."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    made = Environment(
+    env = Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {name: _show_none_as_unknown(text) for name, text in _FILTERS.items()}
-    return made
+    env.filters |= {name: _show_none_as_unknown(text) for name, text in _FILTERS.items()}
+    return env
 
 
 def content_policy(script: str, style: str) -> str:

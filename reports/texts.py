@@ -75,18 +75,18 @@ def duration_range_text(low_s: float, high_s: float) -> str:
 
 
 def time_ticks(low_s: float, high_s: float, max_count: int = 9) -> list[tuple[float, str]]:
-    """Return at most `most` round times between two limits, with labels, for a logarithmic axis."""
-    found: list[tuple[float, str]] = []
+    """Return at most `max_count` round times between two limits, with labels, for a logarithmic axis."""
+    ticks: list[tuple[float, str]] = []
     for level in range(3):
-        found = [
+        ticks = [
             (count * unit.size, f"{count} {unit.name}")
             for unit in TIMES
             for count in _TICKS[unit.name][level]
             if low_s <= count * unit.size <= high_s
         ]
-        if len(found) <= max_count:
-            return found
-    return found[:: -(-len(found) // max_count)]
+        if len(ticks) <= max_count:
+            return ticks
+    return ticks[:: -(-len(ticks) // max_count)]
 
 
 def base_name(text: str) -> str:
@@ -145,9 +145,9 @@ def ratio_text(ratio: float) -> str:
 
 def plain(text: str, max_chars: int = _NAME_CHARACTERS) -> str:
     """Sanitize input text for drawing: shorten it, and replace characters that the font cannot render."""
-    known = _drawable()
+    drawable = _drawable()
     return "".join(
-        letter if letter.isprintable() and ord(letter) in known and not unicodedata.combining(letter) else _UNKNOWN
+        letter if letter.isprintable() and ord(letter) in drawable and not unicodedata.combining(letter) else _UNKNOWN
         for letter in unicodedata.normalize("NFC", shorten(text, max_chars))
     )
 

@@ -127,8 +127,8 @@ def _chunks(counts: Ints) -> Iterator[slice]:
     ends = np.cumsum(counts)
     start = 0
     while start < len(counts):
-        done = int(ends[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, done + _CHUNK_POINTS, side="right")))
+        previous_end = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, previous_end + _CHUNK_POINTS, side="right")))
         yield slice(start, stop)
         start = stop
 

@@ -63,9 +63,9 @@ def mean_values(view: NetworkView, hop: int) -> Reals:
         .with_columns(value=pl.when(bottom > 0).then(top / bottom))
     )
     outer, inner = network.layers[hop : hop + 2]
-    found = np.full((outer.node_count, inner.node_count), np.nan)
-    found[rows["source"].to_numpy(), rows["target"].to_numpy()] = rows["value"].fill_null(np.nan).to_numpy()
-    return found
+    means = np.full((outer.node_count, inner.node_count), np.nan)
+    means[rows["source"].to_numpy(), rows["target"].to_numpy()] = rows["value"].fill_null(np.nan).to_numpy()
+    return means
 
 
 def matrices_high(view: NetworkView, max_height: int) -> int:
@@ -78,8 +78,8 @@ def matrices_high(view: NetworkView, max_height: int) -> int:
 def draw_matrices(figure: Figure, view: NetworkView, left: int, top: int, side: int) -> None:
     """Stack one matrix per hop inside a square of `side` pixels."""
     hops = [mean_values(view, hop) for hop in range(view.network.hop_count)]
-    known = np.concatenate([values[np.isfinite(values) & (values > 0)] for values in hops])
-    ends = (float(known.min()), float(known.max())) if len(known) else (1.0, 1.0)
+    positive = np.concatenate([values[np.isfinite(values) & (values > 0)] for values in hops])
+    ends = (float(positive.min()), float(positive.max())) if len(positive) else (1.0, 1.0)
     rows = sum(len(values) for values in hops)
     high = min(_CELL_HIGH, (side - len(hops) * (_ABOVE + _BELOW)) / max(rows, 1))
     for hop, values in enumerate(hops):
@@ -93,21 +93,21 @@ def draw_matrices(figure: Figure, view: NetworkView, left: int, top: int, side: 
 def _draw_matrix(axes: Axes, view: NetworkView, hop: int, values: Reals, ends: tuple[float, float]) -> None:
     outer, inner = view.network.layers[hop : hop + 2]
     names = [plain(plural(layer.name), 24) for layer in (outer, inner)]
-    of = get_hop_quantity(view.network, view.metric, hop)
-    axes.set_title(f"{names[0]} (rows) to {names[1]} (columns): mean {of}", pad=40 if values.shape[1] > 1 else 24)
+    quantity = get_hop_quantity(view.network, view.metric, hop)
+    axes.set_title(f"{names[0]} (rows) to {names[1]} (columns): mean {quantity}", pad=40 if values.shape[1] > 1 else 24)
     axes.patch.set_facecolor(FAINT)
     axes.set(xlim=(0, values.shape[1]), ylim=(len(values), 0))
     _fill(axes, view, values, ends)
     axes.tick_params(length=0, top=False, labeltop=True, labelbottom=False, labelsize=NOTE_POINTS)
     axes.tick_params(axis="y", pad=12)
-    slow = {label: ratio for one in view.slow for label, ratio in zip(one.labels, one.ratios, strict=True)
-            if one.layer == outer.name and ratio >= SLOW_RATIO}  # fmt: skip
+    slow = {label: ratio for nodes in view.slow for label, ratio in zip(nodes.labels, nodes.ratios, strict=True)
+            if nodes.layer == outer.name and ratio >= SLOW_RATIO}  # fmt: skip
     labels = [
         (node_text(label), f" \u00d7 {ratio_text(slow[label])}" if label in slow else "") for label in outer.labels
     ]
-    axes.set_yticks(np.arange(len(values)) + 0.5, [name[:_NAME_CHARACTERS] + told for name, told in labels])
-    for tick, (_, told) in zip(axes.get_yticklabels(), labels, strict=True):
-        tick.set_color(VERMILION if told else INK)
+    axes.set_yticks(np.arange(len(values)) + 0.5, [name[:_NAME_CHARACTERS] + note for name, note in labels])
+    for tick, (_, note) in zip(axes.get_yticklabels(), labels, strict=True):
+        tick.set_color(VERMILION if note else INK)
     across = [node_text(label)[:_NAME_CHARACTERS] for label in inner.labels]
     is_crowded = max(map(len, across), default=0) * len(across) > 130
     axes.set_xticks(

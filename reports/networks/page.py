@@ -53,18 +53,18 @@ def write_page(view: NetworkView, path: Path, max_bytes: int = MAX_BYTES) -> Non
 
 def page(view: NetworkView, max_bytes: int = MAX_BYTES) -> bytes:
     """Return the page at the highest level of detail that fits, or at the lowest level if none fits."""
-    made = _Parts(view.network, view)
+    builder = _Parts(view.network, view)
     content = b""
     for detail in data.details(view.network.window_count, view.network.edges.height):
-        if made.estimate_bytes(detail) > _ESTIMATE_TOLERANCE * max_bytes:
+        if builder.estimate_bytes(detail) > _ESTIMATE_TOLERANCE * max_bytes:
             continue
-        parts = made.parts(detail)
+        parts = builder.parts(detail)
         if sum(map(_base64_size, parts.values())) > max_bytes:
             continue
-        content = _assemble_page(view, made, detail, parts)
+        content = _assemble_page(view, builder, detail, parts)
         if len(content) <= max_bytes:
             return content
-    return content or _assemble_page(view, made, detail, made.parts(detail))
+    return content or _assemble_page(view, builder, detail, builder.parts(detail))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,21 +102,21 @@ class _Parts:
         return self.known[key]
 
     def _build_whole(self, detail: Detail) -> _Whole:
-        kept = data.strongest(self.network, detail.edge_count)
+        edge_indices = data.strongest(self.network, detail.edge_count)
         cells = [
-            data.whole_part(self._rows(slot_counts.rows, kept), slot_counts.scale.slot_count, detail)
+            data.whole_part(self._rows(slot_counts.rows, edge_indices), slot_counts.scale.slot_count, detail)
             for slot_counts in self.counts
         ]
         parts = {
-            "edges": data.edges_part(self.network, self.view.layout, kept),
+            "edges": data.edges_part(self.network, self.view.layout, edge_indices),
             "timeline": self.timeline[0],
-            "totals": data.whole_totals_part(self._rows(self.network.totals, kept), len(kept)),
+            "totals": data.whole_totals_part(self._rows(self.network.totals, edge_indices), len(edge_indices)),
         }
         parts |= {f"whole-{name}": part for name, (part, _) in zip(METRICS, cells, strict=True)}
-        return _Whole(kept, parts, [count for _, count in cells])
+        return _Whole(edge_indices, parts, [count for _, count in cells])
 
-    def _rows(self, rows: pl.DataFrame, kept: Ints) -> pl.DataFrame:
-        return data.renumber_edges(rows, kept, self.network.edges.height)
+    def _rows(self, rows: pl.DataFrame, edge_indices: Ints) -> pl.DataFrame:
+        return data.renumber_edges(rows, edge_indices, self.network.edges.height)
 
     def parts(self, detail: Detail) -> dict[str, bytes]:
         """Encode all data parts at this level of detail, keyed by part name."""
@@ -129,8 +129,8 @@ class _Parts:
             return {}
         windows = _window_count(self.network, detail)
         parts = {"windows-totals": data.window_totals_part(totals, windows, detail)}
-        for one, name in zip(counts, METRICS, strict=True):
-            parts[f"windows-{name}"] = data.windows_part(one, one.rows, windows, detail)
+        for slot_counts, name in zip(counts, METRICS, strict=True):
+            parts[f"windows-{name}"] = data.windows_part(slot_counts, slot_counts.rows, windows, detail)
         return parts
 
     def estimate_bytes(self, detail: Detail) -> int:
@@ -158,15 +158,15 @@ def _window_count(network: Network, detail: Detail) -> int:
     return -(-network.window_count // detail.window_factor)
 
 
-def _about(view: NetworkView, made: _Parts, detail: Detail) -> dict[str, Any]:
+def _about(view: NetworkView, builder: _Parts, detail: Detail) -> dict[str, Any]:
     """Collect the page's metadata: titles, units, scales, notes, and the layout of the encoded parts."""
     network = view.network
     first, last = view.window_range
-    kept = made.whole(detail).kept
+    edge_indices = builder.whole(detail).kept
     return {
         "title": _plain(view.title),
         "notes": [_plain(note, max_chars=2000) for note in view.notes],
-        "coarser": _coarser(view, made, detail),
+        "coarser": _coarser(view, builder, detail),
         "metric": METRICS.index(view.metric),
         "windows": [first // detail.window_factor, -(-last // detail.window_factor)],
         "windowEdges": _window_edges(network, detail),
@@ -183,13 +183,13 @@ def _about(view: NetworkView, made: _Parts, detail: Detail) -> dict[str, Any]:
             "wholeLongestBits": data.LONGEST_BITS,
         },
         "layers": [_layer(view, number) for number in range(len(network.layers))],
-        "hops": [_hop(network, kept, hop) for hop in range(network.hop_count)],
+        "hops": [_hop(network, edge_indices, hop) for hop in range(network.hop_count)],
         "unused": {"light": unused_color(is_dark=False).tolist(), "dark": unused_color(is_dark=True).tolist()},
-        "metrics": [_metric(made, metric, detail) for metric in range(len(METRICS))],
-        "timeline": made.timeline[1],
+        "metrics": [_metric(builder, metric, detail) for metric in range(len(METRICS))],
+        "timeline": builder.timeline[1],
         "patterns": [_pattern(view.network, row) for row in view.patterns.iter_rows(named=True)],
         "finding": slow_finding(view.slow),
-        "slow": [_slow(view, one) for one in view.slow],
+        "slow": [_slow(view, nodes) for nodes in view.slow],
         "bottlenecks": [_bottleneck(row) for row in view.bottlenecks.iter_rows(named=True)],
     }
 
@@ -211,10 +211,10 @@ def _layer(view: NetworkView, number: int) -> dict[str, Any]:
     }
 
 
-def _hop(network: Network, kept: Ints, hop: int) -> dict[str, Any]:
+def _hop(network: Network, edge_indices: Ints, hop: int) -> dict[str, Any]:
     return {
         "timeKind": network.time_kinds[hop],
-        "edgeCount": int((network.edges["hop"].to_numpy()[kept] == hop).sum()),
+        "edgeCount": int((network.edges["hop"].to_numpy()[edge_indices] == hop).sum()),
         "colors": {
             "light": _base64(colors(hop, is_dark=False).tobytes()),
             "dark": _base64(colors(hop, is_dark=True).tobytes()),
@@ -222,8 +222,8 @@ def _hop(network: Network, kept: Ints, hop: int) -> dict[str, Any]:
     }
 
 
-def _metric(made: _Parts, metric: int, detail: Detail) -> dict[str, Any]:
-    scale = made.counts[metric].scale
+def _metric(builder: _Parts, metric: int, detail: Detail) -> dict[str, Any]:
+    scale = builder.counts[metric].scale
     return {
         "name": METRICS[metric],
         "lowest": _finite(scale.lowest_values),
@@ -231,8 +231,8 @@ def _metric(made: _Parts, metric: int, detail: Detail) -> dict[str, Any]:
         "hasNegative": scale.has_negative,
         "hasZero": scale.has_zero,
         "slotFactor": detail.slot_factor,
-        "coarseSlots": data.coarse_slot_count(made.counts[metric], detail),
-        "cellCount": made.whole(detail).cell_counts[metric],
+        "coarseSlots": data.coarse_slot_count(builder.counts[metric], detail),
+        "cellCount": builder.whole(detail).cell_counts[metric],
     }
 
 
@@ -304,30 +304,30 @@ def _bottleneck(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _coarser(view: NetworkView, made: _Parts, detail: Detail) -> list[str]:
+def _coarser(view: NetworkView, builder: _Parts, detail: Detail) -> list[str]:
     """Return a note on each loss of detail that keeps the page small; empty at full detail."""
-    network, said = view.network, []
+    network, losses = view.network, []
     if detail.count_bits:
-        said.append("counts of single time windows are rounded to 3 %, their sums of bytes to 0.4 %")
+        losses.append("counts of single time windows are rounded to 3 %, their sums of bytes to 0.4 %")
     if detail.slot_factor > 1:
-        said.append(f"values within single windows are grouped by {detail.slot_factor} slots")
+        losses.append(f"values within single windows are grouped by {detail.slot_factor} slots")
     if detail.window_factor >= network.window_count > 1:
-        said.append("single time windows are omitted")
+        losses.append("single time windows are omitted")
     elif detail.window_factor > 1:
-        said.append(f"{detail.window_factor} time windows are merged")
+        losses.append(f"{detail.window_factor} time windows are merged")
     if detail.whole_bits:
-        said.append("counts are rounded to 0.2 %")
+        losses.append("counts are rounded to 0.2 %")
     if detail.edge_count:
-        said.append(_describe_omitted_edges(network, made.whole(detail).kept))
+        losses.append(_describe_omitted_edges(network, builder.whole(detail).kept))
     end = "" if detail.whole_bits else " Values of the whole run are exact."
-    return [f"To keep this page small, {'; '.join(said)}.{end}"] if said else []
+    return [f"To keep this page small, {'; '.join(losses)}.{end}"] if losses else []
 
 
-def _describe_omitted_edges(network: Network, kept: Ints) -> str:
+def _describe_omitted_edges(network: Network, edge_indices: Ints) -> str:
     transfers = np.bincount(network.totals["edge"].to_numpy(), weights=network.totals["transfer_count"].to_numpy())
-    share = transfers[kept].sum() / transfers.sum()
+    share = transfers[edge_indices].sum() / transfers.sum()
     return (
-        f"only the strongest {len(kept):,} of {network.edges.height:,} edges are included, with {share:.1%} of "
+        f"only the strongest {len(edge_indices):,} of {network.edges.height:,} edges are included, with {share:.1%} of "
         "transfers"
     )
 

@@ -76,10 +76,10 @@ def varints(values: Ints) -> bytes:
     if not len(values):
         return b""
     lengths = np.ones(len(values), dtype=np.int64)
-    rest = values >> 7
-    while rest.any():
-        lengths += rest > 0
-        rest >>= 7
+    remaining = values >> 7
+    while remaining.any():
+        lengths += remaining > 0
+        remaining >>= 7
     places = np.cumsum(lengths) - lengths
     out = np.zeros(int(lengths.sum()), dtype=np.uint8)
     for group in range(int(lengths.max())):
@@ -149,13 +149,13 @@ class Runs:
 
     def sums(self, values: Ints) -> Ints:
         """Sum the values (n) of each group."""
-        found: Ints = np.add.reduceat(self._apply_order(values), self.begins) if len(values) else values
-        return found
+        sums: Ints = np.add.reduceat(self._apply_order(values), self.begins) if len(values) else values
+        return sums
 
     def max(self, values: Reals) -> Reals:
         """Return the maximum of the values (n) of each group."""
-        found: Reals = np.maximum.reduceat(self._apply_order(values), self.begins) if len(values) else values
-        return found
+        maxima: Reals = np.maximum.reduceat(self._apply_order(values), self.begins) if len(values) else values
+        return maxima
 
     def _apply_order(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return values if self.order is None else values[self.order]
@@ -188,18 +188,20 @@ def strongest(network: Network, count: int) -> Ints:
     return np.sort(np.argsort(-transfers, kind="stable")[:count])
 
 
-def renumber_edges(rows: pl.DataFrame, kept: Ints, edge_count: int) -> pl.DataFrame:
+def renumber_edges(rows: pl.DataFrame, edge_indices: Ints, edge_count: int) -> pl.DataFrame:
     """Keep the rows of the selected edges and renumber these edges from 0."""
-    if len(kept) == edge_count:
+    if len(edge_indices) == edge_count:
         return rows
-    numbers = pl.DataFrame({"edge": kept, "_number": np.arange(len(kept))}).cast({"edge": rows.schema["edge"]})
+    numbers = pl.DataFrame({"edge": edge_indices, "_number": np.arange(len(edge_indices))}).cast(
+        {"edge": rows.schema["edge"]}
+    )
     selected = rows.join(numbers, on="edge", how="inner", maintain_order="left")
     return selected.with_columns(pl.col("_number").cast(rows.schema["edge"]).alias("edge")).drop("_number")
 
 
-def edges_part(network: Network, layout: RadialLayout, kept: Ints) -> bytes:
+def edges_part(network: Network, layout: RadialLayout, edge_indices: Ints) -> bytes:
     """Encode the edges (sources, targets) and the angles of nodes."""
-    sources, targets = (network.edges[name].to_numpy().astype(np.int64)[kept] for name in ("source", "target"))
+    sources, targets = (network.edges[name].to_numpy().astype(np.int64)[edge_indices] for name in ("source", "target"))
     angles = [_reals(values) for ring in layout.rings for values in (ring.begins, ring.ends)]
     return compress_streams(
         *angles,

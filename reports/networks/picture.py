@@ -135,21 +135,21 @@ def _headings(figure: Figure, view: NetworkView, drawn: _FigureData) -> None:
     """Write the title lines: the slow nodes, the selection shown, and the notes on data quality."""
     high = figure.get_figheight() * style.DOTS_PER_INCH
     left = _LEFT / _WIDTH
-    told, name = slow_finding(view.slow), base_name(plain(view.title))
-    color = VERMILION if any(one.slow_count for one in view.slow) else INK
+    finding, name = slow_finding(view.slow), base_name(plain(view.title))
+    color = VERMILION if any(nodes.slow_count for nodes in view.slow) else INK
     heading = figure.text(left, 1 - 46 / high, "", fontsize=14, fontweight="bold", color=color)
-    panels.fit(figure, heading, told or name)
-    subject = f"{name}  \u00b7  {_subject(view)}" if told else _subject(view)
+    panels.fit(figure, heading, finding or name)
+    subject = f"{name}  \u00b7  {_subject(view)}" if finding else _subject(view)
     panels.fit(figure, figure.text(left, 1 - 82 / high, "", fontsize=10.5, color=SOFT), subject)
     for number, line in enumerate(_notes(view)):
-        at = 1 - (110 + _NOTE_LINE * number) / high
-        panels.fit(figure, figure.text(left, at, "", fontsize=9, color=SOFT), line)
+        y = 1 - (110 + _NOTE_LINE * number) / high
+        panels.fit(figure, figure.text(left, y, "", fontsize=9, color=SOFT), line)
 
 
 def _subject(view: NetworkView) -> str:
     """Describe the displayed metric, nodes and time range in one line."""
     network = view.network
-    what = quantity(network, view.metric)
+    label = quantity(network, view.metric)
     layers = ", ".join(
         format_count(layer.member_count, plain(layer.name, 24))
         + (f" in {layer.node_count:,} groups" if layer.group_size > 1 else "")
@@ -159,7 +159,9 @@ def _subject(view: NetworkView) -> str:
     edges = network.window_edges_s
     began, ceased = (duration_text(float(edges[place])) for place in (first, stop))
     when = "the whole run" if (first, stop) == (0, network.window_count) else f"{began} to {ceased} of the run"
-    return f"{what[:1].upper()}{what[1:]} between {layers}; {when}{'' if view.is_small else '; rings from outside in'}"
+    return (
+        f"{label[:1].upper()}{label[1:]} between {layers}; {when}{'' if view.is_small else '; rings from outside in'}"
+    )
 
 
 # ---- the circle
@@ -283,16 +285,16 @@ def _circle_bottlenecks(axes: Axes, view: NetworkView) -> None:
 
 def _name_slowest(axes: Axes, view: NetworkView) -> None:
     """Label the slowest nodes with their slowdown, omitting labels that would overlap each other."""
-    found = [
-        (place, -ratio, one.layer, label)
-        for one in view.slow
-        for place, (ratio, label) in enumerate(zip(one.ratios, one.labels, strict=True))
+    candidates = [
+        (place, -ratio, nodes.layer, label)
+        for nodes in view.slow
+        for place, (ratio, label) in enumerate(zip(nodes.ratios, nodes.labels, strict=True))
         if ratio >= SLOW_RATIO
     ]
     layers = {layer.name: number for number, layer in enumerate(view.network.layers)}
-    taken: list[Any] = []
+    boxes: list[Any] = []
     # The slowest node of each layer comes first.
-    for _, less, name, label in sorted(found)[:_MAX_NAMED_SLOW]:
+    for _, less, name, label in sorted(candidates)[:_MAX_NAMED_SLOW]:
         number, ratio = layers[name], -less
         ring, labels = view.layout.rings[number], view.network.layers[number].labels
         angle = float(ring.middles[labels.to_list().index(label)])
@@ -311,26 +313,26 @@ def _name_slowest(axes: Axes, view: NetworkView) -> None:
             bbox={"fc": GROUND, "ec": VERMILION, "lw": 0.6, "alpha": 0.92, "boxstyle": "round,pad=0.25"},
         )  # fmt: skip
         box = text.get_window_extent()
-        if any(box.overlaps(other) for other in taken):
+        if any(box.overlaps(placed) for placed in boxes):
             text.remove()
         else:
-            taken.append(box)
+            boxes.append(box)
 
 
 def _say_nothing(axes: Axes, view: NetworkView, drawn: _FigureData) -> None:
     """Explain in a sentence why the figure is empty, if it is."""
-    what = quantity(view.network, view.metric)
+    metric_text = quantity(view.network, view.metric)
     used = sum(len(edges) for edges in drawn.hops)
     if not len(view.network.edges):
         names = " and ".join(plain(plural(layer.name), 24) for layer in view.network.layers)
-        told = f"No transfers between {names}."
+        message = f"No transfers between {names}."
     elif not used:
-        told = "No transfers in the selected time."
+        message = "No transfers in the selected time."
     elif not drawn.scale.slot_count:
-        told = f"The {what} of all transfers is unknown."
+        message = f"The {metric_text} of all transfers is unknown."
     elif not sum(int(drawn.counts[edges].sum()) for edges in drawn.hops):
-        told = f"The {what} of all transfers in the selected time is unknown."
+        message = f"The {metric_text} of all transfers in the selected time is unknown."
     else:
         return
     box = {"facecolor": GROUND, "edgecolor": GRAY, "boxstyle": "round,pad=0.6"}
-    axes.text(0, 0.62, told, ha="center", va="center", fontsize=13, color=INK, bbox=box, zorder=5)
+    axes.text(0, 0.62, message, ha="center", va="center", fontsize=13, color=INK, bbox=box, zorder=5)

@@ -84,10 +84,10 @@ def _edge_values(starts: Ints) -> Reals:
 def _map_bins_to_slots(first: int, per_slot: int, slots: int, has_negative: bool, has_zero: bool) -> Ints:
     special = int(has_negative) + int(has_zero)
     numbers = np.arange(-(1 << 15), 1 << 15)
-    found = special + np.clip((numbers - first) // max(per_slot, 1), 0, max(slots - 1, 0))
-    found[NEGATIVE + (1 << 15)] = 0
-    found[ZERO + (1 << 15)] = int(has_negative)
-    return np.minimum(found, max(special + slots - 1, 0))
+    slot_numbers = special + np.clip((numbers - first) // max(per_slot, 1), 0, max(slots - 1, 0))
+    slot_numbers[NEGATIVE + (1 << 15)] = 0
+    slot_numbers[ZERO + (1 << 15)] = int(has_negative)
+    return np.minimum(slot_numbers, max(special + slots - 1, 0))
 
 
 def slot_counts(network: Network, scale: Scale, windows: tuple[int, int] | None = None) -> Ints:

@@ -77,19 +77,19 @@ def log_ticks(low: float, high: float, max_count: int = 9) -> Reals:
 
 def _apart(values: Reals, min_distance: float) -> Reals:
     """Select ascending values (n) with a minimum logarithmic distance from each other, starting with the first."""
-    logs, kept = np.log(values), [0]
+    logs, selected = np.log(values), [0]
     for place in range(1, len(values)):
-        if logs[place] - logs[kept[-1]] >= min_distance * (1 - 1e-9):
-            kept.append(place)
-    return values[kept]
+        if logs[place] - logs[selected[-1]] >= min_distance * (1 - 1e-9):
+            selected.append(place)
+    return values[selected]
 
 
 def slot_places(scale: Scale, values: Reals) -> Reals:
     """Convert positive values (n) to fractional slot positions; an integer is the start of a slot."""
     edges = np.append(scale.lowest_values[scale.special_count :], scale.highest_values[-1:])
     places = scale.special_count + np.arange(len(edges), dtype=np.float64)
-    found: Reals = np.interp(np.log(values), np.log(edges), places)
-    return found
+    positions: Reals = np.interp(np.log(values), np.log(edges), places)
+    return positions
 
 
 # ---- names of nodes
@@ -99,11 +99,11 @@ def distinct(labels: Sequence[str]) -> list[str]:
     """Strip the common prefix (without splitting numbers) and the common domain from labels."""
     if len(labels) < 2:
         return list(labels)
-    bare = [label.partition(".") for label in labels]
-    if len({rest for _, _, rest in bare}) == 1:
-        labels = [first for first, _, _ in bare]
+    partitions = [label.partition(".") for label in labels]
+    if len({domain for _, _, domain in partitions}) == 1:
+        labels = [first for first, _, _ in partitions]
     first, last = min(labels), max(labels)
-    alike = next((place for place, (one, other) in enumerate(zip(first, last)) if one != other), len(first))  # noqa: B905
+    alike = next((place for place, (a, b) in enumerate(zip(first, last)) if a != b), len(first))  # noqa: B905
     common = first[:alike].rstrip("0123456789")
     shown = [label[len(common) :] for label in labels]
     return shown if all(shown) and len(set(shown)) == len(set(labels)) else list(labels)
@@ -125,25 +125,25 @@ def pattern_texts(
     slow: slow nodes by layer. A pattern of times shared by all nodes is not reported where some of them are slow.
     """
     rows = _whole(network, patterns, metric).iter_rows(named=True)
-    counts = {one.layer: one.slow_count for one in slow} if metric == "time" else {}
+    counts = {nodes.layer: nodes.slow_count for nodes in slow} if metric == "time" else {}
     return [_pattern_text(network, row, counts) for row in rows]
 
 
 def describe_slowest(slow: Sequence[SlowNodes]) -> list[str]:
     """Describe the slowest node of each layer with slow nodes, the innermost layer first."""
     return [
-        f"{node_name(one.layer, one.labels[0])} \u00d7 {ratio_text(one.ratios[0])}, slowest of {one.node_count:,}"
-        + (f" ({one.slow_count - 1:,} more)" if one.slow_count > 1 else "")
-        for one in reversed(slow)
-        if one.slow_count
+        f"{node_name(node.layer, node.labels[0])} \u00d7 {ratio_text(node.ratios[0])}, slowest of {node.node_count:,}"
+        + (f" ({node.slow_count - 1:,} more)" if node.slow_count > 1 else "")
+        for node in reversed(slow)
+        if node.slow_count
     ]
 
 
 def slow_finding(slow: Sequence[SlowNodes]) -> str:
     """Name the slow nodes in one sentence; empty if nodes cannot be compared."""
-    told = describe_slowest(slow)
-    if told:
-        return f"Slow: {'; '.join(told)}"
+    descriptions = describe_slowest(slow)
+    if descriptions:
+        return f"Slow: {'; '.join(descriptions)}"
     return "No slow nodes: none takes twice as long as the median of its layer" if slow else ""
 
 
@@ -160,10 +160,10 @@ def ratio_text(ratio: float) -> str:
 
 def pattern_causes(network: Network, patterns: pl.DataFrame, metric: Metric) -> list[list[str]]:
     """Return, for each hop, the outer nodes that cause its whole-run pattern."""
-    found: list[list[str]] = [[] for _ in range(network.hop_count)]
+    causes: list[list[str]] = [[] for _ in range(network.hop_count)]
     for row in _whole(network, patterns, metric).iter_rows(named=True):
-        found[row["hop"]] = _causes(row)
-    return found
+        causes[row["hop"]] = _causes(row)
+    return causes
 
 
 def _whole(network: Network, patterns: pl.DataFrame, metric: Metric) -> pl.DataFrame:
@@ -179,29 +179,29 @@ def _pattern_text(network: Network, row: dict[str, Any], slow_counts: Mapping[st
     text = (_PATTERNS if row["outcome"] == "matched" else _NO_PATTERN).get(
         row["pattern"] or row["outcome"], "no pattern"
     )
-    told = f"{outer} to {inner}: {text.replace('{}', outer)}"
+    sentence = f"{outer} to {inner}: {text.replace('{}', outer)}"
     layers = network.layers[row["hop"] : row["hop"] + 2]
-    unlike = {layer.name: count for layer in layers if (count := slow_counts.get(layer.name, 0))}
-    if unlike and row["pattern"] == "circular":
-        but = " and ".join(format_count(count, plain(name, 24)) for name, count in unlike.items())
-        told = f"{outer} to {inner}: circular: similar at most {outer}, except {but}"
+    exceptions = {layer.name: count for layer in layers if (count := slow_counts.get(layer.name, 0))}
+    if exceptions and row["pattern"] == "circular":
+        exceptions_text = " and ".join(format_count(count, plain(name, 24)) for name, count in exceptions.items())
+        sentence = f"{outer} to {inner}: circular: similar at most {outer}, except {exceptions_text}"
     causes = _causes(row)
     if not causes:
-        return told
+        return sentence
     more = len(causes) - _MAX_CAUSES
     shown = ", ".join(node_text(cause) for cause in causes[:_MAX_CAUSES])
-    return f"{told}; mainly {shown}{f' and {more} more' if more > 0 else ''}"
+    return f"{sentence}; mainly {shown}{f' and {more} more' if more > 0 else ''}"
 
 
 def _causes(row: dict[str, Any]) -> list[str]:
     """Return the nodes that cause a named pattern, from a list or from the table's JSON."""
-    told = row.get("cause_nodes") if row["outcome"] == "matched" else None
-    if isinstance(told, str):
+    nodes = row.get("cause_nodes") if row["outcome"] == "matched" else None
+    if isinstance(nodes, str):
         try:
-            told = json.loads(told)
+            nodes = json.loads(nodes)
         except ValueError:
             return []
-    return [str(cause) for cause in told] if isinstance(told, list) else []
+    return [str(cause) for cause in nodes] if isinstance(nodes, list) else []
 
 
 def bottleneck_texts(bottlenecks: pl.DataFrame, metric: Metric, max_count: int) -> list[str]:

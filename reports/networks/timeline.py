@@ -38,8 +38,8 @@ _MARGIN_DECADES = 0.12
 def draw_timelines(shown: list[Axes], view: NetworkView) -> None:
     """Draw each hop's timeline into its panel on a common scale, and mark the selected range."""
     network = view.network
-    told = network.timeline.filter(pl.col("metric") == METRICS.index(view.metric))
-    steps = told.filter(pl.col("count") > 0)
+    timeline = network.timeline.filter(pl.col("metric") == METRICS.index(view.metric))
+    steps = timeline.filter(pl.col("count") > 0)
     low, high = _range(steps)
     edges = network.window_edges_s
     clock = choose_unit(float(np.abs(edges).max()), TIMES, "s")
@@ -47,7 +47,7 @@ def draw_timelines(shown: list[Axes], view: NetworkView) -> None:
     for hop, axes in enumerate(shown):
         axes.set_xlim(*(edges[[0, -1]] / clock.size))
         axes.axvspan(edges[first] / clock.size, edges[stop] / clock.size, color=GRAY, alpha=0.16, lw=0, zorder=0)
-        of_hop, nothing = steps.filter(pl.col("hop") == hop), _nothing(told.filter(pl.col("hop") == hop))
+        of_hop, nothing = steps.filter(pl.col("hop") == hop), _nothing(timeline.filter(pl.col("hop") == hop))
         if nothing:
             axes.set_ylim(low, high)
             panels.say(axes, nothing)
@@ -60,13 +60,13 @@ def draw_timelines(shown: list[Axes], view: NetworkView) -> None:
     shown[-1].set_xlabel(f"time since the run's start [{clock.name}]", fontsize=9)
 
 
-def _nothing(told: pl.DataFrame) -> str | None:
+def _nothing(timeline: pl.DataFrame) -> str | None:
     """Return the reason why a hop has no timeline (no value above zero), or None."""
-    if not len(told):
+    if not len(timeline):
         return "no values are known"
-    if bool((told["most"] > 0).any()):
+    if bool((timeline["most"] > 0).any()):
         return None
-    return "all values are 0" if bool((told["least"] == 0).all()) else "no values are above 0"
+    return "all values are 0" if bool((timeline["least"] == 0).all()) else "no values are above 0"
 
 
 def _range(steps: pl.DataFrame) -> tuple[float, float]:

@@ -107,14 +107,14 @@ def _excerpt(view: PeriodView) -> tuple[int, int] | None:
 def _plainest(values: Reals, per_cycle: float, width: int) -> int:
     """Return the first sample of the excerpt in which the period is strongest relative to everything else."""
     is_known = np.isfinite(values)
-    known = np.where(is_known, values, 0.0)
-    known = known / (np.abs(known).max() or 1.0)
-    known = np.where(is_known, known - known.sum() / max(int(is_known.sum()), 1), 0.0)
-    turned = known * np.exp(-2j * np.pi * (np.arange(len(values)) / per_cycle % 1.0))
-    sums, energy = (np.concatenate([[0.0], np.cumsum(column)]) for column in (turned, np.square(known)))
+    normalized = np.where(is_known, values, 0.0)
+    normalized = normalized / (np.abs(normalized).max() or 1.0)
+    normalized = np.where(is_known, normalized - normalized.sum() / max(int(is_known.sum()), 1), 0.0)
+    demodulated = normalized * np.exp(-2j * np.pi * (np.arange(len(values)) / per_cycle % 1.0))
+    sums, energy = (np.concatenate([[0.0], np.cumsum(column)]) for column in (demodulated, np.square(normalized)))
     strength = np.abs(sums[width:] - sums[:-width]) ** 2
-    rest = np.sqrt(np.maximum(energy[width:] - energy[:-width], 1e-12 * energy[-1]))
-    return int(np.argmax(strength / np.where(rest > 0, rest, 1.0)))
+    norm = np.sqrt(np.maximum(energy[width:] - energy[:-width], 1e-12 * energy[-1]))
+    return int(np.argmax(strength / np.where(norm > 0, norm, 1.0)))
 
 
 # ---- panels
@@ -129,7 +129,7 @@ def draw_all(figure: Figure, views: Sequence[PeriodView]) -> None:
     """Draw one signal and the results of several methods; the panels below show the first method only."""
     main, height = views[0], float(figure.get_figheight())
     names = (plain(main.title), plain(main.direction), f"lower panels: {main.method}")
-    panels.headings(figure, _agreement(views), names, _FOUND if any(one.is_periodic for one in views) else _LINE)
+    panels.headings(figure, _agreement(views), names, _FOUND if any(view.is_periodic for view in views) else _LINE)
     panel_in = (height - 1.15 - _LANE_IN * len(views) - 3 * 0.75 - 0.6) / 3
     time = panels.inch_axes(figure, 1.15, panel_in, _SIDES)
     _draw_time(time, main, (0, main.signals.sample_count))
@@ -145,21 +145,21 @@ def draw_all(figure: Figure, views: Sequence[PeriodView]) -> None:
 
 def _agreement(views: Sequence[PeriodView]) -> str:
     """Summarize how many methods agree on the most frequent period, and how many find none."""
-    periods = np.array([1.0 / one.frequency_hz for one in views if one.is_periodic])
+    periods = np.array([1.0 / view.frequency_hz for view in views if view.is_periodic])
     if not len(periods):
         return f"No period by any of {len(views)} methods"
-    alike = np.abs(np.log(periods[:, None] / periods)) < _MAX_LOG_DIFFERENCE
-    best = int(np.argmax(alike.sum(axis=1)))
-    silent = len(views) - len(periods)
-    others = len(periods) - int(alike[best].sum())
-    count, period = int(alike[best].sum()), exact_duration_text(float(periods[best]))
-    if count == 1 and others:
-        first = next(plain(one.method) for one in views if one.is_periodic)
-        told = [f"{len(views)} methods disagree: {first} finds {period}"]
+    is_similar = np.abs(np.log(periods[:, None] / periods)) < _MAX_LOG_DIFFERENCE
+    best = int(np.argmax(is_similar.sum(axis=1)))
+    none_count = len(views) - len(periods)
+    other_count = len(periods) - int(is_similar[best].sum())
+    count, period = int(is_similar[best].sum()), exact_duration_text(float(periods[best]))
+    if count == 1 and other_count:
+        first = next(plain(view.method) for view in views if view.is_periodic)
+        parts = [f"{len(views)} methods disagree: {first} finds {period}"]
     else:
-        told = [f"{count} of {len(views)} methods {'finds' if count == 1 else 'find'} {period}"]
-    told += [f"{others} another period"] * (others > 0) + [f"{silent} none"] * (silent > 0)
-    return ", ".join(told)
+        parts = [f"{count} of {len(views)} methods {'finds' if count == 1 else 'find'} {period}"]
+    parts += [f"{other_count} another period"] * (other_count > 0) + [f"{none_count} none"] * (none_count > 0)
+    return ", ".join(parts)
 
 
 def _draw_lanes(axes: Axes, views: Sequence[PeriodView], ends: tuple[float, float]) -> None:
@@ -167,21 +167,21 @@ def _draw_lanes(axes: Axes, views: Sequence[PeriodView], ends: tuple[float, floa
     clock = _Clock.from_signals(views[0].signals)
     axes.set_xlim(*ends)
     axes.set_ylim(len(views), 0)
-    for lane, one in enumerate(views):
-        if one.is_periodic:
-            own, (first, last) = _Clock.from_signals(one.signals), one.window_samples
-            best = one.cosines.select_drawable().select(slice(1))
+    for lane, view in enumerate(views):
+        if view.is_periodic:
+            view_clock, (first, last) = _Clock.from_signals(view.signals), view.window_samples
+            best = view.cosines.select_drawable().select(slice(1))
             if len(best.frequency_hz) and last > first:
-                at = _cycle_places(best, own, (first, last))
+                at = _cycle_places(best, view_clock, (first, last))
                 axes.plot(at, np.full(len(at), lane + 0.68), "|", color=_FOUND, ms=6, mew=1.2, ls="")
-            axes.hlines(lane + 0.68, *own.of_samples([first, last]), color=_FOUND, lw=0.8, alpha=0.6)
-        text = "  ·  ".join([one.finding, *one.details])
+            axes.hlines(lane + 0.68, *view_clock.of_samples([first, last]), color=_FOUND, lw=0.8, alpha=0.6)
+        text = "  ·  ".join([view.finding, *view.details])
         axes.text(
             0.004, lane + 0.28, text, transform=axes.get_yaxis_transform(), fontsize=style.NOTE_POINTS, va="center",
-            color=_LINE if one.is_periodic else style.SOFT,
+            color=_LINE if view.is_periodic else style.SOFT,
             bbox={"fc": style.GROUND, "ec": "none", "alpha": 0.75, "pad": 0.5},
         )  # fmt: skip
-    axes.set_yticks(np.arange(len(views)) + 0.5, [plain(one.method, 18) for one in views], fontsize=style.NOTE_POINTS)
+    axes.set_yticks(np.arange(len(views)) + 0.5, [plain(view.method, 18) for view in views], fontsize=style.NOTE_POINTS)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.ticklabel_format(axis="x", useOffset=False)
@@ -298,12 +298,12 @@ def _draw_window(axes: Axes, view: PeriodView, clock: _Clock, shown: tuple[int, 
 
 def _draw_segments(axes: Axes, view: PeriodView, clock: _Clock) -> None:
     """Draw a bar for each of several segments, labeled with its period; overlapping bars are stacked."""
-    found = view.segments
-    if found is None or len(found.is_main) < 2:
+    segments = view.segments
+    if segments is None or len(segments.is_main) < 2:
         return
     ends: list[float] = []
     for start, end, hertz, is_main in zip(
-        *(column.tolist() for column in (found.start_s, found.end_s, found.frequency_hz, found.is_main)),
+        *(column.tolist() for column in (segments.start_s, segments.end_s, segments.frequency_hz, segments.is_main)),
         strict=True,
     ):
         lane = next((place for place, until in enumerate(ends) if until <= start), len(ends))
@@ -344,17 +344,17 @@ def _draw_cosines(axes: Axes, view: PeriodView, clock: _Clock, shown: tuple[int,
 
 def _drawn_cosine(cosines: Cosines, places: Reals, sampling_hz: float) -> Reals:
     """Clip the cosines' sum at 0, because rates are not negative."""
-    found = cosines.at(places, sampling_hz)
-    return np.where(found > 0, found, np.nan)
+    values = cosines.at(places, sampling_hz)
+    return np.where(values > 0, values, np.nan)
 
 
 def _cycle_places(best: Cosines, clock: _Clock, within: tuple[int, int]) -> Reals:
     """Return the axis positions of the cosine's maxima, or of some maxima if there are very many."""
     per_cycle = clock.sampling_hz / float(best.frequency_hz[0])
-    ahead = -float(best.phase_rad[0]) / (2 * math.pi)
-    first, last = math.ceil(within[0] / per_cycle - ahead), math.floor(within[1] / per_cycle - ahead)
+    phase_cycles = -float(best.phase_rad[0]) / (2 * math.pi)
+    first, last = math.ceil(within[0] / per_cycle - phase_cycles), math.floor(within[1] / per_cycle - phase_cycles)
     cycles = np.arange(first, last + 1, max(1, (last - first) // PIXEL_COLUMNS))
-    return clock.of_samples((cycles + ahead) * per_cycle)
+    return clock.of_samples((cycles + phase_cycles) * per_cycle)
 
 
 # ---- spectrum
@@ -407,8 +407,10 @@ def _draw_lines(axes: Axes, frequency: Reals, power: Reals, floor: float) -> Non
 
 
 def _draw_candidates(axes: Axes, frequency: Reals, power: Reals, view: PeriodView) -> None:
-    wanted = view.spectrum.candidates_hz[np.isfinite(view.spectrum.candidates_hz) & (view.spectrum.candidates_hz > 0)]
-    _mark(axes, 1 / wanted, power[_nearest(frequency, wanted)], "v", "candidate")
+    candidates_hz = view.spectrum.candidates_hz[
+        np.isfinite(view.spectrum.candidates_hz) & (view.spectrum.candidates_hz > 0)
+    ]
+    _mark(axes, 1 / candidates_hz, power[_nearest(frequency, candidates_hz)], "v", "candidate")
     if view.is_periodic:
         place = 1.0 / view.frequency_hz
         axes.axvline(place, color=_FOUND, lw=1.4, zorder=0.8, label=f"found {duration_text(place)}")
@@ -422,13 +424,13 @@ def _mark(axes: Axes, places: Reals, values: Reals, sign: str, name: str) -> Non
         axes.plot(places, values, sign, color=_CANDIDATE, mec=edge, mew=0.7, ms=size, ls="", label=label)
 
 
-def _nearest(ascending: Reals, wanted: Reals) -> Ints:
+def _nearest(ascending: Reals, targets: Reals) -> Ints:
     """Return, for each wanted value (k), the index of the nearest ascending value."""
-    after = np.clip(np.searchsorted(ascending, wanted), 1, max(len(ascending) - 1, 1))
+    after = np.clip(np.searchsorted(ascending, targets), 1, max(len(ascending) - 1, 1))
     after = np.minimum(after, len(ascending) - 1)
     before = np.maximum(after - 1, 0)
-    found: Ints = np.where(wanted - ascending[before] <= ascending[after] - wanted, before, after)
-    return found
+    nearest: Ints = np.where(targets - ascending[before] <= ascending[after] - targets, before, after)
+    return nearest
 
 
 # ---- autocorrelation
@@ -436,22 +438,26 @@ def _nearest(ascending: Reals, wanted: Reals) -> Ints:
 
 def _draw_autocorrelation(axes: Axes, view: PeriodView) -> None:
     """Draw the autocorrelation, its peaks, and the detected period."""
-    found = view.autocorrelation
+    autocorrelation = view.autocorrelation
     axes.set_title("Autocorrelation" if view.is_whole else "Autocorrelation of the shaded range")
     axes.set_xlabel("lag")
-    if not len(found.lag_s) or not np.isfinite(found.coefficient).any() or not np.isfinite(found.lag_s).all():
+    if (
+        not len(autocorrelation.lag_s)
+        or not np.isfinite(autocorrelation.coefficient).any()
+        or not np.isfinite(autocorrelation.lag_s).all()
+    ):
         return panels.say(axes, "no autocorrelation")
-    found = _first_lags(found, view)
-    unit = choose_unit(float(found.lag_s[-1]), TIMES, "s")
-    columns = Columns.aggregate(found.coefficient)
-    lags = found.lag_s / unit.size
+    autocorrelation = _first_lags(autocorrelation, view)
+    unit = choose_unit(float(autocorrelation.lag_s[-1]), TIMES, "s")
+    columns = Columns.aggregate(autocorrelation.coefficient)
+    lags = autocorrelation.lag_s / unit.size
     axes.axhline(0.0, color=_LINE, lw=0.6)
     if columns.is_exact:
-        axes.plot(lags, found.coefficient, color=_SIGNAL, lw=1.2)
+        axes.plot(lags, autocorrelation.coefficient, color=_SIGNAL, lw=1.2)
     else:
         _draw_envelope(axes, np.append(lags, lags[-1])[columns.edges], columns, "")
-    _mark(axes, lags[found.peaks], found.coefficient[found.peaks], "o", "peak")
-    if view.is_periodic and 1.0 / view.frequency_hz <= found.lag_s[-1]:
+    _mark(axes, lags[autocorrelation.peaks], autocorrelation.coefficient[autocorrelation.peaks], "o", "peak")
+    if view.is_periodic and 1.0 / view.frequency_hz <= autocorrelation.lag_s[-1]:
         place = 1.0 / view.frequency_hz
         axes.axvline(place / unit.size, color=_FOUND, lw=1.4, zorder=0.8, label=f"found {duration_text(place)}")
     low = float(np.nanmin(columns.lowest))
@@ -463,9 +469,13 @@ def _draw_autocorrelation(axes: Axes, view: PeriodView) -> None:
     return None
 
 
-def _first_lags(found: Autocorrelation, view: PeriodView) -> Autocorrelation:
+def _first_lags(autocorrelation: Autocorrelation, view: PeriodView) -> Autocorrelation:
     """Limit the autocorrelation to the first _MAX_EXCERPT_CYCLES periods, so that single peaks stay visible."""
     if not view.is_periodic:
-        return found
-    count = max(2, int(np.searchsorted(found.lag_s, _MAX_EXCERPT_CYCLES / view.frequency_hz, side="right")))
-    return Autocorrelation(found.lag_s[:count], found.coefficient[:count], found.peaks[found.peaks < count])
+        return autocorrelation
+    count = max(2, int(np.searchsorted(autocorrelation.lag_s, _MAX_EXCERPT_CYCLES / view.frequency_hz, side="right")))
+    return Autocorrelation(
+        autocorrelation.lag_s[:count],
+        autocorrelation.coefficient[:count],
+        autocorrelation.peaks[autocorrelation.peaks < count],
+    )

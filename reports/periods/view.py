@@ -58,12 +58,12 @@ class Cosines:
 
     def at(self, samples: Reals, sampling_hz: float) -> Reals:
         """Evaluate the sum of all cosines and their mean at sample offsets (k) from the start."""
-        found = np.full(len(samples), self.mean_bytes_per_s)
+        values = np.full(len(samples), self.mean_bytes_per_s)
         for frequency, amplitude, phase in zip(
             self.frequency_hz, self.amplitude_bytes_per_s, self.phase_rad, strict=True
         ):
-            found += amplitude * np.cos(_angles(samples, frequency, sampling_hz) + phase)
-        return found
+            values += amplitude * np.cos(_angles(samples, frequency, sampling_hz) + phase)
+        return values
 
 
 def _angles(samples: npt.ArrayLike, frequency_hz: float, sampling_hz: float) -> Reals:
@@ -161,14 +161,16 @@ class PeriodView:
     @property
     def finding(self) -> str:
         """The period and the fraction of time in which it occurs, or the reason why no period was detected."""
-        said = _NO_PERIOD.get(self.outcome, f"No period: {plain(self.outcome, 40)}")
+        text = _NO_PERIOD.get(self.outcome, f"No period: {plain(self.outcome, 40)}")
         if self.is_periodic:
-            said = f"Period {exact_duration_text(1.0 / self.frequency_hz)}"
+            text = f"Period {exact_duration_text(1.0 / self.frequency_hz)}"
         if self.is_whole:
-            return said
+            return text
         hertz, (first, last) = float(self.signals.sampling_hz[0]), self.window_samples
-        judged, whole = ((last - first) / hertz, self.signals.sample_count / hertz)
-        return f"{said}, {'in' if self.is_periodic else 'analyzed:'} {duration_text(judged)} of {duration_text(whole)}"
+        part_s, total_s = ((last - first) / hertz, self.signals.sample_count / hertz)
+        return (
+            f"{text}, {'in' if self.is_periodic else 'analyzed:'} {duration_text(part_s)} of {duration_text(total_s)}"
+        )
 
     @property
     def details(self) -> list[str]:
@@ -182,7 +184,7 @@ class PeriodView:
 
 def build_view(
     signals: EvenSignals,
-    found: Detections,
+    detections: Detections,
     *,
     title: str,
     direction: str = "",
@@ -199,44 +201,44 @@ def build_view(
     time. has_z_score: whether the method's threshold is a Z-score; other outlier criteria have no threshold line.
     segments: all periods of that signal alone.
     """
-    one = signals.select(slice(signal, signal + 1))
-    first, last = (int(place) for place in found.candidates.offsets[signal : signal + 2])
+    selected = signals.select(slice(signal, signal + 1))
+    first, last = (int(place) for place in detections.candidates.offsets[signal : signal + 2])
     view = PeriodView(
         title,
         direction,
         method,
-        one,
-        str(found.outcome[signal]),
-        float(found.frequency_hz[signal]),
-        float(found.confidence[signal]),
-        float(found.false_alarm_probability[signal]),
-        float(found.window_start_s[signal]),
-        float(found.window_end_s[signal]),
+        selected,
+        str(detections.outcome[signal]),
+        float(detections.frequency_hz[signal]),
+        float(detections.confidence[signal]),
+        float(detections.false_alarm_probability[signal]),
+        float(detections.window_start_s[signal]),
+        float(detections.window_end_s[signal]),
         has_utc_clock=has_utc_clock,
         segments=segments,
     )
-    judged = one.slice_samples(*view.window_samples)
+    analyzed = selected.slice_samples(*view.window_samples)
     return replace(
         view,
-        cosines=_cosines(view, judged, found, slice(first, last)),
-        spectrum=_spectrum(judged, found.candidates.frequency_hz[first:last], has_z_score=has_z_score),
-        autocorrelation=_autocorrelation(judged, is_circular=is_circular),
+        cosines=_cosines(view, analyzed, detections, slice(first, last)),
+        spectrum=_spectrum(analyzed, detections.candidates.frequency_hz[first:last], has_z_score=has_z_score),
+        autocorrelation=_autocorrelation(analyzed, is_circular=is_circular),
     )
 
 
-def _cosines(view: PeriodView, judged: EvenSignals, found: Detections, rows: slice) -> Cosines:
+def _cosines(view: PeriodView, analyzed: EvenSignals, detections: Detections, rows: slice) -> Cosines:
     """Return the detected cosine fitted to the analyzed time; other candidates only if all samples were analyzed."""
     if not view.is_periodic:
         return Cosines()
-    amplitude, phase, mean = _fit_cosine(judged, view.frequency_hz, view.window_samples[0])
+    amplitude, phase, mean = _fit_cosine(analyzed, view.frequency_hz, view.window_samples[0])
     # Candidate phases refer to the analyzed time, so they do not fit the whole signal.
-    others = rows if view.is_whole else slice(0)
-    candidates = found.candidates
-    is_other = ~np.isclose(candidates.frequency_hz[others], view.frequency_hz, rtol=1e-6, atol=0.0)
+    other_rows = rows if view.is_whole else slice(0)
+    candidates = detections.candidates
+    is_other = ~np.isclose(candidates.frequency_hz[other_rows], view.frequency_hz, rtol=1e-6, atol=0.0)
     return Cosines(
-        np.append(view.frequency_hz, candidates.frequency_hz[others][is_other]),
-        np.append(amplitude, candidates.amplitude_bytes_per_s[others][is_other]),
-        np.append(phase, candidates.phase_rad[others][is_other]),
+        np.append(view.frequency_hz, candidates.frequency_hz[other_rows][is_other]),
+        np.append(amplitude, candidates.amplitude_bytes_per_s[other_rows][is_other]),
+        np.append(phase, candidates.phase_rad[other_rows][is_other]),
         mean,
     )
 
@@ -257,13 +259,13 @@ def _fit_cosine(judged: EvenSignals, frequency_hz: float, first: int) -> tuple[f
     return math.hypot(even, odd), math.atan2(-odd, even), float(mean)
 
 
-def _spectrum(judged: EvenSignals, candidates_hz: Reals, *, has_z_score: bool) -> Spectrum:
-    found, threshold_z = compute_spectra(judged), OutlierParams().z_threshold
-    if not found.bin_count or found.is_constant[0]:
+def _spectrum(analyzed: EvenSignals, candidates_hz: Reals, *, has_z_score: bool) -> Spectrum:
+    spectra, threshold_z = compute_spectra(analyzed), OutlierParams().z_threshold
+    if not spectra.bin_count or spectra.is_constant[0]:
         return Spectrum()
-    shares = found.shares[0]
+    shares = spectra.shares[0]
     threshold = float(shares.mean() + threshold_z * shares.std()) if has_z_score else math.nan
-    return Spectrum(found.frequencies_hz[0], shares, threshold, threshold_z, candidates_hz)
+    return Spectrum(spectra.frequencies_hz[0], shares, threshold, threshold_z, candidates_hz)
 
 
 def _autocorrelation(judged: EvenSignals, *, is_circular: bool) -> Autocorrelation:

@@ -107,16 +107,16 @@ def _verdict(graph: Mapping[str, Any]) -> str:
     period = f" ({duration_text(current['period_s'])})" if current["period_s"] else ""
     since = duration_text(current["last_s"] - current["entered_s"])
     now = f"Now {plain(current['name'], NAME_CHARACTERS)}{period}, for {since}"
-    told = [
+    parts = [
         "The run is over" if current["name"] == "end" else now,
         format_count(sum(node["period_s"] is not None for node in nodes.values()), "periodic state"),
         format_count(sum(edge["count"] for edge in graph["edges"]), "transition"),
     ]
     if graph.get("unconfirmed_change_count"):
-        told.append(f"{format_count(graph['unconfirmed_change_count'], 'change')} not confirmed")
+        parts.append(f"{format_count(graph['unconfirmed_change_count'], 'change')} not confirmed")
     if graph.get("forgotten_state_count"):
-        told.append(f"{format_count(graph['forgotten_state_count'], 'state')} forgotten")
-    return "  ·  ".join(told)
+        parts.append(f"{format_count(graph['forgotten_state_count'], 'state')} forgotten")
+    return "  ·  ".join(parts)
 
 
 # ---- layout
@@ -184,7 +184,7 @@ class _Layout:
 def _place_states(graph: Mapping[str, Any], wide: float) -> list[_Node]:
     """Place periodic states on a line and all other states below them."""
     periodic = sorted((node for node in graph["nodes"] if node["period_s"]), key=lambda node: float(node["period_s"]))
-    others = sorted((node for node in graph["nodes"] if not node["period_s"]), key=_order)
+    other_nodes = sorted((node for node in graph["nodes"] if not node["period_s"]), key=_order)
     total = math.fsum(node["duration_s"] for node in graph["nodes"]) or 1.0
     margin = 0.6
     gap = min(1.35, (wide - 2 * margin) / max(len(periodic) - 1, 1))
@@ -199,8 +199,8 @@ def _place_states(graph: Mapping[str, Any], wide: float) -> list[_Node]:
     lower = (
         min((node.bottom for node in nodes), default=0.0) - max(depth + 0.75, 1.2) - _MAX_RADIUS_IN if nodes else 0.0
     )
-    for place, node in enumerate(others):
-        at = wide * (place + 0.5) / len(others)
+    for place, node in enumerate(other_nodes):
+        at = wide * (place + 0.5) / len(other_nodes)
         nodes.append(_node(node, at, lower, node["duration_s"] / total, _MAX_RADIUS_IN, graph["current"]))
     return nodes
 
@@ -215,8 +215,8 @@ def _node(
 
 
 def _order(node: Mapping[str, Any]) -> tuple[int, str]:
-    known = node["name"] in OTHER_STATES
-    return (OTHER_STATES.index(node["name"]) if known else len(OTHER_STATES)), str(node["name"])
+    is_other = node["name"] in OTHER_STATES
+    return (OTHER_STATES.index(node["name"]) if is_other else len(OTHER_STATES)), str(node["name"])
 
 
 def _spread(places: Reals, gap: float, low: float, high: float) -> Reals:
@@ -227,14 +227,14 @@ def _spread(places: Reals, gap: float, low: float, high: float) -> Reals:
     if count < 2:
         return np.full(count, (low + high) / 2)
     span = float(places[-1] - places[0])
-    wanted = (places - places[0]) / span if span > 0 else np.linspace(0, 1, count)
+    relative = (places - places[0]) / span if span > 0 else np.linspace(0, 1, count)
     # Shorten the line for few states with similar periods, because far ends would suggest a large difference.
     used = min(high - low, max(gap * (count - 1), 2.2 * span))
     start = (low + high - used) / 2
     steps = gap * np.arange(count)
-    apart = isotonic_regression(start + used * wanted - steps).x
-    found: Reals = np.clip(apart, low, max(low, high - steps[-1])) + steps
-    return found
+    spaced = isotonic_regression(start + used * relative - steps).x
+    positions: Reals = np.clip(spaced, low, max(low, high - steps[-1])) + steps
+    return positions
 
 
 def _depths(edges: Iterable[Mapping[str, Any]], x: Mapping[str, float]) -> float:
@@ -249,11 +249,11 @@ def _height(distance: float, rank: int) -> float:
 
 def _curves(edges: Sequence[Mapping[str, Any]], nodes: Iterable[_Node]) -> Iterator[Reals]:
     """Yield each edge's curve from its source's rim to its target's; parallel edges are offset from each other."""
-    known = {node.name: node for node in nodes}
-    seen: dict[tuple[str, str], int] = {}
+    nodes_by_name = {node.name: node for node in nodes}
+    ranks: dict[tuple[str, str], int] = {}
     for edge in edges:
-        source, target = known[edge["source"]], known[edge["target"]]
-        rank = seen[source.name, target.name] = seen.get((source.name, target.name), -1) + 1
+        source, target = nodes_by_name[edge["source"]], nodes_by_name[edge["target"]]
+        rank = ranks[source.name, target.name] = ranks.get((source.name, target.name), -1) + 1
         yield _curve(source, target, rank)
 
 
@@ -262,7 +262,9 @@ def _curve(source: _Node, target: _Node, rank: int) -> Reals:
     if source.y == target.y:
         is_above = target.x > source.x and source.name not in OTHER_STATES
         side = 1.0 if is_above else -1.0
-        first, last = (np.array([one.x, one.y + one.radius if is_above else one.bottom]) for one in (source, target))
+        first, last = (
+            np.array([node.x, node.y + node.radius if is_above else node.bottom]) for node in (source, target)
+        )
         # Further out than the edges that lead down to the other states.
         toward = 2 * np.sign(target.x - source.x) * shift
         first[0], last[0] = first[0] + toward, last[0] - toward
@@ -296,31 +298,31 @@ def _draw_edges(axes: Axes, graph: Mapping[str, Any], layout: _Layout) -> int:
 
     edges = graph["edges"]
     max_log_count = math.log(max([10, *(edge["count"] for edge in edges)]))
-    taken = [box for node in layout.nodes.values() for box in node.boxes]
+    boxes = [box for node in layout.nodes.values() for box in node.boxes]
     is_crowd = len(edges) > _MAX_LABELED_EDGES
     for edge, curve in zip(edges, layout.curves, strict=True):
         color, width = _color(edge), 1.0 + 2.6 * math.log(max(edge["count"], 1)) / max_log_count
         style: dict[str, Any] = {"fc": color, "ec": color, "lw": width, "fill": False}
         style |= {"alpha": 0.4 if is_crowd else 0.85, "arrowstyle": "-|>,head_length=3.6,head_width=1.8"}
         axes.add_patch(FancyArrowPatch(path=Curve(curve), mutation_scale=1.0, **style))
-    told = sorted(range(len(edges)), key=lambda place: -edges[place]["count"])[
+    labeled = sorted(range(len(edges)), key=lambda place: -edges[place]["count"])[
         : _MAX_LABELED_EDGES // 2 if is_crowd else None
     ]
-    return len(edges) - sum(_write_edge(axes, edges[place], layout.curves[place], taken) for place in told)
+    return len(edges) - sum(_write_edge(axes, edges[place], layout.curves[place], boxes) for place in labeled)
 
 
-def _write_edge(axes: Axes, edge: Mapping[str, Any], curve: Reals, taken: list[Box]) -> bool:
+def _write_edge(axes: Axes, edge: Mapping[str, Any], curve: Reals, boxes: list[Box]) -> bool:
     """Label an edge with its cause and count if a position without overlap exists; return whether it does."""
     text = f"{plain(edge['cause'], NAME_CHARACTERS)} \u00d7{edge['count']:,}"
     half, high = text_inches(text, LABEL_POINTS) / 2, 0.6 * LABEL_POINTS / 72
-    others = np.array(taken)
+    placed = np.array(boxes)
     for share in _LABEL_PLACES:
         x, y = curve[round(share * (len(curve) - 1))]
         x = min(max(x, half), _WIDTH_IN - 2 * _SIDE_IN - half)
         box = (x - half, y - high, x + half, y + high)
-        apart = (others[:, 0] > box[2]) | (others[:, 2] < box[0]) | (others[:, 1] > box[3]) | (others[:, 3] < box[1])
-        if apart.all():
-            taken.append(box)
+        is_apart = (placed[:, 0] > box[2]) | (placed[:, 2] < box[0]) | (placed[:, 1] > box[3]) | (placed[:, 3] < box[1])
+        if is_apart.all():
+            boxes.append(box)
             axes.text(
                 x, y, text, ha="center", va="center", fontsize=LABEL_POINTS, color=_color(edge), zorder=4,
                 bbox={"pad": 0.6, "lw": 0, "fc": GROUND, "alpha": 0.85},

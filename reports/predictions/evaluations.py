@@ -59,8 +59,8 @@ class PredictionView:
             raise ValueError("predictions must be of a single input and direction, and not empty")
         if len(self.time_s) != len(self.bytes_per_s) or len(self.onset_s) != len(self.end_s):
             raise ValueError("times and throughputs, and onsets and ends of phases, must have equal lengths")
-        for each in (self.time_s, self.onset_s):
-            if not np.isfinite(mask_implausible_times(each)).all() or (np.diff(each) < 0).any():
+        for times in (self.time_s, self.onset_s):
+            if not np.isfinite(mask_implausible_times(times)).all() or (np.diff(times) < 0).any():
                 raise ValueError("times and onsets must be finite and ascending")
 
 
@@ -136,11 +136,14 @@ def _onsets(view: PredictionView, numbers: dict[str, Reals]) -> tuple[Reals, Boo
 
 def _ends(view: PredictionView, at: Reals, numbers: dict[str, Reals], onset: Reals) -> tuple[float, float]:
     """Return the time range of the figure; a distant next burst does not compress the rest."""
-    known = np.concatenate([numbers["window_start_s"], view.time_s, onset, at])
-    first, last = float(np.nanmin(known)), float(np.nanmax(np.concatenate([known, mask_implausible_times(view.end_s)])))
-    foreseen = numbers["next_burst_latest_s"][-1]
-    if math.isfinite(foreseen):
-        last = max(last, min(float(foreseen), last + 0.25 * (last - first)))
+    times_s = np.concatenate([numbers["window_start_s"], view.time_s, onset, at])
+    first, last = (
+        float(np.nanmin(times_s)),
+        float(np.nanmax(np.concatenate([times_s, mask_implausible_times(view.end_s)]))),
+    )
+    latest_s = numbers["next_burst_latest_s"][-1]
+    if math.isfinite(latest_s):
+        last = max(last, min(float(latest_s), last + 0.25 * (last - first)))
     span = last - first if last > first else max(1.0, 1e-6 * abs(first))
     # Add a margin, so that marks on the boundary are visible.
     return first - 0.01 * span, first + 1.01 * span
@@ -164,10 +167,10 @@ class Bins:
 
     def lowest(self, values: Reals) -> Reals:
         """Minimum of the known values in each pixel column; NaN if none is known."""
-        found: Reals = np.fmin.reduceat(values, self.starts)
-        return found
+        minima: Reals = np.fmin.reduceat(values, self.starts)
+        return minima
 
     def highest(self, values: Reals) -> Reals:
         """Maximum of the known values in each pixel column; NaN if none is known."""
-        found: Reals = np.fmax.reduceat(values, self.starts)
-        return found
+        maxima: Reals = np.fmax.reduceat(values, self.starts)
+        return maxima

@@ -55,7 +55,7 @@ def draw(view: PredictionView) -> Picture:
     """Return the picture of one run's predictions."""
     run = Run.from_view(view)
     shown = list(_panels(view, run))
-    height = _TOP_IN + sum(one.height_in + one.space_in for one in shown) + _FOOT_IN
+    height = _TOP_IN + sum(panel.height_in + panel.space_in for panel in shown) + _FOOT_IN
     return Picture((_WIDTH_IN, height), lambda figure: _compose(figure, view, run, shown))
 
 
@@ -94,17 +94,17 @@ def _compose(figure: Figure, view: PredictionView, run: Run, shown: list[_Panel]
     top = _TOP_IN
     _headings(figure, view, run)
     ends = run.clock.at(run.ends_s).tolist()
-    for place, one in enumerate(shown):
-        axes = panels.inch_axes(figure, top + one.space_in, one.height_in, (_LEFT, _RIGHT))
-        top += one.space_in + one.height_in
+    for place, panel in enumerate(shown):
+        axes = panels.inch_axes(figure, top + panel.space_in, panel.height_in, (_LEFT, _RIGHT))
+        top += panel.space_in + panel.height_in
         axes.set_xlim(*ends)
-        one.drawn(axes)
+        panel.drawn(axes)
         is_last = place == len(shown) - 1 or shown[place + 1].is_excerpt
         axes.tick_params(axis="x", labelbottom=is_last, length=3.5 if is_last else 0)
         axes.grid(axis="x", color=FAINT, lw=0.6)
         axes.set_axisbelow(True)
         axes.ticklabel_format(axis="x", useOffset=False)
-        if not one.is_excerpt:
+        if not panel.is_excerpt:
             axes.set_xlabel(run.clock.label if is_last else "")
 
 
@@ -129,9 +129,9 @@ def _finding(run: Run) -> str:
     burst = plain(str(run.texts["next_burst_outcome"][-1]), 24).replace("_", " ")
     if burst == "ended":
         return f"{period}; the run is over"
-    ahead = last["next_burst_start_s"] - run.at_s[-1]
-    soon = f" in {duration_text(ahead)}" if ahead > 0 and burst == "expected" else ""
-    return f"{period}; next burst {burst}{soon}"
+    wait_s = last["next_burst_start_s"] - run.at_s[-1]
+    wait_text = f" in {duration_text(wait_s)}" if wait_s > 0 and burst == "expected" else ""
+    return f"{period}; next burst {burst}{wait_text}"
 
 
 def _counts(run: Run) -> list[str]:
@@ -266,13 +266,13 @@ def _draw_band(run: Run, axes: Axes, bins: Bins, scale: float) -> None:
     low, high = bins.lowest(run.numbers["shortest_period_s"]), bins.highest(run.numbers["longest_period_s"])
     chance = np.nan_to_num(bins.highest(run.numbers["probability"])).clip(0, 1)
     edges = run.clock.at(np.append(bins.at_s, run.ends_s[1]))
-    known = np.flatnonzero(np.isfinite(low) & np.isfinite(high) & (low > 0))
-    if not len(known):
+    indices = np.flatnonzero(np.isfinite(low) & np.isfinite(high) & (low > 0))
+    if not len(indices):
         return
-    left, right, low, high = edges[known], edges[known + 1], low[known] / scale, high[known] / scale
+    left, right, low, high = edges[indices], edges[indices + 1], low[indices] / scale, high[indices] / scale
     corners = np.stack([[left, low], [left, high], [right, high], [right, low]]).transpose(2, 0, 1)
-    opacity = np.interp(chance[known], (0.0, 1.0), _OPACITY)
-    colors = np.column_stack([np.tile(to_rgb(ORANGE), (len(known), 1)), opacity])
+    opacity = np.interp(chance[indices], (0.0, 1.0), _OPACITY)
+    colors = np.column_stack([np.tile(to_rgb(ORANGE), (len(indices), 1)), opacity])
     label = "its interval (darker: more probable)"
     band = PolyCollection(list(corners), facecolors=colors, lw=0, zorder=1.2, label=label)
     axes.add_collection(band, autolim=False)
@@ -310,25 +310,25 @@ def _draw_gaps(run: Run, axes: Axes, scale: float) -> None:
 
 def _draw_changes(run: Run, axes: Axes) -> None:
     """Mark detected changes and the time since each one began, with labels where they fit."""
-    found = np.flatnonzero(run.texts["change"] != "")
-    if not len(found):
+    changed = np.flatnonzero(run.texts["change"] != "")
+    if not len(changed):
         return
-    at, began = run.clock.at(run.at_s[found]), run.clock.at(run.numbers["change_s"][found])
-    blend, is_longer = axes.get_xaxis_transform(), run.texts["change"][found] == "longer"
+    at, began = run.clock.at(run.at_s[changed]), run.clock.at(run.numbers["change_s"][changed])
+    blend, is_longer = axes.get_xaxis_transform(), run.texts["change"][changed] == "longer"
     low, high = run.clock.at(run.ends_s)
     inches = (at - low) / (high - low) * _WIDE_IN
     for chosen, marker in ((is_longer, "^"), (~is_longer, "v")):
         # Markers that would overlap are drawn once.
         places = at[chosen][np.unique(np.round(20 * inches[chosen]), return_index=True)[1]]
         axes.plot(places, np.full(len(places), 0.96), marker, color=PURPLE, ms=5, ls="", transform=blend)
-    if len(found) > _MAX_CHANGES:
+    if len(changed) > _MAX_CHANGES:
         return
     room = np.diff(inches, append=_WIDE_IN)
     for place, x in enumerate(at.tolist()):
         if began[place] < x:
             axes.axvspan(max(float(began[place]), float(low)), x, color=PURPLE, alpha=0.1, lw=0, zorder=0.8)
         axes.axvline(x, color=PURPLE, lw=1.1, ls="--", zorder=2)
-        text = plain(str(run.texts["change"][found[place]]), 24)
+        text = plain(str(run.texts["change"][changed[place]]), 24)
         if text_inches(text, _SMALL) + 0.15 < room[place]:
             axes.annotate(text, (x, 0.96), (6, 0), blend, "offset points", va="center", fontsize=_SMALL, color=PURPLE)
 
@@ -336,8 +336,8 @@ def _draw_changes(run: Run, axes: Axes) -> None:
 def _rug_rows(run: Run) -> list[str]:
     """Return the outcomes drawn as rows of ticks: those without a period, and `tentative` if the curve is thinned."""
     shown = {"periodic"} if len(run.at_s) > MAX_EXACT_EVALUATIONS else {"periodic", "tentative"}
-    found = set(run.texts["outcome"].tolist()) - shown
-    return [name for name in _RUG_COLORS if name in found] + sorted(found - set(_RUG_COLORS))[:3]
+    outcomes = set(run.texts["outcome"].tolist()) - shown
+    return [name for name in _RUG_COLORS if name in outcomes] + sorted(outcomes - set(_RUG_COLORS))[:3]
 
 
 def _draw_rug(run: Run, rows: list[str], axes: Axes) -> None:
@@ -409,10 +409,10 @@ def _draw_windows(run: Run, windows: _Windows, axes: Axes) -> None:
     rows = np.arange(len(chosen))
     right, start = clock.at(run.at_s[chosen]), clock.at(run.numbers["window_start_s"][chosen])
     left = np.fmin(start, right)
-    for one, color, label in ((run.has_period[chosen], GREEN, "window"), (~run.has_period[chosen], GRAY, "no period")):
-        if one.any():
-            widths = np.where(rows[one] == rows[-1], 4.0, 1.5)
-            axes.hlines(rows[one], left[one], right[one], color=color, lw=widths, label=label)
+    for mask, color, label in ((run.has_period[chosen], GREEN, "window"), (~run.has_period[chosen], GRAY, "no period")):
+        if mask.any():
+            widths = np.where(rows[mask] == rows[-1], 4.0, 1.5)
+            axes.hlines(rows[mask], left[mask], right[mask], color=color, lw=widths, label=label)
     axes.plot(right, rows, "|", color=INK, ms=4 if len(chosen) > 20 else 6, mew=1.0, ls="")
     early, likely, late = (clock.at(run.numbers[f"next_burst_{name}_s"][chosen]) for name in _BURSTS)
     if np.isfinite(likely).any():
@@ -432,22 +432,22 @@ def _errors(run: Run) -> Reals:
 
     Errors are positive for late predictions, and relative to the detected gap before the burst.
     """
-    came, gap = run.came()
+    actual_s, gap = run.came()
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.stack([(run.numbers[f"next_burst_{name}_s"] - came) / gap for name in _BURSTS])
-    is_known = np.isfinite(found).all(axis=0)
-    return np.where(is_known, found, np.nan)
+        errors = np.stack([(run.numbers[f"next_burst_{name}_s"] - actual_s) / gap for name in _BURSTS])
+    is_known = np.isfinite(errors).all(axis=0)
+    return np.where(is_known, errors, np.nan)
 
 
 def _draw_errors(run: Run, errors: Reals, axes: Axes) -> None:
     """Draw the prediction errors of the next burst from earliest to latest, in percent of the preceding gap."""
-    known = np.flatnonzero(np.isfinite(errors[1]))
-    at, shown = run.at_s[known], 100 * errors[:, known]
+    indices = np.flatnonzero(np.isfinite(errors[1]))
+    at, shown = run.at_s[indices], 100 * errors[:, indices]
     within = float(np.mean((shown[0] <= 1e-6) & (shown[2] >= -1e-6)))
     limit = float(min(100.0, max(10.0, 1.15 * np.abs(shown).max())))
     beyond = float(np.mean(np.abs(shown[1]) > limit))
     outside = f", {beyond:.1%} beyond the panel" if beyond >= 0.0005 else ""
-    detected = f"{format_count(len(known), 'burst')} detected"
+    detected = f"{format_count(len(indices), 'burst')} detected"
     axes.set_title(f"Next burst: {within:.0%} of {detected} started within the predicted range{outside}")
     bins = Bins.from_times(at, run.ends_s)
     low, high = bins.lowest(shown[0]).clip(-limit, limit), bins.highest(shown[2]).clip(-limit, limit)

@@ -125,10 +125,10 @@ def sort_states(graph: Mapping[str, Any]) -> StateSequence:
     return StateSequence(names, [*edges, last], [(move[0], move[3]) for move in moves], periods)
 
 
-def draw_strip(axes: Axes, names: Sequence[str], edges_s: Reals, clock: RunClock, told: Mapping[str, str]) -> None:
+def draw_strip(axes: Axes, names: Sequence[str], edges_s: Reals, clock: RunClock, notes: Mapping[str, str]) -> None:
     """Draw states (n) between ascending edges (n + 1) as a strip, with their names where they fit.
 
-    told: additional text for each state's name, written if it fits too.
+    notes: additional text for each state's name, written if it fits too.
     """
     from matplotlib.collections import PolyCollection
 
@@ -138,8 +138,8 @@ def draw_strip(axes: Axes, names: Sequence[str], edges_s: Reals, clock: RunClock
     if len(owners) > panels.PIXEL_COLUMNS:
         spans, owners = _spans(*_in_columns(spans, owners))
     left, right = clock.at(spans[:-1]), clock.at(spans[1:])
-    zero, one = np.zeros(len(left)), np.ones(len(left))
-    corners = np.stack([[left, zero], [left, one], [right, one], [right, zero]]).transpose(2, 0, 1)
+    zeros, ones = np.zeros(len(left)), np.ones(len(left))
+    corners = np.stack([[left, zeros], [left, ones], [right, ones], [right, zeros]]).transpose(2, 0, 1)
     for name in dict.fromkeys(owners):
         chosen = corners[[owner == name for owner in owners]]
         hatch = "////" if name in {"gap", UNKNOWN} else None
@@ -150,7 +150,7 @@ def draw_strip(axes: Axes, names: Sequence[str], edges_s: Reals, clock: RunClock
     widths = np.diff(spans) * inches
     for place in np.flatnonzero(widths > 0.12):
         _name_span(
-            axes, owners[place], told.get(owners[place], ""), float(left[place] + right[place]) / 2, widths[place]
+            axes, owners[place], notes.get(owners[place], ""), float(left[place] + right[place]) / 2, widths[place]
         )
     axes.set(ylim=(0.0, 1.0), yticks=[])
     axes.spines["left"].set_visible(False)
@@ -168,17 +168,17 @@ def _in_columns(spans_s: Reals, owners: Sequence[str]) -> tuple[list[str], Reals
     kinds = list(dict.fromkeys(owners))
     number = {name: place for place, name in enumerate(kinds)}
     owner = np.array([number[name] for name in owners])
-    held = np.empty((len(kinds), panels.PIXEL_COLUMNS))
+    durations_s = np.empty((len(kinds), panels.PIXEL_COLUMNS))
     for place in range(len(kinds)):
         total = np.concatenate([[0.0], np.cumsum(np.where(owner == place, np.diff(spans_s), 0.0))])
-        held[place] = np.diff(np.interp(columns, spans_s, total))
-    return [kinds[place] for place in np.argmax(held, axis=0)], columns
+        durations_s[place] = np.diff(np.interp(columns, spans_s, total))
+    return [kinds[place] for place in np.argmax(durations_s, axis=0)], columns
 
 
-def _name_span(axes: Axes, name: str, told: str, middle: float, wide_in: float) -> None:
+def _name_span(axes: Axes, name: str, note: str, middle: float, wide_in: float) -> None:
     """Label a state's part of the strip with the longest text that fits: name and note, name, or number."""
     shown = plain(name, NAME_CHARACTERS)
-    for text in (f"{shown}: {told}" if told else shown, shown, state_number(name)):
+    for text in (f"{shown}: {note}" if note else shown, shown, state_number(name)):
         if text and text_inches(text, LABEL_POINTS) < wide_in - 0.06:
             axes.text(
                 middle, 0.48, text, ha="center", va="center", fontsize=LABEL_POINTS, clip_on=True,

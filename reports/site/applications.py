@@ -74,11 +74,11 @@ def histories(history: pl.DataFrame) -> Iterator[Content]:
 
     Histories change with each release; separate files keep the files of applications unchanged.
     """
-    known = history["application_id"].unique().sort()
-    places = [file_hash(name)[:_HISTORY_DIGITS] for name in known]
-    told = (
+    names = history["application_id"].unique().sort()
+    places = [file_hash(name)[:_HISTORY_DIGITS] for name in names]
+    files = (
         lean(history)
-        .select("application_id", place=pl.col("application_id").replace_strict(known, places, return_dtype=pl.String),
+        .select("application_id", place=pl.col("application_id").replace_strict(names, places, return_dtype=pl.String),
                 row=pl.struct(pl.exclude("application_id")))
         .group_by("place", "application_id", maintain_order=True)
         .agg("row")
@@ -87,15 +87,17 @@ def histories(history: pl.DataFrame) -> Iterator[Content]:
         .group_by("place", maintain_order=True)
         .agg(pl.col("document").str.join(","))
     )  # fmt: skip
-    for place, documents in told.iter_rows():
+    for place, documents in files.iter_rows():
         yield pack_document(f"history/{place}", f"[{documents}]")
 
 
 def names(signatures: pl.DataFrame) -> Content:
     """Encode the search index of application and user names."""
-    known = signatures.select("application_id", "user").unique().sort("application_id")
-    users = known.group_by("user").agg(application_count=pl.len()).drop_nulls().sort("user")
-    return pack_document("search", {"applications": columns(known.select("application_id")), "users": columns(users)})
+    applications = signatures.select("application_id", "user").unique().sort("application_id")
+    users = applications.group_by("user").agg(application_count=pl.len()).drop_nulls().sort("user")
+    return pack_document(
+        "search", {"applications": columns(applications.select("application_id")), "users": columns(users)}
+    )
 
 
 def encode_list(signatures: pl.DataFrame, sparks: pl.DataFrame) -> Content:
@@ -125,8 +127,8 @@ def each(frames: ApplicationFrames) -> Iterator[Content]:
     by_file: dict[str, list[tuple[str, str]]] = {}
     for name, document in documents.select("application_id", "document").iter_rows():
         by_file.setdefault(file_hash(name), []).append((name, document))
-    for place, found in by_file.items():
-        yield pack_document(f"application/{place}", f"[{','.join(document for _, document in sorted(found))}]")
+    for place, entries in by_file.items():
+        yield pack_document(f"application/{place}", f"[{','.join(document for _, document in sorted(entries))}]")
 
 
 def _parts(frames: ApplicationFrames) -> dict[str, pl.DataFrame]:

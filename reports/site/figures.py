@@ -46,7 +46,7 @@ class Page:
 
 def command_line(query: str, values: Mapping[str, str] | None = None) -> str:
     """Return the shell command that runs a query, with its parameters inserted and escaped."""
-    filled = _NAMES.sub(lambda found: _literal((values or {})[found[1]]), " ".join(query.split()))
+    filled = _NAMES.sub(lambda match: _literal((values or {})[match[1]]), " ".join(query.split()))
     quoted = shlex.quote(filled) if _ACTIVE & set(filled) else f'"{filled}"'
     return f"iosig sql {quoted}"
 

@@ -45,15 +45,21 @@ class FilesystemFrames:
 def contents(frames: FilesystemFrames) -> Iterator[Content]:
     """Yield the list of file systems, their heat maps and their day files."""
     yield from calendars(frames)
-    yield from days(frames, [(one.filesystem, day) for one in frames.calendars for day in list_polled_days(one)])
+    yield from days(
+        frames, [(calendar.filesystem, day) for calendar in frames.calendars for day in list_polled_days(calendar)]
+    )
 
 
 def calendars(frames: FilesystemFrames) -> Iterator[Content]:
     """Yield the list of file systems, and the heat map of each."""
-    yield pack_document("filesystems", [[one.filesystem, file_hash(one.filesystem)] for one in frames.calendars])
-    for one in frames.calendars:
-        shown = [day.isoformat() for day in one.days]
-        yield pack_document(_place(one.filesystem), {**_scale(one), "days": shown, **_texts(one, slice(None))})
+    yield pack_document(
+        "filesystems", [[calendar.filesystem, file_hash(calendar.filesystem)] for calendar in frames.calendars]
+    )
+    for calendar in frames.calendars:
+        shown = [day.isoformat() for day in calendar.days]
+        yield pack_document(
+            _place(calendar.filesystem), {**_scale(calendar), "days": shown, **_texts(calendar, slice(None))}
+        )
 
 
 def list_polled_days(view: CalendarView) -> list[date]:
@@ -73,33 +79,38 @@ def days(frames: FilesystemFrames, chosen: Collection[tuple[str, date]]) -> Iter
     runs = frames.runs.partition_by("filesystem", "day", as_dict=True, include_key=False)
     parts = frames.parts.partition_by("filesystem", "day", as_dict=True)
     slowed = frames.slowed.partition_by("filesystem", "day", as_dict=True, include_key=False)
-    nobody = frames.slowed.drop("filesystem", "day").clear()
-    for one in frames.calendars:
-        for number, day in enumerate(one.days):
-            if (one.filesystem, day) not in chosen:
+    no_slowed = frames.slowed.drop("filesystem", "day").clear()
+    for calendar in frames.calendars:
+        for number, day in enumerate(calendar.days):
+            if (calendar.filesystem, day) not in chosen:
                 continue
-            key = (one.filesystem, (day - _EPOCH).days)
-            looked = slowed.get(key, nobody)
-            more = {
+            key = (calendar.filesystem, (day - _EPOCH).days)
+            examined = slowed.get(key, no_slowed)
+            details = {
                 "parts": _parts(parts.get(key)),
                 "runs": columns(runs.get(key, no_runs)),
-                "looked_count": looked.height,
-                "slowed": columns(looked.filter(pl.col("slowed_burst_count") > 0)),
+                "looked_count": examined.height,
+                "slowed": columns(examined.filter(pl.col("slowed_burst_count") > 0)),
             }
-            told = {**_scale(one), "day": day.isoformat(), **_texts(one, slice(number, number + 1)), **more}
-            yield pack_document(f"{_place(one.filesystem)}-{day.isoformat()}", told)
+            document = {
+                **_scale(calendar),
+                "day": day.isoformat(),
+                **_texts(calendar, slice(number, number + 1)),
+                **details,
+            }
+            yield pack_document(f"{_place(calendar.filesystem)}-{day.isoformat()}", document)
 
 
 def _place(filesystem: str) -> str:
     return f"filesystem/{file_hash(filesystem)}"
 
 
-def _scale(told: CalendarView) -> dict[str, Any]:
-    return {"filesystem": told.filesystem} | _SCALE
+def _scale(calendar: CalendarView) -> dict[str, Any]:
+    return {"filesystem": calendar.filesystem} | _SCALE
 
 
-def _texts(told: CalendarView, rows: slice) -> dict[str, str]:
-    return {rates.direction: _text(encode_rates(rates.bytes_per_s[rows])) for rates in told.rates}
+def _texts(calendar: CalendarView, rows: slice) -> dict[str, str]:
+    return {rates.direction: _text(encode_rates(rates.bytes_per_s[rows])) for rates in calendar.rates}
 
 
 def encode_rates(rates: Reals) -> Codes:
@@ -118,8 +129,8 @@ def _parts(parts: pl.DataFrame | None) -> list[dict[str, Any]]:
     """Return the attributed GB of each application per step of a day, the largest first, all others merged last."""
     if parts is None:
         return []
-    found = []
-    for (name,), own in parts.group_by("application_id", maintain_order=True):
-        steps = np.bincount(own["step"].to_numpy(), own["attributed_bytes"].to_numpy(), _STEPS)
-        found.append({"application_id": name, "bytes": [float(f"{value:.4g}") for value in steps]})
-    return sorted(found, key=lambda one: (one["application_id"] is None, -sum(one["bytes"])))
+    series = []
+    for (name,), rows in parts.group_by("application_id", maintain_order=True):
+        steps = np.bincount(rows["step"].to_numpy(), rows["attributed_bytes"].to_numpy(), _STEPS)
+        series.append({"application_id": name, "bytes": [float(f"{value:.4g}") for value in steps]})
+    return sorted(series, key=lambda item: (item["application_id"] is None, -sum(item["bytes"])))

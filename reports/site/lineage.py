@@ -80,11 +80,11 @@ def _levels(count: int, arrows: Sequence[tuple[int, int]]) -> list[int]:
 def _order(levels: Sequence[int], arrows: Sequence[tuple[int, int]]) -> list[list[int]]:
     """Return the steps of each level from left to right, close to the steps that they read from (barycenter method)."""
     place: dict[int, float] = {}
-    found = []
+    ordered = []
     for level in range(max(levels, default=-1) + 1):
-        own = [step for step, its in enumerate(levels) if its == level]
-        above = {step: [place[first] for first, then in arrows if then == step] for step in own}
-        own.sort(key=lambda step: sum(above[step]) / len(above[step]) if above[step] else 0.0)
-        place.update({step: (number + 0.5) / len(own) for number, step in enumerate(own)})
-        found.append(own)
-    return found
+        steps = [step for step, step_level in enumerate(levels) if step_level == level]
+        above = {step: [place[first] for first, then in arrows if then == step] for step in steps}
+        steps.sort(key=lambda step: sum(above[step]) / len(above[step]) if above[step] else 0.0)
+        place.update({step: (number + 0.5) / len(steps) for number, step in enumerate(steps)})
+        ordered.append(steps)
+    return ordered

@@ -62,7 +62,7 @@ def file_hash(name: str) -> str:
 
     The page computes the same hash. Subjects with equal hashes share a file, keyed by name.
     """
-    found = 0xCBF29CE484222325
+    digest = 0xCBF29CE484222325
     for byte in name.encode("utf-8", "surrogatepass"):
-        found = ((found ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
-    return f"{found:016x}"
+        digest = ((digest ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return f"{digest:016x}"

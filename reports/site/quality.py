@@ -47,13 +47,15 @@ def _strips(days: pl.DataFrame) -> list[dict[str, Any]]:
     """Return one strip per file system with a cell per day over the full period; NULL without polls."""
     if days.is_empty():
         return []
-    every = days.select(pl.date_range(pl.col("polled_on").min(), pl.col("polled_on").max()).alias("polled_on"))
+    all_days = days.select(pl.date_range(pl.col("polled_on").min(), pl.col("polled_on").max()).alias("polled_on"))
     return [
         {
             "filesystem": name,
-            "cells": [_cell(row) for row in every.join(own, on="polled_on", how="left").iter_rows(named=True)],
+            "cells": [
+                _cell(row) for row in all_days.join(filesystem_days, on="polled_on", how="left").iter_rows(named=True)
+            ],
         }
-        for (name,), own in days.group_by("filesystem", maintain_order=True)
+        for (name,), filesystem_days in days.group_by("filesystem", maintain_order=True)
     ]
 
 

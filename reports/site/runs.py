@@ -60,14 +60,14 @@ def hour_path(hour: datetime) -> str:
 def hours(frames: RunFrames) -> Iterator[Content]:
     """Yield a file for each hour in which runs started."""
     moved = lean(frames.io).group_by(_RUN, maintain_order=True).agg(io=pl.struct(pl.exclude(_RUN)))
-    found = frames.slowed.group_by(_RUN, maintain_order=True).agg(burst_count=pl.len())
+    burst_counts = frames.slowed.group_by(_RUN, maintain_order=True).agg(burst_count=pl.len())
     bursts = lean(frames.slowed.filter("is_slowed").drop("is_slowed"))
     slowed = bursts.group_by(_RUN, maintain_order=True).agg(slowed=pl.struct(pl.exclude(_RUN)))
     hour = frames.runs["started_at"].dt.strftime("%Y-%m-%dT%H").alias("hour")
     documents = (
         lean(frames.runs)
         .join(moved, on=_RUN, how="left", maintain_order="left")
-        .join(lean(found), on=_RUN, how="left", maintain_order="left")
+        .join(lean(burst_counts), on=_RUN, how="left", maintain_order="left")
         .join(slowed, on=_RUN, how="left", maintain_order="left")
         .join(lean(frames.traced), on=_RUN, how="left", maintain_order="left")
         .select(hour, "traces", document=pl.struct(pl.exclude("traces")).struct.json_encode())
@@ -90,5 +90,5 @@ def jobs(runs: pl.DataFrame) -> Content:
     # clusters are numbered, because most sites have only one
     clusters = ordered["cluster"].unique().sort()
     places = ordered["cluster"].replace_strict(clusters, range(len(clusters)), return_dtype=pl.Int32)
-    told = {"clusters": clusters.to_list(), **columns(ordered.drop("cluster")), "cluster": places.to_list()}
-    return pack_document("jobs", told)
+    document = {"clusters": clusters.to_list(), **columns(ordered.drop("cluster")), "cluster": places.to_list()}
+    return pack_document("jobs", document)

@@ -36,15 +36,15 @@ class About:
     has_pseudonyms: bool = False
 
 
-def shell(page: Page, about: About, told: Mapping[str, Any] | None = None) -> Content:
-    """Render a page; told: additional variables for its template."""
+def shell(page: Page, about: About, variables: Mapping[str, Any] | None = None) -> Content:
+    """Render a page; variables: additional variables for its template."""
     template = _environment().select_template([f"{page.name}.html", "base.html"])
     text = template.render(
         page=page,
         about=about,
-        pages=[one for one in pages.PAGES if one.is_in_navigation],
+        pages=[item for item in pages.PAGES if item.is_in_navigation],
         policy=POLICY,
-        **(told or {}),
+        **(variables or {}),
     )
     return Content(page.file_name, text.encode())
 
@@ -60,9 +60,9 @@ def root_page(releases: Sequence[tuple[str, str, str]]) -> Content:
 
 @cache
 def _environment() -> Environment:
-    made = environment(PARTS).overlay()
-    made.filters |= _FILTERS
-    return made
+    overlay = environment(PARTS).overlay()
+    overlay.filters |= _FILTERS
+    return overlay
 
 
 def application_hash(row: Mapping[str, Any]) -> str:

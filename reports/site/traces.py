@@ -64,21 +64,21 @@ def _rows(frame: pl.DataFrame | None, names: Sequence[str]) -> list[dict[str, An
 
 def _findings(frame: pl.DataFrame | None) -> Iterator[dict[str, Any]]:
     for row in _rows(frame, ("severity", "rule", "direction", "impact_ratio", "remedy", "sentence", "evidence")):
-        kept = {name: value for name, value in row.items() if name != "evidence"}
-        yield kept | {"sentence": fill_template(row["sentence"], row["evidence"])}
+        fields = {name: value for name, value in row.items() if name != "evidence"}
+        yield fields | {"sentence": fill_template(row["sentence"], row["evidence"])}
 
 
-def _map(one: RankTimes) -> dict[str, Any]:
-    high = float(one.cell_bytes.max())
-    shades = levels(one.cell_bytes, high).astype("u1").tobytes()
+def _map(heat_map: RankTimes) -> dict[str, Any]:
+    high = float(heat_map.cell_bytes.max())
+    shades = levels(heat_map.cell_bytes, high).astype("u1").tobytes()
     return {
-        "module": one.module,
-        "direction": one.direction,
+        "module": heat_map.module,
+        "direction": heat_map.direction,
         "high_bytes": high,
-        "rank_edges": one.rank_edges.tolist(),
-        "step_s": float(one.time_edges_s[1]),
-        "time_bytes": _round_values(one.time_bytes),
-        "rank_bytes": _round_values(one.rank_bytes),
+        "rank_edges": heat_map.rank_edges.tolist(),
+        "step_s": float(heat_map.time_edges_s[1]),
+        "time_bytes": _round_values(heat_map.time_bytes),
+        "rank_bytes": _round_values(heat_map.rank_bytes),
         "shades": base64.b64encode(shades).decode(),
     }
 

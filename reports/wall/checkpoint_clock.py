@@ -73,7 +73,7 @@ class ClockView:
         beat = format_count(len(self.rhythms), "application")
         if not self.meetings:
             return f"{beat} with a period; none of their bursts overlapped {self.when}"
-        top_meeting = max(self.meetings, key=lambda one: one.expected_count)
+        top_meeting = max(self.meetings, key=lambda meeting: meeting.expected_count)
         names = " and ".join(
             plain(self.rhythms[place].name, _MAX_NAME_CHARS) for place in (top_meeting.first, top_meeting.second)
         )
@@ -94,14 +94,14 @@ def draw(figure: Figure, view: ClockView) -> None:
     if not view.rhythms:
         panels.say(axes, "no period detected")
         return
-    x, y = (np.array([getattr(one, name) for one in view.rhythms]) for name in ("period_s", "bytes_per_period"))
+    x, y = (np.array([getattr(rhythm, name) for rhythm in view.rhythms]) for name in ("period_s", "bytes_per_period"))
     _label_axes(axes, x, y)
     _draw_rates(axes)
-    meetings = sorted(view.meetings, key=lambda one: -one.expected_count)[:_MAX_MEETINGS]
+    meetings = sorted(view.meetings, key=lambda meeting: -meeting.expected_count)[:_MAX_MEETINGS]
     _draw_meetings(axes, x, y, meetings)
     _draw_marks(axes, view, x, y)
     dots = figure.dpi / 72
-    meet = {place for one in meetings for place in (one.first, one.second)}
+    meet = {place for meeting in meetings for place in (meeting.first, meeting.second)}
     order = sorted(range(len(x)), key=lambda place: (place not in meet, -y[place] / x[place], view.rhythms[place].name))
     names = [plain(view.rhythms[place].name, _MAX_NAME_CHARS) for place in order[:_MAX_NAMED]]
     name_points(axes, x[order], y[order], np.full(len(x), _MARK_POINTS * dots / 2), names)
@@ -138,10 +138,10 @@ def _draw_rates(axes: Axes) -> None:
 def _draw_meetings(axes: Axes, x: Reals, y: Reals, meetings: Sequence[Meeting]) -> None:
     from matplotlib.patches import FancyArrowPatch
 
-    max_count = max((one.expected_count for one in meetings), default=1.0)
-    for one in meetings:
-        ends = [(x[place], y[place]) for place in (one.first, one.second)]
-        width = 0.8 + 3.2 * np.sqrt(one.expected_count / max_count)
+    max_count = max((meeting.expected_count for meeting in meetings), default=1.0)
+    for meeting in meetings:
+        ends = [(x[place], y[place]) for place in (meeting.first, meeting.second)]
+        width = 0.8 + 3.2 * np.sqrt(meeting.expected_count / max_count)
         axes.add_patch(
             FancyArrowPatch(
                 *ends, arrowstyle="-", connectionstyle="arc3,rad=0.18", color=VERMILION, lw=width, alpha=0.55, zorder=2
@@ -151,10 +151,10 @@ def _draw_meetings(axes: Axes, x: Reals, y: Reals, meetings: Sequence[Meeting]) 
 
 def _draw_marks(axes: Axes, view: ClockView, x: Reals, y: Reals) -> None:
     """Draw a mark for each rhythm, in its file system's color."""
-    names = sorted({one.filesystem for one in view.rhythms})
+    names = sorted({rhythm.filesystem for rhythm in view.rhythms})
     hues = {name: _HUES[place % len(_HUES)] for place, name in enumerate(names)}
     for name in names:
-        chosen = np.array([one.filesystem == name for one in view.rhythms])
+        chosen = np.array([rhythm.filesystem == name for rhythm in view.rhythms])
         axes.plot(
             x[chosen], y[chosen], "o", ms=_MARK_POINTS, color=hues[name], mec=GROUND, mew=0.8, zorder=3,
             label=plain(name, 24),
@@ -165,9 +165,9 @@ def _draw_marks(axes: Axes, view: ClockView, x: Reals, y: Reals) -> None:
 def _tell_meetings(axes: Axes, view: ClockView, meetings: Sequence[Meeting]) -> None:
     """List the pairs with the most coinciding bursts in the corner with the fewest marks."""
     lines = []
-    for one in meetings[:_MAX_LISTED_MEETINGS]:
-        names = " and ".join(plain(view.rhythms[place].name, 24) for place in (one.first, one.second))
-        lines.append(f"{names}: {_times(one.expected_count)}")
+    for meeting in meetings[:_MAX_LISTED_MEETINGS]:
+        names = " and ".join(plain(view.rhythms[place].name, 24) for place in (meeting.first, meeting.second))
+        lines.append(f"{names}: {_times(meeting.expected_count)}")
     if lines:
         more = len(view.meetings) - len(lines)
         lines += [f"and {format_count(more, 'other pair')}"] * (more > 0)

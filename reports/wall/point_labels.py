@@ -30,7 +30,7 @@ def name_points(axes: Axes, x: Reals, y: Reals, radii: Reals, names: Sequence[st
     """
     written: list[str] = []
     places = axes.transData.transform(np.column_stack([x, y]))
-    taken = np.column_stack([places - radii[:, None], places + radii[:, None]])
+    boxes = np.column_stack([places - radii[:, None], places + radii[:, None]])
     room = axes.get_window_extent()
     # Use figure fractions, since the pixels of an SVG differ from those used for measuring text.
     shares = axes.figure.transFigure.inverted()
@@ -43,14 +43,14 @@ def name_points(axes: Axes, x: Reals, y: Reals, radii: Reals, names: Sequence[st
             )  # fmt: skip
             box = text.get_window_extent().padded(_PADDING_PX)
             is_inside = room.x0 <= box.x0 and box.x1 <= room.x1 and room.y0 <= box.y0 and box.y1 <= room.y1
-            if is_inside and not _overlap(taken, box.x0, box.y0, box.x1, box.y1):
-                taken = np.vstack([taken, [box.x0, box.y0, box.x1, box.y1]])
+            if is_inside and not _overlap(boxes, box.x0, box.y0, box.x1, box.y1):
+                boxes = np.vstack([boxes, [box.x0, box.y0, box.x1, box.y1]])
                 written.append(name)
                 break
             text.remove()
     return written
 
 
-def _overlap(taken: Reals, left: float, bottom: float, right: float, top: float) -> bool:
-    apart = (taken[:, 0] >= right) | (taken[:, 2] <= left) | (taken[:, 1] >= top) | (taken[:, 3] <= bottom)
-    return not bool(apart.all())
+def _overlap(boxes: Reals, left: float, bottom: float, right: float, top: float) -> bool:
+    is_apart = (boxes[:, 0] >= right) | (boxes[:, 2] <= left) | (boxes[:, 1] >= top) | (boxes[:, 3] <= bottom)
+    return not bool(is_apart.all())

@@ -58,23 +58,27 @@ class MapView:
     @property
     def finding(self) -> str:
         """Headline with the number of applications that move half of all bytes, and the largest one."""
-        found = self._drawn
-        if not found:
+        drawn = self._drawn
+        if not drawn:
             return "No application has a signature with I/O"
-        moved = np.array([one.month_bytes for one in found])
-        shares = np.cumsum(moved) / moved.sum()
-        few = int(np.searchsorted(shares, 0.5)) + 1
-        top_user = f"most by {plain(found[0].name, _NAME_CHARACTERS)}, {volume_text(found[0].month_bytes)} a month"
-        if len(found) == 1:
+        moved_bytes = np.array([application.month_bytes for application in drawn])
+        shares = np.cumsum(moved_bytes) / moved_bytes.sum()
+        top_count = int(np.searchsorted(shares, 0.5)) + 1
+        top_user = f"most by {plain(drawn[0].name, _NAME_CHARACTERS)}, {volume_text(drawn[0].month_bytes)} a month"
+        if len(drawn) == 1:
             return f"One application has I/O: {top_user}"
-        do = "moves" if few == 1 else "move"
-        return f"{few} of {format_count(len(found), 'application')} {do} half of all bytes; {top_user}"
+        verb = "moves" if top_count == 1 else "move"
+        return f"{top_count} of {format_count(len(drawn), 'application')} {verb} half of all bytes; {top_user}"
 
     @property
     def _drawn(self) -> list[DrawnApplication]:
         """The applications that have a place on the map, in order of decreasing bytes."""
-        known = [one for one in self.applications if one.month_bytes > 0 and np.isfinite(one.burstiness)]
-        return sorted(known, key=lambda one: (-one.month_bytes, one.name))
+        drawable = [
+            application
+            for application in self.applications
+            if application.month_bytes > 0 and np.isfinite(application.burstiness)
+        ]
+        return sorted(drawable, key=lambda application: (-application.month_bytes, application.name))
 
 
 @panels.picture(_SIZE_IN)
@@ -86,17 +90,19 @@ def draw(figure: Figure, view: MapView) -> None:
     since = f"a month as in the {view.day_count:.3g} days of runs"
     panels.headings(figure, view.finding, ("Population map", plain(view.title, 60), since, without), INK)
     axes = panels.inch_axes(figure, _TOP_IN, _PANEL_IN, _SIDES)
-    found = view._drawn
-    if not found:
+    applications = view._drawn
+    if not applications:
         panels.say(axes, "no data")
         return
-    _draw_points(axes, found)
-    _legend(figure, axes, found)
+    _draw_points(axes, applications)
+    _legend(figure, axes, applications)
 
 
-def _draw_points(axes: Axes, found: Sequence[DrawnApplication]) -> None:
-    x, y = (np.array([getattr(one, name) for one in found]) for name in ("month_bytes", "burstiness"))
-    diameters = _diameters(np.array([one.run_count for one in found], dtype=np.float64))
+def _draw_points(axes: Axes, applications: Sequence[DrawnApplication]) -> None:
+    x, y = (
+        np.array([getattr(application, name) for application in applications]) for name in ("month_bytes", "burstiness")
+    )
+    diameters = _diameters(np.array([application.run_count for application in applications], dtype=np.float64))
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(float(x.min()) / 2, float(x.max()) * 2.5)
@@ -104,7 +110,7 @@ def _draw_points(axes: Axes, found: Sequence[DrawnApplication]) -> None:
     _label_axes(axes)
     # Draw large marks first, so that they do not hide small ones.
     order = np.argsort(-diameters, kind="stable")
-    colors = [CLASS_HUES.get(found[place].label or "", PALE) for place in order]
+    colors = [CLASS_HUES.get(applications[place].label or "", PALE) for place in order]
     axes.scatter(
         x[order], y[order], s=np.square(diameters[order]), c=colors, alpha=0.75, edgecolors=GROUND, linewidths=0.8,
         zorder=3,
@@ -112,10 +118,10 @@ def _draw_points(axes: Axes, found: Sequence[DrawnApplication]) -> None:
     dots = axes.get_figure().dpi / 72  # type: ignore[union-attr]
     # name the applications with the most bytes first, then the most bursty ones
     first = np.concatenate([np.arange(len(x))[:_NAMED], np.argsort(-y, kind="stable")[:_NAMED_BURSTY]])
-    kept = np.sort(np.unique(first, return_index=True)[1])
-    told = np.concatenate([first[kept], np.setdiff1d(np.arange(len(x)), first)])
-    names = [plain(found[place].name, _NAME_CHARACTERS) for place in told[: len(kept)]]
-    name_points(axes, x[told], y[told], diameters[told] * dots / 2, names)
+    unique_indices = np.sort(np.unique(first, return_index=True)[1])
+    label_order = np.concatenate([first[unique_indices], np.setdiff1d(np.arange(len(x)), first)])
+    names = [plain(applications[place].name, _NAME_CHARACTERS) for place in label_order[: len(unique_indices)]]
+    name_points(axes, x[label_order], y[label_order], diameters[label_order] * dots / 2, names)
 
 
 def _diameters(run_counts: Reals) -> Reals:
@@ -133,15 +139,15 @@ def _label_axes(axes: Axes) -> None:
     axes.set_ylabel("burstiness: peak rate over mean rate of a run")
 
 
-def _legend(figure: Figure, axes: Axes, found: Sequence[DrawnApplication]) -> None:
+def _legend(figure: Figure, axes: Axes, applications: Sequence[DrawnApplication]) -> None:
     """Draw the legend of the classes that occur and of marker sizes."""
-    there = {one.label for one in found}
+    labels = {application.label for application in applications}
     marks = [
         line(name, ls="", marker="o", ms=8, mfc=color, mec=GROUND)
         for name, color in CLASS_HUES.items()
-        if name in there
+        if name in labels
     ]
-    if there - set(CLASS_HUES):
+    if labels - set(CLASS_HUES):
         marks.append(line("no class", ls="", marker="o", ms=8, mfc=PALE, mec=GROUND))
     for count in (1, 30, int(_MANY_RUNS)):
         size = float(_diameters(np.array([float(count)]))[0])

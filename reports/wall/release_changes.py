@@ -41,10 +41,10 @@ class Pair:
     @property
     def factor(self) -> float:
         """Ratio of the larger to the smaller value: 1 for no change, infinity if only one value exists."""
-        known = [value for value in (self.before, self.after) if not math.isnan(value)]
-        if len(known) < 2:
-            return math.inf if known else 1.0
-        low, high = sorted(known)
+        values = [value for value in (self.before, self.after) if not math.isnan(value)]
+        if len(values) < 2:
+            return math.inf if values else 1.0
+        low, high = sorted(values)
         return 1.0 if low == high else high / low if low > 0 else math.inf
 
 
@@ -60,7 +60,7 @@ class DrawnChange:
     @property
     def is_changed(self) -> bool:
         """Whether any of the three quantities differs significantly."""
-        return max(one.factor for one in self.quantities) > 1 + MIN_CHANGE_RATIO
+        return max(quantity.factor for quantity in self.quantities) > 1 + MIN_CHANGE_RATIO
 
     @property
     def quantities(self) -> tuple[Pair, Pair, Pair]:
@@ -93,35 +93,35 @@ class ChangesView:
         changed = self.shown
         if not changed:
             return f"No change in {format_count(self.signature_count, 'signature')}"
-        told = f"{len(changed)} of {format_count(self.signature_count, 'signature')} changed"
+        text = f"{len(changed)} of {format_count(self.signature_count, 'signature')} changed"
         first = changed[0]
         name = plain(first.name, _MAX_NAME_CHARS)
         if first.is_new or first.is_gone:
-            return f"{told}: {name} is {'new' if first.is_new else 'gone'}"
-        return f"{told}: largest in {name}, {_describe_largest_change(first)}"
+            return f"{text}: {name} is {'new' if first.is_new else 'gone'}"
+        return f"{text}: largest in {name}, {_describe_largest_change(first)}"
 
     @property
     def shown(self) -> list[DrawnChange]:
         """Changed signatures by decreasing size of the change; new and removed ones come last."""
-        changed = [one for one in self.changes if one.is_changed]
-        return sorted(changed, key=lambda one: (one.is_new or one.is_gone, -_size(one), one.name))
+        changed = [change for change in self.changes if change.is_changed]
+        return sorted(changed, key=lambda change: (change.is_new or change.is_gone, -_size(change), change.name))
 
 
 def _size(change: DrawnChange) -> float:
     """Return the sum of a change's log ratios, each capped at a factor of 100."""
-    return sum(math.log(min(one.factor, 100.0)) for one in change.quantities)
+    return sum(math.log(min(quantity.factor, 100.0)) for quantity in change.quantities)
 
 
 def _describe_largest_change(change: DrawnChange) -> str:
     """Describe a signature's largest change in words."""
     names = ("bytes", "bursts", "period")
     place = max(range(3), key=lambda number: min(change.quantities[number].factor, 1e9))
-    one, name = change.quantities[place], names[place]
-    if math.isnan(one.before) or one.before == 0:
+    quantity, name = change.quantities[place], names[place]
+    if math.isnan(quantity.before) or quantity.before == 0:
         return f"now with a {name}" if name == "period" else f"{name} where there were none"
-    if math.isnan(one.after) or one.after == 0:
+    if math.isnan(quantity.after) or quantity.after == 0:
         return f"without {'a period' if name == 'period' else name} now"
-    ratio = one.after / one.before
+    ratio = quantity.after / quantity.before
     return f"{name} \u00d7 {ratio:.3g}"
 
 
@@ -153,16 +153,16 @@ def draw(figure: Figure, view: ChangesView) -> None:
     for number, (title, label, text) in enumerate(_QUANTITIES):
         axes = panels.inch_axes(figure, _TOP_IN, _rows_in(view), _PANELS[number])
         axes.set_title(title)
-        _draw_pairs(axes, [one.quantities[number] for one in rows], text)
+        _draw_pairs(axes, [change.quantities[number] for change in rows], text)
         axes.set_xlabel(label)
         if not number:
-            axes.set_yticks(range(len(rows)), [_row_text(one) for one in rows])
+            axes.set_yticks(range(len(rows)), [_row_text(change) for change in rows])
         axes.tick_params(axis="y", length=0, labelleft=not number)
 
 
-def _row_text(one: DrawnChange) -> str:
-    told = " (new)" if one.is_new else " (gone)" if one.is_gone else ""
-    return plain(one.name, _MAX_NAME_CHARS) + told
+def _row_text(change: DrawnChange) -> str:
+    suffix = " (new)" if change.is_new else " (gone)" if change.is_gone else ""
+    return plain(change.name, _MAX_NAME_CHARS) + suffix
 
 
 #: title, axis label and tick format of each panel
@@ -175,21 +175,21 @@ _QUANTITIES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 
 def _draw_pairs(axes: Axes, pairs: Sequence[Pair], text: Callable[[float], str]) -> None:
     """Draw one row per pair: increases in red, decreases in blue, unchanged values in gray."""
-    before, after = (np.array([getattr(one, name) for one in pairs]) for name in ("before", "after"))
+    before, after = (np.array([getattr(pair, name) for pair in pairs]) for name in ("before", "after"))
     rows = np.arange(len(pairs))
-    known = np.concatenate([before, after])
-    known = known[np.isfinite(known) & (known > 0)]
+    positive = np.concatenate([before, after])
+    positive = positive[np.isfinite(positive) & (positive > 0)]
     axes.set_ylim(len(pairs) - 0.4, -0.6)
     axes.set_yticks(rows, [""] * len(rows))
     axes.grid(axis="y", color=FAINT)
     axes.set_axisbelow(True)
     axes.spines["left"].set_visible(False)
-    if not len(known):
+    if not len(positive):
         axes.set_xticks([])
         axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center", color=SOFT)
         return
-    _scale(axes, float(known.min()), float(known.max()), text)
-    is_changed = np.array([one.factor > 1 + MIN_CHANGE_RATIO for one in pairs])
+    _scale(axes, float(positive.min()), float(positive.max()), text)
+    is_changed = np.array([pair.factor > 1 + MIN_CHANGE_RATIO for pair in pairs])
     is_more = np.nan_to_num(after) > np.nan_to_num(before)
     for chosen, color in ((~is_changed, SOFT), (is_changed & is_more, VERMILION), (is_changed & ~is_more, BLUE)):
         _draw_rows(axes, rows[chosen], before[chosen], after[chosen], color)

@@ -59,11 +59,11 @@ class DayRates:
     def hour_bytes_per_s(self) -> Reals:
         """The mean rate in each hour of the day (24); NaN if that hour was never polled."""
         hours = self.bytes_per_s.reshape(-1, 24, 60).transpose(1, 0, 2).reshape(24, -1)
-        known = np.isfinite(hours)
-        counts = known.sum(axis=1)
-        total = np.where(known, hours, 0.0).sum(axis=1)
-        found: Reals = np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
-        return found
+        is_known = np.isfinite(hours)
+        counts = is_known.sum(axis=1)
+        total = np.where(is_known, hours, 0.0).sum(axis=1)
+        means: Reals = np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
+        return means
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,12 @@ class CalendarView:
     @property
     def moved_bytes(self) -> float:
         """Total bytes of all days and directions."""
-        return float(sum(one.day_bytes.sum() for one in self.rates))
+        return float(sum(day_rates.day_bytes.sum() for day_rates in self.rates))
 
     @property
     def missing_ratio(self) -> float:
         """The fraction of all minutes that were not polled."""
-        missing = [np.isnan(one.bytes_per_s).mean() for one in self.rates]
+        missing = [np.isnan(day_rates.bytes_per_s).mean() for day_rates in self.rates]
         return float(np.mean(missing)) if missing else 1.0
 
     @property
@@ -91,14 +91,14 @@ class CalendarView:
         name = plain(self.filesystem, _MAX_NAME_CHARS)
         if not self.moved_bytes > 0:
             return f"{name}: no traffic in {format_count(len(self.days), 'day')}"
-        hours = np.nansum([one.hour_bytes_per_s for one in self.rates], axis=0)
+        hours = np.nansum([day_rates.hour_bytes_per_s for day_rates in self.rates], axis=0)
         hour = int(np.argmax(hours))
-        known = hours[np.isfinite(np.mean([one.hour_bytes_per_s for one in self.rates], axis=0))]
-        told = f"{name} moved {volume_text(self.moved_bytes)} in {format_count(len(self.days), 'day')}"
-        ratio = hours[hour] / np.mean(known) if len(known) > 1 else 1.0
+        known_hours = hours[np.isfinite(np.mean([day_rates.hour_bytes_per_s for day_rates in self.rates], axis=0))]
+        text = f"{name} moved {volume_text(self.moved_bytes)} in {format_count(len(self.days), 'day')}"
+        ratio = hours[hour] / np.mean(known_hours) if len(known_hours) > 1 else 1.0
         if ratio < _MIN_HOUR_RATIO:
-            return f"{told}, evenly over the hours"
-        return f"{told}, most from {hour:02d} to {hour + 1:02d} h UTC, {ratio:.2g} times the mean"
+            return f"{text}, evenly over the hours"
+        return f"{text}, most from {hour:02d} to {hour + 1:02d} h UTC, {ratio:.2g} times the mean"
 
 
 # ---- layout
@@ -123,25 +123,25 @@ def draw(figure: Figure, view: CalendarView) -> None:
     span = f"{view.days[0]:%Y-%m-%d} to {view.days[-1]:%Y-%m-%d}" if view.days else "no day"
     about = ("Storage calendar", span, f"{view.missing_ratio:.1%} of the minutes not polled (hatched)")
     panels.headings(figure, view.finding, about, INK)
-    high = max((float(np.nanmax(one.bytes_per_s, initial=0.0)) for one in view.rates), default=0.0)
+    high = max((float(np.nanmax(day_rates.bytes_per_s, initial=0.0)) for day_rates in view.rates), default=0.0)
     low = high / 10**_DECADES
-    for number, one in enumerate(view.rates):
+    for number, day_rates in enumerate(view.rates):
         top = _TOP_IN + number * (_panel_in(view) + _BETWEEN_IN)
         axes = panels.inch_axes(figure, top, _rows_in(view), _SIDES)
-        _draw_days(axes, view.days, one, (low, high))
-        _draw_day_sums(panels.inch_axes(figure, top, _rows_in(view), _DAY_SIDES), one)
+        _draw_days(axes, view.days, day_rates, (low, high))
+        _draw_day_sums(panels.inch_axes(figure, top, _rows_in(view), _DAY_SIDES), day_rates)
         hours = panels.inch_axes(figure, top + _rows_in(view) + 0.08, _HOURS_IN, _SIDES)
-        _draw_hours(hours, one, is_last=number == len(view.rates) - 1)
+        _draw_hours(hours, day_rates, is_last=number == len(view.rates) - 1)
     if high > 0:
         _draw_scale(panels.inch_axes(figure, _TOP_IN - 0.24, 0.09, _SCALE_SIDES), low, high)
 
 
-def _draw_days(axes: Axes, days: Sequence[date], one: DayRates, ends: tuple[float, float]) -> None:
+def _draw_days(axes: Axes, days: Sequence[date], day_rates: DayRates, ends: tuple[float, float]) -> None:
     """Draw a heat map row for each day, log-scaled; missing polls show the hatched background."""
-    did = _DID.get(one.direction, "moved")
-    axes.set_title(f"{did.capitalize()}: {volume_text(float(one.day_bytes.sum()))}")
+    verb = _DID.get(day_rates.direction, "moved")
+    axes.set_title(f"{verb.capitalize()}: {volume_text(float(day_rates.day_bytes.sum()))}")
     axes.patch.set(facecolor=FAINT, hatch="//////", edgecolor=GRAY, linewidth=0)
-    image = _image(one.bytes_per_s, *ends)
+    image = _image(day_rates.bytes_per_s, *ends)
     axes.imshow(image, aspect="auto", extent=(0, 24, len(days), 0), interpolation="nearest", zorder=1)
     step = max(1, -(-len(days) // max(int(axes.get_window_extent().height / 22), 1)))
     shown = range(0, len(days), step)
@@ -156,18 +156,18 @@ def _image(bytes_per_s: Reals, low: float, high: float) -> Reals:
     """Return an RGBA image (days, minutes, 4), transparent for missing data."""
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.log(bytes_per_s / low) / np.log(high / low) if high > 0 else np.zeros_like(bytes_per_s)
-    known = np.isfinite(bytes_per_s)
-    levels = np.where(known, np.clip(np.nan_to_num(share, neginf=0.0), 0.0, 1.0), 0.0)
+    is_known = np.isfinite(bytes_per_s)
+    levels = np.where(is_known, np.clip(np.nan_to_num(share, neginf=0.0), 0.0, 1.0), 0.0)
     table = shades(np.linspace(0.0, 1.0, 256))
     image = np.ones((*bytes_per_s.shape, 4))
     image[..., :3] = table[np.rint(255 * levels).astype(np.int64)]
-    image[..., 3] = known
+    image[..., 3] = is_known
     return image
 
 
-def _draw_day_sums(axes: Axes, one: DayRates) -> None:
+def _draw_day_sums(axes: Axes, day_rates: DayRates) -> None:
     """Draw the bytes of each day as bars next to its row."""
-    sums = one.day_bytes
+    sums = day_rates.day_bytes
     unit = choose_unit(float(sums.max(initial=0.0)), VOLUMES, "B")
     axes.barh(np.arange(len(sums)) + 0.5, sums / unit.size, 0.8, color=BLUE)
     axes.set_ylim(len(sums), 0)
@@ -178,9 +178,9 @@ def _draw_day_sums(axes: Axes, one: DayRates) -> None:
     axes.set_xlabel(f"a day [{unit.name}]", fontsize=NOTE_POINTS)
 
 
-def _draw_hours(axes: Axes, one: DayRates, *, is_last: bool) -> None:
+def _draw_hours(axes: Axes, day_rates: DayRates, *, is_last: bool) -> None:
     """Draw the mean rate in each hour of the day below that hour's columns."""
-    means = one.hour_bytes_per_s
+    means = day_rates.hour_bytes_per_s
     unit = choose_unit(float(np.nanmax(means, initial=0.0)), RATES, "B/s")
     axes.stairs(np.nan_to_num(means) / unit.size, np.arange(25), fill=True, color=BLUE, alpha=0.3)
     axes.stairs(means / unit.size, np.arange(25), baseline=None, color=BLUE, lw=1.2)
