@@ -33,10 +33,10 @@ _MAX_DELAY_S = 7 * 86_400.0
 
 def _read_delay(ctx: click.Context, param: click.Parameter, value: str) -> float:
     """Parse a delay such as 90, 90s, 30m, 2h or 1d into seconds."""
-    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(s|m|min|h|d)?", value.strip())
-    if found is None:
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(s|m|min|h|d)?", value.strip())
+    if match is None:
         raise click.BadParameter(f"{value!r} is not a time such as 90s, 30m, 2h or 1d", ctx, param)
-    seconds = float(found[1]) * _UNITS_S[found[2] or ""]
+    seconds = float(match[1]) * _UNITS_S[match[2] or ""]
     if seconds > _MAX_DELAY_S:
         raise click.BadParameter("the maximum delay is 7 days", ctx, param)
     return seconds
@@ -125,7 +125,7 @@ def advise_command(
         from iosig.answers.advice.figure import build_view
         from iosig.reports.advice import draw
 
-        draw_into(plot, draw, build_view(result), style, what=f"{len(result.choices)} file systems, in ")
+        draw_into(plot, draw, build_view(result), style, prefix=f"{len(result.choices)} file systems, in ")
     if as_json:
         from iosig.cli.printing import show_json
 
@@ -166,8 +166,8 @@ def _state(
         from iosig.answers.advice.landed import site_state
         from iosig.warehouse.releases.releases import current, history
 
-        known = {release.release_id: release for release in history(store)}
-        release = known.get(release_id, current(store))
+        releases_by_id = {release.release_id: release for release in history(store)}
+        release = releases_by_id.get(release_id, current(store))
         return site_state(store, release, settings, signatures, at, query.filesystems)
     if at is not None:
         raise UsageError("--mix cannot be combined with --at: a mix contains its own time (`at`).")
@@ -215,18 +215,18 @@ def _cells(result: AdviceResult, number: int) -> tuple[Any, ...]:
     from iosig.cli.printing import bytes_text
 
     now, best = result.choices[number]
-    one = result.filesystems[best.partition]
-    statuses = [job.status for job in one.now_running]
+    filesystem = result.filesystems[best.partition]
+    statuses = [job.status for job in filesystem.now_running]
     return (
         number + 1,
-        one.filesystem,
+        filesystem.filesystem,
         bytes_text(now.contended_bytes),
         f"{best.delay_s:,.0f} s",
         bytes_text(best.contended_bytes),
         f"{bytes_text(best.low_contended_bytes)} to {bytes_text(best.high_contended_bytes)}",
         f"{best.stretch:.3f}",
-        "-" if one.load is None else f"{bytes_text(one.load.bytes_per_s)}/s",
-        f"{bytes_text(one.capacity_bytes_per_s)}/s{'*' if one.capacity_basis == 'observed' else ''}",
+        "-" if filesystem.load is None else f"{bytes_text(filesystem.load.bytes_per_s)}/s",
+        f"{bytes_text(filesystem.capacity_bytes_per_s)}/s{'*' if filesystem.capacity_basis == 'observed' else ''}",
         statuses.count("known") + statuses.count("over"),
         statuses.count("unknown"),
     )
@@ -235,15 +235,15 @@ def _cells(result: AdviceResult, number: int) -> tuple[Any, ...]:
 def _remarks(result: AdviceResult) -> list[str]:
     """Return notes on how to interpret the table's numbers."""
     lines = []
-    if any(one.capacity_basis == "observed" for one in result.state.filesystems):
+    if any(filesystem.capacity_basis == "observed" for filesystem in result.state.filesystems):
         lines.append("* highest rate sustained so far. Set the real capacity in [advice.capacity_bytes_per_s].")
     for _, best in result.choices:
-        one = result.filesystems[best.partition]
-        age_s = result.load_age_s(one)
+        filesystem = result.filesystems[best.partition]
+        age_s = result.load_age_s(filesystem)
         if age_s is not None:
-            mark = "STALE: " if result.is_stale(one) else ""
-            lines.append(f"{mark}the last poll of {one.filesystem} is {_age_text(age_s)} old.")
-    lines += [f"Excluded: {one.filesystem}, {one.reason}." for one in result.state.excluded]
+            mark = "STALE: " if result.is_stale(filesystem) else ""
+            lines.append(f"{mark}the last poll of {filesystem.filesystem} is {_age_text(age_s)} old.")
+    lines += [f"Excluded: {filesystem.filesystem}, {filesystem.reason}." for filesystem in result.state.excluded]
     return lines
 
 

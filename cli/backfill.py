@@ -21,10 +21,10 @@ class _Days(click.ParamType[int]):
     name = "days"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        found = re.fullmatch(r"([1-9][0-9]{0,3})([dw]?)", str(value))
-        if not found:
+        match = re.fullmatch(r"([1-9][0-9]{0,3})([dw]?)", str(value))
+        if not match:
             self.fail(f"{value!r} is not a number of days such as 7d or 2w", param, ctx)
-        return int(found[1]) * (7 if found[2] == "w" else 1)
+        return int(match[1]) * (7 if match[2] == "w" else 1)
 
 
 @click.command("backfill")
@@ -64,30 +64,33 @@ def backfill_command(
         for days in backfill(store, settings, first, last, day_count, run_days):
             ended.append(days)
             click.echo(_line(ended, count), err=True)
-    made = [days.release for days in ended if days.release]
+    releases = [days.release for days in ended if days.release]
     if as_json:
         from iosig.cli.documents import BackfillDocument
 
         show_json(BackfillDocument(chunks=ended))
     else:
-        say(_summary(made, count) if made else "")
-    if not made:
+        say(_summary(releases, count) if releases else "")
+    if not releases:
         raise NothingToDo(f"No landed input has data of {first} to {last}.")
-    return get_exit_code(store, made)
+    return get_exit_code(store, releases)
 
 
-def _summary(made: list[Release], count: int) -> str:
+def _summary(releases: list[Release], count: int) -> str:
     from iosig.reports.texts import format_count
 
-    return f"{format_count(len(made), 'release')} of {format_count(count, 'chunk')}; the last is {made[-1].release_id}."
+    counts = f"{format_count(len(releases), 'release')} of {format_count(count, 'chunk')}"
+    return f"{counts}; the last is {releases[-1].release_id}."
 
 
 def _line(ended: list[DayRange], count: int) -> str:
     """Format a batch's result with an estimate of the remaining time."""
     last = ended[-1]
-    told = last.release.release_id if last.release else "nothing to do, or already done"
-    taken = [days.duration_s for days in ended if days.release]
-    left = (
-        f", about {sum(taken) / len(taken) * (count - len(ended)):.0f} s left" if taken and len(ended) < count else ""
+    outcome = last.release.release_id if last.release else "nothing to do, or already done"
+    durations_s = [days.duration_s for days in ended if days.release]
+    remaining_text = (
+        f", about {sum(durations_s) / len(durations_s) * (count - len(ended)):.0f} s left"
+        if durations_s and len(ended) < count
+        else ""
     )
-    return f"{last.since} to {last.until} ({len(ended)} of {count}): {told}{left}"
+    return f"{last.since} to {last.until} ({len(ended)} of {count}): {outcome}{remaining_text}"

@@ -62,22 +62,22 @@ def classify_command(
     from iosig.streams.landing import ReadOptions
     from iosig.warehouse.errors import UsageError
 
-    told = ReadOptions(direction=direction, value=value, time_zone=time_zone)
+    read_options = ReadOptions(direction=direction, value=value, time_zone=time_zone)
     if by and signal is None:
         raise UsageError("--by groups the throughput that --signal writes: add --signal FILE.")
-    found = classify_input(path, warehouse.settings(), told, by)
+    result = classify_input(path, warehouse.settings(), read_options, by)
     if signal is not None:
-        _write_steps(signal_intervals(found.signals) if found.throughput is None else found.throughput, signal)
-    code = exit_code(found.refused_count)
+        _write_steps(signal_intervals(result.signals) if result.throughput is None else result.throughput, signal)
+    code = exit_code(result.refused_count)
     if as_json:
-        show_json(ClassesDocument(name=found.name, classes=found.classes.to_dicts()))
+        show_json(ClassesDocument(name=result.name, classes=result.classes.to_dicts()))
         return code
     show(
-        f"Classes of {found.name}",
+        f"Classes of {result.name}",
         ("subject", "direction", "class", "volume", "quarters", "cv", "duration_s"),
         [
             (
-                row["subject_id"] if row["subject_id"] != found.name else None,
+                row["subject_id"] if row["subject_id"] != result.name else None,
                 row["direction"],
                 row["label"] or row["outcome"],
                 bytes_text(row["volume_bytes"]),
@@ -85,20 +85,22 @@ def classify_command(
                 row["cv"],
                 row["duration_s"],
             )
-            for row in found.classes.iter_rows(named=True)
+            for row in result.classes.iter_rows(named=True)
         ],
     )
-    if found.counters.height:
-        show("Modules", ("module", "outcome", "counts", "read", "written", "signal", "covered", "why"), _modules(found))
+    if result.counters.height:
+        show(
+            "Modules", ("module", "outcome", "counts", "read", "written", "signal", "covered", "why"), _modules(result)
+        )
     return code
 
 
-def _modules(found: ClassResult) -> list[tuple[Any, ...]]:
+def _modules(result: ClassResult) -> list[tuple[Any, ...]]:
     """Return the rows of the module table: how each module was read, whether it counts, and the basis of its signal."""
     from iosig.cli.printing import bytes_text
 
     bases: dict[str, set[str]] = {}
-    for row in found.signals.iter_rows(named=True):
+    for row in result.signals.iter_rows(named=True):
         bases.setdefault(row["module"], set()).add(row["basis"])
     return [
         (
@@ -111,7 +113,7 @@ def _modules(found: ClassResult) -> list[tuple[Any, ...]]:
             None if row["covered_ratio"] is None else f"{row['covered_ratio']:.1%}",
             row["reason"],
         )
-        for row in found.counters.iter_rows(named=True)
+        for row in result.counters.iter_rows(named=True)
     ]
 
 

@@ -19,46 +19,46 @@ _MAX_SUGGESTIONS = 200
 Completing = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
-def tables(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+def tables(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     """Return the published tables with this prefix."""
     from iosig.warehouse.contracts import TABLES
 
-    return _beginning(sorted(table.name for table in TABLES if table.is_published), begun)
+    return _beginning(sorted(table.name for table in TABLES if table.is_published), incomplete)
 
 
-def releases(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+def releases(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Return the release ids with this prefix, newest first."""
     index = max((_root(context) / _INDEX_FILE).glob("*.json"), key=lambda path: path.stat().st_mtime, default=None)
-    known = json.loads(index.read_text(encoding="utf-8"))["releases"] if index else []
-    return _beginning((release["release_id"] for release in reversed(known)), begun)
+    entries = json.loads(index.read_text(encoding="utf-8"))["releases"] if index else []
+    return _beginning((release["release_id"] for release in reversed(entries)), incomplete)
 
 
-def applications(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+def applications(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Return the application ids that contain the text, because commands accept a part of an id."""
-    return _read_latest_values(context, "applications", "application_id", begun, is_part=True)
+    return _read_latest_values(context, "applications", "application_id", incomplete, is_part=True)
 
 
-def jobs(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+def jobs(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Return the job ids with this prefix."""
-    return _read_latest_values(context, "jobs", "job_id", begun)
+    return _read_latest_values(context, "jobs", "job_id", incomplete)
 
 
-def filesystems(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+def filesystems(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Return the file systems with this prefix."""
-    return _read_latest_values(context, "polls_daily", "filesystem", begun)
+    return _read_latest_values(context, "polls_daily", "filesystem", incomplete)
 
 
-def users(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+def users(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Return the users of applications with this prefix."""
-    return _read_latest_values(context, "applications", "user", begun)
+    return _read_latest_values(context, "applications", "user", incomplete)
 
 
 def quietly(completing: Completing) -> Completing:
     """Wrap a completion function so that errors yield no suggestions: a traceback would disturb typing."""
 
-    def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         try:
-            return completing(context, parameter, begun)
+            return completing(context, parameter, incomplete)
         except Exception:
             return []
 
@@ -66,7 +66,7 @@ def quietly(completing: Completing) -> Completing:
 
 
 def _read_latest_values(
-    context: click.Context, table: str, column: str, begun: str, *, is_part: bool = False
+    context: click.Context, table: str, column: str, incomplete: str, *, is_part: bool = False
 ) -> list[str]:
     """Return the values of a column in a local warehouse's current release that match the text.
 
@@ -85,13 +85,15 @@ def _read_latest_values(
         f'where {test}("{column}", $begun) order by all limit {_MAX_SUGGESTIONS}'
     )
     with duckdb.connect() as connection:
-        found = connection.execute(query, {"files": duckdb_paths(folder.rglob("*.parquet")), "begun": begun}).fetchall()
-    return [str(name) for (name,) in found]
+        rows = connection.execute(
+            query, {"files": duckdb_paths(folder.rglob("*.parquet")), "begun": incomplete}
+        ).fetchall()
+    return [str(name) for (name,) in rows]
 
 
 def _root(context: click.Context) -> Path:
     return Path(context.find_root().params["warehouse"])
 
 
-def _beginning(names: Iterable[str], begun: str) -> list[str]:
-    return [name for name in names if name.startswith(begun)][:_MAX_SUGGESTIONS]
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)][:_MAX_SUGGESTIONS]

@@ -27,14 +27,14 @@ def compress_command(warehouse: GlobalOptions, trace: Path, output: Path, as_jso
     from iosig.warehouse.sources.recorder import files as recorder_files
 
     keep_apart(output, [trace])
-    found = compress_trace(trace, progress_bar)
-    compressed_traces.write(output, to_frame(found), {"process_count": str(found.process_count)})
+    compressed = compress_trace(trace, progress_bar)
+    compressed_traces.write(output, to_frame(compressed), {"process_count": str(compressed.process_count)})
     with recorder_files.open_trace(trace) as (_, files):
         traced_bytes = sum(files.names.values())
     row = {
-        "ranks": found.process_count,
-        "calls": call_total(found),
-        "classes": len(found.classes),
+        "ranks": compressed.process_count,
+        "calls": call_total(compressed),
+        "classes": len(compressed.classes),
         "traced_bytes": traced_bytes,
         "compressed_bytes": output.stat().st_size,
     }

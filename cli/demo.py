@@ -216,14 +216,14 @@ def compare_classes(store: Store, release: Release, truth: pl.DataFrame) -> pl.D
         group by all
     """
     with open_release(store, release, query) as connection:
-        found = connection.sql(query).pl()
+        classes = connection.sql(query).pl()
     keys = ("application", "direction")
-    per_application = found.sort("run_count", "label", descending=[True, False]).group_by(keys, maintain_order=True)
-    wanted = truth.select(*keys, pl.col("label").alias("true_class"))
-    matched = found.join(wanted, on=keys).filter(pl.col("label") == pl.col("true_class"))
+    per_application = classes.sort("run_count", "label", descending=[True, False]).group_by(keys, maintain_order=True)
+    true_classes = truth.select(*keys, pl.col("label").alias("true_class"))
+    matched = classes.join(true_classes, on=keys).filter(pl.col("label") == pl.col("true_class"))
     return (
-        wanted.join(per_application.agg(pl.col("label").first().alias("found_class")), on=keys, how="left")
-        .join(found.group_by(keys).agg(pl.col("run_count").sum()), on=keys, how="left")
+        true_classes.join(per_application.agg(pl.col("label").first().alias("found_class")), on=keys, how="left")
+        .join(classes.group_by(keys).agg(pl.col("run_count").sum()), on=keys, how="left")
         .join(matched.select(*keys, pl.col("run_count").alias("agreeing")), on=keys, how="left")
         .with_columns(agreement_ratio=pl.col("agreeing").fill_null(0) / pl.col("run_count"))
         .drop("agreeing")
@@ -245,42 +245,44 @@ def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSigna
 
     with open_release(store, release, TABLES) as connection:
         rows = defaults(connection)
-        found = {
-            (row["application_id"], row["direction"]): (row, one)
-            for row, one in zip(rows.iter_rows(named=True), read_signatures(connection, rows), strict=True)
+        published = {
+            (row["application_id"], row["direction"]): (row, signature)
+            for row, signature in zip(rows.iter_rows(named=True), read_signatures(connection, rows), strict=True)
         }
     compared = [
-        _compare_signature(true, *found.get((true.application_id, true.direction), ({}, None))) for true in truth
+        _compare_signature(true, *published.get((true.application_id, true.direction), ({}, None))) for true in truth
     ]
     counts = ("burst_count", "true_burst_count", "missed_burst_count", "false_burst_count", "missing_burst_count")
-    counted = dict.fromkeys(counts, pl.Int64)
-    measured = dict.fromkeys(
+    count_types = dict.fromkeys(counts, pl.Int64)
+    value_types = dict.fromkeys(
         ("expected_correlation", "cross_correlation", "correlation", "volume_bytes", "traced_bytes"), pl.Float64
     )
-    named = dict.fromkeys(("application", "direction", "outcome", "method"), pl.String)
-    return pl.DataFrame(compared, schema={**named, **measured, **counted}).sort("application", "direction")
+    name_types = dict.fromkeys(("application", "direction", "outcome", "method"), pl.String)
+    return pl.DataFrame(compared, schema={**name_types, **value_types, **count_types}).sort("application", "direction")
 
 
-def _compare_signature(true: TrueSignature, published: Mapping[str, Any], found: Signature | None) -> dict[str, Any]:
+def _compare_signature(
+    true: TrueSignature, published: Mapping[str, Any], signature: Signature | None
+) -> dict[str, Any]:
     from iosig.transforms.signatures.bursts import Bursts
     from iosig.transforms.signatures.similarity import correlation, cross_correlation, match_bursts_in_order
 
     row: dict[str, Any] = {
         "application": true.application.name,
         "direction": true.direction,
-        "outcome": None if found is None else found.outcome,
+        "outcome": None if signature is None else signature.outcome,
         **{name: published.get(name) for name in ("method", "expected_correlation", "missing_burst_count")},
         "traced_bytes": true.application.volume_bytes(true.direction),
         "true_burst_count": len(true.bursts),
     }
-    bursts = Bursts.empty() if found is None else found.bursts
+    bursts = Bursts.empty() if signature is None else signature.bursts
     row["burst_count"] = len(bursts)
     matched = len(match_bursts_in_order(bursts, true.bursts, true.slowdown_ratio)[0])
     row["missed_burst_count"], row["false_burst_count"] = len(true.bursts) - matched, len(bursts) - matched
-    if found is not None and found.outcome == "extracted":
-        row["volume_bytes"] = found.volume_bytes
+    if signature is not None and signature.outcome == "extracted":
+        row["volume_bytes"] = signature.volume_bytes
         for name, measure in (("cross_correlation", cross_correlation), ("correlation", correlation)):
-            value = measure(found.bytes_per_s, true.bytes_per_s)
+            value = measure(signature.bytes_per_s, true.bytes_per_s)
             row[name] = value if math.isfinite(value) else None
     return row
 
@@ -306,11 +308,11 @@ def compare_volumes(store: Store, release: Release, statistics: JobStatistics) -
             and cut.source = 'server' and cut.outcome = 'measured'
     """
     with open_release(store, release, query) as connection:
-        found: pl.DataFrame = connection.sql(query).pl()
+        volumes: pl.DataFrame = connection.sql(query).pl()
     served = statistics.moved.group_by("job_id").agg(pl.col("read_bytes", "written_bytes").sum())
     true_bytes = pl.when(pl.col("direction") == "read").then("read_bytes").otherwise("written_bytes")
     return (
-        found.join(served, on="job_id")
+        volumes.join(served, on="job_id")
         .filter(pl.col("own_bytes") > 0)
         .group_by("application", "direction")
         .agg(

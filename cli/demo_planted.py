@@ -53,11 +53,11 @@ def _change(connection: duckdb.DuckDBPyConnection) -> PlantedFact:
         from signatures
         where is_default and is_changed and split_part(application_id, '/', 2) = $name and direction = 'write'
     """
-    found, is_found = "no change", False
+    observed, is_found = "no change", False
     for volume, correlation in connection.sql(query, params={"name": CHANGED}).fetchall():
-        found = f"signature changed: volume {volume:+.0%}, correlation with the previous night {correlation:.2f}"
+        observed = f"signature changed: volume {volume:+.0%}, correlation with the previous night {correlation:.2f}"
         is_found = volume > _MIN_CHANGE
-    return PlantedFact("change", f"{CHANGED} writes twice as much from day 3 on", found, is_found)
+    return PlantedFact("change", f"{CHANGED} writes twice as much from day 3 on", observed, is_found)
 
 
 def _slowdown(connection: duckdb.DuckDBPyConnection, site: Site) -> PlantedFact:
@@ -74,17 +74,17 @@ def _slowdown(connection: duckdb.DuckDBPyConnection, site: Site) -> PlantedFact:
     rows = runs.filter(runs["job_id"] == truth.victim_job_id).to_dicts()
     if not rows:
         return PlantedFact("slowdown", planted, "no slowdown", False)
-    row = max(rows, key=lambda one: one["delay_s"])
+    row = max(rows, key=lambda slowed: slowed["delay_s"])
     culprit = (
         f"{row['top_interferer_application_id'].split('/')[1]} job {row['top_interferer_job_id']}"
         if row["top_interferer_job_id"]
         else "?"
     )
-    found = (
+    observed = (
         f"{format_count(row['slowed_burst_count'], 'burst')} {row['delay_s']:.0f} s longer "
         f"({row['delay_low_s']:.0f} to {row['delay_high_s']:.0f}), top interferer: {culprit}"
     )
-    return PlantedFact("slowdown", planted, found, row["top_interferer_job_id"] == truth.culprit_job_id)
+    return PlantedFact("slowdown", planted, observed, row["top_interferer_job_id"] == truth.culprit_job_id)
 
 
 def _trace(connection: duckdb.DuckDBPyConnection, site: Site) -> PlantedFact:
@@ -93,11 +93,13 @@ def _trace(connection: duckdb.DuckDBPyConnection, site: Site) -> PlantedFact:
     job_id = find_traced_job_id(site)
     planted = f"job {job_id} is traced by Darshan: small, misaligned writes"
     ids = connection.sql("select trace_id from trace_jobs where job_id = $job", params={"job": job_id}).fetchall()
-    found = [
-        one["rule"] for run in findings.analyze_release(connection, [name for (name,) in ids]) for one in run.found_rows
+    rules = [
+        finding["rule"]
+        for run in findings.analyze_release(connection, [name for (name,) in ids])
+        for finding in run.found_rows
     ]
-    said = f"{format_count(len(found), 'finding')}: {', '.join(name.replace('_', ' ') for name in found)}"
-    return PlantedFact("trace", planted, said, {"small_requests", "misaligned_requests"} <= set(found))
+    observed = f"{format_count(len(rules), 'finding')}: {', '.join(name.replace('_', ' ') for name in rules)}"
+    return PlantedFact("trace", planted, observed, {"small_requests", "misaligned_requests"} <= set(rules))
 
 
 def _start(
@@ -118,8 +120,8 @@ def _start(
         return PlantedFact("start", planted, "no application gains from a delay", False)
     row = waits.row(0, named=True)
     name = row["application_id"].split("/")[1]
-    found = (
+    observed = (
         f"{format_count(waits.height, 'application')} should start later: {name} by {duration_text(row['delay_s'])}, "
         f"which lowers its contended bytes from {bytes_text(row['now_bytes'])} to {bytes_text(row['then_bytes'])}"
     )
-    return PlantedFact("start", planted, found, True)
+    return PlantedFact("start", planted, observed, True)

@@ -60,9 +60,9 @@ def tell(store: Store, story: Story, into: Path, executor: Executor) -> None:
     _show_signatures(story.signatures)
     _tell_doubtful(story.signatures)
     click.echo("Planted anomalies, and results of the third night:")
-    for one in story.planted:
-        click.echo(click.wrap_text(f"{'+' if one.is_found else '-'} {one.planted}", 80, "", "  "))
-        click.echo(click.wrap_text(one.found, 80, "    ", "    "))
+    for fact in story.planted:
+        click.echo(click.wrap_text(f"{'+' if fact.is_found else '-'} {fact.planted}", 80, "", "  "))
+        click.echo(click.wrap_text(fact.found, 80, "    ", "    "))
     _tell_volumes(story.volumes)
     if names := writers.result():
         _say(f"Top writers on {FILESYSTEM} on the last day: {names}.")
@@ -174,20 +174,22 @@ def _who_wrote(root: Path, release: Release, filesystem: str, last_end: datetime
 
     try:
         with open_release(Store(root), release, TABLES) as connection:
-            told = who(connection, Query.parse(filesystem, None, last_end - _DAY, last_end, "write"))
+            attribution = who(connection, Query.parse(filesystem, None, last_end - _DAY, last_end, "write"))
     except NothingToDo:
         return ""
-    first = told.applications.head(3).iter_rows(named=True)
-    names = ", ".join(f"{row['application']} ({row['attributed_bytes'] / told.measured_bytes:.0%})" for row in first)
+    first = attribution.applications.head(3).iter_rows(named=True)
+    names = ", ".join(
+        f"{row['application']} ({row['attributed_bytes'] / attribution.measured_bytes:.0%})" for row in first
+    )
     if names:
-        draw(build_view(told)).write(target)
+        draw(build_view(attribution)).write(target)
     return names
 
 
 def _tell_where_to_look(store: Store, story: Story, name: str, into: Path) -> None:
     """Print the paths of the pictures, and commands that show more."""
-    slowed = next((one.planted.split()[2] for one in story.planted if one.kind == "slowdown"), "JOBID")
-    traced = next((one.planted.split()[1] for one in story.planted if one.kind == "trace"), "JOBID")
+    slowed = next((fact.planted.split()[2] for fact in story.planted if fact.kind == "slowdown"), "JOBID")
+    traced = next((fact.planted.split()[1] for fact in story.planted if fact.kind == "trace"), "JOBID")
     pictures = [shlex.quote(str(into / name)) for name in ("signature.png", "who.png") if (into / name).exists()]
     click.echo(f"\nLook at {' and '.join(pictures)}; then:")
     click.echo(f"  export IOSIG_WAREHOUSE={shlex.quote(str(store.root))}")

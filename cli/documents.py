@@ -139,11 +139,11 @@ class LineageDocument(Document, title="iosig lineage"):
         """Build the document from the lineage of tables and columns."""
         return cls(
             tables=[
-                _TableLineage(table=each.name, step=each.step, is_sql=each.is_sql, tables=list(each.tables))
-                for each in tables
+                _TableLineage(table=item.name, step=item.step, is_sql=item.is_sql, tables=list(item.tables))
+                for item in tables
             ],
             downstream=list(downstream),
-            columns=[_ColumnLineage(column=each.column, sources=list(each.sources)) for each in columns],
+            columns=[_ColumnLineage(column=item.column, sources=list(item.sources)) for item in columns],
         )
 
 
@@ -177,13 +177,13 @@ class PlanDocument(Document, title="iosig run --dry-run"):
             inputs=list(plan.inputs),
             steps=[
                 _PlannedStep(
-                    step=each.name,
-                    days=None if each.days is None else list(each.days),
-                    item_count=each.item_count,
-                    complete_item_count=each.complete_item_count,
-                    expected_s=each.expected_s,
+                    step=step.name,
+                    days=None if step.days is None else list(step.days),
+                    item_count=step.item_count,
+                    complete_item_count=step.complete_item_count,
+                    expected_s=step.expected_s,
                 )
-                for each in steps
+                for step in steps
             ],
         )
 
@@ -480,12 +480,12 @@ _MODELS = (
 def schemas() -> dict[str, Any]:
     """Return the JSON Schema of all documents, in which `format` selects the schema of a document."""
     models = [resolve_name(model) if isinstance(model, str) else model for model in _MODELS]
-    found = {name: schema for schema in map(_schema, models) for name in [_name(schema)]}
+    definitions = {name: schema for schema in map(_schema, models) for name in [_name(schema)]}
     return {
         "$schema": GenerateJsonSchema.schema_dialect,
         "title": "JSON output of iosig",
-        "oneOf": [{"$ref": f"#/$defs/{name}"} for name in found],
-        "$defs": found,
+        "oneOf": [{"$ref": f"#/$defs/{name}"} for name in definitions],
+        "$defs": definitions,
     }
 
 
@@ -511,9 +511,9 @@ class _Generator(GenerateJsonSchema):
 
 def _schema(model: type[Document]) -> dict[str, Any]:
     schema = model.model_json_schema(schema_generator=_Generator)
-    found: dict[str, Any] = _inline_references(schema, schema.pop("$defs", {}))
-    found["properties"]["format"]["description"] = "name and version of the document"
-    return found | {"required": ["format", *found["required"]]}
+    inlined: dict[str, Any] = _inline_references(schema, schema.pop("$defs", {}))
+    inlined["properties"]["format"]["description"] = "name and version of the document"
+    return inlined | {"required": ["format", *inlined["required"]]}
 
 
 def _inline_references(schema: Any, definitions: dict[str, Any]) -> Any:

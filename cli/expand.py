@@ -54,8 +54,8 @@ def expand_command(
     if with_totals:
         _print_totals(path.name, trace, as_json=as_json)
         return 0
-    wanted = ",".join([*map(str, single), *filter(None, (listed,))])
-    ranks = list(dict.fromkeys(rank for span in spans(wanted, trace.process_count) for rank in span))
+    rank_list = ",".join([*map(str, single), *filter(None, (listed,))])
+    ranks = list(dict.fromkeys(rank for span in spans(rank_list, trace.process_count) for rank in span))
     if output is not None:
         _write_ranks(trace, ranks, output)
     elif as_json:
@@ -75,10 +75,10 @@ def _expand_calls(trace: CompressedTrace, rank: int) -> pl.DataFrame:
     from iosig.transforms.traces.expansion import rank_calls
 
     with refuse_unusable():
-        found = rank_calls(trace, rank)
-        if found.height and not found["end_s"].max() <= _MAX_TIME_S:  # type: ignore[operator]
+        calls = rank_calls(trace, rank)
+        if calls.height and not calls["end_s"].max() <= _MAX_TIME_S:  # type: ignore[operator]
             raise ValueError(f"Rank {rank} has calls at impossible times.")
-        return found
+        return calls
 
 
 # ---- text
@@ -154,15 +154,15 @@ def _print_totals(name: str, trace: CompressedTrace, *, as_json: bool) -> None:
     from iosig.transforms.traces.totals import compute_totals
 
     with refuse_unusable():
-        found = compute_totals(trace, recorder_forms())
+        totals = compute_totals(trace, recorder_forms())
     if as_json:
         from iosig.cli.documents import TotalsDocument
 
-        show_json(TotalsDocument.model_validate(found))
+        show_json(TotalsDocument.model_validate(totals))
         return
     within = {False: "program", True: "other calls", None: "both"}
     show(
-        f"Bytes of {name}, {found.process_count:,} ranks",
+        f"Bytes of {name}, {totals.process_count:,} ranks",
         ("module", "called by", "reads", "read", "writes", "written"),
         [
             (
@@ -173,11 +173,13 @@ def _print_totals(name: str, trace: CompressedTrace, *, as_json: bool) -> None:
                 row.write_count,
                 bytes_text(row.written_bytes),
             )
-            for row in found.modules
+            for row in totals.modules
         ],
     )
-    show("Calls", ("module", "function", "calls"), [(row.module, row.function, row.call_count) for row in found.calls])
-    show("Files", ("path", "files", "ranks", "calls", "read", "written", "nested"), list(map(_file_cells, found.files)))
+    show("Calls", ("module", "function", "calls"), [(row.module, row.function, row.call_count) for row in totals.calls])
+    show(
+        "Files", ("path", "files", "ranks", "calls", "read", "written", "nested"), list(map(_file_cells, totals.files))
+    )
 
 
 def _file_cells(row: Any) -> tuple[Any, ...]:

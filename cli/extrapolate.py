@@ -49,35 +49,35 @@ def extrapolate_command(
     from iosig.warehouse.sources.extrapolations import compressed_traces
 
     keep_apart(output, traces)
-    found, record = extrapolate_traces(ExtrapolationRequest(traces, process_count, has_nested, models), progress_bar)
-    if found.trace is not None:
-        known = {"process_count": str(process_count)} | metadata(record)
-        compressed_traces.write(output, to_frame(found.trace), known)
+    result, record = extrapolate_traces(ExtrapolationRequest(traces, process_count, has_nested, models), progress_bar)
+    if result.trace is not None:
+        fields = {"process_count": str(process_count)} | metadata(record)
+        compressed_traces.write(output, to_frame(result.trace), fields)
     landed = land_if_there(warehouse.store, record, output.name, warehouse.settings())
     if as_json:
         from iosig.cli.documents import ExtrapolationDocument
 
         show_json(ExtrapolationDocument(**record.row()))
     else:
-        _show(found, output)
+        _show(result, output)
     if landed is not None:
         say("The warehouse has a record of it; the next `iosig run` publishes it in `extrapolations`.", err=True)
-    return 0 if found.trace is not None else EXIT_REFUSED
+    return 0 if result.trace is not None else EXIT_REFUSED
 
 
-def _show(found: ExtrapolatedTrace, output: Path) -> None:
+def _show(result: ExtrapolatedTrace, output: Path) -> None:
     from iosig.cli.printing import show
 
-    known = ", ".join(map(str, found.rank_counts))
-    if found.trace is None:
+    counts_text = ", ".join(map(str, result.rank_counts))
+    if result.trace is None:
         show(
-            f"Refused: no trace of {found.process_count:,} ranks from those of {known}",
+            f"Refused: no trace of {result.process_count:,} ranks from those of {counts_text}",
             ("field", "why"),
-            [(refusal.field, refusal.reason) for refusal in found.refusals],
+            [(refusal.field, refusal.reason) for refusal in result.refusals],
         )
         return
     show(
-        f"{output}: the trace of {found.process_count:,} ranks, from those of {known}",
+        f"{output}: the trace of {result.process_count:,} ranks, from those of {counts_text}",
         ("field", "model"),
-        [(model.field, model.formula) for model in found.models],
+        [(model.field, model.formula) for model in result.models],
     )

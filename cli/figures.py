@@ -35,10 +35,10 @@ def make(demo: Path, into: Path) -> list[str]:
     page = PAGE.read_text(encoding="utf-8")
     script = "\n".join(["set -e", "export IOSIG_WAREHOUSE=warehouse", *commands(page)])
     subprocess.run(["bash", "-c", script], cwd=demo, check=True)
-    made = [name for name in pictures(page) if (demo / name).exists()]
-    for name in made:
+    names = [name for name in pictures(page) if (demo / name).exists()]
+    for name in names:
         shutil.copyfile(demo / name, into / name)
-    return made
+    return names
 
 
 if __name__ == "__main__":

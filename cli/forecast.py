@@ -77,17 +77,17 @@ def forecast_command(
 
     release = select_release(warehouse.store, release_id)
     query = Query(filesystem, hours, step_minutes, at, _what_if(traces, rank_count))
-    found = forecast_load(warehouse.store, release, warehouse.settings(), query)
+    result = forecast_load(warehouse.store, release, warehouse.settings(), query)
     if plot is not None:
         from iosig.reports.forecast import draw
 
-        draw_into(plot, draw, build_view(found), style)
+        draw_into(plot, draw, build_view(result), style)
     if as_json:
         from iosig.cli.printing import show_json
 
-        show_json(build_document(found, release.release_id))
+        show_json(build_document(result, release.release_id))
     else:
-        _show(found)
+        _show(result)
     return 0
 
 
@@ -111,43 +111,43 @@ _MAX_COLLISIONS = 10
 _MAX_NAME_CHARS, _MAX_JOBS = 20, 3
 
 
-def _show(told: ForecastResult) -> None:
+def _show(result: ForecastResult) -> None:
     from iosig.cli.printing import printable, say, show
 
-    hours = len(told.forecast.expected_bytes_per_s) * told.forecast.step_s / 3600
-    say(printable(f"{told.query.filesystem}, {hours:g} hours from {told.at:%Y-%m-%d %H:%MZ}"))
+    hours = len(result.forecast.expected_bytes_per_s) * result.forecast.step_s / 3600
+    say(printable(f"{result.query.filesystem}, {hours:g} hours from {result.at:%Y-%m-%d %H:%MZ}"))
     columns = ("from", "expected", "80 % within", "known", "unplanned")
-    rows = [_cells(told, place) for place in range(len(told.edges) - 1)]
-    show("", (*columns, "added") if told.without else columns, rows, last=("unplanned", "known"))
-    rows = _meetings(told)
+    rows = [_cells(result, place) for place in range(len(result.edges) - 1)]
+    show("", (*columns, "added") if result.without else columns, rows, last=("unplanned", "known"))
+    rows = _meetings(result)
     if rows:
         show("Overlapping bursts", ("hour from", "application", "and", "seconds", "bytes"), rows)
-    for line in _remarks(told):
+    for line in _remarks(result):
         say(printable(line))
 
 
-def _cells(told: ForecastResult, place: int) -> tuple[Any, ...]:
+def _cells(result: ForecastResult, place: int) -> tuple[Any, ...]:
     from iosig.cli.printing import bytes_text
     from iosig.reports.texts import RATES, choose_unit
 
-    found = told.forecast
-    high = float(found.high_bytes_per_s[place])
+    forecast = result.forecast
+    high = float(forecast.high_bytes_per_s[place])
     unit = choose_unit(high, RATES, "B/s")
-    low = float(found.low_bytes_per_s[place])
+    low = float(forecast.low_bytes_per_s[place])
     cells = (
-        f"{told.edges[place]:%H:%M}",
-        f"{bytes_text(float(found.expected_bytes_per_s[place]))}/s",
+        f"{result.edges[place]:%H:%M}",
+        f"{bytes_text(float(forecast.expected_bytes_per_s[place]))}/s",
         f"{low / unit.size:.3g} to {high / unit.size:.3g} {unit.name}",
-        f"{bytes_text(float(found.applications_bytes_per_s[:, place].sum()))}/s",
-        f"{bytes_text(float(found.unknown_bytes_per_s[place]))}/s",
+        f"{bytes_text(float(forecast.applications_bytes_per_s[:, place].sum()))}/s",
+        f"{bytes_text(float(forecast.unknown_bytes_per_s[place]))}/s",
     )
-    if told.without is None:
+    if result.without is None:
         return cells
-    added = float(found.expected_bytes_per_s[place] - told.without.expected_bytes_per_s[place])
+    added = float(forecast.expected_bytes_per_s[place] - result.without.expected_bytes_per_s[place])
     return (*cells, f"{bytes_text(added)}/s")
 
 
-def _meetings(told: ForecastResult) -> list[tuple[Any, ...]]:
+def _meetings(result: ForecastResult) -> list[tuple[Any, ...]]:
     from iosig.answers.forecast.query import list_collisions
     from iosig.cli.printing import bytes_text
     from iosig.reports.texts import shorten
@@ -160,20 +160,22 @@ def _meetings(told: ForecastResult) -> list[tuple[Any, ...]]:
             f"{row['meeting_s']:,.0f}",
             bytes_text(row["meeting_bytes"]),
         )
-        for row in list_collisions(told)[:_MAX_COLLISIONS]
+        for row in list_collisions(result)[:_MAX_COLLISIONS]
     ]
 
 
-def _remarks(told: ForecastResult) -> list[str]:
+def _remarks(result: ForecastResult) -> list[str]:
     """Return notes on how to interpret the table's numbers."""
     from iosig.answers.forecast.query import count_jobs
 
-    of = count_jobs(told)
-    lines = [f"{of['running']:,} jobs run and {of['waiting']:,} wait; {of['known']:,} of them have a signature."]
-    for status, said in (("unknown", "No signature"), ("held", "Held")):
-        names = [f"{job.name} ({job.application_id or '-'})" for job in told.jobs if job.status == status]
+    counts = count_jobs(result)
+    lines = [
+        f"{counts['running']:,} jobs run and {counts['waiting']:,} wait; {counts['known']:,} of them have a signature."
+    ]
+    for status, label in (("unknown", "No signature"), ("held", "Held")):
+        names = [f"{job.name} ({job.application_id or '-'})" for job in result.jobs if job.status == status]
         more = ", ..." if len(names) > _MAX_JOBS else "."
         if names:
-            lines.append(f"{said}: {', '.join(names[:_MAX_JOBS])}{more}")
-    lines.append(f"Unplanned: other traffic, estimated from similar times of the last {told.past_days:.1f} days.")
+            lines.append(f"{label}: {', '.join(names[:_MAX_JOBS])}{more}")
+    lines.append(f"Unplanned: other traffic, estimated from similar times of the last {result.past_days:.1f} days.")
     return lines

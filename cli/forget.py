@@ -54,27 +54,27 @@ def forget_command(
     require_form(store)
     settings = warehouse.settings()
     with lock_warehouse(store, lock_timeout_s):
-        found = find(store, settings, ErasureRequest(landing_id, user, reason))
+        affected = find(store, settings, ErasureRequest(landing_id, user, reason))
         if not dry_run:
-            forget(store, settings, found, progress)
+            forget(store, settings, affected, progress)
     if as_json:
         from iosig.cli.documents import ForgettingDocument
 
-        lists = {"landings": dict(found.landings), "releases": found.releases, "not_erased": not_erased(store)}
+        lists = {"landings": dict(affected.landings), "releases": affected.releases, "not_erased": not_erased(store)}
         show_json(ForgettingDocument(**lists, is_done=not dry_run))
     else:
-        _show(found, not_erased(store), is_done=not dry_run)
+        _show(affected, not_erased(store), is_done=not dry_run)
     return 0
 
 
-def _show(found: AffectedData, not_erased: list[str], *, is_done: bool) -> None:
+def _show(affected: AffectedData, not_erased: list[str], *, is_done: bool) -> None:
     """Print the affected releases and landings, and the copies that are not erased."""
     from iosig.cli.printing import say
     from iosig.reports.texts import format_count
 
-    counts = f"{format_count(len(found.landings), 'landing')} and {format_count(len(found.releases), 'release')}"
-    done = "replaced by versions without this data; the old files are deleted"
-    say(f"{counts} {done}." if is_done else f"{counts} would be replaced by versions without this data.")
-    for release_id in found.releases:
+    counts = f"{format_count(len(affected.landings), 'landing')} and {format_count(len(affected.releases), 'release')}"
+    outcome = "replaced by versions without this data; the old files are deleted"
+    say(f"{counts} {outcome}." if is_done else f"{counts} would be replaced by versions without this data.")
+    for release_id in affected.releases:
         click.echo(f"  {release_id}")
     say(f"Not erased (outside the warehouse): {'; '.join(not_erased)}.")

@@ -25,10 +25,13 @@ _options: list[str] = []
 
 def keep_options(context: click.Context, warehouse: str) -> None:
     """Remember the global options that every suggested command needs; warehouse: as given on the command line."""
-    given = {"warehouse": ("--warehouse", warehouse), "settings_path": ("--settings", context.params["settings_path"])}
+    global_options = {
+        "warehouse": ("--warehouse", warehouse),
+        "settings_path": ("--settings", context.params["settings_path"]),
+    }
     _options[:] = [
         f" {flag} {shlex.quote(str(value))}"
-        for name, (flag, value) in given.items()
+        for name, (flag, value) in global_options.items()
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     ]
 
@@ -67,8 +70,8 @@ def program(started: Path, environment: Mapping[str, str], folder: Path) -> str:
     is_by_uv = "UV_RUN_RECURSION_DEPTH" in environment
     if is_by_uv and str(scripts) in places:
         places.remove(str(scripts))
-    known = shutil.which("iosig", path=os.pathsep.join(places))
-    if known and Path(known).resolve() == (scripts / "iosig").resolve():
+    executable = shutil.which("iosig", path=os.pathsep.join(places))
+    if executable and Path(executable).resolve() == (scripts / "iosig").resolve():
         return "iosig"
     checkout = Path(sys.prefix).parent
     if not is_by_uv or not (checkout / "pyproject.toml").is_file():

@@ -74,7 +74,7 @@ def job_command(
     from iosig.answers.job.query import query_release, query_trace
 
     if trace is None and job_id is not None:
-        told = query_release(warehouse.store, select_release(warehouse.store, release_id), job_id, cluster, started)
+        report = query_release(warehouse.store, select_release(warehouse.store, release_id), job_id, cluster, started)
     elif trace is None or job_id is not None:
         raise click.UsageError("Name a job (JOBID), or a trace (--trace FILE).")
     elif cluster or started or release_id:
@@ -82,29 +82,29 @@ def job_command(
             "--trace reads no warehouse and cannot be combined with --cluster, --started or --release."
         )
     else:
-        told = query_trace(trace, warehouse.settings())
+        report = query_trace(trace, warehouse.settings())
     if plot is not None:
         from iosig.answers.job.query import build_heat_view
         from iosig.reports.findings import draw
 
-        draw_into(plot, draw, build_heat_view(told), style)
+        draw_into(plot, draw, build_heat_view(report), style)
     if html is not None:
-        _write_page(told, html)
+        _write_page(report, html)
     if as_json:
         from iosig.answers.job.document import build_document
         from iosig.cli.printing import show_json
 
-        show_json(build_document(told, _MAX_DOCUMENT_NEIGHBORS))
+        show_json(build_document(report, _MAX_DOCUMENT_NEIGHBORS))
     elif plot is None and html is None:
-        _show(told, is_all)
+        _show(report, is_all)
     return 0
 
 
-def _write_page(told: JobReport, target: Path) -> None:
+def _write_page(report: JobReport, target: Path) -> None:
     from iosig.answers.job.document import build_page
     from iosig.warehouse.placing import atomic_write
 
-    content = build_page(told, _MAX_DOCUMENT_NEIGHBORS)
+    content = build_page(report, _MAX_DOCUMENT_NEIGHBORS)
     with atomic_write(target.absolute()) as temporary:
         temporary.write_text(content, encoding="utf-8")
     click.echo(f"Written: {target}", err=True)
@@ -113,55 +113,55 @@ def _write_page(told: JobReport, target: Path) -> None:
 # ---- on a screen
 
 
-def _show(told: JobReport, is_all: bool) -> None:
+def _show(report: JobReport, is_all: bool) -> None:
     from iosig.cli.printing import say
 
-    say(_heading(told), bold=True)
-    for trace in told.traces:
+    say(_heading(report), bold=True)
+    for trace in report.traces:
         _show_trace(trace, is_all)
-    if not told.traces:
+    if not report.traces:
         say("The release has no trace of this run, so its requests are unknown.\n")
-    _show_bytes(told)
-    _show_slowed(told)
-    _show_neighbors(told)
-    _show_advice(told)
+    _show_bytes(report)
+    _show_slowed(report)
+    _show_neighbors(report)
+    _show_advice(report)
 
 
-def _heading(told: JobReport) -> str:
+def _heading(report: JobReport) -> str:
     from iosig.cli.printing import printable
     from iosig.reports.job import get_name_kind
     from iosig.reports.texts import duration_text, format_count, shorten
 
-    job = told.job
+    job = report.job
     if job is None:
-        kind = get_name_kind(told.job_id, [trace.job for trace in told.traces])
-        return printable(f"{kind} {told.job_id}: not in any job log")
+        kind = get_name_kind(report.job_id, [trace.job for trace in report.traces])
+        return printable(f"{kind} {report.job_id}: not in any job log")
     lasted = "" if job["duration_s"] is None else f", {duration_text(job['duration_s'])}"
     nodes = "" if job["node_count"] is None else f", {format_count(job['node_count'], 'node')}"
     when = f"{job['started_at'].astimezone(UTC):%Y-%m-%d %H:%MZ}"
     who = f"{shorten(job['application'] or '?', 24)} of {shorten(job['user'] or '?', 16)}"
     state = job["state"] or "?"
-    more = f" (the last of {len(told.other_runs) + 1} runs)" if told.other_runs else ""
-    return printable(f"Job {told.job_id}: {who}{nodes}, {when}{lasted}, {state}{more}")
+    more = f" (the last of {len(report.other_runs) + 1} runs)" if report.other_runs else ""
+    return printable(f"Job {report.job_id}: {who}{nodes}, {when}{lasted}, {state}{more}")
 
 
 def _show_trace(trace: TracedRun, is_all: bool) -> None:
     from iosig.cli.printing import printable, say
     from iosig.reports.texts import duration_text, format_count
 
-    job, found = trace.job, trace.found_rows
+    job, findings = trace.job, trace.found_rows
     ranks = "" if job["process_count"] is None else f", {format_count(job['process_count'], 'rank')}"
     lasted = "" if job["duration_s"] is None else f", {duration_text(job['duration_s'])}"
     spent = trace.facts["io_time_ratio"]
     share = "" if spent is None else f"; {spent:.1%} of the ranks' time is I/O"
     say(printable(f"Traced by {job['tracer']}{ranks}{lasted}{share}"))
     click.echo()
-    shown = found if is_all else found[:_MAX_FINDINGS]
+    shown = findings if is_all else findings[:_MAX_FINDINGS]
     for row in shown:
         _show_finding(row)
-    if len(found) > len(shown):
-        say(f"… {len(found) - len(shown)} more (--all, --json)")
-    if not found:
+    if len(findings) > len(shown):
+        say(f"… {len(findings) - len(shown)} more (--all, --json)")
+    if not findings:
         say("The trace shows no I/O problem.")
     click.echo()
     if is_all:
@@ -197,7 +197,8 @@ def _show_rest(trace: TracedRun) -> None:
     for outcome, word in words.items():
         rows = trace.findings.filter(outcome=outcome).select("rule", "direction").unique(maintain_order=True).rows()
         if rows:
-            say(f"{word}: {', '.join(rule + (f' ({way})' if way else '') for rule, way in sorted(rows, key=str))}.")
+            names = [f"{rule} ({direction})" if direction else rule for rule, direction in sorted(rows, key=str)]
+            say(f"{word}: {', '.join(names)}.")
     click.echo()
 
 
@@ -224,7 +225,7 @@ def _show_layers(trace: TracedRun) -> None:
         show("Layers, sum of all ranks", columns, rows, last=("reads", "writes"))
 
 
-def _show_bytes(told: JobReport) -> None:
+def _show_bytes(report: JobReport) -> None:
     from iosig.cli.printing import bytes_text, show
     from iosig.reports.texts import duration_text, shorten
 
@@ -239,7 +240,7 @@ def _show_bytes(told: JobReport) -> None:
             _with_basis(row["label"], row["class_basis"]),
             _with_basis(None if row["period_s"] is None else duration_text(row["period_s"]), row["period_basis"]),
         )
-        for row in told.io.to_dicts()
+        for row in report.io.to_dicts()
     ]
     if rows:
         columns = ("file system", "way", "moved", "source", "range", "all jobs", "class", "period")
@@ -261,17 +262,17 @@ def _with_basis(answer: str | None, basis: str | None) -> str | None:
     return f"{answer} (inferred)" if answer and basis == "inferred" else answer
 
 
-def _show_slowed(told: JobReport) -> None:
+def _show_slowed(report: JobReport) -> None:
     """Print the bursts that took longer than alone, and the jobs with the most bytes at those times."""
     from iosig.cli.printing import bytes_text, format_title, say, show
     from iosig.reports.slowdowns import format_slowed_bursts, top_interferer
     from iosig.reports.texts import duration_text, shorten
 
-    every = told.slowdowns.to_dicts()
-    if not every:
+    bursts = report.slowdowns.to_dicts()
+    if not bursts:
         return
-    say(format_slowed_bursts([row["outcome"] for row in every]))
-    slowed = sorted((row for row in every if row["outcome"] == "slowed"), key=lambda row: -row["delay_s"])
+    say(format_slowed_bursts([row["outcome"] for row in bursts]))
+    slowed = sorted((row for row in bursts if row["outcome"] == "slowed"), key=lambda row: -row["delay_s"])
     rows = []
     for row in slowed[:_MAX_SLOWED]:
         name, volume = top_interferer(row)
@@ -294,16 +295,16 @@ def _show_slowed(told: JobReport) -> None:
         )
 
 
-def _show_advice(told: JobReport) -> None:
+def _show_advice(report: JobReport) -> None:
     """Print commands that recommend where and when to start the next run, for an application with a signature."""
     from iosig.cli.printing import printable, say
 
-    known = told.signatures.filter(outcome="extracted") if told.signatures.height else told.signatures
-    for name in known["application_id"].unique(maintain_order=True) if known.height else ():
+    extracted = report.signatures.filter(outcome="extracted") if report.signatures.height else report.signatures
+    for name in extracted["application_id"].unique(maintain_order=True) if extracted.height else ():
         say(f"To place the next run: iosig advise {printable(shlex.quote(name))}")
 
 
-def _show_neighbors(told: JobReport) -> None:
+def _show_neighbors(report: JobReport) -> None:
     from iosig.cli.printing import bytes_text, format_title, show
     from iosig.reports.texts import shorten
 
@@ -316,11 +317,11 @@ def _show_neighbors(told: JobReport) -> None:
             shorten(row["filesystem"] or "?", 12),
             bytes_text(row["attributed_bytes"]),
         )
-        for row in told.neighbors.head(_MAX_NEIGHBORS).to_dicts()
+        for row in report.neighbors.head(_MAX_NEIGHBORS).to_dicts()
     ]
     if rows:
         show(
-            format_title("Beside it", len(rows), told.neighbors.height),
+            format_title("Beside it", len(rows), report.neighbors.height),
             ("job", "application", "user", "nodes", "file system", "explained"),
             rows,
         )

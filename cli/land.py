@@ -113,22 +113,24 @@ def land_command(
     if format_name == "help":
         _list_formats(as_json)
         return 0
-    asked = _Servers(servers, slurm, since and since.replace(tzinfo=UTC))
-    _check(paths, asked, follow=follow, replace=replace, require_marker=watching["require_marker"])
+    remote = _Servers(servers, slurm, since and since.replace(tzinfo=UTC))
+    _check(paths, remote, follow=follow, replace=replace, require_marker=watching["require_marker"])
     store = warehouse.store
-    told = ReadOptions(filesystem=filesystem, time_zone=time_zone, direction=direction, value=value)
+    read_options = ReadOptions(filesystem=filesystem, time_zone=time_zone, direction=direction, value=value)
     settings = warehouse.settings()
     _require_there(paths, is_private=settings.privacy.is_pseudonymized)
     name_default_warehouse(store)
     if follow:
-        _follow(store, settings, paths, asked, told, format_name, as_json=as_json, **watching)
+        _follow(store, settings, paths, remote, read_options, format_name, as_json=as_json, **watching)
         return 0
     from iosig.flows.executors import remote_executor
 
     arrivals = []
     with remote_executor(settings, store.root) as executor:
-        landed = land_paths(store, settings, paths, told, format_name=format_name, replace=replace, executor=executor)
-        for arrival in chain(landed, asked.land(store, settings, told)):
+        landed = land_paths(
+            store, settings, paths, read_options, format_name=format_name, replace=replace, executor=executor
+        )
+        for arrival in chain(landed, remote.land(store, settings, read_options)):
             arrivals.append(arrival)
             click.echo(arrival.line(), err=True)
     _summarize(store, settings, arrivals, as_json=as_json)
@@ -146,33 +148,33 @@ class _Servers:
     def __bool__(self) -> bool:
         return bool(self.servers) or self.is_slurm
 
-    def land(self, store: Store, settings: Settings, told: ReadOptions) -> Iterator[Arrival]:
+    def land(self, store: Store, settings: Settings, read_options: ReadOptions) -> Iterator[Arrival]:
         """Query the servers, and land the new data."""
         from iosig.streams.prometheus import land_prometheus
         from iosig.streams.slurm import land_slurm
 
         for url in self.servers:
-            yield from land_prometheus(store, settings, url, told, since=self.since)
+            yield from land_prometheus(store, settings, url, read_options, since=self.since)
         if self.is_slurm:
             yield from land_slurm(store, settings, since=self.since)
 
 
-def _check(paths: Sequence[str], asked: _Servers, *, follow: bool, replace: bool, require_marker: bool) -> None:
+def _check(paths: Sequence[str], remote: _Servers, *, follow: bool, replace: bool, require_marker: bool) -> None:
     """Raise UsageError for options that exclude each other."""
-    has_folders = bool(paths or asked) and all(Path(path).is_dir() for path in paths)
+    has_folders = bool(paths or remote) and all(Path(path).is_dir() for path in paths)
     refuse(
         (
             follow and replace,
             "--replace cannot be combined with --follow: existing files would land again at every scan.",
         ),
         (require_marker and not follow, "--require-marker needs --follow."),
-        (asked.since is not None and not asked, "--since needs --prometheus or --slurm."),
+        (remote.since is not None and not remote, "--since needs --prometheus or --slurm."),
         (
-            asked.since is not None and follow,
+            remote.since is not None and follow,
             "--since cannot be combined with --follow: land once with --since, then follow.",
         ),
         (follow and not has_folders, "--follow needs folders to watch."),
-        (not paths and not asked, "Name files or folders to land. `iosig land --format help` lists the formats."),
+        (not paths and not remote, "Name files or folders to land. `iosig land --format help` lists the formats."),
     )
 
 
@@ -208,8 +210,8 @@ def _follow(
     store: Store,
     settings: Settings,
     paths: Sequence[str],
-    asked: _Servers,
-    told: ReadOptions,
+    remote: _Servers,
+    read_options: ReadOptions,
     format_name: str | None,
     *,
     settle_s: float,
@@ -224,12 +226,12 @@ def _follow(
 
     stop = Stop()
     with stop_on_signals(stop):
-        watched = ", ".join([*paths, *asked.servers, *(["Slurm"] if asked.is_slurm else [])])
+        watched = ", ".join([*paths, *remote.servers, *(["Slurm"] if remote.is_slurm else [])])
         click.echo(f"Watching {watched}. Press Ctrl-C to stop.", err=True)
         inboxes = [Inbox(Path(path), settle_s, require_marker) for path in paths]
-        also = partial(asked.land, store, settings, told)
+        land_remote = partial(remote.land, store, settings, read_options)
         for arrival in follow(
-            store, settings, inboxes, told, stop, also, interval_s=interval_s, format_name=format_name
+            store, settings, inboxes, read_options, stop, land_remote, interval_s=interval_s, format_name=format_name
         ):
             line = LandedFileDocument(**_document(arrival)).json_text() if as_json else arrival.line()
             click.echo(line, err=not as_json)

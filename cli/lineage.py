@@ -34,11 +34,11 @@ def lineage_command(table: str | None, has_columns: bool, as_json: bool) -> int:
             raise click.UsageError("--columns needs a TABLE.")
         shown, readers, columns = list(lineage()), [], []
     else:
-        own = get_lineage(table)
-        before = set(upstream(own.name))
-        shown = [own, *(found for found in reversed(lineage()) if found.name in before)]
-        readers = downstream(own.name)
-        columns = get_column_lineage(own.table) if has_columns or as_json else []
+        selected = get_lineage(table)
+        before = set(upstream(selected.name))
+        shown = [selected, *(item for item in reversed(lineage()) if item.name in before)]
+        readers = downstream(selected.name)
+        columns = get_column_lineage(selected.table) if has_columns or as_json else []
     if as_json:
         from iosig.cli.documents import LineageDocument
         from iosig.cli.printing import show_json
@@ -57,7 +57,7 @@ def lineage_command(table: str | None, has_columns: bool, as_json: bool) -> int:
 def _show(shown: list[TableLineage], readers: list[str]) -> None:
     from iosig.cli.printing import say, show
 
-    rows = [(found.name, found.step, "SQL" if found.is_sql else "Python", ", ".join(found.tables)) for found in shown]
+    rows = [(item.name, item.step, "SQL" if item.is_sql else "Python", ", ".join(item.tables)) for item in shown]
     show("Lineage", ("table", "step", "by", "computed from"), rows)
     if readers:
         say(f"Tables that depend on it: {', '.join(readers)}")

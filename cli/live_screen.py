@@ -49,9 +49,9 @@ class Screen:
         blocks = _BLOCKS if options.encoding.startswith("utf") else _LETTERS
         drawn = _ScreenDrawer(self.now(), options.max_width, blocks)
         yield from drawn.head(self.moment, self.fault)
-        for one in self.moment.filesystems:
+        for state in self.moment.filesystems:
             yield Text()
-            yield from drawn.filesystem(one)
+            yield from drawn.filesystem(state)
         if not self.moment.filesystems:
             yield Text("No polls have landed, so the current traffic is unknown.", style="dim")
         yield Text()
@@ -75,29 +75,29 @@ class _ScreenDrawer:
         waiting = f"; {count} {waits} for the next run" if condition.waiting else ""
         yield _line((f"iosig {_clock(self.at)}  ", "bold"), (_name(condition.warehouse, self.width - 20), ""))
         yield _line((f"{release}{waiting}", "dim"))
-        for problem in [*([fault] if fault else []), *(one.sentence for one in moment.problems[:_MAX_PROBLEMS])]:
+        for problem in [*([fault] if fault else []), *(item.sentence for item in moment.problems[:_MAX_PROBLEMS])]:
             yield _line((f"! {printable(problem)}", "red"))
         more = len(moment.problems) - _MAX_PROBLEMS
         if more > 0:
             yield _line((f"! and {more:,} more: {runnable('`iosig status`')}", "red"))
 
-    def filesystem(self, one: FilesystemMoment) -> Iterator[RenderableType]:
+    def filesystem(self, state: FilesystemMoment) -> Iterator[RenderableType]:
         """Yield a file system's rates, the jobs that move the bytes, and upcoming bursts."""
-        age = f", polls to {_clock(one.polled_at, self.at)}, {_age(one.polled_at, self.at)}"
-        yield _line((_name(one.filesystem, self.width // 2), "bold cyan"), (age, "dim"))
+        age = f", polls to {_clock(state.polled_at, self.at)}, {_age(state.polled_at, self.at)}"
+        yield _line((_name(state.filesystem, self.width // 2), "bold cyan"), (age, "dim"))
         rates = _grid(3)
         for direction in ("write", "read"):
-            values = one.bytes_per_s[direction]
+            values = state.bytes_per_s[direction]
             _add(rates, direction, self.curve(values), _format_last_rate(values))
-        _add(rates, "ahead", *self.outlook(one))
+        _add(rates, "ahead", *self.outlook(state))
         yield rates
-        parts: list[RenderableType] = [Group(*self.of_late(one.recent)), Group(*self.coming(one.bursts))]
+        parts: list[RenderableType] = [Group(*self.of_late(state.recent)), Group(*self.coming(state.bursts))]
         if self.width < _TWO_COLUMN_WIDTH:
             yield from parts
             return
-        both = Table.grid(padding=(0, 4))
-        both.add_row(*parts)
-        yield both
+        columns = Table.grid(padding=(0, 4))
+        columns.add_row(*parts)
+        yield columns
 
     def curve(self, values: Sequence[float | None]) -> Text:
         """Return a sparkline of the last minutes, one letter per minute, or per two minutes on narrow screens."""
@@ -112,17 +112,17 @@ class _ScreenDrawer:
             return _GAP if self.blocks == _BLOCKS else " "
         return self.blocks[round((len(self.blocks) - 1) * value / max_value)] if max_value > 0 else self.blocks[0]
 
-    def outlook(self, one: FilesystemMoment) -> tuple[Text, str]:
+    def outlook(self, state: FilesystemMoment) -> tuple[Text, str]:
         """Return the forecast for the next hour with its range, and the mean rate."""
-        told = one.outlook
-        if told is None:
-            return Text(printable(one.no_outlook_reason or ""), style="dim"), ""
-        count, peak = len(told.expected_bytes_per_s), max(told.high_bytes_per_s, default=0.0)
-        each = (MINUTES if self.width >= _HALF_RESOLUTION_WIDTH else MINUTES // 2) // (2 * max(count, 1))
-        drawn = "".join(each * self.block(value, peak) for value in told.expected_bytes_per_s)
-        low, high = (_rate(sum(line) / count) for line in (told.low_bytes_per_s, told.high_bytes_per_s))
-        said = f" {HOURS_AHEAD:g} h: {low} to {high}"
-        return Text.assemble((drawn, "magenta"), (said, "dim")), _rate(sum(told.expected_bytes_per_s) / count)
+        outlook = state.outlook
+        if outlook is None:
+            return Text(printable(state.no_outlook_reason or ""), style="dim"), ""
+        count, peak = len(outlook.expected_bytes_per_s), max(outlook.high_bytes_per_s, default=0.0)
+        repeats = (MINUTES if self.width >= _HALF_RESOLUTION_WIDTH else MINUTES // 2) // (2 * max(count, 1))
+        drawn = "".join(repeats * self.block(value, peak) for value in outlook.expected_bytes_per_s)
+        low, high = (_rate(sum(line) / count) for line in (outlook.low_bytes_per_s, outlook.high_bytes_per_s))
+        range_text = f" {HOURS_AHEAD:g} h: {low} to {high}"
+        return Text.assemble((drawn, "magenta"), (range_text, "dim")), _rate(sum(outlook.expected_bytes_per_s) / count)
 
     def of_late(self, late: Answer | None) -> Iterator[RenderableType]:
         """Yield the jobs that moved the bytes of the last minutes."""
@@ -238,11 +238,11 @@ def _range(burst: Burst) -> str:
     return f"±{duration_text(round((burst.latest_at - burst.earliest_at).total_seconds() / 2))}"
 
 
-def _clock(instant: datetime, beside: datetime | None = None) -> str:
+def _clock(instant: datetime, reference: datetime | None = None) -> str:
     """Return the time of day, with the date if it is another day."""
-    known = instant.astimezone(UTC)
-    is_near = beside is None or known.date() == beside.astimezone(UTC).date()
-    return f"{known:%H:%M:%SZ}" if is_near else f"{known:%Y-%m-%d %H:%M:%SZ}"
+    utc = instant.astimezone(UTC)
+    is_near = reference is None or utc.date() == reference.astimezone(UTC).date()
+    return f"{utc:%H:%M:%SZ}" if is_near else f"{utc:%Y-%m-%d %H:%M:%SZ}"
 
 
 def _age(instant: datetime, at: datetime) -> str:

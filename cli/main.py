@@ -176,9 +176,9 @@ class _Warehouse(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and (is_url(value) or not is_utf8(value)):
             return Store.locate(value).root
-        found = super().convert(value, param, ctx)
+        converted = super().convert(value, param, ctx)
         # Arrow takes a relative path that begins with a scheme (`file:`) for a URL
-        return found.absolute() if isinstance(found, Path) and ":" in str(found) else found
+        return converted.absolute() if isinstance(converted, Path) and ":" in str(converted) else converted
 
 
 @click.group(
@@ -227,8 +227,8 @@ def _complain(error: click.ClickException) -> None:
 
 def _meant(message: str) -> str:
     """Return similar values as suggestions; empty without a close match."""
-    given, _, choices = message.partition(" is not one of ")
-    return meant(given.strip("'"), re.findall(r"'([^']*)'", choices), max_count=1)
+    value, _, choices = message.partition(" is not one of ")
+    return meant(value.strip("'"), re.findall(r"'([^']*)'", choices), max_count=1)
 
 
 def main() -> None:

@@ -99,18 +99,18 @@ def network_command(
     params = NetworkParams(
         window_count or settings.networks.window_count, max_nodes or settings.networks.max_node_count
     )
-    asked = Query(None if layers is None else tuple(part.strip() for part in layers.split(",")), module)
-    found = read_network(path, settings, asked, params)
+    query = Query(None if layers is None else tuple(part.strip() for part in layers.split(",")), module)
+    result = read_network(path, settings, query, params)
     if window is not None:
-        found = found.within((window.start_s, window.end_s))
-    _draw(found, metric, style, png=png, svg=svg, html=html)
+        result = result.within((window.start_s, window.end_s))
+    _draw(result, metric, style, png=png, svg=svg, html=html)
     if as_json:
         from iosig.cli.printing import show_json
 
-        show_json(found.build_document())
+        show_json(result.build_document())
     else:
-        _show(found)
-    return exit_code(found.refused_count)
+        _show(result)
+    return exit_code(result.refused_count)
 
 
 # ---- pictures
@@ -141,9 +141,9 @@ def _report_write_errors(target: Path) -> Iterator[None]:
 
 
 def _draw(
-    found: NetworkInput, metric: Metric, style: Style, *, png: Path | None, svg: Path | None, html: Path | None
+    result: NetworkInput, metric: Metric, style: Style, *, png: Path | None, svg: Path | None, html: Path | None
 ) -> None:
-    view = found.view(metric) if png or svg or html else None
+    view = result.view(metric) if png or svg or html else None
     if view is None:
         return
     for path, kind in ((png, "png"), (svg, "svg")):
@@ -164,37 +164,37 @@ def _draw(
 # ---- printing: text from the input has limited length and no terminal control codes
 
 
-def _show(found: NetworkInput) -> None:
+def _show(result: NetworkInput) -> None:
     from iosig.cli.printing import say, show
 
-    network = found.network
-    click.echo(_plain(found.name, _MAX_SENTENCE_CHARS))
-    for note in found.made.notes:
+    network = result.network
+    click.echo(_plain(result.name, _MAX_SENTENCE_CHARS))
+    for note in result.made.notes:
         say(_plain(note, _MAX_SENTENCE_CHARS))
-    if found.windows is not None:
-        start_s, end_s = found.span_s
+    if result.windows is not None:
+        start_s, end_s = result.span_s
         say(f"Time range: {start_s:.6g} to {end_s:.6g} s of the run, in whole time windows.")
-    say(_lead(found))
+    say(_lead(result))
     click.echo()
     for layer in network.layers:
-        _show_nodes(found, layer)
-    _show_patterns(found)
-    _show_bottlenecks(found)
+        _show_nodes(result, layer)
+    _show_patterns(result)
+    _show_bottlenecks(result)
     show("Layers, outermost first", ("layer", "nodes", "members", "edges inward", "time"), _layers(network))
 
 
-def _lead(found: NetworkInput) -> str:
+def _lead(result: NetworkInput) -> str:
     """Return a sentence on the slow nodes, innermost layer first, because the cause is likely there."""
-    slow = [one for layer in reversed(found.network.layers) if (one := _describe_slowest(found, layer))]
+    slow = [text for layer in reversed(result.network.layers) if (text := _describe_slowest(result, layer))]
     if slow:
         return f"Slow, compared with the median of the layer: {'; '.join(slow)}."
-    is_compared = any(found.nodes(layer.name)["median_ratio"].count() > 1 for layer in found.network.layers)
+    is_compared = any(result.nodes(layer.name)["median_ratio"].count() > 1 for layer in result.network.layers)
     return "No slow nodes: none takes twice as long as the median of its layer." if is_compared else ""
 
 
-def _describe_slowest(found: NetworkInput, layer: Layer) -> str:
+def _describe_slowest(result: NetworkInput, layer: Layer) -> str:
     """Return the slowest node of a layer and the number of other slow ones; empty if none is slow."""
-    slow = _slow(found, layer.name)
+    slow = _slow(result, layer.name)
     if slow.is_empty():
         return ""
     first = slow.row(0, named=True)
@@ -202,11 +202,11 @@ def _describe_slowest(found: NetworkInput, layer: Layer) -> str:
     return f"{_node_name(layer, first['node'])}, x {_ratio(first['median_ratio'])}{more}"
 
 
-def _slow(found: NetworkInput, layer_name: str) -> pl.DataFrame:
+def _slow(result: NetworkInput, layer_name: str) -> pl.DataFrame:
     """Return the nodes of a layer with twice the median time or more."""
     from iosig.reports.networks.view import SLOW_RATIO
 
-    nodes = found.nodes(layer_name)
+    nodes = result.nodes(layer_name)
     return nodes.filter(nodes["median_ratio"] >= SLOW_RATIO)
 
 
@@ -225,11 +225,11 @@ def _layers(network: Network) -> list[tuple[Any, ...]]:
     ]
 
 
-def _show_nodes(found: NetworkInput, layer: Layer) -> None:
+def _show_nodes(result: NetworkInput, layer: Layer) -> None:
     """Print the slowest nodes of a layer, and whether any is slow or all are similar."""
     from iosig.cli.printing import bytes_text, say, show
 
-    nodes = found.nodes(layer.name)
+    nodes = result.nodes(layer.name)
     if nodes.is_empty():
         return
     say(_slowest(nodes, layer))
@@ -263,26 +263,26 @@ def _slowest(nodes: pl.DataFrame, layer: Layer) -> str:
     from iosig.reports.texts import format_count
 
     first, timed = nodes.row(0, named=True), nodes["mean_s"].drop_nulls()
-    told = format_count(nodes.height, f"active {_plain(layer.name)}{' group' if layer.group_size > 1 else ''}")
+    subject = format_count(nodes.height, f"active {_plain(layer.name)}{' group' if layer.group_size > 1 else ''}")
     name = _node_name(layer, first["node"])
     if timed.is_empty():
-        return f"{told}; times are unknown."
+        return f"{subject}; times are unknown."
     if nodes.height == 1:
         moved = bytes_text(first["read_bytes"] + first["written_bytes"])
         many = format_count(first["transfer_count"], "transfer")
         mean, longest = _time(first["mean_s"]), _time(first["max_transfer_time_s"])
-        return f"{told}: {name}; {many} of {moved}, {mean} each, {longest} at most."
+        return f"{subject}: {name}; {many} of {moved}, {mean} each, {longest} at most."
     median_s = float(timed.median())  # type: ignore[arg-type]
-    beside = f"median {_time(median_s)} a transfer"
+    median_text = f"median {_time(median_s)} a transfer"
     if not first["mean_s"]:
-        return f"{told}: all transfers take 0 s."
+        return f"{subject}: all transfers take 0 s."
     if first["median_ratio"] is None:
-        return f"{told}, {beside}; slowest: {name}, {_time(first['mean_s'])}."
+        return f"{subject}, {median_text}; slowest: {name}, {_time(first['mean_s'])}."
     if _are_alike(nodes):
-        return f"{told}, all similar: {beside}, slowest x {_ratio(first['median_ratio'])}."
+        return f"{subject}, all similar: {median_text}, slowest x {_ratio(first['median_ratio'])}."
     slow_count = int((timed >= SLOW_RATIO * median_s).sum())
     many = f"; {slow_count:,} at twice the median or more" if slow_count else ""
-    return f"{told}, {beside}; slowest: {name}, x {_ratio(first['median_ratio'])}{many}."
+    return f"{subject}, {median_text}; slowest: {name}, x {_ratio(first['median_ratio'])}{many}."
 
 
 def _are_alike(nodes: pl.DataFrame) -> bool:
@@ -290,13 +290,13 @@ def _are_alike(nodes: pl.DataFrame) -> bool:
     return slowest is not None and slowest < _SIMILAR_RATIO
 
 
-def _show_patterns(found: NetworkInput) -> None:
+def _show_patterns(result: NetworkInput) -> None:
     from iosig.cli.printing import show
 
-    slow = {layer.name: _slow(found, layer.name).height for layer in found.network.layers}
-    of = "the whole run" if found.windows is None else "this time"
+    slow = {layer.name: _slow(result, layer.name).height for layer in result.network.layers}
+    period = "the whole run" if result.windows is None else "this time"
     show(
-        f"Patterns of {of}, shared by most nodes (but N: N slow nodes)",
+        f"Patterns of {period}, shared by most nodes (but N: N slow nodes)",
         ("from, to", "metric", "pattern", "between nodes", "within nodes", "outliers"),
         [
             (
@@ -307,7 +307,7 @@ def _show_patterns(found: NetworkInput) -> None:
                 _factor(row["edge_spread"]),
                 _few(row["cause_nodes"]),
             )
-            for row in _merge_small_hops(found.whole_patterns().to_dicts())
+            for row in _merge_small_hops(result.whole_patterns().to_dicts())
         ],
     )
 
@@ -335,12 +335,12 @@ def _merge_small_hops(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _show_bottlenecks(found: NetworkInput) -> None:
+def _show_bottlenecks(result: NetworkInput) -> None:
     """Print the first single requests that are outliers in time or size."""
     from iosig.cli.printing import show
     from iosig.reports.networks.texts import value_text
 
-    bottlenecks = found.bottlenecks()
+    bottlenecks = result.bottlenecks()
     if bottlenecks.is_empty():
         return
     first = bottlenecks.group_by("metric", maintain_order=True).head(_MAX_REQUESTS_PER_METRIC)

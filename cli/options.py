@@ -172,10 +172,10 @@ def window_options(command: Decorated) -> Decorated:
     return command
 
 
-def draw_into(target: Path, draw: Callable[[Any], Picture], view: object, style: Style, *, what: str = "") -> None:
+def draw_into(target: Path, draw: Callable[[Any], Picture], view: object, style: Style, *, prefix: str = "") -> None:
     """Draw a view into a PNG or SVG file, according to its extension, and report it on stderr."""
     draw(view).write(target, style)
-    click.echo(f"Drawn: {what}{target}", err=True)
+    click.echo(f"Drawn: {prefix}{target}", err=True)
 
 
 name_option = click.option("--name", help="Name of the deployment. Default: derived from the warehouse's folder.")
@@ -231,7 +231,7 @@ def exit_code(refused_count: int) -> int:
     return EXIT_REFUSED if refused_count and is_strict() else 0
 
 
-def get_exit_code(store: Store, made: Sequence[Release]) -> int:
+def get_exit_code(store: Store, releases: Sequence[Release]) -> int:
     """Return the exit code of a command that published releases: 3 with --strict if it took in refused rows, else 0."""
     if not is_strict():
         return 0
@@ -240,8 +240,10 @@ def get_exit_code(store: Store, made: Sequence[Release]) -> int:
     from iosig.warehouse.releases.releases import inputs
     from iosig.warehouse.store import ledger
 
-    brought = inputs(store, [release.release_id for release in made]).filter(~pl.col("is_removed"))["landing_id"]
-    return EXIT_REFUSED if ledger.read(store).select_landings(brought)["refused_count"].sum() else 0
+    landing_ids = inputs(store, [release.release_id for release in releases]).filter(~pl.col("is_removed"))[
+        "landing_id"
+    ]
+    return EXIT_REFUSED if ledger.read(store).select_landings(landing_ids)["refused_count"].sum() else 0
 
 
 def select_release(store: Store, release_id: str | None) -> Release:

@@ -132,21 +132,21 @@ def period_command(
     from iosig.cli.printing import show_json
     from iosig.streams.landing import ReadOptions
 
-    told = ReadOptions(direction=direction, value=value, time_zone=time_zone, filesystem=filesystem)
+    read_options = ReadOptions(direction=direction, value=value, time_zone=time_zone, filesystem=filesystem)
     span = None if window is None else (window.start_s, window.end_s)
-    asked = Query(direction, sampling_hz, span, bool(window and window.is_instants), skip_first_phase, method, outliers)
-    found = find_periods(path, warehouse.settings(), told, asked)
+    query = Query(direction, sampling_hz, span, bool(window and window.is_instants), skip_first_phase, method, outliers)
+    result = find_periods(path, warehouse.settings(), read_options, query)
     if plot is not None:
-        _draw(found, plot, style)
-    code = exit_code(found.refused_count)
+        _draw(result, plot, style)
+    code = exit_code(result.refused_count)
     if as_json:
-        show_json(found.build_document())
+        show_json(result.build_document())
     else:
-        _show(found)
+        _show(result)
     return code
 
 
-def _show(found: PeriodResult) -> None:
+def _show(result: PeriodResult) -> None:
     from iosig.cli.printing import bytes_text, show
 
     columns = (
@@ -154,31 +154,31 @@ def _show(found: PeriodResult) -> None:
         "r_io", "per period",
     )  # fmt: skip
     show(
-        f"Periods of {found.name}",
+        f"Periods of {result.name}",
         columns,
         [
             (
-                *_names(found, row),
+                *_names(result, row),
                 row["outcome"] if row["period_s"] is None else row["period_s"],
                 _error_text(row["period_error_s"]),
                 row["burst_width_s"],
-                _time_text(row["window_start_s"], found.zero_s),
-                _time_text(row["window_end_s"], found.zero_s),
+                _time_text(row["window_start_s"], result.zero_s),
+                _time_text(row["window_end_s"], result.zero_s),
                 _error_text(row["false_alarm_probability"]),
                 row["confidence"] if row["refined_confidence"] is None else row["refined_confidence"],
                 row["r_io"],
                 bytes_text(row["bytes_per_period"]),
             )
-            for row in found.rows.iter_rows(named=True)
+            for row in result.rows.iter_rows(named=True)
         ],
         last=_LAST,
     )
-    several = [row for row in found.rows.iter_rows(named=True) if found.segments_of(row).height > 1]
+    several = [row for row in result.rows.iter_rows(named=True) if result.segments_of(row).height > 1]
     if several:
-        _show_segments(found, several)
+        _show_segments(result, several)
 
 
-def _show_segments(found: PeriodResult, rows: list[dict[str, Any]]) -> None:
+def _show_segments(result: PeriodResult, rows: list[dict[str, Any]]) -> None:
     """Print the segments of a result that has several."""
     from iosig.cli.printing import bytes_text, show
 
@@ -191,28 +191,28 @@ def _show_segments(found: PeriodResult, rows: list[dict[str, Any]]) -> None:
         columns,
         [
             (
-                *_names(found, row),
-                each["segment"],
-                each["period_s"],
-                _error_text(each["period_error_s"]),
-                each["burst_width_s"],
-                each["duty_ratio"],
-                _time_text(each["window_start_s"], found.zero_s),
-                _time_text(each["window_end_s"], found.zero_s),
-                _error_text(each["false_alarm_probability"]),
-                each["confidence"],
-                bytes_text(each["segment_bytes"]),
+                *_names(result, row),
+                segment["segment"],
+                segment["period_s"],
+                _error_text(segment["period_error_s"]),
+                segment["burst_width_s"],
+                segment["duty_ratio"],
+                _time_text(segment["window_start_s"], result.zero_s),
+                _time_text(segment["window_end_s"], result.zero_s),
+                _error_text(segment["false_alarm_probability"]),
+                segment["confidence"],
+                bytes_text(segment["segment_bytes"]),
             )
             for row in rows
-            for each in found.segments_of(row).iter_rows(named=True)
+            for segment in result.segments_of(row).iter_rows(named=True)
         ],
         last=_LAST,
     )
 
 
-def _names(found: PeriodResult, row: dict[str, Any]) -> tuple[str | None, str, str]:
-    subject = row["subject_id"] if row["subject_id"] != found.name else None
-    return subject, row["direction"], found.method_text(row["method"])
+def _names(result: PeriodResult, row: dict[str, Any]) -> tuple[str | None, str, str]:
+    subject = row["subject_id"] if row["subject_id"] != result.name else None
+    return subject, row["direction"], result.method_text(row["method"])
 
 
 def _error_text(value: float | None) -> str | None:
@@ -229,31 +229,31 @@ def _time_text(seconds: float | None, zero_s: float | None) -> str | None:
     return datetime.fromtimestamp(zero_s + seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-def _draw(found: PeriodResult, target: Path, style: Style) -> None:
+def _draw(result: PeriodResult, target: Path, style: Style) -> None:
     from iosig.cli.printing import say
     from iosig.reports.periods.picture import draw, draw_all
     from iosig.warehouse.errors import UsageError
 
-    if not found.drawn:
+    if not result.drawn:
         raise UsageError("Nothing to draw: the input moved no bytes, or has no times of transfers.")
-    views = [_build_view(found, one) for one in found.drawn]
+    views = [_build_view(result, signal) for signal in result.drawn]
     picture = draw_all(views) if len(views) > 1 else draw(views[0])
     picture.write(target, style)
-    first = found.drawn[0]
+    first = result.drawn[0]
     say(f"Drawn: {first.direction} of {first.title}, in {target}", err=True)
 
 
-def _build_view(found: PeriodResult, shown: DrawnSignal) -> PeriodView:
+def _build_view(result: PeriodResult, signal: DrawnSignal) -> PeriodView:
     from iosig.reports.periods.view import build_view
 
     return build_view(
-        shown.signals,
-        shown.detections,
-        title=shown.title,
-        direction=shown.direction,
-        method=found.method_text(shown.method),
-        has_utc_clock=shown.has_utc_clock,
-        is_circular=shown.method == "autoperiod",
-        has_z_score=found.outliers_of(shown.method) in (None, "z-score"),
-        segments=shown.segments,
+        signal.signals,
+        signal.detections,
+        title=signal.title,
+        direction=signal.direction,
+        method=result.method_text(signal.method),
+        has_utc_clock=signal.has_utc_clock,
+        is_circular=signal.method == "autoperiod",
+        has_z_score=result.outliers_of(signal.method) in (None, "z-score"),
+        segments=signal.segments,
     )

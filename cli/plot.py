@@ -34,7 +34,7 @@ def plot_command() -> None:
     """Draw parts of a release as a PNG or an SVG: an application's signature, or an overview figure."""
 
 
-def _figure(name: str, *own: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
+def _figure(name: str, *options: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
     """Turn a function into the subcommand of a figure, with the common options for release, file and style."""
     target = click.option(
         "--output",
@@ -47,7 +47,7 @@ def _figure(name: str, *own: Callable[[Any], Any]) -> Callable[[Any], click.Comm
     )
 
     def decorate(function: Any) -> click.Command:
-        for option in (click.pass_obj, strict_option, style_option, target, release_option, *reversed(own)):
+        for option in (click.pass_obj, strict_option, style_option, target, release_option, *reversed(options)):
             function = option(function)
         return plot_command.command(name)(function)
 
@@ -103,10 +103,10 @@ def signature_command(
     from iosig.reports.signatures import draw
     from iosig.warehouse.releases.releases import find
 
-    asked = Query(application, filesystem, direction, method, overlaid)
-    view = build_view(warehouse.store, find(warehouse.store, release_id), asked)
-    of = f"{view.direction} of {view.application_id} on {view.filesystem} ({view.main.method})"
-    return _draw(draw, view, target, style, of, view.verdict)
+    query = Query(application, filesystem, direction, method, overlaid)
+    view = build_view(warehouse.store, find(warehouse.store, release_id), query)
+    subject = f"{view.direction} of {view.application_id} on {view.filesystem} ({view.main.method})"
+    return _draw(draw, view, target, style, subject, view.verdict)
 
 
 # ---- overview figures
@@ -231,7 +231,7 @@ def _release_before(store: Store, after: Release) -> Release:
     from iosig.warehouse.errors import NothingToDo
     from iosig.warehouse.releases.releases import list_readable
 
-    earlier = [one for one in list_readable(store) if one.sequence < after.sequence]
+    earlier = [release for release in list_readable(store) if release.sequence < after.sequence]
     if not earlier:
         raise NothingToDo(f"No release older than {after.release_id} is kept, so there is nothing to compare with.")
-    return max(earlier, key=lambda one: one.sequence)
+    return max(earlier, key=lambda release: release.sequence)

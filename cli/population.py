@@ -56,62 +56,66 @@ def population_command(
     from iosig.answers.population.query import Query, read_population
 
     first, last = (None if at is None else at.date() for at in (since, until))
-    asked = Query(first, last, by)
+    query = Query(first, last, by)
     release = select_release(warehouse.store, release_id)
-    told = read_population(warehouse.store, release, asked)
+    population = read_population(warehouse.store, release, query)
     if plot is not None:
         from iosig.answers.population.figure import build_view
         from iosig.reports.population import draw
 
-        draw_into(plot, draw, build_view(told, release.release_id), style)
+        draw_into(plot, draw, build_view(population, release.release_id), style)
     if as_json:
         from iosig.answers.population.format import build_document
         from iosig.cli.printing import show_json
 
-        show_json(build_document(told, max_count, release.release_id))
+        show_json(build_document(population, max_count, release.release_id))
     else:
-        _show(told, max_count)
+        _show(population, max_count)
     return 0
 
 
-def _show(told: Population, max_count: int) -> None:
+def _show(population: Population, max_count: int) -> None:
     from iosig.answers.population.format import LABELS, format_labels, format_shares
     from iosig.cli.printing import say, show
     from iosig.reports.texts import format_count
 
-    say(f"{format_count(told.run_count, 'run')}, {told.node_hours:,.0f} node hours")
+    say(f"{format_count(population.run_count, 'run')}, {population.node_hours:,.0f} node hours")
     names = [_SHORT.get(name, name) for name in LABELS]
-    show("Runs by class of their writes (rows) and reads", ("write", *names, "none"), format_labels(told))
+    show("Runs by class of their writes (rows) and reads", ("write", *names, "none"), format_labels(population))
     columns = ("% runs", *names, "periodic")
-    show("Shares of classes; periodic: share of even I/O (UNIFORM, OTHER)", columns, format_shares(told, "run_ratio"))
-    show("", ("% bytes", *names, "periodic"), format_shares(told, "bytes_ratio"))
-    _show_groups(told, max_count)
-    _show_witnesses(told)
-    _say_bases(told)
+    show(
+        "Shares of classes; periodic: share of even I/O (UNIFORM, OTHER)",
+        columns,
+        format_shares(population, "run_ratio"),
+    )
+    show("", ("% bytes", *names, "periodic"), format_shares(population, "bytes_ratio"))
+    _show_groups(population, max_count)
+    _show_witnesses(population)
+    _say_bases(population)
 
 
-def _say_bases(told: Population) -> None:
+def _say_bases(population: Population) -> None:
     from iosig.answers.population.format import measure_agreement
     from iosig.cli.printing import say
 
-    counts = dict(told.bases().iter_rows())
+    counts = dict(population.bases().iter_rows())
     inferred = counts.pop("inferred", 0)
     exact = ", ".join(f"{name} {count:,}" for name, count in counts.items())
     listed = f" ({exact})" if exact else ""
     say(f"Classes: {sum(counts.values()):,} exact{listed}, {inferred:,} inferred from signatures.")
-    missing = [f"{count:,} {outcome}" for outcome, count in told.count_without_class().iter_rows()]
+    missing = [f"{count:,} {outcome}" for outcome, count in population.count_without_class().iter_rows()]
     if missing:
         say(f"No class: {', '.join(missing)}.")
-    compared = measure_agreement(told)
+    compared = measure_agreement(population)
     if compared is not None:
         say(f"Inferred and exact classes agree in {compared[1]:.0%} of {compared[0]:,} runs that have both.")
 
 
-def _show_groups(told: Population, max_count: int) -> None:
+def _show_groups(population: Population, max_count: int) -> None:
     from iosig.cli.printing import bytes_text, format_title, show
     from iosig.reports.texts import shorten
 
-    groups = told.groups()
+    groups = population.groups()
     rows: list[tuple[Any, ...]] = [
         (
             shorten(row["name"] or "unknown", 17),
@@ -125,22 +129,22 @@ def _show_groups(told: Population, max_count: int) -> None:
         )
         for row in groups.head(max_count).to_dicts()
     ]
-    by = format_title(f"By {told.query.by}", len(rows), groups.height)
-    columns = (told.query.by, "runs", "node h", "bytes", "class", "stable", "period.", "period_s")
+    by = format_title(f"By {population.query.by}", len(rows), groups.height)
+    columns = (population.query.by, "runs", "node h", "bytes", "class", "stable", "period.", "period_s")
     show(f"{by}; class of the direction with more bytes", columns, rows)
 
 
-def _show_witnesses(told: Population) -> None:
+def _show_witnesses(population: Population) -> None:
     from iosig.cli.printing import bytes_text, show
 
-    found = told.reference_sources()
-    runs, measured = int(found["run_count"].sum()), max(told.measured_bytes, float(found["bytes"].sum()))
+    sources = population.reference_sources()
+    runs, measured = int(sources["run_count"].sum()), max(population.measured_bytes, float(sources["bytes"].sum()))
     words = {"exact": "servers counted it", "trace": "a trace", "signature": "its signature", "none": "none yet"}
     rows = [
         (words[name], count, f"{count / runs:.0%}", bytes_text(moved), f"{moved / measured:.0%}" if measured else "-")
-        for name, count, moved in found.iter_rows()
+        for name, count, moved in sources.iter_rows()
     ]
-    nobody = measured - float(found["bytes"].sum())
-    if nobody > 0:
-        rows.append(("unattributed", None, "-", bytes_text(nobody), f"{nobody / measured:.0%}"))
+    unattributed_bytes = measured - float(sources["bytes"].sum())
+    if unattributed_bytes > 0:
+        rows.append(("unattributed", None, "-", bytes_text(unattributed_bytes), f"{unattributed_bytes / measured:.0%}"))
     show("Sources of the bytes of runs", ("by", "runs", "of runs", "bytes", "of bytes"), rows)

@@ -145,13 +145,13 @@ def predict_command(warehouse: GlobalOptions, /, paths: tuple[Path, ...], **opti
 
     is_followed, is_drawn = options["follow"], bool(options["plot"] or options["automaton"])
     is_table = not is_followed and not options["as_json"]
-    kept: list[Row] = []
+    kept_rows: list[Row] = []
 
     def report(rows: list[Row]) -> None:
         if not is_table:
             _print_lines(rows)
         if is_table or (is_drawn and not is_followed):
-            kept.extend(rows)
+            kept_rows.extend(rows)
 
     stop = Stop()
     with ExitStack() as stack:
@@ -163,19 +163,19 @@ def predict_command(warehouse: GlobalOptions, /, paths: tuple[Path, ...], **opti
         idle_end_s = options["idle_end_s"] or float("inf")
         session = Session(opener, report, partial(click.echo, err=True), is_followed, is_drawn, idle_end_s)
         polls = ("job_id", "cluster", "filesystem", "lmt", "since", "time_zone")
-        asked = AskedPolls(*(options[name] for name in polls))
-        session.open(paths, () if paths else opener.open_polls(store, settings, asked))
+        requested_polls = AskedPolls(*(options[name] for name in polls))
+        session.open(paths, () if paths else opener.open_polls(store, settings, requested_polls))
         if is_followed:
             session.follow(options["interval_s"], stop)
         else:
             session.finish()
             if is_table:
                 with _printing():
-                    _show(kept, session.inputs)
+                    _show(kept_rows, session.inputs)
             if not session.row_count and not session.refused_count and not session.refused_line_counts:
                 raise NothingToDo("Nothing to predict: no request in the trace moved any bytes.")
         if is_drawn:
-            _draw(session, kept, options)
+            _draw(session, kept_rows, options)
     return _exit_code(session)
 
 
@@ -237,7 +237,7 @@ def _exit_code(session: Session) -> int:
 # ---- pictures
 
 
-def _draw(session: Session, kept: Sequence[Row], options: dict[str, Any]) -> None:
+def _draw(session: Session, rows: Sequence[Row], options: dict[str, Any]) -> None:
     """Draw the predictions and the automaton of the input and direction with the most bytes."""
     from iosig.answers.predictions import export_graph, find_busiest
     from iosig.warehouse.store.store import write_json
@@ -246,7 +246,7 @@ def _draw(session: Session, kept: Sequence[Row], options: dict[str, Any]) -> Non
     plot, automaton = options["plot"], options["automaton"]
     name = one_line(followed.identity.subject_id)
     if plot is not None:
-        _plot(session, kept, followed, direction, options)
+        _plot(session, rows, followed, direction, options)
     if automaton is not None:
         graph = export_graph(followed, direction)
         if automaton.suffix.lower() == ".json":
@@ -260,7 +260,7 @@ def _draw(session: Session, kept: Sequence[Row], options: dict[str, Any]) -> Non
 
 
 def _plot(
-    session: Session, kept: Sequence[Row], followed: FollowedInput, direction: str, options: dict[str, Any]
+    session: Session, kept_rows: Sequence[Row], followed: FollowedInput, direction: str, options: dict[str, Any]
 ) -> None:
     from iosig.answers.predictions import build_view, read_rows
     from iosig.reports.predictions.picture import draw
@@ -269,7 +269,7 @@ def _plot(
         rows = read_rows(session.opener.journal, followed, direction)
     else:
         key = (followed.identity.followed_id, direction)
-        rows = [row for row in kept if (row["followed_id"], row["direction"]) == key]
+        rows = [row for row in kept_rows if (row["followed_id"], row["direction"]) == key]
     if not rows or rows[-1]["run_number"] != followed.run_number:
         raise NothingToDo("Nothing to draw: this run has no predictions.")
     draw(build_view(rows, followed.predictors[direction])).write(options["plot"], options["style"])
@@ -314,14 +314,14 @@ def _show(rows: Sequence[Row], inputs: Mapping[str, FollowedInput]) -> None:
     series: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         series.setdefault((row["followed_id"], row["direction"]), []).append(row)
-    for (followed_id, direction), found in series.items():
-        cells = [_cells(row) for row in found]
-        title = f"Predictions of {one_line(followed_id)}, {direction}{_since_text(found[0]['window_end_s'])}"
-        show(title, [*cells[0]], [[*each.values()] for each in cells], last=_LAST)
+    for (followed_id, direction), series_rows in series.items():
+        cells = [_cells(row) for row in series_rows]
+        title = f"Predictions of {one_line(followed_id)}, {direction}{_since_text(series_rows[0]['window_end_s'])}"
+        show(title, [*cells[0]], [[*line.values()] for line in cells], last=_LAST)
         onset_s: Sequence[float] = inputs[followed_id].predictors[direction].tracker.onset_s.tolist()
-        told = [format_coverage(found, onset_s), describe_pending_burst(found[-1])]
-        if any(told):
-            say(f"{' '.join(filter(None, told))}\n")
+        sentences = [format_coverage(series_rows, onset_s), describe_pending_burst(series_rows[-1])]
+        if any(sentences):
+            say(f"{' '.join(filter(None, sentences))}\n")
 
 
 def describe_pending_burst(last: dict[str, Any]) -> str:

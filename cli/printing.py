@@ -48,13 +48,13 @@ def show(
     rows: Sequence[Sequence[Any]],
     *,
     last: Sequence[str] = (),
-    ways: str = "--wide, --json",
+    alternatives: str = "--wide, --json",
 ) -> None:
     """Print a table on stdout, with right-aligned numbers.
 
     On a terminal, text is wrapped, and columns that do not fit are named below the table, with the options to show
-    them. Elsewhere, and with --wide, all columns are printed, one line per row. last: columns to drop first. ways:
-    the options that show all columns.
+    them. Elsewhere, and with --wide, all columns are printed, one line per row. last: columns to drop first.
+    alternatives: the options that show all columns.
     """
     width = None if _is_wide() else terminal_width()
     columns = [printable(name) for name in columns]
@@ -70,7 +70,7 @@ def show(
     left_out = [name for place, name in enumerate(columns) if place not in fit.columns]
     if left_out:
         more = f"{len(left_out):,} more {'column' if len(left_out) == 1 else 'columns'}"
-        say(f"… {more}: {_few(left_out)} ({ways})", dim=True)
+        say(f"… {more}: {_few(left_out)} ({alternatives})", dim=True)
     click.echo()
 
 
@@ -106,9 +106,9 @@ def say(text: str, *, err: bool = False, **style: Any) -> None:
 
 def terminal_width(*, err: bool = False) -> int | None:
     """Return the output width from COLUMNS, else from the terminal; None for a file or a pipe."""
-    told = os.environ.get("COLUMNS", "")
-    if told.isdecimal() and int(told) > 0:
-        return int(told)
+    columns_text = os.environ.get("COLUMNS", "")
+    if columns_text.isdecimal() and int(columns_text) > 0:
+        return int(columns_text)
     return shutil.get_terminal_size().columns if (sys.stderr if err else sys.stdout).isatty() else None
 
 
@@ -134,14 +134,14 @@ def _cells(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[list[
 
 def _are_amounts(texts: Sequence[str]) -> bool:
     """Check whether all cells of a column are numbers, most with a unit."""
-    known = [text for text in texts if text != "-"]
-    return any(not text.isdecimal() for text in known) and all(_AMOUNT.fullmatch(text) for text in known)
+    filled = [text for text in texts if text != "-"]
+    return any(not text.isdecimal() for text in filled) and all(_AMOUNT.fullmatch(text) for text in filled)
 
 
 def _print_row(cells: Sequence[str], fit: Fit, are_numbers: Sequence[bool], *, is_bold: bool = False) -> None:
     lines = [wrap_text(cell, width) for cell, width in zip(cells, fit.widths, strict=True)]
     for number in range(max(map(len, lines))):
-        parts = [own[number] if number < len(own) else "" for own in lines]
+        parts = [cell_lines[number] if number < len(cell_lines) else "" for cell_lines in lines]
         spaces = [" " * (width - measure_width(part)) for part, width in zip(parts, fit.widths, strict=True)]
         line = (" " * GAP).join(
             space + part if are_numbers[place] else part + space
@@ -224,13 +224,13 @@ def report_steps(*, is_brief: bool = False) -> Iterator[Steps]:
         yield Steps(lambda name, left_s: click.echo(_beginning(name, left_s), err=True), progress)
         return
     with console.status("") as status:
-        done = (lambda *_: None) if is_brief else progress
-        yield Steps(lambda name, left_s: status.update(Text(_beginning(name, left_s))), done)
+        on_done = (lambda *_: None) if is_brief else progress
+        yield Steps(lambda name, left_s: status.update(Text(_beginning(name, left_s))), on_done)
 
 
 def _beginning(name: str, left_s: float | None) -> str:
-    left = "" if left_s is None or left_s < 1.5 else f", about {_about(left_s)} left"
-    return f"{one_line(name)} ...{left}"
+    remaining = "" if left_s is None or left_s < 1.5 else f", about {_about(left_s)} left"
+    return f"{one_line(name)} ...{remaining}"
 
 
 def _about(seconds: float) -> str:
@@ -249,4 +249,4 @@ def progress_bar(name: str) -> Iterator[Callable[[int, int], None]]:
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(name, total=None)
-        yield lambda done, count: progress.update(task, completed=done, total=count)
+        yield lambda completed_count, count: progress.update(task, completed=completed_count, total=count)

@@ -120,7 +120,7 @@ def _print_table(relation: duckdb.DuckDBPyRelation) -> None:
     rows = _first_rows(relation)
     title = f"The first {_ROW_LIMIT} rows; --format csv prints all" if len(rows) > _ROW_LIMIT else ""
     cells = [[_shown(value) for value in row.values()] for row in rows[:_ROW_LIMIT]]
-    show(title, relation.columns, cells, ways="--wide, --format records")
+    show(title, relation.columns, cells, alternatives="--wide, --format records")
 
 
 def _first_rows(relation: duckdb.DuckDBPyRelation) -> list[dict[str, Any]]:

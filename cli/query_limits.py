@@ -33,8 +33,8 @@ def limit_memory(max_bytes: int = MAX_MEMORY_BYTES) -> Iterator[None]:
     before, hard = resource.getrlimit(resource.RLIMIT_DATA)
     used = _data_bytes()
     if used is not None:
-        wanted = used + max_bytes + (os.cpu_count() or 1) * _THREAD_BYTES
-        limits = [limit for limit in (wanted, before, hard) if limit != resource.RLIM_INFINITY]
+        target_bytes = used + max_bytes + (os.cpu_count() or 1) * _THREAD_BYTES
+        limits = [limit for limit in (target_bytes, before, hard) if limit != resource.RLIM_INFINITY]
         resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
     try:
         yield

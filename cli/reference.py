@@ -208,7 +208,7 @@ def _option_cells(option: click.Option, context: click.Context) -> tuple[str, st
 def documents_page() -> str:
     """Return the page about what `--json` prints: each document, field by field."""
     documents = schemas()["$defs"].values()
-    formats = ((_code(each["properties"]["format"]["const"]), _code(each["title"])) for each in documents)
+    formats = ((_code(schema["properties"]["format"]["const"]), _code(schema["title"])) for schema in documents)
     return _page(
         "# JSON output",
         (
@@ -246,8 +246,8 @@ def _field_rows(above: str, schema: dict[str, Any]) -> Iterator[tuple[str, ...]]
         is_null = "yes" if "null" in field.get("type", ()) else ""
         yield (_code(above + name), _type_word(field), unit, is_null, doc + note)
         path = f"{above}{name}"
-        while (held := field.get("items", field.get("additionalProperties"))) is not None:
-            path, field = path + ("[]" if "items" in field else ".*"), held
+        while (inner := field.get("items", field.get("additionalProperties"))) is not None:
+            path, field = path + ("[]" if "items" in field else ".*"), inner
         if "properties" in field:
             yield from _field_rows(f"{path}.", field)
 
@@ -255,8 +255,8 @@ def _field_rows(above: str, schema: dict[str, Any]) -> Iterator[tuple[str, ...]]
 def _type_word(field: dict[str, Any]) -> str:
     types = field.get("type", "any")
     kind = types if isinstance(types, str) else types[0]
-    if (held := field.get("items", field.get("additionalProperties"))) is not None:
-        word = f"{_type_word(held)}s".replace("anys", "any").replace("list", "lists").replace("ss", "s")
+    if (inner := field.get("items", field.get("additionalProperties"))) is not None:
+        word = f"{_type_word(inner)}s".replace("anys", "any").replace("list", "lists").replace("ss", "s")
         return f"{'list of' if kind == 'array' else 'map to'} {word}"
     return {"string": "text", "date-time": "instant", "date": "day"}.get(field.get("format", kind), kind)
 
@@ -295,12 +295,12 @@ def settings() -> str:
 def example() -> str:
     """Return the example settings file, completed with the defaults of the fields that it omits."""
     text = EXAMPLE.read_text(encoding="utf-8")
-    known = tomllib.loads(text)
+    written = tomllib.loads(text)
     for name, field in Settings.model_fields.items():
         if model := _model(field):
-            own = [(key, value.default) for key, value in model.model_fields.items() if value.default is not None]
-            lacking = [(key, default) for key, default in own if key not in known.get(name, {})]
-            lines = [f"{key} = {json.dumps(default, default=str)}\n" for key, default in lacking]
+            defaults = [(key, value.default) for key, value in model.model_fields.items() if value.default is not None]
+            missing = [(key, default) for key, default in defaults if key not in written.get(name, {})]
+            lines = [f"{key} = {json.dumps(default, default=str)}\n" for key, default in missing]
             section = re.search(rf"(?m)^\[{name}\].*\n(?:.+\n)*", text)
             end = section.end() if section else len(text)
             text = text[:end] + ("" if section else f"\n[{name}]\n") + "".join(lines) + text[end:]
@@ -350,8 +350,8 @@ def _type_words(kind: Any) -> str:
 
 def _bound_words(field: FieldInfo) -> str:
     """Format a field's bounds as text that follows its type, such as `, ≥ 0, ≤ 1`."""
-    found = ((sign, getattr(limit, name, None)) for limit in field.metadata for name, sign in _SIGNS.items())
-    return "".join(f", {sign} {bound:g}" for sign, bound in found if bound is not None)
+    bounds = ((sign, getattr(limit, name, None)) for limit in field.metadata for name, sign in _SIGNS.items())
+    return "".join(f", {sign} {bound:g}" for sign, bound in bounds if bound is not None)
 
 
 def _default_words(field: FieldInfo) -> str:
@@ -422,7 +422,7 @@ def lineage_page() -> str:
     """Return the page about the tables and columns from which each table is computed."""
     from iosig.flows.lineage import get_column_lineage, lineage
 
-    found = lineage()
+    tables = lineage()
     return _page(
         "# Lineage",
         (
@@ -431,11 +431,14 @@ def lineage_page() -> str:
             "declarations of the steps and from the SQL."
         ),
         "## Steps",
-        _diagram(found),
+        _diagram(tables),
         "## Tables",
         _table(
             ("table", "step", "computed by", "computed from"),
-            ((_code(each.name), each.step, _link_source(each), ", ".join(map(_code, each.tables))) for each in found),
+            (
+                (_code(table.name), table.step, _link_source(table), ", ".join(map(_code, table.tables)))
+                for table in tables
+            ),
         ),
         "## Columns",
         (
@@ -444,9 +447,9 @@ def lineage_page() -> str:
         ),
         *(
             block
-            for each in found
-            if each.is_sql
-            for block in _describe_columns(each.name, get_column_lineage(each.table))
+            for table in tables
+            if table.is_sql
+            for block in _describe_columns(table.name, get_column_lineage(table.table))
         ),
     )
 
@@ -455,15 +458,15 @@ def _link_source(lineage: TableLineage) -> str:
     return f"[SQL](../sql/{lineage.table.layer}/{lineage.table.name}.sql)" if lineage.is_sql else "Python"
 
 
-def _diagram(found: Sequence[TableLineage]) -> str:
+def _diagram(tables: Sequence[TableLineage]) -> str:
     """Return the steps as a Mermaid diagram, with an arrow from each step to the steps that read its tables."""
-    step_of = {each.name: each.step for each in found}
+    step_of = {table.name: table.step for table in tables}
     numbers = {step: number for number, step in enumerate(dict.fromkeys(step_of.values()))}
     arrows = {
-        (numbers[step_of[name]], numbers[each.step]): None
-        for each in found
-        for name in each.tables
-        if name in step_of and step_of[name] != each.step
+        (numbers[step_of[name]], numbers[table.step]): None
+        for table in tables
+        for name in table.tables
+        if name in step_of and step_of[name] != table.step
     }
     nodes = [f'    s{number}["{step}"]' for step, number in numbers.items()]
     lines = ["```mermaid", "flowchart LR", *nodes, *(f"    s{first} --> s{then}" for first, then in arrows), "```"]

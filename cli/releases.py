@@ -35,17 +35,19 @@ def releases_command(context: click.Context, as_json: bool) -> int:
     if context.invoked_subcommand:
         return 0
     store: Store = context.obj.store
-    found, pins, gone = history(store), expiring.pins(store), read_expired(store)
-    replaced = {release.release_id: list(find_redirects_to(store, release.release_id)) for release in found}
+    releases, pins, gone = history(store), expiring.pins(store), read_expired(store)
+    replaced = {release.release_id: list(find_redirects_to(store, release.release_id)) for release in releases}
     if as_json:
         from iosig.cli.documents import ReleasesDocument
 
-        kept = (
+        retention = (
             {"expired_at": gone.get(name), "is_pinned": name in pins, "replaced": olds}
             for name, olds in replaced.items()
         )
-        releases_told = [release | of_it for release, of_it in zip(to_records(store, found), kept, strict=True)]
-        show_json(ReleasesDocument(releases=releases_told, rollback=holds.in_force(store)))
+        release_rows = [
+            release | fields for release, fields in zip(to_records(store, releases), retention, strict=True)
+        ]
+        show_json(ReleasesDocument(releases=release_rows, rollback=holds.in_force(store)))
         return 0
     rows = [
         (
@@ -62,14 +64,14 @@ def releases_command(context: click.Context, as_json: bool) -> int:
                 + [f"for {old}" for old in replaced[release.release_id]]
             ),
         )
-        for release in found
+        for release in releases
     ]
     columns = ("release", "created (UTC)", "kind", "newest data", "on top of", "days", "new inputs", "checks", "kept")
     # the last column is empty in most warehouses
     width = len(columns) if pins or gone or any(replaced.values()) else len(columns) - 1
     # drop the time and the kind first, because the id contains them
-    told_last = ("created (UTC)", "kind", "new inputs", "on top of", "days")
-    show(f"Releases in {store.name}", columns[:width], [row[:width] for row in rows], last=told_last)
+    drop_order = ("created (UTC)", "kind", "new inputs", "on top of", "days")
+    show(f"Releases in {store.name}", columns[:width], [row[:width] for row in rows], last=drop_order)
     if hold := holds.in_force(store):
         say(hold.sentence, fg="yellow")
     return 0
@@ -188,19 +190,19 @@ def diff_command(warehouse: GlobalOptions, before: str, after: str, method: str 
 
     sides = find(warehouse.store, before), find(warehouse.store, after)
     _require_method(method)
-    found = count_differences(warehouse.store, *sides)
+    differences = count_differences(warehouse.store, *sides)
     changes = signature_changes(warehouse.store, *sides, method)
     if as_json:
         from iosig.cli.documents import DifferenceDocument
 
         keys = ("table", "rows_before", "added", "removed", "changed")
-        tables: list[dict[str, Any]] = [dict(zip(keys, row, strict=True)) for row in found]
-        for one in tables:
-            if one["table"] == "signatures":
-                one["changes"] = changes.to_dicts()
+        tables: list[dict[str, Any]] = [dict(zip(keys, row, strict=True)) for row in differences]
+        for table in tables:
+            if table["table"] == "signatures":
+                table["changes"] = changes.to_dicts()
         show_json(DifferenceDocument(before=sides[0].release_id, after=sides[1].release_id, tables=tables))
-    elif found:
-        show(f"From {sides[0].release_id} to {sides[1].release_id}", _DIFFERENCES, found)
+    elif differences:
+        show(f"From {sides[0].release_id} to {sides[1].release_id}", _DIFFERENCES, differences)
         _show_changes(changes)
     else:
         click.echo("The two releases are identical.")
@@ -210,9 +212,11 @@ def diff_command(warehouse: GlobalOptions, before: str, after: str, method: str 
 def _require_method(method: str | None) -> None:
     from iosig.warehouse.contracts import table
 
-    known = table("signatures").column("method").choices
-    if method is not None and method not in known:
-        raise UsageError(f"Unknown signature method {method!r}. Available: {', '.join(known)}.{meant(method, known)}")
+    choices = table("signatures").column("method").choices
+    if method is not None and method not in choices:
+        raise UsageError(
+            f"Unknown signature method {method!r}. Available: {', '.join(choices)}.{meant(method, choices)}"
+        )
 
 
 def _show_changes(changes: pl.DataFrame) -> None:

@@ -114,9 +114,14 @@ def _call_rows(report: Report) -> list[tuple[object, ...]]:
     failed: dict[str, int] = {}
     for (function, _), count in report.failures.items():
         failed[function] = failed.get(function, 0) + count
-    done = None if report.is_dry_run else report.replayed_calls
+    replayed = None if report.is_dry_run else report.replayed_calls
     return [
-        (function, count, None if done is None else done[function], None if done is None else failed.get(function, 0))
+        (
+            function,
+            count,
+            None if replayed is None else replayed[function],
+            None if replayed is None else failed.get(function, 0),
+        )
         for function, count in sorted(report.traced_calls.items())
     ]
 

@@ -41,15 +41,15 @@ def settings_command(warehouse: GlobalOptions, is_set: bool, as_json: bool) -> i
     from iosig.settings.model import settings_file
 
     store, path = warehouse.store, warehouse.settings_path
-    found = [one for one in iterate_settings(path, store.root) if one.origin or not is_set]
+    entries = [entry for entry in iterate_settings(path, store.root) if entry.origin or not is_set]
     if as_json:
         from iosig.cli.documents import SettingsDocument
 
-        show_json(SettingsDocument(settings=found))
+        show_json(SettingsDocument(settings=entries))
         return 0
     origin = settings_file(path, store.root)
     title = f"Settings by {origin}" if origin else "No settings file: all defaults"
-    rows = [(one.name, _text(one.value), "set" if one.origin else "default", one.changes) for one in found]
+    rows = [(entry.name, _text(entry.value), "set" if entry.origin else "default", entry.changes) for entry in entries]
     show(title, ("setting", "value", "by", "a change affects"), rows)
     return 0
 

@@ -46,13 +46,13 @@ def slowdowns_command(
     from iosig.cli.printing import show_json
 
     store = warehouse.store
-    wanted = query.Query.parse(filesystem, at, since, until, direction)
+    parsed_query = query.Query.parse(filesystem, at, since, until, direction)
     release = select_release(store, release_id)
-    with landed.open_tables(store, release, warehouse.settings(), wanted, slowdowns.TABLES) as (
+    with landed.open_tables(store, release, warehouse.settings(), parsed_query, slowdowns.TABLES) as (
         connection,
         is_landed,
     ):
-        answer = slowdowns.find_slowdowns(connection, wanted, is_landed=is_landed)
+        answer = slowdowns.find_slowdowns(connection, parsed_query, is_landed=is_landed)
     if as_json:
         show_json(slowdowns.build_slowdown_document(answer, max_count, release.release_id))
     else:

@@ -112,7 +112,9 @@ def _watch(store: Store, settings: Settings, interval_s: float, *, as_json: bool
         # a refresh holds no state, so an interrupt need not wait for its end
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if as_json:
-            watch_loop.watch_as_json(look, lambda seen: click.echo(build_document(seen).json_text()), wait, interval_s)
+            watch_loop.watch_as_json(
+                look, lambda moment: click.echo(build_document(moment).json_text()), wait, interval_s
+            )
         elif watch_loop.is_plain():
             watch_loop.show_once(look, watch_loop.create_console(terminal_width(), is_plain=True))
         else:
@@ -141,11 +143,11 @@ def _show(condition: Condition, problems: Sequence[Problem], notes: Sequence[Pro
         click.echo("No problems." if notes else "All is well.")
     since = f", {_moment(condition.released_at)}" if condition.released_at else ""
     free = f"{bytes_text(condition.disk_free_bytes)} of {bytes_text(condition.disk_total_bytes)}"
-    held = condition.held_by
+    lock = condition.held_by
     rows = [
         ("release", f"{condition.release_id} ({condition.verdict}){since}" if condition.release_id else "none yet"),
         ("waiting", format_count(len(condition.waiting), "landed input")),
-        ("running", f"process {held['process']} on {held['host']}, since {held['since']}" if held else "none"),
+        ("running", f"process {lock['process']} on {lock['host']}, since {lock['since']}" if lock else "none"),
         ("next night", _moment(condition.next_run_at)),
         ("disk", f"{free} free"),
     ]
@@ -153,22 +155,22 @@ def _show(condition: Condition, problems: Sequence[Problem], notes: Sequence[Pro
         rows.append(("Prefect server", server))
     show(condition.warehouse, ("what", "now"), rows)
     if condition.sources:
-        told = [
-            (one.table, _moment(one.landed_at[-1]), len(one.landed_at), sum(one.refused_rows))
-            for one in condition.sources
+        source_rows = [
+            (item.table, _moment(item.landed_at[-1]), len(item.landed_at), sum(item.refused_rows))
+            for item in condition.sources
         ]
-        show("Landed (the latest 200 of each)", ("rows of", "last (UTC)", "inputs", "refused rows"), told)
+        show("Landed (the latest 200 of each)", ("rows of", "last (UTC)", "inputs", "refused rows"), source_rows)
     if condition.filesystems:
-        moved = [
+        filesystem_rows = [
             (
-                one.filesystem,
-                f"{one.last_day}{' (partial)' if one.is_partial_day else ''}",
-                bytes_text(one.bytes_moved),
-                f"{one.missing_ratio:.1%}",
+                item.filesystem,
+                f"{item.last_day}{' (partial)' if item.is_partial_day else ''}",
+                bytes_text(item.bytes_moved),
+                f"{item.missing_ratio:.1%}",
             )
-            for one in condition.filesystems
+            for item in condition.filesystems
         ]
-        show("File systems, last complete day", ("file system", "day", "moved", "polls missing"), moved)
+        show("File systems, last complete day", ("file system", "day", "moved", "polls missing"), filesystem_rows)
 
 
 def _moment(at: object) -> str:

@@ -106,21 +106,21 @@ def _show_applications(connection: duckdb.DuckDBPyConnection) -> None:
         where signatures.is_default
         order by signatures.volume_bytes desc nulls last, signatures.application_id, signatures.direction
     """
-    found = connection.sql(query).fetchall()
+    signatures = connection.sql(query).fetchall()
     rows = [
         (
             name,
-            way,
+            direction,
             runs,
             bytes_text(volume),
             period and duration_text(period),
             expected_correlation and f"{expected_correlation:.2f}",
             outcome.replace("_", " "),
         )
-        for name, way, runs, volume, period, expected_correlation, outcome in found[:_TOP]
+        for name, direction, runs, volume, period, expected_correlation, outcome in signatures[:_TOP]
     ]
     if rows:
-        title = format_title("I/O of applications without interference", len(rows), len(found))
+        title = format_title("I/O of applications without interference", len(rows), len(signatures))
         columns = ("application", "direction", "runs", "bytes of a run", "period", "expected correlation", "signature")
         show(title, columns, rows, last=("runs", "signature"))
 
@@ -228,9 +228,11 @@ def missing_inputs(connection: duckdb.DuckDBPyConnection) -> list[str]:
 def extrapolations(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Return, as a sentence, the number of extrapolations and their outcomes; empty without extrapolations."""
     query = "select count(*), count(*) filter (outcome = 'extrapolated') from extrapolations"
-    ((count, done),) = connection.sql(query).fetchall()
-    told = f"{done:,} of {count:,} extrapolations gave a trace; `iosig sql 'from extrapolations'` lists them."
-    return [told] if count else []
+    ((count, trace_count),) = connection.sql(query).fetchall()
+    sentence = (
+        f"{trace_count:,} of {count:,} extrapolations gave a trace; `iosig sql 'from extrapolations'` lists them."
+    )
+    return [sentence] if count else []
 
 
 def _describe_unmatched_filesystems(connection: duckdb.DuckDBPyConnection) -> list[str]:

@@ -51,9 +51,11 @@ class _Column:
 
     @cached_property
     def min_width(self) -> int:
-        words = max(map(measure_width, self._name.split()), default=0)
-        own = max(map(_longest_line, self._cells), default=0)
-        return max(words, own if self._is_number else min(own, self._find_min_width(own)))
+        name_width = max(map(measure_width, self._name.split()), default=0)
+        content_width = max(map(_longest_line, self._cells), default=0)
+        return max(
+            name_width, content_width if self._is_number else min(content_width, self._find_min_width(content_width))
+        )
 
     def _find_min_width(self, natural_width: int) -> int:
         """Return the minimum width for wrapped cells: wider for prose than for names, and never within a short word."""
@@ -83,14 +85,14 @@ def fit_table(
     the others from the right. The first column always stays.
     """
     columns = [_Column(name, [row[place] for row in cells], are_numbers[place]) for place, name in enumerate(names)]
-    kept = list(range(len(names)))
-    if width is None or _sum_widths([columns[place].natural for place in kept]) <= width:
-        return Fit(tuple(kept), tuple(columns[place].natural for place in kept))
-    goes = [names.index(name) for name in last if name in names]
-    goes += [place for place in reversed(kept) if place not in goes]
-    while len(kept) > 1 and _sum_widths([columns[place].min_width for place in kept]) > width:
-        kept.remove(next(place for place in goes if place in kept and place))
-    return Fit(tuple(kept), _distribute_width([columns[place] for place in kept], width))
+    shown = list(range(len(names)))
+    if width is None or _sum_widths([columns[place].natural for place in shown]) <= width:
+        return Fit(tuple(shown), tuple(columns[place].natural for place in shown))
+    drop_order = [names.index(name) for name in last if name in names]
+    drop_order += [place for place in reversed(shown) if place not in drop_order]
+    while len(shown) > 1 and _sum_widths([columns[place].min_width for place in shown]) > width:
+        shown.remove(next(place for place in drop_order if place in shown and place))
+    return Fit(tuple(shown), _distribute_width([columns[place] for place in shown], width))
 
 
 def _sum_widths(widths: Sequence[int]) -> int:
@@ -102,12 +104,12 @@ def _distribute_width(columns: Sequence[_Column], width: int) -> tuple[int, ...]
     if len(columns) == 1:
         return (max(1, min(width, columns[0].natural)),)
     widths = [column.min_width for column in columns]
-    over = width - _sum_widths(widths)
+    spare = width - _sum_widths(widths)
     lacking = sorted((column.natural - column.min_width, place) for place, column in enumerate(columns))
     for number, (lack, place) in enumerate(lacking):
-        given = min(lack, over // (len(lacking) - number))
-        widths[place] += given
-        over -= given
+        added = min(lack, spare // (len(lacking) - number))
+        widths[place] += added
+        spare -= added
     return tuple(widths)
 
 
@@ -145,10 +147,10 @@ def _break_line(text: str, width: int, pieces: str, unbroken: str) -> list[str]:
 
 def _count_fitting_letters(line: str, width: int) -> int:
     """Return the number of letters that fit a width, with a minimum of one."""
-    taken = 0
+    used_width = 0
     for at, letter in enumerate(line):
-        taken += measure_width(letter)
-        if taken > width:
+        used_width += measure_width(letter)
+        if used_width > width:
             return max(at, 1)
     return len(line)
 
@@ -176,10 +178,10 @@ def number_texts(values: Sequence[float | int | None]) -> list[str | None]:
     If their magnitudes differ too much for that, each number is formatted separately.
     """
     texts = [None if value is None else number_text(value) for value in values]
-    known = [text for text in texts if text is not None]
-    digits = max((len(text.partition(".")[2]) for text in known), default=0)
+    present = [text for text in texts if text is not None]
+    digits = max((len(text.partition(".")[2]) for text in present), default=0)
     sizes = [abs(value) for value in values if value and math.isfinite(value)]
-    is_alike = bool(sizes) and max(sizes) < 1000 * min(sizes) and not any("e" in text for text in known)
+    is_alike = bool(sizes) and max(sizes) < 1000 * min(sizes) and not any("e" in text for text in present)
     digits = min(digits, _NUMBER_DIGITS - 1 - math.floor(math.log10(max(sizes)))) if is_alike else 0
     if digits <= 0 or not is_alike or all(isinstance(value, int | None) for value in values):
         return texts
@@ -196,19 +198,19 @@ def amount_texts(texts: Sequence[str]) -> Sequence[str]:
     """
     if not any("." in text for text in texts):
         return texts
-    seconds = [_SECONDS.fullmatch(text) for text in texts]
-    if all(one or text == "-" for one, text in zip(seconds, texts, strict=True)):
-        values = [float((one[1] + (one[2] or "")).replace(",", "")) if one else 0.0 for one in seconds]
+    matches = [_SECONDS.fullmatch(text) for text in texts]
+    if all(match or text == "-" for match, text in zip(matches, texts, strict=True)):
+        values = [float((match[1] + (match[2] or "")).replace(",", "")) if match else 0.0 for match in matches]
         max_digits = _SECOND_DIGITS if max(values) >= 1 else _MAX_UNBROKEN_CHARS
-        digits = min(max(len(one[2] or ".") - 1 for one in seconds if one), max_digits)
-        return [f"{value:,.{digits}f} s" if one else "-" for one, value in zip(seconds, values, strict=True)]
+        digits = min(max(len(match[2] or ".") - 1 for match in matches if match), max_digits)
+        return [f"{value:,.{digits}f} s" if match else "-" for match, value in zip(matches, values, strict=True)]
     return [_AMOUNT.sub(_with_three_digits, text) for text in texts]
 
 
-def _with_three_digits(found: re.Match[str]) -> str:
-    whole, rest = found[1], found[2] or ""
-    lacking = 3 - len((whole + rest).replace(".", "").lstrip("0"))
-    return f"{whole}{rest or '.' * (lacking > 0)}{'0' * lacking}{found[3]}"
+def _with_three_digits(match: re.Match[str]) -> str:
+    whole, fraction = match[1], match[2] or ""
+    lacking = 3 - len((whole + fraction).replace(".", "").lstrip("0"))
+    return f"{whole}{fraction or '.' * (lacking > 0)}{'0' * lacking}{match[3]}"
 
 
 def number_text(value: float | int) -> str:

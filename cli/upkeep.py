@@ -34,8 +34,8 @@ def verify_command(warehouse: GlobalOptions, is_all: bool, as_json: bool) -> int
     store = _existing(warehouse.store)
     if not is_damaged(store):
         require_form(store)
-    with progress_bar("Reading") as told:
-        damages = verify(store, is_all=is_all, progress=told)
+    with progress_bar("Reading") as progress:
+        damages = verify(store, is_all=is_all, progress=progress)
     if as_json:
         from iosig.cli.documents import DamagesDocument
 
@@ -67,12 +67,12 @@ def repair_command(warehouse: GlobalOptions, as_json: bool) -> int:
     from iosig.warehouse.store.store import lock_warehouse
 
     store = _existing(warehouse.store)
-    wanted = warehouse.settings().catalogue.server()
-    with lock_warehouse(store), progress_bar("Reading") as told:
+    server = warehouse.settings().catalogue.server()
+    with lock_warehouse(store), progress_bar("Reading") as progress:
         mended = mend_state(store)
-        if wanted is not None and take_over(store, wanted):
-            mended.append(RepairedFile("catalogue", f"is now {wanted}", ""))
-        mended += repair(store, told)
+        if server is not None and take_over(store, server):
+            mended.append(RepairedFile("catalogue", f"is now {server}", ""))
+        mended += repair(store, progress)
     if as_json:
         from iosig.cli.documents import RepairsDocument
 
@@ -122,8 +122,8 @@ def maintain_command(warehouse: GlobalOptions, keep_count: int | None, is_now: b
         show_json(MaintenanceDocument(**asdict(released), landed=raw))
     elif not freed.lines():
         is_all = keep_count is None and settings.storage.keep_releases is None
-        kept = "all releases are kept (`keep_releases` is not set)" if is_all else "nothing to remove"
-        raise NothingToDo(f"{store.name}: {kept}.")
+        reason = "all releases are kept (`keep_releases` is not set)" if is_all else "nothing to remove"
+        raise NothingToDo(f"{store.name}: {reason}.")
     else:
         say(
             f"Expired: {format_count(len(released.release_ids), 'release')}. Removed: "
@@ -157,18 +157,18 @@ def upgrade_command(warehouse: GlobalOptions, is_check: bool) -> int:
     store = _existing(warehouse.store)
     settings = settings_file(warehouse.settings_path, store.root)
     is_renamed = settings is not None and has_former_names(settings)
-    found = needs(store)
-    if found is None and not is_renamed:
+    needed = needs(store)
+    if needed is None and not is_renamed:
         raise NothingToDo(f"{store.name} has form {FORM} already.")
-    if found is not None:
-        size = bytes_text(found.written_bytes)
-        say(f"Form {found.form} to {FORM}: {found.file_count:,} files ({size}) are rewritten.")
-        say(f"This takes about {found.duration_s:.0f} s and, temporarily, {size} of disk space.")
+    if needed is not None:
+        size = bytes_text(needed.written_bytes)
+        say(f"Form {needed.form} to {FORM}: {needed.file_count:,} files ({size}) are rewritten.")
+        say(f"This takes about {needed.duration_s:.0f} s and, temporarily, {size} of disk space.")
     if is_renamed:
         say(f"{settings}: settings are renamed.")
     if is_check:
         return 0
-    if found is not None:
+    if needed is not None:
         with lock_warehouse(store), progress_bar("Upgrading") as progress:
             upgrade(store, progress)
         click.echo(f"{store.name} has form {FORM}.")

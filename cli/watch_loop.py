@@ -55,14 +55,14 @@ def watch_on_screen(
     from iosig.cli.live_screen import Screen
 
     with Live("Looking ...", console=console, screen=True, refresh_per_second=1) as live:
-        seen = look(clock())
-        live.update(Screen(seen, clock), refresh=True)
+        moment = look(clock())
+        live.update(Screen(moment, clock), refresh=True)
         while not wait(every_s):
             try:
-                seen, fault = look(clock()), None
+                moment, fault = look(clock()), None
             except IosigError as error:
                 fault = str(error)
-            live.update(Screen(seen, clock, fault), refresh=True)
+            live.update(Screen(moment, clock, fault), refresh=True)
 
 
 def show_once(look: Look, console: Console, clock: Callable[[], datetime] = now) -> None:

@@ -50,10 +50,13 @@ def who_command(
     from iosig.cli.printing import show_json
 
     store = warehouse.store
-    asked = query.Query.parse(filesystem, at, since, until, direction)
+    parsed_query = query.Query.parse(filesystem, at, since, until, direction)
     release = select_release(store, release_id)
-    with landed.open_tables(store, release, warehouse.settings(), asked, query.TABLES) as (connection, is_landed):
-        answer = query.who(connection, asked, is_landed=is_landed)
+    with landed.open_tables(store, release, warehouse.settings(), parsed_query, query.TABLES) as (
+        connection,
+        is_landed,
+    ):
+        answer = query.who(connection, parsed_query, is_landed=is_landed)
     if plot is not None:
         from iosig.answers.attribution.figure import build_view
         from iosig.reports.attribution import draw

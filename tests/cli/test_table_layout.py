@@ -97,7 +97,7 @@ def test_table_names_omitted_columns(
 ) -> None:
     names = tuple(f"column_{number}" for number in range(20))
     monkeypatch.setenv("COLUMNS", str(width))
-    show("A title of some words that is longer than forty letters", names, [tuple(range(20))], ways="--wide")
+    show("A title of some words that is longer than forty letters", names, [tuple(range(20))], alternatives="--wide")
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= width
     told = " ".join(lines)
