@@ -81,15 +81,15 @@ class Session:
 
     def follow(self, interval_s: float, stop: Stop) -> None:
         """Follow until all runs have ended or `stop` is set; raises NothingToDo if all had ended before."""
-        over = [one for one in self.inputs.values() if one.is_over and not self.folders]
-        for one in over:
-            name = one_line(one.identity.followed_id)
+        ended = [followed for followed in self.inputs.values() if followed.is_over and not self.folders]
+        for followed in ended:
+            name = one_line(followed.identity.followed_id)
             self.warn(f"{name} had ended. It is followed from where it continued; to start over, pass --reset.")
         names = [f"the folder {folder.path}" for folder in self.folders] or [one_line(name) for name in self.inputs]
         self.warn(f"Following {names[0] if len(names) == 1 else f'{len(names):,} inputs'}. Press Ctrl-C to stop.")
         self._follower.follow(interval_s, stop, self._new_inputs if self.folders else None)
         is_drawn = self.row_count or self.keeps_inputs
-        if over and not is_drawn and all(one.is_over for one in self.inputs.values()):
+        if ended and not is_drawn and all(followed.is_over for followed in self.inputs.values()):
             raise NothingToDo("All followed inputs have ended.")
 
     def finish(self) -> None:
@@ -98,7 +98,11 @@ class Session:
 
     def _add(self, inputs: Sequence[FollowedInput]) -> None:
         """Add inputs, skipping those already present."""
-        new = {one.identity.followed_id: one for one in inputs if one.identity.followed_id not in self.inputs}
+        new = {
+            followed.identity.followed_id: followed
+            for followed in inputs
+            if followed.identity.followed_id not in self.inputs
+        }
         self.inputs |= new
         self._follower.followed.extend(new.values())
 
@@ -108,10 +112,16 @@ class Session:
         if started_s < self._look_s:
             return []
         if not self.keeps_inputs:
-            self.inputs = {name: one for name, one in self.inputs.items() if not one.is_over}
-        candidates = {one.identity.followed_id: one for folder in self.folders for one in self._look_in(folder)}
+            self.inputs = {name: followed for name, followed in self.inputs.items() if not followed.is_over}
+        candidates = {
+            followed.identity.followed_id: followed for folder in self.folders for followed in self._look_in(folder)
+        }
         self._look_s = time.monotonic() + _FOLDER_PAUSES * (time.monotonic() - started_s)
-        new = {name: one for name, one in candidates.items() if name not in self.inputs or self.inputs[name].is_over}
+        new = {
+            name: followed
+            for name, followed in candidates.items()
+            if name not in self.inputs or self.inputs[name].is_over
+        }
         self.inputs |= new
         return list(new.values())
 
@@ -184,13 +194,13 @@ def find_busiest(inputs: Iterable[FollowedInput]) -> tuple[FollowedInput, str]:
     ]
     if not predicted:
         raise NothingToDo("Nothing to draw: no predictions were made.")
-    _, followed, direction = max(predicted, key=lambda each: each[0])
+    _, followed, direction = max(predicted, key=lambda item: item[0])
     return followed, direction
 
 
 def read_rows(journal: Journal, followed: FollowedInput, direction: str) -> list[Row]:
     """Read the last predictions of an input and direction from a journal."""
-    last = {name: max(0, one.evaluation_count - _MAX_DRAWN) for name, one in followed.predictors.items()}
+    last = {name: max(0, predictor.evaluation_count - _MAX_DRAWN) for name, predictor in followed.predictors.items()}
     rows = journal.evaluations_after(followed.identity.followed_id, last)
     return [row for row in rows if row["direction"] == direction]
 

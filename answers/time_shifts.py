@@ -76,12 +76,12 @@ class _Zones:
 
 def check_landings(store: Store, settings: Settings, landings: Iterable[Landing]) -> list[str]:
     """Check the days of new landings that have both jobs and polls; returns one message per finding."""
-    new = [one for one in landings if {part.table for part in one.parts} & {JOB_RECORDS.name, POLLS.name}]
+    new = [landing for landing in landings if {part.table for part in landing.parts} & {JOB_RECORDS.name, POLLS.name}]
     if not new:
         return []
     landed = ledger.read(store)
     polled = set(landed.parts(POLLS, landed.in_force, pl.col("row_count") > 0)["day"])
-    days = sorted(polled & {day for one in new for day in _list_days(one)})[-_MAX_DAYS:]
+    days = sorted(polled & {day for landing in new for day in _list_days(landing)})[-_MAX_DAYS:]
     if not days or landed.parts(JOB_RECORDS, landed.in_force).is_empty():
         return []
     with staging.engine(settings, store.builds / "spill") as connection:
@@ -134,11 +134,13 @@ def _warnings(
 ) -> Iterator[str]:
     """Yield one message per file system and finding, with the affected days."""
     jobs = jobs.filter(pl.col("ended_at") >= pl.col("started_at"))
-    for (filesystem,), own in minutes.partition_by("filesystem", as_dict=True, include_key=False).items():
+    for (filesystem,), filesystem_minutes in minutes.partition_by(
+        "filesystem", as_dict=True, include_key=False
+    ).items():
         runs = jobs.filter(_uses(str(filesystem), settings))
         shifted_days: dict[tuple[str, int | None], list[date]] = {}
         for day in days:
-            shift = _shift_on(day, own, runs)
+            shift = _shift_on(day, filesystem_minutes, runs)
             if shift is not None and shift.outcome in ("shifted", "no_overlap"):
                 shifted_days.setdefault((shift.outcome, shift.shift_h), []).append(day)
         for (_, shift_h), shifted in shifted_days.items():
@@ -147,7 +149,7 @@ def _warnings(
 
 def _uses(filesystem: str, settings: Settings) -> pl.Expr:
     """Return an expression for whether a run may have used a file system, by the log, else its partition, else true."""
-    partitions = [name for name, theirs in settings.partitions.items() if filesystem in theirs]
+    partitions = [name for name, filesystems in settings.partitions.items() if filesystem in filesystems]
     partition = pl.col("partition").fill_null("")
     by_partition = partition.is_in(partitions) | ~partition.is_in(list(settings.partitions))
     return pl.col("filesystem").eq(filesystem).fill_null(by_partition)
@@ -169,7 +171,7 @@ def _zones_on(landed: Ledger, day: date) -> _Zones:
     """Return the time zones of a day's latest landings of jobs and polls."""
     logs = landed.objects(landed.having([JOB_RECORDS]).tail(_MAX_JOB_LOGS))
     jobs = [log.time_zone for log in logs if log.first_at and log.last_at and _spans(log, day)]
-    polls = [one.time_zone for one in landed.objects(landed.having([POLLS], pl.col("day") == day))]
+    polls = [landing.time_zone for landing in landed.objects(landed.having([POLLS], pl.col("day") == day))]
     return _Zones(jobs[-1] if jobs else None, polls[-1] if polls else None)
 
 

@@ -33,37 +33,37 @@ def build_view(result: AdviceResult) -> AdviceView:
 
 
 def _build_panel(result: AdviceResult, best: Choice, step_s: float) -> DrawnFilesystem:
-    one, rates = result.filesystems[best.partition], result.signature.rates
+    state, rates = result.filesystems[best.partition], result.signature.rates
     return DrawnFilesystem(
-        filesystem=one.filesystem,
-        capacity_bytes_per_s=one.capacity_bytes_per_s,
-        background_bytes_per_s=one.background_bytes_per_s,
-        layers=_layers(one, step_s),
+        filesystem=state.filesystem,
+        capacity_bytes_per_s=state.capacity_bytes_per_s,
+        background_bytes_per_s=state.background_bytes_per_s,
+        layers=_layers(state, step_s),
         demand_now=rates.resample(0.0, step_s, _STEPS),
         demand_best=rates.resample(-best.delay_s, step_s, _STEPS),
-        expected_bytes_per_s=_compute_mean_load(result, one, step_s),
+        expected_bytes_per_s=_compute_mean_load(result, state, step_s),
         best_delay_s=best.delay_s,
-        contended_bytes=result.advice.contended_bytes[result.advice.partitions.index(one.filesystem)],
+        contended_bytes=result.advice.contended_bytes[result.advice.partitions.index(state.filesystem)],
         low_contended_bytes=best.low_contended_bytes,
         high_contended_bytes=best.high_contended_bytes,
-        remark="  ·  ".join(filter(None, _remarks(result, one))),
+        remark="  ·  ".join(filter(None, _remarks(result, state))),
     )
 
 
-def _compute_mean_load(result: AdviceResult, one: FilesystemState, step_s: float) -> Reals:
+def _compute_mean_load(result: AdviceResult, state: FilesystemState, step_s: float) -> Reals:
     """Return the mean expected load without the application; NaN beyond the horizon of the advice."""
     advice = result.advice
-    load = advice.load_bytes_per_s[advice.partitions.index(one.filesystem)]
+    load = advice.load_bytes_per_s[advice.partitions.index(state.filesystem)]
     edges = np.arange(len(load) + 1) * np.float64(advice.step_s)
     loads = Rates(edges, load).resample(0.0, step_s, _STEPS)
     loads[step_s * np.arange(1, _STEPS + 1) > edges[-1]] = np.nan
     return loads
 
 
-def _layers(one: FilesystemState, step_s: float) -> tuple[tuple[str, Reals], ...]:
+def _layers(state: FilesystemState, step_s: float) -> tuple[tuple[str, Reals], ...]:
     """Return the demand on a file system per application, summed over its jobs."""
     layers: dict[str, Reals] = {}
-    for job in one.now_running:
+    for job in state.now_running:
         if job.signature is not None:
             rates = job.signature.rates.resample(job.elapsed_s, step_s, _STEPS)
             name = job.application_id or job.name
@@ -71,11 +71,11 @@ def _layers(one: FilesystemState, step_s: float) -> tuple[tuple[str, Reals], ...
     return tuple((name, rates) for name, rates in layers.items() if rates.any())
 
 
-def _remarks(result: AdviceResult, one: FilesystemState) -> tuple[str, ...]:
-    unknown = sum(job.status == "unknown" for job in one.now_running)
-    age_s = result.load_age_s(one)
+def _remarks(result: AdviceResult, state: FilesystemState) -> tuple[str, ...]:
+    unknown = sum(job.status == "unknown" for job in state.now_running)
+    age_s = result.load_age_s(state)
     return (
         f"{unknown} unknown {'job' if unknown == 1 else 'jobs'} in the background" if unknown else "",
-        _BASES[one.capacity_basis],
-        f"STALE: last poll {duration_text(age_s or 0.0)} ago" if result.is_stale(one) else "",
+        _BASES[state.capacity_basis],
+        f"STALE: last poll {duration_text(age_s or 0.0)} ago" if result.is_stale(state) else "",
     )

@@ -129,14 +129,18 @@ def choose_largest(by_filesystem: Mapping[str, KnownSignature]) -> KnownSignatur
 
 
 def find_for_filesystem(
-    known: Mapping[str, Mapping[str, KnownSignature]], application_id: str, filesystem: str, *, is_certain: bool
+    signatures_by_application: Mapping[str, Mapping[str, KnownSignature]],
+    application_id: str,
+    filesystem: str,
+    *,
+    is_certain: bool,
 ) -> KnownSignature | None:
     """Find the signature of an application on a file system, falling back to its signature for all node counts.
 
     is_certain: the application is known to run there, so its signature of another file system is used as well.
     """
     for name in (application_id, all_node_counts(application_id)):
-        signatures = known.get(name, {})
+        signatures = signatures_by_application.get(name, {})
         if filesystem in signatures:
             return signatures[filesystem]
         if signatures and is_certain:

@@ -72,11 +72,11 @@ def site_state(
         jobs += select_unlogged_jobs(queue_at(store, connection, landings, settings, at), jobs)
     peaks = _find_peak_rates(store, release, settings.advice) if release else {}
     names = sorted({*ticks, *peaks, *settings.advice.capacity_bytes_per_s})
-    wanted = [name for name in names if not only or name in only]
+    selected = [name for name in names if not only or name in only]
     running = _running(jobs, names, settings, signatures, at)
     states: list[FilesystemState] = []
     excluded = [ExcludedFilesystem(name, "unknown: no polls of it have landed") for name in only if name not in names]
-    for name in wanted:
+    for name in selected:
         state = _state(name, ticks.get(name, []), peaks.get(name), running[name], settings.advice, at)
         (states if isinstance(state, FilesystemState) else excluded).append(state)  # type: ignore[arg-type]
     return SiteState(at, tuple(states), tuple(excluded))
@@ -271,14 +271,16 @@ def _running(
 
     As in the table `runs`, a job uses the file system in the job log, else those of its partition, else all.
     """
-    known = find_signatures(jobs, signatures)
+    signatures_by_application = find_signatures(jobs, signatures)
     running: dict[str, list[RunningJob]] = {name: [] for name in filesystems}
     for job in sorted(jobs, key=lambda job: (job["started_at"], job["cluster"], job["job_id"])):
         filesystems_of_job = list_filesystems(job, settings)
         for name in filesystems_of_job or filesystems:
             if name in running:
                 running[name].append(
-                    build_running_job(job, name, known, at, is_certain=len(filesystems_of_job or filesystems) == 1)
+                    build_running_job(
+                        job, name, signatures_by_application, at, is_certain=len(filesystems_of_job or filesystems) == 1
+                    )
                 )
     return running
 
@@ -299,7 +301,7 @@ def list_filesystems(job: Mapping[str, Any], settings: Settings) -> Sequence[str
 def build_running_job(
     job: Mapping[str, Any],
     filesystem: str,
-    known: Mapping[str, Mapping[str, KnownSignature]],
+    signatures_by_application: Mapping[str, Mapping[str, KnownSignature]],
     at: datetime,
     *,
     is_certain: bool,
@@ -307,7 +309,9 @@ def build_running_job(
     """Return a running or recently ended job with its signature on a file system, if that has not expired."""
     application_id = identify_application(job)
     signature = (
-        find_for_filesystem(known, application_id, filesystem, is_certain=is_certain) if application_id else None
+        find_for_filesystem(signatures_by_application, application_id, filesystem, is_certain=is_certain)
+        if application_id
+        else None
     )
     if signature is not None and not signature.holds_at(at):
         signature = None
@@ -339,12 +343,12 @@ def queue_at(
 
 def select_unlogged_jobs(queue: pl.DataFrame, logged: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return running jobs of a queue that the job log does not contain yet, as rows of the log."""
-    known = {(job["cluster"], job["job_id"].partition(".")[0]) for job in logged}
+    logged_ids = {(job["cluster"], job["job_id"].partition(".")[0]) for job in logged}
     running = queue.filter(pl.col("queue_state").is_in(_HAS_NODES), pl.col("started_at").is_not_null())
     return [
         row | {"ended_at": None}
         for row in running.iter_rows(named=True)
-        if (row["cluster"], row["job_id"]) not in known
+        if (row["cluster"], row["job_id"]) not in logged_ids
     ]
 
 

@@ -118,10 +118,10 @@ class _Mix(_Part):
 
     @model_validator(mode="after")
     def _check_limits(self) -> _Mix:
-        names = [one.filesystem for one in self.filesystems]
+        names = [filesystem.filesystem for filesystem in self.filesystems]
         if len(set(names)) < len(names):
             raise ValueError("a file system is given twice")
-        running = [job for one in self.filesystems for job in one.running]
+        running = [job for filesystem in self.filesystems for job in filesystem.running]
         if len(running) > MAX_RUNNING:
             raise ValueError(f"more than {MAX_RUNNING} jobs run")
         return self
@@ -136,11 +136,13 @@ def read_mix(
     """
     mix = _parse(file.read(MAX_BYTES + 1), name)
     at = mix.at or now
-    named = {job.application_id for one in mix.filesystems for job in one.running} - {None}
-    wanted = {form for known in named if known for form in (known, all_node_counts(known))}
-    known = signatures.find(sorted(wanted)) if signatures and wanted else {}
+    named = {job.application_id for filesystem in mix.filesystems for job in filesystem.running} - {None}
+    names = {form for named_id in named if named_id for form in (named_id, all_node_counts(named_id))}
+    signatures_by_application = signatures.find(sorted(names)) if signatures and names else {}
     window_s = mix.load_window_s or settings.load_window_s
-    return SiteState(at, tuple(_state(one, known, window_s, at) for one in mix.filesystems))
+    return SiteState(
+        at, tuple(_state(filesystem, signatures_by_application, window_s, at) for filesystem in mix.filesystems)
+    )
 
 
 def _parse(content: bytes, name: str) -> _Mix:
@@ -157,32 +159,40 @@ def _parse(content: bytes, name: str) -> _Mix:
 
 
 def _state(
-    filesystem: _Filesystem, known: Mapping[str, Mapping[str, KnownSignature]], window_s: float, at: datetime
+    filesystem: _Filesystem,
+    signatures_by_application: Mapping[str, Mapping[str, KnownSignature]],
+    window_s: float,
+    at: datetime,
 ) -> FilesystemState:
     load = None if filesystem.load_bytes_per_s is None else Load(filesystem.load_bytes_per_s, window_s, 0.0)
     return FilesystemState(
         filesystem=filesystem.filesystem,
         capacity_bytes_per_s=filesystem.capacity_bytes_per_s,
         capacity_basis="mix",
-        running=tuple(_job(job, filesystem.filesystem, known, at) for job in filesystem.running),
+        running=tuple(_job(job, filesystem.filesystem, signatures_by_application, at) for job in filesystem.running),
         load=load,
         given_background_bytes_per_s=filesystem.background_bytes_per_s,
     )
 
 
 def _job(
-    running: _Running, filesystem: str, known: Mapping[str, Mapping[str, KnownSignature]], at: datetime
+    running: _Running,
+    filesystem: str,
+    signatures_by_application: Mapping[str, Mapping[str, KnownSignature]],
+    at: datetime,
 ) -> RunningJob:
     signature = None
     if running.has_bursts:
         signature = KnownSignature(None, None, _rates(running.bursts), "mix", {})
     elif running.application_id is not None:
         # the scheduler knows on which file system its jobs run
-        signature_there = find_for_filesystem(known, running.application_id, filesystem, is_certain=True)
+        signature_there = find_for_filesystem(
+            signatures_by_application, running.application_id, filesystem, is_certain=True
+        )
         signature = signature_there if signature_there is not None and signature_there.holds_at(at) else None
     return RunningJob(running.name, running.application_id, running.elapsed_s, signature)
 
 
 def _rates(bursts: tuple[_Burst, ...]) -> Rates:
-    columns = np.array([(one.start_s, one.duration_s, one.volume_bytes) for one in bursts]).reshape(-1, 3).T
+    columns = np.array([(burst.start_s, burst.duration_s, burst.volume_bytes) for burst in bursts]).reshape(-1, 3).T
     return Rates.of_bursts(columns[0], columns[1], columns[2])

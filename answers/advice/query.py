@@ -76,7 +76,7 @@ class AdviceResult:
     @cached_property
     def filesystems(self) -> Mapping[str, FilesystemState]:
         """State of each file system, keyed by name."""
-        return {one.filesystem: one for one in self.state.filesystems}
+        return {state.filesystem: state for state in self.state.filesystems}
 
     @cached_property
     def choices(self) -> tuple[tuple[Choice, Choice], ...]:
@@ -84,15 +84,15 @@ class AdviceResult:
         now = {choice.partition: choice for choice in self.advice.without_delay}
         return tuple((now[best.partition], best) for best in self.advice.with_delay)
 
-    def load_age_s(self, one: FilesystemState) -> float | None:
+    def load_age_s(self, state: FilesystemState) -> float | None:
         """Return the age of a file system's load; None if its measurement time is unknown."""
-        if one.load is None or one.load.measured_until is None:
+        if state.load is None or state.load.measured_until is None:
             return None
-        return (self.requested_at - one.load.measured_until).total_seconds()
+        return (self.requested_at - state.load.measured_until).total_seconds()
 
-    def is_stale(self, one: FilesystemState) -> bool:
+    def is_stale(self, state: FilesystemState) -> bool:
         """Return whether the load of a file system is older than `stale_after_s`."""
-        age_s = self.load_age_s(one)
+        age_s = self.load_age_s(state)
         return age_s is not None and age_s > self.stale_after_s
 
 
@@ -104,8 +104,8 @@ def choose(signatures: SignatureSource, query: Query) -> str:
 
     Raises NothingToDo with alternatives if none matches, UsageError if the request is ambiguous.
     """
-    known = _select_by_size(_select_by_user(signatures.application_ids(), query.user), query.node_count)
-    matched = _match(known, query)
+    candidates = _select_by_size(_select_by_user(signatures.application_ids(), query.user), query.node_count)
+    matched = _match(candidates, query)
     if matched is not None:
         return matched
     unsigned = [
@@ -150,22 +150,22 @@ def _match(names: Sequence[str], query: Query) -> str | None:
         raise UsageError(f"{error} Alternatively, pass --user and --nodes.") from error
 
 
-def _is_like(name: str, other: str | None, query: Query) -> bool:
-    """Return whether a name is `other` at another node count or, without `other`, contains the requested name."""
-    if other is not None:
-        return without_node_count(name) == without_node_count(other)
+def _is_like(name: str, reference: str | None, query: Query) -> bool:
+    """Return whether a name is `reference` at another node count or, without it, contains the query's name."""
+    if reference is not None:
+        return without_node_count(name) == without_node_count(reference)
     return f"/{query.application.casefold()}/" in f"/{name.casefold()}/"
 
 
 def _explain_mismatch(signatures: SignatureSource, query: Query) -> str:
     owner = "" if query.user is None else f" of user {query.user!r}"
     size = "" if query.node_count is None else f" on {query.node_count} nodes"
-    known = signatures.application_ids()
-    near = find_similar(known, query.application)
+    application_ids = signatures.application_ids()
+    near = find_similar(application_ids, query.application)
     meant = f" Did you mean {_join_names(near)}?" if near else ""
     return (
-        f"No application named {query.application!r}{owner}{size} has a signature; {len(known):,} others have "
-        f"one.{meant} "
+        f"No application named {query.application!r}{owner}{size} has a signature; {len(application_ids):,} others "
+        f"have one.{meant} "
         "A signature needs several runs: land the job log and polls, then `iosig run`. "
         '`iosig sql "from applications"` lists the known applications.'
     )
@@ -201,14 +201,21 @@ def advise_on(
     """Rank file systems and start delays for an application; raises NothingToDo if no file system can be assessed."""
     state = _select_filesystems(state, query.filesystems)
     if not state.filesystems:
-        reasons = "; ".join(f"{printable(one.filesystem, 120)}: {one.reason}" for one in state.excluded[:_MAX_LISTED])
+        reasons = "; ".join(
+            f"{printable(filesystem.filesystem, 120)}: {filesystem.reason}"
+            for filesystem in state.excluded[:_MAX_LISTED]
+        )
         raise NothingToDo(f"No file system can be assessed{'. ' if reasons else ''}{reasons}.")
     demands = _demands(state)
     partitions = []
-    for one in state.filesystems:
-        known = [job for job in one.now_running if job.signature is not None]
-        running = tuple(RunningApplication(job.name, demands[id(job.signature)], job.elapsed_s) for job in known)
-        partitions.append(Partition(one.filesystem, one.capacity_bytes_per_s, one.background_bytes_per_s, running))
+    for filesystem in state.filesystems:
+        signed_jobs = [job for job in filesystem.now_running if job.signature is not None]
+        running = tuple(RunningApplication(job.name, demands[id(job.signature)], job.elapsed_s) for job in signed_jobs)
+        partitions.append(
+            Partition(
+                filesystem.filesystem, filesystem.capacity_bytes_per_s, filesystem.background_bytes_per_s, running
+            )
+        )
     params = AdviceParams(method=query.method, max_delay_s=query.max_delay_s)
     params = replace(params, delay_step_s=max(params.delay_step_s, query.max_delay_s / _MAX_DELAYS))
     advice = advise(resample_demand(signature.rates), partitions, params)
@@ -219,7 +226,7 @@ def advise_on(
 
 def _demands(state: SiteState) -> dict[int, Demand]:
     """Return the demand of each running signature, keyed by object id, since jobs of an application share one."""
-    jobs = [job for one in state.filesystems for job in one.now_running]
+    jobs = [job for filesystem in state.filesystems for job in filesystem.now_running]
     rates = {id(job.signature): job.signature.rates for job in jobs if job.signature is not None}
     max_steps = _MAX_TOTAL_STEPS // max(len(rates), 1)
     max_steps = min(_MAX_DEMAND_STEPS, max(_MIN_DEMAND_STEPS, max_steps))
@@ -236,12 +243,14 @@ def resample_demand(rates: Rates, max_steps: int = _MAX_DEMAND_STEPS) -> Demand:
 def _select_filesystems(state: SiteState, names: Sequence[str]) -> SiteState:
     if not names:
         return state
-    known = {one.filesystem for one in state.filesystems} | {one.filesystem for one in state.excluded}
-    unknown = tuple(ExcludedFilesystem(name, "unknown") for name in dict.fromkeys(names) if name not in known)
+    known_names = {filesystem.filesystem for filesystem in state.filesystems} | {
+        filesystem.filesystem for filesystem in state.excluded
+    }
+    unknown = tuple(ExcludedFilesystem(name, "unknown") for name in dict.fromkeys(names) if name not in known_names)
     return SiteState(
         state.at,
-        tuple(one for one in state.filesystems if one.filesystem in names),
-        tuple(one for one in state.excluded if one.filesystem in names) + unknown,
+        tuple(filesystem for filesystem in state.filesystems if filesystem.filesystem in names),
+        tuple(filesystem for filesystem in state.excluded if filesystem.filesystem in names) + unknown,
     )
 
 
@@ -320,33 +329,33 @@ def _application(result: AdviceResult) -> Row:
 
 def _choice(result: AdviceResult, number: int) -> Row:
     now, best = result.choices[number]
-    one, advice = result.filesystems[best.partition], result.advice
+    state, advice = result.filesystems[best.partition], result.advice
     rank_now = [choice.partition for choice in advice.without_delay].index(now.partition) + 1
-    at, load = result.state.at, one.load
-    counts = Counter(job.status for job in one.now_running)
+    at, load = result.state.at, state.load
+    counts = Counter(job.status for job in state.now_running)
     return {
         "rank": number + 1,
         "rank_now": rank_now,
-        "filesystem": one.filesystem,
+        "filesystem": state.filesystem,
         "now": _describe_start(result, now),
         "best": _describe_start(result, best),
-        "capacity_bytes_per_s": one.capacity_bytes_per_s,
-        "capacity_basis": one.capacity_basis,
-        "capacity_observed_at": _instant(one.capacity_observed_at),
+        "capacity_bytes_per_s": state.capacity_bytes_per_s,
+        "capacity_basis": state.capacity_basis,
+        "capacity_observed_at": _instant(state.capacity_observed_at),
         "load_bytes_per_s": None if load is None else load.bytes_per_s,
         "load_from": None if load is None else _instant(_before(at, load.from_s_ago)),
         "load_until": None if load is None else _instant(_before(at, load.until_s_ago)),
-        "load_age_s": result.load_age_s(one),
-        "is_stale": result.is_stale(one),
-        "attributed_bytes_per_s": one.attributed_bytes_per_s,
-        "background_bytes_per_s": one.background_bytes_per_s,
+        "load_age_s": result.load_age_s(state),
+        "is_stale": result.is_stale(state),
+        "attributed_bytes_per_s": state.attributed_bytes_per_s,
+        "background_bytes_per_s": state.background_bytes_per_s,
         **{f"{status}_job_count": counts[status] for status in ("known", "over", "unknown")},
         "running": [
             {"name": job.name, "application_id": job.application_id, "elapsed_s": job.elapsed_s, "status": job.status}
-            for job in one.now_running
+            for job in state.now_running
         ],
         "delays_s": advice.delays_s.tolist(),
-        "contended_bytes": advice.contended_bytes[advice.partitions.index(one.filesystem)].tolist(),
+        "contended_bytes": advice.contended_bytes[advice.partitions.index(state.filesystem)].tolist(),
     }
 
 

@@ -52,21 +52,21 @@ class ReleaseSignatures:
 
     def list_without_signature(self) -> Sequence[str]:
         """Return the ids of known applications without a signature, sorted."""
-        known = {*self._rows["application_id"], *self._sample_counts}
-        return sorted(known - set(self.application_ids()))
+        all_ids = {*self._rows["application_id"], *self._sample_counts}
+        return sorted(all_ids - set(self.application_ids()))
 
     def find(self, application_ids: Iterable[str]) -> dict[str, dict[str, KnownSignature]]:
         """Return signatures by application and file system; applications without a signature are omitted."""
         from iosig.estimates.signatures.published import TABLES, read_signatures
         from iosig.warehouse.releases.reading import open_release
 
-        wanted = self._rows_with_signature().filter(pl.col("application_id").is_in(list(application_ids)))
-        if self.release is None or wanted.is_empty():
+        rows = self._rows_with_signature().filter(pl.col("application_id").is_in(list(application_ids)))
+        if self.release is None or rows.is_empty():
             return {}
         with open_release(self.store, self.release, TABLES) as connection:
-            curves = read_signatures(connection, wanted)
+            curves = read_signatures(connection, rows)
         parts: dict[tuple[str, str], list[tuple[dict[str, Any], Signature]]] = {}
-        for row, curve in zip(wanted.iter_rows(named=True), curves, strict=True):
+        for row, curve in zip(rows.iter_rows(named=True), curves, strict=True):
             parts.setdefault((row["application_id"], row["filesystem"]), []).append((row, curve))
         outcomes = self._outcomes(application_ids)
         signatures: dict[str, dict[str, KnownSignature]] = {}
@@ -82,13 +82,13 @@ class ReleaseSignatures:
             f"{row['direction']} on {row['filesystem']}: {row['outcome']}" for row in rows.iter_rows(named=True)
         ]
         count = self._sample_counts.get(application_id)
-        known = [f"samples of {count} of its runs"] if count is not None else []
-        known += ["the outcomes " + ", ".join(outcomes[:_MAX_LISTED])] if outcomes else []
+        evidence = [f"samples of {count} of its runs"] if count is not None else []
+        evidence += ["the outcomes " + ", ".join(outcomes[:_MAX_LISTED])] if outcomes else []
         if rows.height and (rows["outcome"] == "no_io").all():
             listed = ", ".join(outcomes[:_MAX_LISTED])
             return f"It has no I/O that is visible to storage ({listed}): any file system will do."
         return (
-            f"There are {' and '.join(known) or 'no samples of it'}. Land more of its runs with polls of the same "
+            f"There are {' and '.join(evidence) or 'no samples of it'}. Land more of its runs with polls of the same "
             "time, then `iosig run`; or enable signatures over all node counts (has_merged_sizes in the settings)."
         )
 
@@ -204,10 +204,10 @@ class FeedSignatures:
 
     def find(self, application_ids: Iterable[str]) -> dict[str, dict[str, KnownSignature]]:
         """Return signatures by application and file system; applications without a signature are omitted."""
-        wanted = set(application_ids)
+        ids = set(application_ids)
         signatures: dict[str, dict[str, KnownSignature]] = {}
         for (application_id, filesystem), entries in self._entries.items():
-            if application_id in wanted:
+            if application_id in ids:
                 signatures.setdefault(application_id, {})[filesystem] = _combine_bursts(
                     application_id, filesystem, entries
                 )
@@ -242,7 +242,7 @@ def _refuse(path: Path, reason: str) -> InputRefused:
 
 def _combine_bursts(application_id: str, filesystem: str, entries: Sequence[_Entry]) -> KnownSignature:
     rates = [entry.rates for entry in entries]
-    volumes = [one.volume_bytes for one in rates]
+    volumes = [curve.volume_bytes for curve in rates]
     return KnownSignature(
         application_id=application_id,
         filesystem=filesystem,

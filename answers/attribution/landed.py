@@ -98,8 +98,11 @@ class LandedTraffic:
             jobs = jobs_near(store, connection, landings, settings, query.until or window[1])
         runs = _runs(jobs, query.filesystem, settings)
         signatures, bursts = _signatures(store, release)
-        known = list_signatures(signatures, bursts).filter(pl.col("filesystem") == query.filesystem)
-        signed = {name: ActiveRuns(*_join_signatures(runs, known.filter(direction=name))) for name in query.directions}
+        filesystem_signatures = list_signatures(signatures, bursts).filter(pl.col("filesystem") == query.filesystem)
+        signed = {
+            name: ActiveRuns(*_join_signatures(runs, filesystem_signatures.filter(direction=name)))
+            for name in query.directions
+        }
         placements = [(runs_there, extract_traffic(grid, name, window), name) for name, runs_there in signed.items()]
         return cls(ticks, runs, signatures, tuple(TrafficAttribution.attribute(placements)))
 
@@ -182,9 +185,9 @@ def _runs(jobs: Sequence[Mapping[str, Any]], filesystem: str, settings: Settings
     )
 
 
-def _join_signatures(runs: pl.DataFrame, known: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _join_signatures(runs: pl.DataFrame, signatures: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return runs with signatures, and an empty frame of runs with counters, which only the nightly flow computes."""
-    by_application = known.drop("filesystem", "direction")
+    by_application = signatures.drop("filesystem", "direction")
     signed = runs.join(by_application, on="application_id", how="inner", maintain_order="left", suffix="_alone")
     signed = signed.with_columns(duration_s=pl.col("duration_s_alone"))
     none = signed.clear().with_columns(

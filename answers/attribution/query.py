@@ -103,10 +103,10 @@ class Answer:
         server counters).
         """
         names = (*_RUN, "user", "application")
-        known = self.jobs.select(*names, "attributed_bytes", "likely_bytes")
-        others = self.others.select(*names, "likely_bytes", attributed_bytes=pl.lit(0.0)).select(known.columns)
-        together = pl.col("attributed_bytes") + pl.col("likely_bytes").fill_null(0.0)
-        return pl.concat([known, others]).filter(together > 0).sort(-together, "job_id", "started_at", "cluster")
+        attributed = self.jobs.select(*names, "attributed_bytes", "likely_bytes")
+        likely = self.others.select(*names, "likely_bytes", attributed_bytes=pl.lit(0.0)).select(attributed.columns)
+        total = pl.col("attributed_bytes") + pl.col("likely_bytes").fill_null(0.0)
+        return pl.concat([attributed, likely]).filter(total > 0).sort(-total, "job_id", "started_at", "cluster")
 
     @property
     def unattributed_bytes(self) -> float:
@@ -117,8 +117,8 @@ class Answer:
     def _cap_minutes(self) -> pl.DataFrame:
         key = ("direction", "minute_at")
         summed = self.parts.group_by(key).agg(pl.col("attributed_bytes").sum())
-        both = self.minutes.join(summed, on=key, how="left", maintain_order="left")
-        return both.with_columns(
+        joined = self.minutes.join(summed, on=key, how="left", maintain_order="left")
+        return joined.with_columns(
             known_bytes=pl.min_horizontal("measured_bytes", pl.col("attributed_bytes").fill_null(0))
         )
 
@@ -188,9 +188,9 @@ def _estimate_likely_bytes(connection: duckdb.DuckDBPyConnection, params: dict[s
     return estimate_run_bytes(context, params["directions"], (params["since"], params["until"]))
 
 
-def _sort_others(others: pl.DataFrame, likely: pl.DataFrame) -> pl.DataFrame:
+def _sort_others(runs: pl.DataFrame, likely: pl.DataFrame) -> pl.DataFrame:
     """Return active runs without attributed bytes, by decreasing likely bytes."""
-    return others.join(likely, on=_RUN, how="left", maintain_order="left").sort(
+    return runs.join(likely, on=_RUN, how="left", maintain_order="left").sort(
         "likely_bytes", "node_count", *_RUN, descending=[True, True, False, False, False], nulls_last=True
     )
 
@@ -200,13 +200,13 @@ def find_poll_range(connection: duckdb.DuckDBPyConnection, filesystem: str) -> t
     rows = connection.sql(
         "select filesystem, min(polled_at), max(polled_at) from filesystem_rates group by all order by all"
     )
-    known = {name: (first, last) for name, first, last in rows.fetchall()}
-    if filesystem not in known:
-        names = ", ".join(known) or "none"
+    ranges = {name: (first, last) for name, first, last in rows.fetchall()}
+    if filesystem not in ranges:
+        names = ", ".join(ranges) or "none"
         raise UsageError(
-            f"The release has no polls of file system {filesystem!r}, only of: {names}.{meant(filesystem, known)}"
+            f"The release has no polls of file system {filesystem!r}, only of: {names}.{meant(filesystem, ranges)}"
         )
-    return known[filesystem]
+    return ranges[filesystem]
 
 
 def no_polls_error(query: Query, first: datetime, last: datetime) -> NothingToDo:

@@ -82,9 +82,9 @@ def find_jobs_ahead(
         if (row["cluster"], row["job_id"]) not in started
     ]
     limits = dict(zip(zip(queue["cluster"], queue["job_id"], strict=True), queue["time_limit_s"], strict=True))
-    known = find_signatures([*running, *waiting], signatures)
+    signatures_by_application = find_signatures([*running, *waiting], signatures)
     jobs = [
-        _build_job(job, limits, _find_signature(job, filesystem, known, used or names, at), at)
+        _build_job(job, limits, _find_signature(job, filesystem, signatures_by_application, used or names, at), at)
         for job in sorted([*running, *waiting], key=lambda job: (job["cluster"], job["job_id"]))
         if filesystem in ((used := list_filesystems(job, settings)) or names)
     ]
@@ -94,12 +94,14 @@ def find_jobs_ahead(
 def _find_signature(
     job: Mapping[str, Any],
     filesystem: str,
-    known: Mapping[str, Mapping[str, KnownSignature]],
+    signatures_by_application: Mapping[str, Mapping[str, KnownSignature]],
     used: Sequence[str],
     at: datetime,
 ) -> KnownSignature | None:
     name = identify_application(job)
-    signature = find_for_filesystem(known, name, filesystem, is_certain=len(used) == 1) if name else None
+    signature = (
+        find_for_filesystem(signatures_by_application, name, filesystem, is_certain=len(used) == 1) if name else None
+    )
     return signature if signature is not None and signature.holds_at(at) else None
 
 

@@ -38,22 +38,22 @@ class Minutes:
 
 def read_minutes(store: Store, release: Release, settings: Settings, filesystem: str, at: datetime) -> Minutes:
     """Read the traffic before an instant; raises NothingToDo if the release has no polls of the file system."""
-    known, last = _read_release(store, release, filesystem, at)
+    minutes, last = _read_release(store, release, filesystem, at)
     if last is None:
         raise NothingToDo(
             f"The release has no polls of {filesystem} before {at:%Y-%m-%dT%H:%MZ}; a forecast needs several days. "
             "Land polls, then `iosig run`."
         )
     if last >= at:
-        return known
-    asked = Query(filesystem, last, at)
+        return minutes
+    query = Query(filesystem, last, at)
     try:
-        landed = LandedTraffic.read(store, release, settings, asked)
+        landed = LandedTraffic.read(store, release, settings, query)
     except NothingToDo:
-        return known
+        return minutes
     with landed.open(TABLES) as connection:
-        newer = _query(connection, asked)
-    pairs = ((known.measured, newer.measured), (known.attributed, newer.attributed))
+        newer = _query(connection, query)
+    pairs = ((minutes.measured, newer.measured), (minutes.attributed, newer.attributed))
     return Minutes(*(pl.concat(pair) for pair in pairs))
 
 
@@ -65,8 +65,8 @@ def _read_release(store: Store, release: Release, filesystem: str, at: datetime)
     return minutes, None if last is None else last.astimezone(UTC)
 
 
-def _query(connection: duckdb.DuckDBPyConnection, asked: Query) -> Minutes:
-    parameters = {"filesystem": asked.filesystem, "since": asked.since, "until": asked.until}
+def _query(connection: duckdb.DuckDBPyConnection, query: Query) -> Minutes:
+    parameters = {"filesystem": query.filesystem, "since": query.since, "until": query.until}
     return Minutes(*(connection.sql(sql, params=parameters).pl() for sql in (_MEASURED, _ATTRIBUTED)))
 
 

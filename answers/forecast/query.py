@@ -111,17 +111,17 @@ def forecast_load(store: Store, release: Release, settings: Settings, query: Que
             f"forecast of at most {hours:.1f} hours: reduce --hours, or land more polls."
         )
     signatures = ReleaseSignatures(store, release)
-    ahead = find_jobs_ahead(store, settings, signatures, query.filesystem, names, at)
+    jobs = find_jobs_ahead(store, settings, signatures, query.filesystem, names, at)
     level = float(past.mean_levels(3600.0)[-1])
     hour = at.hour + at.minute / 60
     capacity = find_capacity(store, release, settings.advice, query.filesystem)
-    known = tuple(job for job in ahead if job.status == "known")
+    known_jobs = tuple(job for job in jobs if job.status == "known")
     inputs = _ForecastInputs(store, release, at, past, (level, hour), capacity)
     extra = () if query.what_if is None else (query.what_if,)
-    applications, load = inputs.run((*known, *extra))
-    without = inputs.run(known)[1] if extra else None
+    applications, load = inputs.run((*known_jobs, *extra))
+    without = inputs.run(known_jobs)[1] if extra else None
     days = len(past.unattributed_bytes_per_s) * past.step_s / 86_400
-    return ForecastResult(query, at, load, applications, (*ahead, *extra), without, capacity, days, level)
+    return ForecastResult(query, at, load, applications, (*jobs, *extra), without, capacity, days, level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +140,9 @@ class _ForecastInputs:
         names = tuple(sorted({_name(job) for job in jobs}))
         application: Ints = np.array([names.index(_name(job)) for job in jobs], np.int64)
         demands, demand = _deduplicate_demands(jobs)
-        ahead = prepare_jobs(self.store, self.release, jobs, demand, demands.duration_s, self.at)
+        prepared = prepare_jobs(self.store, self.release, jobs, demand, demands.duration_s, self.at)
         capacity = np.inf if self.capacity is None else self.capacity
-        return names, forecast(demands, ahead, application, self.past, self.now, capacity)
+        return names, forecast(demands, prepared, application, self.past, self.now, capacity)
 
 
 def _deduplicate_demands(jobs: Sequence[JobAhead]) -> tuple[Demands, Ints]:
@@ -167,8 +167,8 @@ def _filesystems(store: Store, release: Release, filesystem: str) -> list[str]:
             for (name,) in connection.sql("select distinct filesystem from filesystem_rates order by all").fetchall()
         ]
     if filesystem not in names:
-        known = ", ".join(names) or "none"
-        raise UsageError(f"The release has no polls of file system {filesystem!r}, only of: {known}.")
+        available = ", ".join(names) or "none"
+        raise UsageError(f"The release has no polls of file system {filesystem!r}, only of: {available}.")
     return names
 
 

@@ -113,8 +113,8 @@ def _report_without_log(
 ) -> JobReport:
     """Report on a job from its traces only, since no job log contains it."""
     if runs.height:
-        known = ", ".join(f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" for instant in runs["started_at"].tail(5))
-        raise UsageError(f"No run of job {job_id!r} started then; the last runs started at {known}.")
+        starts = ", ".join(f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" for instant in runs["started_at"].tail(5))
+        raise UsageError(f"No run of job {job_id!r} started then; the last runs started at {starts}.")
     if started is None:
         traces = findings.analyze_release(connection, _ids(connection.sql(_TRACES_ALONE, params={"job_id": job_id})))
         if traces:

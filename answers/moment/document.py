@@ -91,26 +91,26 @@ def build_document(moment: Moment) -> LiveDocument:
         warehouse=condition.warehouse,
         release_id=condition.release_id,
         problems=moment.problems,
-        filesystems=[_filesystem(one) for one in moment.filesystems],
-        sources=[_source(one) for one in condition.sources],
+        filesystems=[_filesystem(item) for item in moment.filesystems],
+        sources=[_source(item) for item in condition.sources],
     )
 
 
-def _filesystem(one: FilesystemMoment) -> dict[str, Any]:
-    recent = one.recent
+def _filesystem(moment: FilesystemMoment) -> dict[str, Any]:
+    recent = moment.recent
     return {
-        "filesystem": one.filesystem,
-        "polled_at": one.polled_at,
-        "read_bytes_per_s": one.bytes_per_s["read"],
-        "write_bytes_per_s": one.bytes_per_s["write"],
+        "filesystem": moment.filesystem,
+        "polled_at": moment.polled_at,
+        "read_bytes_per_s": moment.bytes_per_s["read"],
+        "write_bytes_per_s": moment.bytes_per_s["write"],
         "since": recent.query.since if recent else None,
         "measured_bytes": recent.measured_bytes if recent else None,
         "unattributed_bytes": recent.unattributed_bytes if recent else None,
         "other_job_count": recent.others.height if recent else None,
         "jobs": recent.jobs.head(_MAX_JOBS).select(_OF_JOBS).to_dicts() if recent else [],
-        "bursts": one.bursts[:_MAX_BURSTS],
-        "outlook": one.outlook,
-        "no_outlook_reason": one.no_outlook_reason,
+        "bursts": moment.bursts[:_MAX_BURSTS],
+        "outlook": moment.outlook,
+        "no_outlook_reason": moment.no_outlook_reason,
     }
 
 

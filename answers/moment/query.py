@@ -110,12 +110,12 @@ class LiveView:
             state = site_state(self._store, release, self._settings, ReleaseSignatures(self._store, release), None)
         except NothingToDo:
             return ()
-        known = {one.filesystem: one for one in state.filesystems}
-        names = [*known, *(one.filesystem for one in state.excluded)]
+        states = {item.filesystem: item for item in state.filesystems}
+        names = [*states, *(item.filesystem for item in state.excluded)]
         followed = read_predictions(self._store, at)
-        views = (self._filesystem(release, name, state.at, known.get(name), followed.get(name, [])) for name in names)
+        views = (self._filesystem(release, name, state.at, states.get(name), followed.get(name, [])) for name in names)
         known_views = [view for view in views if view is not None]
-        return tuple(sorted(known_views, key=lambda one: (-one.polled_at.timestamp(), one.filesystem)))
+        return tuple(sorted(known_views, key=lambda item: (-item.polled_at.timestamp(), item.filesystem)))
 
     def _filesystem(
         self,
@@ -128,12 +128,12 @@ class LiveView:
         polled_at = state.load.measured_until if state is not None and state.load is not None else None
         # exclude the current minute: its polls are incomplete
         until = (polled_at or newest).replace(second=0, microsecond=0)
-        asked = Query(name, until - timedelta(minutes=MINUTES), until)
+        query = Query(name, until - timedelta(minutes=MINUTES), until)
         try:
-            traffic = LandedTraffic.read(self._store, release, self._settings, asked)
+            traffic = LandedTraffic.read(self._store, release, self._settings, query)
         except NothingToDo:
             return None
-        outlook, why = self._outlook(release, name, until)
+        outlook, reason = self._outlook(release, name, until)
         return FilesystemMoment(
             name,
             polled_at or datetime.fromtimestamp(float(epoch_s(traffic.filesystem_rates["polled_at"])[-1]), UTC),
@@ -141,26 +141,26 @@ class LiveView:
             _attribute_recent(traffic, name, until),
             tuple(_merge_bursts(followed, predict_bursts(state.running if state else (), newest))),
             outlook,
-            why,
+            reason,
         )
 
     def _outlook(self, release: Release | None, name: str, at: datetime) -> tuple[Outlook | None, str | None]:
         if release is None:
             return None, "No release exists yet."
         try:
-            asked = forecast.Query(name, HOURS_AHEAD, at=at)
-            told = forecast.forecast_load(self._store, release, self._settings, asked).forecast
+            query = forecast.Query(name, HOURS_AHEAD, at=at)
+            load = forecast.forecast_load(self._store, release, self._settings, query).forecast
         except IosigError as fault:
             return None, str(fault)
-        lines = (told.expected_bytes_per_s, told.low_bytes_per_s, told.high_bytes_per_s)
-        return Outlook(told.step_s, *(tuple(map(float, line)) for line in lines)), None
+        lines = (load.expected_bytes_per_s, load.low_bytes_per_s, load.high_bytes_per_s)
+        return Outlook(load.step_s, *(tuple(map(float, line)) for line in lines)), None
 
 
-def _merge_bursts(followed: Sequence[Burst], known: Sequence[Burst]) -> list[Burst]:
+def _merge_bursts(followed: Sequence[Burst], predicted: Sequence[Burst]) -> list[Burst]:
     """Merge bursts in chronological order; a job's prediction takes precedence over its signature."""
     followed_ids = {burst.job_id for burst in followed}
-    both = [*followed, *(burst for burst in known if burst.job_id not in followed_ids)]
-    return sorted(both, key=lambda burst: (burst.starts_at, burst.job_id))
+    merged = [*followed, *(burst for burst in predicted if burst.job_id not in followed_ids)]
+    return sorted(merged, key=lambda burst: (burst.starts_at, burst.job_id))
 
 
 def _curves(ticks: pl.DataFrame, until: datetime) -> dict[str, tuple[float | None, ...]]:
@@ -179,7 +179,9 @@ def _means(places: Any, rows: pl.DataFrame) -> tuple[float | None, ...]:
     volume, interval_s = (rows.to_series(number).to_numpy() for number in range(2))
     is_known = np.isfinite(volume)
     moved, covered_s = (np.bincount(places[is_known], values[is_known], MINUTES) for values in (volume, interval_s))
-    return tuple(float(one / seconds) if seconds > 0 else None for one, seconds in zip(moved, covered_s, strict=True))
+    return tuple(
+        float(total / seconds) if seconds > 0 else None for total, seconds in zip(moved, covered_s, strict=True)
+    )
 
 
 def _attribute_recent(traffic: LandedTraffic, name: str, until: datetime) -> Answer | None:

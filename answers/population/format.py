@@ -74,7 +74,7 @@ class PopulationDocument(Document, title="iosig population"):
 
 def build_document(population: Population, max_count: int, release_id: str) -> PopulationDocument:
     """Build the JSON document with at most `max_count` groups."""
-    both, groups = measure_agreement(population), population.groups()
+    agreement, groups = measure_agreement(population), population.groups()
     return PopulationDocument(
         release_id=release_id,
         since=population.query.since,
@@ -90,8 +90,8 @@ def build_document(population: Population, max_count: int, release_id: str) -> P
         groups=groups.head(max_count).drop("label_count").to_dicts(),
         group_count=groups.height,
         reference_sources=population.reference_sources().to_dicts(),
-        compared_count=both[0] if both else 0,
-        agreement_ratio=both[1] if both else None,
+        compared_count=agreement[0] if agreement else 0,
+        agreement_ratio=agreement[1] if agreement else None,
         periods_s={name: population.periods(name).sort().to_list() for name in ("read", "write")},
         days=population.days().to_dicts(),
     )

@@ -54,10 +54,10 @@ def read(
         state = site_state(store, release, settings, signatures, at)
     except NothingToDo:
         return AdviceFrames(at, pl.DataFrame(schema=_SCHEMA), "No polls have landed here.")
-    known = set(signatures.application_ids())
-    results = (_try_advise(name, signatures, state, settings, at) for name in names if name in known)
+    known_ids = set(signatures.application_ids())
+    results = (_try_advise(name, signatures, state, settings, at) for name in names if name in known_ids)
     rows = pl.DataFrame([row for result in results if result for row in _rows(result)], schema=_SCHEMA)
-    reasons = "; ".join(f"{one.filesystem}: {one.reason}" for one in state.excluded)
+    reasons = "; ".join(f"{excluded.filesystem}: {excluded.reason}" for excluded in state.excluded)
     return AdviceFrames(at, rows, reasons or None)
 
 

@@ -49,12 +49,12 @@ def fingerprint_applications(connection: duckdb.DuckDBPyConnection) -> dict[str,
     return {name: PageInputs(f"{rows} {count}", frozenset(days or ())) for name, rows, count, days in hashes}
 
 
-def read(connection: duckdb.DuckDBPyConnection, known: pl.DataFrame, chosen: Sequence[str]) -> ApplicationFrames:
-    """Read the frames of some applications; known: the result of `read_signatures`."""
+def read(connection: duckdb.DuckDBPyConnection, signatures: pl.DataFrame, chosen: Sequence[str]) -> ApplicationFrames:
+    """Read the frames of some applications; signatures: the result of `read_signatures`."""
     connection.register(_CHOSEN, pl.DataFrame({"application_id": pl.Series(chosen, dtype=pl.String)}).to_arrow())
     try:
         return ApplicationFrames(
-            signatures=known.filter(pl.col("application_id").is_in(list(chosen))),
+            signatures=signatures.filter(pl.col("application_id").is_in(list(chosen))),
             curves=connection.sql(_CURVES).pl(),
             bursts=connection.sql(_BURSTS).pl(),
             runs=_runs(connection),
@@ -76,7 +76,10 @@ def _runs(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
 def locate_on_map(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
     """Return the coordinates of applications on the population map."""
     view = population_map.build_view(connection, "")
-    rows = [(one.name, one.month_bytes, one.burstiness, one.run_count, one.label) for one in view.applications]
+    rows = [
+        (application.name, application.month_bytes, application.burstiness, application.run_count, application.label)
+        for application in view.applications
+    ]
     schema = {
         "application_id": pl.String(),
         "month_bytes": pl.Float64(),
@@ -87,19 +90,19 @@ def locate_on_map(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def read_history(store: Store, kept: Sequence[Release]) -> pl.DataFrame:
+def read_history(store: Store, releases: Sequence[Release]) -> pl.DataFrame:
     """Read the default signatures of the newest releases, oldest release first.
 
     Releases that share a snapshot of `signatures` are read once.
     """
     parts: list[pl.DataFrame] = []
-    known: dict[int | None, pl.DataFrame] = {}
-    for release in kept[-_MAX_RELEASES:]:
+    frames: dict[int | None, pl.DataFrame] = {}
+    for release in releases[-_MAX_RELEASES:]:
         snapshot = release.snapshots.get("signatures")
-        if snapshot not in known:
+        if snapshot not in frames:
             with open_release(store, release, "signatures") as connection:
-                known[snapshot] = connection.sql(_HISTORY).pl()
-        parts.append(known[snapshot].with_columns(release_id=pl.lit(release.release_id)))
+                frames[snapshot] = connection.sql(_HISTORY).pl()
+        parts.append(frames[snapshot].with_columns(release_id=pl.lit(release.release_id)))
     return pl.concat(parts)
 
 

@@ -41,18 +41,18 @@ def report(
 
 
 def _write(report_input: ReportInput, folder: Path) -> WriteSummary:
-    release, kept = report_input.release, report_input.kept
+    release, releases = report_input.release, report_input.kept
     named = writing.begin(folder, is_hiding=report_input.hider is not None)
-    made = pages.PageBuilder(report_input, writing.open_cache(folder, release.release_id))
+    builder = pages.PageBuilder(report_input, writing.open_cache(folder, release.release_id))
     with open_release(report_input.store, release) as connection:
-        count, size, new = writing.write(folder, release.release_id, pages.build_pages(made, connection))
-    ids = [one.release_id for one in kept]
-    gone = (*(one for one in named if one != release.release_id), *writing.remove_all_but(folder, ids))
-    there = {path.name for path in writing.folders(folder)}
-    shown = [one for one in kept if one.release_id in there]
+        count, size, new = writing.write(folder, release.release_id, pages.build_pages(builder, connection))
+    ids = [item.release_id for item in releases]
+    removed = (*(item for item in named if item != release.release_id), *writing.remove_all_but(folder, ids))
+    folder_names = {path.name for path in writing.folders(folder)}
+    shown = [item for item in releases if item.release_id in folder_names]
     writing.set_latest(folder, shown[-1].release_id)
-    listed = [(one.release_id, one.created_at, one.verdict) for one in reversed(shown)]
+    listed = [(item.release_id, item.created_at, item.verdict) for item in reversed(shown)]
     # a script next to the release folders, loaded by every page
     writing.write_shared(folder, Content("releases.js", f"iosigReleases({json.dumps(listed)});\n".encode()))
     writing.write_shared(folder, root_page(listed))
-    return WriteSummary(folder / writing.LATEST / NIGHT.file_name, count, size, new, gone)
+    return WriteSummary(folder / writing.LATEST / NIGHT.file_name, count, size, new, removed)

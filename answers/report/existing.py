@@ -82,25 +82,25 @@ class PageCache:
         """Find an intact page with the same fingerprint; None without one."""
         return next(self._pages(path, fingerprint), None)
 
-    def page_with_document(self, path: str, fingerprint: str, other: str) -> tuple[Page, Any] | None:
+    def page_with_document(self, path: str, fingerprint: str, document_path: str) -> tuple[Page, Any] | None:
         """Find an intact page with the same fingerprint, and a document of the same folder."""
         for page in self._pages(path, fingerprint):
-            document = self._document(page, other)
+            document = self._document(page, document_path)
             if document is not None:
                 return page, document
         return None
 
     def _pages(self, path: str, fingerprint: str) -> Iterator[Page]:
         for folder in self.folders:
-            known_fingerprint, own = folder.pages.get(path, (None, ""))
+            known_fingerprint, digest = folder.pages.get(path, (None, ""))
             if known_fingerprint == fingerprint and (data := folder.read_valid(path)) is not None:
-                yield Page(path, b"", fingerprint, folder.place / path, (len(data), own))
+                yield Page(path, b"", fingerprint, folder.place / path, (len(data), digest))
 
-    def _document(self, page: Page, other: str) -> Any:
-        folder = next(one for one in self.folders if one.place / page.path == page.existing)
-        key = (folder.place, other)
+    def _document(self, page: Page, document_path: str) -> Any:
+        folder = next(candidate for candidate in self.folders if candidate.place / page.path == page.existing)
+        key = (folder.place, document_path)
         if key not in self.documents:
-            data = folder.read_valid(other) if other in folder.pages else None
+            data = folder.read_valid(document_path) if document_path in folder.pages else None
             self.documents[key] = None if data is None else unpack_document(data)
         return self.documents[key]
 
@@ -108,7 +108,7 @@ class PageCache:
 def _manifest(path: Path) -> dict[str, tuple[str, str]]:
     with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
         pages = json.loads(path.read_bytes())["pages"]
-        return {str(name): (str(fingerprint), str(own)) for name, (fingerprint, own) in pages.items()}
+        return {str(name): (str(fingerprint), str(digest)) for name, (fingerprint, digest) in pages.items()}
     return {}
 
 

@@ -39,11 +39,11 @@ class Inputs:
 
         days: select from tables partitioned by day; the element None stands for rows without a day.
         """
-        wanted = sorted(tables) or sorted(self._parts)
+        table_names = sorted(tables) or sorted(self._parts)
         if days is None:
-            return _digest([self._always, more, [[table, self._whole.get(table)] for table in wanted]])
+            return _digest([self._always, more, [[table, self._whole.get(table)] for table in table_names]])
         ordered = sorted(days, key=str)
-        parts = [[table, [self._parts.get(table, {}).get(day) for day in ordered]] for table in wanted]
+        parts = [[table, [self._parts.get(table, {}).get(day) for day in ordered]] for table in table_names]
         return _digest([self._always, more, parts])
 
 

@@ -39,24 +39,24 @@ def draw_figures(connection: duckdb.DuckDBPyConnection, shown: Callable[[str], s
         figures["clock"] = render_svg(checkpoint_clock.draw(few), "clock", few.finding)
     for filesystem, day in connection.sql(_BUSIEST_FILESYSTEM).fetchall():
         started_at = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        told = who(connection, Query(filesystem, started_at, started_at + timedelta(days=1)))
-        named = _rename_layers(traffic.build_view(told, _MAX_STEPS), shown)
+        answer = who(connection, Query(filesystem, started_at, started_at + timedelta(days=1)))
+        named = _rename_layers(traffic.build_view(answer, _MAX_STEPS), shown)
         figures["owners"] = render_svg(attribution.draw(named), "owners", named.finding)
     return figures
 
 
 def _limit_rhythms(view: ClockView, shown: Callable[[str], str]) -> ClockView:
     """Select the applications with the highest mean rates, and the meetings between these."""
-    rates = [one.bytes_per_period / one.period_s for one in view.rhythms]
-    kept = sorted(sorted(range(len(rates)), key=lambda place: -rates[place])[:_MAX_RHYTHMS])
-    places = {old: new for new, old in enumerate(kept)}
+    rates = [rhythm.bytes_per_period / rhythm.period_s for rhythm in view.rhythms]
+    indices = sorted(sorted(range(len(rates)), key=lambda place: -rates[place])[:_MAX_RHYTHMS])
+    places = {old: new for new, old in enumerate(indices)}
     return replace(
         view,
-        rhythms=[replace(view.rhythms[place], name=shown(view.rhythms[place].name)) for place in kept],
+        rhythms=[replace(view.rhythms[place], name=shown(view.rhythms[place].name)) for place in indices],
         meetings=[
-            replace(one, first=places[one.first], second=places[one.second])
-            for one in view.meetings
-            if one.first in places and one.second in places
+            replace(meeting, first=places[meeting.first], second=places[meeting.second])
+            for meeting in view.meetings
+            if meeting.first in places and meeting.second in places
         ],
     )
 
@@ -64,7 +64,9 @@ def _limit_rhythms(view: ClockView, shown: Callable[[str], str]) -> ClockView:
 def _rename_layers(view: AttributionView, shown: Callable[[str], str]) -> AttributionView:
     return replace(
         view,
-        traffic=tuple(replace(one, layers=tuple((shown(name), of) for name, of in one.layers)) for one in view.traffic),
+        traffic=tuple(
+            replace(drawn, layers=tuple((shown(name), rates) for name, rates in drawn.layers)) for drawn in view.traffic
+        ),
     )
 
 
@@ -86,9 +88,9 @@ def read(connection: duckdb.DuckDBPyConnection) -> NightFrames:
 
 def _read_slowdowns(connection: duckdb.DuckDBPyConnection) -> dict[str, pl.DataFrame]:
     """Query the slowed runs of the last day by decreasing delay, and the number of runs with found bursts."""
-    found = find_slowdowns_of_days(connection, connection.sql(_LAST_DAYS).pl())
-    counts = found.select(looked_count=pl.len(), slowed_count=(pl.col("slowed_burst_count") > 0).sum())
-    return {"slowed": found.filter(pl.col("slowed_burst_count") > 0).head(_MAX_SLOWED), "slowed_counts": counts}
+    runs = find_slowdowns_of_days(connection, connection.sql(_LAST_DAYS).pl())
+    counts = runs.select(looked_count=pl.len(), slowed_count=(pl.col("slowed_burst_count") > 0).sum())
+    return {"slowed": runs.filter(pl.col("slowed_burst_count") > 0).head(_MAX_SLOWED), "slowed_counts": counts}
 
 
 #: the file system with the largest volume on the last day

@@ -98,7 +98,7 @@ class ReportInput:
     @property
     def before(self) -> Release | None:
         """The parent release, or None if it has expired."""
-        return next((one for one in self.kept if one.release_id == self.release.parent_release_id), None)
+        return next((release for release in self.kept if release.release_id == self.release.parent_release_id), None)
 
     def shown_id(self, application_id: str) -> str:
         """Return the displayed form of an application id, with a pseudonym if users are hidden."""
@@ -131,14 +131,14 @@ def build_pages(builder: PageBuilder, connection: duckdb.DuckDBPyConnection) -> 
     advice_frames = _advice(report, connection)
     yield from map(Page.from_content, library.assets())
     yield from (
-        Page.from_content(shell(one, about))
-        for one in (POPULATION, APPLICATIONS, APPLICATION, RUN, FILESYSTEM, LINEAGE)
+        Page.from_content(shell(page, about))
+        for page in (POPULATION, APPLICATIONS, APPLICATION, RUN, FILESYSTEM, LINEAGE)
     )
     advice_inputs = advice_rows.list_inputs(report.store, report.settings)
     yield builder.whole("data/advice.js", lambda: advice.contents(advice_frames()), advice_inputs)
     yield builder.whole(NIGHT.file_name, lambda: _night(report, connection, advice_frames()), about, advice_inputs)
-    for one in _TEMPLATE_VALUES:
-        yield builder.whole(one.file_name, partial(_render_page, one, report, connection), about, report.before)
+    for page in _TEMPLATE_VALUES:
+        yield builder.whole(page.file_name, partial(_render_page, page, report, connection), about, report.before)
     yield builder.whole("data/population.js", lambda: _population(builder.report, connection))
     yield _lineage(builder)
     yield from _applications(builder, connection)
@@ -155,7 +155,9 @@ def _pseudonymize(report: ReportInput, frames: _Frames) -> _Frames:
     if hider is None:
         return frames
     values = {field.name: getattr(frames, field.name) for field in fields(frames)}
-    return replace(frames, **{name: hider.hide(one) for name, one in values.items() if isinstance(one, pl.DataFrame)})
+    return replace(
+        frames, **{name: hider.hide(value) for name, value in values.items() if isinstance(value, pl.DataFrame)}
+    )
 
 
 def _pseudonymize_rows(report: ReportInput, rows: pl.DataFrame) -> pl.DataFrame:
@@ -233,17 +235,19 @@ def _lineage(builder: PageBuilder) -> Page:
 
 def _applications(builder: PageBuilder, connection: duckdb.DuckDBPyConnection) -> Iterator[Page]:
     report = builder.report
-    earlier = [one for one in report.kept if one.sequence <= report.release.sequence]
+    earlier = [release for release in report.kept if release.sequence <= report.release.sequence]
     history = _pseudonymize_rows(report, application_rows.read_history(report.store, earlier))
     yield from map(Page.from_content, applications.histories(history))
     signatures = application_rows.read_signatures(connection)
     shown = _pseudonymize_rows(report, signatures)
     yield builder.whole("data/search.js", lambda: applications.names(shown))
     yield builder.whole("data/map.js", partial(_map, report, connection))
-    there, chosen, sparks = _reuse_applications(builder, application_rows.fingerprint_applications(connection))
-    yield from there
+    reused, chosen, sparks = _reuse_applications(builder, application_rows.fingerprint_applications(connection))
+    yield from reused
     frames = _pseudonymize(report, application_rows.read(connection, signatures, list(chosen)))
-    fingerprints = {applications.application_path(report.shown_id(name)): one for name, one in chosen.items()}
+    fingerprints = {
+        applications.application_path(report.shown_id(name)): fingerprint for name, fingerprint in chosen.items()
+    }
     for content in applications.each(frames):
         yield Page.from_content(content, fingerprints[content.path])
     curves = pl.concat([*sparks, frames.curves.select(applications.SPARK)])
@@ -309,7 +313,9 @@ def _runs(builder: PageBuilder, connection: duckdb.DuckDBPyConnection) -> Iterat
 def _filesystems(builder: PageBuilder, connection: duckdb.DuckDBPyConnection) -> Iterator[Page]:
     calendars, touched = run_rows.read_calendars(connection), run_rows.read_active_days(connection)
     chosen, fingerprints = set[tuple[str, date]](), dict[str, str]()
-    for name, day in ((one.filesystem, day) for one in calendars for day in filesystems.list_polled_days(one)):
+    for name, day in (
+        (calendar.filesystem, day) for calendar in calendars for day in filesystems.list_polled_days(calendar)
+    ):
         path = filesystems.day_path(name, day)
         # polled_on of the last poll of a day, at midnight, is the next day
         polled = builder.inputs.fingerprint(path, tables=("filesystem_rates",), days={day, day + timedelta(days=1)})

@@ -45,8 +45,8 @@ class Pseudonymizer:
 
     def application_id(self, clear: str) -> str:
         """Replace the user, which is the part of an application id before the first slash."""
-        user, slash, rest = clear.partition("/")
-        return f"{self.names.name(user.replace('%2F', '/'))}{slash}{rest}"
+        user, slash, application = clear.partition("/")
+        return f"{self.names.name(user.replace('%2F', '/'))}{slash}{application}"
 
     def _replace(self, values: pl.Series, hide: object) -> pl.Series:
         clear = values.drop_nulls().unique()
@@ -62,8 +62,8 @@ def create_pseudonymizer(store: Store, settings: Settings) -> Pseudonymizer | No
 
 
 def _key(store: Store, settings: Settings) -> bytes:
-    known = settings.privacy.model_copy(update={"is_pseudonymized": True}) if settings.privacy.key_file else None
-    if known is not None and (key := known.key()):
+    privacy = settings.privacy.model_copy(update={"is_pseudonymized": True}) if settings.privacy.key_file else None
+    if privacy is not None and (key := privacy.key()):
         return key
     stored = store.files.content(_KEY_FILE)
     if stored is None or len(stored) < MIN_KEY_BYTES:

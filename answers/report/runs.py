@@ -42,10 +42,10 @@ def read_jobs(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
 
 def read_hours(connection: duckdb.DuckDBPyConnection) -> dict[datetime, frozenset[date | None]]:
     """Map each hour in which runs started to their end days; None stands for runs without an end."""
-    found = connection.sql(_HOURS).fetchall()
+    rows = connection.sql(_HOURS).fetchall()
     return {
         datetime.fromtimestamp(3600 * hour, UTC): frozenset((*(days or ()), *([None] if is_open else ())))
-        for hour, days, is_open in found
+        for hour, days, is_open in rows
     }
 
 
@@ -67,10 +67,10 @@ def read_runs(connection: duckdb.DuckDBPyConnection, chosen: Mapping[datetime, C
 
 def read_traced_days(connection: duckdb.DuckDBPyConnection) -> dict[datetime, frozenset[date | None]]:
     """Map each hour in which traced runs started to the end days of their traces."""
-    found = connection.sql(_TRACED_DAYS).fetchall()
+    rows = connection.sql(_TRACED_DAYS).fetchall()
     return {
         datetime.fromtimestamp(3600 * hour, UTC): frozenset((*(days or ()), *([None] if is_undated else ())))
-        for hour, days, is_undated in found
+        for hour, days, is_undated in rows
     }
 
 
@@ -85,8 +85,8 @@ def _analyze_traces(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
         pl.DataFrame(connection.sql(_OF_TRACES.format(table=table), params=params).to_arrow_table())
         for table in ("trace_counters", "trace_heatmaps")
     )
-    found, maps = analyze_tables(jobs, counters, heatmaps)
-    return site_traces.build_trace_findings(jobs, found, select_layers(counters, "trace_id"), maps)
+    findings, maps = analyze_tables(jobs, counters, heatmaps)
+    return site_traces.build_trace_findings(jobs, findings, select_layers(counters, "trace_id"), maps)
 
 
 def read_calendars(connection: duckdb.DuckDBPyConnection) -> tuple[CalendarView, ...]:
@@ -97,34 +97,34 @@ def read_calendars(connection: duckdb.DuckDBPyConnection) -> tuple[CalendarView,
 
 def read_active_days(connection: duckdb.DuckDBPyConnection) -> dict[date, frozenset[date | None]]:
     """Map each day with active runs to their end days; None stands for runs without an end."""
-    found = connection.sql(_TOUCHED, params={"days": _MAX_DAYS}).fetchall()
-    return {day: frozenset((*(ended or ()), *([None] if is_open else ()))) for day, ended, is_open in found}
+    rows = connection.sql(_TOUCHED, params={"days": _MAX_DAYS}).fetchall()
+    return {day: frozenset((*(ended or ()), *([None] if is_open else ()))) for day, ended, is_open in rows}
 
 
 def read_filesystems(
     connection: duckdb.DuckDBPyConnection, calendars: tuple[CalendarView, ...], chosen: Collection[tuple[str, date]]
 ) -> FilesystemFrames:
     """Query the frames of the selected days of file systems."""
-    wanted = pl.DataFrame(sorted(chosen), schema={"filesystem": pl.String, "polled_on": pl.Date}, orient="row")
-    connection.register(_CHOSEN_DAYS, wanted.to_arrow())
+    chosen_days = pl.DataFrame(sorted(chosen), schema={"filesystem": pl.String, "polled_on": pl.Date}, orient="row")
+    connection.register(_CHOSEN_DAYS, chosen_days.to_arrow())
     try:
-        parts, there = connection.sql(_PARTS).pl(), connection.sql(_ON_IT).pl()
+        parts, active_runs = connection.sql(_PARTS).pl(), connection.sql(_ON_IT).pl()
     finally:
         connection.unregister(_CHOSEN_DAYS)
-    slowed = find_slowdowns_of_days(connection, wanted)
+    slowed = find_slowdowns_of_days(connection, chosen_days)
     day = (pl.col("polled_on") - date(1970, 1, 1)).dt.total_days().cast(pl.Int32).alias("day")
-    return FilesystemFrames(calendars, parts, there, slowed.with_columns(day).drop("polled_on"))
+    return FilesystemFrames(calendars, parts, active_runs, slowed.with_columns(day).drop("polled_on"))
 
 
 def read_population(connection: duckdb.DuckDBPyConnection) -> PopulationFrames:
     """Query the statistics of all runs."""
-    told = query_population(connection, Query())
-    runs = {name: told.runs.filter(direction=name) for name in _DIRECTIONS}
+    population = query_population(connection, Query())
+    runs = {name: population.runs.filter(direction=name) for name in _DIRECTIONS}
     return PopulationFrames(
-        days=told.days(),
-        shares=told.shares(),
-        groups=told.groups().rename({"name": "application"}).drop("label_count", "classified_count"),
-        periods_s={name: told.periods(name) for name in _DIRECTIONS},
+        days=population.days(),
+        shares=population.shares(),
+        groups=population.groups().rename({"name": "application"}).drop("label_count", "classified_count"),
+        periods_s={name: population.periods(name) for name in _DIRECTIONS},
         volumes_bytes={name: rows["bytes"] for name, rows in runs.items()},
     )
 

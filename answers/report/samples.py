@@ -38,16 +38,16 @@ def downsample(
 
 
 def _downsample_batch(rows: pl.DataFrame, max_steps: int) -> pl.DataFrame:
-    every, means = average_steps(ragged(rows["rates"]), max_steps)
+    step_counts, means = average_steps(ragged(rows["rates"]), max_steps)
     counts = np.diff(means.offsets)
     highest = np.array([0.0] * len(counts))
     is_any = counts > 0
-    known = np.nan_to_num(means.values)
-    highest[is_any] = np.maximum.reduceat(known, means.offsets[:-1][is_any]) if len(known) else 0.0
+    filled = np.nan_to_num(means.values)
+    highest[is_any] = np.maximum.reduceat(filled, means.offsets[:-1][is_any]) if len(filled) else 0.0
     scale = np.where(highest > 0, highest / _MAX_LEVEL, 1.0)
     whole = Ragged(np.rint(means.values / np.repeat(scale, counts)), means.offsets)
     return rows.drop("interval_s", "rates").with_columns(
-        step_s=rows["interval_s"] * pl.Series(every),
+        step_s=rows["interval_s"] * pl.Series(step_counts),
         scale_bytes_per_s=pl.Series(scale),
         rates=list_column(whole).cast(pl.List(pl.Int32)),
     )
@@ -56,16 +56,16 @@ def _downsample_batch(rows: pl.DataFrame, max_steps: int) -> pl.DataFrame:
 def average_steps(lists: Ragged, max_steps: int) -> tuple[Ints, Ragged]:
     """Return the number of merged steps per list, and their means; NaN if all merged values are NaN."""
     lengths = np.diff(lists.offsets)
-    every: Ints = np.maximum(-(-lengths // max_steps), 1)
-    counts = -(-lengths // every)
+    step_counts: Ints = np.maximum(-(-lengths // max_steps), 1)
+    counts = -(-lengths // step_counts)
     offsets = offsets_of(counts)
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
-    begins = np.repeat(lists.offsets[:-1], counts) + within * np.repeat(every, counts)
+    begins = np.repeat(lists.offsets[:-1], counts) + within * np.repeat(step_counts, counts)
     if not len(begins):
-        return every, Ragged(np.empty(0), offsets)
+        return step_counts, Ragged(np.empty(0), offsets)
     is_known = np.isfinite(lists.values)
     sums = np.add.reduceat(np.where(is_known, lists.values, 0.0), begins)
-    known = np.add.reduceat(is_known.astype(np.int64), begins)
+    known_counts = np.add.reduceat(is_known.astype(np.int64), begins)
     with np.errstate(invalid="ignore"):
-        means: Reals = np.where(known > 0, sums / np.maximum(known, 1), np.nan)
-    return every, Ragged(means, offsets)
+        means: Reals = np.where(known_counts > 0, sums / np.maximum(known_counts, 1), np.nan)
+    return step_counts, Ragged(means, offsets)

@@ -48,9 +48,9 @@ def require_own(folder: Path) -> None:
     """Raise UsageError if a folder contains anything but a report."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file: pass a folder for the report.")
-    held = (_LOCK, f"{_LOCK}.json")
-    others = any(path.name not in held for path in folder.iterdir()) if folder.is_dir() else False
-    if others and not (folder / MARK).is_file():
+    lock_names = (_LOCK, f"{_LOCK}.json")
+    has_other_files = any(path.name not in lock_names for path in folder.iterdir()) if folder.is_dir() else False
+    if has_other_files and not (folder / MARK).is_file():
         raise UsageError(f"{folder} has other content than a report: pass a new or empty folder.")
 
 
@@ -69,17 +69,17 @@ def begin(folder: Path, *, is_hiding: bool) -> tuple[str, ...]:
     """
     make_folder(folder)
     mark, text = folder / MARK, _MARKS[is_hiding]
-    known = mark.read_text(encoding="utf-8") if mark.is_file() else text
-    gone = remove_all_but(folder, ()) if is_hiding and known != text else ()
+    existing = mark.read_text(encoding="utf-8") if mark.is_file() else text
+    removed = remove_all_but(folder, ()) if is_hiding and existing != text else ()
     mark.write_text(text, encoding="utf-8")
-    return gone
+    return removed
 
 
 def open_cache(folder: Path, release_id: str) -> PageCache:
     """Open a cache with the existing pages of a release, and of the other release that was written last."""
     make_folder(folder)
-    other = _newest(folder, release_id)
-    return PageCache.in_folders([folder / release_id, *([other] if other else [])])
+    other_folder = _newest(folder, release_id)
+    return PageCache.in_folders([folder / release_id, *([other_folder] if other_folder else [])])
 
 
 def write(folder: Path, release_id: str, pages: Iterable[Page]) -> tuple[int, int, int]:
@@ -88,28 +88,30 @@ def write(folder: Path, release_id: str, pages: Iterable[Page]) -> tuple[int, in
     Unchanged files stay, and files equal to those of another release are linked. Each file is written atomically.
     """
     make_folder(folder)
-    own, other = folder / release_id, _newest(folder, release_id)
-    there, fingerprints, size, new = set[str](), dict[str, tuple[str, str]](), 0, 0
+    release_folder, other_folder = folder / release_id, _newest(folder, release_id)
+    paths, fingerprints, size, new = set[str](), dict[str, tuple[str, str]](), 0, 0
     for page in pages:
-        there.add(page.path)
+        paths.add(page.path)
         size += page.byte_count
         if page.existing is None:
-            new += _write_or_link(own / page.path, page.data, other / page.path if other else None)
-        elif page.existing != own / page.path:
-            _write_atomically(own / page.path, partial(link_or_copy, page.existing))
+            new += _write_or_link(
+                release_folder / page.path, page.data, other_folder / page.path if other_folder else None
+            )
+        elif page.existing != release_folder / page.path:
+            _write_atomically(release_folder / page.path, partial(link_or_copy, page.existing))
         if page.fingerprint:
             fingerprints[page.path] = page.fingerprint, page.digest
-    write_manifest(own, fingerprints)
-    for path in [path for path in own.rglob("*") if path.is_file()]:
-        if path.relative_to(own).as_posix() not in there | {MANIFEST}:
+    write_manifest(release_folder, fingerprints)
+    for path in [path for path in release_folder.rglob("*") if path.is_file()]:
+        if path.relative_to(release_folder).as_posix() not in paths | {MANIFEST}:
             path.unlink()
-    return len(there), size, new
+    return len(paths), size, new
 
 
 def _newest(folder: Path, release_id: str) -> Path | None:
     """Return the folder of the other release that was written last; None without one."""
-    others = [path for path in folders(folder) if path.name != release_id]
-    return max(others, key=lambda path: path.stat().st_mtime, default=None)
+    candidates = [path for path in folders(folder) if path.name != release_id]
+    return max(candidates, key=lambda path: path.stat().st_mtime, default=None)
 
 
 def _write_or_link(path: Path, data: bytes, twin: Path | None) -> bool:
@@ -161,16 +163,16 @@ def set_latest(folder: Path, release_id: str) -> None:
     os.replace(temporary, latest)
 
 
-def remove_all_but(folder: Path, kept: Sequence[str]) -> tuple[str, ...]:
+def remove_all_but(folder: Path, kept_ids: Sequence[str]) -> tuple[str, ...]:
     """Remove the folders of expired releases, and return their ids."""
-    gone = [path for path in folders(folder) if path.name not in kept and (path / "index.html").is_file()]
-    for path in gone:
+    removed = [path for path in folders(folder) if path.name not in kept_ids and (path / "index.html").is_file()]
+    for path in removed:
         # rename first, so that readers never see a partial folder
-        leaving = path.with_name(f".{path.name}.tmp")
+        temporary = path.with_name(f".{path.name}.tmp")
         with suppress(OSError):
-            os.replace(path, leaving)
-            shutil.rmtree(leaving, ignore_errors=True)
-    return tuple(path.name for path in gone)
+            os.replace(path, temporary)
+            shutil.rmtree(temporary, ignore_errors=True)
+    return tuple(path.name for path in removed)
 
 
 def write_shared(folder: Path, content: Content) -> None:

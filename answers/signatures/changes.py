@@ -77,18 +77,18 @@ def signature_changes(store: Store, before: Release, after: Release, method: str
 def _read_release(connection: duckdb.DuckDBPyConnection, method: str | None) -> pl.DataFrame:
     """Read the signatures of a release, each with a hash of its curve."""
     rows = defaults(connection, method).join(contents(connection), on=KEY, how="left", maintain_order="left")
-    wanted = rows.select(*_PAIRED)
+    paired = rows.select(*_PAIRED)
     # a subject has one default; keep the first if a release has more
-    return wanted.unique(SUBJECT, keep="first", maintain_order=True)
+    return paired.unique(SUBJECT, keep="first", maintain_order=True)
 
 
 def _pairs(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     """Join both releases on subjects, and keep those with a signature on either side that differ."""
-    both = before.join(after, on=SUBJECT, how="full", suffix=_AFTER, coalesce=True)
+    joined = before.join(after, on=SUBJECT, how="full", suffix=_AFTER, coalesce=True)
     is_same = (pl.col("content") == pl.col(f"content{_AFTER}")) & (pl.col("method") == pl.col(f"method{_AFTER}"))
     is_there = (pl.col("outcome") == "extracted").fill_null(False)
     is_there_after = (pl.col(f"outcome{_AFTER}") == "extracted").fill_null(False)
-    return both.filter((is_there | is_there_after) & ~is_same.fill_null(False)).sort(SUBJECT)
+    return joined.filter((is_there | is_there_after) & ~is_same.fill_null(False)).sort(SUBJECT)
 
 
 def _chunks(pairs: pl.DataFrame) -> list[pl.DataFrame]:
@@ -111,9 +111,9 @@ def _compare(old: duckdb.DuckDBPyConnection, new: duckdb.DuckDBPyConnection, pai
             "method": pair[f"method{_AFTER}"],
             "outcome_before": pair["outcome"],
             "outcome": pair[f"outcome{_AFTER}"],
-            **_change(one, other),
+            **_change(old_signature, new_signature),
         }
-        for pair, one, other in zip(pairs.iter_rows(named=True), before, after, strict=True)
+        for pair, old_signature, new_signature in zip(pairs.iter_rows(named=True), before, after, strict=True)
     ]
     return pl.DataFrame(rows, schema=SCHEMA)
 
@@ -129,8 +129,8 @@ def _side(connection: duckdb.DuckDBPyConnection, pairs: pl.DataFrame, suffix: st
 
 def _change(before: Signature | None, after: Signature | None) -> dict[str, Any]:
     if before is None or after is None:
-        one = before or after
-        volume = None if one is None else one.volume_bytes
+        existing = before or after
+        volume = None if existing is None else existing.volume_bytes
         return (
             {"status": "new", "volume_bytes": volume}
             if before is None

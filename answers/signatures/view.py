@@ -56,7 +56,7 @@ def build_view(store: Store, release: Release, selection: Query) -> SignatureVie
 # ---- selection
 
 
-def choose_application(known: Sequence[str], text: str) -> str:
+def choose_application(application_ids: Sequence[str], text: str) -> str:
     """Resolve an application by its full id, or by a part of the id.
 
     An id is user/application/node_count. Rules in this order: equal ids, equal components of ids, equal components
@@ -64,25 +64,25 @@ def choose_application(known: Sequence[str], text: str) -> str:
     """
     folded = text.casefold()
     rules = (
-        [name for name in known if name == text],
-        [name for name in known if f"/{text}/" in f"/{name}/"],
-        [name for name in known if f"/{folded}/" in f"/{name.casefold()}/"],
-        [name for name in known if folded in name.casefold()],
+        [name for name in application_ids if name == text],
+        [name for name in application_ids if f"/{text}/" in f"/{name}/"],
+        [name for name in application_ids if f"/{folded}/" in f"/{name.casefold()}/"],
+        [name for name in application_ids if folded in name.casefold()],
     )
     matches = next(filter(None, rules), []) if text else []
     if len(matches) == 1:
         return matches[0]
     if matches:
         raise UsageError(f"{text!r} is ambiguous: {_join_names(matches)}. Pass a longer part of the application's id.")
-    similar = find_similar(known, text)
-    hint = f"Did you mean {_join_names(similar)}?" if similar else f"Known are {_join_names(known)}."
+    similar = find_similar(application_ids, text)
+    hint = f"Did you mean {_join_names(similar)}?" if similar else f"Known are {_join_names(application_ids)}."
     raise UsageError(f"No application named {text!r} has a signature. {hint}")
 
 
-def find_similar(known: Sequence[str], text: str) -> list[str]:
+def find_similar(application_ids: Sequence[str], text: str) -> list[str]:
     """Return applications with a similar id or name, most similar first."""
-    near = difflib.get_close_matches(text, known, n=_MAX_LISTED, cutoff=0.5)
-    named = [name for name in known if name.split("/")[1:2] and _is_near(name.split("/")[1], text)]
+    near = difflib.get_close_matches(text, application_ids, n=_MAX_LISTED, cutoff=0.5)
+    named = [name for name in application_ids if name.split("/")[1:2] and _is_near(name.split("/")[1], text)]
     return near + [name for name in named if name not in near]
 
 
@@ -117,15 +117,15 @@ def _choose_direction(rows: pl.DataFrame, selection: Query) -> pl.DataFrame:
 
 def _choose_methods(rows: pl.DataFrame, selection: Query) -> pl.DataFrame:
     """Select the rows of the methods to draw, in drawing order."""
-    known = rows["method"].to_list()
+    available = rows["method"].to_list()
     default = rows.filter("is_default")["method"].to_list()
-    first = selection.method or (default or known)[0]
+    first = selection.method or (default or available)[0]
     methods = list(dict.fromkeys((first, *selection.overlaid)))
-    missing = [method for method in methods if method not in known]
+    missing = [method for method in methods if method not in available]
     if missing:
         raise UsageError(
             f"{rows['application_id'][0]} has no signature of method {_join_names(missing)}. Available: "
-            f"{_join_names(known)}."
+            f"{_join_names(available)}."
         )
     return pl.concat([rows.filter(pl.col("method") == method) for method in methods])
 
@@ -137,8 +137,8 @@ def _view(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> Signatur
     main = rows.row(0, named=True)
     outlier_job_ids = set(json.loads(main["outlier_job_ids"] or "[]"))
     signatures = [
-        DrawnSignature(row["method"], one, row["sample_count"], row["used_sample_count"], _get_correlation(row))
-        for row, one in zip(rows.iter_rows(named=True), read_signatures(connection, rows), strict=True)
+        DrawnSignature(row["method"], signature, row["sample_count"], row["used_sample_count"], _get_correlation(row))
+        for row, signature in zip(rows.iter_rows(named=True), read_signatures(connection, rows), strict=True)
     ]
     return SignatureView(
         application_id=main["application_id"],

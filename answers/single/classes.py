@@ -50,7 +50,7 @@ class ClassesDocument(Document, title="iosig classify"):
     classes: list[_ClassRow] = Field(description="a row for each subject and direction")
 
 
-def classify_input(path: Path, settings: Settings, told: ReadOptions, by: By | None = None) -> ClassResult:
+def classify_input(path: Path, settings: Settings, read_options: ReadOptions, by: By | None = None) -> ClassResult:
     """Classify the series in a file, or a traced run; one row of classes per direction.
 
     by: adds the throughput of a trace by rank, host, file or storage target.
@@ -58,7 +58,7 @@ def classify_input(path: Path, settings: Settings, told: ReadOptions, by: By | N
     Raises InputRefused if the input is neither a series nor a trace, or is unreadable.
     """
     params = settings.classes.params(ClassParams)
-    with open_input(path, settings, told) as one_input:
+    with open_input(path, settings, read_options) as one_input:
         if isinstance(one_input, PollInput):
             raise InputRefused(
                 f"{one_input.name} contains polls of controllers, which have no run to classify.",

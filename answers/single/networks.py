@@ -124,7 +124,7 @@ class NetworkInput:
             self.made.notes,
             metric,
             self.windows,
-            tuple(one for layer in self.network.layers if (one := self._slowest(layer.name)) is not None),
+            tuple(slow_nodes for layer in self.network.layers if (slow_nodes := self._slowest(layer.name)) is not None),
         )
 
     def _slowest(self, layer: str) -> SlowNodes | None:
@@ -179,7 +179,7 @@ class NetworkInput:
         time_ratio (fraction of the layer's time), bytes_per_s (bytes over total transfer time), all three NULL instead
         of a division by 0, and max_transfer_time_s.
         """
-        place = [known.name for known in self.network.layers].index(layer)
+        place = [item.name for item in self.network.layers].index(layer)
         labels = self.network.layers[place].labels
         hop, end = (place - 1, "target") if place else (0, "source")
         edges = (
@@ -261,7 +261,7 @@ def _merge_windows(network: Network, first: int, stop: int) -> Network:
     return merge_windows(cut, stop - first)
 
 
-def read_network(path: Path, settings: Settings, asked: Query, params: NetworkParams) -> NetworkInput:
+def read_network(path: Path, settings: Settings, query: Query, params: NetworkParams) -> NetworkInput:
     """Read one traced run and build its network.
 
     Raises InputRefused if it is not a trace, has no single requests, or has only one layer.
@@ -272,16 +272,16 @@ def read_network(path: Path, settings: Settings, asked: Query, params: NetworkPa
         if not isinstance(trace, TraceInput):
             raise InputRefused(f"{trace.name} is not a trace.", "Pass a trace.")
         job = trace.jobs.row(0, named=True)
-        made = build_trace_network(trace.landed, asked, params, job["process_count"])
-        if made.network is None:
-            raise _refusal(trace, made, job["tracer"])
-        return NetworkInput(trace.name, made, trace.refused_count)
+        result = build_trace_network(trace.landed, query, params, job["process_count"])
+        if result.network is None:
+            raise _refusal(trace, result, job["tracer"])
+        return NetworkInput(trace.name, result, trace.refused_count)
 
 
-def _refusal(trace: TraceInput, made: NetworkResult, tracer: str) -> InputRefused:
+def _refusal(trace: TraceInput, result: NetworkResult, tracer: str) -> InputRefused:
     """Build the error for a trace without a network, with its remedy."""
-    if made.outcome != "no_requests":
-        return InputRefused(f"{trace.name}: {' '.join(made.notes)}", _MORE_LAYERS.get(tracer, _OTHER_LAYERS))
+    if result.outcome != "no_requests":
+        return InputRefused(f"{trace.name}: {' '.join(result.notes)}", _MORE_LAYERS.get(tracer, _OTHER_LAYERS))
     is_lost = pl.col("module").str.starts_with(_TRACED) & pl.col("outcome").is_in(["unreadable", "unsupported"])
     lost = trace.counters.filter(is_lost).select("module", pl.col("reason").fill_null("it is damaged")).rows()
     if lost:

@@ -80,7 +80,7 @@ OneInput = SeriesInput | PollInput | TraceInput
 
 
 @contextmanager
-def open_input(path: Path, settings: Settings, told: ReadOptions) -> Iterator[OneInput]:
+def open_input(path: Path, settings: Settings, read_options: ReadOptions) -> Iterator[OneInput]:
     """Read one input; temporary files exist until the context ends.
 
     Raises InputRefused if the format is unknown, the input is unreadable, or it has no bytes over time.
@@ -96,7 +96,7 @@ def open_input(path: Path, settings: Settings, told: ReadOptions) -> Iterator[On
             "Pass a file, or the folder of one run (Recorder writes one file per rank).",
         )
     source = owned[0] if owned else recognize(read_head(path))
-    batches = source.read(path, make_reading(source, settings, told))
+    batches = source.read(path, make_reading(source, settings, read_options))
     if source.kind == "traces":
         with TemporaryDirectory(prefix="iosig-") as scratch:
             yield _trace(get_input_name(path, source), batches, settings, Path(scratch))
@@ -154,9 +154,11 @@ def _write_batches(name: str, batches: Iterable[Batch], folder: Path) -> Mapping
     """Write batches to Parquet files, so that memory does not grow with the trace; returns paths by table."""
     files: defaultdict[str, list[Path]] = defaultdict(list)
     for number, batch in enumerate(batches):
-        known = [pl.lit(name).alias(column) for column in ("trace_id", "source_file") if column in batch.rows.columns]
+        constants = [
+            pl.lit(name).alias(column) for column in ("trace_id", "source_file") if column in batch.rows.columns
+        ]
         path = folder / f"{batch.table.name}-{number}.parquet"
         # Internal files: written by Polars without metadata on units, which would need pyarrow.
-        frames.require(batch.rows.with_columns(known), batch.table).write_parquet(path, compression="lz4")
+        frames.require(batch.rows.with_columns(constants), batch.table).write_parquet(path, compression="lz4")
         files[batch.table.name].append(path)
     return files

@@ -144,8 +144,8 @@ class PeriodResult:
 
     def method_text(self, method: str) -> str:
         """Return a method's name, with its outlier detector unless that is the default."""
-        way = self.outliers_of(method)
-        return method if way in (None, "z-score") else f"{method} ({way})"
+        detector = self.outliers_of(method)
+        return method if detector in (None, "z-score") else f"{method} ({detector})"
 
     def build_document(self) -> PeriodsDocument:
         """Build the JSON document: rows with their segments."""
@@ -202,13 +202,13 @@ class _Signals:
         return None if self.requests is None else step_function(self.requests)
 
 
-def find_periods(path: Path, settings: Settings, told: ReadOptions, query: Query) -> PeriodResult:
+def find_periods(path: Path, settings: Settings, read_options: ReadOptions, query: Query) -> PeriodResult:
     """Find the periods in one input: one row per subject, direction and method.
 
     Raises InputRefused if the input has no bytes over time, UsageError if the options do not fit it.
     """
     params = _params(settings, query)
-    with open_input(path, settings, told) as one_input:
+    with open_input(path, settings, read_options) as one_input:
         signals = (
             _read_trace_signals(one_input, settings, query)
             if isinstance(one_input, TraceInput)
@@ -412,16 +412,16 @@ def _run_ftio(signals: _Signals, query: Query) -> Periods:
     return Periods(WAVELET if is_wavelet else "ftio", detections, none, measured, segments)
 
 
-def _wavelet(found: Steps | Subjects, params: CompatibleParams | None) -> tuple[Detections, Segments]:
+def _wavelet(signals: Steps | Subjects, params: CompatibleParams | None) -> tuple[Detections, Segments]:
     """Run the wavelet mode of FTIO 0.0.9 on requests, or on samples."""
     from iosig.transforms.periods import ftio_wavelet
 
-    if isinstance(found, Steps):
-        return ftio_wavelet.detect(found, params)
-    groups = list(group_by_length(found.samples, found.sampling_hz, found.start_s))
+    if isinstance(signals, Steps):
+        return ftio_wavelet.detect(signals, params)
+    groups = list(group_by_length(signals.samples, signals.sampling_hz, signals.start_s))
     parts = [(place, ftio_wavelet.detect_in_samples(group)) for place, group in groups]
     order = np.argsort(np.concatenate([place for place, _ in parts]), kind="stable")
-    segments = pieces_of(concatenate_pieces([own for _, (_, own) in parts]), order)
+    segments = pieces_of(concatenate_pieces([part for _, (_, part) in parts]), order)
     return gather([detections for _, (detections, _) in parts], [place for place, _ in parts]), segments
 
 
@@ -438,27 +438,29 @@ def _build_drawn_signals(
         return ()
     key = subjects.keys.row(int(volume.argmax()), named=True)
     # use the file name without its folder as title
-    own = PurePath(name).name or name
-    title = own if key["subject_id"] == name else f"{key['subject_id']} in {own}"
-    return tuple(_build_drawn_signal(title, one, answer, key, zero_s) for one, _, answer in answers)
+    file_name = PurePath(name).name or name
+    title = file_name if key["subject_id"] == name else f"{key['subject_id']} in {file_name}"
+    return tuple(
+        _build_drawn_signal(title, method_subjects, answer, key, zero_s) for method_subjects, _, answer in answers
+    )
 
 
 def _build_drawn_signal(
     title: str, subjects: Subjects, answer: Periods, key: dict[str, Any], zero_s: float | None
 ) -> DrawnSignal:
     """Return one subject's signal with the result of one method."""
-    at = next(place for place, one in enumerate(subjects.keys.iter_rows(named=True)) if one == key)
+    at = next(place for place, row in enumerate(subjects.keys.iter_rows(named=True)) if row == key)
     values = subjects.samples.values[subjects.samples.offsets[at] : subjects.samples.offsets[at + 1]]
     shift = zero_s or 0.0
     signals = EvenSignals.from_samples(values, subjects.sampling_hz[at], subjects.start_s[at] + shift)
-    found = answer.detections.select(np.array([at]))
+    detections = answer.detections.select(np.array([at]))
     refined = answer.refined_confidence[[at]]
-    moved = replace(
-        found,
+    shifted = replace(
+        detections,
         # as in the table
-        confidence=np.where(np.isfinite(refined), refined, found.confidence),
-        window_start_s=found.window_start_s + shift,
-        window_end_s=found.window_end_s + shift,
+        confidence=np.where(np.isfinite(refined), refined, detections.confidence),
+        window_start_s=detections.window_start_s + shift,
+        window_end_s=detections.window_end_s + shift,
     )
     segments = answer.segments and answer.segments.select_signal(at, shift)
-    return DrawnSignal(title, key["direction"], answer.method, signals, moved, zero_s is not None, segments)
+    return DrawnSignal(title, key["direction"], answer.method, signals, shifted, zero_s is not None, segments)

@@ -38,10 +38,10 @@ def split_throughput(
     Raises UsageError if the signals would not fit in memory.
     """
     keys = [*_MODULE, by]
-    known = [piece.group_by(keys).agg(pl.col("end_s").max()) for piece in _pieces(requests, files, by)]
-    if not known:
+    ends = [piece.group_by(keys).agg(pl.col("end_s").max()) for piece in _pieces(requests, files, by)]
+    if not ends:
         return _rows(pl.DataFrame(schema=dict.fromkeys(keys, pl.String)), np.zeros(0), 1.0, 0)
-    subjects = pl.concat(known).group_by(keys).agg(pl.col("end_s").max()).sort(keys).with_row_index("subject")
+    subjects = pl.concat(ends).group_by(keys).agg(pl.col("end_s").max()).sort(keys).with_row_index("subject")
     last_s = max(duration_s or 0.0, float(subjects.select(pl.col("end_s").max()).item()), 0.0)
     (interval_s,), (step_count,) = signals.choose_grids(np.array([last_s]), params)
     count = subjects.height

@@ -110,8 +110,8 @@ def read_condition(store: Store, settings: Settings, at: datetime | None = None)
     landed, current = ledger.read(store), releases.current(store)
     space = shutil.disk_usage(store.root)
     refusal = f"{store.data_docs.name}/refused/index.html"
-    known, hold = releases.landings_in(store, current), holds.in_force(store)
-    decided = pl.concat([known, pl.Series(hold.landing_ids if hold else [], dtype=pl.String)])
+    published_ids, hold = releases.landings_in(store, current), holds.in_force(store)
+    decided = pl.concat([published_ids, pl.Series(hold.landing_ids if hold else [], dtype=pl.String)])
     waiting = landed.in_force.filter(~pl.col("landing_id").is_in(decided.implode()))["landed_at"]
     return Condition(
         warehouse=store.address,
@@ -136,8 +136,10 @@ def _find_refusals(landed: Ledger, at: datetime) -> Iterator[RefusedInput]:
     """Yield the inputs with refused rows within `REFUSED_FOR`, in chronological order."""
     since = (at - REFUSED_FOR).isoformat()
     refused = landed.in_force.filter((pl.col("refused_count") > 0) & (pl.col("landed_at") >= since))
-    for one in landed.objects(refused.tail(_MAX_REFUSED)):
-        yield RefusedInput(one.source_file, datetime.fromisoformat(one.landed_at), one.refused_count, one.row_count())
+    for landing in landed.objects(refused.tail(_MAX_REFUSED)):
+        yield RefusedInput(
+            landing.source_file, datetime.fromisoformat(landing.landed_at), landing.refused_count, landing.row_count()
+        )
 
 
 def next_run(schedule: ScheduleSettings, after: datetime) -> datetime:
@@ -154,8 +156,8 @@ def _sources(landed: Ledger) -> Iterator[SourceCondition]:
     is_data = pl.col("table") != REJECTS.name
     data, rejects = holding.filter(is_data), holding.filter(~is_data)
     kinds = pl.concat([data, rejects.join(data, on="folder", how="anti")])
-    for (name,), own in landed.in_force.join(kinds, on="folder").sort("sequence").group_by("table"):
-        latest = own.tail(_MAX_LANDINGS)
+    for (name,), landings in landed.in_force.join(kinds, on="folder").sort("sequence").group_by("table"):
+        latest = landings.tail(_MAX_LANDINGS)
         yield SourceCondition(
             str(name),
             tuple(map(datetime.fromisoformat, latest["landed_at"])),
@@ -182,9 +184,9 @@ def _filesystems(store: Store, release: Release, max_missing_ratio: float) -> It
         rows = connection.execute(query, {"days": _REFERENCE_DAYS + 1}).fetchall()
     newest = max((row[1] for row in rows), default=date.min)
     for name in dict.fromkeys(row[0] for row in rows):
-        own = [row for row in rows if row[0] == name]
-        whole = [row for row in own if not row[4]]
-        *before, (_, last_day, moved, missing, is_partial_day) = whole or own
+        days = [row for row in rows if row[0] == name]
+        whole_days = [row for row in days if not row[4]]
+        *before, (_, last_day, moved, missing, is_partial_day) = whole_days or days
         yield FilesystemCondition(
             filesystem=name,
             last_day=last_day,
@@ -192,7 +194,7 @@ def _filesystems(store: Store, release: Release, max_missing_ratio: float) -> It
             typical_bytes=tuple(row[2] for row in before if not row[4]),
             missing_ratio=missing,
             is_partial_day=is_partial_day,
-            incomplete_days=tuple(_incomplete({row[1]: row[3] for row in own}, newest, max_missing_ratio)),
+            incomplete_days=tuple(_incomplete({row[1]: row[3] for row in days}, newest, max_missing_ratio)),
         )
 
 

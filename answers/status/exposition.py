@@ -32,9 +32,9 @@ def exposition(condition: Condition, problems: Sequence[Problem]) -> str:
         landed.labels(warehouse, source.table).set(source.landed_at[-1].timestamp())
     moved = gauge("filesystem_day_bytes", "Bytes moved on the last day of polls.", ("filesystem",))
     missing = gauge("filesystem_day_missing_ratio", "Share of that day's polls that are missing.", ("filesystem",))
-    for one in condition.filesystems:
-        moved.labels(warehouse, one.filesystem).set(one.bytes_moved)
-        missing.labels(warehouse, one.filesystem).set(one.missing_ratio)
+    for filesystem in condition.filesystems:
+        moved.labels(warehouse, filesystem.filesystem).set(filesystem.bytes_moved)
+        missing.labels(warehouse, filesystem.filesystem).set(filesystem.missing_ratio)
     gauge("disk_free_bytes", "Free space of the warehouse's disk.").labels(warehouse).set(condition.disk_free_bytes)
     running = gauge("running", "Whether a process holds the lock of the warehouse.")
     running.labels(warehouse).set(condition.held_by is not None)

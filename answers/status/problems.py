@@ -40,7 +40,11 @@ def find_problems(condition: Condition, settings: AlertSettings) -> list[Problem
         *_check_runs(condition, settings),
         *_check_refusals(condition),
         *(problem for source in condition.sources for problem in _check_source(source, condition.at, settings)),
-        *(problem for one in condition.filesystems for problem in (*_check_polls(one), *_check_volume(one, settings))),
+        *(
+            problem
+            for filesystem in condition.filesystems
+            for problem in (*_check_polls(filesystem), *_check_volume(filesystem, settings))
+        ),
         *_check_disk(condition, settings),
     ]
 
@@ -62,20 +66,20 @@ def _release_notes(condition: Condition) -> Iterator[Problem]:
 
 
 def _input_notes(condition: Condition) -> Iterator[Problem]:
-    partly = [one for one in condition.refused_inputs if one.rows]
+    partly = [item for item in condition.refused_inputs if item.rows]
     if partly:
-        row_count = sum(one.refused_rows for one in partly)
+        row_count = sum(item.refused_rows for item in partly)
         yield Problem(
             "refused rows",
             f"{format_count(row_count, 'row')} of {format_count(len(partly), 'input')} {_were(row_count)} refused in "
             f"the last {REFUSED_FOR.days} days. {_REASONS}",
         )
-    for one in condition.filesystems:
-        earlier = [day for day in one.incomplete_days if day.day < one.last_day]
+    for item in condition.filesystems:
+        earlier = [day for day in item.incomplete_days if day.day < item.last_day]
         if earlier:
             yield Problem(
-                f"earlier polls {one.filesystem}",
-                f"{one.filesystem}: too many polls are missing on {format_count(len(earlier), 'earlier day')}, the "
+                f"earlier polls {item.filesystem}",
+                f"{item.filesystem}: too many polls are missing on {format_count(len(earlier), 'earlier day')}, the "
                 f"last of them {earlier[-1].day} ({earlier[-1].missing_ratio:.1%}).",
             )
 
@@ -85,9 +89,9 @@ def _were(count: int) -> str:
 
 
 def _check_refusals(condition: Condition) -> Iterator[Problem]:
-    whole = [one for one in condition.refused_inputs if not one.rows]
+    whole = [item for item in condition.refused_inputs if not item.rows]
     if whole:
-        names = ", ".join(Path(one.file).name for one in whole[-_MAX_NAMED:]) + (", …" * (len(whole) > _MAX_NAMED))
+        names = ", ".join(Path(item.file).name for item in whole[-_MAX_NAMED:]) + (", …" * (len(whole) > _MAX_NAMED))
         yield Problem(
             "refused inputs",
             f"{format_count(len(whole), 'input')} ({names}) {_were(len(whole))} refused whole in the last "
@@ -95,13 +99,13 @@ def _check_refusals(condition: Condition) -> Iterator[Problem]:
         )
 
 
-def _check_polls(one: FilesystemCondition) -> Iterator[Problem]:
-    latest = [day for day in one.incomplete_days if day.day >= one.last_day]
+def _check_polls(condition: FilesystemCondition) -> Iterator[Problem]:
+    latest = [day for day in condition.incomplete_days if day.day >= condition.last_day]
     if latest:
         yield Problem(
-            f"polls {one.filesystem}",
-            f"{latest[-1].missing_ratio:.1%} of the polls of {one.filesystem} are missing on {latest[-1].day}: check "
-            "its collector, and land the missing polls.",
+            f"polls {condition.filesystem}",
+            f"{latest[-1].missing_ratio:.1%} of the polls of {condition.filesystem} are missing on {latest[-1].day}: "
+            "check its collector, and land the missing polls.",
         )
 
 
@@ -142,24 +146,28 @@ def typical_interval(landed_at: tuple[datetime, ...]) -> float | None:
     Landings within `_SAME_TIME` count as one.
     """
     times: list[datetime] = []
-    for one in sorted(landed_at):
-        if not times or one - times[-1] > _SAME_TIME:
-            times.append(one)
+    for instant in sorted(landed_at):
+        if not times or instant - times[-1] > _SAME_TIME:
+            times.append(instant)
     if len(times) < _MIN_TIMES:
         return None
     return median((after - before).total_seconds() for before, after in pairwise(times))
 
 
-def _check_volume(one: FilesystemCondition, settings: AlertSettings) -> Iterator[Problem]:
-    usual = median(one.typical_bytes) if len(one.typical_bytes) >= _MIN_REFERENCES and not one.is_partial_day else 0.0
+def _check_volume(condition: FilesystemCondition, settings: AlertSettings) -> Iterator[Problem]:
+    usual = (
+        median(condition.typical_bytes)
+        if len(condition.typical_bytes) >= _MIN_REFERENCES and not condition.is_partial_day
+        else 0.0
+    )
     if not usual > 0:
         return
-    ratio = one.bytes_moved / usual
+    ratio = condition.bytes_moved / usual
     if ratio > settings.anomaly_factor or ratio < 1.0 / settings.anomaly_factor:
         yield Problem(
-            f"volume {one.filesystem}",
-            f"{one.filesystem} moved {ratio:.2g} times its typical bytes on {one.last_day}: check whether its polls are"
-            " complete, and which jobs moved the bytes.",
+            f"volume {condition.filesystem}",
+            f"{condition.filesystem} moved {ratio:.2g} times its typical bytes on {condition.last_day}: check whether "
+            "its polls are complete, and which jobs moved the bytes.",
         )
 
 

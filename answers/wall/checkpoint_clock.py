@@ -37,16 +37,20 @@ def build_view(connection: duckdb.DuckDBPyConnection, title: str, direction: str
 
 def _meetings(rhythms: pl.DataFrame, together: pl.DataFrame) -> list[Meeting]:
     """Return the pairs of concurrent applications with their expected numbers of collisions."""
-    one = rhythms.select("filesystem", first_id="application_id", first="place", p="period_s", w="burst_width_s")
-    other = rhythms.select("filesystem", second_id="application_id", second="place", q="period_s", v="burst_width_s")
-    met = (
-        together.join(one, on=["filesystem", "first_id"])
-        .join(other, on=["filesystem", "second_id"])
+    first_rhythms = rhythms.select(
+        "filesystem", first_id="application_id", first="place", p="period_s", w="burst_width_s"
+    )
+    second_rhythms = rhythms.select(
+        "filesystem", second_id="application_id", second="place", q="period_s", v="burst_width_s"
+    )
+    pairs = (
+        together.join(first_rhythms, on=["filesystem", "first_id"])
+        .join(second_rhythms, on=["filesystem", "second_id"])
         .with_columns(expected_count=pl.col("overlap_s") * (pl.col("w") + pl.col("v")) / (pl.col("p") * pl.col("q")))
         .filter(pl.col("expected_count") > 0)
         .sort("expected_count", "first", "second", descending=[True, False, False])
     )
-    return [Meeting(*row) for row in met.select("first", "second", "expected_count").iter_rows()]
+    return [Meeting(*row) for row in pairs.select("first", "second", "expected_count").iter_rows()]
 
 
 #: applications with a periodic signature

@@ -25,8 +25,8 @@ def pairs(before: duckdb.DuckDBPyConnection, after: duckdb.DuckDBPyConnection) -
     """
     old, new = (connection.sql(_SIGNATURES).pl() for connection in (before, after))
     names = {name: f"{name}_before" for name in _QUANTITIES}
-    both: pl.DataFrame = old.rename(names).join(new, on=_SUBJECT, how="full", coalesce=True)
-    return both.sort(_SUBJECT)
+    joined: pl.DataFrame = old.rename(names).join(new, on=_SUBJECT, how="full", coalesce=True)
+    return joined.sort(_SUBJECT)
 
 
 def build_view(
@@ -34,15 +34,15 @@ def build_view(
 ) -> ChangesView:
     """Build the figure data of two releases; titles: names of the earlier and the later one."""
     has_signature = pl.any_horizontal(pl.col("volume_bytes", "volume_bytes_before").is_not_null())
-    both = pairs(before, after).filter(has_signature)
-    has_one = both["filesystem"].n_unique() < 2
-    return ChangesView(*titles, [_drawn(row, has_one=has_one) for row in both.iter_rows(named=True)], both.height)
+    joined = pairs(before, after).filter(has_signature)
+    has_one = joined["filesystem"].n_unique() < 2
+    return ChangesView(*titles, [_drawn(row, has_one=has_one) for row in joined.iter_rows(named=True)], joined.height)
 
 
 def _drawn(row: dict[str, Any], *, has_one: bool) -> DrawnChange:
     """Convert a row; the name includes the file system only if there are several."""
     name = f"{row['application_id']} {row['direction']}{'' if has_one else ' ' + row['filesystem']}"
-    quantities = (Pair(_number(row[f"{each}_before"]), _number(row[each])) for each in _QUANTITIES)
+    quantities = (Pair(_number(row[f"{quantity}_before"]), _number(row[quantity])) for quantity in _QUANTITIES)
     return DrawnChange(name, *quantities)
 
 

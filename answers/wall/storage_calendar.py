@@ -49,19 +49,19 @@ def build_view(
     begun, ended = _find_first_and_last_day(rows["minute"])
     begun, ended = since or begun, until or ended
     days = [begun + timedelta(days=number) for number in range((ended - begun).days + 1)]
-    return CalendarView(name, days, [_day_rates(rows, each, days) for each in directions])
+    return CalendarView(name, days, [_day_rates(rows, direction, days) for direction in directions])
 
 
 def _choose_filesystem(connection: duckdb.DuckDBPyConnection, filesystem: str | None) -> tuple[str, date]:
     """Resolve the file system, and return it with its last day of polls."""
     rows = connection.sql(_FILESYSTEMS).fetchall()
-    known = {name: last for name, last, _ in rows}
-    if filesystem is None and known:
+    last_days = {name: last for name, last, _ in rows}
+    if filesystem is None and last_days:
         filesystem = rows[0][0]
-    if filesystem is None or filesystem not in known:
-        names = ", ".join(sorted(known)) or "none"
+    if filesystem is None or filesystem not in last_days:
+        names = ", ".join(sorted(last_days)) or "none"
         raise UsageError(f"The release has no polls of file system {filesystem!r}, only of: {names}.")
-    return filesystem, known[filesystem]
+    return filesystem, last_days[filesystem]
 
 
 def _find_first_and_last_day(minutes: pl.Series) -> tuple[date, date]:
