@@ -61,32 +61,32 @@ class Inbox:
         Also return the errors of unreadable folders; a lasting error is returned only once.
         """
         faults: list[OSError] = []
-        found = {path: look for path in within(self.folder, faults) if (look := _look(path))}
+        looks = {path: look for path in within(self.folder, faults) if (look := _look(path))}
         new = [fault for fault in faults if fault.filename not in self._closed]
         self._closed = frozenset(fault.filename for fault in faults)
         now_s, passed_s = self.now()
         before, self._seen = self._seen, {}
-        for path, look in found.items():
-            known = before.get(path)
-            self._seen[path] = known if known is not None and known.look == look else _InputState(look, passed_s)
-        return sorted(path for path in found if self._is_whole(path, now_s, passed_s)), new
+        for path, look in looks.items():
+            state = before.get(path)
+            self._seen[path] = state if state is not None and state.look == look else _InputState(look, passed_s)
+        return sorted(path for path in looks if self._is_whole(path, now_s, passed_s)), new
 
     def _is_whole(self, path: Path, now_s: float, passed_s: float) -> bool:
-        seen = self._seen[path]
-        if seen.is_over or path.name.endswith(UNFINISHED):
+        state = self._seen[path]
+        if state.is_over or path.name.endswith(UNFINISHED):
             return False
         if os.path.exists(f"{path}{DONE}"):
             return True
-        if self.requires_marker or seen.since_s == passed_s:
+        if self.requires_marker or state.since_s == passed_s:
             return False
-        age_s = max(now_s - max(changed_ns for *_, changed_ns in seen.look) / 1e9, passed_s - seen.since_s)
+        age_s = max(now_s - max(changed_ns for *_, changed_ns in state.look) / 1e9, passed_s - state.since_s)
         return age_s >= self.settle_s
 
     def mark_processed(self, path: Path) -> bool:
         """Mark an input as processed; return whether it is unchanged since the check."""
-        seen = self._seen[path]
-        seen.is_over = _look(path) == seen.look
-        return seen.is_over
+        state = self._seen[path]
+        state.is_over = _look(path) == state.look
+        return state.is_over
 
 
 def _look(path: Path) -> _Look:
@@ -95,7 +95,8 @@ def _look(path: Path) -> _Look:
         files = [path] if not path.is_dir() else sorted(file for file in path.rglob("*") if not file.is_dir())
         states = ((str(file), file.stat()) for file in files)
         return tuple(
-            (name, one.st_dev, one.st_ino, one.st_size, one.st_ctime_ns, one.st_mtime_ns) for name, one in states
+            (name, status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns, status.st_mtime_ns)
+            for name, status in states
         )
     except OSError:
         return ()
@@ -105,7 +106,7 @@ def follow(
     store: Store,
     settings: Settings,
     inboxes: Sequence[Inbox],
-    told: ReadOptions,
+    read_options: ReadOptions,
     stop: Stop,
     also: Callable[[], Iterable[Arrival]] = tuple,
     *,
@@ -116,22 +117,22 @@ def follow(
 
     also: lands additional sources on each pass; it reports new data always and a lasting error only once.
     """
-    wrong: dict[str, str] = {}
+    refusal_lines: dict[str, str] = {}
     while not stop.is_set():
         for inbox in inboxes:
-            yield from _land_batched(store, settings, inbox, told, stop, format_name)
+            yield from _land_batched(store, settings, inbox, read_options, stop, format_name)
         for arrival in also():
-            said = arrival.line() if arrival.refusal else ""
-            if arrival.landed or (said and wrong.get(arrival.name) != said):
+            refusal_line = arrival.line() if arrival.refusal else ""
+            if arrival.landed or (refusal_line and refusal_lines.get(arrival.name) != refusal_line):
                 yield arrival
-            wrong[arrival.name] = said
+            refusal_lines[arrival.name] = refusal_line
             if stop.is_set():
                 return
         stop.wait(interval_s)
 
 
 def _land_batched(
-    store: Store, settings: Settings, inbox: Inbox, told: ReadOptions, stop: Stop, format_name: str | None
+    store: Store, settings: Settings, inbox: Inbox, read_options: ReadOptions, stop: Stop, format_name: str | None
 ) -> Iterator[Arrival]:
     paths, unreadable_folders = inbox.whole()
     yield from (Arrival(str(fault.filename), None, unreadable(fault)) for fault in unreadable_folders)
@@ -139,7 +140,7 @@ def _land_batched(
         if stop.is_set():
             return
         batch = paths[start : start + _BATCH_FILES]
-        for arrival in land_paths(store, settings, map(str, batch), told, format_name=format_name):
+        for arrival in land_paths(store, settings, map(str, batch), read_options, format_name=format_name):
             if os.path.exists(arrival.name):
                 yield arrival
         for path in batch:

@@ -143,7 +143,7 @@ def _times_text(landing: Landing) -> str:
     return f", {first} to {last} UTC{zone}"
 
 
-def make_reading(source: Source, settings: Settings, told: ReadOptions) -> Reading:
+def make_reading(source: Source, settings: Settings, read_options: ReadOptions) -> Reading:
     """Determine the read options of a format: the user's, else the settings for the format or its kind."""
     sections = {
         "jobs": settings.jobs,
@@ -152,15 +152,15 @@ def make_reading(source: Source, settings: Settings, told: ReadOptions) -> Readi
         "counters": settings.counters,
     }
     section = sections.get(source.kind)
-    known = section.params(Reading) if section else Reading()
-    known = dataclasses.replace(known, **{name: value for name, value in asdict(told).items() if value})
+    reading = section.params(Reading) if section else Reading()
+    reading = dataclasses.replace(reading, **{name: value for name, value in asdict(read_options).items() if value})
     zones = settings.time_zones
-    if told.time_zone:
-        return known
+    if read_options.time_zone:
+        return reading
     if source.name in zones:
-        return dataclasses.replace(known, time_zone=zones[source.name])
+        return dataclasses.replace(reading, time_zone=zones[source.name])
     return dataclasses.replace(
-        known, time_zone=zones.get(known.filesystem or "", known.time_zone), filesystem_zones=zones
+        reading, time_zone=zones.get(reading.filesystem or "", reading.time_zone), filesystem_zones=zones
     )
 
 
@@ -173,7 +173,7 @@ def land_paths(
     store: Store,
     settings: Settings,
     paths: Iterable[str],
-    told: ReadOptions,
+    read_options: ReadOptions,
     *,
     format_name: str | None = None,
     replace: bool = False,
@@ -187,7 +187,9 @@ def land_paths(
     executor: workers on other machines that land the files. By default processes of this machine do, where the work
     justifies starting them.
     """
-    call = _Call(store, settings, told, format_name, replace, LandedIndex(store), names_in(store, settings), executor)
+    call = _Call(
+        store, settings, read_options, format_name, replace, LandedIndex(store), names_in(store, settings), executor
+    )
     for arrival in map(call.with_other_zone, _land_paths(call, paths)):
         # addresses of databases belong to the operator, so they are not private
         yield arrival if "://" in arrival.name else dataclasses.replace(arrival, names=call.names)
@@ -244,14 +246,14 @@ class _Call:
         sequence: position of the first in the landing order, if reserved; inputs with an outcome have no position.
         """
         lot = Lot(self.store, self.known, self.names)
-        for rank, one in enumerate(inputs):
-            own = None if sequence is None else sequence + rank
-            if isinstance(one, Path) and self._is_taken(lot, one, own):
+        for rank, item in enumerate(inputs):
+            position = None if sequence is None else sequence + rank
+            if isinstance(item, Path) and self._is_taken(lot, item, position):
                 yield from _land_lot(lot) if lot.is_full else ()
                 continue
             # keeps the landing order
             yield from _land_lot(lot)
-            yield one if isinstance(one, Arrival) else self.land(one, own)
+            yield item if isinstance(item, Arrival) else self.land(item, position)
         yield from _land_lot(lot)
 
     def accept_arrivals(
@@ -307,7 +309,7 @@ class _Call:
         if arrival.landed is None or arrival.landed.is_new or arrival.landed.landing.time_zone is None:
             return arrival
         before = arrival.landed.landing
-        source = next((one for one in list_sources() if one.name == before.format), None)
+        source = next((candidate for candidate in list_sources() if candidate.name == before.format), None)
         reading = self._reading(source) if source else Reading()
         is_same = before.time_zone in {reading.time_zone, *reading.filesystem_zones.values()}
         return arrival if is_same else dataclasses.replace(arrival, other_zone=reading.time_zone)
@@ -328,7 +330,7 @@ def _side_by_side(call: _Call, paths: Sequence[Path], size: _Size) -> Iterator[A
             if place in are_first and place not in ready:
                 (group, sequence), arrivals = next(answers)
                 ready.update(
-                    zip(group, call.accept_arrivals([paths[own] for own in group], sequence, arrivals), strict=True)
+                    zip(group, call.accept_arrivals([paths[index] for index in group], sequence, arrivals), strict=True)
                 )
             # duplicates of a file have landed by now
             yield ready.pop(place) if place in ready else call.land(path)
@@ -341,15 +343,23 @@ def _tasks(
     for group in groups:
         sequence = landing.reserve_positions(call.store, len(group))
         # workers may have another current folder
-        given = [paths[place].absolute() for place in group]
-        asked = (call.store.root.absolute(), call.settings, call.told, call.format_name, given, sequence, are_new)
-        yield (group, sequence), asked
+        absolute_paths = [paths[place].absolute() for place in group]
+        arguments = (
+            call.store.root.absolute(),
+            call.settings,
+            call.told,
+            call.format_name,
+            absolute_paths,
+            sequence,
+            are_new,
+        )
+        yield (group, sequence), arguments
 
 
 def _land_apart(
     root: Path,
     settings: Settings,
-    told: ReadOptions,
+    read_options: ReadOptions,
     format_name: str | None,
     paths: Sequence[Path],
     sequence: int,
@@ -362,34 +372,34 @@ def _land_apart(
     if not all(path.exists() for path in paths):
         return None
     store = Store(root)
-    known = LandedIndex(store, is_empty=are_new)
-    call = _Call(store, settings, told, format_name, False, known, names_in(store, settings))
+    index = LandedIndex(store, is_empty=are_new)
+    call = _Call(store, settings, read_options, format_name, False, index, names_in(store, settings))
     return [*call.in_turn(paths, sequence)]
 
 
-def _firsts(paths: Sequence[Path], known: LandedIndex | None = None) -> tuple[list[int], dict[int, LandingResult]]:
+def _firsts(paths: Sequence[Path], index: LandedIndex | None = None) -> tuple[list[int], dict[int, LandingResult]]:
     """Return the indexes of the first file of each distinct content; only files of equal size are compared.
 
-    known: index of landed contents; if given, all files are compared, and those that have landed are returned
+    index: index of landed contents; if given, all files are compared, and those that have landed are returned
     separately.
     """
     sizes = [file_size(path) for path in paths]
     counts = Counter(sizes)
-    seen: set[str] = set()
-    found, before = [], {}
+    contents: set[str] = set()
+    first_places, before = [], {}
     for place, (path, size) in enumerate(zip(paths, sizes, strict=True)):
         with suppress(InputRefused):
-            content = content_hash(path) if size is not None and (known or counts[size] > 1) else None
-            if content in seen:
+            content = content_hash(path) if size is not None and (index or counts[size] > 1) else None
+            if content in contents:
                 continue
-            if known and content and (earlier := known.generations(content)):
+            if index and content and (earlier := index.generations(content)):
                 # the caller may retry contents that landed without a row
                 if earlier[-1].row_count():
                     before[place] = LandingResult(earlier[-1], is_new=False)
                 continue
-            seen |= {content} if content else set()
-        found.append(place)
-    return found, before
+            contents |= {content} if content else set()
+        first_places.append(place)
+    return first_places, before
 
 
 def _expand_paths(paths: Iterable[str]) -> Iterator[Path | str | Arrival]:
@@ -413,18 +423,18 @@ def within(folder: Path, closed: list[OSError]) -> Iterator[Path]:
     subfolders with `_` in their names contain output of the tracer's tools.
     """
     for place, folders, files in os.walk(folder, onerror=closed.append):
-        found = find_folder_source(Path(place))
-        if found is not None:
+        source_files = find_folder_source(Path(place))
+        if source_files is not None:
             yield Path(place)
             folders[:] = [name for name in folders if not name.startswith("_")]
-        taken = set(found[1]) if found is not None else set()
-        taken |= {name for name in files if name.endswith(DONE) and name.removesuffix(DONE) in {*files, *folders}}
+        skipped = set(source_files[1]) if source_files is not None else set()
+        skipped |= {name for name in files if name.endswith(DONE) and name.removesuffix(DONE) in {*files, *folders}}
         # sockets, dangling links and the like are refused with that reason
-        yield from (Path(place, name) for name in files if name not in taken and not name.startswith("."))
+        yield from (Path(place, name) for name in files if name not in skipped and not name.startswith("."))
 
 
 def _land_database(
-    store: Store, settings: Settings, url: str, told: ReadOptions, names: Names | None, *, is_anew: bool
+    store: Store, settings: Settings, url: str, read_options: ReadOptions, names: Names | None, *, is_anew: bool
 ) -> LandingResult:
     """Land rows of a database after its stored cursor; with `is_anew`, land all rows and replace the earlier ones.
 
@@ -432,7 +442,7 @@ def _land_database(
     """
     from iosig.warehouse.sources.polls import lmt_database
 
-    reading, name = make_reading(lmt_database.SOURCE, settings, told), _without_secret(url)
+    reading, name = make_reading(lmt_database.SOURCE, settings, read_options), _without_secret(url)
     begun = _database_position(store, name, reading)
     before = begun.last()
     if is_anew:
@@ -440,11 +450,11 @@ def _land_database(
     with record_zones() as zones:
         batches, cursor = lmt_database.read_url(url, reading, begun.cursor, settings.live.params(Timeouts))
     zone = ", ".join(sorted(zones)) or None
-    known = before.landing.time_zone if before else None
-    if known and zone and known != zone and not is_anew:
+    known_zone = before.landing.time_zone if before else None
+    if known_zone and zone and known_zone != zone and not is_anew:
         raise InputRefused(
-            f"The database has landed with time zone {known}; with {zone}, its traffic would be duplicated.",
-            f"Land it with {known}, or use --replace once to land all of it with {zone}.",
+            f"The database has landed with time zone {known_zone}; with {zone}, its traffic would be duplicated.",
+            f"Land it with {known_zone}, or use --replace once to land all of it with {zone}.",
         )
     if is_anew:
         _withdraw(store, name if names is None else names.path(name), lmt_database.SOURCE.name)
@@ -455,16 +465,16 @@ def _land_database(
 
 def _database_position(store: Store, name: str, reading: Reading) -> Position:
     """Return the read position of a database, regardless of the zone; earlier versions stored one per zone."""
-    own = position(store, f"{name} {dataclasses.replace(reading, time_zone=None)}")
-    earlier = position(store, f"{name} {reading}") if own.cursor is None and reading.time_zone else own
-    return dataclasses.replace(earlier, name=own.name)
+    zoneless = position(store, f"{name} {dataclasses.replace(reading, time_zone=None)}")
+    earlier = position(store, f"{name} {reading}") if zoneless.cursor is None and reading.time_zone else zoneless
+    return dataclasses.replace(earlier, name=zoneless.name)
 
 
 def _withdraw(store: Store, source_file: str, format_name: str) -> None:
     """Supersede every landing of an input by an empty one."""
-    for known in landing.ledger(store):
-        if (known.source_file, known.format) == (source_file, format_name) and known.row_count():
-            landing.write(store, source_file, known.content_sha256, format_name, [known], iter(()))
+    for landed in landing.ledger(store):
+        if (landed.source_file, landed.format) == (source_file, format_name) and landed.row_count():
+            landing.write(store, source_file, landed.content_sha256, format_name, [landed], iter(()))
 
 
 def _without_secret(url: str) -> str:

@@ -24,7 +24,7 @@ _DAY_S = 86_400
 
 
 def land_prometheus(
-    store: Store, settings: Settings, url: str, told: ReadOptions, *, since: datetime | None = None
+    store: Store, settings: Settings, url: str, read_options: ReadOptions, *, since: datetime | None = None
 ) -> Iterator[Arrival]:
     """Land new samples of a Prometheus server, since the last query or from an instant on.
 
@@ -32,7 +32,7 @@ def land_prometheus(
     window. Raises UsageError for an invalid address; a server error is reported as an arrival.
     """
     server = Server.from_url(url, settings.prometheus.matchers, settings.live.params(Timeouts))
-    reading = make_reading(prometheus.SOURCE, settings, told)
+    reading = make_reading(prometheus.SOURCE, settings, read_options)
     asking = _PrometheusQuery(store, settings, server, reading)
     now_s = time.time()
     until_s = int(now_s - settings.prometheus.delay_s)
@@ -64,9 +64,11 @@ class _PrometheusQuery:
     @property
     def _names(self) -> tuple[str, ...]:
         """Metrics to query, from the presets and the site's settings."""
-        own = (theirs for ours, theirs in self.reading.columns.items() if ours.startswith("total_"))
+        configured = (metric for column, metric in self.reading.columns.items() if column.startswith("total_"))
         return tuple(
-            dict.fromkeys([*(name for preset in self.settings.prometheus.presets for name in PRESETS[preset]), *own])
+            dict.fromkeys(
+                [*(name for preset in self.settings.prometheus.presets for name in PRESETS[preset]), *configured]
+            )
         )
 
     def pieces(self, at_s: int, until_s: int, *, has_any: bool) -> Iterator[Arrival]:

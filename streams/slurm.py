@@ -46,16 +46,16 @@ def _land_sacct(store: Store, settings: Settings, since: datetime | None, now: d
     """
     begun = position(store, "sacct")
     names = names_in(store, settings)
-    seen = _ResponseHashes.decode(begun.cursor["seen"] if begun.cursor and since is None else "", names)
+    hashes = _ResponseHashes.decode(begun.cursor["seen"] if begun.cursor and since is None else "", names)
     if since is None and begun.cursor:
         asked_until = datetime.fromisoformat(begun.cursor["until"])
     else:
         asked_until = since or now - timedelta(days=settings.live.backfill_days)
-    late = timedelta(seconds=settings.live.grace_s)
+    overlap = timedelta(seconds=settings.live.grace_s)
     while asked_until < now:
         until = min(asked_until + _WINDOW, now)
         try:
-            yield _land_window(settings, begun, (asked_until - late, until), seen)
+            yield _land_window(settings, begun, (asked_until - overlap, until), hashes)
         except InputRefused as refusal:
             yield Arrival("sacct", None, refusal)
             return
@@ -63,7 +63,7 @@ def _land_sacct(store: Store, settings: Settings, since: datetime | None, now: d
 
 
 def _land_window(
-    settings: Settings, begun: Position, window: tuple[datetime, datetime], seen: _ResponseHashes
+    settings: Settings, begun: Position, window: tuple[datetime, datetime], hashes: _ResponseHashes
 ) -> Arrival:
     """Land new records of the jobs that existed at any time between two instants."""
     since, until = window
@@ -71,13 +71,13 @@ def _land_window(
         source, path = slurm_commands.query_sacct(since, until, Path(folder), settings.live.timeout_s)
         # the query requests times in UTC
         reading = replace(make_reading(source, settings, ReadOptions()), time_zone="UTC")
-        batches = [*seen.fresh(source.read(path, reading))]
-    cursor = {"until": until.isoformat(), "seen": seen.rotate()}
+        batches = [*hashes.fresh(source.read(path, reading))]
+    cursor = {"until": until.isoformat(), "seen": hashes.rotate()}
     name = f"sacct-{until:%Y%m%dT%H%M%SZ}"
     if not batches:
         begun.move(cursor)
         return Arrival(name, None, None)
-    return Arrival(name, begun.land(name, source.name, batches, cursor, seen.names), None)
+    return Arrival(name, begun.land(name, source.name, batches, cursor, hashes.names), None)
 
 
 def _land_squeue(store: Store, settings: Settings, now: datetime) -> Arrival:
@@ -113,10 +113,10 @@ class _ResponseHashes:
             rows = batch.rows
             if batch.table == JOB_RECORDS:
                 rows = rows.filter((pl.col("state") != "PENDING").fill_null(True) | pl.col("ended_at").is_not_null())
-            told = self.names.hide(batch.table, rows) if self.names else rows
-            said = told.drop(*_PLACES, strict=False).hash_rows()
-            self.now.append(said)
-            rows = rows.filter(~said.is_in(self.before.implode()))
+            hidden = self.names.hide(batch.table, rows) if self.names else rows
+            row_hashes = hidden.drop(*_PLACES, strict=False).hash_rows()
+            self.now.append(row_hashes)
+            rows = rows.filter(~row_hashes.is_in(self.before.implode()))
             if not rows.is_empty():
                 yield Batch(batch.table, rows)
 

@@ -103,12 +103,12 @@ class FollowedInput:
         """
         moves, is_refused = _sensible(flush.moves)
         if self.direction is not None:
-            moves = {name: found for name, found in moves.items() if name == self.direction}
+            moves = {name: requests for name, requests in moves.items() if name == self.direction}
         events = [*self._waiting_events, *flush.events, *(["refused"] if is_refused else [])]
         is_end = "end" in flush.events
         if self.is_over and not is_end:
             events.append("resumed")
-        hole_s = _hole_s(flush, self._clock.until_s) if "gap" in flush.events else 0.0
+        gap_s = _hole_s(flush, self._clock.until_s) if "gap" in flush.events else 0.0
         self._follow_clock(moves, flush, elapsed_s, events)
         self._add(moves, flush)
         self.position = flush.position
@@ -118,12 +118,12 @@ class FollowedInput:
         for direction, predictor in sorted(self.predictors.items()):
             if math.isnan(predictor.pyramid.until_s) or not (is_end or self._is_due(direction, moves)):
                 continue
-            is_gap = predictor.period_s is not None and hole_s >= predictor.period_s
+            is_gap = predictor.period_s is not None and gap_s >= predictor.period_s
             cause = "end" if is_end else "gap" if is_gap else None
             self._evaluated_s[direction] = self._clock.until_s
             due = Due(predictor, self._clock.until_s, cause)
-            told = Circumstances(direction, self.run_number, predictor.params.strategy, named, is_end)
-            ready.append(Ready(self.identity, told, due))
+            circumstances = Circumstances(direction, self.run_number, predictor.params.strategy, named, is_end)
+            ready.append(Ready(self.identity, circumstances, due))
         self._waiting_events = [] if ready else list(named)
         self.is_over = is_end
         return ready
@@ -136,9 +136,9 @@ class FollowedInput:
         self, moves: Mapping[str, Moves], flush: Flush, elapsed_s: float | None, events: list[str]
     ) -> None:
         """Detect a new run or a clock jump in a trace; polls use the server's clock, which is not checked."""
-        end_s = max((float(found.end_s.max()) for found in moves.values()), default=-math.inf)
+        end_s = max((float(requests.end_s.max()) for requests in moves.values()), default=-math.inf)
         until_s = flush.until_s if abs(flush.until_s) <= _LATEST_S else end_s
-        start_s = min((float(found.start_s.min()) for found in moves.values()), default=math.inf)
+        start_s = min((float(requests.start_s.min()) for requests in moves.values()), default=math.inf)
         if moves and self.identity.source == "client":
             is_earlier = start_s < self._clock.until_s
             is_other = bool({"replaced", "truncated"} & set(flush.events)) and (is_earlier or self.is_over)
@@ -165,12 +165,12 @@ class FollowedInput:
         """Add requests to each direction's predictor, and advance all predictors to the current time."""
         if not self.predictors and flush.measured is not None and moves:
             # steps finer than the polling interval add no information
-            intervals_s = np.concatenate([found.end_s - found.start_s for found in moves.values()])
+            intervals_s = np.concatenate([requests.end_s - requests.start_s for requests in moves.values()])
             interval_s = float(np.median(intervals_s))
             self.params = replace(self.params, finest_s=min(max(interval_s, _MIN_INTERVAL_S), _MAX_INTERVAL_S))
-        for direction, found in moves.items():
+        for direction, requests in moves.items():
             predictor = self.predictors.setdefault(direction, Predictor(self.params))
-            predictor.add(Requests.from_arrays(found.start_s, found.end_s, found.volume_bytes), flush.measured)
+            predictor.add(Requests.from_arrays(requests.start_s, requests.end_s, requests.volume_bytes), flush.measured)
         for predictor in self.predictors.values():
             if not math.isnan(predictor.pyramid.until_s):
                 predictor.pyramid.advance(self._clock.until_s)
@@ -202,18 +202,18 @@ class FollowedInput:
 
     def restore(self, state: State) -> None:
         """Restore a saved state. Raises UsageError if it was saved with other parameters."""
-        told = state.position
-        if told["params"] != self._make_params_record():
+        saved = state.position
+        if saved["params"] != self._make_params_record():
             raise UsageError(
                 f"{self.identity.followed_id} was followed with other parameters: pass the same ones, or --reset."
             )
-        self.params = replace(self.params, finest_s=told["finest_s"])
-        self.told, self.position, self._evaluated_s = dict(told["told"]), told["feed"], dict(told["evaluated_s"])
-        self.run_number, self.is_over = told["run_number"], told["is_over"]
-        self._clock = _Clock(_time(told["until_s"]), _time(told["start_s"]))
-        self._waiting_events = list(told["waiting_events"])
+        self.params = replace(self.params, finest_s=saved["finest_s"])
+        self.told, self.position, self._evaluated_s = dict(saved["told"]), saved["feed"], dict(saved["evaluated_s"])
+        self.run_number, self.is_over = saved["run_number"], saved["is_over"]
+        self._clock = _Clock(_time(saved["until_s"]), _time(saved["start_s"]))
+        self._waiting_events = list(saved["waiting_events"])
         at = 0
-        for direction, plain in sorted(told["predictors"].items()):
+        for direction, plain in sorted(saved["predictors"].items()):
             end = at + plain["content_bytes"]
             self.predictors[direction] = Predictor.from_state(self.params, plain, state.content[at:end])
             at = end
@@ -240,13 +240,15 @@ def _plain_params(params: OnlineParams) -> dict[str, Any]:
 
 def _sensible(moves: Mapping[str, Moves]) -> tuple[dict[str, Moves], bool]:
     """Drop requests with implausible times; also return whether any were dropped."""
-    found, is_refused = {}, False
-    for direction, each in moves.items():
-        is_near = (np.abs(each.start_s) <= _LATEST_S) & (np.abs(each.end_s) <= _LATEST_S)
+    plausible, is_refused = {}, False
+    for direction, requests in moves.items():
+        is_near = (np.abs(requests.start_s) <= _LATEST_S) & (np.abs(requests.end_s) <= _LATEST_S)
         is_refused = is_refused or not is_near.all()
         if is_near.any():
-            found[direction] = Moves(each.start_s[is_near], each.end_s[is_near], each.volume_bytes[is_near])
-    return found, is_refused
+            plausible[direction] = Moves(
+                requests.start_s[is_near], requests.end_s[is_near], requests.volume_bytes[is_near]
+            )
+    return plausible, is_refused
 
 
 def _hole_s(flush: Flush, until_s: float) -> float:

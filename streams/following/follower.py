@@ -65,21 +65,23 @@ class Follower:
     #: inputs with rows that would be reported again after a restart
     _unsettled: set[str] = field(default_factory=set)
 
-    def follow(self, interval_s: float, stop: Stop, found: Callable[[], Iterable[FollowedInput]] | None = None) -> None:
+    def follow(
+        self, interval_s: float, stop: Stop, find_new: Callable[[], Iterable[FollowedInput]] | None = None
+    ) -> None:
         """Follow until all inputs have ended, or stop is set.
 
-        found: returns inputs that have appeared since its last call. Rows that were committed before a kill, but
+        find_new: returns inputs that have appeared since its last call. Rows that were committed before a kill, but
         possibly not reported, are reported again, identically. An input that had ended is checked once, because it may
         have resumed.
         """
         self._tell_again(self.followed)
         while not stop.is_set():
             begun_s = time.monotonic()
-            new = list(found()) if found else []
+            new = list(find_new()) if find_new else []
             self._tell_again(new)
             self.followed.extend(new)
             if not self.step(stop):
-                if not self.followed and not found:
+                if not self.followed and not find_new:
                     break
                 # subtract the time of the reads: with many inputs they take most of the interval
                 stop.wait(max(0.0, begun_s + interval_s - time.monotonic()))
@@ -89,26 +91,26 @@ class Follower:
         """Process new data of every input once; return whether more are available immediately."""
         is_behind = False
         waiting: list[tuple[FollowedInput, deque[Flush]]] = []
-        for one in self.followed:
+        for followed in self.followed:
             if stop is not None and stop.is_set():
                 break
-            flushes = self._poll_feed(one)
-            is_behind = is_behind or (one.feed.is_behind and not self._is_failing(one))
+            flushes = self._poll_feed(followed)
+            is_behind = is_behind or (followed.feed.is_behind and not self._is_failing(followed))
             if flushes:
-                waiting.append((one, deque(flushes)))
+                waiting.append((followed, deque(flushes)))
             if len(waiting) == _TOGETHER:
                 self._take(waiting, stop)
                 waiting = []
         self._take(waiting, stop)
-        self._leave([one for one in self.followed if one.is_over])
-        self.followed = [one for one in self.followed if not one.is_over]
+        self._leave([followed for followed in self.followed if followed.is_over])
+        self.followed = [followed for followed in self.followed if not followed.is_over]
         return is_behind and not (stop is not None and stop.is_set())
 
     def finish(self) -> None:
         """Process the remaining data of every input; only a known end is evaluated separately."""
         while self.step():
             pass
-        self._take([(one, deque(self._finish_feed(one))) for one in self.followed])
+        self._take([(followed, deque(self._finish_feed(followed))) for followed in self.followed])
 
     def _finish_feed(self, followed: FollowedInput) -> list[Flush]:
         flushes = [] if self._is_failing(followed) else followed.feed.finish()
@@ -119,74 +121,74 @@ class Follower:
         is_known = followed.identity.source == "server"
         return [flush for flush in flushes if flush.moves or (is_known and flush.position.get("is_over"))]
 
-    def _is_failing(self, one: FollowedInput) -> bool:
-        seen = self._seen.get(one.identity.followed_id)
-        return seen is not None and time.monotonic() < seen.retry_s
+    def _is_failing(self, followed: FollowedInput) -> bool:
+        status = self._seen.get(followed.identity.followed_id)
+        return status is not None and time.monotonic() < status.retry_s
 
     def _tell_again(self, inputs: Iterable[FollowedInput]) -> None:
-        for one in inputs if self.journal is not None else ():
+        for followed in inputs if self.journal is not None else ():
             assert self.journal is not None
-            rows = self.journal.evaluations_after(one.identity.followed_id, one.told)
+            rows = self.journal.evaluations_after(followed.identity.followed_id, followed.told)
             if rows:
                 self.tell(rows)
-                self._record_reported(one)
+                self._record_reported(followed)
 
     def _leave(self, inputs: Sequence[FollowedInput]) -> None:
         """Release inputs that have ended."""
         self._settle(inputs)
-        for one in inputs:
-            self._seen.pop(one.identity.followed_id, None)
+        for followed in inputs:
+            self._seen.pop(followed.identity.followed_id, None)
             if self.journal is not None:
-                self.journal.leave(one.identity.followed_id)
+                self.journal.leave(followed.identity.followed_id)
 
     def _settle(self, inputs: Iterable[FollowedInput]) -> None:
         """Record that all rows of inputs were reported, so that a restart does not repeat them."""
-        states = [one.state() for one in inputs if one.identity.followed_id in self._unsettled]
+        states = [followed.state() for followed in inputs if followed.identity.followed_id in self._unsettled]
         if states and self.journal is not None:
             self.journal.commit([], states)
         self._unsettled.difference_update(state.followed_id for state in states)
 
     def _poll_feed(self, followed: FollowedInput) -> list[Flush]:
         """Return new flushes of an input; report a read error once, and retry later."""
-        seen, now_s = self._seen.setdefault(followed.identity.followed_id, _InputStatus()), time.monotonic()
-        if now_s < seen.retry_s:
+        status, now_s = self._seen.setdefault(followed.identity.followed_id, _InputStatus()), time.monotonic()
+        if now_s < status.retry_s:
             return []
         try:
             flushes = followed.feed.poll()
-            seen.retry_s = now_s + min(_MAX_RETRY_DELAY_S, 2.0**followed.feed.failed_count) * bool(
+            status.retry_s = now_s + min(_MAX_RETRY_DELAY_S, 2.0**followed.feed.failed_count) * bool(
                 followed.feed.failed_count
             )
             if flushes or followed.feed.is_behind:
                 return flushes
-            return self._drain_quiet_feed(followed, seen, now_s)
+            return self._drain_quiet_feed(followed, status, now_s)
         except InputRefused as fault:
-            seen.retry_s = now_s + _MAX_RETRY_DELAY_S
-            if str(fault) != seen.fault:
+            status.retry_s = now_s + _MAX_RETRY_DELAY_S
+            if str(fault) != status.fault:
                 self.refuse(followed.identity.followed_id, fault)
-            seen.fault = str(fault)
+            status.fault = str(fault)
             return []
 
-    def _drain_quiet_feed(self, followed: FollowedInput, seen: _InputStatus, now_s: float) -> list[Flush]:
+    def _drain_quiet_feed(self, followed: FollowedInput, status: _InputStatus, now_s: float) -> list[Flush]:
         """Return the incomplete flush of a quiet input, or the final flushes of an idle one."""
-        if now_s - seen.came_s >= self.idle_end_s:
+        if now_s - status.came_s >= self.idle_end_s:
             return followed.feed.finish()
         if not followed.feed.is_quiet:
-            seen.quiet_s = now_s
-        return followed.feed.pending() if now_s - seen.quiet_s >= _QUIET_S else []
+            status.quiet_s = now_s
+        return followed.feed.pending() if now_s - status.quiet_s >= _QUIET_S else []
 
     def _take(self, groups: Sequence[tuple[FollowedInput, deque[Flush]]], stop: Stop | None = None) -> None:
         """Process flushes in rounds, one flush per input and round; commit and report the rows.
 
         A long backlog is committed in parts, which limits the work lost in a kill and the delay of a stop.
         """
-        groups = [(one, flushes) for one, flushes in groups if flushes]
+        groups = [(followed, flushes) for followed, flushes in groups if flushes]
         now_s = time.monotonic()
         while any(flushes for _, flushes in groups):
             self._commit(*self._evaluate_rounds(groups, now_s))
             if stop is not None and stop.is_set():
                 return
-        for one, _ in groups:
-            self._seen[one.identity.followed_id] = _InputStatus(now_s, is_live=not one.feed.is_behind)
+        for followed, _ in groups:
+            self._seen[followed.identity.followed_id] = _InputStatus(now_s, is_live=not followed.feed.is_behind)
 
     def _evaluate_rounds(
         self, groups: Sequence[tuple[FollowedInput, deque[Flush]]], now_s: float
@@ -211,22 +213,22 @@ class Follower:
             self.note(followed.identity.followed_id, flush.refused)
         return followed.take(flush, self._elapsed_s(followed, now_s))
 
-    def _commit(self, rows: list[Row], taken: Sequence[FollowedInput]) -> None:
+    def _commit(self, rows: list[Row], inputs: Sequence[FollowedInput]) -> None:
         if self.journal is not None:
-            self.journal.commit(rows, [one.state() for one in taken])
+            self.journal.commit(rows, [followed.state() for followed in inputs])
         if rows:
             self.tell(rows)
-        for one in taken:
-            self._record_reported(one)
+        for followed in inputs:
+            self._record_reported(followed)
 
     def _record_reported(self, followed: FollowedInput) -> None:
         self._unsettled.add(followed.identity.followed_id)
         followed.told = {direction: predictor.evaluation_count for direction, predictor in followed.predictors.items()}
 
-    def _elapsed_s(self, one: FollowedInput, now_s: float) -> float | None:
+    def _elapsed_s(self, followed: FollowedInput, now_s: float) -> float | None:
         """Return the time since the previous flush; None if both came together or it predates this process."""
-        seen = self._seen.pop(one.identity.followed_id, None)
-        return now_s - seen.came_s if seen is not None and seen.is_live else None
+        status = self._seen.pop(followed.identity.followed_id, None)
+        return now_s - status.came_s if status is not None and status.is_live else None
 
 
 def _evaluate_batched(ready: Sequence[Ready]) -> list[Row]:

@@ -73,7 +73,7 @@ class Opener:
             job.followed_id, lambda position: LandedPollFeed(store, settings, job, position, params=params)
         )
 
-    def database(self, store: Store, settings: Settings, asked: AskedPolls, job: FollowedJob | None) -> FollowedInput:
+    def database(self, store: Store, settings: Settings, request: AskedPolls, job: FollowedJob | None) -> FollowedInput:
         """Open the polls of a live LMT database: of a job's run, or since an instant."""
         from iosig.streams.following.jobs import WatchedJob
         from iosig.streams.following.lmt import LmtFeed, make_followed_id
@@ -81,11 +81,11 @@ class Opener:
         from iosig.streams.landing import ReadOptions, make_reading
         from iosig.warehouse.sources.polls.lmt_database import SOURCE
 
-        url, filesystem = asked.url or "", asked.filesystem or ""
-        since = asked.since or (job.started_at if job else None)
+        url, filesystem = request.url or "", request.filesystem or ""
+        since = request.since or (job.started_at if job else None)
         if since is None:
             raise UsageError("Pass a start time or a job.")
-        reading = make_reading(SOURCE, settings, ReadOptions(time_zone=asked.time_zone))
+        reading = make_reading(SOURCE, settings, ReadOptions(time_zone=request.time_zone))
         watched = None if job is None else WatchedJob(store, settings, job)
         params = FeedParams(flush_s=self.spacing_s)
         return self.polls(
@@ -126,8 +126,8 @@ class Opener:
     def _position(self, state: State | None) -> Position:
         if state is None or self.is_anew:
             return None
-        found: Mapping[str, Any] | None = state.position.get("feed") or None
-        return found
+        feed_position: Mapping[str, Any] | None = state.position.get("feed") or None
+        return feed_position
 
     def _ready(self, followed: FollowedInput, state: State | None) -> FollowedInput:
         if state is not None:
@@ -167,9 +167,9 @@ class Folder:
 
         refuse: receives the id of a trace that cannot be followed, and the reason; without it, the error is raised.
         """
-        found = []
+        opened = []
         files = dict(self._files())
-        self._looked_at = {name: known for name, known in self._looked_at.items() if name in files}
+        self._looked_at = {name: fingerprint for name, fingerprint in self._looked_at.items() if name in files}
         for name, signature in sorted(files.items()):
             followed = self._followed.get(name)
             if (followed is not None and not followed.is_over) or self._looked_at.get(name) == signature:
@@ -181,17 +181,17 @@ class Folder:
                 continue
             try:
                 self._followed[name] = self.opener.trace(path)
-                found.append(self._followed[name])
+                opened.append(self._followed[name])
             except IosigError as fault:
                 if refuse is None:
                     raise
                 refuse(trace_id(path), fault)
         self._inodes = {name: files[name][:2] for name in self._followed if name in files}
-        return found
+        return opened
 
     def _is_rotated(self, name: str, inode: tuple[int, ...]) -> bool:
-        others = {followed: each for followed, each in self._inodes.items() if followed != name}
-        if inode in others.values() or self._rotated.get(name) == inode:
+        other_inodes = {followed: other_inode for followed, other_inode in self._inodes.items() if followed != name}
+        if inode in other_inodes.values() or self._rotated.get(name) == inode:
             self._rotated[name] = inode
             return True
         self._rotated.pop(name, None)
@@ -203,11 +203,11 @@ class Folder:
             with os.scandir(self.path) as entries:
                 for entry in entries:
                     with suppress(OSError):
-                        found = entry.stat()
-                        if not entry.name.startswith(".") and stat.S_ISREG(found.st_mode):
+                        status = entry.stat()
+                        if not entry.name.startswith(".") and stat.S_ISREG(status.st_mode):
                             yield (
                                 entry.name,
-                                (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns),
+                                (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns),
                             )
         except OSError as error:
             raise InputRefused(f"The folder {self.path} cannot be read: {error.strerror}.", "Check it.") from error

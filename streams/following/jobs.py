@@ -119,20 +119,20 @@ class JobLog:
 
     def runs(self, cluster: str | None = None) -> pl.DataFrame:
         """Return the job's rows of `jobs` that have a start, latest first, optionally of one cluster."""
-        kept = sorted(self._records.values(), key=lambda it: (it[0].sequence, it[0].landing_id))
+        ordered = sorted(self._records.values(), key=lambda it: (it[0].sequence, it[0].landing_id))
         records = [
             rows.with_columns(pl.lit(order, pl.Int64).alias("part_order"), pl.lit(lot.landing_id).alias("landing_id"))
-            for order, (lot, rows) in enumerate(kept)
+            for order, (lot, rows) in enumerate(ordered)
         ]
         if not records:
             return frames.empty(JOBS)
         rows = pl.concat(records, how="vertical_relaxed").with_row_index("part_row")
         with staging.engine(self._settings, self._store.builds / "spill") as connection:
             of_job = staging.stage_jobs(connection, self._settings, rows)
-        wanted = of_job.filter(pl.col("job_id") == self._job_id)
+        runs = of_job.filter(pl.col("job_id") == self._job_id)
         if cluster is not None:
-            wanted = wanted.filter(pl.col("cluster") == cluster)
-        return wanted.sort("started_at", "cluster", descending=True, nulls_last=True)
+            runs = runs.filter(pl.col("cluster") == cluster)
+        return runs.sort("started_at", "cluster", descending=True, nulls_last=True)
 
 
 class WatchedJob:
@@ -172,8 +172,8 @@ def find_jobs(
     places = [filesystem] if filesystem else _filesystems(store, settings, landings, row)
     if not places:
         raise UsageError(f"The file system of job {job_id} is unknown. Name it with --filesystem.")
-    told = {name: row[name] for name in ("cluster", "job_id", "user", "application", "state", "started_at")}
-    return tuple(FollowedJob(**told, ended_at=_get_end(row), filesystem=place) for place in places)
+    fields = {name: row[name] for name in ("cluster", "job_id", "user", "application", "state", "started_at")}
+    return tuple(FollowedJob(**fields, ended_at=_get_end(row), filesystem=place) for place in places)
 
 
 def _get_end(row: dict[str, Any]) -> datetime | None:
@@ -210,8 +210,8 @@ def _filesystems(store: Store, settings: Settings, landings: Sequence[Landing], 
     paths = store.locals(part.path for _, part in parts)
     if not paths:
         return []
-    seen = scan_parquet(paths).filter(pl.col("polled_at") > row["started_at"])
-    return sorted(seen.select(pl.col("filesystem").unique()).collect()["filesystem"])
+    polls = scan_parquet(paths).filter(pl.col("polled_at") > row["started_at"])
+    return sorted(polls.select(pl.col("filesystem").unique()).collect()["filesystem"])
 
 
 def select_poll_parts(
@@ -219,12 +219,12 @@ def select_poll_parts(
 ) -> list[tuple[Landing, Part]]:
     """Return the landed parts that may contain polls from the time of a run."""
     first = started_at.astimezone(UTC).date()
-    found = []
+    parts = []
     for lot in landings:
         for part in lot.parts:
             if part.table == POLLS.name and part.day is not None:
                 day = date.fromisoformat(part.day)
                 last = day if ended_at is None else (ended_at + timedelta(seconds=part.longest_interval_s)).date()
                 if first <= day <= last:
-                    found.append((lot, part))
-    return found
+                    parts.append((lot, part))
+    return parts

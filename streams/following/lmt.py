@@ -61,24 +61,24 @@ class LmtFeed(PollFeed):
 
         params = params or FeedParams()
         settings = settings or Settings.model_construct()
-        merged, held = restore_polls(since, settings, params, position)
+        merged, saved = restore_polls(since, settings, params, position)
         cluster, subject_id = (job.job.cluster, job.job.job_id) if job else (None, _describe_subject(since))
         super().__init__(
             make_followed_id(filesystem, since, job), cluster, subject_id, filesystem, merged, params, clock
         )
-        self.is_over = bool(held and held["is_over"])
+        self.is_over = bool(saved and saved["is_over"])
         self.down_reason: str | None = None
         self.failed_count = 0
         self._down_since_s = 0.0
         self._since, self._reading, self._job = since, reading, job
         self._engine = lmt_following.create_engine(url, settings.live.params(Timeouts))
-        told = held["source"] if held else None
-        self._cursor: Cursor | None = Cursor.from_plain(told["cursor"]) if told and told["cursor"] else None
-        if told:
-            merged.wait_for(told["waiting"])
-        if held and self._cursor is None:
+        source = saved["source"] if saved else None
+        self._cursor: Cursor | None = Cursor.from_plain(source["cursor"]) if source and source["cursor"] else None
+        if source:
+            merged.wait_for(source["waiting"])
+        if saved and self._cursor is None:
             self._since = datetime.fromtimestamp(merged.closed_us / 1e6, UTC)
-        self._was_up = held is not None
+        self._was_up = saved is not None
         self._plain: tuple[Cursor | None, Mapping[str, Any] | None] | None = None
 
     @property

@@ -102,13 +102,13 @@ class MergedPolls:
         self._limit, self._params = limit_bytes_per_s, params
         self._horizon_us = round(params.horizon_s * 1e6)
         self._flush_us = round(params.flush_s * 1e6)
-        told = plain or {}
-        self._controllers: dict[str, int] = {name: at for at, name in enumerate(told.get("controllers", ()))}
+        saved = plain or {}
+        self._controllers: dict[str, int] = {name: at for at, name in enumerate(saved.get("controllers", ()))}
         self._names: tuple[str, ...] = tuple(self._controllers)
-        self._seen = SeenPolls.from_plain(told["seen"]) if told else SeenPolls(started_us)
-        self.closed_us: int = told.get("closed_us", started_us)
-        self._told_us: int = told.get("told_us", started_us)
-        self._reported: list[int] = [int(mask, 16) for mask in told.get("reported", ())]
+        self._seen = SeenPolls.from_plain(saved["seen"]) if saved else SeenPolls(started_us)
+        self.closed_us: int = saved.get("closed_us", started_us)
+        self._told_us: int = saved.get("told_us", started_us)
+        self._reported: list[int] = [int(mask, 16) for mask in saved.get("reported", ())]
         self._waiting = pl.DataFrame(schema=_WAITING)
         self._has_passed_end = False
         # position of most controllers when polls of others were queued for being ahead
@@ -160,12 +160,12 @@ class MergedPolls:
         is_again: the polls were processed before a restart, so their faults have already been reported.
         """
         inside = rows.filter(pl.col("polled_us") > self.started_us, pl.col("interval_us") > 0)
-        sound = self._number_controllers(
+        valid = self._number_controllers(
             self._plausible(self._before_end(self._convert_rates(inside)), is_again), is_again
         )
-        late = _first_of_each(sound.filter(pl.col("polled_us") <= self.closed_us, ~pl.col("is_gap")))
+        late = _first_of_each(valid.filter(pl.col("polled_us") <= self.closed_us, ~pl.col("is_gap")))
         yield from self._late(late, is_again)
-        self._waiting = _first_of_each(pl.concat([self._waiting, sound.filter(pl.col("polled_us") > self.closed_us)]))
+        self._waiting = _first_of_each(pl.concat([self._waiting, valid.filter(pl.col("polled_us") > self.closed_us)]))
 
     def _convert_rates(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Convert rates to whole bytes, as nightly runs do, and flag gaps and implausible values."""
@@ -187,15 +187,15 @@ class MergedPolls:
         if self.ended_us is None:
             return rows
         is_before = pl.col("polled_us") - pl.col("interval_us") < self.ended_us
-        found = rows.filter(is_before)
-        self._has_passed_end |= found.height < rows.height
-        return found
+        rows_before = rows.filter(is_before)
+        self._has_passed_end |= rows_before.height < rows.height
+        return rows_before
 
     def _plausible(self, rows: pl.DataFrame, is_again: bool) -> pl.DataFrame:
-        found = rows.filter(~pl.col("is_implausible"))
-        if (count := rows.height - found.height) and not is_again:
+        plausible = rows.filter(~pl.col("is_implausible"))
+        if (count := rows.height - plausible.height) and not is_again:
             self.note(0, f"{count} polls exceed the maximum rate of a controller and are ignored.")
-        return found.drop("is_implausible")
+        return plausible.drop("is_implausible")
 
     def _number_controllers(self, rows: pl.DataFrame, is_again: bool) -> pl.DataFrame:
         """Replace controller names by stable numbers."""
@@ -210,10 +210,10 @@ class MergedPolls:
                 pl.Series(self._names, dtype=pl.String), numbers, default=None, return_dtype=pl.Int64
             )
         )
-        kept = numbered.filter(pl.col("controller").is_not_null())
-        if (count := rows.height - kept.height) and not is_again:
+        accepted = numbered.filter(pl.col("controller").is_not_null())
+        if (count := rows.height - accepted.height) and not is_again:
             self.note(0, f"{count} polls are ignored: more controllers than the maximum of {MAX_CONTROLLERS}.")
-        return kept
+        return accepted
 
     # ---- polls that come late
 
@@ -235,8 +235,8 @@ class MergedPolls:
         masks = b"".join(self._seen.at(int(time)).to_bytes(width, "little") for time in times)
         bits = np.frombuffer(masks, np.uint8).reshape(len(times), width)
         controller = rows["controller"].to_numpy()
-        found: Bools = (bits[at, controller >> 3] >> (controller & 7).astype(np.uint8)) & 1 == 1
-        return found
+        is_seen: Bools = (bits[at, controller >> 3] >> (controller & 7).astype(np.uint8)) & 1 == 1
+        return is_seen
 
     # ---- polls in time
 
@@ -250,8 +250,8 @@ class MergedPolls:
             if is_last and not (is_final or self._has_passed_end or self._is_whole(polls, high, reported[-1])):
                 break
             events = self._advance(polls, low, high, reported)
-            refused, told = self._pop_events()
-            yield replace(self._flush(polls, low, high), events=(*told, *events), refused=refused)
+            refused, notes = self._pop_events()
+            yield replace(self._flush(polls, low, high), events=(*notes, *events), refused=refused)
         self._waiting = self._waiting.filter(pl.col("polled_us") > self.closed_us)
 
     def _is_whole(self, polls: _Ordered, high: int, reported: int) -> bool:
@@ -281,18 +281,18 @@ class MergedPolls:
             return self._waiting
         times = np.unique(self._waiting["polled_us"].to_numpy())
         ahead_us = self._ahead_us(times)
-        held = int((times > ahead_us).sum())
-        if not held:
+        held_count = int((times > ahead_us).sum())
+        if not held_count:
             self._held_at_us = None
             return self._waiting
         ontime = self._waiting.filter(pl.col("polled_us") <= ahead_us)
         reached_us = max(self.closed_us, int(times[times <= ahead_us].max(initial=0)))
         if self._held_at_us is None:
             self._held_at_us = reached_us
-        elif held >= _MAX_PENDING_TIMES and self._held_at_us == reached_us:
+        elif held_count >= _MAX_PENDING_TIMES and self._held_at_us == reached_us:
             # the other controllers have sent nothing since, so these are the only active ones
             return self._waiting
-        elif held >= _MAX_PENDING_TIMES:
+        elif held_count >= _MAX_PENDING_TIMES:
             count = self._waiting.height - ontime.height
             self.note(0, f"{count} polls are ignored: their clocks are ahead of the others.")
             self._waiting, self._held_at_us = ontime, None
@@ -314,9 +314,9 @@ class MergedPolls:
         firsts = np.sort(spans["first"].to_numpy()[~is_known])
         lasts = np.sort(spans["last"].to_numpy())
         at_us = before[jumps]
-        known = len(expected) + np.searchsorted(firsts, at_us, "right")
-        ahead = len(lasts) - np.searchsorted(lasts, at_us, "right")
-        few = np.flatnonzero(2 * ahead < known)
+        known_count = len(expected) + np.searchsorted(firsts, at_us, "right")
+        ahead_count = len(lasts) - np.searchsorted(lasts, at_us, "right")
+        few = np.flatnonzero(2 * ahead_count < known_count)
         return int(at_us[few[0]]) if few.size else _FAR_US
 
     # ---- both
@@ -355,13 +355,13 @@ class MergedPolls:
 
     def final(self, until_us: int) -> Flush:
         """Return the flush that reports the end of the run."""
-        refused, told = self._pop_events()
+        refused, notes = self._pop_events()
         until_s = (until_us - self.started_us) / 1e6
-        return Flush({}, until_s, self.plain(), np.empty((0, 2)), (*told, "end"), refused)
+        return Flush({}, until_s, self.plain(), np.empty((0, 2)), (*notes, "end"), refused)
 
     def _seconds(self, times_us: Ints) -> Reals:
-        found: Reals = (times_us - self.started_us) / 1e6
-        return found
+        seconds: Reals = (times_us - self.started_us) / 1e6
+        return seconds
 
 
 def _first_of_each(rows: pl.DataFrame) -> pl.DataFrame:

@@ -172,15 +172,15 @@ class LandedPollFeed(PollFeed):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         params = params or FeedParams()
-        merged, held = restore_polls(job.started_at, settings, params, position)
+        merged, saved = restore_polls(job.started_at, settings, params, position)
         super().__init__(job.followed_id, job.cluster, job.job_id, job.filesystem, merged, params, clock)
-        self.is_over = bool(held and held["is_over"])
-        told: Mapping[str, Any] = held["source"] if held else {"read": [], "open": {}}
-        self._since: int = told.get("since_sequence", 0)
+        self.is_over = bool(saved and saved["is_over"])
+        source: Mapping[str, Any] = saved["source"] if saved else {"read": [], "open": {}}
+        self._since: int = source.get("since_sequence", 0)
         # equivalent field in a position of iosig 0.1
-        self._since_at: str = told.get("since", "")
-        self._read: dict[str, int | None] = dict.fromkeys(told["read"])
-        self._opened: dict[str, str] = dict(told["open"])
+        self._since_at: str = source.get("since", "")
+        self._read: dict[str, int | None] = dict.fromkeys(source["read"])
+        self._opened: dict[str, str] = dict(source["open"])
         self._store = store
         self._watched = WatchedJob(store, settings, job)
         self._landings = Landings(store)
@@ -216,17 +216,17 @@ class LandedPollFeed(PollFeed):
 
     def _again(self) -> Iterator[Flush]:
         """Read landings from before a restart again, and return the polls that had not been returned."""
-        found = []
+        tables = []
         for name, day in self._opened.items():
             lot = self._lots.get(name)
             if lot is not None:
-                known = [lot.files.pop(of) for of in sorted(lot.files) if of <= day]
-                rows = self._rows([path for files in known for path in files], self._merged.closed_us)
+                file_lists = [lot.files.pop(file_day) for file_day in sorted(lot.files) if file_day <= day]
+                rows = self._rows([path for files in file_lists for path in files], self._merged.closed_us)
                 lot.last_us = _latest(rows)
-                found.append(rows)
+                tables.append(rows)
         self._opened = {}
-        if found:
-            yield from self._push_rows(pl.concat(found), is_again=True)
+        if tables:
+            yield from self._push_rows(pl.concat(tables), is_again=True)
             yield from self._ready()
 
     def _day(self, day: str) -> Iterator[Flush]:
@@ -235,10 +235,10 @@ class LandedPollFeed(PollFeed):
             (lot for lot in self._lots.values() if day in lot.files),
             key=lambda lot: (lot.landing.sequence, lot.landing.landing_id),
         )
-        found = [(lot, self._rows(lot.files[day], self._merged.started_us)) for lot in lots]
-        yield from self._push_rows(pl.concat(rows for _, rows in found))
+        tables = [(lot, self._rows(lot.files[day], self._merged.started_us)) for lot in lots]
+        yield from self._push_rows(pl.concat(rows for _, rows in tables))
         # from here on, the position marks these polls as read; a restart before this point reads them again
-        for lot, rows in found:
+        for lot, rows in tables:
             del lot.files[day]
             lot.read_day = max(lot.read_day or day, day)
             lot.last_us = max(lot.last_us, _latest(rows))
@@ -285,8 +285,8 @@ class LandedPollFeed(PollFeed):
                 for name, lot in self._lots.items()
                 if lot.read_day is not None and not self._is_done(lot)
             }
-            done = [name for name, lot in self._lots.items() if self._is_done(lot)]
-            read = [name for name in dict.fromkeys([*self._read, *done]) if name not in open_lots]
+            done_names = [name for name, lot in self._lots.items() if self._is_done(lot)]
+            read = [name for name in dict.fromkeys([*self._read, *done_names]) if name not in open_lots]
             waiting = [lot.last_us for lot in self._lots.values() if lot.last_us > self._merged.closed_us]
             self._settled_us = min(waiting, default=1 << 62)
             self._told = {

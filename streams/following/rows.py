@@ -45,38 +45,38 @@ _ANSWER = (
 )
 
 
-def format_row(identity: Identity, told: Circumstances, predicted_at: datetime, found: Evaluation) -> Row:
+def format_row(identity: Identity, circumstances: Circumstances, predicted_at: datetime, evaluation: Evaluation) -> Row:
     """Format an evaluation as a row of `predictions`."""
     return {
         "predicted_on": predicted_at.date(),
         **asdict(identity),
-        "direction": told.direction,
-        "run_number": told.run_number,
-        "evaluation": found.number,
+        "direction": circumstances.direction,
+        "run_number": circumstances.run_number,
+        "evaluation": evaluation.number,
         "predicted_at": predicted_at,
-        "window_strategy": told.window_strategy,
-        **{name: getattr(found.answer, name) for name in _ANSWER},
-        "shortest_period_s": found.periods and found.periods.shortest_s,
-        "longest_period_s": found.periods and found.periods.longest_s,
-        "probability": found.probability,
-        "hit_probability": found.hit_probability,
-        "intervals": format_intervals(_intervals(found.intervals)),
-        "volume_bytes": found.volume_bytes,
-        "request_count": found.request_count,
-        "phase_count": found.phase_count,
-        "last_phase_start_s": found.last_phase_start_s,
-        **_next_burst(found),
-        "change": None if found.change is None else "longer" if found.change.octaves > 0 else "shorter",
-        "change_s": found.change_s,
-        "phase_state": found.state,
-        "transition_cause": found.transition and found.transition.cause,
-        "events": ",".join(told.events),
-        "is_final": told.is_final,
+        "window_strategy": circumstances.window_strategy,
+        **{name: getattr(evaluation.answer, name) for name in _ANSWER},
+        "shortest_period_s": evaluation.periods and evaluation.periods.shortest_s,
+        "longest_period_s": evaluation.periods and evaluation.periods.longest_s,
+        "probability": evaluation.probability,
+        "hit_probability": evaluation.hit_probability,
+        "intervals": format_intervals(_intervals(evaluation.intervals)),
+        "volume_bytes": evaluation.volume_bytes,
+        "request_count": evaluation.request_count,
+        "phase_count": evaluation.phase_count,
+        "last_phase_start_s": evaluation.last_phase_start_s,
+        **_next_burst(evaluation),
+        "change": None if evaluation.change is None else "longer" if evaluation.change.octaves > 0 else "shorter",
+        "change_s": evaluation.change_s,
+        "phase_state": evaluation.state,
+        "transition_cause": evaluation.transition and evaluation.transition.cause,
+        "events": ",".join(circumstances.events),
+        "is_final": circumstances.is_final,
     }
 
 
-def _next_burst(found: Evaluation) -> Row:
-    burst = found.burst
+def _next_burst(evaluation: Evaluation) -> Row:
+    burst = evaluation.burst
     return {
         "next_burst_outcome": burst.outcome,
         "next_burst_earliest_s": finite_or_none(burst.earliest_start_s),
@@ -88,17 +88,17 @@ def _next_burst(found: Evaluation) -> Row:
     }
 
 
-def _intervals(found: FrequencyIntervals) -> list[Row]:
+def _intervals(intervals: FrequencyIntervals) -> list[Row]:
     """Return the confidence intervals of the period, most probable first."""
-    ranges = [(found.periods(place), place) for place in range(len(found.probability))]
-    ranges.sort(key=lambda pair: -found.probability[pair[1]])
+    ranges = [(intervals.periods(place), place) for place in range(len(intervals.probability))]
+    ranges.sort(key=lambda pair: -intervals.probability[pair[1]])
     return [
         {
             "shortest_period_s": period.shortest_s,
             "typical_period_s": period.typical_s,
             "longest_period_s": period.longest_s,
-            "probability": float(found.probability[place]),
-            "evaluation_count": int(found.evaluation_count[place]),
+            "probability": float(intervals.probability[place]),
+            "evaluation_count": int(intervals.evaluation_count[place]),
         }
         for period, place in ranges
     ]

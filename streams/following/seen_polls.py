@@ -21,10 +21,12 @@ class SeenPolls:
 
     __slots__ = ("_kept", "_lasts", "floor_us")
 
-    def __init__(self, floor_us: int, kept: Sequence[_Progression] = ()) -> None:
+    def __init__(self, floor_us: int, progressions: Sequence[_Progression] = ()) -> None:
         self.floor_us = floor_us
-        self._kept: list[_Progression] = [(each[0], each[1], each[2], each[3]) for each in kept]
-        self._lasts = [_last(each) for each in self._kept]
+        self._kept: list[_Progression] = [
+            (progression[0], progression[1], progression[2], progression[3]) for progression in progressions
+        ]
+        self._lasts = [_last(progression) for progression in self._kept]
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> SeenPolls:
@@ -34,9 +36,9 @@ class SeenPolls:
 
     def plain(self) -> dict[str, Any]:
         """Convert the counted polls to JSON-serializable values."""
-        masks = {mask: at for at, mask in enumerate(dict.fromkeys(each[3] for each in self._kept))}
-        kept = [[first, step, count, masks[mask]] for first, step, count, mask in self._kept]
-        return {"floor_us": self.floor_us, "masks": [f"{mask:x}" for mask in masks], "runs": kept}
+        masks = {mask: at for at, mask in enumerate(dict.fromkeys(progression[3] for progression in self._kept))}
+        runs = [[first, step, count, masks[mask]] for first, step, count, mask in self._kept]
+        return {"floor_us": self.floor_us, "masks": [f"{mask:x}" for mask in masks], "runs": runs}
 
     def at(self, instant_us: int) -> int:
         """Return a bit mask of the controllers with a counted poll at an instant."""
@@ -61,7 +63,7 @@ class SeenPolls:
 
     def _add_between(self, instant_us: int, mask: int) -> None:
         place = bisect_left(self._lasts, instant_us)
-        first, step, count, others = self._kept[place]
+        first, step, count, other_mask = self._kept[place]
         if instant_us < first:
             self._put(place, [(instant_us, 0, 1, mask)])
             return
@@ -69,9 +71,9 @@ class SeenPolls:
         after = first + step * before
         at = before + (after == instant_us)
         pieces = [
-            _progression(first, step, before, others),
+            _progression(first, step, before, other_mask),
             (instant_us, 0, 1, mask),
-            _progression(first + step * at, step, count - at, others),
+            _progression(first + step * at, step, count - at, other_mask),
         ]
         del self._kept[place], self._lasts[place]
         self._put(place, [piece for piece in pieces if piece[2]])
@@ -80,18 +82,18 @@ class SeenPolls:
         """Insert progressions at an index, and merge adjacent ones where possible."""
         low, high = max(place - 1, 0), min(place + 1, len(self._kept))
         joined: list[_Progression] = []
-        for each in [*self._kept[low:place], *pieces, *self._kept[place:high]]:
-            one = _merge_progressions(joined[-1], each) if joined else None
-            if one:
-                joined[-1] = one
+        for progression in [*self._kept[low:place], *pieces, *self._kept[place:high]]:
+            merged = _merge_progressions(joined[-1], progression) if joined else None
+            if merged:
+                joined[-1] = merged
             else:
-                joined.append(each)
+                joined.append(progression)
         self._kept[low:high] = joined
-        self._lasts[low:high] = [_last(each) for each in joined]
+        self._lasts[low:high] = [_last(progression) for progression in joined]
 
 
-def _last(each: _Progression) -> int:
-    return each[0] + each[1] * (each[2] - 1)
+def _last(progression: _Progression) -> int:
+    return progression[0] + progression[1] * (progression[2] - 1)
 
 
 def _progression(first: int, step: int, count: int, mask: int) -> _Progression:
