@@ -90,7 +90,7 @@ def executed(
         done.append(Done(script.rank))
         executor = Executor(script, Calls(sandbox, memory), leads(order, script))
         synced = {number: names.index(name) for number, name in enumerate(script.communicators) if name in names}
-        steps.append(run(executor, is_timed=spent_s > 0, synced=synced, done=done[-1], start_s=time.monotonic()))
+        steps.append(run(executor, is_timed=spent_s > 0, synced=synced, result=done[-1], start_s=time.monotonic()))
     try:
         advance(steps, gates, lambda count, until: None)
     finally:

@@ -30,7 +30,7 @@ def keep_apart(into: Path, traces: Iterable[Path]) -> None:
 
 
 def _ignore_progress(name: str) -> AbstractContextManager[Callable[[int, int], None]]:
-    return nullcontext(lambda done, count: None)
+    return nullcontext(lambda completed_count, count: None)
 
 
 def compress_trace(
@@ -71,13 +71,13 @@ def comparable(paths: Sequence[Path], *, has_nested: bool, progress: Progress) -
 
 
 def _comparable(rank: SignedRank, has_nested: bool) -> SignedRank:
-    kept = rank if has_nested else signatures.select_outer_calls(rank)
-    return replace(kept, signatures=mask_addresses(kept.signatures))
+    compared = rank if has_nested else signatures.select_outer_calls(rank)
+    return replace(compared, signatures=mask_addresses(compared.signatures))
 
 
 def _decode_ranks(run: Run[SignedRank], path: Path, progress: Progress) -> Iterator[SignedRank]:
     # archives of several runs may have the same name, and differ by their folders
     with progress("/".join(path.parts[-2:])) as report:
-        for done, rank in enumerate(run.ranks, start=1):
+        for completed_count, rank in enumerate(run.ranks, start=1):
             yield run.decode(rank)
-            report(done, len(run.ranks))
+            report(completed_count, len(run.ranks))

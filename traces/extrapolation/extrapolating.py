@@ -56,9 +56,9 @@ def families(path: Path | None) -> Families:
     The file may define `COUNT_FAMILIES` (`iosig.transforms.extrapolation.count_models.CountFamily`) and `RANK_FAMILIES`
     (`iosig.transforms.extrapolation.rank_models.RankFamily`). Raises InputRefused if it cannot run or defines neither.
     """
-    own = Families()
+    defaults = Families()
     if path is None:
-        return own
+        return defaults
     spec = importlib.util.spec_from_file_location("iosig_models", path)
     if spec is None or spec.loader is None:
         raise UsageError(f"--models {path}: not a Python file; its name must end in .py.")
@@ -79,14 +79,14 @@ def families(path: Path | None) -> Families:
             "iosig.transforms.extrapolation.rank_models.RankFamily."
         )
         raise InputRefused(f"RANK_FAMILIES of {path.name} must contain only functions.", remedy)
-    return Families((*own.counts, *counts), (*own.ranks, *ranks))
+    return Families((*defaults.counts, *counts), (*defaults.ranks, *ranks))
 
 
 def _members(path: Path, module: object, name: str) -> tuple[Any, ...]:
-    found = getattr(module, name, ())
-    if not isinstance(found, tuple | list):
+    members = getattr(module, name, ())
+    if not isinstance(members, tuple | list):
         raise InputRefused(f"{name} of {path.name} is not a tuple.", f"Write {name} = (first, second, ...).")
-    return tuple(found)
+    return tuple(members)
 
 
 @contextmanager

@@ -75,8 +75,8 @@ def record(
     totals: totals of the extrapolated trace, if they were computed. Raises ValueError if the traces have other rank
     counts than the extrapolation, if totals are given without a trace, or if the outcome contradicts the refusals.
     """
-    given = tuple(sorted(replace(trace, name=_plain(trace.name)) for trace in traces))
-    if {trace.process_count for trace in given} != set(extrapolated.rank_counts):
+    given_traces = tuple(sorted(replace(trace, name=_plain(trace.name)) for trace in traces))
+    if {trace.process_count for trace in given_traces} != set(extrapolated.rank_counts):
         raise ValueError(f"the traces must have {extrapolated.rank_counts} ranks")
     if extrapolated.trace is None and totals is not None:
         raise ValueError("a refused extrapolation cannot have totals")
@@ -86,16 +86,16 @@ def record(
         RefusedField(refusal.outcome, _plain(refusal.field), _plain(refusal.reason))
         for refusal in extrapolated.refusals
     ]
-    made = Record(
-        traces=given,
+    result = Record(
+        traces=given_traces,
         has_nested_calls=has_nested_calls,
         process_count=extrapolated.process_count,
         outcome=extrapolated.outcome,
-        models=_limit_list(models, lambda rest: FieldModel(rest, _NOT_LISTED)),
-        refused_fields=_limit_list(refused, lambda rest: RefusedField(extrapolated.outcome, rest, _NOT_LISTED)),
+        models=_limit_list(models, lambda text: FieldModel(text, _NOT_LISTED)),
+        refused_fields=_limit_list(refused, lambda text: RefusedField(extrapolated.outcome, text, _NOT_LISTED)),
         totals=replace(totals or Totals(), class_count=class_count),
     )
-    return require_consistent(made)
+    return require_consistent(result)
 
 
 def make_totals(trace_sums: trace_totals.Totals) -> Totals:
@@ -115,8 +115,8 @@ def make_totals(trace_sums: trace_totals.Totals) -> Totals:
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
     """Return the sum of the numbers, or None if any is unknown."""
-    known = list(numbers)
-    return None if None in known else sum(number for number in known if number is not None)
+    values = list(numbers)
+    return None if None in values else sum(number for number in values if number is not None)
 
 
 def _plain(text: str) -> str:
@@ -129,8 +129,8 @@ def _limit_list(members: Sequence[_T], unlisted: Callable[[str], _T]) -> tuple[_
     ends = list(accumulate(len(format_json(asdict(member)).encode()) + 1 for member in members))
     if not ends or ends[-1] <= _MAX_LISTED_BYTES:
         return tuple(members)
-    kept = bisect_right(ends, _MAX_LISTED_BYTES)
-    return (*members[:kept], unlisted(f"and {len(members) - kept:,} more"))
+    listed_count = bisect_right(ends, _MAX_LISTED_BYTES)
+    return (*members[:listed_count], unlisted(f"and {len(members) - listed_count:,} more"))
 
 
 def metadata(record: Record) -> dict[str, str]:
@@ -166,15 +166,15 @@ def land_if_there(
 
 def _last_word(store: Store, record: Record) -> tuple[Landing, dict[str, Any]] | None:
     """Return the last landing with a record of the same traces and rank count, and this record without its file."""
-    known = ledger.read(store)
-    files = known.parts(EXTRAPOLATION_RECORDS, known.in_force)
+    landings = ledger.read(store)
+    files = landings.parts(EXTRAPOLATION_RECORDS, landings.in_force)
     paths = store.locals(files["path"])
     if not paths:
         return None
     rows = scan_parquet(paths, path_column="path")
-    told = rows.filter(trace_set_id=record.trace_set_id, process_count=record.process_count).collect()
-    if told.is_empty():
+    matches = rows.filter(trace_set_id=record.trace_set_id, process_count=record.process_count).collect()
+    if matches.is_empty():
         return None
     # files are read in the order of landing, and each is in the folder of its landing
-    (found,) = known.objects(known.select_landings([Path(told["path"][-1]).parent.name]))
-    return found, told.drop("source_file", "path").row(-1, named=True)
+    (landing,) = landings.objects(landings.select_landings([Path(matches["path"][-1]).parent.name]))
+    return landing, matches.drop("source_file", "path").row(-1, named=True)

@@ -55,7 +55,7 @@ def recorder_forms() -> CallFormats:
     from iosig.warehouse.sources.recorder import requests
 
     places = ("file_at", "count_at", "size_at", "type_at", "path_at")
-    known = {
+    formats = {
         row["function"]: CallFormat(
             row["layer"],
             row["deed"],
@@ -64,7 +64,7 @@ def recorder_forms() -> CallFormats:
         )
         for row in requests.list_forms().iter_rows(named=True)
     }
-    return CallFormats(known, requests.TYPE_BYTES)
+    return CallFormats(formats, requests.TYPE_BYTES)
 
 
 def batches(path: Path) -> Iterator[Batch]:
@@ -75,9 +75,9 @@ def batches(path: Path) -> Iterator[Batch]:
 
     trace = read(path)
     with refuse_unusable():
-        found = compute_timeline(trace, recorder_forms())
-    modules = found.intervals["module"].unique().sort()
-    run = {"tracer": "recorder", "process_count": trace.process_count, "duration_s": found.duration_s}
+        timeline = compute_timeline(trace, recorder_forms())
+    modules = timeline.intervals["module"].unique().sort()
+    run = {"tracer": "recorder", "process_count": trace.process_count, "duration_s": timeline.duration_s}
     yield traced.build_batch(TRACES, run)
     if modules.is_empty():
         return
@@ -85,8 +85,8 @@ def batches(path: Path) -> Iterator[Batch]:
         TRACE_MODULES, {"module": modules, "outcome": "sound", "is_partial": False, "record_count": 1}
     )
     yield traced.build_batch(TRACE_FILES, {"file_number": 0})
-    yield traced.build_batch(TRACE_RECORDS, _records(found.intervals).to_dict())
-    for first, part in enumerate(found.intervals.iter_slices(traced.BATCH_ROWS)):
+    yield traced.build_batch(TRACE_RECORDS, _records(timeline.intervals).to_dict())
+    for first, part in enumerate(timeline.intervals.iter_slices(traced.BATCH_ROWS)):
         yield traced.build_batch(TRACE_REQUESTS, _requests(part, first * traced.BATCH_ROWS))
 
 
@@ -110,14 +110,18 @@ def _records(intervals: pl.DataFrame) -> pl.DataFrame:
 
     bytes_, began, ceased = pl.col("bytes"), pl.col("start_s"), pl.col("end_s")
     sums = []
-    for deed, done in (("read", "read"), ("write", "written")):
-        own = pl.col("direction") == deed
-        known = bytes_.filter(own).null_count() == 0
+    for deed, participle in (("read", "read"), ("write", "written")):
+        is_direction = pl.col("direction") == deed
+        is_known = bytes_.filter(is_direction).null_count() == 0
         sums += [
-            pl.when(known).then(bytes_.filter(own).sum()).round().cast(pl.Int64).alias(f"{done}_bytes"),
-            pl.col("request_count").filter(own).sum().alias(f"{deed}_count"),
-            began.filter(own).min().alias(f"{deed}_start_s"),
-            ceased.filter(own).max().alias(f"{deed}_end_s"),
+            pl.when(is_known)
+            .then(bytes_.filter(is_direction).sum())
+            .round()
+            .cast(pl.Int64)
+            .alias(f"{participle}_bytes"),
+            pl.col("request_count").filter(is_direction).sum().alias(f"{deed}_count"),
+            began.filter(is_direction).min().alias(f"{deed}_start_s"),
+            ceased.filter(is_direction).max().alias(f"{deed}_end_s"),
         ]
     counted = intervals.group_by("module").agg(sums).sort("module")
     return counted.with_columns(file_number=pl.lit(0), rank=pl.lit(_ALL_RANKS))
@@ -133,12 +137,12 @@ def spans(text: str, process_count: int) -> tuple[range, ...]:
 
     Raises UsageError if the list is invalid, or names ranks outside `process_count`.
     """
-    found: list[range] = []
+    ranges: list[range] = []
     for part in text.split(","):
         match = _SPAN.fullmatch(part.strip())
         if match is None or (match[2] and int(match[2]) < int(match[1])):
             raise UsageError(f"--ranks {text}: {part!r} is not a rank or range; write 0-7 or 0-7,12.")
-        found.append(range(int(match[1]), int(match[2] or match[1]) + 1))
-    if beyond := [span[-1] for span in found if span.stop > process_count]:
+        ranges.append(range(int(match[1]), int(match[2] or match[1]) + 1))
+    if beyond := [span[-1] for span in ranges if span.stop > process_count]:
         raise UsageError(f"The trace has the ranks 0 to {process_count - 1:,}; {beyond[0]:,} is out of range.")
-    return tuple(found)
+    return tuple(ranges)

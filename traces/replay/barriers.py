@@ -87,9 +87,9 @@ class Gates:
 
     def wait(self, until: float | None) -> None:
         """Wait for a change of the counters, until this time of the monotonic clock at the latest."""
-        left = _POLL_INTERVAL_S if until is None else min(_POLL_INTERVAL_S, until - time.monotonic())
-        if left > 0:
-            self.semaphores[self.own].acquire(timeout=left)
+        timeout_s = _POLL_INTERVAL_S if until is None else min(_POLL_INTERVAL_S, until - time.monotonic())
+        if timeout_s > 0:
+            self.semaphores[self.own].acquire(timeout=timeout_s)
         self.check()
 
     def check(self) -> None:

@@ -170,9 +170,9 @@ class Executor:
     def _handle(self, file: int) -> _Handle:
         return _get_open_file(self._handles, file)
 
-    def _mpi_on(self, call: Callable[..., object], file: int, *given: int) -> None:
+    def _mpi_on(self, call: Callable[..., object], file: int, *arguments: int) -> None:
         handle = self._handle(file)
-        call(handle.name, handle.descriptor, *given)
+        call(handle.name, handle.descriptor, *arguments)
 
     def _mpi_open(self, file: int, path: int, communicator: int, mode: int) -> None:
         flags = 0 if mode & _RDONLY else 1 if mode & _WRONLY else 2
@@ -241,15 +241,15 @@ class Executor:
         self._handles.clear()
 
 
-def _get_open_file(held: Mapping[int, _T], file: int) -> _T:
+def _get_open_file(open_files: Mapping[int, _T], file: int) -> _T:
     """Return the open file with this number; raise OSError as for a bad descriptor if none is open."""
-    if not held.get(file):
+    if not open_files.get(file):
         raise OSError(errno.EBADF, "not open")
-    return held[file]
+    return open_files[file]
 
 
 def run(
-    executor: Executor, *, is_timed: bool, synced: Mapping[int, int], done: Done, start_s: float
+    executor: Executor, *, is_timed: bool, synced: Mapping[int, int], result: Done, start_s: float
 ) -> Generator[float | Sync, None, None]:
     """Execute a rank's steps; yield the time to continue (monotonic clock [s], 0 for now), or a barrier to wait at.
 
@@ -267,30 +267,30 @@ def run(
             if verb in handlers:
                 began = clock()
                 executor.calls.function = functions[function]
-                _execute(handlers[verb], functions[function], (verb, file, other, size, offset, flags), done)
+                _execute(handlers[verb], functions[function], (verb, file, other, size, offset, flags), result)
                 due += clock() - began
             elif verb == Verb.SYNC and size in synced:
                 yield Sync(synced[size])
                 due = max(due, clock()) + hold_s if is_timed else due
     executor.close()
-    done.notes.update(executor.calls.notes)
-    done.end_s = clock()
+    result.notes.update(executor.calls.notes)
+    result.end_s = clock()
 
 
-def _execute(handler: Handler, function: str, step: tuple[int, int, int, int, int, int], done: Done) -> None:
+def _execute(handler: Handler, function: str, step: tuple[int, int, int, int, int, int], result: Done) -> None:
     verb, file, other, size, offset, flags = step
-    done.counts[function] += 1
+    result.counts[function] += 1
     moved: Any = 0
     try:
         moved = handler(file, other, size, offset, flags)
     except (OSError, ValueError, OverflowError, MemoryError) as error:
-        done.failures[function, error_name(error)] += 1
+        result.failures[function, error_name(error)] += 1
     if verb in READING:
-        done.read_bytes += moved
-        done.asked_read_bytes += size
+        result.read_bytes += moved
+        result.asked_read_bytes += size
     elif verb in WRITING:
-        done.written_bytes += moved
-        done.asked_written_bytes += size
+        result.written_bytes += moved
+        result.asked_written_bytes += size
 
 
 def error_name(error: BaseException) -> str:

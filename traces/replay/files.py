@@ -121,43 +121,43 @@ class Uses:
         """Yield folders that must exist before the replay starts, because no rank creates them."""
         for place in sorted(self.named):
             above = [place[:end] for end in range(1, len(place))]
-            made = next((at for at, folder in enumerate(above) if folder in self.made_folders), len(above))
-            yield place[: made + 1]
+            level = next((at for at, folder in enumerate(above) if folder in self.made_folders), len(above))
+            yield place[: level + 1]
 
 
 def uses(written: Written) -> Uses:
     """Collect the file accesses of one rank."""
-    script, done = written.script, written.done
-    found = Uses()
-    phases = np.searchsorted(written.sync_places, done["place"].to_numpy().astype(np.int64), side="right")
-    calls = _with_paths(done).with_columns(phase=pl.Series(phases, dtype=pl.Int64))
-    _add_events(found, calls, script.places)
+    script, replayed = written.script, written.done
+    collected = Uses()
+    phases = np.searchsorted(written.sync_places, replayed["place"].to_numpy().astype(np.int64), side="right")
+    calls = _with_paths(replayed).with_columns(phase=pl.Series(phases, dtype=pl.Int64))
+    _add_events(collected, calls, script.places)
     for place, use in _compute_uses(written):
-        found.join(place, use)
-    return found
+        collected.join(place, use)
+    return collected
 
 
-def _with_paths(done: pl.DataFrame) -> pl.DataFrame:
+def _with_paths(replayed: pl.DataFrame) -> pl.DataFrame:
     """Add the number of a call's path as `path_id`; for MPI-IO calls, the path with which the handle was opened."""
     verb = pl.col("verb")
     opened = pl.when(verb == int(Verb.MPI_OPEN)).then("other_id").forward_fill().over("file_id")
-    return done.with_columns(path_id=pl.when(verb >= int(Verb.MPI_OPEN)).then(opened).otherwise("file_id"))
+    return replayed.with_columns(path_id=pl.when(verb >= int(Verb.MPI_OPEN)).then(opened).otherwise("file_id"))
 
 
-def _add_events(found: Uses, calls: pl.DataFrame, places: dict[int, Place]) -> None:
+def _add_events(collected: Uses, calls: pl.DataFrame, places: dict[int, Place]) -> None:
     for row in _effects(calls).to_dicts():
         place = places[row.pop("path_id")]
-        found.named.add(place)
+        collected.named.add(place)
         is_folder, is_made = row.pop("is_folder"), row.pop("is_made")
         if is_made:
-            found.made_folders.add(place)
+            collected.made_folders.add(place)
         if not is_folder:
-            found.files[place] = FileUse(**row)
+            collected.files[place] = FileUse(**row)
     renamed = calls.filter(pl.col("verb") == int(Verb.RENAME))["other_id"].drop_nulls().unique().to_list()
     for number in renamed:
-        found.named.add(places[number])
-        old = found.files.get(places[number], FileUse())
-        found.files[places[number]] = replace(old, is_sized=False, made_phase=min(old.made_phase, 0))
+        collected.named.add(places[number])
+        old = collected.files.get(places[number], FileUse())
+        collected.files[places[number]] = replace(old, is_sized=False, made_phase=min(old.made_phase, 0))
 
 
 def _effects(calls: pl.DataFrame) -> pl.DataFrame:
@@ -186,27 +186,27 @@ def _effects(calls: pl.DataFrame) -> pl.DataFrame:
 
 def _opens_with(flags: int) -> pl.Expr:
     """Return whether a call opens a file with all of these `open` flags, in its own notation."""
-    verb, given = pl.col("verb"), pl.col("flag")
+    verb, flag = pl.col("verb"), pl.col("flag")
     by_letter = pl.col("flags").str.slice(0, 1).replace_strict(STREAM_FLAGS, default=0, return_dtype=pl.Int64)
-    found = (
+    open_flags = (
         pl.when(verb == int(Verb.OPEN))
-        .then(given)
+        .then(flag)
         .when(verb == int(Verb.CREAT))
         .then(O_CREAT | O_TRUNC)
         .when(verb == int(Verb.FOPEN))
         .then(by_letter)
         .when(verb == int(Verb.MPI_OPEN))
-        .then(given.and_(_MPI_CREATE) * O_CREAT + given.and_(_MPI_EXCL) // _MPI_EXCL * O_EXCL)
+        .then(flag.and_(_MPI_CREATE) * O_CREAT + flag.and_(_MPI_EXCL) // _MPI_EXCL * O_EXCL)
         .otherwise(0)
     )
-    return found.fill_null(0) & flags == flags
+    return open_flags.fill_null(0) & flags == flags
 
 
 def _compute_uses(written: Written) -> list[tuple[Place, FileUse]]:
     """Return the bytes that a rank reads and writes per file, and the bytes that it read without a prior write."""
-    done = written.done
+    replayed = written.done
     # requests need times, so the place of the call stands for its time
-    calls = done.select(
+    calls = replayed.select(
         "module",
         "function",
         "arguments",
@@ -229,7 +229,7 @@ def _compute_uses(written: Written) -> list[tuple[Place, FileUse]]:
 
 
 def _per_file(rows: pl.DataFrame, paths: dict[int, str | None], written: Written) -> list[tuple[Place, FileUse]]:
-    known = {name[1:]: number for number, name in enumerate(written.script.names) if name[0] == "p"}
+    path_numbers = {name[1:]: number for number, name in enumerate(written.script.names) if name[0] == "p"}
     is_read = pl.col("direction") == "read"
     size = pl.col("request_bytes").fill_null(0)
     rows = rows.with_columns(pl.col("offset_bytes", "request_bytes").cast(pl.Int64))
@@ -242,9 +242,9 @@ def _per_file(rows: pl.DataFrame, paths: dict[int, str | None], written: Written
     is_placed = pl.col("offset_bytes").is_not_null()
     ends = pl.when(is_placed).then(pl.col("offset_bytes") + size).when(is_read).then(so_far).otherwise(written_so_far)
     marked = rows.with_columns(phase=phase, ends=ends, is_placed=is_placed)
-    own = pl.when(~is_read).then("ends").otherwise(0).cum_max().over("file_number")
-    lacking = marked.with_columns(lacks=is_read & (size > 0) & (pl.col("ends") > own))
-    found = lacking.group_by("file_number", maintain_order=True).agg(
+    written_ends = pl.when(~is_read).then("ends").otherwise(0).cum_max().over("file_number")
+    lacking = marked.with_columns(lacks=is_read & (size > 0) & (pl.col("ends") > written_ends))
+    per_file = lacking.group_by("file_number", maintain_order=True).agg(
         read_bytes=size.filter(is_read).sum(),
         written_bytes=size.filter(~is_read).sum(),
         needed_bytes=pl.col("ends").filter("lacks").max().fill_null(0),
@@ -253,6 +253,8 @@ def _per_file(rows: pl.DataFrame, paths: dict[int, str | None], written: Written
         end_bytes=pl.col("ends").filter(~is_read & pl.col("is_placed") & (size > 0)).max().fill_null(0),
         is_sized=(is_read | pl.col("is_placed")).all(),
     )
-    numbered = [(known.get(paths[row.pop("file_number")] or "", ABSENT), FileUse(**row)) for row in found.to_dicts()]
+    numbered = [
+        (path_numbers.get(paths[row.pop("file_number")] or "", ABSENT), FileUse(**row)) for row in per_file.to_dicts()
+    ]
     places = written.script.places
     return [(places[number], use) for number, use in numbered if number in places]

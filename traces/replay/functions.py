@@ -124,22 +124,24 @@ def _posix_verbs() -> dict[str, Verb]:
 
 def _mpi_verbs() -> dict[str, Verb]:
     transfers = READING | WRITING
-    found = {
+    verbs = {
         f"MPI_File_{verb.name.removeprefix('MPI_').lower()}": verb
         for verb in Verb
         if verb >= Verb.MPI_OPEN and verb not in transfers
     }
-    for way in ("read", "write"):
-        at, next_, shared = (Verb[f"MPI_{way.upper()}{end}"] for end in ("_AT", "", "_SHARED"))
+    for direction in ("read", "write"):
+        at, next_, shared = (Verb[f"MPI_{direction.upper()}{end}"] for end in ("_AT", "", "_SHARED"))
         ends = {**dict.fromkeys(("_at", "_at_all"), at), **dict.fromkeys(("", "_all"), next_)}
-        found |= {f"MPI_File_{kind}{end}": verb for end, verb in ends.items() for kind in (way, f"i{way}")}
-        found |= dict.fromkeys([f"MPI_File_{way}{end}" for end in ("_shared", "_ordered", "_ordered_begin")], shared)
-        found |= {
-            f"MPI_File_{way}_at_all_begin": at,
-            f"MPI_File_{way}_all_begin": next_,
-            f"MPI_File_i{way}_shared": shared,
+        verbs |= {f"MPI_File_{kind}{end}": verb for end, verb in ends.items() for kind in (direction, f"i{direction}")}
+        verbs |= dict.fromkeys(
+            [f"MPI_File_{direction}{end}" for end in ("_shared", "_ordered", "_ordered_begin")], shared
+        )
+        verbs |= {
+            f"MPI_File_{direction}_at_all_begin": at,
+            f"MPI_File_{direction}_all_begin": next_,
+            f"MPI_File_i{direction}_shared": shared,
         }
-    return found
+    return verbs
 
 
 #: verb that replays each function
@@ -186,10 +188,10 @@ def is_together(function: str) -> bool:
 @cache
 def table() -> pl.DataFrame:
     """Return one row per function that is replayed: function, verb, is_together and `<place>_at` for each place."""
-    known = {row["function"]: row for row in list_forms().to_dicts()}
+    forms = {row["function"]: row for row in list_forms().to_dicts()}
     rows = []
     for function, verb in VERBS.items():
-        places = {f"{place}_at": known.get(function, {}).get(f"{place}_at") for place in PLACES}
+        places = {f"{place}_at": forms.get(function, {}).get(f"{place}_at") for place in PLACES}
         rows.append(
             {"function": function, "verb": int(verb), "is_together": is_together(function)}
             | places

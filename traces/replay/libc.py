@@ -67,16 +67,16 @@ class Calls:
 
     def open(self, name: str, place: Place, flags: int, mode: int) -> int:
         """Open a file, without O_DIRECT if the file system refuses that."""
-        here = flags_here(flags)
-        given = 0o666 if mode < 0 else mode
+        local_flags = flags_here(flags)
+        permissions = 0o666 if mode < 0 else mode
         try:
-            descriptor = self._sandbox.open(place, here, given)
+            descriptor = self._sandbox.open(place, local_flags, permissions)
         except OSError as error:
-            if not (here & os.O_DIRECT and error.errno == 22):
+            if not (local_flags & os.O_DIRECT and error.errno == 22):
                 raise
             self.notes["opened without O_DIRECT, which the file system refuses"] += 1
-            return self._sandbox.open(place, here & ~os.O_DIRECT, given)
-        if here & os.O_DIRECT:
+            return self._sandbox.open(place, local_flags & ~os.O_DIRECT, permissions)
+        if local_flags & os.O_DIRECT:
             self._direct.add(descriptor)
         return descriptor
 
@@ -174,8 +174,8 @@ class Calls:
     def fopen(self, name: str, place: Place, mode: str) -> Stream:
         """Open a buffered stream on a file."""
         access = os.O_RDWR if "+" in mode else os.O_RDONLY if mode[0] == "r" else os.O_WRONLY
-        made = flags_here(STREAM_FLAGS[mode[0]]) | (os.O_EXCL if "x" in mode else 0)
-        return self._stream(self._sandbox.open(place, access | made, 0o666), mode)
+        flags = flags_here(STREAM_FLAGS[mode[0]]) | (os.O_EXCL if "x" in mode else 0)
+        return self._stream(self._sandbox.open(place, access | flags, 0o666), mode)
 
     def fdopen(self, name: str, descriptor: int, mode: str) -> Stream:
         """Open a buffered stream on an open descriptor; closing the stream closes the descriptor."""
@@ -245,19 +245,19 @@ _TEXTS = {
 }
 
 
-def _text(method: str, function: str, name: str, given: tuple[Any, ...]) -> str:
+def _text(method: str, function: str, name: str, arguments: tuple[Any, ...]) -> str:
     """Return the arguments of a call as Recorder logs them."""
     if function.startswith("creat"):
-        return f"{name} {given[2]}"
+        return f"{name} {arguments[2]}"
     if method == "open":
-        return f"{name} {given[1]}" + (f" {given[2]}" if given[2] >= 0 else "")
+        return f"{name} {arguments[1]}" + (f" {arguments[2]}" if arguments[2] >= 0 else "")
     if method in ("fread", "fwrite"):
-        return f"%p {given[2]} {given[1] // max(1, given[2])} {name}"
+        return f"%p {arguments[2]} {arguments[1] // max(1, arguments[2])} {name}"
     if method == "fprintf":
-        return f"{name} {given[1] + 1}"
+        return f"{name} {arguments[1] + 1}"
     # the first argument of the C library's own stat functions is a version
     first = "1 " if function.startswith("__") else ""
-    return first + _TEXTS.get(method, "{0}").format(name, *given)
+    return first + _TEXTS.get(method, "{0}").format(name, *arguments)
 
 
 _NAMES = {"open": "open", "allocate": "posix_fallocate"}
@@ -277,14 +277,14 @@ class NotedCalls:
     def __getattr__(self, method: str) -> Any:
         called = getattr(self._calls, method)
 
-        def record_call(name: str, *given: Any) -> Any:
+        def record_call(name: str, *arguments: Any) -> Any:
             began = time.monotonic()
             try:
-                return called(name, *given)
+                return called(name, *arguments)
             finally:
                 ceased = time.monotonic()
                 function = self._function(self.function) or _NAMES.get(method, method)
-                text = _text(method, function, name, given)
+                text = _text(method, function, name, arguments)
                 self._lines.write(f"{began - self.start_s:.7f} {ceased - self.start_s:.7f} {function} 0 0 ( {text} )\n")
 
         self.__dict__[method] = record_call

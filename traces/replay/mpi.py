@@ -51,8 +51,8 @@ def replay(
     """Replay ranks by MPI; return their results, and their start time (monotonic clock [s])."""
     results = scratch / "results"
     results.mkdir()
-    told = scratch / "job"
-    told.write_bytes(pickle.dumps(MpiJob(job, tuple(ranks), order, folder, results)))
+    job_file = scratch / "job"
+    job_file.write_bytes(pickle.dumps(MpiJob(job, tuple(ranks), order, folder, results)))
     command = [
         str(shutil.which("mpiexec")),
         "-n",
@@ -60,37 +60,40 @@ def replay(
         sys.executable,
         "-m",
         "iosig.traces.replay.mpi_rank",
-        str(told),
+        str(job_file),
     ]
     tell(f"starting {len(ranks):,} ranks by mpiexec")
-    with (scratch / "said").open("wb") as said:
+    with (scratch / "said").open("wb") as output:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=_environment(len(ranks)),
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=_environment(len(ranks)),
             start_new_session=True,
         )  # fmt: skip
         try:
             code = process.wait()
         finally:
             end_group(process)
-    found = [pickle.loads(path.read_bytes()) for path in sorted(results.iterdir()) if not path.suffix]
-    if code or len(found) != len(ranks):
+    outcomes = [pickle.loads(path.read_bytes()) for path in sorted(results.iterdir()) if not path.suffix]
+    if code or len(outcomes) != len(ranks):
         text = (scratch / "said").read_bytes()[-_MAX_MESSAGE_CHARS:].decode("utf-8", "replace").strip()
         raise InputRefused(
-            f"{len(ranks) - len(found):,} of {len(ranks):,} MPI ranks ended early. Output of MPI: {text}",
+            f"{len(ranks) - len(outcomes):,} of {len(ranks):,} MPI ranks ended early. Output of MPI: {text}",
             "Replay without --mpi, or with fewer ranks.",
         )
-    return [done for done, _ in found], min(start_s for _, start_s in found)
+    return [result for result, _ in outcomes], min(start_s for _, start_s in outcomes)
 
 
 def _environment(rank_count: int) -> dict[str, str]:
     """Return the environment of mpiexec, which lets Open MPI run as root and on few cores."""
     root = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, [root, *(entry for entry in sys.path if entry and entry != root)]))
-    told = dict(os.environ) | {"PYTHONPATH": path}
+    environment = dict(os.environ) | {"PYTHONPATH": path}
     if rank_count > (os.cpu_count() or 1):
-        told |= {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
-        told |= {"OMPI_MCA_mpi_yield_when_idle": "1"}
+        environment |= {
+            "OMPI_MCA_rmaps_base_oversubscribe": "1",
+            "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+        }
+        environment |= {"OMPI_MCA_mpi_yield_when_idle": "1"}
     if os.geteuid() == 0:
-        told |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        told |= {"PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return told
+        environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        environment |= {"PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return environment

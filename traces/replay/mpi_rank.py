@@ -50,7 +50,7 @@ class MpiExecutor(Executor):
         super().__init__(script, calls, leads(job.order, script))
 
     def _mpi(self) -> dict[Verb, Handler]:
-        own: dict[Verb, Handler] = {
+        handlers: dict[Verb, Handler] = {
             Verb.MPI_OPEN: lambda f, o, s, n, g: self._open_file(f, o, s, g),
             Verb.MPI_CLOSE: lambda f, o, s, n, g: self._close_file(f),
             Verb.MPI_SEEK: lambda f, o, s, n, g: self._call(f, "Seek", n, self._whence(g)),
@@ -65,7 +65,7 @@ class MpiExecutor(Executor):
             *(Verb.MPI_READ_AT, Verb.MPI_WRITE_AT, Verb.MPI_READ, Verb.MPI_WRITE),
             *(Verb.MPI_READ_SHARED, Verb.MPI_WRITE_SHARED),
         )
-        return own | dict.fromkeys(moving, self._move)
+        return handlers | dict.fromkeys(moving, self._move)
 
     def _whence(self, number: int) -> int:
         return int((self._mpi4py.SEEK_SET, self._mpi4py.SEEK_CUR, self._mpi4py.SEEK_END)[number])
@@ -75,13 +75,13 @@ class MpiExecutor(Executor):
             raise OSError(9, "not open")
         return self._files[file]
 
-    def _call(self, file: int, method: str, *given: int) -> None:
-        self._call_mpi(getattr(self._file(file), method), *given)
+    def _call(self, file: int, method: str, *arguments: int) -> None:
+        self._call_mpi(getattr(self._file(file), method), *arguments)
 
-    def _call_mpi(self, call: Any, *given: Any) -> Any:
+    def _call_mpi(self, call: Any, *arguments: Any) -> Any:
         """Call MPI, and convert its errors to OSError."""
         try:
-            return call(*given)
+            return call(*arguments)
         except self._mpi4py.Exception as error:
             if error.Get_error_class() == self._mpi4py.ERR_NO_SUCH_FILE:
                 raise FileNotFoundError(2, "no such file") from error
@@ -109,11 +109,11 @@ class MpiExecutor(Executor):
 
     def _set_view(self, file: int, types: int, start: int) -> None:
         element, _, file_type = self._named[types].partition(" ")
-        known = getattr(self._mpi4py, element.removeprefix("MPI_"), None)
-        if file_type != element or not isinstance(known, self._mpi4py.Datatype):
+        datatype = getattr(self._mpi4py, element.removeprefix("MPI_"), None)
+        if file_type != element or not isinstance(datatype, self._mpi4py.Datatype):
             self.calls.notes["derived datatype without layout in the trace: treated as contiguous bytes"] += 1
-            known = self._mpi4py.BYTE
-        self._call_mpi(self._file(file).Set_view, start, known, known)
+            datatype = self._mpi4py.BYTE
+        self._call_mpi(self._file(file).Set_view, start, datatype, datatype)
 
     def _move(self, file: int, other: int, size: int, offset: int, flags: int) -> int:
         """Read or write by the traced MPI-IO call; a non-blocking call is completed immediately."""
@@ -182,16 +182,16 @@ class _Collective:
 
 def _communicators(world: Any, job: MpiJob, script: Script) -> dict[int, Any]:
     """Return this rank's communicators by the script's numbers; all ranks create them in the same order."""
-    made: dict[str, Any] = {}
+    communicators: dict[str, Any] = {}
     for name in sorted(job.order.members):
         if name == WORLD:
-            made[name] = world
+            communicators[name] = world
         elif script.rank in job.order.ranks[name]:
             members = [at for at, rank in enumerate(job.ranks) if rank in job.order.ranks[name]]
             group = world.Get_group().Incl(members)
-            made[name] = world.Create_group(group)
+            communicators[name] = world.Create_group(group)
     # with an unknown communicator, each rank opens the file separately
-    return {number: made.get(name, _mpi4py().COMM_SELF) for number, name in enumerate(script.communicators)}
+    return {number: communicators.get(name, _mpi4py().COMM_SELF) for number, name in enumerate(script.communicators)}
 
 
 def _mpi4py() -> Any:
@@ -204,10 +204,10 @@ def main(path: Path) -> None:
     job: MpiJob = pickle.loads(path.read_bytes())
     world = _mpi4py().COMM_WORLD
     try:
-        done, start_s = _replay(job, job.ranks[world.Get_rank()], world)
-        part = job.results / f"{done.rank}.part"
-        part.write_bytes(pickle.dumps((done, start_s)))
-        part.replace(job.results / f"{done.rank}")
+        result, start_s = _replay(job, job.ranks[world.Get_rank()], world)
+        part = job.results / f"{result.rank}.part"
+        part.write_bytes(pickle.dumps((result, start_s)))
+        part.replace(job.results / f"{result.rank}")
         world.Barrier()
     except BaseException:
         traceback.print_exc()
@@ -225,15 +225,15 @@ def _replay(job: MpiJob, rank: int, world: Any) -> tuple[Done, float]:
         executor = MpiExecutor(script, calls, _mpi4py().COMM_SELF, communicators, job)
         world.Barrier()
         start_s: float = world.bcast(time.monotonic() + _LEAD_S, root=0)
-        done = Done(rank)
+        result = Done(rank)
         synced = {number: number for number, name in enumerate(script.communicators) if name in job.order.members}
-        steps = run(executor, is_timed=job.job.is_timed, synced=synced, done=done, start_s=start_s)
+        steps = run(executor, is_timed=job.job.is_timed, synced=synced, result=result, start_s=start_s)
         sleep_until(start_s)
-        advance([steps], _Collective(communicators), _make_stall_watchdog(done))
-    return done, start_s
+        advance([steps], _Collective(communicators), _make_stall_watchdog(result))
+    return result, start_s
 
 
-def _make_stall_watchdog(done: Done) -> Callable[[int, float], None]:
+def _make_stall_watchdog(result: Done) -> Callable[[int, float], None]:
     """Return a progress callback; a rank that stalls ends its process, upon which mpiexec ends all."""
     waits_until = 0.0
 
@@ -243,13 +243,13 @@ def _make_stall_watchdog(done: Done) -> Callable[[int, float], None]:
 
     def watch() -> None:
         last, change_s = -1, time.monotonic()
-        while not done.end_s:
+        while not result.end_s:
             time.sleep(_POLL_INTERVAL_S)
-            count = done.counts.total()
+            count = result.counts.total()
             if count != last:
                 last, change_s = count, time.monotonic()
             if time.monotonic() - max(change_s, waits_until) > STALLED_S:
-                sys.stderr.write(f"Rank {done.rank} waited for {STALLED_S:.0f} s for other ranks.\n")
+                sys.stderr.write(f"Rank {result.rank} waited for {STALLED_S:.0f} s for other ranks.\n")
                 sys.stderr.flush()
                 os._exit(1)
 

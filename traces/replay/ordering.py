@@ -48,11 +48,11 @@ class Order:
 
 def visits(scripts: Iterable[Script]) -> list[Visits]:
     """Collect the sequences of visits of these scripts' ranks, grouped by equal sequences."""
-    found: defaultdict[tuple[tuple[str, ...], bytes], list[int]] = defaultdict(list)
+    ranks_by_visits: defaultdict[tuple[tuple[str, ...], bytes], list[int]] = defaultdict(list)
     for script in scripts:
         synced = script.steps[script.steps["verb"] == int(Verb.SYNC)]["size"]
-        found[script.communicators, synced.astype(np.int32).tobytes()].append(script.rank)
-    return [Visits(communicators, order, tuple(ranks)) for (communicators, order), ranks in found.items()]
+        ranks_by_visits[script.communicators, synced.astype(np.int32).tobytes()].append(script.rank)
+    return [Visits(communicators, order, tuple(ranks)) for (communicators, order), ranks in ranks_by_visits.items()]
 
 
 def choose_order(parts: Iterable[Visits], rank_count: int) -> Order:
@@ -67,22 +67,22 @@ def choose_order(parts: Iterable[Visits], rank_count: int) -> Order:
     ignored = {name: "its ranks make different numbers of calls" for name in times if len(times[name]) > 1}
     if WORLD in members and len(members[WORLD]) != rank_count:
         ignored[WORLD] = "some replayed ranks make none of these calls"
-    kept = [name for name in members if name not in ignored]
-    if not _goes_on(groups, set(kept)):
-        ignored |= dict.fromkeys(kept, "the ranks would deadlock")
-        kept = []
+    used = [name for name in members if name not in ignored]
+    if not _goes_on(groups, set(used)):
+        ignored |= dict.fromkeys(used, "the ranks would deadlock")
+        used = []
     return Order(
-        {name: len(members[name]) for name in kept},
-        {name: min(members[name]) for name in kept},
+        {name: len(members[name]) for name in used},
+        {name: min(members[name]) for name in used},
         ignored,
-        {name: frozenset(members[name]) for name in kept},
+        {name: frozenset(members[name]) for name in used},
     )
 
 
-def _goes_on(groups: list[Visits], kept: set[str]) -> bool:
+def _goes_on(groups: list[Visits], used: set[str]) -> bool:
     """Simulate the barriers, one rank per group of equal sequences; return whether all ranks finish."""
     paths = [
-        [group.communicators[number] for number in group.numbers().tolist() if group.communicators[number] in kept]
+        [group.communicators[number] for number in group.numbers().tolist() if group.communicators[number] in used]
         for group in groups
     ]
     needed = Counter(name for path in paths for name in set(path))
@@ -97,7 +97,7 @@ def _goes_on(groups: list[Visits], kept: set[str]) -> bool:
         waiting[name].append(group)
         if len(waiting[name]) == needed[name]:
             released = waiting.pop(name)
-            for one in released:
-                at[one] += 1
+            for index in released:
+                at[index] += 1
             ready += released
     return all(place == len(path) for place, path in zip(at, paths, strict=True))

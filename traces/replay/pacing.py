@@ -49,11 +49,11 @@ class Pacing:
 
     def _gaps(self, call: Call, previous: Ints, key: tuple[int, int, int]) -> Reals:
         number, node, index = key
-        known = [gap for gap in call.gaps if gap.histogram.count]
-        total = sum(gap.histogram.count for gap in known)
-        mean_s = sum(gap.histogram.mean_s * gap.histogram.count for gap in known) / total if total else 0.0
+        observed = [gap for gap in call.gaps if gap.histogram.count]
+        total = sum(gap.histogram.count for gap in observed)
+        mean_s = sum(gap.histogram.mean_s * gap.histogram.count for gap in observed) / total if total else 0.0
         gaps = np.full(previous.size, mean_s)
-        for gap in known:
+        for gap in observed:
             after = np.flatnonzero(previous == gap.previous)
             gaps[after] = self._drawn(gap.histogram, index, after.size, (number, node, gap.previous + 2))
         return gaps
@@ -89,10 +89,10 @@ def quantiles(histogram: TimeHistogram, places: Ints) -> Reals:
 
     Within a bin they range from its minimum to its maximum, both included, distributed as the histogram assumes.
     """
-    held = [found for found in histogram.bins if found.count]
-    if not held:
+    filled = [time_bin for time_bin in histogram.bins if time_bin.count]
+    if not filled:
         return np.full(places.size, histogram.mean_s)
-    bins = Bins.from_bins(held)
+    bins = Bins.from_bins(filled)
     ends = np.cumsum(bins.counts)
     owner = np.minimum(np.searchsorted(ends, places, side="right"), ends.size - 1)
     counts = bins.counts[owner]

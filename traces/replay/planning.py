@@ -104,16 +104,17 @@ def list_prepared_files(uses: Uses) -> dict[Place, int]:
 def check(survey: Survey, folder: Path) -> None:
     """Raise InputRefused if the disk has too little space, or a process too few file descriptors."""
     needed = disk_bytes(survey.uses)
-    told = os.statvfs(folder)
-    free = told.f_bavail * told.f_frsize
+    stats = os.statvfs(folder)
+    free = stats.f_bavail * stats.f_frsize
     if needed * (1 + _MARGIN_RATIO) + _MARGIN_BYTES > free:
         raise InputRefused(
             f"The replay needs up to {needed:,} bytes, and {free:,} are free under {folder}.",
             "Replay fewer ranks (--ranks), or choose a folder on a larger disk (--output).",
         )
-    if told.f_files and len(survey.uses.files) + _OTHER_DESCRIPTORS > told.f_favail:
+    if stats.f_files and len(survey.uses.files) + _OTHER_DESCRIPTORS > stats.f_favail:
         raise InputRefused(
-            f"The replay creates up to {len(survey.uses.files):,} files; {folder} has room for {told.f_favail:,} more.",
+            f"The replay creates up to {len(survey.uses.files):,} files; {folder} has room for "
+            f"{stats.f_favail:,} more.",
             "Replay fewer ranks (--ranks), or choose a folder on another disk (--output).",
         )
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -157,9 +158,9 @@ def prepare(uses: Uses, folder: Path, tell: Callable[[str], None]) -> Counter[st
 def _fill(sandbox: Sandbox, place: Place, size: int, piece: bytes) -> None:
     descriptor = sandbox.open(place, os.O_WRONLY | os.O_CREAT, 0o644)
     try:
-        left = size
-        while left > 0:
-            left -= os.write(descriptor, piece[:left])
+        remaining = size
+        while remaining > 0:
+            remaining -= os.write(descriptor, piece[:remaining])
     finally:
         os.close(descriptor)
 

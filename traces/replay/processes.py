@@ -81,37 +81,39 @@ def build_scripts(job: Job, ranks: Sequence[int], scratch: Path) -> tuple[list[S
     survey, scripts = Survey(), []
     for rank in ranks:
         calls = list_calls(job.trace, rank)
-        made = compile_script(rank, calls, pacing.spent(rank, calls), job.way)
-        survey.add(Survey.from_script(made.script, uses(made)))
-        scripts.append(made.script.spill(scratch) if survey.step_count > _MAX_STEPS_IN_MEMORY else made.script)
+        compiled = compile_script(rank, calls, pacing.spent(rank, calls), job.way)
+        survey.add(Survey.from_script(compiled.script, uses(compiled)))
+        scripts.append(compiled.script.spill(scratch) if survey.step_count > _MAX_STEPS_IN_MEMORY else compiled.script)
     survey.visits = visits(scripts)
     return scripts, survey
 
 
-def _work(job: Job, ranks: tuple[int, ...], own: int, told: Connection, lock: Any, semaphores: list[Any]) -> None:
+def _work(
+    job: Job, ranks: tuple[int, ...], index: int, connection: Connection, lock: Any, semaphores: list[Any]
+) -> None:
     """Run one process of the replay: survey, wait for the start message, replay, report."""
     ending_with_parent()
     try:
         scripts, survey = build_scripts(job, ranks, job.scratch)
-        told.send(("surveyed", survey))
-        go = told.recv()
-        told.send(("done", _perform(job, go, scripts, survey, told, (own, lock, semaphores))))
+        connection.send(("surveyed", survey))
+        go = connection.recv()
+        connection.send(("done", _perform(job, go, scripts, survey, connection, (index, lock, semaphores))))
     except InputRefused as error:
-        told.send(("refused", (error.reason, error.remedy)))
+        connection.send(("refused", (error.reason, error.remedy)))
     except (BrokenBarrierError, EOFError, BrokenPipeError):
         return
     except BaseException:
-        told.send(("failed", traceback.format_exc()))
+        connection.send(("failed", traceback.format_exc()))
 
 
 def _perform(
-    job: Job, go: Go, scripts: list[Script], survey: Survey, told: Connection, shared: tuple[int, Any, list[Any]]
+    job: Job, go: Go, scripts: list[Script], survey: Survey, connection: Connection, shared: tuple[int, Any, list[Any]]
 ) -> tuple[list[Done], float]:
     """Execute the ranks; return their results, and the start time (monotonic clock [s])."""
-    own, lock, semaphores = shared
+    index, lock, semaphores = shared
     raise_limit()
     board = go.board.open()
-    gates = Gates(board, lock, semaphores, own, go.members, go.processes)
+    gates = Gates(board, lock, semaphores, index, go.members, go.processes)
     memory = content(survey.request_bytes)
     with ExitStack() as stack:
         sandbox = Sandbox(go.folder)
@@ -123,25 +125,25 @@ def _perform(
         # garbage collections during the replay would delay all ranks and free little
         gc.collect()
         gc.disable()
-        told.send(("ready", None))
-        start_s = told.recv()
+        connection.send(("ready", None))
+        start_s = connection.recv()
         for call in calls:
             if isinstance(call, NotedCalls):
                 call.start_s = start_s
-        done = [Done(script.rank) for script in scripts]
+        results = [Done(script.rank) for script in scripts]
         steps = [
             run(
                 executor,
                 is_timed=job.is_timed,
                 synced=_number_communicators(go, executor.script),
-                done=one,
+                result=result,
                 start_s=start_s,
             )
-            for executor, one in zip(executors, done, strict=True)
+            for executor, result in zip(executors, results, strict=True)
         ]
         sleep_until(start_s)
-        advance(steps, gates, _teller(board, own))
-    return done, start_s
+        advance(steps, gates, _teller(board, index))
+    return results, start_s
 
 
 def _calls(go: Go, script: Script, sandbox: Sandbox, memory: Any, stack: ExitStack) -> Calls | NotedCalls:
@@ -173,10 +175,10 @@ def _number_communicators(go: Go, script: Script) -> dict[int, int]:
     return {number: numbers[name] for number, name in enumerate(script.communicators) if name in numbers}
 
 
-def _teller(board: OpenBoard, own: int) -> Callable[[int, float], None]:
+def _teller(board: OpenBoard, index: int) -> Callable[[int, float], None]:
     def tell(step_count: int, until: float) -> None:
-        board.calls[own] = step_count
-        board.until_ns[own] = int(until * 1e9)
+        board.calls[index] = step_count
+        board.until_ns[index] = int(until * 1e9)
 
     return tell
 
@@ -200,14 +202,14 @@ class Processes:
 
     def start(self) -> None:
         """Start all processes, each with a pipe to this one."""
-        for own, ranks in enumerate(self.shares):
-            ours, theirs = self._context.Pipe()
+        for index, ranks in enumerate(self.shares):
+            parent_end, child_end = self._context.Pipe()
             process = self._context.Process(
-                target=_work, args=(self._job, ranks, own, theirs, self._lock, self._semaphores), daemon=True
+                target=_work, args=(self._job, ranks, index, child_end, self._lock, self._semaphores), daemon=True
             )
             process.start()
-            theirs.close()
-            self._ends.append(ours)
+            child_end.close()
+            self._ends.append(parent_end)
             self._processes.append(process)
 
     @property
@@ -226,44 +228,44 @@ class Processes:
         self._gather("ready", tell)
         self._send(time.monotonic() + _LEAD_S)
         outcomes = self._gather("done", tell)
-        return [one for done, _ in outcomes for one in done], outcomes[0][1]
+        return [result for results, _ in outcomes for result in results], outcomes[0][1]
 
-    def _send(self, what: object) -> None:
-        for own, end in enumerate(self._ends):
+    def _send(self, message: object) -> None:
+        for index, end in enumerate(self._ends):
             try:
-                end.send(what)
+                end.send(message)
             except (BrokenPipeError, ConnectionResetError):
-                self._lost(own)
+                self._lost(index)
 
     def _gather(self, expected: str, tell: Callable[[float], None]) -> list[Any]:
         """Return the answer of each process, in order; raise if one ends without an answer, or the replay stalls."""
         answers: dict[int, Any] = {}
         watched = _Stall()
         while len(answers) < len(self._ends):
-            open_ = {id(self._ends[own]): own for own in range(len(self._ends)) if own not in answers}
-            for end in wait([self._ends[own] for own in open_.values()], timeout=_POLL_INTERVAL_S):
+            open_ = {id(self._ends[index]): index for index in range(len(self._ends)) if index not in answers}
+            for end in wait([self._ends[index] for index in open_.values()], timeout=_POLL_INTERVAL_S):
                 answers[open_[id(end)]] = self._answer(open_[id(end)], expected)
             if self._board is not None:
                 tell(float(self._board.calls.sum()))
                 watched.check(self._board, len(answers))
-        return [answers[own] for own in range(len(self._ends))]
+        return [answers[index] for index in range(len(self._ends))]
 
-    def _answer(self, own: int, expected: str) -> Any:
+    def _answer(self, index: int, expected: str) -> Any:
         try:
-            kind, what = self._ends[own].recv()
+            kind, payload = self._ends[index].recv()
         except (EOFError, ConnectionResetError):
-            self._lost(own)
+            self._lost(index)
         if kind == "refused":
-            raise InputRefused(*what)
+            raise InputRefused(*payload)
         if kind != expected:
-            raise RuntimeError(f"A process of the replay failed:\n{what}")
-        return what
+            raise RuntimeError(f"A process of the replay failed:\n{payload}")
+        return payload
 
-    def _lost(self, own: int) -> NoReturn:
-        self._processes[own].join(_GRACE_S)
-        code = self._processes[own].exitcode
+    def _lost(self, index: int) -> NoReturn:
+        self._processes[index].join(_GRACE_S)
+        code = self._processes[index].exitcode
         how = f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
-        ranks = self.shares[own]
+        ranks = self.shares[index]
         raise InputRefused(
             f"The process of ranks {ranks[0]} to {ranks[-1]} ended early {how}; the replay was aborted.",
             "Find the cause (out of memory?), and replay again, possibly with fewer ranks.",
@@ -295,9 +297,9 @@ class _Stall:
     def check(self, board: OpenBoard, answer_count: int) -> None:
         """Raise InputRefused after a long time without progress and without an intended wait."""
         now = time.monotonic()
-        seen = int(board.calls.sum()), answer_count
-        if seen != self._last:
-            self._last, self._changed_s = seen, now
+        progress = int(board.calls.sum()), answer_count
+        if progress != self._last:
+            self._last, self._changed_s = progress, now
         idle_s = now - max(self._changed_s, float(board.until_ns.max(initial=0)) / 1e9)
         if idle_s > STALLED_S:
             raise InputRefused(
@@ -329,8 +331,8 @@ def make_start_message(
 ) -> Go:
     """Return the start message for the processes."""
     names = tuple(order.members)
-    carried: Mapping[int, int] = {rank: own for own, ranks in enumerate(shares) for rank in ranks}
+    carried: Mapping[int, int] = {rank: index for index, ranks in enumerate(shares) for rank in ranks}
     processes = tuple(tuple(sorted({carried[rank] for rank in order.ranks[name]})) for name in names)
-    made = SharedCounters(board, len(shares), len(names)).make()
+    counters = SharedCounters(board, len(shares), len(names)).make()
     members = tuple(order.members[name] for name in names)
-    return Go(folder, made, order, names, members, processes, trace[0], len(str(max(0, trace[1] - 1))))
+    return Go(folder, counters, order, names, members, processes, trace[0], len(str(max(0, trace[1] - 1))))

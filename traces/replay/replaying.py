@@ -62,15 +62,15 @@ def replay(path: Path, wish: Wish, tell: Tell) -> Report:
             if wish.is_dry_run:
                 return plan
             faults = planning.prepare(survey.uses, folder, tell)
-            done, start_s = mpi.replay(job, ranks, order, folder, scratch, tell)
+            results, start_s = mpi.replay(job, ranks, order, folder, scratch, tell)
         else:
             with processes.start_processes(job, shares) as running:
                 survey = planning.merge_surveys(running.surveys(lambda _: None))
                 order, plan = _make_plan(survey, folder, wish, len(shares), traced_s)
                 faults = planning.prepare(survey.uses, folder, tell)
-                done, start_s = _execute(running, (folder, scratch), order, wish, trace.process_count, tell)
+                results, start_s = _execute(running, (folder, scratch), order, wish, trace.process_count, tell)
         sizes = planning.sizes_under(folder, survey.uses.files)
-        return reports.report_result(plan, done, start_s, sizes, faults)
+        return reports.report_result(plan, results, start_s, sizes, faults)
 
 
 def _execute(

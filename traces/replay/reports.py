@@ -61,24 +61,24 @@ class Report:
         """Return the differences between the replay and the trace's calls; empty without differences."""
         if self.is_dry_run:
             return []
-        found = [
+        differences = [
             f"{function}: {count:,} of {self.replayed_calls[function]:,} calls failed with {error}"
             for (function, error), count in sorted(self.failures.items())
         ]
-        for way, traced, moved in (
+        for verb, traced, moved in (
             ("read", self.traced_read_bytes, self.read_bytes),
             ("written", self.traced_written_bytes, self.written_bytes),
         ):
             if traced != moved:
-                found.append(f"{moved:,} bytes were {way}, but the trace has {traced:,}")
+                differences.append(f"{moved:,} bytes were {verb}, but the trace has {traced:,}")
         if self.traced_calls != self.replayed_calls:
-            found.append("incomplete: some calls were not made")
-        other = [
+            differences.append("incomplete: some calls were not made")
+        resized = [
             file for file in self.files if file.traced_bytes is not None and file.traced_bytes != file.replayed_bytes
         ]
-        if other:
-            found.append(f"{len(other):,} files differ in size from the trace, such as {other[0].path!r}")
-        return found
+        if resized:
+            differences.append(f"{len(resized):,} files differ in size from the trace, such as {resized[0].path!r}")
+        return differences
 
     def document(self) -> dict[str, Any]:
         """Return the report as a JSON document."""
@@ -148,10 +148,10 @@ def report_plan(
 
 
 def report_result(
-    plan: Report, done: Iterable[Done], start_s: float, sizes: Mapping[Place, int | None], faults: Counter[str]
+    plan: Report, results: Iterable[Done], start_s: float, sizes: Mapping[Place, int | None], faults: Counter[str]
 ) -> Report:
     """Build the report of a finished replay from its plan and the ranks' results."""
-    ranks = list(done)
+    ranks = list(results)
     calls, failures, notes = Counter[str](), Counter[tuple[str, str]](), Counter(faults)
     for rank in ranks:
         calls.update(rank.counts)

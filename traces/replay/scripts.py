@@ -85,14 +85,14 @@ class Script:
 
 def outer(calls: pl.DataFrame, way: Way) -> pl.DataFrame:
     """Mark outer calls as `is_outer`: not nested in another call, and replayed if their function is supported."""
-    seen = calls
+    considered = calls
     if way == "nested":
         # With MPI-IO functions blanked, only POSIX calls can enclose a POSIX call.
         is_posix = pl.col("module") == "POSIX"
-        seen = calls.with_columns(
+        considered = calls.with_columns(
             pl.when(is_posix).then(pl.col(name)).otherwise(pl.lit("")).alias(name) for name in ("module", "function")
         )
-    is_inner = requests.find_nested(seen.with_columns(rank=pl.lit(0)))
+    is_inner = requests.find_nested(considered.with_columns(rank=pl.lit(0)))
     return calls.with_columns(is_outer=~is_inner)
 
 
@@ -142,8 +142,8 @@ def compile_script(rank: int, calls: pl.DataFrame, spent: Reals, way: Way) -> Wr
 def _read(calls: pl.DataFrame) -> pl.DataFrame:
     """Add the arguments of calls: each as text, and numeric ones also as numbers."""
     joined = calls.join(table(), on="function", how="left", maintain_order="left")
-    given = joined.with_columns(given=pl.col("arguments").str.split(" "))
-    texts = given.with_columns(
+    split = joined.with_columns(given=pl.col("arguments").str.split(" "))
+    texts = split.with_columns(
         pl.col("given").list.get(pl.col(f"{place}_at"), null_on_oob=True).alias(place) for place in PLACES
     )
     numbers = ("count", "size", "offset", "mode", "parts")
@@ -304,29 +304,29 @@ def _syncs(frame: pl.DataFrame, way: Way) -> tuple[pl.DataFrame, tuple[str, ...]
     """
     opened = pl.when(pl.col("verb") == int(Verb.MPI_OPEN)).then("communicator").forward_fill().over("file_name")
     of = pl.when(pl.col("is_together")).then(opened).otherwise("communicator")
-    found = frame.with_columns(communicator=of).filter(
+    synced = frame.with_columns(communicator=of).filter(
         pl.col("communicator").is_not_null() & ~pl.col("communicator").is_in(_ALONE)
     )
-    communicators = tuple(found["communicator"].unique(maintain_order=True))
+    communicators = tuple(synced["communicator"].unique(maintain_order=True))
     if way == "mpi":
         # MPI itself orders its own collective calls
-        found = found.filter(~pl.col("is_mpi"))
-    settled = found.filter(pl.col("function").is_in(_SETTLED_AFTER) & pl.lit(way == "posix"))
+        synced = synced.filter(~pl.col("is_mpi"))
+    settled = synced.filter(pl.col("function").is_in(_SETTLED_AFTER) & pl.lit(way == "posix"))
     points = pl.concat(
         part.select(
             "place", after=pl.lit(after), is_only=~pl.col("is_mpi"), number=_number_communicators(communicators)
         )
-        for part, after in ((found, False), (settled, True))
+        for part, after in ((synced, False), (settled, True))
     )
     return points, communicators
 
 
 def _number_communicators(communicators: tuple[str, ...]) -> pl.Expr:
     """Return the number of a call's communicator."""
-    known = {name: number for number, name in enumerate(communicators)}
-    if not known:
+    numbers = {name: number for number, name in enumerate(communicators)}
+    if not numbers:
         return pl.lit(None, pl.Int64)
-    return pl.col("communicator").replace_strict(known, default=None, return_dtype=pl.Int64)
+    return pl.col("communicator").replace_strict(numbers, default=None, return_dtype=pl.Int64)
 
 
 # ---- steps
@@ -334,34 +334,36 @@ def _number_communicators(communicators: tuple[str, ...]) -> pl.Expr:
 
 def _steps(
     judged: pl.DataFrame,
-    done: pl.DataFrame,
+    replayed: pl.DataFrame,
     syncs: pl.DataFrame,
     communicators: tuple[str, ...],
     spent: Reals,
 ) -> tuple[Steps, tuple[str, ...]]:
     """Return the steps in order; each waits for the time of the calls since the previous step that are not executed."""
-    functions = tuple(done["function"].unique(maintain_order=True))
-    steps = np.zeros(done.height + syncs.height + 1, STEP)
-    _fill_calls(steps[: done.height], done.with_columns(number_of=_number_communicators(communicators)), functions)
-    _fill_syncs(steps[done.height : -1], syncs, spent)
+    functions = tuple(replayed["function"].unique(maintain_order=True))
+    steps = np.zeros(replayed.height + syncs.height + 1, STEP)
+    _fill_calls(
+        steps[: replayed.height], replayed.with_columns(number_of=_number_communicators(communicators)), functions
+    )
+    _fill_syncs(steps[replayed.height : -1], syncs, spent)
     # the last step does nothing but mark the end of the traced rank
-    place = np.concatenate([done["place"].to_numpy(), syncs["place"].to_numpy(), [judged.height]]).astype(np.int64)
-    part = np.concatenate([np.ones(done.height), syncs["after"].to_numpy() * 2, [0]])
+    place = np.concatenate([replayed["place"].to_numpy(), syncs["place"].to_numpy(), [judged.height]]).astype(np.int64)
+    part = np.concatenate([np.ones(replayed.height), syncs["after"].to_numpy() * 2, [0]])
     order = np.lexsort((part, place))
-    due = _due(judged, done, syncs, spent)[place][order]
+    due = _due(judged, replayed, syncs, spent)[place][order]
     steps = steps[order]
     steps["wait_s"] = np.diff(due, prepend=0.0).clip(min=0.0)
     return steps, functions
 
 
-def _due(judged: pl.DataFrame, done: pl.DataFrame, syncs: pl.DataFrame, spent: Reals) -> Reals:
+def _due(judged: pl.DataFrame, replayed: pl.DataFrame, syncs: pl.DataFrame, spent: Reals) -> Reals:
     """Return the times at which each call would begin, and the rank end, if executed calls took no time [s], N + 1.
 
     If a call that is not executed encloses others, the time of the inner calls counts, not its own. Calls within an
     executed call are part of its execution.
     """
     lasts = np.ones(judged.height, bool)
-    lasts[done["place"].to_numpy()] = False
+    lasts[replayed["place"].to_numpy()] = False
     lasts[syncs.filter("is_only")["place"].to_numpy()] = False
     is_inner = ~judged["is_outer"].to_numpy()
     level = judged["level"].to_numpy()
@@ -372,7 +374,7 @@ def _due(judged: pl.DataFrame, done: pl.DataFrame, syncs: pl.DataFrame, spent: R
     return np.append(ends - lasted, ends[-1:] if ends.size else 0.0)
 
 
-def _fill_calls(steps: Steps, done: pl.DataFrame, functions: tuple[str, ...]) -> None:
+def _fill_calls(steps: Steps, replayed: pl.DataFrame, functions: tuple[str, ...]) -> None:
     number = {function: at for at, function in enumerate(functions)}
     verb = pl.col("verb")
     columns = {
@@ -384,11 +386,13 @@ def _fill_calls(steps: Steps, done: pl.DataFrame, functions: tuple[str, ...]) ->
         "flags": pl.when(among(_BLOCKED)).then("size").otherwise(pl.coalesce("number", "flag", "mode")),
     }
     for name, column in (
-        done.select(column.cast(pl.Int64).fill_null(ABSENT).alias(n) for n, column in columns.items()).to_dict().items()
+        replayed.select(column.cast(pl.Int64).fill_null(ABSENT).alias(n) for n, column in columns.items())
+        .to_dict()
+        .items()
     ):
         steps[name] = column.to_numpy()
     if number:
-        steps["function"] = done["function"].replace_strict(number, return_dtype=pl.Int64).to_numpy()
+        steps["function"] = replayed["function"].replace_strict(number, return_dtype=pl.Int64).to_numpy()
 
 
 def _fill_syncs(steps: Steps, syncs: pl.DataFrame, spent: Reals) -> None:
@@ -397,6 +401,6 @@ def _fill_syncs(steps: Steps, syncs: pl.DataFrame, spent: Reals) -> None:
     steps["file"] = ABSENT
     steps["other"] = ABSENT
     steps["size"] = syncs["number"].to_numpy()
-    least = spent[syncs["place"].to_numpy(), 2] if syncs.height else np.empty(0)
+    min_call_s = spent[syncs["place"].to_numpy(), 2] if syncs.height else np.empty(0)
     # the last rank to arrive waits for no other, so the minimum time is the duration of the call itself
-    steps["hold_s"] = np.where(syncs["is_only"].to_numpy(), least, 0.0)
+    steps["hold_s"] = np.where(syncs["is_only"].to_numpy(), min_call_s, 0.0)

@@ -55,9 +55,9 @@ def list_calls(trace: CompressedTrace, rank: int) -> pl.DataFrame:
 
 def place_in_class(trace: CompressedTrace, rank: int) -> tuple[int, int]:
     """Return a rank's class number and its index within the class; (-1, 0) without a class."""
-    for number, found in enumerate(trace.classes):
+    for number, rank_class in enumerate(trace.classes):
         before = 0
-        for ranks in found.ranks:
+        for ranks in rank_class.ranks:
             place = expansion.find_index(ranks, rank)
             if place is not None:
                 index = 0

@@ -89,15 +89,15 @@ class _Process:
         self._count += 1
         if self._count % _REPORT_STEPS == 0:
             self._tell(self._count, 0.0)
-        wanted = next(rank, None)
-        if isinstance(wanted, Sync):
-            self._blocked.append((wanted, self._gates.arrive(wanted.communicator), rank))
-        elif wanted is not None:
-            self._push(wanted, rank)
+        event = next(rank, None)
+        if isinstance(event, Sync):
+            self._blocked.append((event, self._gates.arrive(event.communicator), rank))
+        elif event is not None:
+            self._push(event, rank)
 
 
 def sleep_until(due: float) -> None:
     """Sleep until a time of the monotonic clock [s], ending with a spin loop."""
-    while (left := due - time.monotonic()) > 0:
-        if left > _SPUN_S:
-            time.sleep(left - _SPUN_S)
+    while (remaining_s := due - time.monotonic()) > 0:
+        if remaining_s > _SPUN_S:
+            time.sleep(remaining_s - _SPUN_S)
