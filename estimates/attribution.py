@@ -60,12 +60,12 @@ class ActiveRuns:
     counted: pl.DataFrame
 
     @classmethod
-    def select(cls, runs: pl.DataFrame, known: pl.DataFrame, counted: pl.DataFrame) -> ActiveRuns:
+    def select(cls, runs: pl.DataFrame, signatures: pl.DataFrame, counted: pl.DataFrame) -> ActiveRuns:
         """Select the runs with known I/O; server counters take precedence over a signature."""
         series = runs.join(counted.drop("direction"), on=RUN, how="inner", maintain_order="left")
-        others = runs.join(counted, on=RUN, how="anti", maintain_order="left")
-        by_application = known.drop("filesystem", "direction")
-        return cls(others.join(by_application, on="application_id", how="inner", maintain_order="left"), series)
+        uncounted = runs.join(counted, on=RUN, how="anti", maintain_order="left")
+        by_application = signatures.drop("filesystem", "direction")
+        return cls(uncounted.join(by_application, on="application_id", how="inner", maintain_order="left"), series)
 
     @property
     def has_own(self) -> bool:
@@ -114,16 +114,16 @@ class TrafficAttribution:
     @classmethod
     def attribute(cls, inputs: Sequence[tuple[ActiveRuns, Traffic, str]]) -> list[TrafficAttribution]:
         """Attribute the traffic of each direction of a file system to its runs."""
-        known, residuals = [], []
+        prepared, residuals = [], []
         for there, traffic, direction in inputs:
             exact, runs = _distribute_counters(there.counted, traffic), _runs(there.signed, traffic)
-            taken = np.bincount(exact.step, exact.volume_bytes, len(traffic.volume_bytes))
-            known.append((there, traffic, direction, exact, runs))
-            residuals.append((np.maximum(traffic.volume_bytes - taken, 0.0), runs))
+            counted_bytes = np.bincount(exact.step, exact.volume_bytes, len(traffic.volume_bytes))
+            prepared.append((there, traffic, direction, exact, runs))
+            residuals.append((np.maximum(traffic.volume_bytes - counted_bytes, 0.0), runs))
         if not residuals:
             return []
-        explained = explain_traffics(residuals, known[0][1].interval_s)
-        return [cls(*fields, explanation) for fields, explanation in zip(known, explained, strict=True)]
+        explained = explain_traffics(residuals, prepared[0][1].interval_s)
+        return [cls(*fields, explanation) for fields, explanation in zip(prepared, explained, strict=True)]
 
     def rows(self) -> pl.DataFrame:
         """Return rows of `placed_io` for the day's own runs."""
@@ -213,10 +213,12 @@ def _rows(there: pl.DataFrame, minutes: pl.DataFrame, direction: str) -> pl.Data
 
 def compute_slowdowns(laid: Sequence[TrafficAttribution]) -> pl.DataFrame:
     """Compute rows of `slowdowns` for the day's own runs, from one or both directions of a file system."""
-    who = pl.concat([of.select(*_WHO) for one in laid for of in (one.there.signed, one.there.counted)])
+    who = pl.concat(
+        [of.select(*_WHO) for attribution in laid for of in (attribution.there.signed, attribution.there.counted)]
+    )
     who = who.unique(RUN, maintain_order=True).with_row_index("who")
     moves = _merge_traffic(laid, who)
-    bursts = _add_delays(pl.concat([_bursts(one, who) for one in laid]), laid, moves)
+    bursts = _add_delays(pl.concat([_bursts(attribution, who) for attribution in laid]), laid, moves)
     slowed = bursts.filter(pl.col("outcome") == "slowed")
     interference = find_interference(ints(slowed["who"]), floats(slowed["start_s"]), floats(slowed["end_s"]), moves)
     named = who.select(
@@ -270,26 +272,28 @@ def _bursts(laid: TrafficAttribution, who: pl.DataFrame) -> pl.DataFrame:
 def _add_delays(bursts: pl.DataFrame, laid: Sequence[TrafficAttribution], moves: RunTraffic) -> pl.DataFrame:
     """Add delay, slowdown and background bytes to bursts."""
     start_s, end_s = floats(bursts["start_s"]), floats(bursts["end_s"])
-    there: Reals = np.sum([one.traffic.sum_between(start_s, end_s) for one in laid], axis=0)
+    there: Reals = np.sum([attribution.traffic.sum_between(start_s, end_s) for attribution in laid], axis=0)
     # an ambiguous burst has no attributed bytes, but its bytes are not interference either
-    own = moves.sum_between(ints(bursts["who"]), start_s, end_s) + floats(bursts["withheld_bytes"])
-    others = np.maximum(there - own, 0.0)
-    alone_s, meant = floats(bursts["alone_s"]), floats(bursts["meant_bytes"])
-    crowded_s = compute_contention(alone_s, meant, end_s - start_s, others) * bursts["is_found"].to_numpy()
-    known = bursts.with_columns(there_bytes=pl.Series(others), crowded_s=pl.Series(crowded_s))
-    slowdowns = estimate_slowdowns(crowded_s, _estimate_contention_slope(known), laid[0].traffic.interval_s)
+    run_bytes = moves.sum_between(ints(bursts["who"]), start_s, end_s) + floats(bursts["withheld_bytes"])
+    background_bytes = np.maximum(there - run_bytes, 0.0)
+    alone_s, expected_bytes = floats(bursts["alone_s"]), floats(bursts["meant_bytes"])
+    crowded_s = (
+        compute_contention(alone_s, expected_bytes, end_s - start_s, background_bytes) * bursts["is_found"].to_numpy()
+    )
+    measured = bursts.with_columns(there_bytes=pl.Series(background_bytes), crowded_s=pl.Series(crowded_s))
+    slowdowns = estimate_slowdowns(crowded_s, _estimate_contention_slope(measured), laid[0].traffic.interval_s)
     outcome = np.where(bursts["is_found"], np.where(slowdowns.is_delayed, "slowed", "not_slowed"), "not_found")
     values = {
-        "start_delay_s": pl.Series(start_s) - known["expected_s"],
+        "start_delay_s": pl.Series(start_s) - measured["expected_s"],
         "delay_s": pl.Series(slowdowns.delay),
         "delay_low_s": pl.Series(slowdowns.low),
         "delay_high_s": pl.Series(slowdowns.high),
         "burst_started_at": _instants(start_s),
         "burst_ended_at": _instants(end_s),
     }
-    return known.with_columns(
+    return measured.with_columns(
         outcome=pl.Series(outcome, dtype=pl.String),
-        burst_expected_at=_instants(floats(known["expected_s"])),
+        burst_expected_at=_instants(floats(measured["expected_s"])),
         **{name: pl.when("is_found").then(value) for name, value in values.items()},
     )
 
@@ -318,10 +322,13 @@ def _instants(seconds: Reals) -> pl.Series:
 def _merge_traffic(laid: Sequence[TrafficAttribution], who: pl.DataFrame) -> RunTraffic:
     """Return the traffic of all runs, over all directions."""
     parts: list[tuple[Ints, Reals, Reals]] = []
-    for one in laid:
-        for there, of in ((one.there.signed, one.explained), (one.there.counted, one.exact)):
+    for attribution in laid:
+        for there, of in (
+            (attribution.there.signed, attribution.explained),
+            (attribution.there.counted, attribution.exact),
+        ):
             number = there.select(*RUN).join(who, on=RUN, how="left", maintain_order="left")["who"].to_numpy()
-            at_s = one.traffic.start_s + (of.step.astype(np.float64) + 1) * one.traffic.interval_s
+            at_s = attribution.traffic.start_s + (of.step.astype(np.float64) + 1) * attribution.traffic.interval_s
             parts.append((number[of.run].astype(np.int64), at_s, of.volume_bytes))
     run = np.concatenate([run for run, _, _ in parts])
     at_s, volume = (np.concatenate([part[place] for part in parts]) for place in (1, 2))

@@ -58,14 +58,14 @@ def trace_classes(
     labeled = classes.classify(_sum_sections(subjects, counted, end_s), floats(subjects["node_count"]), params)
     has_times = subjects["untold"].is_null()
     is_silent = (labeled["outcome"] == "classified") & ~has_times
-    known = labeled.with_columns(
+    rows = labeled.with_columns(
         pl.when(~is_silent).then("label").alias("label"),
         pl.when(has_times).then(pl.col("section_bytes", "cv")),
         pl.when(has_times).then("volume_bytes").otherwise(subjects["counted_bytes"]).alias("volume_bytes"),
         pl.when(is_silent).then(subjects["untold"]).otherwise("outcome").alias("outcome"),
     )
     keys = build_keys("trace", subjects, subject_id="trace_id")
-    return class_rows(keys, known, subjects["node_count"], subjects["duration_s"])
+    return class_rows(keys, rows, subjects["node_count"], subjects["duration_s"])
 
 
 def class_rows(

@@ -52,16 +52,16 @@ class Rows:
 
 def get_params(settings: PeriodSettings, methods: Sequence[str] | None = None) -> PeriodParams:
     """Convert settings to the parameters of some methods; by default, of the methods that are published."""
-    wanted = settings.methods if methods is None else methods
+    chosen = settings.methods if methods is None else methods
     return PeriodParams(
-        methods=tuple(wanted),
+        methods=tuple(chosen),
         max_missing_ratio=settings.max_missing_ratio,
         sampling=settings.sampling,
         # parameters import their method, so those of unused methods are skipped
-        null_tested=_make_null_model_params(settings) if "null_tested" in wanted else None,
-        dft=_dft(settings) if {"dft", "merged"} & set(wanted) else None,
-        autocorrelation=_autocorrelation(settings) if {"autocorrelation", "merged"} & set(wanted) else None,
-        autoperiod=_autoperiod(settings) if "autoperiod" in wanted else None,
+        null_tested=_make_null_model_params(settings) if "null_tested" in chosen else None,
+        dft=_dft(settings) if {"dft", "merged"} & set(chosen) else None,
+        autocorrelation=_autocorrelation(settings) if {"autocorrelation", "merged"} & set(chosen) else None,
+        autoperiod=_autoperiod(settings) if "autoperiod" in chosen else None,
     )
 
 
@@ -96,8 +96,14 @@ def find_rows(subjects: Subjects, params: PeriodParams, steps: Steps | None = No
     steps: exact throughput of the subjects, if known. A subject without a signal has rows with an outcome only.
     """
     results = list(search_subjects(subjects, params, steps))
-    rows = [frames.empty(PERIODS), *(rows_from(own.keys, summaries, answer) for own, summaries, answer in results)]
-    segments = [frames.empty(PERIOD_SEGMENTS), *(segments_from(own.keys, answer) for own, _, answer in results)]
+    rows = [
+        frames.empty(PERIODS),
+        *(rows_from(searched.keys, summaries, answer) for searched, summaries, answer in results),
+    ]
+    segments = [
+        frames.empty(PERIOD_SEGMENTS),
+        *(segments_from(searched.keys, answer) for searched, _, answer in results),
+    ]
     order = (*KEYS[1:7], "method")
     return Rows(
         pl.concat(rows).sort(*order, nulls_last=True, maintain_order=True),
@@ -125,12 +131,12 @@ def search_subjects(
     if methods:
         open_ends = tuple(not np.isfinite(end) for end in window or (-np.inf, np.inf))
         sampling: Sampling = "bins" if steps is None else params.sampling
-        own = (
+        prepared = (
             _cut_to_io(subjects, open_ends, params.max_missing_ratio)
             if steps is None
             else _resample_io(subjects, steps, open_ends, sampling)
         )
-        yield from _search(own, replace(params, methods=methods, sampling=sampling), steps)
+        yield from _search(prepared, replace(params, methods=methods, sampling=sampling), steps)
 
 
 def _search(
@@ -195,11 +201,11 @@ def summarize_signals(subjects: Subjects, steps: Steps | None, sampling: Samplin
     counts = subjects.samples.counts
     owner = subjects.samples.owner
     is_known = np.isfinite(subjects.samples.values)
-    known = np.bincount(owner[is_known], minlength=len(counts))
+    known_counts = np.bincount(owner[is_known], minlength=len(counts))
     total = np.bincount(owner[is_known], subjects.samples.values[is_known], len(counts))
     with np.errstate(divide="ignore", invalid="ignore"):
-        missing = np.where(counts > 0, 1.0 - known / counts, np.nan)
-        mean = np.where(known > 0, total / known, np.nan)
+        missing = np.where(counts > 0, 1.0 - known_counts / counts, np.nan)
+        mean = np.where(known_counts > 0, total / known_counts, np.nan)
     lost = np.full(len(counts), np.nan)
     if steps is not None:
         volume = windows.clip_steps(steps, subjects.start_s, subjects.end_s).volume_bytes

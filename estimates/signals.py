@@ -53,8 +53,8 @@ def make_signals(
     ).sort(_SIGNAL)
     of_bins = ordered.filter(pl.col("basis") == "heatmap")
     of_requests = ordered.filter(pl.col("basis") != "heatmap")
-    made = [_from_heatmaps(of_bins, heatmaps), _from_requests(of_requests, jobs, intervals, requests, params)]
-    return pl.concat([frames.empty(TRACE_SIGNALS), *made]).sort(_SIGNAL)
+    parts = [_from_heatmaps(of_bins, heatmaps), _from_requests(of_requests, jobs, intervals, requests, params)]
+    return pl.concat([frames.empty(TRACE_SIGNALS), *parts]).sort(_SIGNAL)
 
 
 def _volumes(
@@ -116,7 +116,7 @@ def _sum_requests(requests: Sequence[pl.LazyFrame]) -> pl.DataFrame:
 
 def _intervals(records: pl.DataFrame) -> pl.DataFrame:
     """Convert records to requests: one for the counted bytes, from the first start to the last end."""
-    both = [
+    parts = [
         records.select(
             "trace_id",
             "module",
@@ -131,13 +131,13 @@ def _intervals(records: pl.DataFrame) -> pl.DataFrame:
             ("write", "written_bytes", "write_start_s", "write_end_s"),
         )
     ]
-    return pl.concat(both).filter(pl.col("request_bytes") > 0, pl.col("end_s") >= pl.col("start_s"))
+    return pl.concat(parts).filter(pl.col("request_bytes") > 0, pl.col("end_s") >= pl.col("start_s"))
 
 
-def _from_heatmaps(wanted: pl.DataFrame, heatmaps: pl.DataFrame) -> pl.DataFrame:
+def _from_heatmaps(chosen: pl.DataFrame, heatmaps: pl.DataFrame) -> pl.DataFrame:
     """Build signals from heat maps, summed over ranks."""
     summed = (
-        heatmaps.join(wanted.select(_MODULE), on=_MODULE, how="semi")
+        heatmaps.join(chosen.select(_MODULE), on=_MODULE, how="semi")
         .select(*_MODULE, "interval_s", "step_count", "bin_bytes", step=pl.int_ranges(0, pl.col("step_count")))
         .explode("bin_bytes", "step", empty_as_null=False)
         .group_by(*_MODULE, "interval_s", "step")
@@ -146,11 +146,11 @@ def _from_heatmaps(wanted: pl.DataFrame, heatmaps: pl.DataFrame) -> pl.DataFrame
         .group_by(*_MODULE, "interval_s", maintain_order=True)
         .agg(pl.col("bin_bytes").cast(pl.Float64).alias("signal_bytes"), pl.len().cast(pl.Int64).alias("step_count"))
     )
-    return _build_rows(wanted.join(summed, on=_MODULE, how="inner"))
+    return _build_rows(chosen.join(summed, on=_MODULE, how="inner"))
 
 
 def _from_requests(
-    wanted: pl.DataFrame,
+    chosen: pl.DataFrame,
     jobs: pl.DataFrame,
     intervals: pl.DataFrame,
     requests: Sequence[pl.LazyFrame],
@@ -158,17 +158,17 @@ def _from_requests(
 ) -> pl.DataFrame:
     """Build signals from requests and record intervals, spread over each signal's grid."""
     latest = _latest(requests, intervals)
-    timed = wanted.join(jobs.select("trace_id", "duration_s"), on="trace_id", how="left").join(
+    timed = chosen.join(jobs.select("trace_id", "duration_s"), on="trace_id", how="left").join(
         latest, on="trace_id", how="left"
     )
     end_s = floats(timed.select(pl.max_horizontal("duration_s", "latest_s")).to_series())
     interval_s, step_count = signals.choose_grids(np.nan_to_num(np.maximum(end_s, 0.0)), params)
     is_resolved = even_values.is_resolved(np.zeros(len(interval_s)), interval_s, step_count)
     interval_s, step_count = interval_s[is_resolved], step_count[is_resolved]
-    kept = timed.filter(is_resolved).drop("duration_s", "latest_s").with_row_index("subject")
-    volumes = _bin(kept, interval_s, step_count, intervals, requests)
+    resolved = timed.filter(is_resolved).drop("duration_s", "latest_s").with_row_index("subject")
+    volumes = _bin(resolved, interval_s, step_count, intervals, requests)
     return _build_rows(
-        kept.drop("subject").with_columns(
+        resolved.drop("subject").with_columns(
             interval_s=interval_s, step_count=step_count, signal_bytes=list_column(volumes)
         )
     )
@@ -183,16 +183,21 @@ def _latest(requests: Sequence[pl.LazyFrame], intervals: pl.DataFrame) -> pl.Dat
 
 
 def _bin(
-    kept: pl.DataFrame, interval_s: Reals, step_count: Ints, intervals: pl.DataFrame, requests: Sequence[pl.LazyFrame]
+    subjects: pl.DataFrame,
+    interval_s: Reals,
+    step_count: Ints,
+    intervals: pl.DataFrame,
+    requests: Sequence[pl.LazyFrame],
 ) -> Ragged:
-    grid = even_values.Grid(np.zeros(kept.height), interval_s, step_count)
+    grid = even_values.Grid(np.zeros(subjects.height), interval_s, step_count)
     bins = even_values.BinAccumulator(grid)
     of_basis = {
-        basis: kept.filter(pl.col("basis") == basis).select("subject", *_SIGNAL) for basis in ("requests", "interval")
+        basis: subjects.filter(pl.col("basis") == basis).select("subject", *_SIGNAL)
+        for basis in ("requests", "interval")
     }
     for chunk in _chunks(intervals, of_basis["interval"], requests, of_basis["requests"]):
         start_s, end_s, volume_bytes = (chunk[name].to_numpy() for name in ("start_s", "end_s", "request_bytes"))
-        bins.add(Requests(start_s, end_s, volume_bytes, chunk["subject"].cast(pl.Int64).to_numpy(), kept.height))
+        bins.add(Requests(start_s, end_s, volume_bytes, chunk["subject"].cast(pl.Int64).to_numpy(), subjects.height))
     return Ragged(bins.result().volume_bytes, grid.offsets)
 
 
@@ -207,10 +212,10 @@ def _chunks(
         yield moved.join(of_requests.lazy(), on=_SIGNAL, how="inner", maintain_order="left").collect()
 
 
-def _build_rows(made: pl.DataFrame) -> pl.DataFrame:
+def _build_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Build rows of `trace_signals` from bytes per step; signals without bytes are omitted."""
     return (
-        made.with_columns(
+        rows.with_columns(
             volume_bytes=pl.col("signal_bytes").list.sum(),
             signal_bytes_per_s=pl.col("signal_bytes") / pl.col("interval_s"),
         )

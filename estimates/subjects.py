@@ -172,8 +172,8 @@ def _join_requests(
     is_wanted = pl.col("request_bytes") >= 0 if with_empty else pl.col("request_bytes") > 0
     for frame in requests if of_requests.height else ():
         moved = frame.filter(~pl.col("is_nested"), is_wanted)
-        known = moved.select(*_SIGNAL, "request_bytes", "start_s", "end_s", *more)
-        joined = known.join(of_requests.lazy(), on=_SIGNAL, how="inner", maintain_order="left")
+        selected = moved.select(*_SIGNAL, "request_bytes", "start_s", "end_s", *more)
+        joined = selected.join(of_requests.lazy(), on=_SIGNAL, how="inner", maintain_order="left")
         pieces.append(joined.select(*columns, *more).collect())
     return pl.concat(pieces)
 

@@ -97,14 +97,16 @@ def build_batch(
     process_counts: number of processes per run (n), None if unknown. Raises TooManyPiecesError.
     """
     by_run = _select_modules(landed[TRACE_REQUESTS])
-    files, left = landed[TRACE_FILES], _many_members(landed, by_run, process_counts, params)
-    runs = list(_runs(landed, by_run.filter(~pl.col("run").is_in(left)), process_counts, params))
-    left |= {run.number for run in runs if not has_equal_windows(run.window_edges_s)}
-    runs = [run for run in runs if run.number not in left]
-    silent = sorted(set(range(len(process_counts))) - left - {run.number for run in runs})
+    files, remaining = landed[TRACE_FILES], _many_members(landed, by_run, process_counts, params)
+    runs = list(_runs(landed, by_run.filter(~pl.col("run").is_in(remaining)), process_counts, params))
+    remaining |= {run.number for run in runs if not has_equal_windows(run.window_edges_s)}
+    runs = [run for run in runs if run.number not in remaining]
+    silent = sorted(set(range(len(process_counts))) - remaining - {run.number for run in runs})
     lines = [run_values("no_requests") for _ in silent]
     if not runs:
-        return BatchResult({NETWORK_RUNS: _add_run_numbers(run_rows(lines), silent)} if silent else {}, sorted(left))
+        return BatchResult(
+            {NETWORK_RUNS: _add_run_numbers(run_rows(lines), silent)} if silent else {}, sorted(remaining)
+        )
     requests = _Requests.build(landed[TRACE_REQUESTS], files, runs)
     networks = requests.count()
     rows = {
@@ -118,7 +120,7 @@ def build_batch(
     numbers = np.array([run.number for run in runs])
     for table in (NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_BOTTLENECKS):
         rows[table] = rows[table].with_columns(pl.Series("run", numbers[rows[table]["run"].to_numpy()]))
-    return BatchResult(rows, sorted(left))
+    return BatchResult(rows, sorted(remaining))
 
 
 def _add_run_numbers(lines: pl.DataFrame, numbers: Sequence[int]) -> pl.DataFrame:
@@ -183,15 +185,15 @@ def _runs(
         .iter_rows()
     )
     rows = by_run.to_dicts()
-    known = [process_counts[row["run"]] for row in rows]
+    counts = [process_counts[row["run"]] for row in rows]
     rank_highs = [
         max(row["rank_high"], (count or 0) - 1 if row["rank_high"] >= 0 else -1)
-        for row, count in zip(rows, known, strict=True)
+        for row, count in zip(rows, counts, strict=True)
     ]
-    sizes = [max(high + 1, count or 0) for high, count in zip(rank_highs, known, strict=True)]
+    sizes = [max(high + 1, count or 0) for high, count in zip(rank_highs, counts, strict=True)]
     skews = _skews(records, by_run, sizes)
     targets = _with_targets(landed, by_run)
-    for row, high, count, skew in zip(rows, rank_highs, known, skews, strict=True):
+    for row, high, count, skew in zip(rows, rank_highs, counts, skews, strict=True):
         low = min(row["rank_low"], 0)
         total = float(counted_bytes.get(row["run"]) or 0)
         yield _Run(
@@ -259,9 +261,11 @@ class _Requests:
                 "place": np.arange(len(runs)),
             }
         )
-        taken = requests.join(numbers, left_on=["run", "module"], right_on=["number", "module"], maintain_order="left")
+        selected = requests.join(
+            numbers, left_on=["run", "module"], right_on=["number", "module"], maintain_order="left"
+        )
         of_files = files.join(numbers.select("number", "place"), left_on="run", right_on="number")
-        whole = taken.with_columns(run="place").drop("place").sort("run", maintain_order=True)
+        whole = selected.with_columns(run="place").drop("place").sort("run", maintain_order=True)
         whole = whole.with_columns(pl.col("host").fill_null("unknown host"))
         of_files = (
             of_files.with_columns(run="place").drop("place").with_row_index("file_key").cast({"file_key": pl.Int64})
@@ -277,7 +281,7 @@ class _Requests:
         has_hosts = np.array([run.has_hosts for run in self.runs])
         hosted = self.whole.filter(pl.Series(has_hosts).gather(self.whole["run"]))
         outer = self._transfers(hosted, self._ranks(hosted), self._nodes(hosted, first + 1, "host"))
-        columns = [np.concatenate(both) for both in zip(outer, inner, strict=True)]
+        columns = [np.concatenate(pair) for pair in zip(outer, inner, strict=True)]
         counter = BatchCounter(self.layers, np.stack([run.window_edges_s for run in self.runs]))
         counter.add(TransferBatch(*columns))
         return counter.result()
@@ -289,15 +293,15 @@ class _Requests:
 
     def _ahead_s(self, run: Ints, rank: Ints) -> Reals:
         """Return the clock offset of each request's rank [s]."""
-        known = [np.zeros(0) if one.skew.offset_s is None else one.skew.offset_s for one in self.runs]
-        first, all_s = offsets_of([len(one) for one in known]), np.concatenate([*known, np.zeros(1)])
+        rank_offsets = [np.zeros(0) if item.skew.offset_s is None else item.skew.offset_s for item in self.runs]
+        first, all_s = offsets_of([len(item) for item in rank_offsets]), np.concatenate([*rank_offsets, np.zeros(1)])
         is_known = (rank >= 0) & (rank < np.diff(first)[run])
         offsets_s: Reals = np.where(is_known, all_s[np.where(is_known, first[run] + rank, 0)], 0.0)
         return offsets_s
 
     def _ranks(self, rows: pl.DataFrame) -> Ints:
         run = rows["run"].to_numpy()
-        lows = np.array([one.rank_low for one in self.runs])
+        lows = np.array([item.rank_low for item in self.runs])
         nodes: Ints = self.layers.first_node[self.layers.first[run]] + rows["rank"].to_numpy() - lows[run]
         return nodes
 
@@ -347,10 +351,10 @@ class _Requests:
         request: Ints = self.whole["request"].to_numpy()
         sizes, times = floats(self.whole["request_bytes"]), (self.whole["end_s"] - self.whole["start_s"]).to_numpy()
         for number, run in enumerate(self.runs):
-            own = slice(bounds[number], bounds[number + 1])
+            run_slice = slice(bounds[number], bounds[number + 1])
             finder = BottleneckFinder(process_count=run.process_count)
-            finder.add("size", sizes[own], request[own])
-            finder.add("time", times[own], request[own])
+            finder.add("size", sizes[run_slice], request[run_slice])
+            finder.add("time", times[run_slice], request[run_slice])
             yield from ((number, *row) for row in finder.rows())
 
 
@@ -360,13 +364,13 @@ def _pieces(whole: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
     Raises TooManyPiecesError.
     """
     keyed = whole.drop("file_number").with_columns(file_number=_keys(whole, files))
-    known = files.select("file_key", "path", "mount", "filesystem_kind", number="file_number")
+    file_labels = files.select("file_key", "path", "mount", "filesystem_kind", number="file_number")
     number = pl.Series("number", whole["file_number"])
     path = pl.coalesce("path", pl.format("file {}", pl.col("number"))).fill_null("unknown file")
     on_files = (
         keyed.with_columns(number)
         .filter(~pl.col("has_targets"))
-        .join(known.drop("number"), left_on="file_number", right_on="file_key", how="left", maintain_order="left")
+        .join(file_labels.drop("number"), left_on="file_number", right_on="file_key", how="left", maintain_order="left")
         .with_columns(end=path)
     )
     striped = files.drop("file_number").rename({"file_key": "file_number"})
@@ -379,7 +383,7 @@ def _pieces(whole: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
     system = pl.coalesce("mount", "filesystem_kind").fill_null("unknown storage")
     on_them = (
         pl.concat(cut, how="vertical_relaxed")
-        .join(known, left_on="file_number", right_on="file_key", how="left", maintain_order="left")
+        .join(file_labels, left_on="file_number", right_on="file_key", how="left", maintain_order="left")
         .with_columns(end=pl.coalesce(pl.format("OST {}", "ost"), system))
     )
     columns = [*keyed.columns, "end"]
@@ -395,7 +399,7 @@ def _keys(whole: pl.DataFrame, files: pl.DataFrame) -> pl.Series:
 def _layers(runs: Sequence[_Run], whole: pl.DataFrame, pieces: pl.DataFrame) -> tuple[LayerBatch, pl.DataFrame]:
     """Build the layers of all runs, and the lookup from layer and label to node."""
     names = [run.names for run in runs]
-    first = offsets_of([len(one) for one in names])
+    first = offsets_of([len(layer_names) for layer_names in names])
     has_hosts = pl.Series([run.has_hosts for run in runs])
     hosts = whole.filter(has_hosts.gather(whole["run"])).select("run", label="host").unique()
     ends = pieces.select("run", label="end").unique()
@@ -414,9 +418,13 @@ def _layers(runs: Sequence[_Run], whole: pl.DataFrame, pieces: pl.DataFrame) -> 
         .with_columns(node=pl.int_range(pl.len(), dtype=pl.Int64))
     )
     layer_count = int(first[-1])
-    kinds: list[TimeKind | None] = [_KIND if n + 1 < len(one) else None for one in names for n in range(len(one))]
+    kinds: list[TimeKind | None] = [
+        _KIND if n + 1 < len(layer_names) else None for layer_names in names for n in range(len(layer_names))
+    ]
     first_node = offsets_of(np.bincount(nodes["layer"].to_numpy(), minlength=layer_count))
-    layers = LayerBatch(tuple(name for one in names for name in one), tuple(kinds), first, first_node, nodes["label"])
+    layers = LayerBatch(
+        tuple(name for layer_names in names for name in layer_names), tuple(kinds), first, first_node, nodes["label"]
+    )
     return layers, nodes.select("layer", "label", "node")
 
 
@@ -425,7 +433,7 @@ def _rank_labels(runs: Sequence[_Run], first: Ints) -> pl.DataFrame:
     counts = np.array([run.rank_count for run in runs])
     run = np.repeat(np.arange(len(runs)), counts)
     place = np.arange(len(run)) - np.repeat(np.cumsum(counts) - counts, counts)
-    rank = pl.Series(place + np.array([one.rank_low for one in runs])[run])
+    rank = pl.Series(place + np.array([item.rank_low for item in runs])[run])
     label = pl.when(pl.col("rank") == -1).then(pl.lit("all ranks")).otherwise(pl.col("rank").cast(pl.String))
     return pl.DataFrame({"layer": first[run], "place": place, "rank": rank}).select("layer", "place", label=label)
 
@@ -442,7 +450,7 @@ def _lines(runs: Sequence[_Run], networks: NetworkBatch) -> Iterator[dict[str, o
     negative_counts = np.bincount(run_of_edge[negative["edge"].to_numpy()], negative["count"].to_numpy(), len(runs))
     node_counts = np.diff(layers.first_node)
     for number, run in enumerate(runs):
-        own = node_counts[layers.first[number] : layers.first[number + 1]].tolist()
+        run_node_counts = node_counts[layers.first[number] : layers.first[number + 1]].tolist()
         yield run_values(
             "built",
             module=run.module,
@@ -450,4 +458,4 @@ def _lines(runs: Sequence[_Run], networks: NetworkBatch) -> Iterator[dict[str, o
             covered_ratio=run.covered_ratio,
             skew=run.skew,
             negative_time_count=int(negative_counts[number]),
-        ) | network_values(run.names, [1] * len(own), own, run.window_edges_s)
+        ) | network_values(run.names, [1] * len(run_node_counts), run_node_counts, run.window_edges_s)

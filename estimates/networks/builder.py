@@ -106,7 +106,7 @@ def build_trace_network(
         pl.concat(
             [
                 frames.empty(table).select(columns),
-                *pl.collect_all(found.select(columns) for found in landed[table.name]),
+                *pl.collect_all(lazy_rows.select(columns) for lazy_rows in landed[table.name]),
             ]
         )
         for table, columns in ((TRACE_FILES, OF_FILES), (TRACE_RECORDS, OF_RECORDS))
@@ -140,26 +140,26 @@ def build_network(
     is_single = rows["rank_high"] >= 0
     rank_high = max(rows["rank_high"], (process_count or 0) - 1 if is_single else -1)
     hosts, numbers = (by_module[name].explode().unique().to_list() for name in ("hosts", "file_numbers"))
-    seen = RequestSources(hosts, modules, numbers, files, rows["rank_low"], rank_high)
-    names = _layer_names(query, seen)
+    sources = RequestSources(hosts, modules, numbers, files, rows["rank_low"], rank_high)
+    names = _layer_names(query, sources)
     covered_ratio = _compute_coverage(records, modules, rows["moved_bytes"])
-    made = NetworkResult("no_layers", None, ", ".join(modules), rows["request_count"], covered_ratio)
+    result = NetworkResult("no_layers", None, ", ".join(modules), rows["request_count"], covered_ratio)
     if len(names) < 2:
-        return replace(made, notes=("The trace has only one layer.",))
-    skew = _skew(records, max(seen.rank_high + 1, process_count or 0))
-    layers = [build_layer(name, seen, params) for name in names]
+        return replace(result, notes=("The trace has only one layer.",))
+    skew = _skew(records, max(sources.rank_high + 1, process_count or 0))
+    layers = [build_layer(name, sources, params) for name in names]
     counter = _RequestCounter(
         layers, compute_window_edges(rows["start_s"], rows["end_s"], skew, params), skew, process_count
     )
     for chunk in source.chunks():
         counter.add(chunk, split_by_target(chunk, files) if "target" in names else ())
     network = remove_idle_nodes(counter.counter.result())
-    made = replace(made, outcome="built", network=network, skew=skew, negative_time_count=_negative_count(network))
+    result = replace(result, outcome="built", network=network, skew=skew, negative_time_count=_negative_count(network))
     return replace(
-        made,
+        result,
         patterns=classify_patterns(network),
         bottlenecks=_add_nodes(counter.finder.result(), source, files, layers),
-        notes=_notes(made, network, skew) + _layer_notes(names, query, is_single=is_single),
+        notes=_notes(result, network, skew) + _layer_notes(names, query, is_single=is_single),
     )
 
 
@@ -173,19 +173,19 @@ def _build_from_events(
         return NetworkResult("no_layers", notes=("The trace has only one layer.",))
     members = event_network.members()
     network = remove_idle_nodes(event_network.network(members))
-    made = NetworkResult(
+    result = NetworkResult(
         "built", network, module=EVENTS, request_count=event_network.request_count, skew=event_network.skew
     )
     if network.edges.is_empty():
-        why = "No event has a counterpart with the same rank and request in an adjacent layer."
-        return replace(made, outcome="no_layers", network=None, notes=(why,))
-    made = replace(made, negative_time_count=_negative_count(network))
-    notes = _notes(made, network, event_network.skew)
+        reason = "No event has a counterpart with the same rank and request in an adjacent layer."
+        return replace(result, outcome="no_layers", network=None, notes=(reason,))
+    result = replace(result, negative_time_count=_negative_count(network))
+    notes = _notes(result, network, event_network.skew)
     if event_network.unmatched_count:
         are = "1 event has" if event_network.unmatched_count == 1 else f"{event_network.unmatched_count:,} events have"
         notes += (f"{are} no counterpart in an adjacent layer.",)
     return replace(
-        made, patterns=classify_patterns(network), bottlenecks=event_network.bottlenecks(members), notes=notes
+        result, patterns=classify_patterns(network), bottlenecks=event_network.bottlenecks(members), notes=notes
     )
 
 
@@ -229,27 +229,27 @@ _SUMMED = (
 
 def _select_modules(by_module: pl.DataFrame, query: Query) -> list[str]:
     """Select the modules to use: all if modules are a layer, else one."""
-    known: list[str] = by_module["module"].to_list() if by_module.width else []
+    available: list[str] = by_module["module"].to_list() if by_module.width else []
     if query.module is not None:
-        if known and query.module not in known:
-            raise UsageError(f"The trace has no requests of {query.module}, only of {', '.join(known)}.")
-        return [query.module] if known else []
-    if "module" in (query.layers or ()) or not known:
-        return known
-    if LOWEST_MODULE in known:
+        if available and query.module not in available:
+            raise UsageError(f"The trace has no requests of {query.module}, only of {', '.join(available)}.")
+        return [query.module] if available else []
+    if "module" in (query.layers or ()) or not available:
+        return available
+    if LOWEST_MODULE in available:
         return [LOWEST_MODULE]
     return [by_module.sort("moved_bytes", "module", descending=[True, False])["module"][0]]
 
 
-def _layer_names(query: Query, seen: RequestSources) -> tuple[LayerName, ...]:
+def _layer_names(query: Query, sources: RequestSources) -> tuple[LayerName, ...]:
     if query.layers is None:
-        has_hosts = any(host is not None for host in seen.hosts)
-        usual = tuple(name for name in DEFAULT_LAYERS if name != "host" or has_hosts)
-        return usual if seen.is_storage_known or not seen.is_file_known else (*usual[:-1], "file")
-    known: dict[str, LayerName] = {name: name for name in LAYER_NAMES}
-    if len(query.layers) < 2 or len(set(query.layers)) < len(query.layers) or not set(query.layers) <= set(known):
-        raise UsageError(f"Pass two or more different layers, outermost first, of {', '.join(known)}.")
-    return tuple(known[name] for name in query.layers)
+        has_hosts = any(host is not None for host in sources.hosts)
+        defaults = tuple(name for name in DEFAULT_LAYERS if name != "host" or has_hosts)
+        return defaults if sources.is_storage_known or not sources.is_file_known else (*defaults[:-1], "file")
+    names: dict[str, LayerName] = {name: name for name in LAYER_NAMES}
+    if len(query.layers) < 2 or len(set(query.layers)) < len(query.layers) or not set(query.layers) <= set(names):
+        raise UsageError(f"Pass two or more different layers, outermost first, of {', '.join(names)}.")
+    return tuple(names[name] for name in query.layers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,9 +339,9 @@ def measure_requests(rows: pl.DataFrame) -> tuple[Reals, Reals, Reals, Bools]:
 
 def remove_idle_nodes(network: Network) -> Network:
     """Remove nodes without an edge, except ranks."""
-    kept = find_used_nodes(network.layers, network.edges)
+    used_nodes = find_used_nodes(network.layers, network.edges)
     layers, edges = list(network.layers), network.edges
-    for number, nodes in kept.items():
+    for number, nodes in used_nodes.items():
         if len(nodes) == layers[number].node_count:
             continue
         layer = layers[number]
@@ -392,12 +392,12 @@ def _add_nodes(
     )  # fmt: skip
 
 
-def _notes(made: NetworkResult, network: Network, skew: Skew) -> tuple[str, ...]:
+def _notes(result: NetworkResult, network: Network, skew: Skew) -> tuple[str, ...]:
     """Describe the data and their limits for users."""
-    request_text = "1 request" if made.request_count == 1 else f"{made.request_count:,} requests"
-    notes = [f"{request_text} of {'the program' if made.module == EVENTS else made.module}."]
-    if made.covered_ratio is not None and made.covered_ratio < _COMPLETE_RATIO:
-        notes.append(f"They cover {made.covered_ratio:.2%} of the counted bytes: the trace is partial.")
+    request_text = "1 request" if result.request_count == 1 else f"{result.request_count:,} requests"
+    notes = [f"{request_text} of {'the program' if result.module == EVENTS else result.module}."]
+    if result.covered_ratio is not None and result.covered_ratio < _COMPLETE_RATIO:
+        notes.append(f"They cover {result.covered_ratio:.2%} of the counted bytes: the trace is partial.")
     notes += [
         f"{layer.group_size} consecutive {layer.name}s are drawn as one."
         for layer in network.layers
@@ -409,9 +409,9 @@ def _notes(made: NetworkResult, network: Network, skew: Skew) -> tuple[str, ...]
             f"Clocks were aligned by collective opens of {files}; they differed by up to "
             f"{value_text('time', skew.range_s)}."
         )
-    if made.negative_time_count:
+    if result.negative_time_count:
         notes.append(
-            f"{made.negative_time_count:,} times are negative because clocks differ: they are drawn as the lowest."
+            f"{result.negative_time_count:,} times are negative because clocks differ: they are drawn as the lowest."
         )
     return tuple(notes)
 

@@ -105,9 +105,9 @@ class EventNetwork:
         start_s, end_s = float(self.layers["start_s"].min()), float(self.layers["end_s"].max())  # type: ignore[arg-type]
         edges_s = window_edges(min(start_s - shift, 0.0), end_s + shift, self._params.window_count)
         counter = EdgeCounter(tuple(member.layer for member in members), tuple(kinds), edges_s)
-        for found in self._transfers():
+        for transfers in self._transfers():
             for hop, pair in enumerate(pairwise(members)):
-                rows = found.filter(pl.col("hop") == hop)
+                rows = transfers.filter(pl.col("hop") == hop)
                 if not rows.is_empty():
                     counter.add(_build_transfers(hop, rows, *pair))
         return counter.result()
@@ -133,25 +133,30 @@ class EventNetwork:
         request: Ints = timed["event"].to_numpy()
         self.finder.add("size", floats(timed["size"]), request)
         self.finder.add("time", floats(timed["time"]), request)
-        known = pl.concat([self._kept_requests, timed])
-        largest = [known.drop_nulls(name).sort(name, "event", descending=[True, False]) for name in ("size", "time")]
+        candidates = pl.concat([self._kept_requests, timed])
+        largest = [
+            candidates.drop_nulls(name).sort(name, "event", descending=[True, False]) for name in ("size", "time")
+        ]
         self._kept_requests = pl.concat([rows.head(_KEPT_REQUESTS) for rows in largest]).unique("event")
 
     def bottlenecks(self, members: Sequence[Members]) -> pl.DataFrame:
         """Return outlier requests as rows of `network_bottlenecks`, without the columns of the trace."""
-        found = self.finder.result()
-        outer, known = members[0], self._kept_requests.join(found, left_on="event", right_on="request", how="semi")
-        nodes = known.join(
-            self._find_receivers(known), on=["rank", "request_id"], how="left", maintain_order="left"
+        outliers = self.finder.result()
+        outer, outlier_requests = (
+            members[0],
+            self._kept_requests.join(outliers, left_on="event", right_on="request", how="semi"),
+        )
+        nodes = outlier_requests.join(
+            self._find_receivers(outlier_requests), on=["rank", "request_id"], how="left", maintain_order="left"
         ).select(
             "event",
             "start_s",
             source_layer=pl.lit(outer.layer.name),
-            source_node=outer.layer.labels.gather(outer.nodes(known)),
+            source_node=outer.layer.labels.gather(outer.nodes(outlier_requests)),
             target_layer=pl.lit(members[1].layer.name),
             target_node=pl.col("node").fill_null("unknown node"),
         )
-        return found.join(nodes, left_on="request", right_on="event", how="left", maintain_order="left")
+        return outliers.join(nodes, left_on="request", right_on="event", how="left", maintain_order="left")
 
     def _find_receivers(self, requests: pl.DataFrame) -> pl.DataFrame:
         """Return the node of the next layer that first received each of a few requests."""
@@ -165,11 +170,11 @@ class EventNetwork:
         return firsts.collect(engine="streaming")
 
 
-def _make_unique(name: str, known: Sequence[Members]) -> str:
+def _make_unique(name: str, layers: Sequence[Members]) -> str:
     """Make a layer name unique by a number, since the trace's own layers may be named `rank` or `device`."""
-    taken = {member.layer.name for member in known}
+    names = {member.layer.name for member in layers}
     numbered = (f"{name} {number}" for number in count(2))
-    return next(shown for shown in chain([name], numbered) if shown not in taken)
+    return next(shown for shown in chain([name], numbered) if shown not in names)
 
 
 def _build_layer(name: str, labels: Sequence[str], params: NetworkParams) -> Members:

@@ -77,11 +77,11 @@ class Members:
         return nodes
 
 
-def build_layer(name: LayerName, seen: RequestSources, params: NetworkParams) -> Members:
+def build_layer(name: LayerName, sources: RequestSources, params: NetworkParams) -> Members:
     """Build a layer; members are grouped into nodes if there are more than `max_node_count`."""
     if name == "rank":
-        return build_rank_layer(seen.rank_low, seen.rank_high, params)
-    labeled, keys = _label_members(name, seen)
+        return build_rank_layer(sources.rank_low, sources.rank_high, params)
+    labeled, keys = _label_members(name, sources)
     return build_named_layer(name, labeled, keys, params)
 
 
@@ -113,26 +113,26 @@ def build_rank_layer(rank_low: int, rank_high: int, params: NetworkParams) -> Me
     return Members(Layer("rank", pl.Series(labels, dtype=pl.String), size, count), ("rank",), first=first)
 
 
-def _label_members(name: LayerName, seen: RequestSources) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def _label_members(name: LayerName, sources: RequestSources) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Return the labels of a layer's members by key columns, and the names of these columns."""
     if name == "host":
-        hosts = pl.DataFrame({"host": pl.Series(seen.hosts, dtype=pl.String)})
+        hosts = pl.DataFrame({"host": pl.Series(sources.hosts, dtype=pl.String)})
         return hosts.with_columns(label=pl.col("host").fill_null("unknown host")), ("host",)
     if name == "module":
-        return pl.DataFrame({"module": pl.Series(seen.modules, dtype=pl.String)}).with_columns(label="module"), (
+        return pl.DataFrame({"module": pl.Series(sources.modules, dtype=pl.String)}).with_columns(label="module"), (
             "module",
         )
-    files = _files(seen)
+    files = _files(sources)
     if name in ("file", "filesystem"):
         return files.select("file_number", label=name), ("file_number",)
-    return _targets(files, seen), ("ost", "file_number")
+    return _targets(files, sources), ("ost", "file_number")
 
 
-def _files(seen: RequestSources) -> pl.DataFrame:
+def _files(sources: RequestSources) -> pl.DataFrame:
     """Return label columns `file` and `filesystem` of the used files; file_number may be NULL."""
-    files = seen.files.unique("file_number", keep="first", maintain_order=True)
+    files = sources.files.unique("file_number", keep="first", maintain_order=True)
     return (
-        pl.DataFrame({"file_number": pl.Series(seen.file_numbers, dtype=pl.Int64)})
+        pl.DataFrame({"file_number": pl.Series(sources.file_numbers, dtype=pl.Int64)})
         .join(files.select("file_number", "path", "mount", "filesystem_kind", "osts"), on="file_number", how="left")
         .select(
             "file_number",
@@ -143,7 +143,7 @@ def _files(seen: RequestSources) -> pl.DataFrame:
     )
 
 
-def _targets(files: pl.DataFrame, seen: RequestSources) -> pl.DataFrame:
+def _targets(files: pl.DataFrame, sources: RequestSources) -> pl.DataFrame:
     """Return the label of each pair of target and file: the target if known, else the file system."""
     osts = (
         files.explode("osts", empty_as_null=False)

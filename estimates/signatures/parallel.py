@@ -46,11 +46,11 @@ def _concat(answers: Sequence[Sequence[MethodSignatures]]) -> list[MethodSignatu
     """Join the results of batches, method by method."""
     return [
         MethodSignatures(
-            method=own[0].method,
-            signatures=[one for answer in own for one in answer.signatures],
-            is_outlier=np.concatenate([answer.is_outlier for answer in own]),
-            expected_correlation=np.concatenate([answer.expected_correlation for answer in own]),
-            missing_burst_count=np.concatenate([answer.missing_burst_count for answer in own]),
+            method=parts[0].method,
+            signatures=[signature for answer in parts for signature in answer.signatures],
+            is_outlier=np.concatenate([answer.is_outlier for answer in parts]),
+            expected_correlation=np.concatenate([answer.expected_correlation for answer in parts]),
+            missing_burst_count=np.concatenate([answer.missing_burst_count for answer in parts]),
         )
-        for own in zip(*answers, strict=True)
+        for parts in zip(*answers, strict=True)
     ]
