@@ -69,12 +69,12 @@ def write_jobs(of: Site, days: int, folder: Path) -> int:
             pl.lit(began) + pl.duration(microseconds=pl.Series(np.round(seconds * 1e6).astype(np.int64)))
         ).dt.strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    own = pl.Series(owner[chosen])
+    job_owner = pl.Series(owner[chosen])
     pl.select(
         JobID=pl.Series(FIRST_JOB + chosen).cast(pl.String),
-        User=pl.format("user{}", own % 400),
-        Account=pl.format("acct{}", own % 50),
-        JobName=pl.format("app{}", own),
+        User=pl.format("user{}", job_owner % 400),
+        Account=pl.format("acct{}", job_owner % 50),
+        JobName=pl.format("app{}", job_owner),
         Partition=pl.lit("batch"),
         NNodes=pl.lit(str(NODE_COUNT)),
         NTasks=pl.lit("256"),
@@ -115,12 +115,12 @@ def main() -> None:
         print(json.dumps({"jobs": write(inputs, chosen.days)}), flush=True)
     shutil.rmtree(root, ignore_errors=True)
     for name, cost in measure_parts(inputs, root):
-        told = {
+        fields = {
             "wall_s": round(cost.wall_s, 1),
             "cpu_s": round(cost.cpu_s, 1),
             "peak_gb": round(cost.peak_bytes / 1e9, 2),
         }
-        print(json.dumps({"part": name, **told}), flush=True)
+        print(json.dumps({"part": name, **fields}), flush=True)
 
 
 if __name__ == "__main__":

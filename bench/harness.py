@@ -84,8 +84,8 @@ def _cpu_s() -> float:
 
 def run_self_timed(command: Sequence[str]) -> Cost:
     """Run a program that measures itself, and return the `[wall_s, cpu_s]` that it prints last."""
-    done = subprocess.run(command, env=environment() | ONE_THREAD, stdout=subprocess.PIPE, text=True, check=True)
-    return Cost(*json.loads(done.stdout.splitlines()[-1]))
+    completed = subprocess.run(command, env=environment() | ONE_THREAD, stdout=subprocess.PIPE, text=True, check=True)
+    return Cost(*json.loads(completed.stdout.splitlines()[-1]))
 
 
 def iosig(*arguments: str) -> list[str]:
@@ -143,25 +143,25 @@ class Comparison:
     unit: str = ""
     min_rate: float | None = None
 
-    def row(self, ours: Sequence[Cost], peer: Sequence[Cost] = ()) -> Row:
+    def row(self, costs: Sequence[Cost], peer: Sequence[Cost] = ()) -> Row:
         """Build the row from the measured costs."""
-        own = [getattr(cost, self.measure) for cost in ours]
-        other = [getattr(cost, self.measure) for cost in peer]
-        taken = statistics.median(own)
-        beside = statistics.median(other) if other else None
+        values = [getattr(cost, self.measure) for cost in costs]
+        peer_values = [getattr(cost, self.measure) for cost in peer]
+        median_value = statistics.median(values)
+        peer_median = statistics.median(peer_values) if peer_values else None
         return Row(
             self.name,
-            self._text(own),
-            self._text(other) if other else "",
-            "" if beside is None else ratio_text(taken / beside),
+            self._text(values),
+            self._text(peer_values) if peer_values else "",
+            "" if peer_median is None else ratio_text(median_value / peer_median),
             ", ".join(self._limits()),
-            self._holds(taken, beside),
+            self._holds(median_value, peer_median),
         )
 
-    def _holds(self, taken: float, beside: float | None) -> bool:
-        is_near = self.max_ratio is None or beside is None or taken <= self.max_ratio * beside + self.allowance
-        is_low = self.max_value is None or taken <= self.max_value
-        return is_near and is_low and (self.min_rate is None or self.count / taken >= self.min_rate)
+    def _holds(self, value: float, peer_value: float | None) -> bool:
+        is_near = self.max_ratio is None or peer_value is None or value <= self.max_ratio * peer_value + self.allowance
+        is_low = self.max_value is None or value <= self.max_value
+        return is_near and is_low and (self.min_rate is None or self.count / value >= self.min_rate)
 
     def _limits(self) -> Iterator[str]:
         if self.max_ratio is not None:
@@ -190,11 +190,11 @@ def ratio_text(ratio: float) -> str:
 
 
 def compare_alternatives(
-    comparison: Comparison, ours: Alternative, peer: Alternative, rounds: int, *more: Comparison
+    comparison: Comparison, subject: Alternative, peer: Alternative, rounds: int, *more: Comparison
 ) -> Iterator[Row]:
     """Measure two alternatives and yield the row of a comparison; `more`: further measures of the same runs."""
-    costs = alternate((ours, peer), rounds)
-    yield from (each.row(*costs) for each in (comparison, *more))
+    costs = alternate((subject, peer), rounds)
+    yield from (item.row(*costs) for item in (comparison, *more))
 
 
 # ---- benchmarks
@@ -245,5 +245,5 @@ def benchmark(name: str, *, is_of_data: bool = False) -> Callable[[Benchmark], B
 def child_result(module: str, *arguments: object) -> Any:
     """Run a module of this package in a separate process with one thread, and return the JSON that it prints."""
     command = [sys.executable, "-m", module, *map(str, arguments)]
-    done = subprocess.run(command, env=environment() | ONE_THREAD, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout)
+    completed = subprocess.run(command, env=environment() | ONE_THREAD, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(completed.stdout)

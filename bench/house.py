@@ -72,33 +72,35 @@ def _module(place: Path, path: Path) -> Module:
 
 def imports(module: Module, names: set[str]) -> set[str]:
     """Return the named modules that a module imports, including imports within functions."""
-    found = set()
+    imported = set()
     for node in module.imports:
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names} & names
+            imported |= {alias.name for alias in node.names} & names
         elif node.module and not node.level:
             inner = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= inner & names
+            imported |= inner & names
             if inner - names and node.module in names:
-                found.add(node.module)
-    return found - {module.name}
+                imported.add(node.module)
+    return imported - {module.name}
 
 
 def circles(edges: dict[str, set[str]]) -> list[list[str]]:
     """Return the sets of nodes that reach each other, each sorted."""
     reached = {node: _find_reachable(node, edges) for node in edges}
-    together = {frozenset({node, *(other for other in reached[node] if node in reached[other])}) for node in edges}
+    together = {
+        frozenset({node, *(neighbor for neighbor in reached[node] if node in reached[neighbor])}) for node in edges
+    }
     return sorted(sorted(nodes) for nodes in together if len(nodes) > 1)
 
 
 def _find_reachable(node: str, edges: dict[str, set[str]]) -> set[str]:
-    seen: set[str] = set()
+    reached: set[str] = set()
     waiting = [node]
     while waiting:
-        new = edges.get(waiting.pop(), set()) - seen
-        seen |= new
+        new = edges.get(waiting.pop(), set()) - reached
+        reached |= new
         waiting += new
-    return seen
+    return reached
 
 
 def folder_edges(modules: list[Module]) -> dict[str, set[str]]:
@@ -181,7 +183,7 @@ def figures(root: Path) -> list[tuple[str, str]]:
     lines = sorted(module.line_count for module in product)
     bodies = [body_lines(function) for function in list_functions(product)]
     arguments = [argument_count(function) for function in list_functions(product)]
-    found, given = parameters(product), keywords(everything)
+    fields, used_keywords = parameters(product), keywords(everything)
     private, small = private_modules(product), small_private_modules(product)
     return [
         ("product lines", f"{sum(lines):,}"),
@@ -195,7 +197,7 @@ def figures(root: Path) -> list[tuple[str, str]]:
         ),
         ("function body lines, median / p90 / maximum", _spread(bodies)),
         ("function arguments, median / p90 / maximum", _spread(arguments)),
-        ("parameters (never set)", f"{len(found)} ({sum(field not in given for _, field in found)})"),
+        ("parameters (never set)", f"{len(fields)} ({sum(field not in used_keywords for _, field in fields)})"),
     ]
 
 
@@ -204,8 +206,8 @@ def _module_edges(modules: list[Module]) -> dict[str, set[str]]:
     return {module.name: imports(module, names) for module in modules}
 
 
-def _circles_text(found: list[list[str]]) -> str:
-    return f"{len(found)}" + "".join(f"; {' '.join(nodes)}" for nodes in found)
+def _circles_text(groups: list[list[str]]) -> str:
+    return f"{len(groups)}" + "".join(f"; {' '.join(nodes)}" for nodes in groups)
 
 
 def _spread(values: list[int]) -> str:

@@ -53,8 +53,8 @@ def verdicts(log: Path) -> pl.DataFrame:
     """
     with open_input(log, Settings(), ReadOptions()) as trace:
         assert isinstance(trace, TraceInput)
-        found = findings.analyze_input(trace).findings
-    rules = found.group_by("rule", maintain_order=True).agg(
+        rows = findings.analyze_input(trace).findings
+    rules = rows.group_by("rule", maintain_order=True).agg(
         is_found=(pl.col("outcome") == "found").any(),
         is_critical=((pl.col("outcome") == "found") & (pl.col("severity") == "critical")).any(),
         is_unknown=(pl.col("outcome") == "unknown").any(),
@@ -68,8 +68,8 @@ def verdicts(log: Path) -> pl.DataFrame:
 def _drishti(log: Path) -> list[str] | None:
     with tempfile.TemporaryDirectory() as scratch:
         command = [*_PEERS, "drishti", "--code", "--issues", str(log)]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=scratch, check=False)
-    return None if done.returncode else sorted(set(_CODE.findall(done.stdout)) - _NO_ISSUES)
+        completed = subprocess.run(command, capture_output=True, text=True, cwd=scratch, check=False)
+    return None if completed.returncode else sorted(set(_CODE.findall(completed.stdout)) - _NO_ISSUES)
 
 
 def _pydarshan(log: Path) -> str:
@@ -77,8 +77,8 @@ def _pydarshan(log: Path) -> str:
     with tempfile.TemporaryDirectory() as scratch:
         page = Path(scratch) / "summary.html"
         command = [*_PEERS, "python", "-m", "darshan", "summary", str(log), "--output", str(page)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode or not page.exists():
+        completed = subprocess.run(command, capture_output=True, text=True, check=False)
+        if completed.returncode or not page.exists():
             return "fails"
         text = page.read_text(encoding="utf-8", errors="replace")
     count, warnings = len(re.findall(r"<h\d[^>]*>Heat Map: ", text)), len(re.findall(r"(?i)data incomplete", text))
@@ -93,11 +93,12 @@ def tables(rows: pl.DataFrame) -> str:
 
 def _by_log(rows: pl.DataFrame) -> Table:
     cells = []
-    for (log, pydarshan), own in rows.group_by(["log", "pydarshan"], maintain_order=True):
-        codes = own["codes"][0]
-        found = own.filter("is_found")
+    for (log, pydarshan), log_rows in rows.group_by(["log", "pydarshan"], maintain_order=True):
+        codes = log_rows["codes"][0]
+        found_rows = log_rows.filter("is_found")
         rules = [
-            f"**{rule}**" if is_critical else rule for rule, is_critical in found.select("rule", "is_critical").rows()
+            f"**{rule}**" if is_critical else rule
+            for rule, is_critical in found_rows.select("rule", "is_critical").rows()
         ]
         name = str(log) if len(str(log)) <= _MAX_NAME_LENGTH else f"{str(log)[: _MAX_NAME_LENGTH - 1]}…"
         issues = "fails" if codes is None else " ".join(codes) or "nothing"
@@ -110,30 +111,30 @@ def _by_rule(rows: pl.DataFrame) -> Table:
     codes = pl.DataFrame(
         {"rule": list(_RULES), "own": list(_RULES.values())}, {"rule": pl.String, "own": pl.List(pl.String)}
     )
-    theirs = pl.col("codes").list.set_intersection("own").list.len().fill_null(0) > 0
-    ours, unknown = pl.col("is_found"), pl.col("is_unknown")
+    is_drishti = pl.col("codes").list.set_intersection("own").list.len().fill_null(0) > 0
+    is_iosig, unknown = pl.col("is_found"), pl.col("is_unknown")
     counts = (
         rows.join(codes, on="rule", how="left")
         .group_by("rule", "own")
         .agg(
-            (ours & theirs).sum(),
-            (theirs & ~ours).sum().alias("theirs"),
-            (ours & ~theirs).sum().alias("ours"),
-            (unknown & ~ours).sum().alias("unknown"),
+            (is_iosig & is_drishti).sum(),
+            (is_drishti & ~is_iosig).sum().alias("theirs"),
+            (is_iosig & ~is_drishti).sum().alias("ours"),
+            (unknown & ~is_iosig).sum().alias("unknown"),
         )
         .sort(pl.col("own").is_null(), "rule")
     )
     cells = [
-        (f"`{rule}`" + (f" ({', '.join(own)})" if own else ""), *(str(count or "") for count in counted))
-        for rule, own, *counted in counts.rows()
+        (f"`{rule}`" + (f" ({', '.join(rule_codes)})" if rule_codes else ""), *(str(count or "") for count in counted))
+        for rule, rule_codes, *counted in counts.rows()
     ]
     return Table(("rule", "both", "Drishti alone", "`iosig job` alone", "no answer"), cells)
 
 
-def put(page: Path, made: str) -> None:
+def put(page: Path, tables_text: str) -> None:
     """Replace the tables of the page."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(_BEGIN)
-    page.write_text(f"{before}{_BEGIN}\n{made}\n{_END}{rest.partition(_END)[2]}", encoding="utf-8")
+    before, _, remaining = page.read_text(encoding="utf-8").partition(_BEGIN)
+    page.write_text(f"{before}{_BEGIN}\n{tables_text}\n{_END}{remaining.partition(_END)[2]}", encoding="utf-8")
 
 
 def main() -> None:
@@ -142,11 +143,11 @@ def main() -> None:
     parser.add_argument("logs", nargs="+", type=Path, help="Darshan logs")
     parser.add_argument("--output", type=Path, help="the page; the tables are printed if not given")
     options = parser.parse_args()
-    made = tables(pl.concat([verdicts(log) for log in options.logs]))
+    tables_text = tables(pl.concat([verdicts(log) for log in options.logs]))
     if options.into:
-        put(options.into, made)
+        put(options.into, tables_text)
     else:
-        print(made)
+        print(tables_text)
 
 
 if __name__ == "__main__":

@@ -90,11 +90,11 @@ def _stream(order: str, count: int) -> tuple[float, float, int]:
     for number in range(pieces + 1):
         width_s = _DURATION_S / pieces
         part = (number * width_s, width_s) if order == "sorted" else (0.0, _DURATION_S, number * _TURN)
-        both = [chunks[number % _CHUNKS].transfers(hop, *part) for hop in (0, 1)] if number < pieces else []
+        batches = [chunks[number % _CHUNKS].transfers(hop, *part) for hop in (0, 1)] if number < pieces else []
         wall, cpu = time.perf_counter(), time.process_time()
-        for transfers in both:
+        for transfers in batches:
             counter.add(transfers)
-        network = None if both else counter.result()
+        network = None if batches else counter.result()
         wall_s, cpu_s = wall_s + time.perf_counter() - wall, cpu_s + time.process_time() - cpu
     if network is None or network.totals["transfer_count"].sum() != 2 * pieces * _CHUNK:
         raise RuntimeError("transfers were lost")

@@ -127,8 +127,8 @@ def batch(context: Context) -> Iterator[Row]:
     )
     calls: list[Callable[[], object]] = [transforms, *(partial(detect, signals) for _, detect, _ in searched)]
     floor, *costs = alternate([partial(call_cost, call) for call in calls], context.rounds)
-    for (name, _, max_ratio), own in zip(searched, costs, strict=True):
-        yield Comparison(name, "cpu_s", max_ratio=max_ratio, count=_SIGNALS, unit="signals").row(own, floor)
+    for (name, _, max_ratio), costs_of_call in zip(searched, costs, strict=True):
+        yield Comparison(name, "cpu_s", max_ratio=max_ratio, count=_SIGNALS, unit="signals").row(costs_of_call, floor)
 
 
 def _signals() -> Reals:

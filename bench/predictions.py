@@ -75,8 +75,8 @@ def evaluation(context: Context) -> Iterator[Row]:
 
 def _whole(path: Path, row: Evaluation) -> None:
     """Check that `iosig period` finds the row's period in the row's window; raise RuntimeError otherwise."""
-    asked = Query("write", row["sampling_hz"], (row["window_start_s"], row["window_end_s"]), method=row["method"])
-    (period_s,) = find_periods(path, Settings.model_construct(), ReadOptions(), asked).rows["period_s"]
+    query = Query("write", row["sampling_hz"], (row["window_start_s"], row["window_end_s"]), method=row["method"])
+    (period_s,) = find_periods(path, Settings.model_construct(), ReadOptions(), query).rows["period_s"]
     if abs(period_s / row["period_s"] - 1) > _MAX_DIFFERENCE:
         raise RuntimeError(f"the periods differ: {period_s} s, {row['period_s']} s")
 
@@ -84,5 +84,5 @@ def _whole(path: Path, row: Evaluation) -> None:
 @benchmark("scheduling")
 def scheduling_study(context: Context) -> Iterator[Row]:
     """Run the study of FTIO's Figure 17 with its default ten seeds, once."""
-    taken = process_cost(iosig("study", "scheduling", "--output", str(context.scratch / "scheduling")))
-    yield Comparison("`iosig study scheduling`, ten seeds of each workload", max_value=120).row([taken])
+    cost = process_cost(iosig("study", "scheduling", "--output", str(context.scratch / "scheduling")))
+    yield Comparison("`iosig study scheduling`, ten seeds of each workload", max_value=120).row([cost])

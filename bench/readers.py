@@ -109,8 +109,10 @@ def darshan_logs(context: Context) -> Iterator[Row]:
     first, reused, renewed = alternate(
         [reading(1, 1000), reading(_SMALL_LOGS, 1000), reading(_SMALL_LOGS, 1)], context.rounds
     )
-    each = [_difference(many, first, _SMALL_LOGS - 1) for many in (reused, renewed)]
-    yield Comparison("read a small Darshan log / with a new process for each", "cpu_s", max_ratio=1 / 3).row(*each)
+    differences = [_difference(many, first, _SMALL_LOGS - 1) for many in (reused, renewed)]
+    yield Comparison("read a small Darshan log / with a new process for each", "cpu_s", max_ratio=1 / 3).row(
+        *differences
+    )
 
 
 def _difference(many: list[Cost], few: list[Cost], count: int) -> list[Cost]:
@@ -173,7 +175,7 @@ def _write_rank(folder: Path, rank: int) -> int:
     offsets = [*range(_OFFSETS), *rng.integers(1 << 20, 1 << 40, _IRREGULAR).tolist()]
     arguments = [(_OPEN, (path, "66", "420")), (_CLOSE, (path,)), (_BARRIER, ("MPI_COMM_WORLD",))]
     arguments += [(_PWRITE, (path, "%p", "131072", str(offset * 131072))) for offset in offsets]
-    keys = [naive.Call(function, 0, given, 0, 0).key() for function, given in arguments]
+    keys = [naive.Call(function, 0, call_arguments, 0, 0).key() for function, call_arguments in arguments]
     writes, irregular = list(range(3, 3 + _OFFSETS)), list(range(3 + _OFFSETS, len(keys)))
     grammar: naive.Grammar = {
         -1: [(0, 1), (-2, _ITERATIONS), *((number, 1) for number in irregular), (1, 1)],
@@ -239,16 +241,20 @@ def _write_dftracer(path: Path) -> Path:
     """Write the trace of a process in the format of DFTracer 1: reads, writes, seeks and opens of many files."""
     rng = np.random.default_rng(7)
     sizes, files, kinds = (rng.integers(end, size=_EVENTS).tolist() for end in (1 << 20, _FILES, len(_CALLS)))
-    own = '"pid":7,"tid":7'
+    process_fields = '"pid":7,"tid":7'
     with path.open("w") as file:
-        file.write(f'[\n{{"id":1,"name":"HH","cat":"dftracer",{own},"ph":"M","args":{{"name":"node1","value":5}}}}\n')
+        file.write(
+            f'[\n{{"id":1,"name":"HH","cat":"dftracer",{process_fields},"ph":"M","args":{{"name":"node1","value":5}}}}\n'
+        )
         for number in range(_FILES):
             args = f'"args":{{"name":"/scratch/project/run/output.{number:05}","value":{number}}}'
-            file.write(f'{{"id":{number + 2},"name":"FH","cat":"dftracer",{own},"ph":"M",{args}}}\n')
+            file.write(f'{{"id":{number + 2},"name":"FH","cat":"dftracer",{process_fields},"ph":"M",{args}}}\n')
         for place, (size, number, kind) in enumerate(zip(sizes, files, kinds, strict=True), _FILES + 2):
             name, args = _CALLS[kind]
             call = f'"ts":{_STARTED_US + 40 * place},"dur":37,"ph":"X","args":{{"hhash":5,"p_idx":3,"level":1,{args}'
-            file.write(f'{{"id":{place},"name":"{name}","cat":"POSIX",{own},{call % size},"fhash":{number}}}}}\n')
+            file.write(
+                f'{{"id":{place},"name":"{name}","cat":"POSIX",{process_fields},{call % size},"fhash":{number}}}}}\n'
+            )
         file.write("]\n")
     return path
 
@@ -362,11 +368,11 @@ def _write_snapshots(path: Path, form: _Format) -> Path:
             file.write(form.snapshot.format(at=at))
             for target in range(_TARGETS):
                 file.write(form.target.format(target=target))
-                own = {"target": target, "server": target // 4, "at": at}
+                target_fields = {"target": target, "server": target // 4, "at": at}
                 for job, (value, moved_at) in enumerate(zip(read[target], changed[target], strict=True)):
                     counts = {"reads": value >> 20, "writes": value >> 18, "punches": value >> 30}
                     names = {"job": 42_990_000 + job, "usec": 7 * job, "changed": moved_at}
-                    file.write(form.entry.format(**own, **names, **counts, read=value, written=3 * value))
+                    file.write(form.entry.format(**target_fields, **names, **counts, read=value, written=3 * value))
     return path
 
 

@@ -207,19 +207,19 @@ class Program:
 
     def run(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
         """Run the command to completion without the user's settings."""
-        kept = {
+        inherited = {
             name: value for name, value in os.environ.items() if not name.startswith(("IOSIG_", "PREFECT_", "PYTHON"))
         }
-        environment = kept | {"COLUMNS": "120", "TERM": "dumb", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
+        environment = inherited | {"COLUMNS": "120", "TERM": "dumb", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
         return subprocess.run([str(self.path), *arguments], env=environment, cwd=self.scratch, capture_output=True)
 
     def output(self, *arguments: str) -> bytes:
         """Return the command's standard output; raises ClickException if it fails."""
-        ended = self.run(arguments)
-        if ended.returncode:
-            said = ended.stderr.decode("utf-8", "replace")[-2000:]
-            raise click.ClickException(f"iosig {shlex.join(arguments)} ended with {ended.returncode}: {said}")
-        return ended.stdout
+        completed = self.run(arguments)
+        if completed.returncode:
+            message = completed.stderr.decode("utf-8", "replace")[-2000:]
+            raise click.ClickException(f"iosig {shlex.join(arguments)} ended with {completed.returncode}: {message}")
+        return completed.stdout
 
 
 @dataclass
@@ -259,9 +259,9 @@ class Texts:
         """Return the warehouse's releases, oldest first; empty without a warehouse."""
         if self.warehouse is None:
             return []
-        told = json.loads(self.program.output("--warehouse", str(self.warehouse), "releases", "--json"))
+        document = json.loads(self.program.output("--warehouse", str(self.warehouse), "releases", "--json"))
         # versions before 2026-11-23 print the bare list
-        listed: list[dict[str, Any]] = told["releases"] if isinstance(told, dict) else told
+        listed: list[dict[str, Any]] = document["releases"] if isinstance(document, dict) else document
         return listed
 
     def make_replacement(self) -> Callable[[str], str]:
@@ -419,7 +419,10 @@ def take_command(target: Path, program: Path, data: Path, jobs: int) -> None:
         times = {}
         for name, future in begun.items():
             times[name] = future.result()
-            click.echo(f"{name}: {', '.join(f'{what} {taken:.1f}' for what, taken in times[name].items())}", err=True)
+            click.echo(
+                f"{name}: {', '.join(f'{measure} {duration_s:.1f}' for measure, duration_s in times[name].items())}",
+                err=True,
+            )
     (target / "times.json").write_text(json.dumps(times, indent=1), encoding="utf-8")
 
 
@@ -429,16 +432,20 @@ def take_command(target: Path, program: Path, data: Path, jobs: int) -> None:
 @click.option("--lines", default=40, show_default=True, help="Maximum number of printed lines per text diff.")
 def compare_command(before: Path, after: Path, lines: int) -> None:
     """Compare two folders that `take` wrote; ends with 1 if anything differs."""
-    found = list(compare_folders(before, after))
-    if not found:
+    comparisons = list(compare_folders(before, after))
+    if not comparisons:
         raise click.UsageError("Neither folder has tables or texts.")
-    for compared in found:
+    for compared in comparisons:
         for line in (*compared.report(), *compared.diff[:lines]):
             click.echo(line)
         if len(compared.diff) > lines:
             click.echo(f"… and {len(compared.diff) - lines:,} lines more")
-    count = sum(bool(compared.differences) for compared in found)
-    click.echo(f"{count:,} of {len(found):,} tables and texts differ." if count else f"All {len(found):,} are equal.")
+    count = sum(bool(compared.differences) for compared in comparisons)
+    click.echo(
+        f"{count:,} of {len(comparisons):,} tables and texts differ."
+        if count
+        else f"All {len(comparisons):,} are equal."
+    )
     raise SystemExit(1 if count else 0)
 
 

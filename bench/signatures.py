@@ -67,7 +67,7 @@ def _growth(method: str, counts: list[int], sample_sets: Callable[[int], SampleS
     extracts = [partial(extract_in_batches, sample_sets(count), SignatureParams(), (method,)) for count in counts]
     seconds = [cost[0].cpu_s for cost in alternate([partial(call_cost, extract) for extract in extracts], 1)]
     exponent = float(np.polyfit(np.log(counts), np.log(seconds), 1)[0])
-    text = ", ".join(f"{count:,} sets: {taken:.1f} s" for count, taken in zip(counts, seconds, strict=True))
+    text = ", ".join(f"{count:,} sets: {cost_s:.1f} s" for count, cost_s in zip(counts, seconds, strict=True))
     name = f"… `{method}` by number of sets, processor time: exponent of its growth"
     return Row(name, text, "", f"{exponent:.2f}", f"{_MAX_EXPONENT}", exponent <= _MAX_EXPONENT)
 

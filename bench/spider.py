@@ -82,15 +82,15 @@ def _traffic(
     volume = burst_s * rng.lognormal(np.log(1.5), 0.6, count) * _GB
     numbers = np.floor(duration_s / (period_s[owner] * pace)).astype(np.int64)
     job = np.repeat(np.arange(len(owner)), numbers)
-    own = owner[job]
+    application = owner[job]
     late_s = np.abs(rng.normal(0.0, 0.5, len(job)))
-    begin_s = start_s[job] + (places_within(numbers) + 0.5) * period_s[own] * pace[job] + late_s
-    taken_s = burst_s[own] * (1.0 + rng.exponential(0.1, len(job)))
-    bytes_per_s = volume[own] / taken_s
+    begin_s = start_s[job] + (places_within(numbers) + 0.5) * period_s[application] * pace[job] + late_s
+    taken_s = burst_s[application] * (1.0 + rng.exponential(0.1, len(job)))
+    bytes_per_s = volume[application] / taken_s
     # a rate that changes within a step affects the mean of that step in part, and that of the next step fully
     change = np.zeros(TICKS + 1)
     for at_s, by in ((begin_s, bytes_per_s), (begin_s + taken_s, -bytes_per_s)):
-        tick, rest = np.divmod(np.clip(at_s / INTERVAL_S, 0.0, TICKS - 1e-6), 1.0)
+        tick, fraction = np.divmod(np.clip(at_s / INTERVAL_S, 0.0, TICKS - 1e-6), 1.0)
         tick = tick.astype(np.int64)
-        change += np.bincount(tick, by * (1.0 - rest), TICKS + 1) + np.bincount(tick + 1, by * rest, TICKS + 1)
+        change += np.bincount(tick, by * (1.0 - fraction), TICKS + 1) + np.bincount(tick + 1, by * fraction, TICKS + 1)
     return np.maximum(np.cumsum(change)[:TICKS], 0.0)

@@ -103,7 +103,8 @@ def _shape_differences(table: str, before: pl.DataFrame, after: pl.DataFrame) ->
             yield f"column {name} is {before.schema[name]} in A, {after.schema[name]} in B"
     yield from (f"column {name} only in B" for name in after.columns if name not in before.columns)
     shared = [
-        [name for name in side.columns if name in other.columns] for side, other in ((before, after), (after, before))
+        [name for name in side.columns if name in opposite.columns]
+        for side, opposite in ((before, after), (after, before))
     ]
     if shared[0] != shared[1]:
         yield "columns in another order"
@@ -139,8 +140,8 @@ def _unequal_documents(before: pl.Series, after: pl.Series) -> tuple[pl.Series, 
 
 def _is_same(left: Any, right: Any, place: tuple[str, ...], only: dict[str, set[str]]) -> bool:
     if isinstance(left, dict) and isinstance(right, dict):
-        for side, one, other in (("A", left, right), ("B", right, left)):
-            only[side] |= {".".join((*place, name)) for name in one.keys() - other.keys()}
+        for side, document, counterpart in (("A", left, right), ("B", right, left)):
+            only[side] |= {".".join((*place, name)) for name in document.keys() - counterpart.keys()}
         same = [_is_same(left[name], right[name], (*place, name), only) for name in left.keys() & right.keys()]
         return all(same)
     if isinstance(left, float) and isinstance(right, float):
@@ -159,11 +160,11 @@ def compare_texts(name: str, before: str, after: str) -> ComparisonResult:
 
 def _lines(text: str) -> list[str]:
     """Split text into lines; divide long lines at commas into parts that fit a terminal."""
-    found = []
+    pieces = []
     for line in text.split("\n"):
         parts = [line] if len(line) <= _LINE else re.findall(r"[^,]*,|[^,]+$", line)
-        found += [part[start : start + _LINE] for part in parts for start in range(0, max(len(part), 1), _LINE)]
-    return found
+        pieces += [part[start : start + _LINE] for part in parts for start in range(0, max(len(part), 1), _LINE)]
+    return pieces
 
 
 def compare_folders(before: Path, after: Path) -> Iterator[ComparisonResult]:

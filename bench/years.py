@@ -112,9 +112,9 @@ def run_night(store: Store, inputs: Path, night: int) -> NightCost:
         process_cost(iosig("--warehouse", str(store.root), *arguments))
         for arguments in (("land", *paths), ("run", "--inline", "--json"))
     )
-    both = Cost(landed.wall_s + run.wall_s, landed.cpu_s + run.cpu_s, max(landed.peak_bytes, run.peak_bytes))
+    total = Cost(landed.wall_s + run.wall_s, landed.cpu_s + run.cpu_s, max(landed.peak_bytes, run.peak_bytes))
     _day_passes(store)
-    return _measure(store, night, both)
+    return _measure(store, night, total)
 
 
 def _day_passes(store: Store) -> None:
@@ -212,13 +212,13 @@ def nights(folder: Path, real: int, wholes: Sequence[int], beside: int) -> Itera
     shutil.copytree(store.root, copy.root, symlinks=True)
     for night in range(real, real + beside):
         yield run_night(copy, inputs, night)
-    done = real
+    night_count = real
     for whole in wholes:
-        for night in range(done, whole):
+        for night in range(night_count, whole):
             yield write_night(store, inputs, night)
         for night in range(whole, whole + _SPREAD):
             yield run_night(store, inputs, night)
-        done = whole + _SPREAD
+        night_count = whole + _SPREAD
 
 
 def _new(root: Path) -> Store:
@@ -229,23 +229,23 @@ def _new(root: Path) -> Store:
 
 def format_page(measured: Sequence[NightCost], around: int, note: str = "") -> str:
     """Format the page: costs of early nights (near `around`) and of the last ones, and the warehouse's contents."""
-    real = {one.night: one for one in measured if one.is_real}
+    real = {cost.night: cost for cost in measured if cost.is_real}
     early = [real[night] for night in real if abs(night - around) <= 1]
     ends = [night for night in real if night + 1 not in real and night - _SPREAD not in real and night > around + 1]
     late = {end: [real[end - place] for place in range(_SPREAD)] for end in ends}
     ratios = "\n".join(
-        f"Night {end} takes {_ratio(own, early, 'cpu_s'):.2f} times the processor time of night {around}, and "
-        f"{_ratio(own, early, 'peak_bytes'):.2f} times its memory.\n"
-        for end, own in late.items()
+        f"Night {end} takes {_ratio(last_nights, early, 'cpu_s'):.2f} times the processor time of night {around}, and "
+        f"{_ratio(last_nights, early, 'peak_bytes'):.2f} times its memory.\n"
+        for end, last_nights in late.items()
     )
-    known = {one.night for one in early} | {end - place for end in ends for place in range(_SPREAD + 1)} | {0}
-    twice = {night for night in real if any(one.night == night and not one.is_real for one in measured)}
+    listed_nights = {cost.night for cost in early} | {end - place for end in ends for place in range(_SPREAD + 1)} | {0}
+    twice = {night for night in real if any(cost.night == night and not cost.is_real for cost in measured)}
     rows = "\n".join(
-        f"| {one.night} | {'real' if one.is_real else 'written'} | {f'{one.cpu_s:.1f}' if one.is_real else ''} |"
-        f" {f'{one.peak_bytes / 1e6:,.0f}' if one.is_real else ''} | {one.file_count:,} | {one.byte_count / 1e6:,.1f} |"
-        f" {one.landed_bytes / 1e6:,.1f} | {one.metadata_bytes / 1e6:,.1f} |"
-        for one in sorted(measured, key=lambda one: (one.night, not one.is_real))
-        if one.night in known | twice
+        f"| {cost.night} | {'real' if cost.is_real else 'written'} | {f'{cost.cpu_s:.1f}' if cost.is_real else ''} |"
+        f" {f'{cost.peak_bytes / 1e6:,.0f}' if cost.is_real else ''} | {cost.file_count:,} |"
+        f" {cost.byte_count / 1e6:,.1f} | {cost.landed_bytes / 1e6:,.1f} | {cost.metadata_bytes / 1e6:,.1f} |"
+        for cost in sorted(measured, key=lambda cost: (cost.night, not cost.is_real))
+        if cost.night in listed_nights | twice
     )
     return _PAGE.format(
         ratios=ratios, rows=rows, note=note, early=around, controllers=_CONTROLLERS, step=_STEP_S, jobs=_JOBS
@@ -257,7 +257,7 @@ def _ratio(late: Sequence[NightCost], early: Sequence[NightCost], name: str) -> 
 
 
 def _middle(measured: Sequence[NightCost], name: str) -> float:
-    return median(getattr(one, name) for one in measured)
+    return median(getattr(cost, name) for cost in measured)
 
 
 _PAGE = """# Cost of nights over years
@@ -287,15 +287,15 @@ Written by `python -m bench.years --told`.
 def draw(figure: Figure, measured: Sequence[NightCost]) -> None:
     """Draw the cost of nightly runs, and the size of the warehouse after each."""
     panels = figure.subplots(1, 3)
-    real = [one for one in measured if one.is_real]
-    panels[0].plot([one.night for one in real], [one.cpu_s for one in real], "o", color=INK, markersize=3)
+    real = [cost for cost in measured if cost.is_real]
+    panels[0].plot([cost.night for cost in real], [cost.cpu_s for cost in real], "o", color=INK, markersize=3)
     panels[0].set_ylabel("processor time [s]", fontsize=8)
     lines = (("file_count", 1e3, panels[1]), ("byte_count", 1e6, panels[2]), ("metadata_bytes", 1e6, panels[2]))
     for name, unit, axes in lines:
         for is_real, mark, color in ((True, "o", INK), (False, ".", PURPLE)):
-            chosen = [one for one in measured if one.is_real == is_real]
-            heights = [getattr(one, name) / unit for one in chosen]
-            axes.plot([one.night for one in chosen], heights, mark, color=color, markersize=3)
+            chosen = [cost for cost in measured if cost.is_real == is_real]
+            heights = [getattr(cost, name) / unit for cost in chosen]
+            axes.plot([cost.night for cost in chosen], heights, mark, color=color, markersize=3)
     panels[1].set_ylabel("files [thousands]", fontsize=8)
     panels[2].set_ylabel("all, and metadata [MB]", fontsize=8)
     for axes in panels:
@@ -315,17 +315,17 @@ def main() -> None:
     parser.add_argument("--told", type=Path, help="folder of measurements: write docs/years.md and its figure")
     parser.add_argument("--around", type=int, default=10, help="the early night of the page (default 10)")
     parser.add_argument("--note", default="", help="additional note on this measurement for the page")
-    given = parser.parse_args()
-    if given.told:
-        lines = (given.told / _LINES).read_text().splitlines()
+    options = parser.parse_args()
+    if options.told:
+        lines = (options.told / _LINES).read_text().splitlines()
         measured = [NightCost(**json.loads(line)) for line in lines]
-        (_DOCS / "years.md").write_text(format_page(measured, given.around, given.note))
+        (_DOCS / "years.md").write_text(format_page(measured, options.around, options.note))
         draw(measured).write(_DOCS / "figures" / "years.png")
         return
-    given.into.mkdir(parents=True)
-    with (given.into / _LINES).open("w") as file:
-        for one in nights(given.into, given.real, given.nights, given.beside):
-            file.write(json.dumps(asdict(one)) + "\n")
+    options.into.mkdir(parents=True)
+    with (options.into / _LINES).open("w") as file:
+        for cost in nights(options.into, options.real, options.nights, options.beside):
+            file.write(json.dumps(asdict(cost)) + "\n")
             file.flush()
 
 
