@@ -225,8 +225,8 @@ def advise(demand: Demand, partitions: Sequence[Partition], params: AdviceParams
     """
     _check(demand, partitions, params)
     grid = _Grid.create(demand, params)
-    own = _sample_demand(demand, grid, params)
-    evaluations = [_evaluate_partition(demand, own, partition, grid, params) for partition in partitions]
+    demand_samples = _sample_demand(demand, grid, params)
+    evaluations = [_evaluate_partition(demand, demand_samples, partition, grid, params) for partition in partitions]
     by_now = sorted(evaluations, key=lambda item: _order(item.now, item.now_score))
     by_best = sorted(evaluations, key=lambda item: _order(item.best, item.best_score))
     return Advice(
@@ -256,10 +256,10 @@ class _Evaluation:
 
 
 def _evaluate_partition(
-    demand: Demand, own: Reals, partition: Partition, grid: _Grid, params: AdviceParams
+    demand: Demand, demand_samples: Reals, partition: Partition, grid: _Grid, params: AdviceParams
 ) -> _Evaluation:
     """Evaluate every delay on one partition, without keeping the samples."""
-    expected = _Expectations.create(own, partition, grid, params)
+    expected = _Expectations.create(demand_samples, partition, grid, params)
     tolerance = _EQUAL_RATIO * max(demand.volume_bytes, 1.0)
     scores = _scores(expected, demand, grid, params)
     best = _shortest_good_delay(scores, tolerance, params.min_saving_ratio)
@@ -422,8 +422,8 @@ def _background(partition: Partition, edges_s: Reals, step_s: float) -> Reals:
     values = np.atleast_1d(np.asarray(partition.background_bytes_per_s, dtype=float))
     known_s = len(values) * step_s
     after_s = np.diff(np.maximum(edges_s, known_s)) / np.diff(edges_s)
-    known = Demands.from_list([Demand(values, step_s)]).rates(_FIRST, edges_s[None], float(edges_s[1]))[0]
-    load: Reals = known + after_s * values.mean()
+    measured = Demands.from_list([Demand(values, step_s)]).rates(_FIRST, edges_s[None], float(edges_s[1]))[0]
+    load: Reals = measured + after_s * values.mean()
     return load
 
 
@@ -446,56 +446,56 @@ class _Expectations:
     load_bytes_per_s: Reals
 
     @classmethod
-    def create(cls, own: Reals, partition: Partition, grid: _Grid, params: AdviceParams) -> _Expectations:
+    def create(cls, demand_samples: Reals, partition: Partition, grid: _Grid, params: AdviceParams) -> _Expectations:
         """Compute expectations over all pairs of an own phase and a phase of the others.
 
         The cost at a time is convex in the demand and nearly linear between two levels, so the demand is divided
         between the adjacent levels. Both kinds of phases are independent. So the mean of the product of a level's
         weight and its cost is the product of the means.
         """
-        others = _sample_load(partition, grid, params)
+        load_samples = _sample_load(partition, grid, params)
         capacity = partition.capacity_bytes_per_s
-        levels = np.linspace(0.0, own.max(), params.level_count + 1)[1:]
-        shares = _level_shares(own, levels)
-        costs = np.stack([_level_costs(level, others, capacity) for level in levels], axis=1)
+        levels = np.linspace(0.0, demand_samples.max(), params.level_count + 1)[1:]
+        shares = _level_shares(demand_samples, levels)
+        costs = np.stack([_level_costs(level, load_samples, capacity) for level in levels], axis=1)
         by_delay = _correlations(np.broadcast_to(shares, (len(costs), *shares.shape)), costs, grid)
         contended, own_part, extra = by_delay.sum(axis=1) * grid.step_s
-        load, mean_demand = others.mean(axis=0), own.mean(axis=0)
+        load, mean_demand = load_samples.mean(axis=0), demand_samples.mean(axis=0)
         met = _correlations(mean_demand, load, grid) / max(float(mean_demand.sum()) * capacity, 1e-300)
-        return cls(own, others, contended, np.minimum(own_part, contended), extra, met, load)
+        return cls(demand_samples, load_samples, contended, np.minimum(own_part, contended), extra, met, load)
 
 
-def _level_shares(own: Reals, levels: Reals) -> Reals:
+def _level_shares(demand_samples: Reals, levels: Reals) -> Reals:
     """Mean weight of each level (levels, steps) in a sampled demand (samples, steps)."""
     if levels[-1] <= 0.0:
-        return np.zeros((len(levels), own.shape[1]))
+        return np.zeros((len(levels), demand_samples.shape[1]))
     # scale by the highest level, since the lowest one underflows for extremely small rates
-    position = own / levels[-1] * len(levels)
+    position = demand_samples / levels[-1] * len(levels)
     numbers = np.arange(1, len(levels) + 1)
     return np.stack([np.clip(1.0 - np.abs(position - number), 0.0, None).mean(axis=0) for number in numbers])
 
 
-def _level_costs(level: float, others: Reals, capacity: float) -> Reals:
+def _level_costs(level: float, load_samples: Reals, capacity: float) -> Reals:
     """Mean costs of a demand of one level at each step (3, steps).
 
     The costs are the added rate above the capacity; the part of that rate that hits the demand itself, in proportion;
     and the time lost per second (at 1 / x of its demand, a transfer takes x times as long).
     """
-    total = others + level
+    total = load_samples + level
     over = np.maximum(total - capacity, 0.0)
-    added = over - np.maximum(others - capacity, 0.0)
+    added = over - np.maximum(load_samples - capacity, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         own_part = np.where(over > 0, over * (level / total), 0.0)
     return np.stack([added.mean(axis=0), own_part.mean(axis=0), over.mean(axis=0) / capacity])
 
 
-def _correlations(own: Reals, other: Reals, grid: _Grid) -> Reals:
+def _correlations(demand: Reals, load: Reals, grid: _Grid) -> Reals:
     """Cross-correlation of signals (..., own_count) and (..., count) at the offered delays (..., k), by FFT."""
     size = fft.next_fast_len(grid.count, real=True)
-    product = np.conj(fft.rfft(own, size, axis=-1)) * fft.rfft(other, size, axis=-1)
+    product = np.conj(fft.rfft(demand, size, axis=-1)) * fft.rfft(load, size, axis=-1)
     sums = fft.irfft(product, size, axis=-1)[..., grid.delay_steps]
     # rounding error of a sum of zeros
-    noise = 1e-12 * np.linalg.norm(own, axis=-1) * np.linalg.norm(other, axis=-1)
+    noise = 1e-12 * np.linalg.norm(demand, axis=-1) * np.linalg.norm(load, axis=-1)
     correlations: Reals = np.where(sums > noise[..., None], sums, 0.0)
     return correlations
 
@@ -518,7 +518,7 @@ def _build_choice(partition: Partition, index: int, expected: _Expectations, gri
 
 def _range(expected: _Expectations, capacity: float, delay_steps: int, step_s: float) -> tuple[float, float]:
     """Quantiles of the contended bytes over pairs of phases with equal index."""
-    others = expected.others[:, delay_steps : delay_steps + expected.own.shape[1]]
-    added = np.maximum(others + expected.own - capacity, 0.0) - np.maximum(others - capacity, 0.0)
+    load_samples = expected.others[:, delay_steps : delay_steps + expected.own.shape[1]]
+    added = np.maximum(load_samples + expected.own - capacity, 0.0) - np.maximum(load_samples - capacity, 0.0)
     low, high = np.quantile(added.sum(axis=1) * step_s, _RANGE)
     return float(low), float(high)

@@ -132,10 +132,10 @@ def select_last_values(samples: pl.DataFrame, scrapes: pl.DataFrame) -> pl.DataF
 
 def _mark_selected(samples: pl.DataFrame, scrapes: pl.DataFrame) -> pl.DataFrame:
     """Add `previous_at`, and `is_known`: whether the reading belongs to a selected scrape."""
-    known = scrapes.with_columns(is_known=pl.lit(True))
+    selected = scrapes.with_columns(is_known=pl.lit(True))
     return (
         samples.with_columns(is_job_scrape=pl.col("job_key").is_not_null())
-        .join(known, on=[*SCRAPED, "collector", "scraped_at"], how="left", nulls_equal=True, maintain_order="left")
+        .join(selected, on=[*SCRAPED, "collector", "scraped_at"], how="left", nulls_equal=True, maintain_order="left")
         .with_columns(pl.col("is_known").fill_null(False))
     )
 
@@ -193,13 +193,13 @@ def _order_readings(readings: pl.DataFrame, last_values: pl.DataFrame) -> pl.Dat
     """
     names = [*ENTRY, "scraped_at", "sampled_at", "counter_started_at", "previous_at", *_values(readings)]
     carried = last_values.select(pl.col(name) if name != "previous_at" else pl.lit(None, readings.schema[name]).alias(name) for name in names)  # fmt: skip  # noqa: E501
-    both = pl.concat([carried.with_columns(is_carried=True), readings.select(names).with_columns(is_carried=False)])
-    both = both.sort(*ENTRY, "scraped_at", maintain_order=True)
+    ordered = pl.concat([carried.with_columns(is_carried=True), readings.select(names).with_columns(is_carried=False)])
+    ordered = ordered.sort(*ENTRY, "scraped_at", maintain_order=True)
     is_first = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in ENTRY)
     is_repeated = ~pl.col("is_first") & (pl.col("scraped_at") == pl.col("scraped_at").shift(1))
     is_other = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in _values(readings))
     return (
-        both.with_columns(is_first=is_first.fill_null(True) | (pl.int_range(pl.len()) == 0))
+        ordered.with_columns(is_first=is_first.fill_null(True) | (pl.int_range(pl.len()) == 0))
         .with_columns(is_repeated=is_repeated.fill_null(False))
         .with_columns(is_conflicting=pl.col("is_repeated") & is_other)
     )
@@ -283,12 +283,12 @@ def _find_restarts(ordered: pl.DataFrame, scrapes: pl.DataFrame, params: Counter
 
 def _add_target_numbers(ordered: pl.DataFrame, targets: pl.DataFrame) -> pl.DataFrame:
     """Keep readings of job entries, and add the `number` of their target."""
-    known = ordered.filter(pl.col("job_key").is_not_null(), ~pl.col("is_repeated"))
+    job_readings = ordered.filter(pl.col("job_key").is_not_null(), ~pl.col("is_repeated"))
     # readings are sorted by target, so look up only the first one of each
     is_other = pl.any_horizontal(pl.col(name) != pl.col(name).shift() for name in TARGET).fill_null(True)
-    run = known.select(is_other.cum_sum().cast(pl.Int64) - 1).to_series()
-    firsts = known.filter(is_other).select(TARGET).join(targets, on=TARGET, how="left", maintain_order="left")
-    return known.with_columns(number=firsts["number"].gather(run)).filter(pl.col("number").is_not_null())
+    run = job_readings.select(is_other.cum_sum().cast(pl.Int64) - 1).to_series()
+    firsts = job_readings.filter(is_other).select(TARGET).join(targets, on=TARGET, how="left", maintain_order="left")
+    return job_readings.with_columns(number=firsts["number"].gather(run)).filter(pl.col("number").is_not_null())
 
 
 def _delta_rows(classified: pl.DataFrame, vanished: pl.DataFrame) -> pl.DataFrame:
@@ -336,8 +336,8 @@ def _gaps(
         flag=pl.lit(RESTARTED),
     )
     gone = vanished.select(*SCRAPED, **edges, flag=pl.lit(RESTARTED))
-    both = pl.concat([restarts.select(lost.columns), gone, lost])
-    return both.unique([*SCRAPED, "interval_ended_at"], keep="first", maintain_order=True).sort(
+    gaps = pl.concat([restarts.select(lost.columns), gone, lost])
+    return gaps.unique([*SCRAPED, "interval_ended_at"], keep="first", maintain_order=True).sort(
         *SCRAPED, "interval_ended_at"
     )
 
@@ -360,14 +360,14 @@ def find_edge_gaps(scrapes: pl.DataFrame, params: CounterParams | None = None) -
     """
     cleanup = (params or CounterParams()).cleanup
     system = ["filesystem", "is_job_scrape"]
-    own = scrapes.group_by(SCRAPED).agg(
+    target_spans = scrapes.group_by(SCRAPED).agg(
         first=pl.col("scraped_at").min(), last=pl.col("scraped_at").max(), is_new=pl.col("previous_at").is_null().any()
     )
     overall = scrapes.group_by(system).agg(begin=pl.col("scraped_at").min(), end=pl.col("scraped_at").max())
-    both = own.join(overall, on=system, how="left")
+    spans = target_spans.join(overall, on=system, how="left")
     edges = [
-        both.filter("is_new").select(*SCRAPED, interval_started_at="begin", interval_ended_at="first"),
-        both.select(*SCRAPED, interval_started_at="last", interval_ended_at="end"),
+        spans.filter("is_new").select(*SCRAPED, interval_started_at="begin", interval_ended_at="first"),
+        spans.select(*SCRAPED, interval_started_at="last", interval_ended_at="end"),
     ]
     gaps = pl.concat(edges).filter(pl.col("interval_ended_at") - pl.col("interval_started_at") > cleanup)
     return gaps.with_columns(flag=pl.lit(LOST_SCRAPES)).sort(*SCRAPED, "interval_ended_at")
@@ -380,7 +380,7 @@ def _target_statistics(readings: pl.DataFrame, ordered: pl.DataFrame, rows: pl.D
         redundant_sample_count=(~pl.col("is_known")).sum().cast(pl.Int64),
         is_silent=(is_zero | ~pl.col("is_known")).all(),
     )
-    kept = ordered.filter(~pl.col("is_carried")).group_by(TARGET).agg(
+    sample_counts = ordered.filter(~pl.col("is_carried")).group_by(TARGET).agg(
         sample_count=(~pl.col("is_repeated")).sum().cast(pl.Int64),
         duplicate_sample_count=(pl.col("is_repeated") & ~pl.col("is_conflicting")).sum().cast(pl.Int64),
         conflicting_sample_count=pl.col("is_conflicting").sum().cast(pl.Int64),
@@ -395,7 +395,7 @@ def _target_statistics(readings: pl.DataFrame, ordered: pl.DataFrame, rows: pl.D
         is_overcounted=pl.any_horizontal(_is_exceeded(name) for name in ("read_bytes", "written_bytes"))
     )
     statistics = read
-    for more in (kept, exceeded, directions):
+    for more in (sample_counts, exceeded, directions):
         statistics = statistics.join(more, on=TARGET, how="left")
     return statistics.with_columns(
         counts, pl.col("is_overcounted", "has_reads", "has_writes").fill_null(False)

@@ -32,12 +32,12 @@ class RunSamples:
         return RunSamples(pieces_of(self.rates, runs), self.start_s[runs], self.interval_s[runs])
 
 
-def correlate_samples(one: RunSamples, other: RunSamples) -> Reals:
+def correlate_samples(first: RunSamples, second: RunSamples) -> Reals:
     """Compute Pearson's correlation of the two samples of each run, on the coarser of both steps.
 
     Parameters
     ----------
-    one, other
+    first, second
         Samples of the same n runs.
 
     Returns
@@ -45,20 +45,20 @@ def correlate_samples(one: RunSamples, other: RunSamples) -> Reals:
     (n,)
         Steps with any unmeasured part are excluded; NaN if a sample is constant in all other steps.
     """
-    correlation = np.full(len(one.start_s), np.nan)
-    is_finer = one.interval_s <= other.interval_s
-    for runs, fine, coarse in ((np.flatnonzero(is_finer), one, other), (np.flatnonzero(~is_finer), other, one)):
+    correlation = np.full(len(first.start_s), np.nan)
+    is_finer = first.interval_s <= second.interval_s
+    for runs, fine, coarse in ((np.flatnonzero(is_finer), first, second), (np.flatnonzero(~is_finer), second, first)):
         if len(runs):
             correlation[runs] = _correlate_on_coarser(coarse.select_runs(runs), fine.select_runs(runs))
     return correlation
 
 
-def estimate_interference(own: RunSamples, total: RunSamples) -> Reals:
+def estimate_interference(samples: RunSamples, total: RunSamples) -> Reals:
     """Estimate the rates of other jobs during the steps of runs' own samples.
 
     Parameters
     ----------
-    own
+    samples
         Traffic of the n runs.
     total
         All traffic during the same runs.
@@ -66,12 +66,12 @@ def estimate_interference(own: RunSamples, total: RunSamples) -> Reals:
     Returns
     -------
     (values,)
-        One rate for each value of `own.rates`; never negative, NaN where part of the step was not measured.
+        One rate for each value of `samples.rates`; never negative, NaN where part of the step was not measured.
     """
-    run = own.rates.owner
-    left = own.start_s[run] + (np.arange(len(run)) - own.rates.offsets[run]) * own.interval_s[run]
-    mean = _mean_rates(total, run, left, left + own.interval_s[run])
-    interference: Reals = np.maximum(mean - own.rates.values, 0.0)
+    run = samples.rates.owner
+    left = samples.start_s[run] + (np.arange(len(run)) - samples.rates.offsets[run]) * samples.interval_s[run]
+    mean = _mean_rates(total, run, left, left + samples.interval_s[run])
+    interference: Reals = np.maximum(mean - samples.rates.values, 0.0)
     return interference
 
 
@@ -115,11 +115,11 @@ def _integrate(fine: RunSamples, values: Reals, run: Ints, end: Reals, begin: Re
     return integrate_to(end) - integrate_to(begin)
 
 
-def _pearson(one: Reals, other: Reals, run: Ints, count: int) -> Reals:
+def _pearson(x: Reals, y: Reals, run: Ints, count: int) -> Reals:
     """Pearson's correlation of the values of each run."""
     number = np.bincount(run, minlength=count)
     with np.errstate(divide="ignore", invalid="ignore"):
-        centered = [values - (np.bincount(run, values, count) / number)[run] for values in (one, other)]
+        centered = [values - (np.bincount(run, values, count) / number)[run] for values in (x, y)]
         products = [np.bincount(run, centered[a] * centered[b], count) for a, b in ((0, 1), (0, 0), (1, 1))]
         correlation: Reals = products[0] / np.sqrt(products[1] * products[2])
     np.clip(correlation, -1.0, 1.0, out=correlation)

@@ -178,8 +178,8 @@ def _best_shift(
 
 def _log_rates(volumes: Reals, is_polled: Bools, params: TimeShiftParams) -> Reals:
     """Center the logarithm of the traffic; 0 where nothing was polled."""
-    known = volumes[is_polled]
-    floor = max(1.0, params.floor_ratio * float(np.median(known)))
+    polled = volumes[is_polled]
+    floor = max(1.0, params.floor_ratio * float(np.median(polled)))
     logs = np.log10(np.maximum(np.where(is_polled, volumes, floor), floor))
     centered: Reals = np.where(is_polled, logs - logs[is_polled].mean(), 0.0)
     return centered

@@ -183,13 +183,13 @@ def _place_all(
         windowed = concatenate_pieces([allocation.to_windows(runs) for allocation, runs in items])
         available = concatenate_pieces([allocation.available(runs) for allocation, runs in items])
         placement = place_bursts(windowed, available, interval_s, params)
-        taken = take_bytes(windowed, placement, available, params)
+        taken_bytes = take_bytes(windowed, placement, available, params)
         edges = offsets_of([len(runs) for runs in batch])
         for (allocation, runs), first, last in zip(items, edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             bursts = slice(windowed.offsets[first], windowed.offsets[last])
             steps = slice(available.offsets[first], available.offsets[last])
             allocation.set_placement(runs, placement.select(slice(first, last), bursts))
-            allocation.set_taken(runs, taken.select(bursts, steps), available.values[steps])
+            allocation.set_taken(runs, taken_bytes.select(bursts, steps), available.values[steps])
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,11 +237,11 @@ class _Allocation:
         foreground = subtract_background(traffic_bytes, interval_s, params)
         first, after = runs.windows(len(foreground))
         offsets, count = offsets_of(after - first), len(runs.burst_start)
-        placement, taken = Placement.empty(count, np.full(len(runs), np.inf)), np.zeros(int(offsets[-1]))
+        placement, taken_bytes = Placement.empty(count, np.full(len(runs), np.inf)), np.zeros(int(offsets[-1]))
         started, ended, filled_ratio = np.zeros((3, count))
         traffic_fields = np.isfinite(traffic_bytes), foreground, first, after, foreground.copy()
         burst_fields = placement, started, ended, filled_ratio, np.zeros(count, np.bool_)
-        return cls(runs, interval_s, params, *traffic_fields, offsets, taken, *burst_fields)
+        return cls(runs, interval_s, params, *traffic_fields, offsets, taken_bytes, *burst_fields)
 
     def placement_order(self) -> Ints:
         """Return the order in which runs are placed; later runs cannot take what earlier ones took."""
@@ -264,14 +264,14 @@ class _Allocation:
             getattr(self.placement, name)[bursts] = getattr(placement, name)
         self.placement.cost[runs] = placement.cost
 
-    def set_taken(self, runs: Ints, taken: TakenBytes, available: Reals | None = None) -> None:
+    def set_taken(self, runs: Ints, taken_bytes: TakenBytes, available: Reals | None = None) -> None:
         """Store the bytes of the selected runs; recompute the remaining traffic only if `available` is given."""
         bursts = self.runs.places_in(runs)
-        self.taken[self._places(runs)] = taken.volume_bytes
-        self.burst_started[bursts], self.burst_ended[bursts] = taken.started, taken.ended
-        self.filled_ratio[bursts], self.is_attributed[bursts] = taken.filled_ratio, taken.is_attributed
+        self.taken[self._places(runs)] = taken_bytes.volume_bytes
+        self.burst_started[bursts], self.burst_ended[bursts] = taken_bytes.started, taken_bytes.ended
+        self.filled_ratio[bursts], self.is_attributed[bursts] = taken_bytes.filled_ratio, taken_bytes.is_attributed
         if available is not None:
-            self.remaining[self._steps(runs)] = available - taken.volume_bytes
+            self.remaining[self._steps(runs)] = available - taken_bytes.volume_bytes
 
     def _steps(self, runs: Ints) -> Ints:
         """Return the steps of the selected runs' windows, run by run."""
@@ -397,8 +397,8 @@ def subtract_background(traffic_bytes: Reals, interval_s: float, params: Explain
     foreground = np.zeros(len(traffic_bytes))
     for start in range(0, len(foreground), count):
         interval = traffic_bytes[start : start + count]
-        known = interval[np.isfinite(interval)]
-        level = np.quantile(known, params.background_quantile) if known.size else 0.0
+        finite = interval[np.isfinite(interval)]
+        level = np.quantile(finite, params.background_quantile) if finite.size else 0.0
         foreground[start : start + count] = np.maximum(np.nan_to_num(interval - level), 0.0)
     return foreground
 

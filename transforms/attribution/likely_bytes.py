@@ -112,21 +112,23 @@ def estimate_likely_bytes(
     rate, unlogged_rate = np.full(len(first), max(mean, 1e-9)), max(mean, 1e-9)
     phases = _Phases.from_steps(run, (step - started[run]) / params.phase_steps, application)
     factor, shrinkage = np.ones(len(phases.run)), params.shrinkage_steps + params.shrinkage_ratio * exposure
-    known = _scatter_explained(explained, first, counts)
-    known_bytes = np.bincount(run, known, len(first))
+    explained_bytes = _scatter_explained(explained, first, counts)
+    known_bytes = np.bincount(run, explained_bytes, len(first))
     application_known = np.bincount(application, known_bytes, len(application_exposure)) / application_exposure
     known_rate = (known_bytes + shrinkage * application_known[application]) / (exposure + shrinkage)
     for number in range(params.round_count):
         weighted_presence = factor[phases.number] * presence
         scale = _residual_ratio(residual, rate[run] * weighted_presence, step, unlogged_rate)
         moved = rate[run] * weighted_presence * scale[step]
-        total = np.bincount(run, moved + params.explained_ratio * known, len(first))
+        total = np.bincount(run, moved + params.explained_ratio * explained_bytes, len(first))
         application_rate = np.bincount(application, total, len(application_exposure)) / application_exposure
         weighted_exposure = np.maximum(np.bincount(run, weighted_presence, len(first)), 1e-9)
         rate = (total + shrinkage * application_rate[application]) / (weighted_exposure + shrinkage)
         if number >= params.first_phase_round:
             total_rate = rate + (params.explained_phase_ratio - params.explained_ratio) * known_rate
-            factor = phases.factors(moved + params.explained_phase_ratio * known, presence, total_rate, params)
+            factor = phases.factors(
+                moved + params.explained_phase_ratio * explained_bytes, presence, total_rate, params
+            )
         unlogged_rate *= float(scale.mean())
     expected = rate[run] * factor[phases.number] * presence
     return RunBytes(run, step, expected * _residual_ratio(residual, expected, step, unlogged_rate)[step])
@@ -185,10 +187,10 @@ class _Phases:
     def _sum_other_runs(self, values: Reals, neighbor_ratio: float) -> Reals:
         """Sum each phase and its weighted neighbors over the application's other runs."""
         sums = np.bincount(self.application_phase, values).astype(np.float64)
-        own = _add_neighbors(values, self.is_next, neighbor_ratio)
+        run_sums = _add_neighbors(values, self.is_next, neighbor_ratio)
         smoothed = _add_neighbors(sums, self.is_next_of_application, neighbor_ratio)
-        others: Reals = np.maximum(smoothed[self.application_phase] - own, 0.0)
-        return others
+        other_sums: Reals = np.maximum(smoothed[self.application_phase] - run_sums, 0.0)
+        return other_sums
 
 
 def _scatter_explained(explained: RunBytes | None, first: Ints, counts: Ints) -> Reals:

@@ -226,7 +226,7 @@ def take_bytes(
     is_attributed = np.ones(count, np.bool_) if is_attributed is None else is_attributed
     remaining, owner = available.values.copy(), runs.owner
     step = placement.step.astype(np.float64)
-    taken = TakenBytes(np.zeros(len(remaining)), step, step.copy(), np.zeros(count), np.zeros(count, np.bool_))
+    taken_bytes = TakenBytes(np.zeros(len(remaining)), step, step.copy(), np.zeros(count), np.zeros(count, np.bool_))
     first = np.maximum(placement.step, 0)
     sizes = np.maximum(np.minimum(placement.step + placement.max_steps, available.counts[owner]) - first, 0)
     begin = available.offsets[owner] + first
@@ -234,11 +234,11 @@ def take_bytes(
         for batch in _batch_by_width(sizes[group], np.ones(len(group), np.int64)):
             bursts = group[batch]
             rows = (begin[bursts], sizes[bursts], first[bursts])
-            _take_batch(taken, remaining, bursts, rows, runs, is_attributed[bursts], params)
+            _take_batch(taken_bytes, remaining, bursts, rows, runs, is_attributed[bursts], params)
     # the first and last bytes may belong to other runs: extrapolate from the central bytes at their mean rate
-    margin = (taken.ended - taken.started) * (1 - _COMPLETE_RATIO) / (2 * _COMPLETE_RATIO - 1)
-    taken.started[:], taken.ended[:] = taken.started - margin, taken.ended + margin
-    return taken
+    margin = (taken_bytes.ended - taken_bytes.started) * (1 - _COMPLETE_RATIO) / (2 * _COMPLETE_RATIO - 1)
+    taken_bytes.started[:], taken_bytes.ended[:] = taken_bytes.started - margin, taken_bytes.ended + margin
+    return taken_bytes
 
 
 def _batch_bursts(begin: Ints, sizes: Ints, owner: Ints, bursts: Ints) -> Iterator[Ints]:
@@ -252,7 +252,7 @@ def _batch_bursts(begin: Ints, sizes: Ints, owner: Ints, bursts: Ints) -> Iterat
 
 
 def _take_batch(
-    taken: TakenBytes,
+    taken_bytes: TakenBytes,
     remaining: Reals,
     bursts: Ints,
     rows: tuple[Ints, Ints, Ints],
@@ -260,7 +260,7 @@ def _take_batch(
     is_attributed: Bools,
     params: PlacementParams,
 ) -> None:
-    """Let disjoint bursts take their bytes; modify `taken` and `remaining` in place.
+    """Let disjoint bursts take their bytes; modify `taken_bytes` and `remaining` in place.
 
     `rows`: first index of each burst among the steps of all windows, its number of steps, and its first step in its own
     window.
@@ -270,20 +270,20 @@ def _take_batch(
     column = np.arange(int(sizes.max()))
     is_in, places = column < sizes[:, None], begin[:, None] + column
     present = np.where(is_in, remaining.take(places, mode="clip"), 0.0)
-    own = _limit_rate(present, runs.peak_bytes[bursts, None], params)
-    cumulative = own.cumsum(axis=1)
+    burst_bytes = _limit_rate(present, runs.peak_bytes[bursts, None], params)
+    cumulative = burst_bytes.cumsum(axis=1)
     excess = cumulative - volume[:, None]
-    own -= np.minimum(np.maximum(excess, 0.0, out=excess), own, out=excess)
-    taken.filled_ratio[bursts] = np.minimum(cumulative[:, -1] / volume, 1.0)
+    burst_bytes -= np.minimum(np.maximum(excess, 0.0, out=excess), burst_bytes, out=excess)
+    taken_bytes.filled_ratio[bursts] = np.minimum(cumulative[:, -1] / volume, 1.0)
     # contention takes no bytes from a burst: if many are missing, the burst is not present
-    is_present = taken.filled_ratio[bursts] >= params.min_filled_ratio
+    is_present = taken_bytes.filled_ratio[bursts] >= params.min_filled_ratio
     is_in &= is_present[:, None]
-    remaining[places[is_in]] = (present - own)[is_in]
-    taken.is_attributed[bursts] = is_attributed & is_present
+    remaining[places[is_in]] = (present - burst_bytes)[is_in]
+    taken_bytes.is_attributed[bursts] = is_attributed & is_present
     is_in &= is_attributed[:, None]
-    taken.volume_bytes[places[is_in]] += own[is_in]
-    taken.started[bursts] = first + _find_volume_time(cumulative, (1 - _COMPLETE_RATIO) * volume, sizes)
-    taken.ended[bursts] = first + _find_volume_time(cumulative, _COMPLETE_RATIO * volume, sizes)
+    taken_bytes.volume_bytes[places[is_in]] += burst_bytes[is_in]
+    taken_bytes.started[bursts] = first + _find_volume_time(cumulative, (1 - _COMPLETE_RATIO) * volume, sizes)
+    taken_bytes.ended[bursts] = first + _find_volume_time(cumulative, _COMPLETE_RATIO * volume, sizes)
 
 
 def _find_volume_time(cumulative: Reals, volume: Reals, sizes: Ints) -> Reals:
@@ -360,11 +360,11 @@ class _Scenarios(InPieces):
         run, burst, lateness, counts = _estimate_lateness(runs, params)
         offsets = offsets_of(counts)
         has_bursts = counts > 0
-        begins, own = offsets[:-1][has_bursts], run[has_bursts]
+        begins, run_with_bursts = offsets[:-1][has_bursts], run[has_bursts]
         spread = lateness
         if len(begins):
             spread = np.maximum.reduceat(lateness, begins) - np.minimum.reduceat(lateness, begins)
-        span_s = (0.05 * runs.elapsed[own] + 0.6 * spread) * interval_s
+        span_s = (0.05 * runs.elapsed[run_with_bursts] + 0.6 * spread) * interval_s
         half, width = np.zeros((2, len(run)), np.int64)
         limited = clip(span_s, params.min_lateness_s, params.max_lateness_s) / interval_s
         half[has_bursts] = np.maximum(limited.astype(np.int64), 1)
@@ -378,8 +378,8 @@ class _Scenarios(InPieces):
     def select(self, scenarios: Ints) -> _Scenarios:
         """Select scenarios with their bursts."""
         rows = self.places_in(scenarios)
-        own = self.run[scenarios], self.half[scenarios], self.width[scenarios], offsets_of(self.counts[scenarios])
-        return _Scenarios(*own, self.burst[rows], self.first[rows], self.max_steps[rows])
+        fields = self.run[scenarios], self.half[scenarios], self.width[scenarios], offsets_of(self.counts[scenarios])
+        return _Scenarios(*fields, self.burst[rows], self.first[rows], self.max_steps[rows])
 
 
 def _estimate_lateness(runs: WindowedRuns, params: PlacementParams) -> tuple[Ints, Ints, Reals, Ints]:
@@ -397,11 +397,11 @@ def _estimate_lateness(runs: WindowedRuns, params: PlacementParams) -> tuple[Int
     is_continued[1:] = run[1:] == run[:-1]
     burst = runs.places_in(run)
     scenario = np.arange(len(run)).repeat(runs.counts[run])
-    own, is_short, is_continued = run[scenario], is_short[run[scenario]], is_continued[scenario]
-    start, delay = runs.burst_start[burst], delay[own]
-    progress = np.minimum((start + runs.burst_duration[burst] / 2) / np.maximum(runs.duration[own], 1.0), 1.0)
-    is_done = ~is_short | np.where(is_continued, start + delay >= 0, start < runs.elapsed[own])
-    proportional = np.where(is_long[own], 0.0, delay * progress)
+    scenario_run, is_short, is_continued = run[scenario], is_short[run[scenario]], is_continued[scenario]
+    start, delay = runs.burst_start[burst], delay[scenario_run]
+    progress = np.minimum((start + runs.burst_duration[burst] / 2) / np.maximum(runs.duration[scenario_run], 1.0), 1.0)
+    is_done = ~is_short | np.where(is_continued, start + delay >= 0, start < runs.elapsed[scenario_run])
+    proportional = np.where(is_long[scenario_run], 0.0, delay * progress)
     lateness = np.where(is_short, np.where(is_continued, delay, 0.0), proportional)
     return run, burst[is_done], lateness[is_done], np.bincount(scenario[is_done], minlength=len(run))
 
@@ -462,11 +462,11 @@ def _step_costs(
     cumulative = np.zeros((len(burst), present.shape[1] + 1))
     np.cumsum(_limit_rate(present, runs.peak_bytes[burst, None], params), axis=1, out=cumulative[:, 1:])
     before = cumulative[:, : ends.shape[1]]
-    taken = np.take_along_axis(cumulative, ends, axis=1) - before
+    window_bytes = np.take_along_axis(cumulative, ends, axis=1) - before
     needed = _steps_to_volume(cumulative, before + _COMPLETE_RATIO * volume[:, None], volume, scenarios.offsets)
     limited = np.minimum(needed, scenarios.max_steps[:, None])
     stretch = limited / np.maximum(runs.burst_duration[burst, None], 1.0)
-    missing = clip(1.0 - taken / volume[:, None], 0.0, 1.0)
+    missing = clip(1.0 - window_bytes / volume[:, None], 0.0, 1.0)
     total = np.array([volume[first:last].sum() for first, last in pairwise(scenarios.offsets.tolist())])
     weight = counts.repeat(counts) * volume / total.repeat(counts)
     costs: Reals = (np.log(np.maximum(stretch, 1.0)) + params.missing_cost * missing) * weight[:, None]

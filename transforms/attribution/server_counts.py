@@ -55,10 +55,10 @@ class _CumulativeTraffic:
 
     @classmethod
     def from_steps(cls, traffic_bytes: Reals) -> _CumulativeTraffic:
-        known = np.nan_to_num(traffic_bytes)
-        mean = float(known.mean()) if known.size else 0.0
+        measured = np.nan_to_num(traffic_bytes)
+        mean = float(measured.mean()) if measured.size else 0.0
         # a small constant rate distributes counts evenly where nothing was polled
-        total = np.concatenate([[0.0], np.cumsum(known + max(mean, 1.0) * 1e-9)])
+        total = np.concatenate([[0.0], np.cumsum(measured + max(mean, 1.0) * 1e-9)])
         return cls(total, max(mean, 1.0))
 
     def __call__(self, at: Reals) -> Reals:

@@ -280,12 +280,12 @@ def find_interference(run: Ints, start_s: Reals, end_s: Reals, traffic: RunTraff
     for start in range(0, len(run), batch_size):
         batch = slice(start, start + batch_size)
         is_active = (first_s <= end_s[batch, None]) & (last_s >= start_s[batch, None])
-        burst, other = np.nonzero(is_active & (np.arange(traffic.run_count) != run[batch, None]))
-        sums = traffic.sum_between(other, start_s[batch][burst], end_s[batch][burst])
+        burst, other_run = np.nonzero(is_active & (np.arange(traffic.run_count) != run[batch, None]))
+        sums = traffic.sum_between(other_run, start_s[batch][burst], end_s[batch][burst])
         total[batch] = np.bincount(burst, sums, len(run[batch]))
         order = np.lexsort((sums, burst))
         # the last row of each burst has the largest sum
         last = order[np.flatnonzero(np.diff(burst[order], append=-1))]
         last = last[sums[last] > 0]
-        top_run[start + burst[last]], top_bytes[start + burst[last]] = other[last], sums[last]
+        top_run[start + burst[last]], top_bytes[start + burst[last]] = other_run[last], sums[last]
     return Interference(total, top_run, top_bytes)

@@ -293,10 +293,10 @@ class FittedModel:
         for rival in self.rivals if not is_invalid else [rival for rival in self.rivals if not rival.rest]:
             text = rival.find_disagreement(value, process_count)
             if text is not None:
-                known = ", ".join(map(str, dict.fromkeys(self.rank_counts)))
-                ours, theirs = self.formula(), f"{text} at {process_count}"
+                counts_text = ", ".join(map(str, dict.fromkeys(self.rank_counts)))
+                formula, rival_formula = self.formula(), f"{text} at {process_count}"
                 raise AmbiguousModelError(
-                    f"ambiguous: {ours} is as good as {theirs}; both give the same at {known} ranks"
+                    f"ambiguous: {formula} is as good as {rival_formula}; both give the same at {counts_text} ranks"
                 )
         if is_invalid:
             raise NotAnIntegerError(_describe_fraction(self.model, value, process_count))

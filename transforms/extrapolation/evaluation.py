@@ -54,12 +54,12 @@ class _Times:
     histograms: tuple[TimeHistogram, ...]
 
 
-def evaluate_trace(known: FittedTrace, process_count: int) -> CompressedTrace | tuple[Refusal, ...]:
+def evaluate_trace(fitted: FittedTrace, process_count: int) -> CompressedTrace | tuple[Refusal, ...]:
     """Evaluate the trace at a rank count.
 
     Parameters
     ----------
-    known
+    fitted
         Fitted models.
     process_count
         Rank count.
@@ -77,9 +77,9 @@ def evaluate_trace(known: FittedTrace, process_count: int) -> CompressedTrace | 
     if not 1 <= process_count <= MAX_RANKS:
         raise ValueError(f"the rank count must be between 1 and {MAX_RANKS}")
     refusals: list[Refusal] = []
-    lists = _rank_lists(known, process_count, refusals)
+    lists = _rank_lists(fitted, process_count, refusals)
     bodies: list[_Bodies] = []
-    for fitted_class, ranks in zip(known.classes, lists, strict=True):
+    for fitted_class, ranks in zip(fitted.classes, lists, strict=True):
         if ranks:
             builder = _ClassBuilder(process_count, ranks, f"class {fitted_class.number}", refusals)
             bodies.append((fitted_class, ranks, builder.body(fitted_class.body, count(), ())))
@@ -87,7 +87,7 @@ def evaluate_trace(known: FittedTrace, process_count: int) -> CompressedTrace | 
         return tuple(refusals)
     # ranks without calls are in no class
     calling = [body for body in bodies if body[2]]
-    with_times = _add_times(known, process_count, calling)
+    with_times = _add_times(fitted, process_count, calling)
     classes = [RankClass(ranks, body) for (_, ranks, _), body in zip(calling, with_times, strict=True)]
     return CompressedTrace(process_count, tuple(sorted(classes, key=lambda rank_class: rank_class.ranks[0].start)))
 
@@ -101,11 +101,11 @@ def make_refusal(field: str, fault: Exception, prefix: str = "") -> Refusal:
 # ---- ranks
 
 
-def _rank_lists(known: FittedTrace, process_count: int, refusals: list[Refusal]) -> list[tuple[Progression, ...]]:
+def _rank_lists(fitted: FittedTrace, process_count: int, refusals: list[Refusal]) -> list[tuple[Progression, ...]]:
     """Evaluate the ranks of each class; add a refusal if the classes do not tile all ranks."""
     class_ranks: list[tuple[Progression, ...] | None] = []
     at = f"at {process_count} ranks, "
-    for fitted_class in known.classes:
+    for fitted_class in fitted.classes:
         try:
             models = fitted_class.ranks
             lists = None if models is None else [model.at(process_count) for model in models]
@@ -114,7 +114,7 @@ def _rank_lists(known: FittedTrace, process_count: int, refusals: list[Refusal])
             refusals.append(make_refusal(f"class {fitted_class.number}, ranks", fault, at))
     if not refusals:
         return _check_tiling(process_count, class_ranks, refusals)
-    return [()] * len(known.classes)
+    return [()] * len(fitted.classes)
 
 
 def _check_tiling(
@@ -129,8 +129,8 @@ def _check_tiling(
             raise ValueError(f"rank {free} is in no class")
     except ValueError as fault:
         refusals.append(make_refusal("classes", fault, f"at {process_count} ranks, "))
-    rest = claims.free_ranks() if None in lists else ()
-    return [rest if class_ranks is None else class_ranks for class_ranks in lists]
+    remaining = claims.free_ranks() if None in lists else ()
+    return [remaining if class_ranks is None else class_ranks for class_ranks in lists]
 
 
 # ---- calls
@@ -190,7 +190,7 @@ def _describe_bounds(lowest: int, highest: int, min_value: int) -> str:
 # ---- times
 
 
-def _add_times(known: FittedTrace, process_count: int, bodies: Sequence[_Bodies]) -> list[tuple[Node, ...]]:
+def _add_times(fitted: FittedTrace, process_count: int, bodies: Sequence[_Bodies]) -> list[tuple[Node, ...]]:
     """Add times to the nodes of all classes; a single call extrapolates all times."""
     inputs: list[_Times] = []
     for class_number, (fitted_class, ranks, body) in enumerate(bodies):
@@ -209,7 +209,7 @@ def _add_times(known: FittedTrace, process_count: int, bodies: Sequence[_Bodies]
                 inputs.append(
                     _Times((class_number, number, previous), pairs[previous, number] * size, tuple(known_histograms))
                 )
-    histograms = _extrapolate_times(known.rank_counts, process_count, inputs)
+    histograms = _extrapolate_times(fitted.rank_counts, process_count, inputs)
     gaps: defaultdict[tuple[int, int], list[Gap]] = defaultdict(list)
     for (place, number, before), histogram in histograms.items():
         if before is not None:
@@ -233,15 +233,19 @@ def _extrapolate_times(
 
     If several traces have the same rank count, their histograms are merged.
     """
-    places = {known: [place for place, value in enumerate(rank_counts) if value == known] for known in rank_counts}
+    places = {
+        rank_count: [place for place, value in enumerate(rank_counts) if value == rank_count]
+        for rank_count in rank_counts
+    }
     by_counts: defaultdict[tuple[int, ...], list[tuple[_Times, list[TimeHistogram]]]] = defaultdict(list)
     for times in inputs:
         row = {
-            known: merge_histograms([times.histograms[place] for place in indices]) for known, indices in places.items()
+            rank_count: merge_histograms([times.histograms[place] for place in indices])
+            for rank_count, indices in places.items()
         }
-        nonempty = tuple(known for known, histogram in row.items() if histogram.count)
+        nonempty = tuple(rank_count for rank_count, histogram in row.items() if histogram.count)
         if nonempty:
-            by_counts[nonempty].append((times, [row[known] for known in nonempty]))
+            by_counts[nonempty].append((times, [row[rank_count] for rank_count in nonempty]))
     extrapolated: dict[_Key, TimeHistogram] = {}
     for nonempty, members in by_counts.items():
         rows, counts = [row for _, row in members], [times.count for times, _ in members]

@@ -91,12 +91,12 @@ def extrapolate(
     return extrapolate_to(fit_trace(traces, params or ExtrapolationParams()), process_count)
 
 
-def extrapolate_to(known: FittedTrace, process_count: int) -> ExtrapolatedTrace:
+def extrapolate_to(fitted: FittedTrace, process_count: int) -> ExtrapolatedTrace:
     """Extrapolate a trace to a rank count by evaluating fitted models.
 
     Parameters
     ----------
-    known
+    fitted
         Fitted models of the trace.
     process_count
         Rank count of the result.
@@ -106,18 +106,18 @@ def extrapolate_to(known: FittedTrace, process_count: int) -> ExtrapolatedTrace:
     Extrapolated
         Trace, or the reasons why it is refused.
     """
-    result = known.refusals or evaluate_trace(known, process_count)
+    result = fitted.refusals or evaluate_trace(fitted, process_count)
     refusals, trace = (_truncate_refusals(result), None) if isinstance(result, tuple) else ((), result)
     outcome = refusals[0].outcome if refusals else "extrapolated"
-    return ExtrapolatedTrace(known.rank_counts, process_count, outcome, known.models, refusals, trace)
+    return ExtrapolatedTrace(fitted.rank_counts, process_count, outcome, fitted.models, refusals, trace)
 
 
 def _truncate_refusals(refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:
     if len(refusals) <= MAX_REFUSALS:
         return refusals
-    rest = len(refusals) - MAX_REFUSALS
+    omitted_count = len(refusals) - MAX_REFUSALS
     reason = f"{len(refusals):,} fields are refused; the first {MAX_REFUSALS} are listed"
-    return (*refusals[:MAX_REFUSALS], Refusal(refusals[0].outcome, f"and {rest:,} more", reason))
+    return (*refusals[:MAX_REFUSALS], Refusal(refusals[0].outcome, f"and {omitted_count:,} more", reason))
 
 
 def fit_trace(traces: Iterable[CompressedTrace], params: ExtrapolationParams) -> FittedTrace:
@@ -137,9 +137,9 @@ def fit_trace(traces: Iterable[CompressedTrace], params: ExtrapolationParams) ->
     """
     ordered = sorted(traces, key=lambda trace: trace.process_count)
     rank_counts = tuple(trace.process_count for trace in ordered)
-    known = len(set(rank_counts))
-    if known < params.min_rank_counts:
-        reason = f"{known} different rank counts are known; {params.min_rank_counts} are needed"
+    distinct_count = len(set(rank_counts))
+    if distinct_count < params.min_rank_counts:
+        reason = f"{distinct_count} different rank counts are known; {params.min_rank_counts} are needed"
         return FittedTrace(rank_counts, (), (), (Refusal("too_few_rank_counts", "rank counts", reason),))
     classes = match_classes(ordered)
     if isinstance(classes, Difference):
@@ -183,7 +183,7 @@ def _min_value(calls: Sequence[Call], slot: int) -> int:
     before, after = call.texts[slot][-1:], call.texts[slot + 1][:1]
     if call.slots[slot].width > 1 or (before in ("", " ") and after in ("", " ")):
         return 0
-    lowest = min(vector_bounds(known.slots[slot].vector)[0] for known in calls)
+    lowest = min(vector_bounds(item.slots[slot].vector)[0] for item in calls)
     return 10 ** (len(str(lowest)) - 1) if lowest >= 10 else 0
 
 
@@ -247,7 +247,7 @@ class _TraceFitter:
             return FittedLoop(False, FixedValues(tables[0][0]), ())
         counts = self._fit_number(name, [loop.counts for loop in loops], lengths)
         if is_even:
-            inner = [(*known, int(table[0, 0])) for known, table in zip(lengths, tables, strict=True)]
+            inner = [(*length, int(table[0, 0])) for length, table in zip(lengths, tables, strict=True)]
             return FittedLoop(True, counts, self._fit_body(place, numbers, bodies, inner))
         flat = [(int(tables[0][0].sum()),)] * len(tables)
         return FittedLoop(False, counts, self._fit_body(place, numbers, bodies, flat))
@@ -259,8 +259,8 @@ class _TraceFitter:
         """Fit a number of a node; if it has no model, add a refusal, and use the first rank's values instead."""
         tables = self._expand_vectors(vectors)
         blocks = [
-            Block(known, ranks, table.reshape(ranks.size, *length))
-            for known, ranks, table, length in zip(self.rank_counts, self.ranks, tables, lengths, strict=True)
+            Block(process_count, ranks, table.reshape(ranks.size, *length))
+            for process_count, ranks, table, length in zip(self.rank_counts, self.ranks, tables, lengths, strict=True)
         ]
         try:
             model = fit_field(blocks, self.families)

@@ -192,12 +192,12 @@ def _fit_loop_pair(blocks: Sequence[Block], families: Families) -> FieldModel:
     Rank counts at which all values are linear do not determine the length of the inner loop. Raise NoExactModelError if
     the loop cannot be divided.
     """
-    known = [
+    points = [
         (block.process_count, Fraction(size))
         for block in blocks
         if (size := _linear_length(block.values)) < block.values.shape[1]
     ]
-    length = fit_count_model(known, families.counts)
+    length = fit_count_model(points, families.counts)
     sizes = [_inner_length(length, block) for block in blocks]
     if length is None or None in sizes:
         texts = "; ".join(f"{_format_row(block.values)} at {block.process_count} ranks" for block in blocks)
@@ -323,8 +323,8 @@ def _build_shares(
     shares: list[Share] = []
     place = 0
     for piece in pieces:
-        first, *others = rows[place : place + 1 + len(piece.strides)]
-        shifts = tuple(_make_row(layout, (other - first).tolist(), is_shift=True) for other in others)
+        first, *other_rows = rows[place : place + 1 + len(piece.strides)]
+        shifts = tuple(_make_row(layout, (row - first).tolist(), is_shift=True) for row in other_rows)
         shares.append(Share(piece, shifts, _make_row(layout, first.tolist(), is_shift=False)))
         place += 1 + len(piece.strides)
     return tuple(sorted(shares, key=lambda share: share.ranks.start))

@@ -123,10 +123,10 @@ def _fit_rank_list(column: Sequence[tuple[int, Progression]], families: Sequence
     if start is None:
         return None
     depth = max(len(ranks.counts) for _, ranks in column)
-    ways = product(*(list(_insert_dimensions(ranks, depth)) for _, ranks in column))
+    alignments = product(*(list(_insert_dimensions(ranks, depth)) for _, ranks in column))
     models: list[RankListModel] = []
-    for way in islice(ways, _MAX_WAYS):
-        model = _fit_dimensions(start, [count for count, _ in column], way, families)
+    for alignment in islice(alignments, _MAX_WAYS):
+        model = _fit_dimensions(start, [count for count, _ in column], alignment, families)
         if model is not None and model not in models:
             models.append(model)
     return replace(models[0], rivals=tuple(models[1:])) if models else None
@@ -135,16 +135,16 @@ def _fit_rank_list(column: Sequence[tuple[int, Progression]], families: Sequence
 def _fit_dimensions(
     start: FittedModel,
     process_counts: Sequence[int],
-    way: Sequence[Sequence[_Dimension]],
+    alignment: Sequence[Sequence[_Dimension]],
     families: Sequence[CountFamily],
 ) -> RankListModel | None:
     """Fit a rank list after dimensions with a single member have been inserted."""
     counts: list[CountModel] = []
     strides: list[CountModel | None] = []
-    for dimension in zip(*way, strict=True):
-        known = list(zip(process_counts, dimension, strict=True))
-        length = fit_count_model([(count, Fraction(size)) for count, (size, _) in known], families)
-        known_strides = [(count, Fraction(stride)) for count, (_, stride) in known if stride is not None]
+    for dimension in zip(*alignment, strict=True):
+        points = list(zip(process_counts, dimension, strict=True))
+        length = fit_count_model([(count, Fraction(size)) for count, (size, _) in points], families)
+        known_strides = [(count, Fraction(stride)) for count, (_, stride) in points if stride is not None]
         stride = fit_count_model(known_strides, families) if known_strides else None
         if length is None or (known_strides and stride is None):
             return None

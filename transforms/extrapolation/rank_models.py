@@ -72,10 +72,10 @@ class PiecewiseModel(RankModel, Protocol):
 RankFamily = Callable[[Sequence[Column], Sequence[CountFamily]], RankModel | None]
 
 
-def _evaluate_linear(slope: Fraction, ranks: Ints, rest: Fraction, name: str) -> Ints:
+def _evaluate_linear(slope: Fraction, ranks: Ints, intercept: Fraction, name: str) -> Ints:
     """Evaluate `slope * ranks + rest` exactly."""
-    scale = lcm(slope.denominator, rest.denominator)
-    factor, term = int(slope * scale), int(rest * scale)
+    scale = lcm(slope.denominator, intercept.denominator)
+    factor, term = int(slope * scale), int(intercept * scale)
     largest = int(np.abs(ranks).max(initial=0))
     exact = ranks if abs(factor) * largest + abs(term) < _EXACT else ranks.astype(object)
     scaled = exact * factor + term
@@ -83,7 +83,9 @@ def _evaluate_linear(slope: Fraction, ranks: Ints, rest: Fraction, name: str) ->
     is_fraction = values * scale != scaled
     if is_fraction.any():
         place = int(np.argmax(is_fraction))
-        raise NotAnIntegerError(f"{name} is {slope * int(ranks[place]) + rest} at rank {ranks[place]}, not an integer")
+        raise NotAnIntegerError(
+            f"{name} is {slope * int(ranks[place]) + intercept} at rank {ranks[place]}, not an integer"
+        )
     if scaled.dtype == object and any(abs(value) >= _EXACT for value in (values.min(), values.max())):
         raise NotAnIntegerError(f"{name} exceeds 64 bits")
     return values.astype(np.int64)
@@ -152,13 +154,13 @@ def fit_affine(columns: Sequence[Column], families: Sequence[CountFamily] = FAMI
 def _find_slope(column: Column) -> Fraction | None:
     """Find the slope of a column over the ranks; None if the column is not linear."""
     slope = Fraction(int(column.values[1]) - int(column.values[0]), int(column.ranks[1]) - int(column.ranks[0]))
-    rest = int(column.values[0]) - slope * int(column.ranks[0])
-    return slope if _is_linear(slope, rest, column.ranks, column.values) else None
+    intercept = int(column.values[0]) - slope * int(column.ranks[0])
+    return slope if _is_linear(slope, intercept, column.ranks, column.values) else None
 
 
-def _is_linear(slope: Fraction, rest: Fraction, ranks: Ints, values: Ints) -> bool:
+def _is_linear(slope: Fraction, intercept: Fraction, ranks: Ints, values: Ints) -> bool:
     try:
-        return bool((_evaluate_linear(slope, ranks, rest, "") == values).all())
+        return bool((_evaluate_linear(slope, ranks, intercept, "") == values).all())
     except NotAnIntegerError:
         return False
 
@@ -186,9 +188,9 @@ class RotatedModel:
         wrap = self.wrap.model if isinstance(self.wrap, FittedModel) else self.wrap
         shift = fit_count_model([(count, count - wrap.at(count)) for count in (1, 2, 3)])
         rotated = f"((rank + {shift.formula() if shift else f'n - ({wrap.formula()})'}) mod n)"
-        factor, rest = self.factor.formula(), self.rest.formula()
+        factor, intercept = self.factor.formula(), self.rest.formula()
         product = rotated if factor == "1" else f"{rotated}*{_parenthesize(factor)}"
-        return product if rest == "0" else f"{product} + {rest}"
+        return product if intercept == "0" else f"{product} + {intercept}"
 
 
 def fit_rotation(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> RotatedModel | None:
@@ -302,12 +304,12 @@ def _fit_group_sizes(
         if part is None:
             return None
         parts.append(part)
-    known = [
+    observed = [
         [(count, value) for count, value in zip(counts, row, strict=True) if value is not None]
         for row in zip(*parts, strict=True)
     ]
     whole = [(count, Fraction(size)) for count, size in zip(counts, sizes, strict=True)]
-    size_model, *models = (fit_count_model(points, families) for points in (whole, *known))
+    size_model, *models = (fit_count_model(points, families) for points in (whole, *observed))
     by_group, by_member, start = models
     if size_model is None or by_group is None or by_member is None or start is None:
         return None
@@ -354,19 +356,19 @@ def _fit_group_column(column: Column, size: int) -> tuple[Fraction | None, Fract
     """
     group, member = np.divmod(column.ranks, size)
     by_member = _find_step(member, column.values, group)
-    rest = column.values - _evaluate_member_part(by_member, member)
-    if (rest != rest.astype(np.int64)).any():
+    group_part = column.values - _evaluate_member_part(by_member, member)
+    if (group_part != group_part.astype(np.int64)).any():
         return None
     firsts = np.flatnonzero(np.diff(group, prepend=-1))
-    by_group = _find_step(group[firsts], rest[firsts], np.zeros(firsts.size, np.int64))
-    start = Fraction(int(rest[0])) - (by_group or 0) * int(group[0])
+    by_group = _find_step(group[firsts], group_part[firsts], np.zeros(firsts.size, np.int64))
+    start = Fraction(int(group_part[0])) - (by_group or 0) * int(group[0])
     try:
-        given = _evaluate_linear(by_group or Fraction(0), group, start, "") + _evaluate_linear(
+        evaluated = _evaluate_linear(by_group or Fraction(0), group, start, "") + _evaluate_linear(
             by_member or Fraction(0), member, Fraction(0), ""
         )
     except NotAnIntegerError:
         return None
-    return (by_group, by_member, start) if (given == column.values).all() else None
+    return (by_group, by_member, start) if (evaluated == column.values).all() else None
 
 
 def _evaluate_member_part(by_member: Fraction | None, member: Ints) -> Ints:

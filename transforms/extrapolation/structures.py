@@ -244,21 +244,21 @@ def match_classes(traces: Sequence[CompressedTrace]) -> tuple[MatchedClasses, ..
     tuple[MatchedClasses, ...] or Difference
         Matched classes in the order of the first trace, or the first difference.
     """
-    known = [{tuple(map(node_shape, part.body)): part for part in trace.classes} for trace in traces]
-    for trace, classes in zip(traces, known, strict=True):
+    classes_by_shape = [{tuple(map(node_shape, part.body)): part for part in trace.classes} for trace in traces]
+    for trace, classes in zip(traces, classes_by_shape, strict=True):
         if len(classes) < len(trace.classes):
             reason = f"two have the same structure at {trace.process_count} ranks"
             return Difference("classes", reason)
-    if all(set(classes) == set(known[0]) for classes in known):
-        return tuple(tuple(classes[shape] for classes in known) for shape in known[0])
-    shapes = [list(classes) for classes in known]
+    if all(set(classes) == set(classes_by_shape[0]) for classes in classes_by_shape):
+        return tuple(tuple(classes[shape] for classes in classes_by_shape) for shape in classes_by_shape[0])
+    shapes = [list(classes) for classes in classes_by_shape]
     matches = _find_common_shapes(shapes)
     if isinstance(matches, int):
         return _find_difference(traces[0], traces[matches])
     common, places = matches
     rows: list[MatchedClasses] = []
     for number, shape in enumerate(common):
-        members = [classes[shapes[trace][places[trace][number]]] for trace, classes in enumerate(known)]
+        members = [classes[shapes[trace][places[trace][number]]] for trace, classes in enumerate(classes_by_shape)]
         changed = [insert_loops(member, shape) for member in members]
         if None in changed:
             return _find_difference(traces[0], traces[changed.index(None)])

@@ -322,8 +322,10 @@ def _make_consistent(bins: Reals, means: Reals, counts: Ints) -> Reals:
 def _time_models(fits: Fits, rows: slice) -> list[TimeModel]:
     columns = (fits.models, fits.constants, fits.slopes, fits.set_aside, fits.reasons)
     return [
-        TimeModel(NAMES[model], constant, slope, NAMES[other] if reason else "", REASONS[reason])
-        for model, constant, slope, other, reason in zip(*(column[rows].tolist() for column in columns), strict=True)
+        TimeModel(NAMES[model], constant, slope, NAMES[set_aside] if reason else "", REASONS[reason])
+        for model, constant, slope, set_aside, reason in zip(
+            *(column[rows].tolist() for column in columns), strict=True
+        )
     ]
 
 

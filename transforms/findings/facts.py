@@ -114,8 +114,8 @@ def _layer_facts(counters: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sum_available(name: str, where: pl.Expr) -> pl.Expr:
-    known = pl.col(name).filter(where)
-    return pl.when(known.is_not_null().any()).then(known.sum())
+    available = pl.col(name).filter(where)
+    return pl.when(available.is_not_null().any()).then(available.sum())
 
 
 def _posix_facts(counters: pl.DataFrame) -> pl.DataFrame:
@@ -124,12 +124,14 @@ def _posix_facts(counters: pl.DataFrame) -> pl.DataFrame:
         for direction in DIRECTIONS
     }
     # the sum over an empty histogram is 0; without a histogram, it must be NULL
-    known = {direction: _counter(f"POSIX_SIZE_{direction.upper()}_0_100").is_not_null() for direction in DIRECTIONS}
+    has_histogram = {
+        direction: _counter(f"POSIX_SIZE_{direction.upper()}_0_100").is_not_null() for direction in DIRECTIONS
+    }
     return counters.filter(module="POSIX").select(
         _TRACE,
         *(pl.col(f"{direction}_count").cast(pl.Float64) for direction in DIRECTIONS),
         *(
-            pl.when(known[direction]).then(small[direction]).alias(f"{direction}_small_count")
+            pl.when(has_histogram[direction]).then(small[direction]).alias(f"{direction}_small_count")
             for direction in DIRECTIONS
         ),
         *(
@@ -187,12 +189,16 @@ def upper_layers(counters: pl.DataFrame) -> pl.DataFrame:
 def _rank_facts(frames: TraceFrames, counters: pl.DataFrame) -> pl.DataFrame:
     """Compute totals, maxima and counts of ranks that moved bytes, by direction, from records or else heat maps."""
     upper = upper_layers(counters)
-    known: pl.DataFrame | None = None
+    rank_bytes: pl.DataFrame | None = None
     for source in (_rank_bytes_from_records(frames, upper), _rank_bytes_from_heatmaps(frames, upper)):
         if source is not None:
-            known = source if known is None else pl.concat([known, source.join(known, on=_TRACE, how="anti")])
+            rank_bytes = (
+                source
+                if rank_bytes is None
+                else pl.concat([rank_bytes, source.join(rank_bytes, on=_TRACE, how="anti")])
+            )
     schema = {_TRACE: pl.String, "direction": pl.String, "rank": pl.Int64, "bytes": pl.Float64}
-    ranks = pl.DataFrame(schema=schema) if known is None else known
+    ranks = pl.DataFrame(schema=schema) if rank_bytes is None else rank_bytes
     parts = [
         ranks.filter(pl.col("direction") == direction, pl.col("bytes") > 0)
         .group_by(_TRACE)
@@ -312,12 +318,15 @@ def _repeat_facts(records: pl.DataFrame) -> pl.DataFrame:
         )
     )
     beyond = {direction: (pl.col(BYTES[direction]) - pl.col(EXTENTS[direction])).clip(0) for direction in DIRECTIONS}
-    known = {
+    is_known = {
         direction: pl.col(EXTENTS[direction]).is_not_null() | (pl.col(BYTES[direction]) == 0)
         for direction in DIRECTIONS
     }
     return files.group_by(_TRACE).agg(
-        pl.when(known[direction].all()).then(beyond[direction].sum()).cast(pl.Float64).alias(f"{direction}_again_bytes")
+        pl.when(is_known[direction].all())
+        .then(beyond[direction].sum())
+        .cast(pl.Float64)
+        .alias(f"{direction}_again_bytes")
         for direction in DIRECTIONS
     )
 
@@ -351,12 +360,12 @@ def _striping_facts(records: pl.DataFrame, files: pl.DataFrame, thresholds: Thre
             extent_bytes=pl.max_horizontal(*EXTENTS.values()).max(),
         )
     )
-    wanted = pl.lit(1)
+    recommended = pl.lit(1)
     for min_bytes, count in thresholds.min_target_counts:
-        wanted = pl.when(pl.col("bytes") >= min_bytes).then(count).otherwise(wanted)
+        recommended = pl.when(pl.col("bytes") >= min_bytes).then(count).otherwise(recommended)
     placed = (
         striped.join(of_files, on=[_TRACE, "file_number"])
-        .with_columns(targets=pl.col("osts").list.len().cast(pl.Int64), wanted=wanted)
+        .with_columns(targets=pl.col("osts").list.len().cast(pl.Int64), wanted=recommended)
         .with_columns(lacking=pl.when("is_shared").then((pl.col("wanted") - pl.col("targets")).clip(0)).otherwise(0))
     )
     if placed.is_empty():

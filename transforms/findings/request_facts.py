@@ -44,13 +44,13 @@ def sizes_and_order(requests: pl.DataFrame, small_bytes: int, by: Sequence[str] 
         before=ended.shift(1).over(_STREAM).fill_null(0)
     )
     offset, before = pl.col("offset_bytes"), pl.col("before")
-    known = pl.col("offset_bytes").is_not_null().all()
+    has_offsets = pl.col("offset_bytes").is_not_null().all()
     return ordered.group_by(by).agg(
         request_count=pl.len(),
         small_count=(pl.col("request_bytes") < small_bytes).sum(),
         moved_bytes=pl.col("request_bytes").sum(),
-        sequential_count=pl.when(known).then(((offset >= before) & (offset > 0)).sum()),
-        consecutive_count=pl.when(known).then(((offset == before) & (offset > 0)).sum()),
+        sequential_count=pl.when(has_offsets).then(((offset >= before) & (offset > 0)).sum()),
+        consecutive_count=pl.when(has_offsets).then(((offset == before) & (offset > 0)).sum()),
     )
 
 

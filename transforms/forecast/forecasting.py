@@ -119,14 +119,14 @@ def forecast(
     unknown = draw_unknown_traffic(history, *now, params.draw_count, params.seed + 2, params.analogues)
     edges: Reals = np.arange(history.horizon + 1, dtype=np.float64) * history.step_s
     count = int(application.max(initial=-1)) + 1
-    known, by_application = np.zeros_like(unknown), np.zeros((count, history.horizon))
+    job_rates, by_application = np.zeros_like(unknown), np.zeros((count, history.horizon))
     draws = None
     if len(jobs):
         draws = draw_jobs(jobs, demands.duration_s[jobs.demand], params.draw_count, params.seed, params.jobs)
         for batch, rates in _batch_rates(demands, jobs, draws, edges):
-            known += rates.sum(axis=0)
+            job_rates += rates.sum(axis=0)
             np.add.at(by_application, application[batch], rates.mean(axis=1))
-    total = limit_to_capacity(known + unknown, capacity_bytes_per_s)
+    total = limit_to_capacity(job_rates + unknown, capacity_bytes_per_s)
     low, high = _range(total, capacity_bytes_per_s, params)
     return Forecast(
         history.step_s,

@@ -74,7 +74,7 @@ class UpcomingJobs:
 
     def without_jobs(self) -> UpcomingJobs:
         """Return an empty selection of jobs that keeps `durations_s` and `waits_s`."""
-        names = (each.name for each in fields(self) if each.name not in ("durations_s", "waits_s"))
+        names = (field.name for field in fields(self) if field.name not in ("durations_s", "waits_s"))
         return replace(self, **{name: getattr(self, name)[:0] for name in names})
 
 

@@ -41,12 +41,12 @@ class CleanedSamples:
     contention_cost: float
 
 
-def clean_samples(shared: SharedTraffic, known: KnownSignatures, min_run_count: int) -> CleanedSamples:
+def clean_samples(shared: SharedTraffic, known_signatures: KnownSignatures, min_run_count: int) -> CleanedSamples:
     """Subtract the traffic of other applications from samples.
 
     Parameters
     ----------
-    shared, known, min_run_count
+    shared, known_signatures, min_run_count
         See `fitting.fit_traffic`.
 
     Returns
@@ -55,7 +55,7 @@ def clean_samples(shared: SharedTraffic, known: KnownSignatures, min_run_count: 
         Samples of all applications, and what was subtracted.
     """
     count = len(shared.volume_bytes)
-    fit = fit_traffic(shared, known, min_run_count)
+    fit = fit_traffic(shared, known_signatures, min_run_count)
     first, end = shared.sample_windows()
     raw, place = shared.cut_samples(shared.volume_bytes), places_of(first, end - first)
     interference: Reals = np.bincount(fit.step, fit.volume_bytes, count).astype(np.float64)[place]

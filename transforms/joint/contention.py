@@ -212,11 +212,11 @@ def remove_contention(sets: SampleSets, active_count: Reals, active_ratio: Reals
         return sets
     samples = sets.samples
     speed = relative_speed(active_count, active_ratio, cost)
-    left = sum_pieces(speed, samples.offsets)
-    new_offsets = offsets_of(np.ceil(left - _TOLERANCE).astype(np.int64))
+    new_lengths = sum_pieces(speed, samples.offsets)
+    new_offsets = offsets_of(np.ceil(new_lengths - _TOLERANCE).astype(np.int64))
     # new positions of the edges of steps, run by run; each run starts at a whole step
     edge = places_of(samples.offsets[:-1], samples.counts + 1)
-    run = np.repeat(np.arange(len(left)), samples.counts + 1)
+    run = np.repeat(np.arange(len(new_lengths)), samples.counts + 1)
     total = cumulative_sums(speed[None])[0]
     position = total[edge] - total[samples.offsets[run]] + new_offsets[run]
 
@@ -227,7 +227,7 @@ def remove_contention(sets: SampleSets, active_count: Reals, active_ratio: Reals
     measured = resample(np.isfinite(samples.values).astype(np.float64))
     is_known = measured > PARAMS.min_measured_ratio * resample(np.ones(len(speed)))
     rates = np.where(is_known, resample(np.nan_to_num(samples.values)), np.nan)
-    lost_s = (samples.counts - left) * sets.interval_s[sets.owner]
+    lost_s = (samples.counts - new_lengths) * sets.interval_s[sets.owner]
     return replace(
         sets,
         samples=Ragged(rates, new_offsets),

@@ -111,7 +111,7 @@ def extract_envelopes(sets: SampleSets, min_run_count: int) -> Envelopes:
     edges = sets.offsets.tolist()
     typical = [sets.get_set(index).select_runs(is_typical[a:b]) for index, (a, b) in enumerate(pairwise(edges))]
     is_enough = (np.diff(sets.offsets) >= min_run_count).tolist()
-    curves = [_common_curve(one) if has_enough else None for one, has_enough in zip(typical, is_enough, strict=True)]
+    curves = [_common_curve(item) if has_enough else None for item, has_enough in zip(typical, is_enough, strict=True)]
     signatures, expected = [], np.full(sets.set_count, np.nan)
     for index, (sample_set, curve) in enumerate(zip(typical, curves, strict=True)):
         if curve is None:

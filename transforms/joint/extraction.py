@@ -136,12 +136,12 @@ def _compute_explained_ratio(shared: SharedTraffic, cleaned: CleanedSamples, sig
     sample_count = len(shared.sample_runs)
     edges = shared.set_offsets
     attributed = _sum_by_sample(cleaned.interference_bytes, cleaned.volume_bytes.owner, sample_count)
-    rest = _sum_by_sample(np.nan_to_num(cleaned.volume_bytes.values), cleaned.volume_bytes.owner, sample_count)
+    cleaned_bytes = _sum_by_sample(np.nan_to_num(cleaned.volume_bytes.values), cleaned.volume_bytes.owner, sample_count)
     ratio = np.full(shared.application_count, np.nan)
     for index, signature in enumerate(signatures):
         runs = slice(edges[index], edges[index + 1])
         volume = signature.volume_bytes if signature.outcome == "extracted" else 0.0
-        interference = attributed[runs].sum() + np.maximum(rest[runs] - volume, 0.0).sum()
+        interference = attributed[runs].sum() + np.maximum(cleaned_bytes[runs] - volume, 0.0).sum()
         if interference > 0:
             ratio[index] = attributed[runs].sum() / interference
     return ratio

@@ -177,12 +177,14 @@ class _Problem:
             if not lipschitz > 0:
                 return curves
             vector /= lipschitz
-        solution, ahead, momentum = curves, curves, 1.0
+        solution, extrapolated, momentum = curves, curves, 1.0
         for _ in range(_DESCENT_ROUNDS):
-            gradient = transposed @ (self.weights * (matrix @ ahead - self.volume)) + penalty
-            following = np.where(is_free, np.maximum(ahead - gradient / (_LIPSCHITZ_MARGIN * lipschitz), 0.0), curves)
+            gradient = transposed @ (self.weights * (matrix @ extrapolated - self.volume)) + penalty
+            following = np.where(
+                is_free, np.maximum(extrapolated - gradient / (_LIPSCHITZ_MARGIN * lipschitz), 0.0), curves
+            )
             next_momentum = (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum)) / 2.0
-            ahead = following + (momentum - 1.0) / next_momentum * (following - solution)
+            extrapolated = following + (momentum - 1.0) / next_momentum * (following - solution)
             solution, momentum = following, next_momentum
         return solution
 
@@ -222,14 +224,14 @@ class _Fit:
     is_typical: Bools
 
 
-def fit_traffic(shared: SharedTraffic, known: KnownSignatures, min_run_count: int) -> FittedTraffic:
+def fit_traffic(shared: SharedTraffic, known_signatures: KnownSignatures, min_run_count: int) -> FittedTraffic:
     """Attribute the traffic of a file system to its runs by fitting the curves of all applications.
 
     Parameters
     ----------
     shared
         The traffic and the runs.
-    known
+    known_signatures
         Signatures so far. An application with fewer than `min_run_count` runs of typical duration keeps its known
         signature. If it has none, it is not part of the fit.
     min_run_count
@@ -244,11 +246,11 @@ def fit_traffic(shared: SharedTraffic, known: KnownSignatures, min_run_count: in
     The fit shows when runs are active, and thus determines the contention cost. The cost changes the clocks of the
     runs, so the fit is repeated.
     """
-    site = _prepare_site(shared, known)
+    site = _prepare_site(shared, known_signatures)
     if not site.unit > 0:
         return FittedTraffic(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0)
     speed, cost = np.ones(len(site.steps.run)), 0.0
-    fit = fit_without_contention = _fit_curves(site, site.steps, known, min_run_count)
+    fit = fit_without_contention = _fit_curves(site, site.steps, known_signatures, min_run_count)
     for _ in range(_MAX_CONTENTION_ROUNDS):
         active_count, active = _find_activity(site, fit)
         application = np.where(fit.is_typical, site.shared.application, -1)
@@ -260,24 +262,29 @@ def fit_traffic(shared: SharedTraffic, known: KnownSignatures, min_run_count: in
         length = site.steps.length
         active_ratio = np.divide(active, length, out=np.zeros(len(active)), where=length > 0)
         speed = relative_speed(active_count, active_ratio, cost)
-        fit = _fit_curves(site, site.steps.scale_time(speed), known, min_run_count)
+        fit = _fit_curves(site, site.steps.scale_time(speed), known_signatures, min_run_count)
     return _attribute(shared, site, speed, fit, cost)
 
 
-def _fit_curves(site: _Site, steps: RunSteps, known: KnownSignatures, min_run_count: int) -> _Fit:
+def _fit_curves(site: _Site, steps: RunSteps, known_signatures: KnownSignatures, min_run_count: int) -> _Fit:
     """Fit the curves of all applications to the traffic; `steps` sets the clocks of the runs."""
     shared = site.shared
     duration, is_typical = _typical_durations(shared, steps.duration)
     run_counts = np.bincount(shared.application[is_typical], minlength=shared.application_count)
     is_free = run_counts >= min_run_count
-    fixed = [None if free else one for free, one in zip(is_free.tolist(), known.signatures, strict=True)]
-    fixed_s = np.array([0.0 if one is None else one.duration_s for one in fixed])
+    fixed = [
+        None if free else signature
+        for free, signature in zip(is_free.tolist(), known_signatures.signatures, strict=True)
+    ]
+    fixed_s = np.array([0.0 if signature is None else signature.duration_s for signature in fixed])
     duration = np.where(is_free, duration, fixed_s / shared.interval_s)
     counts = np.ceil(duration).astype(np.int64)
     problem = _Problem(shared.volume_bytes, site.weights, steps, shared.application, offsets_of(counts))
     curves = [
-        np.zeros(count) if one is None else _sum_steps(one.bytes_per_s, count, shared.interval_s) / site.unit
-        for one, count in zip(fixed, counts.tolist(), strict=True)
+        np.zeros(count)
+        if signature is None
+        else _sum_steps(signature.bytes_per_s, count, shared.interval_s) / site.unit
+        for signature, count in zip(fixed, counts.tolist(), strict=True)
     ]
     penalty = np.where(is_free, PARAMS.penalty * np.sqrt(np.maximum(run_counts, 1)), np.inf)
     start = np.concatenate([np.zeros(0), *curves])
@@ -303,9 +310,9 @@ def _solve_in_two_passes(
     residual = problem.volume - problem.make_matrix(used) @ solution
     from_start = RunClocks(partial.run, partial.offset, np.ones(len(partial.run)))
     to_end = RunClocks(partial.run, (full - lasted)[partial.run], from_start.pace)
-    gains = [_fit_gain(problem, one, solution, residual) for one in (from_start, to_end)]
-    for one, is_better in ((from_start, gains[0] >= gains[1]), (to_end, gains[1] > gains[0])):
-        used = used.append(one.select(is_better & (np.maximum(*gains) > 0)))
+    gains = [_fit_gain(problem, candidate, solution, residual) for candidate in (from_start, to_end)]
+    for candidate, is_better in ((from_start, gains[0] >= gains[1]), (to_end, gains[1] > gains[0])):
+        used = used.append(candidate.select(is_better & (np.maximum(*gains) > 0)))
     return used, problem.solve(used, curves, penalty)
 
 
@@ -397,10 +404,10 @@ def _read_positions(steps: RunSteps, clocks: RunClocks, factor: int = 1) -> tupl
 # ---- preparation
 
 
-def _prepare_site(shared: SharedTraffic, known: KnownSignatures) -> _Site:
+def _prepare_site(shared: SharedTraffic, known_signatures: KnownSignatures) -> _Site:
     """Combine steps if the runs have too many, scale volumes to units, and compute the weights of steps."""
     duration, _ = _typical_durations(shared, shared.ended - shared.started)
-    has_signature = np.array([one is not None for one in known.signatures], dtype=np.bool_)
+    has_signature = np.array([signature is not None for signature in known_signatures.signatures], dtype=np.bool_)
     is_fitted = ((duration > 0) | has_signature)[shared.application]
     factor = max(1, -(-int(np.ceil(shared.ended - shared.started)[is_fitted].sum()) // _MAX_STEPS))
     is_known = np.isfinite(shared.volume_bytes)

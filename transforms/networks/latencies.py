@@ -112,8 +112,8 @@ class RequestMatcher:
         TRANSFERS
             Transfers; empty for most calls, since matching works on many events at a time.
         """
-        known = events.lazy().select(_EVENTS).filter(pl.col("request_id").is_not_null())
-        selected = known.filter(pl.col("layer_number").is_in(self._layer_numbers)).collect()
+        identified = events.lazy().select(_EVENTS).filter(pl.col("request_id").is_not_null())
+        selected = identified.filter(pl.col("layer_number").is_in(self._layer_numbers)).collect()
         if not selected.is_empty():
             self._pending.append(selected)
             self._pending_count += selected.height

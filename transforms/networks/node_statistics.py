@@ -69,15 +69,17 @@ def count_cells(networks: NetworkBatch, metric: int) -> Cells:
     lowest = np.full(len(networks.layers.outer), _NO_BIN)
     np.minimum.at(lowest, hop[is_known], bins[is_known])
     # a hop without known values has no cells
-    kept = np.flatnonzero(lowest[hop] < _NO_BIN)
-    if not len(kept):
+    selected = np.flatnonzero(lowest[hop] < _NO_BIN)
+    if not len(selected):
         return Cells(*(np.zeros(0, dtype=np.int64) for _ in range(4)))
-    bins = np.maximum(bins, lowest[hop])[kept]
+    bins = np.maximum(bins, lowest[hop])[selected]
     low, width = int(bins.min()), int(np.ptp(bins)) + 1
-    whole = hop[kept] * (1 + networks.window_count)
+    whole = hop[selected] * (1 + networks.window_count)
     keys, totals = [], []
-    for span in (whole, whole + 1 + window[kept]):
-        key, total = _sum_by_key((span * len(networks.layers.labels) + node[kept]) * width + bins - low, count[kept])
+    for span in (whole, whole + 1 + window[selected]):
+        key, total = _sum_by_key(
+            (span * len(networks.layers.labels) + node[selected]) * width + bins - low, count[selected]
+        )
         keys.append(key)
         totals.append(total)
     all_keys = np.concatenate(keys)

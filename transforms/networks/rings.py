@@ -385,16 +385,16 @@ def _count_inversions(values: Ints) -> int:
     The highest differing bit determines the order of two numbers. In a group of numbers with equal higher bits, each 1
     before a 0 is an inversion.
     """
-    rest = values - values.min()
+    remaining = values - values.min()
     # NumPy sorts 16-bit integers by radix, in linear time
-    rest = rest.astype(np.uint16 if rest.max() < 1 << 16 else np.int64)
+    remaining = remaining.astype(np.uint16 if remaining.max() < 1 << 16 else np.int64)
     total = 0
-    for bit in reversed(range(int(rest.max()).bit_length())):
-        is_one = ((rest >> bit) & 1).astype(np.int64)
+    for bit in reversed(range(int(remaining.max()).bit_length())):
+        is_one = ((remaining >> bit) & 1).astype(np.int64)
         ones = np.cumsum(is_one)
-        group = rest >> (bit + 1)
+        group = remaining >> (bit + 1)
         firsts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
-        before = np.repeat(ones[firsts] - is_one[firsts], np.diff(firsts, append=len(rest)))
+        before = np.repeat(ones[firsts] - is_one[firsts], np.diff(firsts, append=len(remaining)))
         total += int(((ones - before) * (1 - is_one)).sum())
-        rest = rest[np.argsort(rest >> bit, kind="stable")]
+        remaining = remaining[np.argsort(remaining >> bit, kind="stable")]
     return total

@@ -136,5 +136,5 @@ def _encode_all(times: Sequence[Ints]) -> Ints:
 
 def _decode(coded: Ints, owner: Ints, position: Ints) -> Ints:
     """Decode the time at a position; NEVER_US if it belongs to another owner."""
-    known = np.append(coded, NEVER_US * (1 << 18))[position]
-    return np.where(known // NEVER_US == owner, known % NEVER_US, NEVER_US)
+    codes = np.append(coded, NEVER_US * (1 << 18))[position]
+    return np.where(codes // NEVER_US == owner, codes % NEVER_US, NEVER_US)

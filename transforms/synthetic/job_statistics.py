@@ -232,10 +232,10 @@ def _count_by_tick(site: Site, params: JobStatisticsParams) -> pl.DataFrame:
 def _job_key(params: JobStatisticsParams) -> pl.Expr:
     """Key of each transfer on the servers: id of a job, program and number of an interactive user, or empty."""
     interactive = pl.format("{}.{}", "name", _FIRST_USER_ID + pl.col("chain") % _INTERACTIVE_USER_COUNT)
-    other = pl.when(pl.col("source") == "transfer").then(interactive).otherwise(pl.lit(""))
+    default_key = pl.when(pl.col("source") == "transfer").then(interactive).otherwise(pl.lit(""))
     before, _, after = params.job_key.partition("%j")
     job = pl.concat_str(pl.lit(before), "job_id", pl.lit(after))
-    return pl.when(pl.col("job_id").is_null()).then(other).otherwise(job)
+    return pl.when(pl.col("job_id").is_null()).then(default_key).otherwise(job)
 
 
 def _count_bytes(site: Site, params: JobStatisticsParams) -> pl.DataFrame:

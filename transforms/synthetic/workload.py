@@ -408,11 +408,11 @@ class _ForeignApplication:
 
 def _plan_foreign(workload: Workload) -> Iterator[Plan]:
     """Plan foreign jobs: about 30 per day, of twelve applications."""
-    known = [_ForeignApplication.draw(name, workload.seed) for name in _FOREIGN_NAMES]
+    applications = [_ForeignApplication.draw(name, workload.seed) for name in _FOREIGN_NAMES]
     for day in workload.days:
         rng = stream(workload.seed, "foreign-day", day)
         for at in np.sort(rng.uniform(0.0, DAY_S, rng.poisson(30 * workload.foreign_level))):
-            yield known[int(rng.integers(len(known)))].run(day * DAY_S + float(at), rng)
+            yield applications[int(rng.integers(len(applications)))].run(day * DAY_S + float(at), rng)
 
 
 def _plan_transfers(workload: Workload) -> Iterator[Plan]:
@@ -423,9 +423,9 @@ def _plan_transfers(workload: Workload) -> Iterator[Plan]:
         count = rng.poisson(180 * workload.foreign_level)
         at = (rng.choice(24, count, p=hours / hours.sum()) + rng.random(count)) * 3600.0 + day * DAY_S
         volumes, peaks = rng.lognormal(np.log(2 * GB), 1.2, count), rng.lognormal(np.log(0.08 * GB), 0.6, count)
-        ways = rng.integers(2, size=count)
+        direction_indexes = rng.integers(2, size=count)
         for i in range(count):
-            piece = Piece(0.0, 0, volumes[i], peaks[i], DIRECTIONS[ways[i]], 0.1)
+            piece = Piece(0.0, 0, volumes[i], peaks[i], DIRECTIONS[direction_indexes[i]], 0.1)
             yield Plan(float(at[i]), ((Job("scp", "", "", 0, 0.0, "transfer"), (piece,)),))
 
 
@@ -435,8 +435,12 @@ def _plan_storms(workload: Workload) -> Iterator[Plan]:
         rng = stream(workload.seed, "storms", day)
         for _ in range(rng.poisson(1.0 * workload.foreign_level)):
             peak = workload.storm_bytes_per_s
-            at, duration_s, way = day * DAY_S + rng.uniform(0.0, DAY_S), rng.uniform(240, 900), rng.integers(2)
-            piece = Piece(0.0, 0, peak * duration_s, peak, DIRECTIONS[way], 4.0)
+            at, duration_s, direction_index = (
+                day * DAY_S + rng.uniform(0.0, DAY_S),
+                rng.uniform(240, 900),
+                rng.integers(2),
+            )
+            piece = Piece(0.0, 0, peak * duration_s, peak, DIRECTIONS[direction_index], 4.0)
             yield Plan(at, ((Job("storm", "", "", 0, 0.0, "storm"), (piece,)),))
 
 

@@ -33,15 +33,15 @@ def _unit(limb: int) -> float:
 
 def split_into_limbs(values: Reals) -> Iterator[tuple[int, Ints]]:
     """Split finite values into limbs, from high to low; yield (limb, multiples) of limbs that are not all 0."""
-    rest = np.array(values, dtype=np.float64)
-    while (largest := float(max(rest.max(initial=0.0), -rest.min(initial=0.0)))) > 0:
+    remaining = np.array(values, dtype=np.float64)
+    while (largest := float(max(remaining.max(initial=0.0), -remaining.min(initial=0.0)))) > 0:
         place = (math.frexp(largest)[1] - 1) // _LIMB_BITS
         if place < _LOWEST:
             return
         place = min(place, _HIGHEST)
         # scaling by a power of two, and the subtraction of the integer part, are exact
-        multiples = np.trunc(rest * _unit(-place))
-        rest -= multiples * _unit(place)
+        multiples = np.trunc(remaining * _unit(-place))
+        remaining -= multiples * _unit(place)
         yield place, multiples.astype(np.int64)
 
 

@@ -132,7 +132,7 @@ def _make_grid(
         steps = np.ceil(span / interval - _JITTER_STEPS)
     is_usable = np.isfinite(span) & np.isfinite(interval) & np.isfinite(steps)
     started, interval, steps = (
-        np.where(is_usable, part, other) for part, other in ((started, 0.0), (interval, 1.0), (steps, 0.0))
+        np.where(is_usable, part, fallback) for part, fallback in ((started, 0.0), (interval, 1.0), (steps, 0.0))
     )
     is_fine = is_resolved(started, interval, steps.astype(np.int64))
     return Grid(

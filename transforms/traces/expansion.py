@@ -389,10 +389,10 @@ def _mean_gaps(executed: Executions) -> Reals:
     keyed: dict[int, float] = {}
     overall = np.zeros(len(executed.nodes))
     for number, node in enumerate(executed.nodes):
-        if isinstance(node, Call) and (known := [gap for gap in node.gaps if gap.histogram.count > 0]):
-            total = sum(gap.histogram.count for gap in known)
-            overall[number] = math.fsum(gap.histogram.mean_s * (gap.histogram.count / total) for gap in known)
-            keyed |= {number * width + gap.previous + 1: gap.histogram.mean_s for gap in known}
+        if isinstance(node, Call) and (observed := [gap for gap in node.gaps if gap.histogram.count > 0]):
+            total = sum(gap.histogram.count for gap in observed)
+            overall[number] = math.fsum(gap.histogram.mean_s * (gap.histogram.count / total) for gap in observed)
+            keyed |= {number * width + gap.previous + 1: gap.histogram.mean_s for gap in observed}
     defaults = overall[executed.node]
     if not keyed:
         return defaults
@@ -432,8 +432,8 @@ def place_in_time(levels: Ints, gaps_s: Reals, durations_s: Reals) -> tuple[Real
         ends = np.cumsum(steps)
         opener = np.maximum.accumulate(np.where(is_own, -1, np.arange(at.size)))
         base = np.where(opener >= 0, start_s[at][opener] - ends[opener], 0.0)
-        own = at[is_own]
-        start_s[own] = (base + ends)[is_own] - durations_s[own]
+        level_calls = at[is_own]
+        start_s[level_calls] = (base + ends)[is_own] - durations_s[level_calls]
     start_s = np.maximum.accumulate(np.maximum(start_s, 0.0)) if start_s.size else start_s
     return start_s, start_s + np.maximum(durations_s, 0.0)
 
@@ -471,7 +471,7 @@ def rank_calls(trace: CompressedTrace, rank: int, max_calls: int = MAX_CALLS) ->
     executed = list_executions(rank_class, rank, max_calls)
     start_s, end_s = compute_mean_times(executed)
     calls = [node if isinstance(node, Call) else None for node in executed.nodes]
-    known = {
+    columns = {
         "level": pl.Series([call and call.level for call in calls], dtype=pl.Int64),
         "module": pl.Series([call and call.module for call in calls], dtype=pl.String),
         "function": pl.Series([call and call.function for call in calls], dtype=pl.String),
@@ -480,7 +480,7 @@ def rank_calls(trace: CompressedTrace, rank: int, max_calls: int = MAX_CALLS) ->
         {
             "call": np.arange(executed.node.size, dtype=np.int64),
             "node": executed.node,
-            **{name: column.gather(executed.node) for name, column in known.items()},
+            **{name: column.gather(executed.node) for name, column in columns.items()},
             "arguments": _format_arguments(executed, rank),
             "start_s": start_s,
             "end_s": end_s,

@@ -160,8 +160,8 @@ def _value_range(numbers: Sequence[Number]) -> tuple[int, int]:
 
 
 def _find_distinct(parts: Sequence[list[Progression] | None]) -> tuple[Progression, ...] | None:
-    known = [part for group in parts if group is not None for part in group]
-    return None if None in parts else find_distinct(known)
+    progressions = [part for group in parts if group is not None for part in group]
+    return None if None in parts else find_distinct(progressions)
 
 
 # ---- numbers of names

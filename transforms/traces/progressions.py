@@ -175,8 +175,8 @@ def _normalize(part: Progression) -> Progression:
     for stride, count in sorted(dims):
         if folded:
             inner, length = folded[-1]
-            times, rest = divmod(stride, inner)
-            if not rest and times <= length:
+            times, remainder = divmod(stride, inner)
+            if not remainder and times <= length:
                 folded[-1] = inner, length + times * (count - 1)
                 continue
         folded.append((stride, count))
@@ -197,20 +197,20 @@ def _merge_linear(parts: Sequence[Progression]) -> list[Progression]:
     """Merge progressions that continue one another in one dimension."""
     linear = [part for part in parts if len(part.strides) == 1]
     points = sorted({part.start for part in parts if not part.strides})
-    others = [part for part in parts if len(part.strides) > 1]
+    multidimensional = [part for part in parts if len(part.strides) > 1]
     by_stride: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for part in linear:
         (stride,) = part.strides
         by_stride.setdefault((stride, part.start % stride), []).append((part.start, part.start + value_span(part)))
-    left: list[int] = []
+    unmerged_points: list[int] = []
     for point in points:
         keys = [key for key in by_stride if point % key[0] == key[1]]
         near = [key for key in keys if any(low - key[0] <= point <= high + key[0] for low, high in by_stride[key])]
         if near:
             by_stride[near[0]].append((point, point))
         else:
-            left.append(point)
-    return [*others, *_merge_intervals(by_stride), *fold_ascending(np.array(left, object))]
+            unmerged_points.append(point)
+    return [*multidimensional, *_merge_intervals(by_stride), *fold_ascending(np.array(unmerged_points, object))]
 
 
 def _merge_intervals(by_stride: dict[tuple[int, int], list[tuple[int, int]]]) -> list[Progression]:
@@ -231,14 +231,14 @@ def _drop_subsets(parts: list[Progression]) -> tuple[Progression, ...] | None:
     """Drop progressions that are contained in others; None if two may overlap partially."""
     if len(parts) > _MAX_COMPARED:
         return None
-    kept: list[Progression] = []
+    selected: list[Progression] = []
     for part in sorted(parts, key=lambda part: -part.size):
-        if any(_is_subset(part, other) for other in kept):
+        if any(_is_subset(part, larger) for larger in selected):
             continue
-        if not all(_is_disjoint(part, other) for other in kept):
+        if not all(_is_disjoint(part, larger) for larger in selected):
             return None
-        kept.append(part)
-    return tuple(sorted(kept, key=lambda part: part.start))
+        selected.append(part)
+    return tuple(sorted(selected, key=lambda part: part.start))
 
 
 def _is_subset(part: Progression, other: Progression) -> bool:

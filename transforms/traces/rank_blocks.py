@@ -243,8 +243,8 @@ def find_active_ranks(ranks: Progression, entered: Block) -> list[Progression]:
             continue
         stride = ranks.strides[place]
         at_zero = 0 if step > 0 else count - 1
-        rest = ranks.start + (stride if step > 0 else 0)
-        nonzero.append(Progression(rest, ranks.strides, _replace_count(ranks.counts, place, count - 1)))
+        first_rank = ranks.start + (stride if step > 0 else 0)
+        nonzero.append(Progression(first_rank, ranks.strides, _replace_count(ranks.counts, place, count - 1)))
         ranks = Progression(ranks.start + at_zero * stride, ranks.strides, _replace_count(ranks.counts, place, 1))
     return nonzero
 

@@ -112,11 +112,11 @@ def split_arguments(call: Call) -> list[Argument]:
     texts: list[str] = []
     numbers: list[Number] = []
     for place, text in enumerate(call.texts):
-        first, *others = text.split(" ")
+        first, *following = text.split(" ")
         texts.append(first)
-        for other in others:
+        for argument_text in following:
             arguments.append(_convert_argument(texts, numbers))
-            texts, numbers = [other], []
+            texts, numbers = [argument_text], []
         if place < len(call.slots):
             numbers.append(_convert_slot(call.slots[place]))
     arguments.append(_convert_argument(texts, numbers))
@@ -141,11 +141,11 @@ def _convert_argument(texts: Sequence[str], numbers: Sequence[Number]) -> Argume
         if place:
             values.append(numbers[place - 1])
             parts.append("")
-        first, *others = _DIGITS.split(text)
+        first, *pieces = _DIGITS.split(text)
         parts[-1] += first
-        for digits, rest in zip(others[::2], others[1::2], strict=True):
+        for digits, suffix in zip(pieces[::2], pieces[1::2], strict=True):
             values.append(Number(len(digits), int(digits)))
-            parts.append(rest)
+            parts.append(suffix)
     return Argument(tuple(parts), tuple(values))
 
 
@@ -253,8 +253,8 @@ def volumes_by_execution(size: Size | None, ranks: Progression, executed: int) -
         or not any(factor.is_uniform for factor in factors)
     ):
         return None
-    first, other = sorted(factors, key=lambda factor: factor.is_uniform)
-    volumes: Objects = np.broadcast_to(first.totals * (other.totals // ranks.size), (executed,))
+    first, second = sorted(factors, key=lambda factor: factor.is_uniform)
+    volumes: Objects = np.broadcast_to(first.totals * (second.totals // ranks.size), (executed,))
     return volumes
 
 

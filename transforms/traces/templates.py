@@ -111,12 +111,14 @@ def _add_widths(coarse: pl.DataFrame, slots: pl.DataFrame) -> pl.DataFrame:
 def _move_signs(coarse: pl.DataFrame, slots: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Move the signs of statuses from the text to the numbers, except for zeros and padded numbers."""
     is_status = pl.col("module").is_in(STATUS_MODULES) & pl.col("text").str.contains(f"[_\\[]-{_MARK}")
-    known = coarse.filter(is_status).unique("template").select("template", "text")
-    signs = [(template, slot) for template, text in known.iter_rows() for slot in _find_signs(text)]
+    status_templates = coarse.filter(is_status).unique("template").select("template", "text")
+    signs = [(template, slot) for template, text in status_templates.iter_rows() for slot in _find_signs(text)]
     if not signs:
         return coarse, slots
     negative = pl.DataFrame(signs, {"template": pl.Int64, "slot": pl.Int64}, orient="row").with_columns(sign=-1)
-    plain = known.select("template", plain=pl.Series([_STATUS.sub(_UNSIGNED_STATUS, text) for text in known["text"]]))
+    plain = status_templates.select(
+        "template", plain=pl.Series([_STATUS.sub(_UNSIGNED_STATUS, text) for text in status_templates["text"]])
+    )
     signed = slots.join(coarse.select("row", "template"), on="row", maintain_order="left").join(
         negative, on=["template", "slot"], how="left", maintain_order="left"
     )
@@ -142,8 +144,8 @@ def _find_signs(text: str) -> list[int]:
 
 def _add_template_numbers(rows: pl.DataFrame, key: list[str]) -> pl.DataFrame:
     """Add template numbers in order of first occurrence."""
-    known = rows.select(key).unique(maintain_order=True)
-    numbered = known.with_columns(template=pl.int_range(pl.len(), dtype=pl.Int64))
+    distinct = rows.select(key).unique(maintain_order=True)
+    numbered = distinct.with_columns(template=pl.int_range(pl.len(), dtype=pl.Int64))
     return rows.join(numbered, on=key, how="left", nulls_equal=True, maintain_order="left")
 
 
@@ -216,14 +218,14 @@ def mask_addresses(signatures: pl.DataFrame) -> pl.DataFrame:
         The same rows, which may become equal. In MPI calls other than MPI-IO, an argument is an address if it is a
         number that exceeds a C int.
     """
-    each = pl.element()
-    is_status = each.str.contains(_STATUS_ARGUMENT)
-    is_too_large = (each.cast(pl.Int64, strict=False) > _LARGEST_INT).fill_null(value=True)
-    is_address = each.str.contains("^[0-9]+$") & is_too_large
+    element = pl.element()
+    is_status = element.str.contains(_STATUS_ARGUMENT)
+    is_too_large = (element.cast(pl.Int64, strict=False) > _LARGEST_INT).fill_null(value=True)
+    is_address = element.str.contains("^[0-9]+$") & is_too_large
     arguments = pl.col("arguments").str.split(" ")
 
     def mask(is_masked: pl.Expr) -> pl.Expr:
-        return arguments.list.eval(pl.when(is_masked).then(pl.lit(POINTER)).otherwise(each)).list.join(" ")
+        return arguments.list.eval(pl.when(is_masked).then(pl.lit(POINTER)).otherwise(element)).list.join(" ")
 
     masked = (
         pl.when(pl.col("module") == "MPI")

@@ -179,17 +179,17 @@ def merge_histograms(parts: Iterable[TimeHistogram]) -> TimeHistogram:
     TimeHistogram
         Its bins are quintiles of the distributions that the bins of `parts` approximate.
     """
-    known = [part for part in parts if part.count]
-    if len(known) <= 1:
-        return known[0] if known else EMPTY
-    counts = np.array([part.count for part in known], np.float64)
-    means = np.array([part.mean_s for part in known])
-    count = sum(part.count for part in known)
-    minimum, maximum = min(part.minimum_s for part in known), max(part.maximum_s for part in known)
+    nonempty = [part for part in parts if part.count]
+    if len(nonempty) <= 1:
+        return nonempty[0] if nonempty else EMPTY
+    counts = np.array([part.count for part in nonempty], np.float64)
+    means = np.array([part.mean_s for part in nonempty])
+    count = sum(part.count for part in nonempty)
+    minimum, maximum = min(part.minimum_s for part in nonempty), max(part.maximum_s for part in nonempty)
     mean = float(np.clip((counts / count * means).sum(), minimum, maximum))
-    within = np.array([part.variance_s2 for part in known])
+    within = np.array([part.variance_s2 for part in nonempty])
     variance = float((counts / count * (within + (means - mean) ** 2)).sum())
-    pieces = Bins.from_bins([part_bin for part in known for part_bin in part.bins])
+    pieces = Bins.from_bins([part_bin for part in nonempty for part_bin in part.bins])
     return TimeHistogram(count, minimum, mean, maximum, variance, _compute_quintiles(pieces, count))
 
 

@@ -109,10 +109,10 @@ def assign_to_files(
         Calls of each open; if the assignment is unknown, all calls without an open.
     """
     unknown = [FileCalls(None, call_count, total_volume(size, call_count))]
-    candidates = [known for known in opens if _may_be_equal(known.handle, handle)]
+    candidates = [open_call for open_call in opens if _may_be_equal(open_call.handle, handle)]
     if not candidates:
         return unknown
-    if {(known.handle, known.path) for known in candidates} == {(handle, candidates[0].path)}:
+    if {(open_call.handle, open_call.path) for open_call in candidates} == {(handle, candidates[0].path)}:
         return [FileCalls(_latest(candidates, number), call_count, total_volume(size, call_count))]
     factors = [] if size is None else [part for part in (size.count, size.element_bytes) if not isinstance(part, int)]
     vectors = [*varying_vectors(handle), *factors, *loops]
@@ -140,25 +140,25 @@ def _assign_blocks(
     counts: defaultdict[int, int] = defaultdict(int)
     total_bytes: dict[int, int | None] = {}
     for block in blocks:
-        which = _find_common_opens(handle, number, opens, block, order)
-        if which is None:
+        opening_nodes = _find_common_opens(handle, number, opens, block, order)
+        if opening_nodes is None:
             return None
-        if not which.size:
+        if not opening_nodes.size:
             continue
-        volumes = volumes_by_execution(size, block, which.size)
-        for node in np.unique(which).tolist():
-            is_node = which == node
+        volumes = volumes_by_execution(size, block, opening_nodes.size)
+        for node in np.unique(opening_nodes).tolist():
+            is_node = opening_nodes == node
             counts[node] += int(is_node.sum()) * block.size
             before, part = total_bytes.get(node, 0), None if volumes is None else sum(volumes[is_node].tolist())
             total_bytes[node] = None if before is None or part is None else before + part
-    by_number = {known.number: known for known in opens}
+    by_number = {open_call.number: open_call for open_call in opens}
     return [FileCalls(by_number.get(node), count, total_bytes[node]) for node, count in counts.items()]
 
 
 def _latest(opens: Sequence[OpenCall], number: int) -> OpenCall:
     """Find the last open before a node; without one, the last open of all, which precedes the node in a loop."""
-    before = [known for known in opens if known.number < number]
-    return max(before or opens, key=lambda known: known.number)
+    before = [open_call for open_call in opens if open_call.number < number]
+    return max(before or opens, key=lambda open_call: open_call.number)
 
 
 def _corners(block: Progression) -> Iterator[int]:
@@ -189,10 +189,10 @@ def _find_opens(handle: Argument, number: int, opens: Sequence[OpenCall], rank: 
         sequence = order(rank)
     except ValueError:
         return None  # too many calls
-    places = [np.flatnonzero(sequence == node) for node in (number, *(known.number for known in opens))]
+    places = [np.flatnonzero(sequence == node) for node in (number, *(open_call.number for open_call in opens))]
     rows = [
         _expand_numbers(field, rank) if place.size else np.empty((len(handle.numbers), 0), np.int64)
-        for field, place in zip((handle, *(known.handle for known in opens)), places, strict=True)
+        for field, place in zip((handle, *(open_call.handle for open_call in opens)), places, strict=True)
     ]
     spread = [
         np.broadcast_to(row, (row.shape[0], place.size))
@@ -205,7 +205,7 @@ def _find_opens(handle: Argument, number: int, opens: Sequence[OpenCall], rank: 
     _, handles = np.unique(np.concatenate(spread, axis=1), axis=1, return_inverse=True)
     keys = handles.reshape(-1) * (sequence.size + 1) + np.concatenate(places)
     call_keys, open_keys = keys[: places[0].size], keys[places[0].size :]
-    nodes = np.repeat([known.number for known in opens], [place.size for place in places[1:]])
+    nodes = np.repeat([open_call.number for open_call in opens], [place.size for place in places[1:]])
     if not open_keys.size:
         return np.full(call_keys.size, -1, np.int64)
     by_key = np.argsort(open_keys)
@@ -402,14 +402,14 @@ def _collect_calls(rank_class: RankClass, formats: CallFormats) -> Iterator[_Cal
         return list_executions(rank_class, rank).node
 
     call_nodes = {number: _CallNode(rank_class, nodes, parents, number, order) for number in calls}
-    known: dict[int, list[Argument]] = {}
+    arguments_by_node: dict[int, list[Argument]] = {}
     for number, call in calls.items():
         _check(call, call_nodes[number])
         if formats.find(call) is not None:
-            known[number] = split_arguments(call)
+            arguments_by_node[number] = split_arguments(call)
     opens = [
         OpenCall(number, handle, path)
-        for number, arguments in known.items()
+        for number, arguments in arguments_by_node.items()
         if (call_format := formats.find(calls[number])) is not None and call_format.path_at is not None
         if (handle := argument_at(arguments, call_format.file_at)) is not None
         if (path := argument_at(arguments, call_format.path_at)) is not None
@@ -419,8 +419,10 @@ def _collect_calls(rank_class: RankClass, formats: CallFormats) -> Iterator[_Cal
         if call_format is None:
             yield _Calls(call, call_node.call_count, call_node)
             continue
-        size = request_size(known[number], call_format, formats) if is_request(call_format) else None
-        for path_of, path, count, total_bytes in _split_by_file(known[number], call_format, size, opens, call_node):
+        size = request_size(arguments_by_node[number], call_format, formats) if is_request(call_format) else None
+        for path_of, path, count, total_bytes in _split_by_file(
+            arguments_by_node[number], call_format, size, opens, call_node
+        ):
             yield _Calls(call, count, call_node, call_format, nesting[number], total_bytes, path, path_of)
 
 
@@ -435,7 +437,7 @@ def _check(call: Call, call_node: _CallNode) -> None:
 
 
 def _split_by_file(
-    known: Sequence[Argument],
+    arguments: Sequence[Argument],
     call_format: CallFormat,
     size: Size | None,
     opens: Sequence[OpenCall],
@@ -443,7 +445,7 @@ def _split_by_file(
 ) -> Iterator[tuple[int, Argument | None, int, int | None]]:
     """Yield the files of a node's calls: number and path argument of the naming node, call count, and bytes."""
     named = call_format.path_at if call_format.path_at is not None else call_format.file_at
-    name = argument_at(known, named)
+    name = argument_at(arguments, named)
     if name is None or name.is_unknown:
         yield call_node.number, None, call_node.call_count, total_volume(size, call_node.call_count)
     elif call_format.layer != "MPIIO" or call_format.path_at is not None:

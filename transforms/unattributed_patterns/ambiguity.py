@@ -99,7 +99,9 @@ def may_be_strays(
     """
     params = params or AmbiguityParams()
     log_volume = np.log(np.median(volume_bytes))
-    is_near = np.array([abs(np.log(np.median(other)) - log_volume) <= params.stray_reach for other in named], np.bool_)
-    is_frequent = np.array([len(other) >= len(volume_bytes) for other in named], np.bool_)
+    is_near = np.array(
+        [abs(np.log(np.median(volumes)) - log_volume) <= params.stray_reach for volumes in named], np.bool_
+    )
+    is_frequent = np.array([len(volumes) >= len(volume_bytes) for volumes in named], np.bool_)
     may_be_stray = is_covered[is_near & is_frequent].any(axis=0)
     return 1.0 - float(may_be_stray.mean()) < params.min_unexplained_ratio

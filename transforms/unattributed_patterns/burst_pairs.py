@@ -204,27 +204,27 @@ class PairScan:
         on_beat = (np.abs(cycles - np.rint(cycles)) <= _BEAT_TOLERANCE) & (cycles <= _MAX_CYCLES)
         return close_ratio > params.max_chained_ratio or float(on_beat.mean()) > _MAX_ON_BEAT_RATIO
 
-    def _find_due(self, clean_volume: float, other_volume: float, lag: float, known: Ints) -> tuple[Ints, Ints]:
+    def _find_due(self, clean_volume: float, other_volume: float, lag: float, known_bursts: Ints) -> tuple[Ints, Ints]:
         """Find further undisturbed bursts, and the possibly contaminated bursts that begin one lag later.
 
         Nothing is returned if other lags have nearly the same number of bursts, since chance then explains these.
         """
         params, volume = self._params, self._volume[self._available]
-        anchors = np.setdiff1d(self._available[np.abs(volume - clean_volume) <= params.clean_reach], known)
-        others = self._available[
+        anchors = np.setdiff1d(self._available[np.abs(volume - clean_volume) <= params.clean_reach], known_bursts)
+        candidates = self._available[
             (volume >= other_volume - 2.0 * params.clean_reach) & (volume <= other_volume + params.contaminated_reach)
         ]
         tolerance = float(self._tolerance(np.abs(np.array([lag])))[0])
         control_shifts = np.arange(3, 31) * 2.0 * tolerance
         start = self._bursts.first[anchors].astype(np.float64)
         due = start[:, None] + lag + np.concatenate([np.zeros(1), control_shifts, -control_shifts])
-        first = np.append(self._bursts.first[others], np.iinfo(np.int64).max // 2)
+        first = np.append(self._bursts.first[candidates], np.iinfo(np.int64).max // 2)
         nearest = np.searchsorted(first, due - tolerance)
         is_there = first[nearest] <= due + tolerance
         count, expected = int(is_there[:, 0].sum()), float(is_there[:, 1:].mean(axis=1).sum())
         if not count or count * (1.0 - params.min_purity) < expected:
             return anchors[:0], anchors[:0]
-        return anchors[is_there[:, 0]], others[nearest[is_there[:, 0], 0]]
+        return anchors[is_there[:, 0]], candidates[nearest[is_there[:, 0], 0]]
 
 
 def count_neighbors(points: Reals, queries: Reals) -> Reals:

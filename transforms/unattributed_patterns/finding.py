@@ -60,9 +60,9 @@ def find_patterns(
             named += patterns
         search = PatternSearch.create(residual_bytes, remaining, interval_s, spectra, params)
         parts, is_free = search.split_clusters()
-    others = search.build_patterns(parts, is_free)
-    others += search.find_pair_patterns(parts, is_free, others)
-    results = _mark_ambiguous([*named, *others], runs, slack, params)
+    unattributed = search.build_patterns(parts, is_free)
+    unattributed += search.find_pair_patterns(parts, is_free, unattributed)
+    results = _mark_ambiguous([*named, *unattributed], runs, slack, params)
     return sorted(results, key=lambda result: -result.pattern.volume_bytes.sum())
 
 

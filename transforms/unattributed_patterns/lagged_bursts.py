@@ -114,11 +114,11 @@ def _scan_lags(
 
     `scope` is the number of clusters scanned and the maximum lag in steps.
     """
-    others, (cluster_count, max_lag) = np.flatnonzero(is_free), scope
+    free_bursts, (cluster_count, max_lag) = np.flatnonzero(is_free), scope
     if max_lag <= 0:
         return None
-    lead, follow = _find_pairs(first[members], first[others], max_lag)
-    lags = (first[others[follow]] - first[members[lead]]).astype(np.float64)
+    lead, follow = _find_pairs(first[members], first[free_bursts], max_lag)
+    lags = (first[free_bursts[follow]] - first[members[lead]]).astype(np.float64)
     if len(lags) < params.min_count:
         return None
     window = 2.0 * lag_tolerance(np.abs(lags), interval_s, params)
@@ -134,14 +134,14 @@ def _scan_lags(
     is_few = min(len(leads), len(follows)) < params.min_count
     if is_few or log_p[best] > math.log(params.false_alarm_probability):
         return None
-    return LaggedBursts(float(np.median(lags[within])), members[leads], others[follows])
+    return LaggedBursts(float(np.median(lags[within])), members[leads], free_bursts[follows])
 
 
-def _find_pairs(leads: Ints, others: Ints, max_lag: float) -> tuple[Ints, Ints]:
+def _find_pairs(leads: Ints, follows: Ints, max_lag: float) -> tuple[Ints, Ints]:
     """Find pairs of different start times within the maximum lag, sorted by lag."""
-    low, high = (np.searchsorted(others, leads + shift) for shift in (-max_lag, max_lag))
-    lead, other = np.repeat(np.arange(len(leads)), high - low), places_of(low, high - low)
-    lags = others[other] - leads[lead]
+    low, high = (np.searchsorted(follows, leads + shift) for shift in (-max_lag, max_lag))
+    lead, follow = np.repeat(np.arange(len(leads)), high - low), places_of(low, high - low)
+    lags = follows[follow] - leads[lead]
     order = np.argsort(lags, kind="stable")
     order = order[lags[order] != 0]
-    return lead[order], other[order]
+    return lead[order], follow[order]

@@ -90,30 +90,30 @@ def find_bursts(residual_bytes: Reals, interval_s: float, params: ResidualBurstP
     """
     params = params or ResidualBurstParams()
     min_peak = params.min_peak_ratio * _background_level(residual_bytes, interval_s, params)
-    known = np.nan_to_num(residual_bytes)
+    measured = np.nan_to_num(residual_bytes)
     if not min_peak > 0:
-        min_peak = params.edge_ratio * float(known.max(initial=0.0))
+        min_peak = params.edge_ratio * float(measured.max(initial=0.0))
     near = 2 * round(params.near_s / interval_s) + 1
-    threshold = np.maximum(params.edge_ratio * min_peak, params.peak_share * maximum_filter1d(known, near))
-    is_in: Bools = known > threshold
+    threshold = np.maximum(params.edge_ratio * min_peak, params.peak_share * maximum_filter1d(measured, near))
+    is_in: Bools = measured > threshold
     first, after = merge_intervals(*find_true_intervals(is_in), params.max_gap_s / interval_s)
     # padded by one: is_gap[first] is the step before a burst, is_gap[after + 1] the step after it
     is_gap = np.concatenate([[True], np.isnan(residual_bytes), [True]])
-    peak, outside = _maximum(known, first, after), np.where(is_in, np.nan, residual_bytes)
+    peak, outside = _maximum(measured, first, after), np.where(is_in, np.nan, residual_bytes)
     is_burst = ~(is_gap[first] | is_gap[after + 1]) & (peak > min_peak)
     is_burst &= peak > _flank_statistics(outside, first, after, max(1, round(params.contrast_s / interval_s)))[0]
     first, after = first[is_burst], after[is_burst]
     background = _flank_statistics(outside, first, after, max(1, round(params.flank_s / interval_s)))
-    return _measure(known, first, after, *background)
+    return _measure(measured, first, after, *background)
 
 
-def _measure(known: Reals, first: Ints, after: Ints, background: Reals, deviation: Reals) -> ResidualBursts:
+def _measure(measured: Reals, first: Ints, after: Ints, background: Reals, deviation: Reals) -> ResidualBursts:
     """Measure bursts above their background, including the partial steps at both ends; drop those without bytes.
 
     `background` and `deviation` are mean and standard deviation of the bytes per step around each burst.
     """
     counts = after - first + 2
-    values = np.maximum(known[places_of(first - 1, counts)] - np.repeat(background, counts), 0.0)
+    values = np.maximum(measured[places_of(first - 1, counts)] - np.repeat(background, counts), 0.0)
     offsets = offsets_of(counts)
     volume, squares = (_sum_pieces(terms, offsets) for terms in (values, values**2))
     profile = _profiles(values, offsets[:-1] + 1, offsets[1:] - 1)

@@ -297,10 +297,10 @@ def _batch_by_length(started: Reals, ended: Reals) -> list[Ints]:
 def _present_ratio(residual_bytes: Reals, burst_bytes: Reals) -> Reals:
     """Fraction of a burst that the traffic at each step can contain; NaN if a third of the burst was not measured."""
     count, length = len(residual_bytes), len(burst_bytes)
-    known = np.concatenate([np.nan_to_num(residual_bytes), np.zeros(length)])
+    padded = np.concatenate([np.nan_to_num(residual_bytes), np.zeros(length)])
     present = np.zeros(count)
     for step, step_bytes in enumerate(burst_bytes.tolist()):
-        present += np.minimum(known[step : step + count], step_bytes)
+        present += np.minimum(padded[step : step + count], step_bytes)
     gaps = np.concatenate([[0], np.cumsum(np.isnan(residual_bytes)), np.full(length, np.isnan(residual_bytes).sum())])
     is_gap = gaps[length : length + count] - gaps[:count] > length / 3
     return np.where(is_gap, np.nan, present / burst_bytes.sum())

@@ -116,7 +116,7 @@ class PatternSearch:
         return [*named, *self.combine_clusters(unowned, is_free)]
 
     def find_pair_patterns(
-        self, parts: list[ClusterParts], is_free: Bools, known: list[DetectedPattern]
+        self, parts: list[ClusterParts], is_free: Bools, known_patterns: list[DetectedPattern]
     ) -> list[DetectedPattern]:
         """Find pairs of bursts at a fixed lag that belong to no known pattern.
 
@@ -127,7 +127,7 @@ class PatternSearch:
         for part in parts:
             for _, members in [*part.trains, *part.owned]:
                 is_available[members] = False
-        for detected in known:
+        for detected in known_patterns:
             if detected.cooccurrence.outcome != "attributed":
                 is_available &= ~_lies_in_pattern(self.bursts, detected.pattern)
         periods = np.array([train.period for part in parts for train, _ in part.trains])
@@ -181,9 +181,9 @@ class PatternSearch:
         results = []
         while cluster := scan.pop():
             trains, non_train = self.extract_trains(cluster.members)
-            owned, rest = self.partition_by_owner(non_train)
-            rest = rest[subtracted_ratio[rest] <= self.params.max_subtracted_ratio]
-            results.append(ClusterParts(cluster.is_significant, trains, non_train, owned, rest))
+            owned, unowned = self.partition_by_owner(non_train)
+            unowned = unowned[subtracted_ratio[unowned] <= self.params.max_subtracted_ratio]
+            results.append(ClusterParts(cluster.is_significant, trains, non_train, owned, unowned))
             scan.remove(self.find_contaminated(results[-1]))
         return results, scan.is_remaining & (subtracted_ratio <= self.params.max_subtracted_ratio)
 
@@ -302,10 +302,14 @@ class PatternSearch:
     def _find_run(self, members: Ints, application: int) -> Ints:
         """Index of the application's run that contains each burst; -1 for none."""
         runs, slack = self.spectra.runs, self.params.cooccurrence.slack_s / self.interval_s
-        own = np.flatnonzero(runs.application == application)
-        is_started = runs.started[own, None] <= self.bursts.first[members] + slack
-        is_in = is_started & (runs.ended[own, None] >= self.bursts.after[members] - slack)
-        return np.where(is_in.any(axis=0), own[is_in.argmax(axis=0)], -1) if len(own) else np.full(len(members), -1)
+        application_runs = np.flatnonzero(runs.application == application)
+        is_started = runs.started[application_runs, None] <= self.bursts.first[members] + slack
+        is_in = is_started & (runs.ended[application_runs, None] >= self.bursts.after[members] - slack)
+        return (
+            np.where(is_in.any(axis=0), application_runs[is_in.argmax(axis=0)], -1)
+            if len(application_runs)
+            else np.full(len(members), -1)
+        )
 
     def find_similar_in_runs(self, members: Ints, application: int) -> Ints:
         """Find bursts in the runs of an application that resemble `members` in volume and width."""
@@ -394,14 +398,15 @@ def _group_clusters(
 ) -> list[list[int]]:
     """Group clusters that form one pattern: trains at a fixed lag, and others with common lagged bursts."""
     pairs = [
-        (index, other)
+        (index, other_index)
         for index in range(len(clusters))
-        for other in range(len(clusters))
-        if index != other
+        for other_index in range(len(clusters))
+        if index != other_index
         and (
-            _has_fixed_lag(bursts, clusters[index], clusters[other], interval_s, params)
-            if is_train[index] or is_train[other]
-            else sum(np.isin(link.follows, clusters[other]).sum() for link in lagged[index]) >= params.lags.min_count
+            _has_fixed_lag(bursts, clusters[index], clusters[other_index], interval_s, params)
+            if is_train[index] or is_train[other_index]
+            else sum(np.isin(link.follows, clusters[other_index]).sum() for link in lagged[index])
+            >= params.lags.min_count
         )
     ]
     row, column = np.array(pairs, np.int64).reshape(-1, 2).T
