@@ -94,7 +94,7 @@ _TYPES: dict[str, dict[str, Any]] = {
 
 
 def make_columns_schema(
-    table_name: str, *names: str, but: Collection[str] = (), are_nullable: bool = False
+    table_name: str, *names: str, exclude: Collection[str] = (), are_nullable: bool = False
 ) -> Callable[[dict[str, Any]], None]:
     """Return the `json_schema_extra` that declares columns of a table (default: all) as extra fields of a model.
 
@@ -108,7 +108,7 @@ def make_columns_schema(
         columns = {
             column.name: _column_schema(column, is_nullable=column.nullable or are_nullable)
             for column in chosen
-            if column.name not in but
+            if column.name not in exclude
         }
         properties = schema.get("properties", {})
         declared = {name: _inherit_description(columns.get(name)) | field for name, field in properties.items()}

@@ -183,10 +183,10 @@ def _spans(log: Landing, day: date) -> bool:
 def _format_warning(filesystem: str, days: Sequence[date], shift_h: int | None, zones: _Zones) -> str:
     """Format a finding with the likely time zone and the remedy."""
     name = one_line(filesystem)
-    which = f"{days[0]}" if len(days) == 1 else f"{len(days)} days from {days[0]} to {days[-1]}"
+    days_text = f"{days[0]}" if len(days) == 1 else f"{len(days)} days from {days[0]} to {days[-1]}"
     if shift_h is None:
         return (
-            f"{name}, {which}: jobs and polls hardly overlap in time. Check the time zones of both, "
+            f"{name}, {days_text}: jobs and polls hardly overlap in time. Check the time zones of both, "
             "and land the wrong files again with --replace --time-zone."
         )
     hours = f"{abs(shift_h)} {'hour' if abs(shift_h) == 1 else 'hours'}"
@@ -198,7 +198,7 @@ def _format_warning(filesystem: str, days: Sequence[date], shift_h: int | None, 
     read = f", read as {zone}," if zone else ""
     likely = _zone_with(offset_h, days[-1])
     return (
-        f"{name}, {which}: the times of {subject}{read} look {hours} {'early' if early_h > 0 else 'late'}. "
+        f"{name}, {days_text}: the times of {subject}{read} look {hours} {'early' if early_h > 0 else 'late'}. "
         f"Is their time zone {_zone_text(offset_h, likely)}? Then land the file again with "
         f"--replace --time-zone{f' {likely}' if likely else ''}."
     )

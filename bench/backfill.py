@@ -37,12 +37,12 @@ print(duckdb.execute(
 """
 
 
-def write_polls(of: Site, days: int, folder: Path) -> None:
+def write_polls(site_traffic: Site, days: int, folder: Path) -> None:
     """Write a file of polls for each day, in chronological order."""
     names = pl.Series("controller", [f"widow-{number:02}" for number in range(CONTROLLERS)], pl.Categorical)
     for day in range(days):
         chance = np.random.default_rng(day)
-        total = of.bytes_per_s[day * _POLLS_A_DAY : (day + 1) * _POLLS_A_DAY, None] / CONTROLLERS
+        total = site_traffic.bytes_per_s[day * _POLLS_A_DAY : (day + 1) * _POLLS_A_DAY, None] / CONTROLLERS
         scatter = 1.0 + _SCATTER * (chance.random((_POLLS_A_DAY, CONTROLLERS)) - 0.5)
         began = _BEGAN + timedelta(days=day, seconds=_INTERVAL_S)
         at = pl.datetime_range(began, began + timedelta(days=1), "2s", closed="left", time_unit="us", eager=True)
@@ -56,11 +56,11 @@ def write_polls(of: Site, days: int, folder: Path) -> None:
         ).write_parquet(folder / f"polls-{day:02}.parquet")
 
 
-def write_jobs(of: Site, days: int, folder: Path) -> int:
+def write_jobs(site_traffic: Site, days: int, folder: Path) -> int:
     """Write the log of the jobs that end in these days, as `sacct --parsable2` prints it, and return their number."""
-    owner = np.repeat(np.arange(len(of.sizes)), of.sizes)
-    start_s = of.first * float(_INTERVAL_S) - of.start_s
-    end_s = start_s + of.duration_s
+    owner = np.repeat(np.arange(len(site_traffic.sizes)), site_traffic.sizes)
+    start_s = site_traffic.first * float(_INTERVAL_S) - site_traffic.start_s
+    end_s = start_s + site_traffic.duration_s
     chosen = np.flatnonzero(end_s < days * 86_400)
     began = _BEGAN.replace(tzinfo=None)
 
@@ -90,9 +90,9 @@ def write_jobs(of: Site, days: int, folder: Path) -> int:
 def write(folder: Path, days: int) -> int:
     """Write a site's inputs and return the number of jobs."""
     folder.mkdir(parents=True)
-    of = site()
-    write_polls(of, days, folder)
-    return write_jobs(of, days, folder)
+    site_traffic = site()
+    write_polls(site_traffic, days, folder)
+    return write_jobs(site_traffic, days, folder)
 
 
 def measure_parts(inputs: Path, root: Path) -> Iterator[tuple[str, Cost]]:

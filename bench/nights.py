@@ -94,8 +94,8 @@ def small_night(context: Context) -> Iterator[Row]:
         context.rounds,
         Comparison("… processor time", "cpu_s", max_ratio=1, allowance=5),
     )
-    again = iosig("--warehouse", str(context.scratch / "small" / "warehouse"), *night)
-    costs = [process_cost(again) for _ in range(context.rounds)]
+    command = iosig("--warehouse", str(context.scratch / "small" / "warehouse"), *night)
+    costs = [process_cost(command) for _ in range(context.rounds)]
     yield Comparison("… again, without new inputs", max_value=1).row(costs)
 
 

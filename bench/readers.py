@@ -109,18 +109,18 @@ def darshan_logs(context: Context) -> Iterator[Row]:
     first, reused, renewed = alternate(
         [reading(1, 1000), reading(_SMALL_LOGS, 1000), reading(_SMALL_LOGS, 1)], context.rounds
     )
-    differences = [_difference(many, first, _SMALL_LOGS - 1) for many in (reused, renewed)]
+    differences = [_difference(costs_of_many, first, _SMALL_LOGS - 1) for costs_of_many in (reused, renewed)]
     yield Comparison("read a small Darshan log / with a new process for each", "cpu_s", max_ratio=1 / 3).row(
         *differences
     )
 
 
-def _difference(many: list[Cost], few: list[Cost], count: int) -> list[Cost]:
+def _difference(more_costs: list[Cost], fewer_costs: list[Cost], count: int) -> list[Cost]:
     """Return the cost per item, from the difference of the medians of longer and shorter runs."""
     wall_s, cpu_s = (
         (
-            statistics.median(getattr(cost, name) for cost in many)
-            - statistics.median(getattr(cost, name) for cost in few)
+            statistics.median(getattr(cost, name) for cost in more_costs)
+            - statistics.median(getattr(cost, name) for cost in fewer_costs)
         )
         / count
         for name in ("wall_s", "cpu_s")

@@ -415,9 +415,9 @@ def take_command(target: Path, program: Path, data: Path, jobs: int) -> None:
         for name in ALONE:
             parts[name] = lambda name=name: take_alone(run, name, target)  # type: ignore[misc]
         parts["help"] = lambda: take_help(run, target)
-        begun = {name: pool.submit(part) for name, part in parts.items()}
+        futures = {name: pool.submit(part) for name, part in parts.items()}
         times = {}
-        for name, future in begun.items():
+        for name, future in futures.items():
             times[name] = future.result()
             click.echo(
                 f"{name}: {', '.join(f'{measure} {duration_s:.1f}' for measure, duration_s in times[name].items())}",

@@ -198,11 +198,11 @@ def _is_data(name: str) -> bool:
 # ---- report
 
 
-def nights(folder: Path, real: int, wholes: Sequence[int], beside: int) -> Iterator[NightCost]:
+def nights(folder: Path, real: int, wholes: Sequence[int], copy_count: int) -> Iterator[NightCost]:
     """Execute `real` nightly runs, then write history, and execute `_SPREAD` runs at each history length in `wholes`.
 
-    beside: number of further real runs on a copy of the warehouse after the first ones, as a reference for the written
-    history.
+    copy_count: number of further real runs on a copy of the warehouse after the first ones, as a reference for the
+    written history.
     """
     store = _new(folder / "warehouse")
     inputs = folder / "inputs"
@@ -210,7 +210,7 @@ def nights(folder: Path, real: int, wholes: Sequence[int], beside: int) -> Itera
         yield run_night(store, inputs, night)
     copy = Store(folder / "real")
     shutil.copytree(store.root, copy.root, symlinks=True)
-    for night in range(real, real + beside):
+    for night in range(real, real + copy_count):
         yield run_night(copy, inputs, night)
     night_count = real
     for whole in wholes:

@@ -407,10 +407,10 @@ def _show_signatures(compared: pl.DataFrame) -> None:
         "bursts found", "true", "missed", "false",
     )  # fmt: skip
     digits_of = {"expected_correlation": 2, "cross_correlation": 3, "correlation": 3}
-    rows, silent = [], 0
+    rows, silent_count = [], 0
     for row in compared.iter_rows(named=True):
         if not row["true_burst_count"] and row["outcome"] != "extracted":
-            silent += 1
+            silent_count += 1
             continue
         is_there = row["outcome"] == "extracted"
         rows.append(
@@ -428,8 +428,8 @@ def _show_signatures(compared: pl.DataFrame) -> None:
             )
         )
     show("Signatures compared with the truth (I/O without interference)", columns, rows)
-    if silent:
-        say(f"{silent} more move no bytes and correctly have no signature.")
+    if silent_count:
+        say(f"{silent_count} more move no bytes and correctly have no signature.")
 
 
 def _show_volumes(volumes: pl.DataFrame) -> None:

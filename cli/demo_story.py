@@ -103,8 +103,8 @@ def _tell_doubtful(signatures: pl.DataFrame) -> None:
     )
     for row in doubtful.sort("expected_correlation").iter_rows(named=True):
         count = row["missing_burst_count"]
-        lacks = f" (misses {format_count(count, 'burst')})" if count else ""
-        parts.append(f"{row['application']} {row['direction']}s{lacks}")
+        missing_text = f" (misses {format_count(count, 'burst')})" if count else ""
+        parts.append(f"{row['application']} {row['direction']}s{missing_text}")
     if parts:
         _say(f"Signatures with an expected correlation below {_MIN_TRUST} are unreliable: {', '.join(parts)}.")
         click.echo()

@@ -90,11 +90,11 @@ def export_command(
     return _export_table(warehouse.store, table_name, target, release_id, is_raw)
 
 
-def _leave_out(when: str, **options: object) -> None:
-    """Raise UsageError if options are given that do not apply to this kind of export; when: the reason."""
+def _leave_out(reason: str, **options: object) -> None:
+    """Raise UsageError if options are given that do not apply to this kind of export, with the reason."""
     named = [name if name.isupper() else f"--{name.replace('_', '-')}" for name, value in options.items() if value]
     if named:
-        raise UsageError(f"{' and '.join(named)} cannot be used {when}.")
+        raise UsageError(f"{' and '.join(named)} cannot be used {reason}.")
 
 
 def _export_table(store: Store, table_name: str, target: Path, release_id: str | None, is_raw: bool) -> int:

@@ -136,13 +136,13 @@ def _heading(report: JobReport) -> str:
     if job is None:
         kind = get_name_kind(report.job_id, [trace.job for trace in report.traces])
         return printable(f"{kind} {report.job_id}: not in any job log")
-    lasted = "" if job["duration_s"] is None else f", {duration_text(job['duration_s'])}"
+    duration = "" if job["duration_s"] is None else f", {duration_text(job['duration_s'])}"
     nodes = "" if job["node_count"] is None else f", {format_count(job['node_count'], 'node')}"
-    when = f"{job['started_at'].astimezone(UTC):%Y-%m-%d %H:%MZ}"
-    who = f"{shorten(job['application'] or '?', 24)} of {shorten(job['user'] or '?', 16)}"
+    started = f"{job['started_at'].astimezone(UTC):%Y-%m-%d %H:%MZ}"
+    owner = f"{shorten(job['application'] or '?', 24)} of {shorten(job['user'] or '?', 16)}"
     state = job["state"] or "?"
     more = f" (the last of {len(report.other_runs) + 1} runs)" if report.other_runs else ""
-    return printable(f"Job {report.job_id}: {who}{nodes}, {when}{lasted}, {state}{more}")
+    return printable(f"Job {report.job_id}: {owner}{nodes}, {started}{duration}, {state}{more}")
 
 
 def _show_trace(trace: TracedRun, is_all: bool) -> None:
@@ -151,10 +151,10 @@ def _show_trace(trace: TracedRun, is_all: bool) -> None:
 
     job, findings = trace.job, trace.found_rows
     ranks = "" if job["process_count"] is None else f", {format_count(job['process_count'], 'rank')}"
-    lasted = "" if job["duration_s"] is None else f", {duration_text(job['duration_s'])}"
-    spent = trace.facts["io_time_ratio"]
-    share = "" if spent is None else f"; {spent:.1%} of the ranks' time is I/O"
-    say(printable(f"Traced by {job['tracer']}{ranks}{lasted}{share}"))
+    duration = "" if job["duration_s"] is None else f", {duration_text(job['duration_s'])}"
+    io_ratio = trace.facts["io_time_ratio"]
+    share = "" if io_ratio is None else f"; {io_ratio:.1%} of the ranks' time is I/O"
+    say(printable(f"Traced by {job['tracer']}{ranks}{duration}{share}"))
     click.echo()
     shown = findings if is_all else findings[:_MAX_FINDINGS]
     for row in shown:

@@ -124,15 +124,15 @@ class _ScreenDrawer:
         range_text = f" {HOURS_AHEAD:g} h: {low} to {high}"
         return Text.assemble((drawn, "magenta"), (range_text, "dim")), _rate(sum(outlook.expected_bytes_per_s) / count)
 
-    def of_late(self, late: Answer | None) -> Iterator[RenderableType]:
+    def of_late(self, answer: Answer | None) -> Iterator[RenderableType]:
         """Yield the jobs that moved the bytes of the last minutes."""
-        if late is None:
+        if answer is None:
             yield _line((f"No polls in the last {RECENT_MINUTES} minutes.", "dim"))
             return
-        measured = late.measured_bytes
+        measured = answer.measured_bytes
         yield _line((f"Last {RECENT_MINUTES} minutes", "bold"), (f": {bytes_text(measured)} moved", ""))
         table = _grid(5, numbers=(2, 3, 4))
-        rows = late.jobs.head(_MAX_ROWS).select("application_id", "job_id", "attributed_bytes", "confidence").rows()
+        rows = answer.jobs.head(_MAX_ROWS).select("application_id", "job_id", "attributed_bytes", "confidence").rows()
         for application_id, job_id, moved, confidence in rows:
             _add(
                 table,
@@ -145,14 +145,14 @@ class _ScreenDrawer:
             table,
             "unattributed",
             "",
-            bytes_text(late.unattributed_bytes),
-            _share(late.unattributed_bytes, measured),
+            bytes_text(answer.unattributed_bytes),
+            _share(answer.unattributed_bytes, measured),
             "",
         )
         yield table
-        more = late.jobs.height - len(rows)
+        more = answer.jobs.height - len(rows)
         beside = [f"{more:,} more jobs moved some"] if more > 0 else []
-        beside += [f"other jobs without attributed bytes: {late.others.height:,}"] if late.others.height else []
+        beside += [f"other jobs without attributed bytes: {answer.others.height:,}"] if answer.others.height else []
         if beside:
             yield _line(("; ".join(beside), "dim"))
 
@@ -189,8 +189,14 @@ class _ScreenDrawer:
         for source in newest[:_MAX_SOURCES]:
             typical_interval_s = typical_interval(source.landed_at)
             last = source.landed_at[-1].astimezone(UTC)
-            usual = "" if typical_interval_s is None else duration_text(typical_interval_s)
-            _add(table, _name(source.table, _MAX_NAME_CHARS[0]), f"{last:%m-%d %H:%M:%S}", _age(last, self.at), usual)
+            interval_text = "" if typical_interval_s is None else duration_text(typical_interval_s)
+            _add(
+                table,
+                _name(source.table, _MAX_NAME_CHARS[0]),
+                f"{last:%m-%d %H:%M:%S}",
+                _age(last, self.at),
+                interval_text,
+            )
         return table
 
 

@@ -269,9 +269,9 @@ def _slowest(nodes: pl.DataFrame, layer: Layer) -> str:
         return f"{subject}; times are unknown."
     if nodes.height == 1:
         moved = bytes_text(first["read_bytes"] + first["written_bytes"])
-        many = format_count(first["transfer_count"], "transfer")
+        count_text = format_count(first["transfer_count"], "transfer")
         mean, longest = _time(first["mean_s"]), _time(first["max_transfer_time_s"])
-        return f"{subject}: {name}; {many} of {moved}, {mean} each, {longest} at most."
+        return f"{subject}: {name}; {count_text} of {moved}, {mean} each, {longest} at most."
     median_s = float(timed.median())  # type: ignore[arg-type]
     median_text = f"median {_time(median_s)} a transfer"
     if not first["mean_s"]:
@@ -281,8 +281,8 @@ def _slowest(nodes: pl.DataFrame, layer: Layer) -> str:
     if _are_alike(nodes):
         return f"{subject}, all similar: {median_text}, slowest x {_ratio(first['median_ratio'])}."
     slow_count = int((timed >= SLOW_RATIO * median_s).sum())
-    many = f"; {slow_count:,} at twice the median or more" if slow_count else ""
-    return f"{subject}, {median_text}; slowest: {name}, x {_ratio(first['median_ratio'])}{many}."
+    count_text = f"; {slow_count:,} at twice the median or more" if slow_count else ""
+    return f"{subject}, {median_text}; slowest: {name}, x {_ratio(first['median_ratio'])}{count_text}."
 
 
 def _are_alike(nodes: pl.DataFrame) -> bool:
@@ -326,12 +326,12 @@ def _merge_small_hops(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     outcomes: dict[int, set[str]] = {}
     for row in rows:
         outcomes.setdefault(row["hop"], set()).add(row["outcome"])
-    few = {hop for hop, outcome in outcomes.items() if outcome == {"too_few_nodes"}}
-    first = {hop: next(row for row in rows if row["hop"] == hop) for hop in few}
+    small_hops = {hop for hop, outcome in outcomes.items() if outcome == {"too_few_nodes"}}
+    first = {hop: next(row for row in rows if row["hop"] == hop) for hop in small_hops}
     return [
-        row | {"metric": "any"} if row["hop"] in few else row
+        row | {"metric": "any"} if row["hop"] in small_hops else row
         for row in rows
-        if row["hop"] not in few or row is first[row["hop"]]
+        if row["hop"] not in small_hops or row is first[row["hop"]]
     ]
 
 

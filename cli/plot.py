@@ -140,9 +140,9 @@ def who_command(
     from iosig.warehouse.releases.reading import open_release
 
     release = select_release(warehouse.store, release_id)
-    begun = since or find_last_day_start(warehouse.store, release, filesystem, until)
+    start = since or find_last_day_start(warehouse.store, release, filesystem, until)
     with open_release(warehouse.store, release, TABLES) as connection:
-        view = build_view(who(connection, Query.parse(filesystem, None, begun, until, direction)))
+        view = build_view(who(connection, Query.parse(filesystem, None, start, until, direction)))
     return _draw(draw, view, target, style)
 
 

@@ -35,14 +35,14 @@ def releases_command(context: click.Context, as_json: bool) -> int:
     if context.invoked_subcommand:
         return 0
     store: Store = context.obj.store
-    releases, pins, gone = history(store), expiring.pins(store), read_expired(store)
+    releases, pins, expired = history(store), expiring.pins(store), read_expired(store)
     replaced = {release.release_id: list(find_redirects_to(store, release.release_id)) for release in releases}
     if as_json:
         from iosig.cli.documents import ReleasesDocument
 
         retention = (
-            {"expired_at": gone.get(name), "is_pinned": name in pins, "replaced": olds}
-            for name, olds in replaced.items()
+            {"expired_at": expired.get(name), "is_pinned": name in pins, "replaced": replaced_ids}
+            for name, replaced_ids in replaced.items()
         )
         release_rows = [
             release | fields for release, fields in zip(to_records(store, releases), retention, strict=True)
@@ -60,7 +60,7 @@ def releases_command(context: click.Context, as_json: bool) -> int:
             release.input_count,
             release.verdict,
             "; ".join(
-                _describe_retention(release.release_id, pins, gone)
+                _describe_retention(release.release_id, pins, expired)
                 + [f"for {old}" for old in replaced[release.release_id]]
             ),
         )
@@ -68,7 +68,7 @@ def releases_command(context: click.Context, as_json: bool) -> int:
     ]
     columns = ("release", "created (UTC)", "kind", "newest data", "on top of", "days", "new inputs", "checks", "kept")
     # the last column is empty in most warehouses
-    width = len(columns) if pins or gone or any(replaced.values()) else len(columns) - 1
+    width = len(columns) if pins or expired or any(replaced.values()) else len(columns) - 1
     # drop the time and the kind first, because the id contains them
     drop_order = ("created (UTC)", "kind", "new inputs", "on top of", "days")
     show(f"Releases in {store.name}", columns[:width], [row[:width] for row in rows], last=drop_order)
@@ -77,9 +77,9 @@ def releases_command(context: click.Context, as_json: bool) -> int:
     return 0
 
 
-def _describe_retention(release_id: str, pins: dict[str, str | None], gone: dict[str, str]) -> list[str]:
-    if release_id in gone:
-        return [f"expired {gone[release_id][:10]}"]
+def _describe_retention(release_id: str, pins: dict[str, str | None], expired: dict[str, str]) -> list[str]:
+    if release_id in expired:
+        return [f"expired {expired[release_id][:10]}"]
     if release_id not in pins:
         return []
     until = pins[release_id]

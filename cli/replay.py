@@ -87,8 +87,8 @@ def replay_command(
 def _show(report: Report) -> None:
     from iosig.cli.printing import bytes_text, say, show
 
-    of = f"{report.rank_count:,} ranks by {report.process_count:,} processes, under {report.folder}"
-    say(f"{'Would replay' if report.is_dry_run else 'Replayed'} {of}\n")
+    subject = f"{report.rank_count:,} ranks by {report.process_count:,} processes, under {report.folder}"
+    say(f"{'Would replay' if report.is_dry_run else 'Replayed'} {subject}\n")
     show("Calls", ("function", "trace", "replayed", "failed"), _call_rows(report))
     show("Sums", ("what", "trace", "replayed"), _sum_rows(report))
     files = [(file.path, file.traced_bytes, file.replayed_bytes, file.prepared_bytes) for file in report.files]

@@ -47,6 +47,6 @@ def report_command(
         return 0
     click.echo(f"{written.page}: release {release.release_id}")
     click.echo(f"{written.file_count:,} files, {bytes_text(written.byte_count)}; {written.new_count:,} written")
-    for gone in written.removed_release_ids:
-        click.echo(f"{gone}: pages deleted, because the release expired or named users")
+    for removed_id in written.removed_release_ids:
+        click.echo(f"{removed_id}: pages deleted, because the release expired or named users")
     return 0

@@ -105,9 +105,9 @@ def _distribute_width(columns: Sequence[_Column], width: int) -> tuple[int, ...]
         return (max(1, min(width, columns[0].natural)),)
     widths = [column.min_width for column in columns]
     spare = width - _sum_widths(widths)
-    lacking = sorted((column.natural - column.min_width, place) for place, column in enumerate(columns))
-    for number, (lack, place) in enumerate(lacking):
-        added = min(lack, spare // (len(lacking) - number))
+    shortfalls = sorted((column.natural - column.min_width, place) for place, column in enumerate(columns))
+    for number, (shortfall, place) in enumerate(shortfalls):
+        added = min(shortfall, spare // (len(shortfalls) - number))
         widths[place] += added
         spare -= added
     return tuple(widths)
@@ -209,8 +209,8 @@ def amount_texts(texts: Sequence[str]) -> Sequence[str]:
 
 def _with_three_digits(match: re.Match[str]) -> str:
     whole, fraction = match[1], match[2] or ""
-    lacking = 3 - len((whole + fraction).replace(".", "").lstrip("0"))
-    return f"{whole}{fraction or '.' * (lacking > 0)}{'0' * lacking}{match[3]}"
+    missing_count = 3 - len((whole + fraction).replace(".", "").lstrip("0"))
+    return f"{whole}{fraction or '.' * (missing_count > 0)}{'0' * missing_count}{match[3]}"
 
 
 def number_text(value: float | int) -> str:

@@ -70,11 +70,13 @@ class ActiveRuns:
     @property
     def has_own(self) -> bool:
         """Whether any run belongs to the day itself."""
-        return any(of["is_own"].any() for of in (self.signed, self.counted))
+        return any(runs["is_own"].any() for runs in (self.signed, self.counted))
 
     def window(self) -> tuple[datetime, datetime]:
         """Return the first start and the last end of the day's own runs."""
-        times = pl.concat([of.filter("is_own").select("started_at", "ended_at") for of in (self.signed, self.counted)])
+        times = pl.concat(
+            [runs.filter("is_own").select("started_at", "ended_at") for runs in (self.signed, self.counted)]
+        )
         first, last = times.select(pl.col("started_at").min(), pl.col("ended_at").max()).row(0)
         return first, last
 
@@ -115,10 +117,10 @@ class TrafficAttribution:
     def attribute(cls, inputs: Sequence[tuple[ActiveRuns, Traffic, str]]) -> list[TrafficAttribution]:
         """Attribute the traffic of each direction of a file system to its runs."""
         prepared, residuals = [], []
-        for there, traffic, direction in inputs:
-            exact, runs = _distribute_counters(there.counted, traffic), _runs(there.signed, traffic)
+        for active_runs, traffic, direction in inputs:
+            exact, runs = _distribute_counters(active_runs.counted, traffic), _runs(active_runs.signed, traffic)
             counted_bytes = np.bincount(exact.step, exact.volume_bytes, len(traffic.volume_bytes))
-            prepared.append((there, traffic, direction, exact, runs))
+            prepared.append((active_runs, traffic, direction, exact, runs))
             residuals.append((np.maximum(traffic.volume_bytes - counted_bytes, 0.0), runs))
         if not residuals:
             return []
@@ -148,29 +150,34 @@ class TrafficAttribution:
         )
 
 
-def _distribute_counters(there: pl.DataFrame, traffic: Traffic) -> RunBytes:
+def _distribute_counters(counted_runs: pl.DataFrame, traffic: Traffic) -> RunBytes:
     """Distribute the server counters of runs to the grid of the traffic."""
-    rates, lasting = ragged(there["sample_bytes_per_s"]), floats(there["counted_s"])
+    rates, lasting = ragged(counted_runs["sample_bytes_per_s"]), floats(counted_runs["counted_s"])
     volumes = Ragged(rates.values * np.repeat(lasting, np.diff(rates.offsets)), rates.offsets)
     return distribute_counts(
-        volumes, traffic.places(there["grid_started_at"]), lasting / traffic.interval_s, traffic.volume_bytes
+        volumes, traffic.places(counted_runs["grid_started_at"]), lasting / traffic.interval_s, traffic.volume_bytes
     )
 
 
-def _runs(there: pl.DataFrame, traffic: Traffic) -> Runs:
+def _runs(signed_runs: pl.DataFrame, traffic: Traffic) -> Runs:
     """Return runs with their bursts in grid steps; a run without an end continues to the end of the grid."""
-    begun, ceased, volume = (floats(there[f"burst_{name}"].explode(empty_as_null=False)) for name in _BURST)
-    started, ended = (traffic.places(there[name]) for name in ("started_at", "ended_at"))
+    burst_start, burst_end, volume = (
+        floats(signed_runs[f"burst_{name}"].explode(empty_as_null=False)) for name in _BURST
+    )
+    started, ended = (traffic.places(signed_runs[name]) for name in ("started_at", "ended_at"))
     return Runs.from_signatures(
         (
             started,
             np.nan_to_num(ended, nan=len(traffic.volume_bytes)),
-            floats(there["duration_s"]) / traffic.interval_s,
+            floats(signed_runs["duration_s"]) / traffic.interval_s,
         ),
         # 0.5 is the default for methods without an expected correlation
-        (floats(there["expected_correlation"].fill_null(0.5)), ints(there["application_id"].rank("dense")) - 1),
-        offsets_of(there["burst_volume_bytes"].list.len().to_numpy().astype(np.int64)),
-        (begun / traffic.interval_s, ceased / traffic.interval_s, volume),
+        (
+            floats(signed_runs["expected_correlation"].fill_null(0.5)),
+            ints(signed_runs["application_id"].rank("dense")) - 1,
+        ),
+        offsets_of(signed_runs["burst_volume_bytes"].list.len().to_numpy().astype(np.int64)),
+        (burst_start / traffic.interval_s, burst_end / traffic.interval_s, volume),
     )
 
 
@@ -183,22 +190,22 @@ def _minutes(run: Ints, step: Ints, volume_bytes: Reals, traffic: Traffic) -> pl
     until_us = np.round((traffic.start_s + (step + 1) * traffic.interval_s) * 1e6).astype(np.int64)
     first = (until_us - step_us) // _MINUTE_US
     counts = -(-until_us // _MINUTE_US) - first
-    minute, of = places_of(first, counts), np.repeat(np.arange(len(step)), counts)
-    begun_us = np.maximum(until_us[of] - step_us, minute * _MINUTE_US)
-    volume = volume_bytes[of] * ((np.minimum(until_us[of], (minute + 1) * _MINUTE_US) - begun_us) / step_us)
-    is_first = np.diff(run[of], prepend=-1) != 0
+    minute, place = places_of(first, counts), np.repeat(np.arange(len(step)), counts)
+    begun_us = np.maximum(until_us[place] - step_us, minute * _MINUTE_US)
+    volume = volume_bytes[place] * ((np.minimum(until_us[place], (minute + 1) * _MINUTE_US) - begun_us) / step_us)
+    is_first = np.diff(run[place], prepend=-1) != 0
     is_first |= np.diff(minute, prepend=-1) != 0
     # sequential sum: the last bits of Polars' sums depend on the number of threads
     summed = np.bincount(np.cumsum(is_first) - 1, volume).astype(np.float64)
     minute_us = (minute[is_first] + 1) * _MINUTE_US
-    return pl.DataFrame({"run": run[of][is_first], "minute_us": minute_us, "attributed_bytes": summed})
+    return pl.DataFrame({"run": run[place][is_first], "minute_us": minute_us, "attributed_bytes": summed})
 
 
-def _rows(there: pl.DataFrame, minutes: pl.DataFrame, direction: str) -> pl.DataFrame:
+def _rows(active_runs: pl.DataFrame, minutes: pl.DataFrame, direction: str) -> pl.DataFrame:
     """Build rows of `placed_io` for the day's own runs."""
     volume = minutes["attributed_bytes"]
     return (
-        there.select(pl.exclude("direction"))[minutes["run"].to_numpy()]
+        active_runs.select(pl.exclude("direction"))[minutes["run"].to_numpy()]
         .with_columns(
             volume,
             direction=pl.lit(direction),
@@ -211,17 +218,23 @@ def _rows(there: pl.DataFrame, minutes: pl.DataFrame, direction: str) -> pl.Data
     )
 
 
-def compute_slowdowns(laid: Sequence[TrafficAttribution]) -> pl.DataFrame:
+def compute_slowdowns(attributions: Sequence[TrafficAttribution]) -> pl.DataFrame:
     """Compute rows of `slowdowns` for the day's own runs, from one or both directions of a file system."""
-    who = pl.concat(
-        [of.select(*_WHO) for attribution in laid for of in (attribution.there.signed, attribution.there.counted)]
+    run_table = pl.concat(
+        [
+            runs.select(*_WHO)
+            for attribution in attributions
+            for runs in (attribution.there.signed, attribution.there.counted)
+        ]
     )
-    who = who.unique(RUN, maintain_order=True).with_row_index("who")
-    moves = _merge_traffic(laid, who)
-    bursts = _add_delays(pl.concat([_bursts(attribution, who) for attribution in laid]), laid, moves)
+    run_table = run_table.unique(RUN, maintain_order=True).with_row_index("who")
+    moves = _merge_traffic(attributions, run_table)
+    bursts = _add_delays(
+        pl.concat([_bursts(attribution, run_table) for attribution in attributions]), attributions, moves
+    )
     slowed = bursts.filter(pl.col("outcome") == "slowed")
     interference = find_interference(ints(slowed["who"]), floats(slowed["start_s"]), floats(slowed["end_s"]), moves)
-    named = who.select(
+    named = run_table.select(
         first="who", **{f"top_interferer_{name}": name for name in ("job_id", "started_at", "application_id")}
     )
     interferers = (
@@ -241,20 +254,20 @@ def compute_slowdowns(laid: Sequence[TrafficAttribution]) -> pl.DataFrame:
     return rows.filter("is_own").select(SLOWDOWNS.column_names)
 
 
-def _bursts(laid: TrafficAttribution, who: pl.DataFrame) -> pl.DataFrame:
+def _bursts(attribution: TrafficAttribution, run_table: pl.DataFrame) -> pl.DataFrame:
     """Return all bursts that were searched for, with times in seconds since 1970."""
-    placements, runs, traffic = laid.explained.placements, laid.runs, laid.traffic
+    placements, runs, traffic = attribution.explained.placements, attribution.runs, attribution.traffic
     at = runs.offsets[placements.run] + placements.burst
     expected_s = traffic.start_s + (runs.started[placements.run] + runs.burst_start[at]) * traffic.interval_s
     start_s, end_s = (traffic.start_s + steps * traffic.interval_s for steps in (placements.started, placements.ended))
-    there = laid.there.signed.select(*_WHO, "is_own", "duration_s", "ended_at")
+    signed_runs = attribution.there.signed.select(*_WHO, "is_own", "duration_s", "ended_at")
     return (
-        there[placements.run]
+        signed_runs[placements.run]
         .with_columns(
-            direction=pl.lit(laid.direction),
+            direction=pl.lit(attribution.direction),
             burst=pl.Series(placements.burst),
             is_found=pl.Series(placements.filled_ratio >= _MIN_FILLED_RATIO),
-            confidence=pl.Series(laid.explained.confidence[placements.run]),
+            confidence=pl.Series(attribution.explained.confidence[placements.run]),
             expected_s=pl.Series(expected_s),
             start_s=pl.Series(start_s),
             end_s=pl.Series(end_s),
@@ -265,23 +278,25 @@ def _bursts(laid: TrafficAttribution, who: pl.DataFrame) -> pl.DataFrame:
             ),
             step_s=traffic.interval_s,
         )
-        .join(who.select("who", *RUN), on=RUN, how="left", maintain_order="left")
+        .join(run_table.select("who", *RUN), on=RUN, how="left", maintain_order="left")
     )
 
 
-def _add_delays(bursts: pl.DataFrame, laid: Sequence[TrafficAttribution], moves: RunTraffic) -> pl.DataFrame:
+def _add_delays(bursts: pl.DataFrame, attributions: Sequence[TrafficAttribution], moves: RunTraffic) -> pl.DataFrame:
     """Add delay, slowdown and background bytes to bursts."""
     start_s, end_s = floats(bursts["start_s"]), floats(bursts["end_s"])
-    there: Reals = np.sum([attribution.traffic.sum_between(start_s, end_s) for attribution in laid], axis=0)
+    total_bytes: Reals = np.sum(
+        [attribution.traffic.sum_between(start_s, end_s) for attribution in attributions], axis=0
+    )
     # an ambiguous burst has no attributed bytes, but its bytes are not interference either
     run_bytes = moves.sum_between(ints(bursts["who"]), start_s, end_s) + floats(bursts["withheld_bytes"])
-    background_bytes = np.maximum(there - run_bytes, 0.0)
+    background_bytes = np.maximum(total_bytes - run_bytes, 0.0)
     alone_s, expected_bytes = floats(bursts["alone_s"]), floats(bursts["meant_bytes"])
     crowded_s = (
         compute_contention(alone_s, expected_bytes, end_s - start_s, background_bytes) * bursts["is_found"].to_numpy()
     )
     measured = bursts.with_columns(there_bytes=pl.Series(background_bytes), crowded_s=pl.Series(crowded_s))
-    slowdowns = estimate_slowdowns(crowded_s, _estimate_contention_slope(measured), laid[0].traffic.interval_s)
+    slowdowns = estimate_slowdowns(crowded_s, _estimate_contention_slope(measured), attributions[0].traffic.interval_s)
     outcome = np.where(bursts["is_found"], np.where(slowdowns.is_delayed, "slowed", "not_slowed"), "not_found")
     values = {
         "start_delay_s": pl.Series(start_s) - measured["expected_s"],
@@ -300,11 +315,11 @@ def _add_delays(bursts: pl.DataFrame, laid: Sequence[TrafficAttribution], moves:
 
 def _estimate_contention_slope(bursts: pl.DataFrame) -> ContentionSlope:
     """Estimate the contention slope from runs that have ended."""
-    lasted = (pl.col("ended_at") - pl.col("started_at")).dt.total_microseconds() / 1e6
+    duration = (pl.col("ended_at") - pl.col("started_at")).dt.total_microseconds() / 1e6
     ended = bursts.filter(pl.col("ended_at").is_not_null())
     runs = (
         ended.group_by("who", maintain_order=True)
-        .agg(pl.col("application_id").first(), pl.col("duration_s").max(), lasted_s=lasted.first())
+        .agg(pl.col("application_id").first(), pl.col("duration_s").max(), lasted_s=duration.first())
         .with_columns(application=pl.col("application_id").rank("dense"))
     )
     # sequential sum, as in `_minutes`
@@ -319,21 +334,23 @@ def _instants(seconds: Reals) -> pl.Series:
     return pl.Series(whole).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
 
 
-def _merge_traffic(laid: Sequence[TrafficAttribution], who: pl.DataFrame) -> RunTraffic:
+def _merge_traffic(attributions: Sequence[TrafficAttribution], run_table: pl.DataFrame) -> RunTraffic:
     """Return the traffic of all runs, over all directions."""
     parts: list[tuple[Ints, Reals, Reals]] = []
-    for attribution in laid:
-        for there, of in (
+    for attribution in attributions:
+        for active_runs, moved in (
             (attribution.there.signed, attribution.explained),
             (attribution.there.counted, attribution.exact),
         ):
-            number = there.select(*RUN).join(who, on=RUN, how="left", maintain_order="left")["who"].to_numpy()
-            at_s = attribution.traffic.start_s + (of.step.astype(np.float64) + 1) * attribution.traffic.interval_s
-            parts.append((number[of.run].astype(np.int64), at_s, of.volume_bytes))
+            number = (
+                active_runs.select(*RUN).join(run_table, on=RUN, how="left", maintain_order="left")["who"].to_numpy()
+            )
+            at_s = attribution.traffic.start_s + (moved.step.astype(np.float64) + 1) * attribution.traffic.interval_s
+            parts.append((number[moved.run].astype(np.int64), at_s, moved.volume_bytes))
     run = np.concatenate([run for run, _, _ in parts])
     at_s, volume = (np.concatenate([part[place] for part in parts]) for place in (1, 2))
     order = np.lexsort((at_s, run))
-    return RunTraffic(run[order], at_s[order], volume[order], who.height)
+    return RunTraffic(run[order], at_s[order], volume[order], run_table.height)
 
 
 def extract_traffic(grid: pl.DataFrame, direction: str, window: tuple[datetime, datetime]) -> Traffic:

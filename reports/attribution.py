@@ -63,9 +63,9 @@ class AttributionView:
         name, rate = next(iter(moved.items()))
         share = rate * self.step_s / self.measured_bytes
         of_all = f"{'less than 1%' if share < 0.01 else f'{share:.0%}'} of {volume_text(self.measured_bytes)}"
-        did = _DID.get(self.traffic[0].direction, "moved") if len(self.traffic) == 1 else "moved"
-        nobody = max(1 - self.attributed_bytes / self.measured_bytes, 0.0)
-        return f"{plain(name, layers.NAME_CHARACTERS)} {did} most, {of_all}; {nobody:.0%} unattributed"
+        verb = _DID.get(self.traffic[0].direction, "moved") if len(self.traffic) == 1 else "moved"
+        unattributed_ratio = max(1 - self.attributed_bytes / self.measured_bytes, 0.0)
+        return f"{plain(name, layers.NAME_CHARACTERS)} {verb} most, {of_all}; {unattributed_ratio:.0%} unattributed"
 
 
 def _size(view: AttributionView) -> tuple[float, float]:

@@ -125,7 +125,7 @@ def draw(figure: Figure, view: HeatView) -> None:
         top = _TOP_IN + number * (_SUM_IN + _CELLS_IN + _GAP_IN + _BELOW_IN)
         above = inch_axes(figure, top, _SUM_IN, _SIDES)
         cells = inch_axes(figure, top + _SUM_IN + _GAP_IN, _CELLS_IN, _SIDES)
-        beside = inch_axes(figure, top + _SUM_IN + _GAP_IN, _CELLS_IN, _EDGE)
+        rank_sums = inch_axes(figure, top + _SUM_IN + _GAP_IN, _CELLS_IN, _EDGE)
         scale = inch_axes(figure, top + _SUM_IN - 0.32, 0.12, _EDGE)
         high = float(heat_map.cell_bytes.max())
         _draw_cells(cells, heat_map, high, unit.size)
@@ -134,16 +134,16 @@ def draw(figure: Figure, view: HeatView) -> None:
         for axes in (above, cells):
             # all directions have the same time axis
             axes.set_xlim(0, until_s / unit.size)
-        _draw_ranks(beside, heat_map)
+        _draw_ranks(rank_sums, heat_map)
         _draw_scale(scale, high)
 
 
 def levels(cell_bytes: Reals, high: float) -> Reals:
     """Return the level of each cell, from 1 to the number of shades, on a log scale up to `high`; 0 for empty cells."""
     share = np.zeros_like(cell_bytes)
-    some = cell_bytes > 0
-    share[some] = 1 + np.log10(cell_bytes[some] / high) / _DECADES
-    level = np.where(some, 1 + np.floor(np.clip(share, 0, 1) * (len(SHADES) - 1e-9)), 0)
+    is_active = cell_bytes > 0
+    share[is_active] = 1 + np.log10(cell_bytes[is_active] / high) / _DECADES
+    level = np.where(is_active, 1 + np.floor(np.clip(share, 0, 1) * (len(SHADES) - 1e-9)), 0)
     return np.clip(level, 0, len(SHADES))
 
 

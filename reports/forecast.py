@@ -65,8 +65,8 @@ class ForecastView:
         place = int(np.argmax(self.expected_bytes_per_s))
         mean, peak = float(self.expected_bytes_per_s.mean()), float(self.expected_bytes_per_s[place])
         after = choose_unit(max((place + 0.5) * self.step_s, 1.0), TIMES, "s")
-        when = f"{(place + 0.5) * self.step_s / after.size:.3g} {after.name}"
-        return f"{rate_text(mean)} expected on average, {rate_text(peak)} in {when}"
+        peak_time = f"{(place + 0.5) * self.step_s / after.size:.3g} {after.name}"
+        return f"{rate_text(mean)} expected on average, {rate_text(peak)} in {peak_time}"
 
 
 def _size(view: ForecastView) -> tuple[float, float]:

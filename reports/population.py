@@ -114,15 +114,15 @@ def _draw_periods(axes: Axes, view: PopulationView) -> None:
     longest = max((float(periods.max(initial=0.0)) for periods in view.periods_s.values()), default=0.0) / 60
     end = min(max(longest * 1.05, 1.0), _MAX_PERIOD_MIN)
     edges = np.linspace(0.0, end, 46)
-    late = 0
+    beyond_count = 0
     for name, color in DIRECTION_HUES.items():
         minutes = view.periods_s[name] / 60
-        late += int((minutes > end).sum())
+        beyond_count += int((minutes > end).sum())
         axes.hist(minutes, edges.tolist(), histtype="stepfilled", color=color, alpha=0.55, edgecolor=color)
     axes.set_xlim(0.0, end)
     axes.set_xlabel("period [min]", fontsize=9)
     axes.set_ylabel("runs", fontsize=9)
-    beyond = f", {late:,} longer" if late else ""
+    beyond = f", {beyond_count:,} longer" if beyond_count else ""
     axes.set_title(f"Periods of runs with even I/O{beyond}", fontsize=10)
     _finish(axes)
 

@@ -108,20 +108,20 @@ def follow(
     inboxes: Sequence[Inbox],
     read_options: ReadOptions,
     stop: Stop,
-    also: Callable[[], Iterable[Arrival]] = tuple,
+    poll_servers: Callable[[], Iterable[Arrival]] = tuple,
     *,
     interval_s: float,
     format_name: str | None = None,
 ) -> Iterator[Arrival]:
     """Land inputs that arrive in folders until `stop` is set; inputs that disappear before landing are not reported.
 
-    also: lands additional sources on each pass; it reports new data always and a lasting error only once.
+    poll_servers: lands additional sources on each pass; it reports new data always and a lasting error only once.
     """
     refusal_lines: dict[str, str] = {}
     while not stop.is_set():
         for inbox in inboxes:
             yield from _land_batched(store, settings, inbox, read_options, stop, format_name)
-        for arrival in also():
+        for arrival in poll_servers():
             refusal_line = arrival.line() if arrival.refusal else ""
             if arrival.landed or (refusal_line and refusal_lines.get(arrival.name) != refusal_line):
                 yield arrival

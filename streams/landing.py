@@ -325,10 +325,10 @@ def _side_by_side(call: _Call, paths: Sequence[Path], size: _Size) -> Iterator[A
     opened = processes.pool(call.worker_count) if call.executor is None else nullcontext(call.executor)
     limit = 2 * call.worker_count if call.executor is None else size.max_count
     with opened as executor:
-        answers = processes.in_order(executor, _land_apart, _tasks(call, paths, groups, are_new=size is _SMALL), limit)
+        results = processes.in_order(executor, _land_apart, _tasks(call, paths, groups, are_new=size is _SMALL), limit)
         for place, path in enumerate(paths):
             if place in are_first and place not in ready:
-                (group, sequence), arrivals = next(answers)
+                (group, sequence), arrivals = next(results)
                 ready.update(
                     zip(group, call.accept_arrivals([paths[index] for index in group], sequence, arrivals), strict=True)
                 )
@@ -443,12 +443,12 @@ def _land_database(
     from iosig.warehouse.sources.polls import lmt_database
 
     reading, name = make_reading(lmt_database.SOURCE, settings, read_options), _without_secret(url)
-    begun = _database_position(store, name, reading)
-    before = begun.last()
+    cursor_position = _database_position(store, name, reading)
+    before = cursor_position.last()
     if is_anew:
-        begun = dataclasses.replace(begun, cursor=None)
+        cursor_position = dataclasses.replace(cursor_position, cursor=None)
     with record_zones() as zones:
-        batches, cursor = lmt_database.read_url(url, reading, begun.cursor, settings.live.params(Timeouts))
+        batches, cursor = lmt_database.read_url(url, reading, cursor_position.cursor, settings.live.params(Timeouts))
     zone = ", ".join(sorted(zones)) or None
     known_zone = before.landing.time_zone if before else None
     if known_zone and zone and known_zone != zone and not is_anew:
@@ -460,7 +460,7 @@ def _land_database(
         _withdraw(store, name if names is None else names.path(name), lmt_database.SOURCE.name)
     elif not batches and before:
         return before
-    return begun.land(name, lmt_database.SOURCE.name, batches, cursor, names, zone)
+    return cursor_position.land(name, lmt_database.SOURCE.name, batches, cursor, names, zone)
 
 
 def _database_position(store: Store, name: str, reading: Reading) -> Position:

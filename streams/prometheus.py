@@ -33,17 +33,17 @@ def land_prometheus(
     """
     server = Server.from_url(url, settings.prometheus.matchers, settings.live.params(Timeouts))
     reading = make_reading(prometheus.SOURCE, settings, read_options)
-    asking = _PrometheusQuery(store, settings, server, reading)
+    query = _PrometheusQuery(store, settings, server, reading)
     now_s = time.time()
     until_s = int(now_s - settings.prometheus.delay_s)
     at_s = int(now_s - _DAY_S * settings.live.backfill_days)
-    begun = asking.position()
+    start_position = query.position()
     if since is not None:
         at_s = int(since.timestamp())
-    elif begun.cursor is not None:
-        at_s = begun.cursor["until_s"]
+    elif start_position.cursor is not None:
+        at_s = start_position.cursor["until_s"]
     try:
-        yield from asking.pieces(at_s, until_s, has_any=begun.last() is not None)
+        yield from query.pieces(at_s, until_s, has_any=start_position.last() is not None)
     except InputRefused as refusal:
         yield Arrival(server.url, None, refusal)
 
@@ -99,15 +99,15 @@ class _PrometheusQuery:
 
     def _piece(self, since_s: int, until_s: int) -> Arrival | None:
         """Land the samples of one window; None where it has no samples."""
-        begun, cursor = self.position(), {"until_s": until_s}
+        start_position, cursor = self.position(), {"until_s": until_s}
         with apply_limits(self.settings.limits.params(Limits)):
             batches = self.server.read(self._names, since_s, until_s, self.reading)
         if not batches:
             # before the first landing, the metric names may be wrong
-            if begun.landing_id is not None:
-                begun.move(cursor)
+            if start_position.landing_id is not None:
+                start_position.move(cursor)
             return None
         name = f"{self.server.url} {datetime.fromtimestamp(until_s, UTC):%Y%m%dT%H%M%SZ}"
         names = names_in(self.store, self.settings)
-        landed = begun.land(name, prometheus.SOURCE.name, batches, cursor, names)
+        landed = start_position.land(name, prometheus.SOURCE.name, batches, cursor, names)
         return Arrival(name, landed, None)

@@ -44,26 +44,28 @@ def _land_sacct(store: Store, settings: Settings, since: datetime | None, now: d
 
     The overlap covers late entries and updates of jobs that have ended. Rows of the previous response are skipped.
     """
-    begun = position(store, "sacct")
+    start_position = position(store, "sacct")
     names = names_in(store, settings)
-    hashes = _ResponseHashes.decode(begun.cursor["seen"] if begun.cursor and since is None else "", names)
-    if since is None and begun.cursor:
-        asked_until = datetime.fromisoformat(begun.cursor["until"])
+    hashes = _ResponseHashes.decode(
+        start_position.cursor["seen"] if start_position.cursor and since is None else "", names
+    )
+    if since is None and start_position.cursor:
+        asked_until = datetime.fromisoformat(start_position.cursor["until"])
     else:
         asked_until = since or now - timedelta(days=settings.live.backfill_days)
     overlap = timedelta(seconds=settings.live.grace_s)
     while asked_until < now:
         until = min(asked_until + _WINDOW, now)
         try:
-            yield _land_window(settings, begun, (asked_until - overlap, until), hashes)
+            yield _land_window(settings, start_position, (asked_until - overlap, until), hashes)
         except InputRefused as refusal:
             yield Arrival("sacct", None, refusal)
             return
-        asked_until, begun = until, position(store, "sacct")
+        asked_until, start_position = until, position(store, "sacct")
 
 
 def _land_window(
-    settings: Settings, begun: Position, window: tuple[datetime, datetime], hashes: _ResponseHashes
+    settings: Settings, start_position: Position, window: tuple[datetime, datetime], hashes: _ResponseHashes
 ) -> Arrival:
     """Land new records of the jobs that existed at any time between two instants."""
     since, until = window
@@ -75,9 +77,9 @@ def _land_window(
     cursor = {"until": until.isoformat(), "seen": hashes.rotate()}
     name = f"sacct-{until:%Y%m%dT%H%M%SZ}"
     if not batches:
-        begun.move(cursor)
+        start_position.move(cursor)
         return Arrival(name, None, None)
-    return Arrival(name, begun.land(name, source.name, batches, cursor, hashes.names), None)
+    return Arrival(name, start_position.land(name, source.name, batches, cursor, hashes.names), None)
 
 
 def _land_squeue(store: Store, settings: Settings, now: datetime) -> Arrival:

@@ -335,8 +335,8 @@ def _gaps(
         is_job_scrape=pl.col("job_key").is_not_null(),
         flag=pl.lit(RESTARTED),
     )
-    gone = vanished.select(*SCRAPED, **edges, flag=pl.lit(RESTARTED))
-    gaps = pl.concat([restarts.select(lost.columns), gone, lost])
+    vanished_targets = vanished.select(*SCRAPED, **edges, flag=pl.lit(RESTARTED))
+    gaps = pl.concat([restarts.select(lost.columns), vanished_targets, lost])
     return gaps.unique([*SCRAPED, "interval_ended_at"], keep="first", maintain_order=True).sort(
         *SCRAPED, "interval_ended_at"
     )

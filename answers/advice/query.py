@@ -136,8 +136,8 @@ def _select_by_size(names: Sequence[str], node_count: int | None) -> list[str]:
     sized = [name for name in names if _has_size(name, node_count)]
     if node_count is None:
         return sized
-    have = {without_node_count(name) for name in sized}
-    return sized + [name for name in names if name.endswith("/*") and name[:-2] not in have]
+    sized_ids = {without_node_count(name) for name in sized}
+    return sized + [name for name in names if name.endswith("/*") and name[:-2] not in sized_ids]
 
 
 def _match(names: Sequence[str], query: Query) -> str | None:
@@ -162,10 +162,10 @@ def _explain_mismatch(signatures: SignatureSource, query: Query) -> str:
     size = "" if query.node_count is None else f" on {query.node_count} nodes"
     application_ids = signatures.application_ids()
     near = find_similar(application_ids, query.application)
-    meant = f" Did you mean {_join_names(near)}?" if near else ""
+    suggestion = f" Did you mean {_join_names(near)}?" if near else ""
     return (
         f"No application named {query.application!r}{owner}{size} has a signature; {len(application_ids):,} others "
-        f"have one.{meant} "
+        f"have one.{suggestion} "
         "A signature needs several runs: land the job log and polls, then `iosig run`. "
         '`iosig sql "from applications"` lists the known applications.'
     )

@@ -61,7 +61,7 @@ def find_patterns(
 
 
 class _PatternRow(
-    Part, extra="allow", json_schema_extra=make_columns_schema("unattributed_patterns", but=["filesystem"])
+    Part, extra="allow", json_schema_extra=make_columns_schema("unattributed_patterns", exclude=["filesystem"])
 ):
     """Columns of `unattributed_patterns`, except the file system."""
 

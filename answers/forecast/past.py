@@ -114,5 +114,5 @@ def build_history(minutes: Minutes, at: datetime, step_s: float, horizon: int) -
     started_at = at - timedelta(seconds=count * step_s)
     with np.errstate(invalid="ignore", divide="ignore"):
         unattributed: Reals = np.where(covered_s > 0, np.maximum(moved - attributed_per_step, 0.0) / covered_s, np.nan)
-        late: Reals = np.nan_to_num(submitted.reshape(count, horizon) / covered_s[:, None], posinf=0.0)
-    return TrafficHistory(unattributed, late, step_s, started_at.hour + started_at.minute / 60)
+        late_bytes: Reals = np.nan_to_num(submitted.reshape(count, horizon) / covered_s[:, None], posinf=0.0)
+    return TrafficHistory(unattributed, late_bytes, step_s, started_at.hour + started_at.minute / 60)

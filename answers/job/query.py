@@ -120,8 +120,8 @@ def _report_without_log(
         if traces:
             return JobReport(job_id, release.release_id, None, tuple(traces))
     similar = connection.sql(_SIMILAR, params={"job_id": job_id}).fetchall()
-    meant = f" Did you mean {', '.join(name for (name,) in similar)}?" if similar else ""
-    raise UsageError(f"No job {job_id!r} is in release {release.release_id}.{meant}")
+    suggestion = f" Did you mean {', '.join(name for (name,) in similar)}?" if similar else ""
+    raise UsageError(f"No job {job_id!r} is in release {release.release_id}.{suggestion}")
 
 
 def _ids(rows: duckdb.DuckDBPyRelation) -> list[str]:

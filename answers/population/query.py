@@ -68,8 +68,8 @@ class Population:
     @property
     def node_hours(self) -> float:
         """Node hours, each run once, of runs with known node counts."""
-        once = self.runs.select("cluster", "subject_id", "started_at", "node_hours").unique(maintain_order=True)
-        return float(once["node_hours"].sum())
+        unique_runs = self.runs.select("cluster", "subject_id", "started_at", "node_hours").unique(maintain_order=True)
+        return float(unique_runs["node_hours"].sum())
 
     def labels(self) -> pl.DataFrame:
         """Count runs by write and read class (Table 1); NULL for a direction without a class."""

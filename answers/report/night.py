@@ -35,8 +35,8 @@ def draw_figures(connection: duckdb.DuckDBPyConnection, shown: Callable[[str], s
     """Draw the figures of the page as SVG, keyed by name; shown: maps an application id to its displayed form."""
     clock, figures = rhythms.build_view(connection, ""), {}
     if clock.rhythms:
-        few = _limit_rhythms(clock, shown)
-        figures["clock"] = render_svg(checkpoint_clock.draw(few), "clock", few.finding)
+        limited = _limit_rhythms(clock, shown)
+        figures["clock"] = render_svg(checkpoint_clock.draw(limited), "clock", limited.finding)
     for filesystem, day in connection.sql(_BUSIEST_FILESYSTEM).fetchall():
         started_at = datetime(day.year, day.month, day.day, tzinfo=UTC)
         answer = who(connection, Query(filesystem, started_at, started_at + timedelta(days=1)))

@@ -124,7 +124,7 @@ def _side(connection: duckdb.DuckDBPyConnection, pairs: pl.DataFrame, suffix: st
     rows = pairs.select(*SUBJECT, *names).rename(names)
     is_there = (rows["outcome"] == "extracted").fill_null(False)
     signatures = iter(read_signatures(connection, rows.filter(is_there)))
-    return [next(signatures) if there else None for there in is_there]
+    return [next(signatures) if has_signature else None for has_signature in is_there]
 
 
 def _change(before: Signature | None, after: Signature | None) -> dict[str, Any]:

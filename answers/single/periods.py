@@ -165,7 +165,7 @@ _SUBJECT_OF_SEGMENT = (
 class _SegmentRow(
     Part,
     extra="allow",
-    json_schema_extra=make_columns_schema("period_segments", but=_SUBJECT_OF_SEGMENT, are_nullable=True),
+    json_schema_extra=make_columns_schema("period_segments", exclude=_SUBJECT_OF_SEGMENT, are_nullable=True),
 ):
     """A row of `period_segments`, without its subject."""
 
@@ -214,11 +214,11 @@ def find_periods(path: Path, settings: Settings, read_options: ReadOptions, quer
             if isinstance(one_input, TraceInput)
             else _read_row_signals(one_input, query)
         )
-    answers = list(_answers(signals, params, query))
-    rows = pl.concat(rows_from(subjects.keys, judged, answer) for subjects, judged, answer in answers)
+    results = list(_answers(signals, params, query))
+    rows = pl.concat(rows_from(subjects.keys, summaries, answer) for subjects, summaries, answer in results)
     ordered = rows.sort("subject_id", "direction", nulls_last=True, maintain_order=True)
-    segments = pl.concat(segments_from(subjects.keys, answer) for subjects, _, answer in answers)
-    drawn = _build_drawn_signals(one_input.name, answers, signals.zero_s)
+    segments = pl.concat(segments_from(subjects.keys, answer) for subjects, _, answer in results)
+    drawn = _build_drawn_signals(one_input.name, results, signals.zero_s)
     outliers = query.outliers or "z-score"
     return PeriodResult(one_input.name, ordered, one_input.refused_count, signals.zero_s, drawn, outliers, segments)
 
@@ -426,12 +426,12 @@ def _wavelet(signals: Steps | Subjects, params: CompatibleParams | None) -> tupl
 
 
 def _build_drawn_signals(
-    name: str, answers: list[tuple[Subjects, pl.DataFrame, Periods]], zero_s: float | None
+    name: str, results: list[tuple[Subjects, pl.DataFrame, Periods]], zero_s: float | None
 ) -> tuple[DrawnSignal, ...]:
     """Return the signal with the largest volume, with the result of each method."""
-    if not answers:
+    if not results:
         return ()
-    subjects = answers[0][0]
+    subjects = results[0][0]
     counts, owner = subjects.samples.counts, subjects.samples.owner
     volume = np.bincount(owner, np.nan_to_num(subjects.samples.values), len(counts)) / subjects.sampling_hz
     if not len(volume) or not volume.max() > 0:
@@ -441,7 +441,7 @@ def _build_drawn_signals(
     file_name = PurePath(name).name or name
     title = file_name if key["subject_id"] == name else f"{key['subject_id']} in {file_name}"
     return tuple(
-        _build_drawn_signal(title, method_subjects, answer, key, zero_s) for method_subjects, _, answer in answers
+        _build_drawn_signal(title, method_subjects, answer, key, zero_s) for method_subjects, _, answer in results
     )
 
 

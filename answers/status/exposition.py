@@ -38,9 +38,9 @@ def exposition(condition: Condition, problems: Sequence[Problem]) -> str:
     gauge("disk_free_bytes", "Free space of the warehouse's disk.").labels(warehouse).set(condition.disk_free_bytes)
     running = gauge("running", "Whether a process holds the lock of the warehouse.")
     running.labels(warehouse).set(condition.held_by is not None)
-    wrong = gauge("problem", "Present problems by name.", ("problem",))
+    problem_gauge = gauge("problem", "Present problems by name.", ("problem",))
     for problem in problems:
-        wrong.labels(warehouse, problem.name).set(1)
+        problem_gauge.labels(warehouse, problem.name).set(1)
     gauge("problems", "Number of problems.").labels(warehouse).set(len(problems))
     text: bytes = generate_latest(registry)
     return text.decode()

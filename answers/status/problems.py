@@ -132,11 +132,12 @@ def _check_source(source: SourceCondition, at: datetime, settings: AlertSettings
         )
     shares = [refused / max(1, rows) for refused, rows in zip(source.refused_rows, source.rows, strict=True)]
     if len(shares) > _MIN_REFERENCES:
-        usual = median(shares[:-1])
-        if shares[-1] > max(_MIN_REFUSED_RATIO, settings.anomaly_factor * usual):
+        typical_share = median(shares[:-1])
+        if shares[-1] > max(_MIN_REFUSED_RATIO, settings.anomaly_factor * typical_share):
             yield Problem(
                 f"refused {source.table}",
-                f"{shares[-1]:.1%} of the last input of {source.table} was refused; typical is {usual:.1%}: {_REASONS}",
+                f"{shares[-1]:.1%} of the last input of {source.table} was refused; typical is "
+                f"{typical_share:.1%}: {_REASONS}",
             )
 
 
@@ -155,14 +156,14 @@ def typical_interval(landed_at: tuple[datetime, ...]) -> float | None:
 
 
 def _check_volume(condition: FilesystemCondition, settings: AlertSettings) -> Iterator[Problem]:
-    usual = (
+    typical_bytes = (
         median(condition.typical_bytes)
         if len(condition.typical_bytes) >= _MIN_REFERENCES and not condition.is_partial_day
         else 0.0
     )
-    if not usual > 0:
+    if not typical_bytes > 0:
         return
-    ratio = condition.bytes_moved / usual
+    ratio = condition.bytes_moved / typical_bytes
     if ratio > settings.anomaly_factor or ratio < 1.0 / settings.anomaly_factor:
         yield Problem(
             f"volume {condition.filesystem}",

@@ -46,9 +46,9 @@ def build_view(
     rows = connection.sql(_MINUTES, params={"filesystem": name, "since": first, "until": final}).pl()
     if rows.is_empty():
         raise NothingToDo(f"No polls of {name} from {first} to {final}; its last day of polls is {last}.")
-    begun, ended = _find_first_and_last_day(rows["minute"])
-    begun, ended = since or begun, until or ended
-    days = [begun + timedelta(days=number) for number in range((ended - begun).days + 1)]
+    first_day, last_day = _find_first_and_last_day(rows["minute"])
+    first_day, last_day = since or first_day, until or last_day
+    days = [first_day + timedelta(days=number) for number in range((last_day - first_day).days + 1)]
     return CalendarView(name, days, [_day_rates(rows, direction, days) for direction in directions])
 
 

@@ -101,17 +101,18 @@ def build_batch(
     runs = list(_runs(landed, by_run.filter(~pl.col("run").is_in(remaining)), process_counts, params))
     remaining |= {run.number for run in runs if not has_equal_windows(run.window_edges_s)}
     runs = [run for run in runs if run.number not in remaining]
-    silent = sorted(set(range(len(process_counts))) - remaining - {run.number for run in runs})
-    lines = [run_values("no_requests") for _ in silent]
+    silent_numbers = sorted(set(range(len(process_counts))) - remaining - {run.number for run in runs})
+    lines = [run_values("no_requests") for _ in silent_numbers]
     if not runs:
         return BatchResult(
-            {NETWORK_RUNS: _add_run_numbers(run_rows(lines), silent)} if silent else {}, sorted(remaining)
+            {NETWORK_RUNS: _add_run_numbers(run_rows(lines), silent_numbers)} if silent_numbers else {},
+            sorted(remaining),
         )
     requests = _Requests.build(landed[TRACE_REQUESTS], files, runs)
     networks = requests.count()
     rows = {
         NETWORK_RUNS: _add_run_numbers(
-            run_rows([*_lines(runs, networks), *lines]), [*(run.number for run in runs), *silent]
+            run_rows([*_lines(runs, networks), *lines]), [*(run.number for run in runs), *silent_numbers]
         ),
         NETWORK_EDGES: batch_edge_rows(networks),
         NETWORK_PATTERNS: batch_pattern_rows(networks, classify_batch_patterns(networks)),

@@ -42,7 +42,7 @@ def select_chunk(sets: SampleSets, chunk: slice) -> SampleSets:
     )
 
 
-def _concat(answers: Sequence[Sequence[MethodSignatures]]) -> list[MethodSignatures]:
+def _concat(results: Sequence[Sequence[MethodSignatures]]) -> list[MethodSignatures]:
     """Join the results of batches, method by method."""
     return [
         MethodSignatures(
@@ -52,5 +52,5 @@ def _concat(answers: Sequence[Sequence[MethodSignatures]]) -> list[MethodSignatu
             expected_correlation=np.concatenate([answer.expected_correlation for answer in parts]),
             missing_burst_count=np.concatenate([answer.missing_burst_count for answer in parts]),
         )
-        for parts in zip(*answers, strict=True)
+        for parts in zip(*results, strict=True)
     ]

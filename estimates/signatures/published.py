@@ -69,7 +69,7 @@ def read_signatures(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -
     finally:
         connection.unregister(_WANTED)
     return [
-        _build_signature(row, {name: of[place] for name, of in parts.items()})
+        _build_signature(row, {name: values[place] for name, values in parts.items()})
         for place, row in enumerate(rows.to_dicts())
     ]
 

@@ -150,7 +150,7 @@ def _places(hop: HopEdges, edge: Ints, along: Reals, radius: int, stride: int) -
         length = np.hypot(by_x, by_y)
         by_x, by_y = by_x / length, by_y / length
     for lane in lanes:
-        beside = (across - by_y * lane, down + by_x * lane) if len(lanes) > 1 else (across, down)
+        shifted = (across - by_y * lane, down + by_x * lane) if len(lanes) > 1 else (across, down)
         # Shift by half a pixel, because each point fills this pixel and the next one.
-        column, row = (np.clip(np.floor(part + 0.5).astype(np.int64), 0, stride - 1) for part in beside)
+        column, row = (np.clip(np.floor(part + 0.5).astype(np.int64), 0, stride - 1) for part in shifted)
         yield row * stride + column

@@ -266,11 +266,11 @@ def _mark_causes(axes: Axes, view: NetworkView) -> None:
         _mark(axes, ring, layer.labels.is_in(names), ms=5.5, mfc=ORANGE, mec=GROUND, mew=0.7)
 
 
-def _mark(axes: Axes, ring: Ring, is_marked: pl.Series, **how: Any) -> None:
+def _mark(axes: Axes, ring: Ring, is_marked: pl.Series, **style: Any) -> None:
     angles = ring.middles[np.flatnonzero(is_marked.to_numpy())]
     # Inside the outermost ring; otherwise on the rim, next to the names.
     reach = (ring.inner_radius + 1) / 2 if ring.outer_radius == 1 else ring.outer_radius
-    axes.plot(reach * np.sin(angles), reach * np.cos(angles), "o", zorder=4, **how)
+    axes.plot(reach * np.sin(angles), reach * np.cos(angles), "o", zorder=4, **style)
 
 
 def _circle_bottlenecks(axes: Axes, view: NetworkView) -> None:

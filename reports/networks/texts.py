@@ -103,8 +103,8 @@ def distinct(labels: Sequence[str]) -> list[str]:
     if len({domain for _, _, domain in partitions}) == 1:
         labels = [first for first, _, _ in partitions]
     first, last = min(labels), max(labels)
-    alike = next((place for place, (a, b) in enumerate(zip(first, last)) if a != b), len(first))  # noqa: B905
-    common = first[:alike].rstrip("0123456789")
+    common_length = next((place for place, (a, b) in enumerate(zip(first, last)) if a != b), len(first))  # noqa: B905
+    common = first[:common_length].rstrip("0123456789")
     shown = [label[len(common) :] for label in labels]
     return shown if all(shown) and len(set(shown)) == len(set(labels)) else list(labels)
 

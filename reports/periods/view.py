@@ -243,17 +243,17 @@ def _cosines(view: PeriodView, analyzed: EvenSignals, detections: Detections, ro
     )
 
 
-def _fit_cosine(judged: EvenSignals, frequency_hz: float, first: int) -> tuple[float, float, float]:
+def _fit_cosine(analyzed: EvenSignals, frequency_hz: float, first: int) -> tuple[float, float, float]:
     """Return amplitude, phase and mean of the least-squares cosine; NaN where no data were measured.
 
     first: offset of the analyzed samples from the signal's start, which is the origin of phases.
     """
-    values, is_known = judged.bytes_per_s[0], judged.is_known[0]
+    values, is_known = analyzed.bytes_per_s[0], analyzed.is_known[0]
     size = float(np.max(np.abs(values), initial=0.0, where=is_known))
     if not is_known.any() or size == 0:
         return math.nan, math.nan, math.nan
     scaled = values[is_known] / size
-    angle = _angles(np.flatnonzero(is_known) + first, frequency_hz, float(judged.sampling_hz[0]))
+    angle = _angles(np.flatnonzero(is_known) + first, frequency_hz, float(analyzed.sampling_hz[0]))
     columns = np.stack([np.ones(len(scaled)), np.cos(angle), np.sin(angle)])
     mean, even, odd = (size * part for part in np.linalg.lstsq(columns @ columns.T, columns @ scaled)[0].tolist())
     return math.hypot(even, odd), math.atan2(-odd, even), float(mean)
@@ -268,17 +268,17 @@ def _spectrum(analyzed: EvenSignals, candidates_hz: Reals, *, has_z_score: bool)
     return Spectrum(spectra.frequencies_hz[0], shares, threshold, threshold_z, candidates_hz)
 
 
-def _autocorrelation(judged: EvenSignals, *, is_circular: bool) -> Autocorrelation:
+def _autocorrelation(analyzed: EvenSignals, *, is_circular: bool) -> Autocorrelation:
     """Return the autocorrelation over its informative lags; a circular one repeats after the middle lag."""
-    if judged.sample_count < _MIN_LAGS:
+    if analyzed.sample_count < _MIN_LAGS:
         return Autocorrelation()
-    if judged.is_known.all():
+    if analyzed.is_known.all():
         function = autocorrelations.correlate_circular if is_circular else autocorrelations.correlate_linear
-        values = function(judged.bytes_per_s)
+        values = function(analyzed.bytes_per_s)
     else:
-        values = autocorrelations.correlate_with_gaps(judged.bytes_per_s, is_circular=is_circular)
-    values = values[:, : judged.sample_count // 2 + 1] if is_circular else values
+        values = autocorrelations.correlate_with_gaps(analyzed.bytes_per_s, is_circular=is_circular)
+    values = values[:, : analyzed.sample_count // 2 + 1] if is_circular else values
     peaks = autocorrelations.find_row_peaks(np.nan_to_num(values), AutocorrelationParams().min_height)
     with np.errstate(over="ignore"):
-        lag_s = np.arange(values.shape[1]) / judged.sampling_hz[0]
+        lag_s = np.arange(values.shape[1]) / analyzed.sampling_hz[0]
     return Autocorrelation(lag_s, values[0], peaks.place)

@@ -112,8 +112,8 @@ def _headings(figure: Figure, view: PredictionView, run: Run) -> None:
     last = view.predictions.sort("run_number", "evaluation").row(-1, named=True)
     names = (base_name(last["followed_id"]), last["direction"], last["method"], f"window: {last['window_strategy']}")
     runs = int(view.predictions["run_number"].n_unique())
-    about = (*(plain(str(name)) for name in names if name), *[f"the last of {runs} runs"] * (runs > 1), *_counts(run))
-    panels.headings(figure, _finding(run), about, VERMILION if run.has_period[-1] else INK)
+    parts = (*(plain(str(name)) for name in names if name), *[f"the last of {runs} runs"] * (runs > 1), *_counts(run))
+    panels.headings(figure, _finding(run), parts, VERMILION if run.has_period[-1] else INK)
 
 
 def _finding(run: Run) -> str:
@@ -403,8 +403,8 @@ def _draw_windows(run: Run, windows: _Windows, axes: Axes) -> None:
         RunClock.for_span(*windows.ends_s, has_utc_clock=run.clock.has_utc_clock) if windows.is_excerpt else run.clock
     )
     axes.set_xlim(*clock.at(windows.ends_s).tolist())
-    of = f", {'the last ' * windows.is_excerpt}{len(chosen)} of {count:,}" if len(chosen) < count else ""
-    axes.set_title(f"Windows and next bursts{of}")
+    count_text = f", {'the last ' * windows.is_excerpt}{len(chosen)} of {count:,}" if len(chosen) < count else ""
+    axes.set_title(f"Windows and next bursts{count_text}")
     axes.set_xlabel(clock.label)
     rows = np.arange(len(chosen))
     right, start = clock.at(run.at_s[chosen]), clock.at(run.numbers["window_start_s"][chosen])

@@ -78,9 +78,9 @@ def _verdict(frames: NightFrames, verdict: str) -> str:
 
 def _sentence(frames: NightFrames, missing_count: int) -> str:
     changed = frames.changed.height
-    about = f"{format_count(changed, 'signature')} changed" if changed else "No signature changed"
-    lacking = f"{format_count(missing_count, 'problem')} listed below" if missing_count else "no data are missing"
-    return f"{about}; {lacking}."
+    changes = f"{format_count(changed, 'signature')} changed" if changed else "No signature changed"
+    problems = f"{format_count(missing_count, 'problem')} listed below" if missing_count else "no data are missing"
+    return f"{changes}; {problems}."
 
 
 def _explain_no_changes(frames: NightFrames) -> str:

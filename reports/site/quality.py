@@ -65,9 +65,9 @@ def _cell(row: dict[str, Any]) -> dict[str, str]:
         return {"day": str(row["polled_on"]), "level": "none", "said": f"{row['polled_on']}: no polls"}
     level = sum(missing >= bound for bound in _CLASSES)
     odd = (row["implausible_poll_count"] or 0) + (row["conflicting_poll_count"] or 0)
-    also = f", {odd:,} implausible or conflicting" if odd else ""
+    odd_text = f", {odd:,} implausible or conflicting" if odd else ""
     return {
         "day": str(row["polled_on"]),
         "level": str(level),
-        "said": f"{row['polled_on']}: {ratio_text(missing)} of {row['expected_poll_count']:,} polls missing{also}",
+        "said": f"{row['polled_on']}: {ratio_text(missing)} of {row['expected_poll_count']:,} polls missing{odd_text}",
     }

@@ -87,9 +87,11 @@ def _times(count: float) -> str:
 @panels.picture(_SIZE_IN)
 def draw(figure: Figure, view: ClockView) -> None:
     """Draw a mark for each rhythm and curves between pairs with coinciding bursts."""
-    silent = f"{format_count(view.silent_count, 'application')} without a period not shown" * (view.silent_count > 0)
-    about = ("Checkpoint clock", plain(view.title, 60), f"red: bursts that overlap {view.when}", silent)
-    panels.headings(figure, view.finding, about, INK)
+    silent_note = f"{format_count(view.silent_count, 'application')} without a period not shown" * (
+        view.silent_count > 0
+    )
+    subtitles = ("Checkpoint clock", plain(view.title, 60), f"red: bursts that overlap {view.when}", silent_note)
+    panels.headings(figure, view.finding, subtitles, INK)
     axes = panels.inch_axes(figure, _TOP_IN, _PANEL_IN, _SIDES)
     if not view.rhythms:
         panels.say(axes, "no period detected")

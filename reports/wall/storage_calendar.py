@@ -121,8 +121,8 @@ def _size(view: CalendarView) -> tuple[float, float]:
 def draw(figure: Figure, view: CalendarView) -> None:
     """Draw the calendar of each direction: its minute heat map, the bytes per day, and the mean per hour."""
     span = f"{view.days[0]:%Y-%m-%d} to {view.days[-1]:%Y-%m-%d}" if view.days else "no day"
-    about = ("Storage calendar", span, f"{view.missing_ratio:.1%} of the minutes not polled (hatched)")
-    panels.headings(figure, view.finding, about, INK)
+    subtitles = ("Storage calendar", span, f"{view.missing_ratio:.1%} of the minutes not polled (hatched)")
+    panels.headings(figure, view.finding, subtitles, INK)
     high = max((float(np.nanmax(day_rates.bytes_per_s, initial=0.0)) for day_rates in view.rates), default=0.0)
     low = high / 10**_DECADES
     for number, day_rates in enumerate(view.rates):

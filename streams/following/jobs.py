@@ -119,7 +119,7 @@ class JobLog:
 
     def runs(self, cluster: str | None = None) -> pl.DataFrame:
         """Return the job's rows of `jobs` that have a start, latest first, optionally of one cluster."""
-        ordered = sorted(self._records.values(), key=lambda it: (it[0].sequence, it[0].landing_id))
+        ordered = sorted(self._records.values(), key=lambda record: (record[0].sequence, record[0].landing_id))
         records = [
             rows.with_columns(pl.lit(order, pl.Int64).alias("part_order"), pl.lit(lot.landing_id).alias("landing_id"))
             for order, (lot, rows) in enumerate(ordered)

@@ -316,8 +316,8 @@ class MergedPolls:
         at_us = before[jumps]
         known_count = len(expected) + np.searchsorted(firsts, at_us, "right")
         ahead_count = len(lasts) - np.searchsorted(lasts, at_us, "right")
-        few = np.flatnonzero(2 * ahead_count < known_count)
-        return int(at_us[few[0]]) if few.size else _FAR_US
+        minority_jumps = np.flatnonzero(2 * ahead_count < known_count)
+        return int(at_us[minority_jumps[0]]) if minority_jumps.size else _FAR_US
 
     # ---- both
 

@@ -248,12 +248,12 @@ class LandedPollFeed(PollFeed):
     def _rows(self, files: list[Path], after_us: int) -> pl.DataFrame:
         """Return a landing's polls of the file system after an instant."""
         after = pl.lit(after_us, pl.Int64).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
-        there = [path for path in files if path.is_file()]
-        if len(there) < len(files):
+        existing = [path for path in files if path.is_file()]
+        if len(existing) < len(files):
             self._merged.note(0, "Landed files were deleted: their polls are ignored.")
-        if not there:
+        if not existing:
             return pl.DataFrame(schema=SCHEMA)
-        polls = scan_parquet(there).filter(pl.col("filesystem") == self.filesystem, pl.col("polled_at") > after)
+        polls = scan_parquet(existing).filter(pl.col("filesystem") == self.filesystem, pl.col("polled_at") > after)
         return polls.select(
             "controller",
             pl.col("polled_at").dt.epoch("us").alias("polled_us"),

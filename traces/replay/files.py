@@ -243,8 +243,8 @@ def _per_file(rows: pl.DataFrame, paths: dict[int, str | None], written: Written
     ends = pl.when(is_placed).then(pl.col("offset_bytes") + size).when(is_read).then(so_far).otherwise(written_so_far)
     marked = rows.with_columns(phase=phase, ends=ends, is_placed=is_placed)
     written_ends = pl.when(~is_read).then("ends").otherwise(0).cum_max().over("file_number")
-    lacking = marked.with_columns(lacks=is_read & (size > 0) & (pl.col("ends") > written_ends))
-    per_file = lacking.group_by("file_number", maintain_order=True).agg(
+    marked_reads = marked.with_columns(lacks=is_read & (size > 0) & (pl.col("ends") > written_ends))
+    per_file = marked_reads.group_by("file_number", maintain_order=True).agg(
         read_bytes=size.filter(is_read).sum(),
         written_bytes=size.filter(~is_read).sum(),
         needed_bytes=pl.col("ends").filter("lacks").max().fill_null(0),

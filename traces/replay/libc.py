@@ -38,7 +38,7 @@ def flags_here(traced: int) -> int:
     """Convert traced flags of open to this machine's; flags unknown to a replay are dropped."""
     return (
         (traced & 0o3)
-        | sum(here for bits, here in _FLAGS if traced & bits == bits and bits != 0o10000)
+        | sum(local for bits, local in _FLAGS if traced & bits == bits and bits != 0o10000)
         | (os.O_DSYNC if traced & 0o4010000 == 0o10000 else 0)
     )
 

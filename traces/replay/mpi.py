@@ -34,14 +34,14 @@ class MpiJob:
 
 def require() -> None:
     """Raise UsageError with install instructions if MPI is missing."""
-    lacks = []
+    missing = []
     if shutil.which("mpiexec") is None:
-        lacks.append("`mpiexec` of an MPI (Debian: openmpi-bin)")
+        missing.append("`mpiexec` of an MPI (Debian: openmpi-bin)")
     if find_spec("mpi4py") is None:
-        lacks.append("mpi4py (the extra `mpi`: `uv sync --extra mpi`)")
-    if lacks:
+        missing.append("mpi4py (the extra `mpi`: `uv sync --extra mpi`)")
+    if missing:
         raise UsageError(
-            f"--mpi needs {' and '.join(lacks)}. Without --mpi, MPI-IO's calls are replayed as POSIX calls."
+            f"--mpi needs {' and '.join(missing)}. Without --mpi, MPI-IO's calls are replayed as POSIX calls."
         )
 
 

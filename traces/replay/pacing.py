@@ -39,12 +39,12 @@ class Pacing:
         nodes = calls["node"].to_numpy().astype(np.int64)
         previous = np.r_[START, nodes[:-1]] if nodes.size else nodes
         for node, call in enumerate(number_nodes(self._trace.classes[number].body)[0]):
-            here = np.flatnonzero(nodes == node)
-            if not here.size or not isinstance(call, Call):
+            call_places = np.flatnonzero(nodes == node)
+            if not call_places.size or not isinstance(call, Call):
                 continue
-            times[here, 1] = self._drawn(call.durations, index, here.size, (number, node, 0))
-            times[here, 2] = call.durations.minimum_s
-            times[here, 0] = self._gaps(call, previous[here], (number, node, index))
+            times[call_places, 1] = self._drawn(call.durations, index, call_places.size, (number, node, 0))
+            times[call_places, 2] = call.durations.minimum_s
+            times[call_places, 0] = self._gaps(call, previous[call_places], (number, node, index))
         return times.clip(min=0.0)
 
     def _gaps(self, call: Call, previous: Ints, key: tuple[int, int, int]) -> Reals:

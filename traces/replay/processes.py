@@ -264,10 +264,10 @@ class Processes:
     def _lost(self, index: int) -> NoReturn:
         self._processes[index].join(_GRACE_S)
         code = self._processes[index].exitcode
-        how = f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
+        cause = f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
         ranks = self.shares[index]
         raise InputRefused(
-            f"The process of ranks {ranks[0]} to {ranks[-1]} ended early {how}; the replay was aborted.",
+            f"The process of ranks {ranks[0]} to {ranks[-1]} ended early {cause}; the replay was aborted.",
             "Find the cause (out of memory?), and replay again, possibly with fewer ranks.",
         )
 

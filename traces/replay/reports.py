@@ -115,9 +115,12 @@ class Report:
         }
 
 
-def _rows(counts: Counter[tuple[str, str]], why: str) -> list[dict[str, object]]:
+def _rows(counts: Counter[tuple[str, str]], reason_name: str) -> list[dict[str, object]]:
     """Return counts by function and reason as rows."""
-    return [{"function": function, why: reason, "count": count} for (function, reason), count in sorted(counts.items())]
+    return [
+        {"function": function, reason_name: reason, "count": count}
+        for (function, reason), count in sorted(counts.items())
+    ]
 
 
 def report_plan(

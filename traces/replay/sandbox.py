@@ -67,19 +67,19 @@ class Sandbox:
     @contextmanager
     def _parent(self, names: tuple[str, ...], make: bool = False) -> Iterator[int]:
         """Walk to the parent folder of the last name; its descriptor stays open until the context ends."""
-        here = self._root
+        folder_descriptor = self._root
         try:
             for name in names[:-1]:
                 if make:
-                    ensure_folder(here, name)
-                below = os.open(name, _FOLDER, dir_fd=here)
-                if here != self._root:
-                    os.close(here)
-                here = below
-            yield here
+                    ensure_folder(folder_descriptor, name)
+                below = os.open(name, _FOLDER, dir_fd=folder_descriptor)
+                if folder_descriptor != self._root:
+                    os.close(folder_descriptor)
+                folder_descriptor = below
+            yield folder_descriptor
         finally:
-            if here != self._root:
-                os.close(here)
+            if folder_descriptor != self._root:
+                os.close(folder_descriptor)
 
     def open(self, names: tuple[str, ...], flags: int, mode: int = 0o600) -> int:
         """Open or create a file with the flags that a replay passes on; the caller owns the descriptor."""

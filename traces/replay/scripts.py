@@ -109,18 +109,18 @@ class Written:
     sync_places: Ints
 
 
-def compile_script(rank: int, calls: pl.DataFrame, spent: Reals, way: Way) -> Written:
+def compile_script(rank: int, calls: pl.DataFrame, call_times: Reals, way: Way) -> Written:
     """Compile the calls of a rank into its script.
 
-    calls: as `traces.calls_of` returns them. spent: [gap, duration, minimum duration] of each call [s], N x 3; zeros
-    for a replay without waits.
+    calls: as `traces.list_calls` returns them. call_times: [gap, duration, minimum duration] of each call [s], N x 3;
+    zeros for a replay without waits.
     """
     parsed = _add_reasons(_read(outer(calls, way).with_row_index("place")), way)
     names, places, named = _number_names(parsed.filter(pl.col("is_outer")))
     frame = named.with_columns(_refusal(places))
     syncs, communicators = _syncs(frame, way)
     replayed = frame.filter(pl.col("reason").is_null())
-    steps, functions = _steps(parsed, replayed, syncs, communicators, spent)
+    steps, functions = _steps(parsed, replayed, syncs, communicators, call_times)
     script = Script(
         rank=rank,
         steps=steps,
@@ -160,9 +160,9 @@ def _communicator() -> pl.Expr:
     """Return the communicator of a collective MPI call; for MPI-IO, the one with which the handle was opened."""
     named = pl.lit(None, pl.String)
     for place in sorted(set(COLLECTIVES.values())):
-        of = [function for function, at in COLLECTIVES.items() if at == place]
+        functions = [function for function, at in COLLECTIVES.items() if at == place]
         named = (
-            pl.when(pl.col("function").is_in(of))
+            pl.when(pl.col("function").is_in(functions))
             .then(pl.col("given").list.get(place, null_on_oob=True))
             .otherwise(named)
         )
@@ -200,7 +200,7 @@ def _add_reasons(parsed: pl.DataFrame, way: Way) -> pl.DataFrame:
     sized = parsed.with_columns(
         bytes=_bytes(), number=pl.col("whence").replace_strict(_WHENCES, default=None, return_dtype=pl.Int64)
     )
-    lacks = (
+    is_malformed = (
         (pl.col("given").list.len() == 0)
         | (pl.col("file").is_null())
         | (among(_PLACED) & pl.col("offset").is_null())
@@ -226,7 +226,7 @@ def _add_reasons(parsed: pl.DataFrame, way: Way) -> pl.DataFrame:
         .then(pl.lit("file not known"))
         .when(is_type_unknown)
         .then(pl.lit("datatype not in the trace"))
-        .when(lacks | (among(READING | WRITING | SIZING) & pl.col("bytes").is_null()))
+        .when(is_malformed | (among(READING | WRITING | SIZING) & pl.col("bytes").is_null()))
         .then(pl.lit("malformed arguments"))
         .when(among(SHARED) if way == "posix" else pl.lit(False))
         .then(pl.lit("shared file pointer, which needs --mpi"))
@@ -239,10 +239,10 @@ def _refusal(places: dict[int, tuple[str, ...] | str]) -> pl.Expr:
     refused = {number: f"path refused: {place}" for number, place in places.items() if isinstance(place, str)}
     if not refused:
         return pl.col("reason")
-    of = [
+    reasons = [
         pl.col(name).replace_strict(refused, default=None, return_dtype=pl.String) for name in ("file_id", "other_id")
     ]
-    return pl.coalesce("reason", *of).alias("reason")
+    return pl.coalesce("reason", *reasons).alias("reason")
 
 
 def _number_names(
@@ -303,8 +303,8 @@ def _syncs(frame: pl.DataFrame, way: Way) -> tuple[pl.DataFrame, tuple[str, ...]
     Columns: place, after (whether the point follows the call), is_only (whether the call does nothing else), number.
     """
     opened = pl.when(pl.col("verb") == int(Verb.MPI_OPEN)).then("communicator").forward_fill().over("file_name")
-    of = pl.when(pl.col("is_together")).then(opened).otherwise("communicator")
-    synced = frame.with_columns(communicator=of).filter(
+    communicator = pl.when(pl.col("is_together")).then(opened).otherwise("communicator")
+    synced = frame.with_columns(communicator=communicator).filter(
         pl.col("communicator").is_not_null() & ~pl.col("communicator").is_in(_ALONE)
     )
     communicators = tuple(synced["communicator"].unique(maintain_order=True))
@@ -333,11 +333,11 @@ def _number_communicators(communicators: tuple[str, ...]) -> pl.Expr:
 
 
 def _steps(
-    judged: pl.DataFrame,
+    parsed: pl.DataFrame,
     replayed: pl.DataFrame,
     syncs: pl.DataFrame,
     communicators: tuple[str, ...],
-    spent: Reals,
+    call_times: Reals,
 ) -> tuple[Steps, tuple[str, ...]]:
     """Return the steps in order; each waits for the time of the calls since the previous step that are not executed."""
     functions = tuple(replayed["function"].unique(maintain_order=True))
@@ -345,33 +345,33 @@ def _steps(
     _fill_calls(
         steps[: replayed.height], replayed.with_columns(number_of=_number_communicators(communicators)), functions
     )
-    _fill_syncs(steps[replayed.height : -1], syncs, spent)
+    _fill_syncs(steps[replayed.height : -1], syncs, call_times)
     # the last step does nothing but mark the end of the traced rank
-    place = np.concatenate([replayed["place"].to_numpy(), syncs["place"].to_numpy(), [judged.height]]).astype(np.int64)
+    place = np.concatenate([replayed["place"].to_numpy(), syncs["place"].to_numpy(), [parsed.height]]).astype(np.int64)
     part = np.concatenate([np.ones(replayed.height), syncs["after"].to_numpy() * 2, [0]])
     order = np.lexsort((part, place))
-    due = _due(judged, replayed, syncs, spent)[place][order]
+    due = _due(parsed, replayed, syncs, call_times)[place][order]
     steps = steps[order]
     steps["wait_s"] = np.diff(due, prepend=0.0).clip(min=0.0)
     return steps, functions
 
 
-def _due(judged: pl.DataFrame, replayed: pl.DataFrame, syncs: pl.DataFrame, spent: Reals) -> Reals:
+def _due(parsed: pl.DataFrame, replayed: pl.DataFrame, syncs: pl.DataFrame, call_times: Reals) -> Reals:
     """Return the times at which each call would begin, and the rank end, if executed calls took no time [s], N + 1.
 
     If a call that is not executed encloses others, the time of the inner calls counts, not its own. Calls within an
     executed call are part of its execution.
     """
-    lasts = np.ones(judged.height, bool)
-    lasts[replayed["place"].to_numpy()] = False
-    lasts[syncs.filter("is_only")["place"].to_numpy()] = False
-    is_inner = ~judged["is_outer"].to_numpy()
-    level = judged["level"].to_numpy()
+    has_duration = np.ones(parsed.height, bool)
+    has_duration[replayed["place"].to_numpy()] = False
+    has_duration[syncs.filter("is_only")["place"].to_numpy()] = False
+    is_inner = ~parsed["is_outer"].to_numpy()
+    level = parsed["level"].to_numpy()
     encloses = np.append(level[1:] > level[:-1], False)[: level.size]
-    gaps = np.where(is_inner, 0.0, spent[:, 0])
-    lasted = np.where(lasts & ~is_inner & ~encloses, spent[:, 1], 0.0)
-    ends = np.cumsum(gaps + lasted)
-    return np.append(ends - lasted, ends[-1:] if ends.size else 0.0)
+    gaps = np.where(is_inner, 0.0, call_times[:, 0])
+    durations = np.where(has_duration & ~is_inner & ~encloses, call_times[:, 1], 0.0)
+    ends = np.cumsum(gaps + durations)
+    return np.append(ends - durations, ends[-1:] if ends.size else 0.0)
 
 
 def _fill_calls(steps: Steps, replayed: pl.DataFrame, functions: tuple[str, ...]) -> None:
@@ -395,12 +395,12 @@ def _fill_calls(steps: Steps, replayed: pl.DataFrame, functions: tuple[str, ...]
         steps["function"] = replayed["function"].replace_strict(number, return_dtype=pl.Int64).to_numpy()
 
 
-def _fill_syncs(steps: Steps, syncs: pl.DataFrame, spent: Reals) -> None:
+def _fill_syncs(steps: Steps, syncs: pl.DataFrame, call_times: Reals) -> None:
     steps["verb"] = int(Verb.SYNC)
     steps["function"] = ABSENT
     steps["file"] = ABSENT
     steps["other"] = ABSENT
     steps["size"] = syncs["number"].to_numpy()
-    min_call_s = spent[syncs["place"].to_numpy(), 2] if syncs.height else np.empty(0)
+    min_call_s = call_times[syncs["place"].to_numpy(), 2] if syncs.height else np.empty(0)
     # the last rank to arrive waits for no other, so the minimum time is the duration of the call itself
     steps["hold_s"] = np.where(syncs["is_only"].to_numpy(), min_call_s, 0.0)

@@ -337,11 +337,11 @@ def _find_step_changes(column: Column) -> tuple[tuple[int, int], ...]:
 
     One of the two pairs crosses a group boundary. The result is empty if all steps are equal.
     """
-    apart = np.diff(column.ranks)
-    if apart.size < 2:
+    distances = np.diff(column.ranks)
+    if distances.size < 2:
         return ()
     steps = np.diff(column.values).astype(object)
-    is_other = steps * int(apart[0]) != apart.astype(object) * steps[0]
+    is_other = steps * int(distances[0]) != distances.astype(object) * steps[0]
     if not is_other.any():
         return ()
     place = int(np.argmax(is_other))

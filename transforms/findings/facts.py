@@ -268,8 +268,8 @@ def _straggler_facts(records: pl.DataFrame, jobs: pl.DataFrame, counters: pl.Dat
     A record of all ranks together contains the time of the slowest rank. If a run has only records of single ranks, the
     times of each rank are summed over all files.
     """
-    upper, spent = upper_layers(counters), pl.sum_horizontal(TIMES)
-    upper_records = records.join(upper, on=[_TRACE, "module"], how="semi").with_columns(spent_s=spent)
+    upper, total_s = upper_layers(counters), pl.sum_horizontal(TIMES)
+    upper_records = records.join(upper, on=[_TRACE, "module"], how="semi").with_columns(spent_s=total_s)
     process_counts = jobs.select(_TRACE, "process_count")
     shared = upper_records.filter(pl.col("rank") < 0, pl.col("slowest_time_s").is_not_null()).select(
         _TRACE, total_s="spent_s", slowest_s="slowest_time_s"
@@ -339,9 +339,9 @@ def _sharing_facts(records: pl.DataFrame) -> pl.DataFrame:
         has_other=pl.col("module").is_in(["MPIIO", "DFS", "DAOS"]).any(),
         bytes=pl.sum_horizontal(pl.col(*BYTES.values())).filter(pl.col("module") == "POSIX").sum(),
     )
-    bare = pl.col("is_shared") & ~pl.col("has_other") & (pl.col("bytes") > 0)
+    is_bare = pl.col("is_shared") & ~pl.col("has_other") & (pl.col("bytes") > 0)
     return files.group_by(_TRACE).agg(
-        bare_shared_bytes=pl.col("bytes").filter(bare).sum().cast(pl.Float64), bare_shared_count=bare.sum()
+        bare_shared_bytes=pl.col("bytes").filter(is_bare).sum().cast(pl.Float64), bare_shared_count=is_bare.sum()
     )
 
 

@@ -92,8 +92,8 @@ def _values_from_records(totals: pl.DataFrame, jobs: pl.DataFrame, thresholds: T
         # if the mean request to a file is small, all requests to the file count as small
         small = posix.filter(moved < thresholds.small_bytes * count)
         yield _make_values(small, "small_requests", count, "requests", direction)
-        again = "redundant_reads" if direction == "read" else "redundant_writes"
-        yield _make_values(posix, again, moved - pl.col(EXTENTS[direction]), "B", direction)
+        rule_name = "redundant_reads" if direction == "read" else "redundant_writes"
+        yield _make_values(posix, rule_name, moved - pl.col(EXTENTS[direction]), "B", direction)
         for rule in ("collective_not_used", "blocking_io"):
             yield _make_values(mpiio, rule, count, "requests", direction)
         yield _make_values(mpiio, "waiting_in_collectives", spent_s, "s", direction)
@@ -104,8 +104,8 @@ def _values_from_records(totals: pl.DataFrame, jobs: pl.DataFrame, thresholds: T
     yield _make_values(posix, "metadata_time", pl.col("metadata_time_s"), "s")
     yield _make_values(posix, "metadata_storm", pl.col("open_count") + pl.col("stat_count"), "operations")
     upper_totals = totals.filter(pl.col("module").is_in(["MPIIO", "DFS", "DAOS"]))
-    bare = posix.filter("is_shared").join(upper_totals, on=_FILE, how="anti")
-    yield _make_values(bare, "shared_file_without_mpiio", all_bytes, "B")
+    bare_shared = posix.filter("is_shared").join(upper_totals, on=_FILE, how="anti")
+    yield _make_values(bare_shared, "shared_file_without_mpiio", all_bytes, "B")
     waited = posix.join(jobs.select("trace_id", "process_count"), on="trace_id").filter(pl.col("process_count") > 0)
     mean_s = pl.sum_horizontal(TIMES) / pl.col("process_count")
     yield _make_values(waited, "stragglers", pl.col("slowest_time_s") - mean_s, "s")
@@ -130,8 +130,8 @@ def _values_from_requests(frames: TraceFrames, totals: pl.DataFrame, thresholds:
         yield _make_values(whole, "small_requests", pl.col("small_count"), "requests", direction)
         random = pl.col("request_count") - pl.col("sequential_count")
         yield _make_values(whole, "random_access", random, "requests", direction)
-        again = "redundant_reads" if direction == "read" else "redundant_writes"
-        yield _make_values(whole, again, pl.col("moved_bytes") - pl.col("distinct_bytes"), "B", direction)
+        rule_name = "redundant_reads" if direction == "read" else "redundant_writes"
+        yield _make_values(whole, rule_name, pl.col("moved_bytes") - pl.col("distinct_bytes"), "B", direction)
     if frames.files is not None:
         crossings = request_facts.count_crossings(requests, frames.files, _FILE)
         yield _make_values(crossings, "stripes_crossed", pl.col("crossing_count"), "requests")

@@ -199,15 +199,18 @@ def _redundant(thresholds: Thresholds, direction: str) -> Rule:
     Here, the bytes moved in excess of each file's extent count. Where single requests are known, the bytes that another
     request covers count.
     """
-    again, moved = pl.col(f"{direction}_again_bytes"), pl.col(f"posix_{direction}_bytes")
-    share = again / pl.when(moved > 0).then(moved)
+    repeated_bytes, moved = pl.col(f"{direction}_again_bytes"), pl.col(f"posix_{direction}_bytes")
+    share = repeated_bytes / pl.when(moved > 0).then(moved)
     return Rule(
         "redundant_reads" if direction == "read" else "redundant_writes",
         "Drishti P09" if direction == "read" else "Drishti P10", "warning", "POSIX",
         (f"{direction}_again_bytes", f"posix_{direction}_bytes"),
-        (share > thresholds.min_repeat_ratio) & (again >= thresholds.min_bytes),
+        (share > thresholds.min_repeat_ratio) & (repeated_bytes >= thresholds.min_bytes),
         pl.col(f"{direction}_time_ratio"),
-        (Number("again_bytes", again, "B"), Number("moved_bytes", moved, "B"), Number("again_ratio", share, "1")),
+        (
+            Number("again_bytes", repeated_bytes, "B"), Number("moved_bytes", moved, "B"),
+            Number("again_ratio", share, "1"),
+        ),
         f"{{again_bytes}} of {{moved_bytes}} ({{again_ratio}}) had already been {_PARTICIPLE[direction]}.",
         "Read the data once, and share it (MPI_Bcast, a burst buffer)." if direction == "read"
         else "Collect data that is overwritten in memory, and write it once.",

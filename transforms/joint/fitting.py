@@ -150,11 +150,11 @@ class _Problem:
         rows, columns, shares = [], [], []
         low = np.floor(left).astype(np.int64)
         for place in range(int(np.ceil(clocks.pace.max(initial=0.0))) + 1):
-            here = low + place
-            share = np.minimum(right, here + 1.0) - np.maximum(left, here)
-            is_inside = (share > 0) & (here >= 0) & (here < count)
+            column = low + place
+            share = np.minimum(right, column + 1.0) - np.maximum(left, column)
+            is_inside = (share > 0) & (column >= 0) & (column < count)
             rows.append(step[is_inside].astype(np.int32))
-            columns.append((begin + here)[is_inside].astype(np.int32))
+            columns.append((begin + column)[is_inside].astype(np.int32))
             shares.append(share[is_inside].astype(np.float32))
         parts = np.concatenate(shares), (np.concatenate(rows), np.concatenate(columns))
         return csr_matrix(parts, shape=(len(self.volume), int(self.offsets[-1])), dtype=np.float64)
@@ -300,8 +300,8 @@ def _solve_in_two_passes(
     A partial run was stopped early, or is the remainder of a stopped run. It gets the better of both positions, or is
     left out if neither improves the fit.
     """
-    lasted, full = problem.steps.duration, duration[problem.application]
-    clocks = RunClocks(np.arange(len(full)), np.zeros(len(full)), full / np.maximum(lasted, 1e-9))
+    run_duration, full = problem.steps.duration, duration[problem.application]
+    clocks = RunClocks(np.arange(len(full)), np.zeros(len(full)), full / np.maximum(run_duration, 1e-9))
     is_complete = is_typical & (np.abs(clocks.pace - 1.0) < PARAMS.max_pace_deviation)
     used, partial = clocks.select(is_complete & (full > 0)), clocks.select(~is_complete & (full > 0))
     solution = problem.solve(used, curves, penalty)
@@ -309,7 +309,7 @@ def _solve_in_two_passes(
         return used, solution
     residual = problem.volume - problem.make_matrix(used) @ solution
     from_start = RunClocks(partial.run, partial.offset, np.ones(len(partial.run)))
-    to_end = RunClocks(partial.run, (full - lasted)[partial.run], from_start.pace)
+    to_end = RunClocks(partial.run, (full - run_duration)[partial.run], from_start.pace)
     gains = [_fit_gain(problem, candidate, solution, residual) for candidate in (from_start, to_end)]
     for candidate, is_better in ((from_start, gains[0] >= gains[1]), (to_end, gains[1] > gains[0])):
         used = used.append(candidate.select(is_better & (np.maximum(*gains) > 0)))
@@ -430,17 +430,17 @@ def _prepare_site(shared: SharedTraffic, known_signatures: KnownSignatures) -> _
     return _Site(coarse, factor, unit, (known_count > 0) / (1.0 + volume), RunSteps.from_traffic(coarse))
 
 
-def _typical_durations(shared: SharedTraffic, lasted: Reals) -> tuple[Reals, Bools]:
+def _typical_durations(shared: SharedTraffic, run_duration: Reals) -> tuple[Reals, Bools]:
     """Return each application's typical duration in steps (m), 0 without runs, and whether runs are typical (n)."""
     order = np.argsort(shared.application, kind="stable")
     offsets = offsets_of(np.bincount(shared.application, minlength=shared.application_count))
     is_typical = np.zeros(len(order), dtype=np.bool_)
-    is_typical[order] = outliers.select_typical_runs(lasted[order] * shared.interval_s, offsets)
+    is_typical[order] = outliers.select_typical_runs(run_duration[order] * shared.interval_s, offsets)
     duration = np.zeros(shared.application_count)
     for application in np.unique(shared.application).tolist():
         runs = order[offsets[application] : offsets[application + 1]]
         if is_typical[runs].any():
-            duration[application] = np.median(lasted[runs[is_typical[runs]]])
+            duration[application] = np.median(run_duration[runs[is_typical[runs]]])
     return duration, is_typical
 
 

@@ -146,16 +146,16 @@ class _Folding:
         return False
 
     def _fold(self, length: int, firsts: Ints, counts: Ints) -> None:
-        bodies, which = np.unique(self.symbols[firsts[:, None] + np.arange(length)], axis=0, return_inverse=True)
+        bodies, body_indexes = np.unique(self.symbols[firsts[:, None] + np.arange(length)], axis=0, return_inverse=True)
         loops = np.array([self.folder.loop_symbol(tuple(body)) for body in bodies.tolist()], np.int64)
-        order = np.argsort(which.reshape(-1), kind="stable")
-        ends = np.cumsum(np.bincount(which.reshape(-1), minlength=loops.size))[:-1]
+        order = np.argsort(body_indexes.reshape(-1), kind="stable")
+        ends = np.cumsum(np.bincount(body_indexes.reshape(-1), minlength=loops.size))[:-1]
         for loop, entries in zip(loops.tolist(), np.split(order, ends), strict=True):
             self._add_entries(loop, firsts[entries], counts[entries], length)
         is_remaining = np.ones(self.symbols.size, np.bool_)
         is_remaining[arithmetic_ranges(firsts, counts * length, 1)] = False
         is_remaining[firsts] = True
-        self.symbols[firsts] = loops[which.reshape(-1)]
+        self.symbols[firsts] = loops[body_indexes.reshape(-1)]
         self.symbols, self.starts = self.symbols[is_remaining], self.starts[is_remaining]
 
     def _add_entries(self, loop: int, firsts: Ints, counts: Ints, length: int) -> None:
@@ -418,11 +418,11 @@ def _compute_times(groups: Sequence[_RankGroup]) -> tuple[list[tuple[Gap, ...]],
     pairs = [(before + 1) * total + node for before, node in zip(previous, nodes, strict=True)]
     sizes = [group.ranks.size for group in groups]
     tiled = np.concatenate([np.tile(part, size) for part, size in zip(pairs, sizes, strict=True)])
-    unique, which = np.unique(tiled, return_inverse=True)
+    unique, pair_indexes = np.unique(tiled, return_inverse=True)
     gaps_s = np.concatenate([group.gaps_s.reshape(-1) for group in groups])
     durations_s = np.concatenate([group.durations_s.reshape(-1) for group in groups])
     gaps: list[list[Gap]] = [[] for _ in range(total)]
-    for pair, histogram in zip(unique.tolist(), compute_histograms(gaps_s, which, unique.size), strict=True):
+    for pair, histogram in zip(unique.tolist(), compute_histograms(gaps_s, pair_indexes, unique.size), strict=True):
         gaps[pair % total].append(Gap(pair // total - 1, histogram))
     return [tuple(part) for part in gaps], compute_histograms(durations_s, tiled % total, total)
 

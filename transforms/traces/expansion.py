@@ -350,10 +350,10 @@ def _format_nodes(executed: Executions, numbers: list[int], rank: int) -> pl.Ser
     """Arguments of nodes with equal numbers of slots, node by node."""
     calls = [node for number in numbers if isinstance(node := executed.nodes[number], Call)]
     counts = [executed.counts[number] for number in numbers]
-    which = owners(offsets_of(counts))
+    owner = owners(offsets_of(counts))
     columns: list[pl.Series] = []
     for place in range(len(calls[0].texts)):
-        columns.append(pl.Series([call.texts[place] for call in calls], dtype=pl.String).gather(which))
+        columns.append(pl.Series([call.texts[place] for call in calls], dtype=pl.String).gather(owner))
         if place < len(calls[0].slots):
             slots = [call.slots[place] for call in calls]
             columns.append(_format_numbers(slots, counts, rank))

@@ -169,8 +169,10 @@ def from_frame(frame: pl.DataFrame, process_count: int) -> CompressedTrace:
         class and node.
     """
     if frame.schema != SCHEMA:
-        wrong = [name for name in {**SCHEMA, **frame.schema} if frame.schema.get(name) != SCHEMA.get(name)]
-        raise ValueError(f"Columns that differ from those of a compressed trace: {', '.join(wrong) or 'their order'}.")
+        mismatched = [name for name in {**SCHEMA, **frame.schema} if frame.schema.get(name) != SCHEMA.get(name)]
+        raise ValueError(
+            f"Columns that differ from those of a compressed trace: {', '.join(mismatched) or 'their order'}."
+        )
     builder = _TraceBuilder()
     for row in frame.iter_rows(named=True):
         builder.add(row)

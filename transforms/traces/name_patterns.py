@@ -246,11 +246,11 @@ def _fold_irregular(
     if executed > _MAX_EXPANDED or not all(map(_is_small, rows)):
         return None
     columns = np.unique(np.array([expand_rows(combination) for combination in rows]), axis=1)
-    increment_columns, which = np.unique(columns[1:], axis=1, return_inverse=True)
+    increment_columns, indexes = np.unique(columns[1:], axis=1, return_inverse=True)
     if increment_columns.shape[1] > _MAX_INCREMENTS:
         return None
     return [
         _extend_ranks(part, base, tuple(increment_columns[:, place].tolist()), counts)
         for place in range(increment_columns.shape[1])
-        for part in fold_ascending(np.unique(columns[0, which.reshape(-1) == place]))
+        for part in fold_ascending(np.unique(columns[0, indexes.reshape(-1) == place]))
     ]

@@ -46,11 +46,11 @@ class Block:
 
     def totals(self) -> Objects:
         """Compute the sums over the ranks for each execution (T), as Python integers."""
-        twice = 2 * expand_rows(self.values).astype(object)
+        doubled = 2 * expand_rows(self.values).astype(object)
         for shift, count in zip(self.shifts, self.ranks.counts, strict=True):
             if count > 1:
-                twice += expand_rows(shift).astype(object) * (count - 1)
-        totals: Objects = twice * self.ranks.size // 2
+                doubled += expand_rows(shift).astype(object) * (count - 1)
+        totals: Objects = doubled * self.ranks.size // 2
         return totals
 
     @property
@@ -91,8 +91,8 @@ class Block:
 
 def sum_linear(ranks: Progression, first: int, steps: Sequence[int]) -> int:
     """Sum a number that grows by a step along each dimension of the ranks over all ranks."""
-    twice = 2 * first + sum(step * (count - 1) for step, count in zip(steps, ranks.counts, strict=True))
-    return twice * ranks.size // 2
+    doubled = 2 * first + sum(step * (count - 1) for step, count in zip(steps, ranks.counts, strict=True))
+    return doubled * ranks.size // 2
 
 
 def rows_sum(rows: Rows) -> int:

@@ -253,9 +253,9 @@ def gaps_and_durations(levels: AnyInts, start_s: Reals, end_s: Reals) -> tuple[R
     places = np.arange(levels.size)
     for depth in np.unique(levels)[::-1].tolist():
         is_of_depth = levels[places] == depth
-        here = np.flatnonzero(is_of_depth)
-        here = here[here > 0]
-        earlier = places[here - 1]
-        before[places[here]] = np.where(is_of_depth[here - 1], end_s[earlier], start_s[earlier])
+        positions = np.flatnonzero(is_of_depth)
+        positions = positions[positions > 0]
+        earlier = places[positions - 1]
+        before[places[positions]] = np.where(is_of_depth[positions - 1], end_s[earlier], start_s[earlier])
         places = places[~is_of_depth]
     return np.maximum(start_s - before, 0.0), np.maximum(end_s - start_s, 0.0)

@@ -468,13 +468,13 @@ def _detect_period(pattern: Pattern, interval_s: float, params: PatternParams) -
     step = float(np.median(np.diff(started))) / params.samples_per_cycle
     sample = ((started - started[0]) / step + 0.5 * params.samples_per_cycle).astype(np.int64)
     signal: Reals = np.bincount(sample, volume, sample[-1] + params.samples_per_cycle // 2).astype(np.float64)
-    answers = detect_periods(
+    results = detect_periods(
         Ragged(signal, np.array([0, len(signal)])),
         np.array([1.0 / step]),
         np.zeros(1),
         PeriodParams(methods=("null_tested",)),
     )
-    detections, _ = answers["null_tested"]
+    detections, _ = results["null_tested"]
     if not detections.is_periodic[0]:
         return pattern
     p_value = float(detections.false_alarm_probability[0])
