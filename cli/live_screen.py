@@ -119,10 +119,10 @@ class _ScreenDrawer:
             return Text(printable(state.no_outlook_reason or ""), style="dim"), ""
         count, peak = len(outlook.expected_bytes_per_s), max(outlook.high_bytes_per_s, default=0.0)
         repeats = (MINUTES if self.width >= _HALF_RESOLUTION_WIDTH else MINUTES // 2) // (2 * max(count, 1))
-        drawn = "".join(repeats * self.block(value, peak) for value in outlook.expected_bytes_per_s)
+        blocks = "".join(repeats * self.block(value, peak) for value in outlook.expected_bytes_per_s)
         low, high = (_rate(sum(line) / count) for line in (outlook.low_bytes_per_s, outlook.high_bytes_per_s))
         range_text = f" {HOURS_AHEAD:g} h: {low} to {high}"
-        return Text.assemble((drawn, "magenta"), (range_text, "dim")), _rate(sum(outlook.expected_bytes_per_s) / count)
+        return Text.assemble((blocks, "magenta"), (range_text, "dim")), _rate(sum(outlook.expected_bytes_per_s) / count)
 
     def of_late(self, answer: Answer | None) -> Iterator[RenderableType]:
         """Yield the jobs that moved the bytes of the last minutes."""
@@ -133,12 +133,12 @@ class _ScreenDrawer:
         yield _line((f"Last {RECENT_MINUTES} minutes", "bold"), (f": {bytes_text(measured)} moved", ""))
         table = _grid(5, numbers=(2, 3, 4))
         rows = answer.jobs.head(_MAX_ROWS).select("application_id", "job_id", "attributed_bytes", "confidence").rows()
-        for application_id, job_id, moved, confidence in rows:
+        for application_id, job_id, byte_count, confidence in rows:
             _add(
                 table,
                 *self.names(application_id, job_id),
-                bytes_text(moved),
-                _share(moved, measured),
+                bytes_text(byte_count),
+                _share(byte_count, measured),
                 f"conf. {confidence:.2f}",
             )
         _add(
@@ -234,8 +234,8 @@ def _rate(value: float) -> str:
     return f"{bytes_text(value)}/s"
 
 
-def _share(part: float, whole: float) -> str:
-    return ratio_text(part / whole) if whole > 0 else ""
+def _share(part: float, total: float) -> str:
+    return ratio_text(part / total) if total > 0 else ""
 
 
 def _range(burst: Burst) -> str:

@@ -273,11 +273,11 @@ def _show_traceback(*error: Any) -> None:
 def program() -> None:
     """Entry point of the program: run the command and exit with its code."""
     sys.excepthook = _show_traceback
-    ended: list[int] = []
-    exit_immediately(lambda: ended[0] if ended else None)
+    exit_codes: list[int] = []
+    exit_immediately(lambda: exit_codes[0] if exit_codes else None)
     try:
         main()
     except SystemExit as end:
         if isinstance(end.code, int):
-            ended.append(end.code)
+            exit_codes.append(end.code)
         raise

@@ -268,10 +268,10 @@ def _slowest(nodes: pl.DataFrame, layer: Layer) -> str:
     if timed.is_empty():
         return f"{subject}; times are unknown."
     if nodes.height == 1:
-        moved = bytes_text(first["read_bytes"] + first["written_bytes"])
+        volume = bytes_text(first["read_bytes"] + first["written_bytes"])
         count_text = format_count(first["transfer_count"], "transfer")
         mean, longest = _time(first["mean_s"]), _time(first["max_transfer_time_s"])
-        return f"{subject}: {name}; {count_text} of {moved}, {mean} each, {longest} at most."
+        return f"{subject}: {name}; {count_text} of {volume}, {mean} each, {longest} at most."
     median_s = float(timed.median())  # type: ignore[arg-type]
     median_text = f"median {_time(median_s)} a transfer"
     if not first["mean_s"]:

@@ -59,9 +59,9 @@ def _draw(draw: Callable[[Any], Picture], view: Any, target: Path, style: Style,
     from iosig.cli.printing import say
 
     draw(view).write(target, style)
-    first, *more = lines or (view.finding,)
+    first, *notes = lines or (view.finding,)
     say(f"{target}: {first}")
-    for line in more:
+    for line in notes:
         say(line)
     return 0
 

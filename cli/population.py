@@ -141,8 +141,14 @@ def _show_witnesses(population: Population) -> None:
     runs, measured = int(sources["run_count"].sum()), max(population.measured_bytes, float(sources["bytes"].sum()))
     words = {"exact": "servers counted it", "trace": "a trace", "signature": "its signature", "none": "none yet"}
     rows = [
-        (words[name], count, f"{count / runs:.0%}", bytes_text(moved), f"{moved / measured:.0%}" if measured else "-")
-        for name, count, moved in sources.iter_rows()
+        (
+            words[name],
+            count,
+            f"{count / runs:.0%}",
+            bytes_text(byte_count),
+            f"{byte_count / measured:.0%}" if measured else "-",
+        )
+        for name, count, byte_count in sources.iter_rows()
     ]
     unattributed_bytes = measured - float(sources["bytes"].sum())
     if unattributed_bytes > 0:

@@ -183,7 +183,7 @@ def _check(paths: Sequence[Path], options: dict[str, Any]) -> None:
     """Raise UsageError for options that exclude each other."""
     of_polls = options["job_id"] is not None or options["lmt"] is not None
     live = [name for name in ("idle_end_s", "is_anew", "journal_path") if options[name]]
-    where = options["filesystem"] and (options["since"] or options["job_id"])
+    has_source = options["filesystem"] and (options["since"] or options["job_id"])
     refuse(
         (bool(paths) == of_polls, "Name traces to predict, or pass --job or --lmt."),
         (options["cluster"] and not options["job_id"], "--cluster needs --job."),
@@ -191,7 +191,7 @@ def _check(paths: Sequence[Path], options: dict[str, Any]) -> None:
         (options["time_zone"] and not options["lmt"], "--time-zone needs --lmt."),
         (options["lmt"] is None and options["since"], "--since needs --lmt. The job log has the start of a job."),
         (
-            options["lmt"] is not None and not where,
+            options["lmt"] is not None and not has_source,
             "--lmt needs --filesystem, and either --since or --job.",
         ),
         (

@@ -188,8 +188,8 @@ def _days_text(days: Sequence[date | None]) -> str:
     dated = sorted(day for day in days if day is not None)
     if not dated:
         return "undated" if days else "all"
-    whole = f"{dated[0]}" if len(dated) == 1 else f"{dated[0]} to {dated[-1]} ({len(dated)} days)"
-    return f"{whole}, undated" if None in days else whole
+    days_range = f"{dated[0]}" if len(dated) == 1 else f"{dated[0]} to {dated[-1]} ({len(dated)} days)"
+    return f"{days_range}, undated" if None in days else days_range
 
 
 def _show(store: Store, settings: Settings, release: Release, *, as_json: bool, is_verbose: bool) -> None:

@@ -73,9 +73,9 @@ def _counts(connection: duckdb.DuckDBPyConnection) -> str:
             (select count(distinct filesystem) from polls_daily) as filesystem_count,
             (select count(distinct polled_on) from polls_daily) as day_count
     """
-    runs, applications, signatures, moved, filesystems, days = connection.sql(query).fetchall()[0]
+    runs, applications, signatures, moved_bytes, filesystems, days = connection.sql(query).fetchall()[0]
     polled = (
-        f"; {format_count(filesystems, 'file system')} moved {bytes_text(moved)} on {format_count(days, 'day')}"
+        f"; {format_count(filesystems, 'file system')} moved {bytes_text(moved_bytes)} on {format_count(days, 'day')}"
         if days
         else ""
     )

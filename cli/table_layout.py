@@ -85,14 +85,14 @@ def fit_table(
     the others from the right. The first column always stays.
     """
     columns = [_Column(name, [row[place] for row in cells], are_numbers[place]) for place, name in enumerate(names)]
-    shown = list(range(len(names)))
-    if width is None or _sum_widths([columns[place].natural for place in shown]) <= width:
-        return Fit(tuple(shown), tuple(columns[place].natural for place in shown))
+    shown_places = list(range(len(names)))
+    if width is None or _sum_widths([columns[place].natural for place in shown_places]) <= width:
+        return Fit(tuple(shown_places), tuple(columns[place].natural for place in shown_places))
     drop_order = [names.index(name) for name in last if name in names]
-    drop_order += [place for place in reversed(shown) if place not in drop_order]
-    while len(shown) > 1 and _sum_widths([columns[place].min_width for place in shown]) > width:
-        shown.remove(next(place for place in drop_order if place in shown and place))
-    return Fit(tuple(shown), _distribute_width([columns[place] for place in shown], width))
+    drop_order += [place for place in reversed(shown_places) if place not in drop_order]
+    while len(shown_places) > 1 and _sum_widths([columns[place].min_width for place in shown_places]) > width:
+        shown_places.remove(next(place for place in drop_order if place in shown_places and place))
+    return Fit(tuple(shown_places), _distribute_width([columns[place] for place in shown_places], width))
 
 
 def _sum_widths(widths: Sequence[int]) -> int:

@@ -85,8 +85,8 @@ def _show(answer: Answer, max_count: int) -> None:
     from iosig.cli.printing import bytes_text, format_title, say, show
 
     directions, measured = answer.query.directions, answer.measured_bytes
-    moved = "moved" if len(directions) > 1 else {"read": "read", "write": "written"}[directions[0]]
-    report_window(answer, f"{bytes_text(measured)} {moved}")
+    participle = "moved" if len(directions) > 1 else {"read": "read", "write": "written"}[directions[0]]
+    report_window(answer, f"{bytes_text(measured)} {participle}")
     tables: tuple[tuple[str, pl.DataFrame, tuple[str, str], str], ...] = (
         ("job", answer.jobs, ("job_id", "application_id"), "application"),
         ("user", answer.users, ("user", "job_count"), "jobs"),

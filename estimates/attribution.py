@@ -234,7 +234,7 @@ def compute_slowdowns(attributions: Sequence[TrafficAttribution]) -> pl.DataFram
     )
     slowed = bursts.filter(pl.col("outcome") == "slowed")
     interference = find_interference(ints(slowed["who"]), floats(slowed["start_s"]), floats(slowed["end_s"]), moves)
-    named = run_table.select(
+    interferer_names = run_table.select(
         first="who", **{f"top_interferer_{name}": name for name in ("job_id", "started_at", "application_id")}
     )
     interferers = (
@@ -248,7 +248,7 @@ def compute_slowdowns(attributions: Sequence[TrafficAttribution]) -> pl.DataFram
             first=pl.Series(np.maximum(interference.top_run, 0)).cast(pl.UInt32),
         )
         .with_columns(first=pl.when(pl.col("top_interferer_bytes").is_not_null()).then("first"))
-        .join(named, on="first", how="left")
+        .join(interferer_names, on="first", how="left")
     )
     rows = bursts.join(interferers, on=_BURST_KEY, how="left", maintain_order="left")
     return rows.filter("is_own").select(SLOWDOWNS.column_names)
@@ -316,22 +316,24 @@ def _add_delays(bursts: pl.DataFrame, attributions: Sequence[TrafficAttribution]
 def _estimate_contention_slope(bursts: pl.DataFrame) -> ContentionSlope:
     """Estimate the contention slope from runs that have ended."""
     duration = (pl.col("ended_at") - pl.col("started_at")).dt.total_microseconds() / 1e6
-    ended = bursts.filter(pl.col("ended_at").is_not_null())
+    ended_bursts = bursts.filter(pl.col("ended_at").is_not_null())
     runs = (
-        ended.group_by("who", maintain_order=True)
+        ended_bursts.group_by("who", maintain_order=True)
         .agg(pl.col("application_id").first(), pl.col("duration_s").max(), lasted_s=duration.first())
         .with_columns(application=pl.col("application_id").rank("dense"))
     )
     # sequential sum, as in `_minutes`
-    crowded_s = np.bincount(ints(ended["who"]), floats(ended["crowded_s"])).astype(np.float64)[ints(runs["who"])]
+    crowded_s = np.bincount(ints(ended_bursts["who"]), floats(ended_bursts["crowded_s"])).astype(np.float64)[
+        ints(runs["who"])
+    ]
     late_s = floats(runs["lasted_s"]) - floats(runs["duration_s"])
     return estimate_slope(late_s, crowded_s, floats(runs["duration_s"]), ints(runs["application"]))
 
 
 def _instants(seconds: Reals) -> pl.Series:
     """Convert seconds since 1970 to instants."""
-    whole = np.round(seconds * 1e6).astype(np.int64)
-    return pl.Series(whole).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+    microseconds = np.round(seconds * 1e6).astype(np.int64)
+    return pl.Series(microseconds).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
 
 
 def _merge_traffic(attributions: Sequence[TrafficAttribution], run_table: pl.DataFrame) -> RunTraffic:

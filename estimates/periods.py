@@ -124,9 +124,9 @@ def search_subjects(
 
     steps: exact throughput of the subjects, if known. window: requested window, whose open ends are infinite.
     """
-    whole = tuple(name for name in params.methods if name not in search.FTIO_METHODS)
-    if whole:
-        yield from _search(subjects, replace(params, methods=whole, sampling="bins"), steps)
+    whole_methods = tuple(name for name in params.methods if name not in search.FTIO_METHODS)
+    if whole_methods:
+        yield from _search(subjects, replace(params, methods=whole_methods, sampling="bins"), steps)
     methods = tuple(name for name in params.methods if name in search.FTIO_METHODS)
     if methods:
         open_ends = tuple(not np.isfinite(end) for end in window or (-np.inf, np.inf))

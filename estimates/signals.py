@@ -71,14 +71,14 @@ def _volumes(
     timed = intervals.group_by(_MODULE).agg(has_interval=pl.lit(True))
     signaled = [frame.select(_SIGNAL) for frame in (counted, requested, mapped)]
     # counters do not distinguish is_async, so split their bytes in proportion to the requests
-    whole = requested.group_by(_MODULE).agg(all_request_bytes=pl.col("request_bytes").sum())
+    all_requests = requested.group_by(_MODULE).agg(all_request_bytes=pl.col("request_bytes").sum())
     return (
         pl.concat(signaled)
         .unique()
         .join(counted, on=_SIGNAL, how="left")
         .join(requested, on=_SIGNAL, how="left")
         .join(mapped, on=_SIGNAL, how="left")
-        .join(whole, on=_MODULE, how="left")
+        .join(all_requests, on=_MODULE, how="left")
         .join(timed, on=_MODULE, how="left")
         .with_columns(
             pl.col("has_interval").fill_null(False) & ~pl.col("is_async"),
@@ -206,10 +206,10 @@ def _chunks(
 ) -> Iterator[pl.DataFrame]:
     yield intervals.join(of_intervals, on=_SIGNAL, how="inner")
     for rows in requests if of_requests.height else ():
-        moved = rows.select(*_SIGNAL, "request_bytes", "start_s", "end_s", "is_nested").filter(
+        transfers = rows.select(*_SIGNAL, "request_bytes", "start_s", "end_s", "is_nested").filter(
             ~pl.col("is_nested"), pl.col("request_bytes") > 0
         )
-        yield moved.join(of_requests.lazy(), on=_SIGNAL, how="inner", maintain_order="left").collect()
+        yield transfers.join(of_requests.lazy(), on=_SIGNAL, how="inner", maintain_order="left").collect()
 
 
 def _build_rows(rows: pl.DataFrame) -> pl.DataFrame:

@@ -144,12 +144,12 @@ def collect_trace_nodes(
     """
     hosted = [frame for frame in requests if frame.select(pl.col("host").is_not_null().any()).collect().item()]
     rows = _join_requests(keys, signals, hosted, ["host"])
-    whole = rows.filter(pl.col("host").is_not_null().all().over("subject"))
-    hosts = whole.select("subject", "host").unique().sort("subject", "host")
+    with_hosts = rows.filter(pl.col("host").is_not_null().all().over("subject"))
+    hosts = with_hosts.select("subject", "host").unique().sort("subject", "host")
     numbered = hosts.with_row_index("number").with_columns(node_count=pl.len().over("subject"))
     named = keys.with_row_index("subject").filter(pl.col("untold").is_null())
     nodes = numbered.join(named, on="subject", how="inner", maintain_order="left")
-    placed = whole.join(numbered, on=["subject", "host"], how="left")
+    placed = with_hosts.join(numbered, on=["subject", "host"], how="left")
     start_s, end_s, volume_bytes = (floats(placed[name]) for name in ("start_s", "end_s", "request_bytes"))
     return nodes, Requests(start_s, end_s, volume_bytes, placed["number"].cast(pl.Int64).to_numpy(), numbered.height)
 
@@ -158,7 +158,7 @@ def _join_requests(
     keys: pl.DataFrame,
     signals: pl.DataFrame,
     requests: Sequence[pl.LazyFrame],
-    more: list[str],
+    extra_columns: list[str],
     *,
     with_empty: bool = False,
 ) -> pl.DataFrame:
@@ -167,14 +167,14 @@ def _join_requests(
     counted = signals.filter("is_counted").join(subjects, on=["trace_id", "direction"], how="inner")
     columns = ["subject", "start_s", "end_s", "request_bytes"]
     bins = _bins(counted.filter(pl.col("basis") == "heatmap")).select(columns)
-    pieces = [bins.with_columns(pl.lit(None, pl.String).alias(name) for name in more)]
+    pieces = [bins.with_columns(pl.lit(None, pl.String).alias(name) for name in extra_columns)]
     of_requests = counted.filter(pl.col("basis") == "requests").select(*_SIGNAL, "subject")
     is_wanted = pl.col("request_bytes") >= 0 if with_empty else pl.col("request_bytes") > 0
     for frame in requests if of_requests.height else ():
-        moved = frame.filter(~pl.col("is_nested"), is_wanted)
-        selected = moved.select(*_SIGNAL, "request_bytes", "start_s", "end_s", *more)
+        transfers = frame.filter(~pl.col("is_nested"), is_wanted)
+        selected = transfers.select(*_SIGNAL, "request_bytes", "start_s", "end_s", *extra_columns)
         joined = selected.join(of_requests.lazy(), on=_SIGNAL, how="inner", maintain_order="left")
-        pieces.append(joined.select(*columns, *more).collect())
+        pieces.append(joined.select(*columns, *extra_columns).collect())
     return pl.concat(pieces)
 
 

@@ -160,26 +160,28 @@ def draw(figure: Figure, view: AdviceView) -> None:
     sides = _LOADS if view.has_contention else _ALONE
     for number, row in enumerate(rows):
         top = _TOP_IN + _legend_in(view) - 0.3 + number * _row_in(view) + (number + 1) * _between_in(view)
-        shown = {f"time from now [{time_unit.name}]": panels.inch_axes(figure, top, _row_in(view), sides)}
-        loads = next(iter(shown.values()))
+        axes_by_label = {f"time from now [{time_unit.name}]": panels.inch_axes(figure, top, _row_in(view), sides)}
+        loads = next(iter(axes_by_label.values()))
         _draw_loads(loads, view, row, colors, time_unit)
         _say_title(loads, view, row, number)
         if view.has_contention:
             delays = panels.inch_axes(figure, top, _row_in(view), _DELAYS)
             _draw_delays(delays, view, row, delay_unit, volume_unit)
             delays.set_ylim(0.0, 1.15 * peak_ratio if peak_ratio > 0 else 1.0)
-            shown[f"delay of the start [{delay_unit.name}]"] = delays
+            axes_by_label[f"delay of the start [{delay_unit.name}]"] = delays
         is_last = number == len(rows) - 1
-        for name, axes in shown.items():
+        for name, axes in axes_by_label.items():
             axes.tick_params(labelbottom=is_last)
             axes.set_xlabel(name if is_last else "")
 
 
 def _headings(figure: Figure, view: AdviceView) -> None:
-    shown = len(_rows(view))
-    more = f"the best {shown} of {len(view.filesystems)} are shown" if shown < len(view.filesystems) else ""
-    room = "" if view.has_contention else "no contention at any start"
-    names = (f"Where to run {plain(view.application, _NAME_CHARACTERS)}", view.at, room, more)
+    shown_count = len(_rows(view))
+    shown_text = (
+        f"the best {shown_count} of {len(view.filesystems)} are shown" if shown_count < len(view.filesystems) else ""
+    )
+    contention_text = "" if view.has_contention else "no contention at any start"
+    names = (f"Where to run {plain(view.application, _NAME_CHARACTERS)}", view.at, contention_text, shown_text)
     panels.headings(figure, view.verdict, names, INK)
 
 
@@ -231,11 +233,11 @@ def _draw_loads(axes: Axes, view: AdviceView, row: DrawnFilesystem, colors: dict
     """Draw the expected load of a file system as stacked layers, with the application on top, now and delayed."""
     edges: Reals = np.arange(len(row.demand_now) + 1, dtype=np.float64) * (view.step_s / clock.size)
     background: Reals = np.full(len(row.demand_now), row.background_bytes_per_s)
-    drawn = [(layers.NOBODY, background), *layers.sum_by_color(row.layers, colors)]
-    load: Reals = np.sum([rates for _, rates in drawn], axis=0)
+    load_layers = [(layers.NOBODY, background), *layers.sum_by_color(row.layers, colors)]
+    load: Reals = np.sum([rates for _, rates in load_layers], axis=0)
     high = max(float((load + np.maximum(row.demand_now, row.demand_best)).max()), row.capacity_bytes_per_s)
     unit = choose_unit(high, RATES, "B/s")
-    layers.fill_layers(axes, edges, drawn, unit.size)
+    layers.fill_layers(axes, edges, load_layers, unit.size)
     _draw_application(axes, edges, load, row, unit.size)
     axes.plot((edges[:-1] + edges[1:]) / 2, row.expected_bytes_per_s / unit.size, color=INK, lw=0.9, ls=":", zorder=3)
     axes.axhline(row.capacity_bytes_per_s / unit.size, color=INK, lw=1.3, ls="--", zorder=3)
@@ -247,13 +249,13 @@ def _draw_loads(axes: Axes, view: AdviceView, row: DrawnFilesystem, colors: dict
 def _draw_application(axes: Axes, edges: Reals, load: Reals, row: DrawnFilesystem, size: float) -> None:
     """Draw the application on top of the load; the part above the capacity is hatched."""
     capacity: Reals = np.full(len(load), row.capacity_bytes_per_s)
-    room: Reals = np.maximum(load, capacity)
+    ceiling: Reals = np.maximum(load, capacity)
     now: Reals = load + row.demand_now
     best: Reals = load + row.demand_best
-    fill_steps(axes, edges, load / size, np.minimum(best, room) / size, facecolor=BLUE, alpha=0.85)
-    _hatch(axes, edges, room / size, np.maximum(best, room) / size, BLUE, "//////")
+    fill_steps(axes, edges, load / size, np.minimum(best, ceiling) / size, facecolor=BLUE, alpha=0.85)
+    _hatch(axes, edges, ceiling / size, np.maximum(best, ceiling) / size, BLUE, "//////")
     if row.best_delay_s > 0:
-        _hatch(axes, edges, room / size, np.maximum(now, room) / size, VERMILION, r"\\\\\\")
+        _hatch(axes, edges, ceiling / size, np.maximum(now, ceiling) / size, VERMILION, r"\\\\\\")
         # Same thin outline over any background.
         outlined: Reals = np.where(row.demand_now > 0, now, np.nan)
         fill_steps(axes, edges, load / size, outlined / size, facecolor="none", edgecolor=VERMILION, lw=1.0)
@@ -261,8 +263,8 @@ def _draw_application(axes: Axes, edges: Reals, load: Reals, row: DrawnFilesyste
 
 def _hatch(axes: Axes, edges: Reals, low: Reals, high: Reals, color: str, hatch: str) -> None:
     if (high > low).any():
-        shown: Reals = np.where(high > low, high, np.nan)
-        fill_steps(axes, edges, low, shown, facecolor="none", edgecolor=color, hatch=hatch)
+        visible: Reals = np.where(high > low, high, np.nan)
+        fill_steps(axes, edges, low, visible, facecolor="none", edgecolor=color, hatch=hatch)
 
 
 def _draw_delays(axes: Axes, view: AdviceView, row: DrawnFilesystem, clock: Unit, volume: Unit) -> None:

@@ -57,10 +57,10 @@ class AttributionView:
     @property
     def finding(self) -> str:
         """The application with the most bytes and its fraction of all bytes, in one line."""
-        moved = _sum_bytes(self)
-        if not moved or not self.measured_bytes:
+        sums = _sum_bytes(self)
+        if not sums or not self.measured_bytes:
             return f"None of {volume_text(self.measured_bytes)} is attributed"
-        name, rate = next(iter(moved.items()))
+        name, rate = next(iter(sums.items()))
         share = rate * self.step_s / self.measured_bytes
         of_all = f"{'less than 1%' if share < 0.01 else f'{share:.0%}'} of {volume_text(self.measured_bytes)}"
         verb = _DID.get(self.traffic[0].direction, "moved") if len(self.traffic) == 1 else "moved"
@@ -122,11 +122,11 @@ def _draw_traffic(axes: Axes, view: AttributionView, traffic: DrawnTraffic, cloc
     count = len(traffic.measured_bytes_per_s)
     edges: Reals = np.arange(count + 1, dtype=np.float64) * (view.step_s / clock.size)
     measured = np.nan_to_num(traffic.measured_bytes_per_s)
-    drawn = layers.sum_by_color(traffic.layers, _colors(view))
-    total: Reals = sum((rates for _, rates in drawn), np.zeros(count))
+    traffic_layers = layers.sum_by_color(traffic.layers, _colors(view))
+    total: Reals = sum((rates for _, rates in traffic_layers), np.zeros(count))
     high = float(max(measured.max(initial=0.0), total.max(initial=0.0)))
     unit = choose_unit(high, RATES, "B/s")
-    layers.fill_layers(axes, edges, [*drawn, (layers.NOBODY, np.maximum(measured - total, 0.0))], unit.size)
+    layers.fill_layers(axes, edges, [*traffic_layers, (layers.NOBODY, np.maximum(measured - total, 0.0))], unit.size)
     places, rates = np.repeat(edges, 2)[1:-1], np.repeat(traffic.measured_bytes_per_s / unit.size, 2)
     axes.plot(places, rates, color=INK, lw=0.7, zorder=3)
     axes.set_xlim(0.0, float(edges[-1]))

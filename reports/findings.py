@@ -50,12 +50,12 @@ def fill_template(sentence: str, evidence: Iterable[Mapping[str, Any]]) -> str:
 
 def files_text(files: Sequence[Mapping[str, Any]]) -> str:
     """List the files of a finding with their values; names from logs are truncated."""
-    named = [
+    texts = [
         f"{printable(file['path'], _PATH_CHARACTERS)} ({number_text(file['value'], file['unit'])}"
         f"{_NOUNS.get(file['unit'], '')})"
         for file in files
     ]
-    return f"Mostly in {'; '.join(named)}."
+    return f"Mostly in {'; '.join(texts)}."
 
 
 #: nouns that `files_text` appends to numbers in units for which `number_text` adds no name

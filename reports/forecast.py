@@ -122,8 +122,8 @@ def _draw_rates(axes: Axes, view: ForecastView) -> None:
     places = np.repeat(edges, 2)[1:-1]
     high = float(view.high_bytes_per_s.max(initial=0.0))
     unit = choose_unit(high, RATES, "B/s")
-    drawn = [*layers.sum_by_color(view.layers, _colors(view)), (layers.NOBODY, view.unknown_bytes_per_s)]
-    layers.fill_layers(axes, edges, drawn, unit.size)
+    load_layers = [*layers.sum_by_color(view.layers, _colors(view)), (layers.NOBODY, view.unknown_bytes_per_s)]
+    layers.fill_layers(axes, edges, load_layers, unit.size)
     low, top = view.low_bytes_per_s / unit.size, view.high_bytes_per_s / unit.size
     layers.fill_steps(
         axes, edges, low, top, facecolor="none", edgecolor=INK, hatch="////", lw=0.5, alpha=0.55, zorder=3
@@ -132,7 +132,7 @@ def _draw_rates(axes: Axes, view: ForecastView) -> None:
     if view.without_bytes_per_s is not None:
         rates = np.repeat(view.without_bytes_per_s / unit.size, 2)
         axes.plot(places, rates, color=INK, lw=1.0, ls=":", zorder=4)
-    total: Reals = sum((rates for _, rates in drawn), np.zeros(count))
+    total: Reals = sum((rates for _, rates in load_layers), np.zeros(count))
     top_rate = 1.08 * max(high, float(total.max(initial=0.0)))
     if view.capacity_bytes_per_s is not None and view.is_near_capacity:
         axes.axhline(view.capacity_bytes_per_s / unit.size, color=VERMILION, lw=1.0, ls="--", zorder=4)

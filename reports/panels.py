@@ -136,14 +136,14 @@ class Columns:
         return np.repeat(middles, 2), np.stack([self.lowest, self.highest], axis=1).ravel()
 
 
-def fit(figure: Figure, shown: Text, text: str) -> None:
+def fit(figure: Figure, artist: Text, text: str) -> None:
     """Set the text of a `Text` artist, without its middle if it is too wide for the figure."""
     wide = 0.96 * figure.bbox.width
     max_chars = len(text)
-    shown.set_text(text)
-    while max_chars > 8 and (width := shown.get_window_extent().width) > wide:
+    artist.set_text(text)
+    while max_chars > 8 and (width := artist.get_window_extent().width) > wide:
         max_chars = min(max_chars - 1, int(max_chars * wide / width))
-        shown.set_text(shorten(text, max_chars))
+        artist.set_text(shorten(text, max_chars))
 
 
 def headings(figure: Figure, finding: str, names: Iterable[str], color: str) -> None:
@@ -157,8 +157,8 @@ def headings(figure: Figure, finding: str, names: Iterable[str], color: str) -> 
 
 def inch_axes(figure: Figure, top_in: float, height_in: float, sides: tuple[float, float]) -> Axes:
     """Add a panel at a fixed distance in inches below the figure's top, so that margins do not grow with the figure."""
-    whole, (left, right) = float(figure.get_figheight()), sides
-    return figure.add_axes((left, 1 - (top_in + height_in) / whole, right - left, height_in / whole))
+    figure_in, (left, right) = float(figure.get_figheight()), sides
+    return figure.add_axes((left, 1 - (top_in + height_in) / figure_in, right - left, height_in / figure_in))
 
 
 def label_values(axis: Axis, text: Callable[[float], str]) -> None:

@@ -49,9 +49,9 @@ class PopulationView:
     @property
     def verdict(self) -> str:
         """Summary of runs, bytes moved, and periodic runs in one line."""
-        moved = sum(float(volumes.sum()) for volumes in self.volumes_bytes.values())
+        total_bytes = sum(float(volumes.sum()) for volumes in self.volumes_bytes.values())
         periodic = ", ".join(f"{len(self.periods_s[name]):,} {name}" for name in DIRECTION_HUES)
-        return f"{format_count(self.run_count, 'run')} moved {volume_text(moved)}; even and periodic: {periodic}"
+        return f"{format_count(self.run_count, 'run')} moved {volume_text(total_bytes)}; even and periodic: {periodic}"
 
 
 @panels.picture(_SIZE_IN)

@@ -224,21 +224,21 @@ def draw(figure: Figure, view: SignatureView) -> None:
     _headings(figure, view)
     longest = _longest_s(view)
     clock = choose_unit(longest, TIMES, "s")
-    shown = [panels.inch_axes(figure, _TOP_IN, _samples_in(view), _SIDES)]
-    _draw_samples(shown[0], view, clock)
+    panel_axes = [panels.inch_axes(figure, _TOP_IN, _samples_in(view), _SIDES)]
+    _draw_samples(panel_axes[0], view, clock)
     if view.has_curve:
         top = _TOP_IN + _samples_in(view) + _BETWEEN_IN
-        shown.append(panels.inch_axes(figure, top, _SIGNATURE_IN, _SIDES))
-        _draw_signatures(shown[1], view, clock)
+        panel_axes.append(panels.inch_axes(figure, top, _SIGNATURE_IN, _SIDES))
+        _draw_signatures(panel_axes[1], view, clock)
         if _has_support(view.main):
-            shown.append(panels.inch_axes(figure, top + _SIGNATURE_IN + 0.12, _SUPPORT_IN - 0.12, _SIDES))
-            _draw_support(shown[2], view.main.signature.bursts, clock)
-    for axes in shown:
+            panel_axes.append(panels.inch_axes(figure, top + _SIGNATURE_IN + 0.12, _SUPPORT_IN - 0.12, _SIDES))
+            _draw_support(panel_axes[2], view.main.signature.bursts, clock)
+    for axes in panel_axes:
         axes.set_xlim(0.0, longest / clock.size)
-        axes.tick_params(axis="x", labelbottom=axes is shown[-1])
-    shown[-1].set_xlabel(f"time since the run's start [{clock.name}]")
+        axes.tick_params(axis="x", labelbottom=axes is panel_axes[-1])
+    panel_axes[-1].set_xlabel(f"time since the run's start [{clock.name}]")
     if view.has_curve:
-        _number_bursts(shown[1], view.main.signature.bursts, clock)
+        _number_bursts(panel_axes[1], view.main.signature.bursts, clock)
 
 
 def _headings(figure: Figure, view: SignatureView) -> None:
@@ -267,21 +267,21 @@ def _longest_s(view: SignatureView) -> float:
 
 def _draw_samples(axes: Axes, view: SignatureView, clock: Unit) -> None:
     """Draw each run's sample in a separate row on a common scale: used samples first, then the outliers, dashed."""
-    shown = _rows(view.samples)
+    rows = _rows(view.samples)
     high = _scale(view.samples)
-    _say_samples(axes, view.samples, shown, high)
+    _say_samples(axes, view.samples, rows, high)
     _shade_bursts(axes, view.main.signature.bursts, clock)
-    for row, sample in enumerate(reversed(shown)):
+    for row, sample in enumerate(reversed(rows)):
         _draw_sample(axes, sample, row, clock, high)
         if not sample.is_outlier:
             _draw_missed(axes, sample, row, clock, high, view.missing_bursts)
-    axes.set_ylim(0.0, max(len(shown), 1))
+    axes.set_ylim(0.0, max(len(rows), 1))
     axes.spines["left"].set_visible(False)
-    axes.tick_params(axis="y", length=0, labelsize=min(8.0, 50 * _row_in(len(shown))))
-    is_named = _row_in(len(shown)) >= _NAMED_ROW_IN
-    names = [sample.job_id if sample.is_outlier or is_named else "" for sample in reversed(shown)]
-    axes.set_yticks(np.arange(len(shown)) + 0.35, [plain(name, _JOB_CHARACTERS) for name in names])
-    for label, sample in zip(axes.get_yticklabels(), reversed(shown), strict=True):
+    axes.tick_params(axis="y", length=0, labelsize=min(8.0, 50 * _row_in(len(rows))))
+    is_named = _row_in(len(rows)) >= _NAMED_ROW_IN
+    names = [sample.job_id if sample.is_outlier or is_named else "" for sample in reversed(rows)]
+    axes.set_yticks(np.arange(len(rows)) + 0.35, [plain(name, _JOB_CHARACTERS) for name in names])
+    for label, sample in zip(axes.get_yticklabels(), reversed(rows), strict=True):
         label.set_color(SOFT if sample.is_outlier else INK)
 
 
@@ -304,15 +304,15 @@ def _scale(samples: Sequence[DrawnSample]) -> float:
     return max(needed, min(beyond, _BEYOND_RATE * needed) if needed > 0 else beyond)
 
 
-def _say_samples(axes: Axes, samples: Sequence[DrawnSample], shown: Sequence[DrawnSample], high: float) -> None:
+def _say_samples(axes: Axes, samples: Sequence[DrawnSample], rows: Sequence[DrawnSample], high: float) -> None:
     outliers = sum(sample.is_outlier for sample in samples)
     parts = [f"Samples: {len(samples) - outliers} used" if outliers else format_count(len(samples), "sample")]
     if outliers:
         parts.append(f"{outliers} excluded as {'an outlier' if outliers == 1 else 'outliers'} (dashed)")
     if exact := sum(sample.is_exact for sample in samples):
         parts.append("counted for each run alone" if exact == len(samples) else f"{exact} counted for the run alone")
-    if len(shown) < len(samples):
-        parts.append(f"last {len(shown)} shown")
+    if len(rows) < len(samples):
+        parts.append(f"last {len(rows)} shown")
     if high > 0:
         parts.append(f"each row up to {rate_text(high)}")
     axes.set_title(", ".join(parts))
@@ -347,8 +347,8 @@ def _draw_missed(axes: Axes, sample: DrawnSample, row: int, clock: Unit, high: f
     is_missed = ((ratios[:, None] >= missed_ratios[:, 0]) & (ratios[:, None] < missed_ratios[:, 1])).any(axis=1)
     if not (is_missed.any() and high > 0):
         return
-    shown = Columns.aggregate(np.where(is_missed, np.minimum(sample.bytes_per_s / high, 1.0) * _ROW_FILL, np.nan))
-    places, values = shown.line(sample.edges_s / clock.size)
+    columns = Columns.aggregate(np.where(is_missed, np.minimum(sample.bytes_per_s / high, 1.0) * _ROW_FILL, np.nan))
+    places, values = columns.line(sample.edges_s / clock.size)
     axes.fill_between(places, row, row + values, color=VERMILION, lw=0, zorder=2.5)
 
 

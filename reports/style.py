@@ -73,9 +73,9 @@ class Style:
         names = (role.removeprefix("iosig:") for role in SHADES)
         return dict(zip(names, _SHADES[self.is_dark], strict=True))
 
-    def color(self, named: str) -> str:
+    def color(self, role: str) -> str:
         """Return the color of a role's name."""
-        color: str = getattr(self, named.removeprefix("iosig:"))
+        color: str = getattr(self, role.removeprefix("iosig:"))
         return color
 
 

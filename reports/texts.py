@@ -64,8 +64,8 @@ def duration_text(seconds: float) -> str:
 
 def exact_duration_text(seconds: float) -> str:
     """Format a duration in a readable unit, followed by its seconds if that unit is another one."""
-    shown = duration_text(seconds)
-    return shown if shown.endswith("s") else f"{shown} = {seconds:.6g} s"
+    text = duration_text(seconds)
+    return text if text.endswith("s") else f"{text} = {seconds:.6g} s"
 
 
 def duration_range_text(low_s: float, high_s: float) -> str:

@@ -395,8 +395,8 @@ def _target_statistics(readings: pl.DataFrame, ordered: pl.DataFrame, rows: pl.D
         is_overcounted=pl.any_horizontal(_is_exceeded(name) for name in ("read_bytes", "written_bytes"))
     )
     statistics = read
-    for more in (sample_counts, exceeded, directions):
-        statistics = statistics.join(more, on=TARGET, how="left")
+    for frame in (sample_counts, exceeded, directions):
+        statistics = statistics.join(frame, on=TARGET, how="left")
     return statistics.with_columns(
         counts, pl.col("is_overcounted", "has_reads", "has_writes").fill_null(False)
     ).sort(TARGET)  # fmt: skip

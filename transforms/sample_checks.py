@@ -107,9 +107,9 @@ def _integrate(fine: RunSamples, values: Reals, run: Ints, end: Reals, begin: Re
 
     def integrate_to(place: Reals) -> Reals:
         inside = np.clip(place, 0, counts)
-        whole = np.minimum(inside.astype(np.int64), np.maximum(counts - 1, 0))
-        at = offsets + whole
-        integral: Reals = total[at] + (inside - whole) * (total[np.minimum(at + 1, len(total) - 1)] - total[at])
+        step = np.minimum(inside.astype(np.int64), np.maximum(counts - 1, 0))
+        at = offsets + step
+        integral: Reals = total[at] + (inside - step) * (total[np.minimum(at + 1, len(total) - 1)] - total[at])
         return integral
 
     return integrate_to(end) - integrate_to(begin)

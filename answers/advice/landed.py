@@ -157,10 +157,10 @@ def _load(ticks: Sequence[Mapping[str, Any]], window_s: float, at: datetime) -> 
     if not ticks:
         return None
     last = max(utc(tick["polled_at"]) for tick in ticks)
-    near = [tick for tick in ticks if utc(tick["polled_at"]) == last or _s(last, tick["polled_at"]) < window_s]
-    volume_bytes = sum((tick["read_bytes"] or 0) + (tick["written_bytes"] or 0) for tick in near)
-    ends_s = -np.array([_s(at, tick["polled_at"]) for tick in near])
-    starts_s = ends_s - np.array([tick["interval_s"] for tick in near])
+    window_ticks = [tick for tick in ticks if utc(tick["polled_at"]) == last or _s(last, tick["polled_at"]) < window_s]
+    volume_bytes = sum((tick["read_bytes"] or 0) + (tick["written_bytes"] or 0) for tick in window_ticks)
+    ends_s = -np.array([_s(at, tick["polled_at"]) for tick in window_ticks])
+    starts_s = ends_s - np.array([tick["interval_s"] for tick in window_ticks])
     return Load(volume_bytes / _union_length_s(starts_s, ends_s), -float(starts_s.min()), -float(ends_s.max()), last)
 
 

@@ -136,8 +136,8 @@ def read_mix(
     """
     mix = _parse(file.read(MAX_BYTES + 1), name)
     at = mix.at or now
-    named = {job.application_id for filesystem in mix.filesystems for job in filesystem.running} - {None}
-    names = {form for named_id in named if named_id for form in (named_id, all_node_counts(named_id))}
+    running_ids = {job.application_id for filesystem in mix.filesystems for job in filesystem.running} - {None}
+    names = {form for running_id in running_ids if running_id for form in (running_id, all_node_counts(running_id))}
     signatures_by_application = signatures.find(sorted(names)) if signatures and names else {}
     window_s = mix.load_window_s or settings.load_window_s
     return SiteState(

@@ -114,8 +114,8 @@ def choose(signatures: SignatureSource, query: Query) -> str:
         if _has_size(name, query.node_count)
     ]
     without = _match(unsigned, query)
-    near = [name for name in signatures.application_ids() if _is_like(name, without, query)]
-    alternatives = f" Signatures exist for {_join_names(near)}." if near else ""
+    similar = [name for name in signatures.application_ids() if _is_like(name, without, query)]
+    alternatives = f" Signatures exist for {_join_names(similar)}." if similar else ""
     if without is None:
         raise NothingToDo(_explain_mismatch(signatures, query) + alternatives)
     raise NothingToDo(
@@ -161,8 +161,8 @@ def _explain_mismatch(signatures: SignatureSource, query: Query) -> str:
     owner = "" if query.user is None else f" of user {query.user!r}"
     size = "" if query.node_count is None else f" on {query.node_count} nodes"
     application_ids = signatures.application_ids()
-    near = find_similar(application_ids, query.application)
-    suggestion = f" Did you mean {_join_names(near)}?" if near else ""
+    similar = find_similar(application_ids, query.application)
+    suggestion = f" Did you mean {_join_names(similar)}?" if similar else ""
     return (
         f"No application named {query.application!r}{owner}{size} has a signature; {len(application_ids):,} others "
         f"have one.{suggestion} "

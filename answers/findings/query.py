@@ -163,13 +163,13 @@ def _run(
     counters = of_trace(frames.counters)
     requests = None if frames.requests is None else of_trace(frames.requests)
     maps = compute_rank_times(of_trace(frames.heatmaps), requests, upper, job["process_count"]) if upper else []
-    shown = of_trace(facts).select(_FACTS).row(0, named=True)
+    shown_facts = of_trace(facts).select(_FACTS).row(0, named=True)
     return TracedRun(
         job,
         of_trace(findings).drop("trace_id"),
         select_layers(counters),
         parse_size_histogram(counters),
-        shown,
+        shown_facts,
         tuple(maps),
     )
 

@@ -104,7 +104,7 @@ def build_history(minutes: Minutes, at: datetime, step_s: float, horizon: int) -
     place = step(minutes.measured["minute_at"])
     is_in = place >= 0
     covered_s = np.bincount(place[is_in], minlength=count) * _MINUTE_S
-    moved = np.bincount(place[is_in], floats(minutes.measured["measured_bytes"])[is_in], count)
+    measured_bytes = np.bincount(place[is_in], floats(minutes.measured["measured_bytes"])[is_in], count)
     attributed = floats(minutes.attributed["attributed_bytes"])
     flow_step = step(minutes.attributed["minute_at"])
     lag = flow_step - step(minutes.attributed["submitted_at"])
@@ -113,6 +113,8 @@ def build_history(minutes: Minutes, at: datetime, step_s: float, horizon: int) -
     submitted = np.bincount(flow_step[is_late] * horizon + lag[is_late], attributed[is_late], count * horizon)
     started_at = at - timedelta(seconds=count * step_s)
     with np.errstate(invalid="ignore", divide="ignore"):
-        unattributed: Reals = np.where(covered_s > 0, np.maximum(moved - attributed_per_step, 0.0) / covered_s, np.nan)
+        unattributed: Reals = np.where(
+            covered_s > 0, np.maximum(measured_bytes - attributed_per_step, 0.0) / covered_s, np.nan
+        )
         late_bytes: Reals = np.nan_to_num(submitted.reshape(count, horizon) / covered_s[:, None], posinf=0.0)
     return TrafficHistory(unattributed, late_bytes, step_s, started_at.hour + started_at.minute / 60)

@@ -67,8 +67,8 @@ def _rates(trace: CompressedTrace, name: str) -> Rates:
     with refuse_unusable():
         events = compute_timeline(trace, recorder_forms())
     # nested layers report the same bytes: only the outermost has them in `bytes`
-    moved = events.intervals.drop_nulls("bytes").filter(events.intervals.drop_nulls("bytes")["bytes"] > 0)
-    if moved.is_empty():
+    transfers = events.intervals.drop_nulls("bytes").filter(events.intervals.drop_nulls("bytes")["bytes"] > 0)
+    if transfers.is_empty():
         raise InputRefused(f"{name} has no I/O of known size.", "Pass a trace with reads or writes.")
-    start_s, end_s, volume = (moved[column].to_numpy() for column in ("start_s", "end_s", "bytes"))
+    start_s, end_s, volume = (transfers[column].to_numpy() for column in ("start_s", "end_s", "bytes"))
     return Rates.of_bursts(start_s, np.maximum(end_s - start_s, _MIN_REQUEST_S), volume, events.duration_s)

@@ -178,9 +178,9 @@ def _curves(ticks: pl.DataFrame, until: datetime) -> dict[str, tuple[float | Non
 def _means(places: Any, rows: pl.DataFrame) -> tuple[float | None, ...]:
     volume, interval_s = (rows.to_series(number).to_numpy() for number in range(2))
     is_known = np.isfinite(volume)
-    moved, covered_s = (np.bincount(places[is_known], values[is_known], MINUTES) for values in (volume, interval_s))
+    sums, covered_s = (np.bincount(places[is_known], values[is_known], MINUTES) for values in (volume, interval_s))
     return tuple(
-        float(total / seconds) if seconds > 0 else None for total, seconds in zip(moved, covered_s, strict=True)
+        float(total / seconds) if seconds > 0 else None for total, seconds in zip(sums, covered_s, strict=True)
     )
 
 

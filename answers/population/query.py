@@ -115,13 +115,13 @@ class Population:
             .group_by("name", maintain_order=True)
             .agg(pl.col("label", "label_count").first(), classified_count=pl.col("label_count").sum())
         )
-        moved = self.runs.group_by("name").agg(_BYTES, run_count=pl.struct(_RUN).n_unique())
+        totals = self.runs.group_by("name").agg(_BYTES, run_count=pl.struct(_RUN).n_unique())
         hours = self.runs.select("name", *_RUN, "node_hours").unique().group_by("name").agg(pl.col("node_hours").sum())
         periodic = main.group_by("name").agg(
             periodic_ratio=pl.col("period_s").is_not_null().mean(), median_period_s=pl.col("period_s").median()
         )
         return (
-            moved.join(hours, on="name", nulls_equal=True)
+            totals.join(hours, on="name", nulls_equal=True)
             .join(common, on="name", how="left", nulls_equal=True)
             .join(periodic, on="name", nulls_equal=True)
             .with_columns(stability=pl.col("label_count") / pl.col("classified_count"))
@@ -130,8 +130,8 @@ class Population:
 
     def _main_directions(self) -> pl.DataFrame:
         """Select the runs of each group's direction with more bytes: classes differ between directions."""
-        moved = self.runs.group_by("name", "direction").agg(_BYTES)
-        main = moved.sort("bytes", "direction", descending=True, nulls_last=True).unique("name", keep="first")
+        totals = self.runs.group_by("name", "direction").agg(_BYTES)
+        main = totals.sort("bytes", "direction", descending=True, nulls_last=True).unique("name", keep="first")
         return self.runs.join(main.select("name", "direction"), on=["name", "direction"], nulls_equal=True)
 
     def bases(self) -> pl.DataFrame:

@@ -42,16 +42,16 @@ def report(
 
 def _write(report_input: ReportInput, folder: Path) -> WriteSummary:
     release, releases = report_input.release, report_input.kept
-    named = writing.begin(folder, is_hiding=report_input.hider is not None)
+    removed_ids = writing.begin(folder, is_hiding=report_input.hider is not None)
     builder = pages.PageBuilder(report_input, writing.open_cache(folder, release.release_id))
     with open_release(report_input.store, release) as connection:
         count, size, new = writing.write(folder, release.release_id, pages.build_pages(builder, connection))
     ids = [item.release_id for item in releases]
-    removed = (*(item for item in named if item != release.release_id), *writing.remove_all_but(folder, ids))
+    removed = (*(item for item in removed_ids if item != release.release_id), *writing.remove_all_but(folder, ids))
     folder_names = {path.name for path in writing.folders(folder)}
-    shown = [item for item in releases if item.release_id in folder_names]
-    writing.set_latest(folder, shown[-1].release_id)
-    listed = [(item.release_id, item.created_at, item.verdict) for item in reversed(shown)]
+    kept_releases = [item for item in releases if item.release_id in folder_names]
+    writing.set_latest(folder, kept_releases[-1].release_id)
+    listed = [(item.release_id, item.created_at, item.verdict) for item in reversed(kept_releases)]
     # a script next to the release folders, loaded by every page
     writing.write_shared(folder, Content("releases.js", f"iosigReleases({json.dumps(listed)});\n".encode()))
     writing.write_shared(folder, root_page(listed))

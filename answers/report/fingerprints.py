@@ -83,15 +83,15 @@ def hash_program() -> str:
     """Hash the source files that build pages, and the versions of the packages that they use."""
     root = Path(__file__).resolve().parents[2]
     digest = hashlib.sha256(json.dumps([*map(version, _PACKAGES), zlib.ZLIB_RUNTIME_VERSION]).encode())
-    for path in sorted(path for room in _OWN_PACKAGES for path in _sources(root / room)):
+    for path in sorted(path for folder in _OWN_PACKAGES for path in _sources(root / folder)):
         digest.update(path.relative_to(root).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
-def _sources(room: Path) -> Iterable[Path]:
+def _sources(folder: Path) -> Iterable[Path]:
     """Yield the source files of a package folder, without `data`."""
-    for path in sorted(room.iterdir()):
+    for path in sorted(folder.iterdir()):
         if path.is_dir() and path.name not in ("data", "__pycache__"):
             yield from _sources(path)
         elif path.suffix in (".py", ".js", ".css", ".html", ".json", ".sql"):

@@ -31,28 +31,28 @@ _MAX_STEPS, _MAX_RHYTHMS = 96, 200
 _MAX_SLOWED = 10
 
 
-def draw_figures(connection: duckdb.DuckDBPyConnection, shown: Callable[[str], str]) -> dict[str, str]:
-    """Draw the figures of the page as SVG, keyed by name; shown: maps an application id to its displayed form."""
+def draw_figures(connection: duckdb.DuckDBPyConnection, display_id: Callable[[str], str]) -> dict[str, str]:
+    """Draw the figures of the page as SVG, keyed by name; display_id: maps an application id to its displayed form."""
     clock, figures = rhythms.build_view(connection, ""), {}
     if clock.rhythms:
-        limited = _limit_rhythms(clock, shown)
+        limited = _limit_rhythms(clock, display_id)
         figures["clock"] = render_svg(checkpoint_clock.draw(limited), "clock", limited.finding)
     for filesystem, day in connection.sql(_BUSIEST_FILESYSTEM).fetchall():
         started_at = datetime(day.year, day.month, day.day, tzinfo=UTC)
         answer = who(connection, Query(filesystem, started_at, started_at + timedelta(days=1)))
-        named = _rename_layers(traffic.build_view(answer, _MAX_STEPS), shown)
+        named = _rename_layers(traffic.build_view(answer, _MAX_STEPS), display_id)
         figures["owners"] = render_svg(attribution.draw(named), "owners", named.finding)
     return figures
 
 
-def _limit_rhythms(view: ClockView, shown: Callable[[str], str]) -> ClockView:
+def _limit_rhythms(view: ClockView, display_id: Callable[[str], str]) -> ClockView:
     """Select the applications with the highest mean rates, and the meetings between these."""
     rates = [rhythm.bytes_per_period / rhythm.period_s for rhythm in view.rhythms]
     indices = sorted(sorted(range(len(rates)), key=lambda place: -rates[place])[:_MAX_RHYTHMS])
     places = {old: new for new, old in enumerate(indices)}
     return replace(
         view,
-        rhythms=[replace(view.rhythms[place], name=shown(view.rhythms[place].name)) for place in indices],
+        rhythms=[replace(view.rhythms[place], name=display_id(view.rhythms[place].name)) for place in indices],
         meetings=[
             replace(meeting, first=places[meeting.first], second=places[meeting.second])
             for meeting in view.meetings
@@ -61,11 +61,14 @@ def _limit_rhythms(view: ClockView, shown: Callable[[str], str]) -> ClockView:
     )
 
 
-def _rename_layers(view: AttributionView, shown: Callable[[str], str]) -> AttributionView:
+def _rename_layers(view: AttributionView, display_id: Callable[[str], str]) -> AttributionView:
     return replace(
         view,
         traffic=tuple(
-            replace(drawn, layers=tuple((shown(name), rates) for name, rates in drawn.layers)) for drawn in view.traffic
+            replace(
+                direction_traffic, layers=tuple((display_id(name), rates) for name, rates in direction_traffic.layers)
+            )
+            for direction_traffic in view.traffic
         ),
     )
 

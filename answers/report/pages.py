@@ -187,8 +187,8 @@ def _advice(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> Calla
 
 def _night(report: ReportInput, connection: duckdb.DuckDBPyConnection, advice_frames: AdviceFrames) -> Content:
     frames = _pseudonymize(report, night_rows.read(connection))
-    drawn = night_rows.draw_figures(connection, report.shown_id)
-    page = night.make_variables(frames, report.release.verdict, drawn) | {
+    figures = night_rows.draw_figures(connection, report.shown_id)
+    page = night.make_variables(frames, report.release.verdict, figures) | {
         "advice": advice.make_variables(advice_frames)
     }
     return shell(NIGHT, report.about, page)
@@ -239,8 +239,8 @@ def _applications(builder: PageBuilder, connection: duckdb.DuckDBPyConnection) -
     history = _pseudonymize_rows(report, application_rows.read_history(report.store, earlier))
     yield from map(Page.from_content, applications.histories(history))
     signatures = application_rows.read_signatures(connection)
-    shown = _pseudonymize_rows(report, signatures)
-    yield builder.whole("data/search.js", lambda: applications.names(shown))
+    shown_signatures = _pseudonymize_rows(report, signatures)
+    yield builder.whole("data/search.js", lambda: applications.names(shown_signatures))
     yield builder.whole("data/map.js", partial(_map, report, connection))
     reused, chosen, sparks = _reuse_applications(builder, application_rows.fingerprint_applications(connection))
     yield from reused
@@ -251,7 +251,9 @@ def _applications(builder: PageBuilder, connection: duckdb.DuckDBPyConnection) -
     for content in applications.each(frames):
         yield Page.from_content(content, fingerprints[content.path])
     curves = pl.concat([*sparks, frames.curves.select(applications.SPARK)])
-    yield Page.from_content(applications.encode_list(shown, curves), builder.inputs.fingerprint(applications.LIST))
+    yield Page.from_content(
+        applications.encode_list(shown_signatures, curves), builder.inputs.fingerprint(applications.LIST)
+    )
 
 
 def _map(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> Content:

@@ -52,9 +52,9 @@ def read_hours(connection: duckdb.DuckDBPyConnection) -> dict[datetime, frozense
 def read_runs(connection: duckdb.DuckDBPyConnection, chosen: Mapping[datetime, Collection[date | None]]) -> RunFrames:
     """Query the frames of runs that started in some hours; chosen: hours with the end days of their runs."""
     numbers = pl.Series([int(hour.timestamp()) // 3600 for hour in chosen], dtype=pl.Int64)
-    ended = sorted({day for days in chosen.values() for day in days if day})
+    end_days = sorted({day for days in chosen.values() for day in days if day})
     # bounds on days let DuckDB skip files
-    days = {"since": ended[0] if ended else None, "until": ended[-1] if ended else None}
+    days = {"since": end_days[0] if end_days else None, "until": end_days[-1] if end_days else None}
     connection.register(_CHOSEN_HOURS, pl.DataFrame({"hour": numbers}).to_arrow())
     try:
         samples = downsample(connection, _SAMPLES, _MAX_STEPS, days)
@@ -98,7 +98,7 @@ def read_calendars(connection: duckdb.DuckDBPyConnection) -> tuple[CalendarView,
 def read_active_days(connection: duckdb.DuckDBPyConnection) -> dict[date, frozenset[date | None]]:
     """Map each day with active runs to their end days; None stands for runs without an end."""
     rows = connection.sql(_TOUCHED, params={"days": _MAX_DAYS}).fetchall()
-    return {day: frozenset((*(ended or ()), *([None] if is_open else ()))) for day, ended, is_open in rows}
+    return {day: frozenset((*(end_days or ()), *([None] if is_open else ()))) for day, end_days, is_open in rows}
 
 
 def read_filesystems(

@@ -224,8 +224,8 @@ def _skews(records: pl.DataFrame, by_run: pl.DataFrame, sizes: Sequence[int]) ->
 def _with_targets(landed: Mapping[Table, pl.DataFrame], by_run: pl.DataFrame) -> set[int]:
     """Return the runs with a known storage location of any used file."""
     used = _of_modules(landed[TRACE_REQUESTS], by_run.select("run", "module")).select(_FILE).unique()
-    where = pl.any_horizontal(pl.col("mount", "filesystem_kind", "osts").is_not_null())
-    return set(landed[TRACE_FILES].filter(where).join(used, on=_FILE, how="semi")["run"])
+    has_storage = pl.any_horizontal(pl.col("mount", "filesystem_kind", "osts").is_not_null())
+    return set(landed[TRACE_FILES].filter(has_storage).join(used, on=_FILE, how="semi")["run"])
 
 
 def _of_modules(requests: pl.DataFrame, modules: pl.DataFrame) -> pl.DataFrame:
@@ -266,14 +266,14 @@ class _Requests:
             numbers, left_on=["run", "module"], right_on=["number", "module"], maintain_order="left"
         )
         of_files = files.join(numbers.select("number", "place"), left_on="run", right_on="number")
-        whole = selected.with_columns(run="place").drop("place").sort("run", maintain_order=True)
-        whole = whole.with_columns(pl.col("host").fill_null("unknown host"))
+        requests_by_run = selected.with_columns(run="place").drop("place").sort("run", maintain_order=True)
+        requests_by_run = requests_by_run.with_columns(pl.col("host").fill_null("unknown host"))
         of_files = (
             of_files.with_columns(run="place").drop("place").with_row_index("file_key").cast({"file_key": pl.Int64})
         )
-        pieces = _pieces(whole, of_files)
-        layers, nodes = _layers(runs, whole, pieces)
-        return cls(runs, whole, pieces, of_files, layers, nodes)
+        pieces = _pieces(requests_by_run, of_files)
+        layers, nodes = _layers(runs, requests_by_run, pieces)
+        return cls(runs, requests_by_run, pieces, of_files, layers, nodes)
 
     def count(self) -> NetworkBatch:
         """Count the requests on the edges between layers."""
@@ -359,14 +359,14 @@ class _Requests:
             yield from ((number, *row) for row in finder.rows())
 
 
-def _pieces(whole: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
+def _pieces(requests: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
     """Split requests as they reach the innermost layer, and add its label as `end`.
 
     Raises TooManyPiecesError.
     """
-    keyed = whole.drop("file_number").with_columns(file_number=_keys(whole, files))
+    keyed = requests.drop("file_number").with_columns(file_number=_keys(requests, files))
     file_labels = files.select("file_key", "path", "mount", "filesystem_kind", number="file_number")
-    number = pl.Series("number", whole["file_number"])
+    number = pl.Series("number", requests["file_number"])
     path = pl.coalesce("path", pl.format("file {}", pl.col("number"))).fill_null("unknown file")
     on_files = (
         keyed.with_columns(number)
@@ -391,18 +391,18 @@ def _pieces(whole: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([on_them.select(columns), on_files.select(columns)], how="vertical_relaxed")
 
 
-def _keys(whole: pl.DataFrame, files: pl.DataFrame) -> pl.Series:
+def _keys(requests: pl.DataFrame, files: pl.DataFrame) -> pl.Series:
     """Return the key of each request's file, NULL without a row in `trace_files`."""
     keys = files.select(*_FILE, "file_key")
-    return whole.select(_FILE).join(keys, on=_FILE, how="left", maintain_order="left")["file_key"]
+    return requests.select(_FILE).join(keys, on=_FILE, how="left", maintain_order="left")["file_key"]
 
 
-def _layers(runs: Sequence[_Run], whole: pl.DataFrame, pieces: pl.DataFrame) -> tuple[LayerBatch, pl.DataFrame]:
+def _layers(runs: Sequence[_Run], requests: pl.DataFrame, pieces: pl.DataFrame) -> tuple[LayerBatch, pl.DataFrame]:
     """Build the layers of all runs, and the lookup from layer and label to node."""
     names = [run.names for run in runs]
     first = offsets_of([len(layer_names) for layer_names in names])
     has_hosts = pl.Series([run.has_hosts for run in runs])
-    hosts = whole.filter(has_hosts.gather(whole["run"])).select("run", label="host").unique()
+    hosts = requests.filter(has_hosts.gather(requests["run"])).select("run", label="host").unique()
     ends = pieces.select("run", label="end").unique()
     labeled = pl.concat(
         [

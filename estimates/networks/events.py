@@ -174,7 +174,7 @@ def _make_unique(name: str, layers: Sequence[Members]) -> str:
     """Make a layer name unique by a number, since the trace's own layers may be named `rank` or `device`."""
     names = {member.layer.name for member in layers}
     numbered = (f"{name} {number}" for number in count(2))
-    return next(shown for shown in chain([name], numbered) if shown not in names)
+    return next(candidate for candidate in chain([name], numbered) if candidate not in names)
 
 
 def _build_layer(name: str, labels: Sequence[str], params: NetworkParams) -> Members:

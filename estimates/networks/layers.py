@@ -92,11 +92,11 @@ def build_named_layer(name: str, labeled: pl.DataFrame, keys: tuple[str, ...], p
     node = pl.DataFrame(
         {"label": pl.Series(labels, dtype=pl.String), "node": np.arange(len(labels), dtype=np.int64) // size}
     )
-    shown = [
+    node_labels = [
         labels[at] if size == 1 else f"{labels[at]} to {labels[min(at + size, len(labels)) - 1]}"
         for at in range(0, len(labels), size)
     ]
-    layer = Layer(name, pl.Series(shown, dtype=pl.String), size, len(labels))
+    layer = Layer(name, pl.Series(node_labels, dtype=pl.String), size, len(labels))
     return Members(layer, keys, labeled.join(node, on="label").select(*keys, "node"))
 
 
@@ -151,8 +151,8 @@ def _targets(files: pl.DataFrame, sources: RequestSources) -> pl.DataFrame:
         .select(pl.col("osts").cast(pl.Int64).alias("ost"), "file_number", label=pl.format("OST {}", "osts"))
         .unique(maintain_order=True)
     )
-    whole = files.select(pl.lit(None, pl.Int64).alias("ost"), "file_number", label="filesystem")
-    return pl.concat([osts, whole])
+    whole_files = files.select(pl.lit(None, pl.Int64).alias("ost"), "file_number", label="filesystem")
+    return pl.concat([osts, whole_files])
 
 
 def _group_size(member_count: int, max_node_count: int) -> int:

@@ -50,12 +50,12 @@ def mean_values(view: NetworkView, hop: int) -> Reals:
         .group_by("edge", maintain_order=True)
         .agg(pl.col("transfer_count", "read_bytes", "written_bytes", "transfer_time_s").sum())
     )
-    moved = (pl.col("read_bytes") + pl.col("written_bytes")).cast(pl.Float64)
+    moved_bytes = (pl.col("read_bytes") + pl.col("written_bytes")).cast(pl.Float64)
     time_s, bottom = pl.col("transfer_time_s"), pl.col("transfer_count")
     top, bottom = {
         "time": (time_s, pl.col("timed_count")),
-        "size": (moved, pl.col("transfer_count")),
-        "bandwidth": (moved, time_s),
+        "size": (moved_bytes, pl.col("transfer_count")),
+        "bandwidth": (moved_bytes, time_s),
     }[view.metric]
     rows = (
         edges.join(sums, on="edge")

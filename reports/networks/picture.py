@@ -114,14 +114,14 @@ def _notes(view: NetworkView) -> list[str]:
 @panels.picture(_size)
 def draw(figure: Figure, view: NetworkView) -> None:
     """Draw rings (matrices for a small network), the legend to their right and the timelines below."""
-    drawn = _FigureData.from_view(view)
-    _headings(figure, view, drawn)
+    data = _FigureData.from_view(view)
+    _headings(figure, view, data)
     if view.is_small:
         draw_matrices(figure, view, _LEFT, _disc_top(view), _DISC)
     else:
-        _draw_disc(pixel_axes(figure, _LEFT, _disc_top(view), _DISC, _DISC), view, drawn, _DISC)
+        _draw_disc(pixel_axes(figure, _LEFT, _disc_top(view), _DISC, _DISC), view, data, _DISC)
     Legend(figure, _LEGEND_LEFT, _disc_top(view) + 8, _LEGEND_WIDTH).draw(
-        view, drawn.scale, [drawn.counts[edges] for edges in drawn.hops], [len(edges) for edges in drawn.hops]
+        view, data.scale, [data.counts[edges] for edges in data.hops], [len(edges) for edges in data.hops]
     )
     top = _timeline_top(view)
     shown = [
@@ -131,7 +131,7 @@ def draw(figure: Figure, view: NetworkView) -> None:
     draw_timelines(shown, view)
 
 
-def _headings(figure: Figure, view: NetworkView, drawn: _FigureData) -> None:
+def _headings(figure: Figure, view: NetworkView, data: _FigureData) -> None:
     """Write the title lines: the slow nodes, the selection shown, and the notes on data quality."""
     high = figure.get_figheight() * style.DOTS_PER_INCH
     left = _LEFT / _WIDTH
@@ -172,19 +172,19 @@ def draw_disc(axes: Axes, view: NetworkView, side: int) -> None:
     _draw_disc(axes, view, _FigureData.from_view(view), side)
 
 
-def _draw_disc(axes: Axes, view: NetworkView, drawn: _FigureData, side: int) -> None:
+def _draw_disc(axes: Axes, view: NetworkView, data: _FigureData, side: int) -> None:
     labels = outer_labels(view.network.layers[0])
     radius = int(side / 2 - max(labels.room, 12))
     axes.set_axis_off()
     limit = side / 2 / radius
     image = edge_image(
-        [_hop_edges(view, drawn, hop, radius) for hop in range(view.network.hop_count)],
+        [_hop_edges(view, data, hop, radius) for hop in range(view.network.hop_count)],
         radius,
         unused_color(is_dark=style.in_force().is_dark),
     )
     axes.imshow(image, extent=(-1, 1, -1, 1), interpolation="none", zorder=1)
     for number, (layer, ring) in enumerate(zip(view.network.layers, view.layout.rings, strict=True)):
-        is_active = _active(view, drawn, number)
+        is_active = _active(view, data, number)
         _draw_ring(axes, ring, is_active)
         if number == 0:
             draw_outer(axes, labels, ring, radius)
@@ -194,16 +194,16 @@ def _draw_disc(axes: Axes, view: NetworkView, drawn: _FigureData, side: int) -> 
     _circle_bottlenecks(axes, view)
     axes.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")
     _name_slowest(axes, view)
-    _say_nothing(axes, view, drawn)
+    _say_nothing(axes, view, data)
     axes.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")
 
 
-def _hop_edges(view: NetworkView, drawn: _FigureData, hop: int, radius: int) -> HopEdges:
+def _hop_edges(view: NetworkView, data: _FigureData, hop: int, radius: int) -> HopEdges:
     """Prepare a hop's used edges for drawing, with log-scaled levels relative to the hop's maximum count."""
-    rows = drawn.hops[hop]
+    rows = data.hops[hop]
     ends = view.network.edges[rows] if len(rows) else view.network.edges.clear()
     outer, inner = view.layout.rings[hop : hop + 2]
-    counts = drawn.counts[rows]
+    counts = data.counts[rows]
     if not counts.shape[1]:
         counts = np.zeros((len(rows), 1), dtype=np.int64)
     max_count = max(int(counts.max(initial=1)), 2)
@@ -223,12 +223,12 @@ def _hop_edges(view: NetworkView, drawn: _FigureData, hop: int, radius: int) -> 
     return replace(thin, width=float(np.clip(width, _MIN_LINE_WIDTH, _MAX_LINE_WIDTH)))
 
 
-def _active(view: NetworkView, drawn: _FigureData, layer: int) -> Bools:
+def _active(view: NetworkView, data: _FigureData, layer: int) -> Bools:
     """Return a mask of a layer's nodes that have a used edge."""
     is_active = np.zeros(view.network.layers[layer].node_count, dtype=bool)
     for hop, end in ((layer, "source"), (layer - 1, "target")):
         if 0 <= hop < view.network.hop_count:
-            is_active[view.network.edges[end].to_numpy()[drawn.hops[hop]]] = True
+            is_active[view.network.edges[end].to_numpy()[data.hops[hop]]] = True
     return is_active
 
 
@@ -319,18 +319,18 @@ def _name_slowest(axes: Axes, view: NetworkView) -> None:
             boxes.append(box)
 
 
-def _say_nothing(axes: Axes, view: NetworkView, drawn: _FigureData) -> None:
+def _say_nothing(axes: Axes, view: NetworkView, data: _FigureData) -> None:
     """Explain in a sentence why the figure is empty, if it is."""
     metric_text = quantity(view.network, view.metric)
-    used = sum(len(edges) for edges in drawn.hops)
+    used = sum(len(edges) for edges in data.hops)
     if not len(view.network.edges):
         names = " and ".join(plain(plural(layer.name), 24) for layer in view.network.layers)
         message = f"No transfers between {names}."
     elif not used:
         message = "No transfers in the selected time."
-    elif not drawn.scale.slot_count:
+    elif not data.scale.slot_count:
         message = f"The {metric_text} of all transfers is unknown."
-    elif not sum(int(drawn.counts[edges].sum()) for edges in drawn.hops):
+    elif not sum(int(data.counts[edges].sum()) for edges in data.hops):
         message = f"The {metric_text} of all transfers in the selected time is unknown."
     else:
         return

@@ -149,8 +149,8 @@ def slow_finding(slow: Sequence[SlowNodes]) -> str:
 
 def node_name(layer: str, label: str) -> str:
     """Format a node's label for a sentence; a bare number is preceded by its layer."""
-    shown = node_text(label)
-    return f"{plain(layer, 24)} {shown}" if shown[:1].isdecimal() else shown
+    text = node_text(label)
+    return f"{plain(layer, 24)} {text}" if text[:1].isdecimal() else text
 
 
 def ratio_text(ratio: float) -> str:
@@ -188,9 +188,9 @@ def _pattern_text(network: Network, row: dict[str, Any], slow_counts: Mapping[st
     causes = _causes(row)
     if not causes:
         return sentence
-    more = len(causes) - _MAX_CAUSES
-    shown = ", ".join(node_text(cause) for cause in causes[:_MAX_CAUSES])
-    return f"{sentence}; mainly {shown}{f' and {more} more' if more > 0 else ''}"
+    omitted_count = len(causes) - _MAX_CAUSES
+    causes_text = ", ".join(node_text(cause) for cause in causes[:_MAX_CAUSES])
+    return f"{sentence}; mainly {causes_text}{f' and {omitted_count} more' if omitted_count > 0 else ''}"
 
 
 def _causes(row: dict[str, Any]) -> list[str]:

@@ -35,7 +35,7 @@ _COLOR = 70
 _MARGIN_DECADES = 0.12
 
 
-def draw_timelines(shown: list[Axes], view: NetworkView) -> None:
+def draw_timelines(panel_axes: list[Axes], view: NetworkView) -> None:
     """Draw each hop's timeline into its panel on a common scale, and mark the selected range."""
     network = view.network
     timeline = network.timeline.filter(pl.col("metric") == METRICS.index(view.metric))
@@ -44,7 +44,7 @@ def draw_timelines(shown: list[Axes], view: NetworkView) -> None:
     edges = network.window_edges_s
     clock = choose_unit(float(np.abs(edges).max()), TIMES, "s")
     first, stop = view.window_range
-    for hop, axes in enumerate(shown):
+    for hop, axes in enumerate(panel_axes):
         axes.set_xlim(*(edges[[0, -1]] / clock.size))
         axes.axvspan(edges[first] / clock.size, edges[stop] / clock.size, color=GRAY, alpha=0.16, lw=0, zorder=0)
         of_hop, nothing = steps.filter(pl.col("hop") == hop), _nothing(timeline.filter(pl.col("hop") == hop))
@@ -55,9 +55,9 @@ def draw_timelines(shown: list[Axes], view: NetworkView) -> None:
             _draw(axes, network, of_hop, colors(hop, is_dark=in_force().is_dark)[_COLOR], low, high)
         outer, inner = (plain(plural(layer.name), 24) for layer in network.layers[hop : hop + 2])
         axes.set_title(f"{outer} to {inner}: {get_hop_quantity(network, view.metric, hop)}", fontsize=9, pad=3)
-        axes.tick_params(labelsize=8, labelbottom=axes is shown[-1])
+        axes.tick_params(labelsize=8, labelbottom=axes is panel_axes[-1])
         _name_values(axes, view, low, high)
-    shown[-1].set_xlabel(f"time since the run's start [{clock.name}]", fontsize=9)
+    panel_axes[-1].set_xlabel(f"time since the run's start [{clock.name}]", fontsize=9)
 
 
 def _nothing(timeline: pl.DataFrame) -> str | None:

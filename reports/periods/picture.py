@@ -81,8 +81,8 @@ class _Clock:
 
     def of_samples(self, places: npt.ArrayLike) -> Reals:
         """Return the axis positions of samples' left edges."""
-        shown: Reals = np.asarray(places, dtype=np.float64) / self.unit.size / self.sampling_hz
-        return shown + (self.start_s - self.origin_s) / self.unit.size
+        elapsed: Reals = np.asarray(places, dtype=np.float64) / self.unit.size / self.sampling_hz
+        return elapsed + (self.start_s - self.origin_s) / self.unit.size
 
     def label(self, *, has_utc_clock: bool) -> str:
         """Return the time axis label with its unit and origin."""
@@ -210,20 +210,22 @@ def draw(figure: Figure, view: PeriodView) -> None:
     _draw_autocorrelation(figure.add_subplot(rows[-1]), view)
 
 
-def _draw_time(axes: Axes, view: PeriodView, shown: tuple[int, int], marked: tuple[int, int] | None = None) -> None:
+def _draw_time(
+    axes: Axes, view: PeriodView, sample_range: tuple[int, int], marked: tuple[int, int] | None = None
+) -> None:
     """Draw a range of samples with the detected period, or mark the excerpt that shows it."""
     clock, values = _Clock.from_signals(view.signals), view.signals.bytes_per_s[0]
-    is_part = shown != (0, len(values))
+    is_part = sample_range != (0, len(values))
     axes.set_title(f"Time behavior, excerpt of {_EXCERPT_CYCLES} periods" if is_part else "Time behavior")
     axes.set_xlabel(clock.label(has_utc_clock=view.has_utc_clock))
     if not len(values):
         return panels.say(axes, "no samples")
     peak = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
     unit = choose_unit(peak, RATES, "B/s")
-    columns = Columns.aggregate(values[shown[0] : shown[1]] / unit.size)
-    edges = clock.of_samples(columns.edges + shown[0])
+    columns = Columns.aggregate(values[sample_range[0] : sample_range[1]] / unit.size)
+    edges = clock.of_samples(columns.edges + sample_range[0])
     _draw_gaps(axes, edges, columns.missing_ratio)
-    _draw_window(axes, view, clock, shown)
+    _draw_window(axes, view, clock, sample_range)
     if not is_part:
         _draw_segments(axes, view, clock)
     _draw_signal(axes, edges, columns, label="" if is_part else "signal")
@@ -231,7 +233,7 @@ def _draw_time(axes: Axes, view: PeriodView, shown: tuple[int, int], marked: tup
         middle, top = clock.of_samples(sum(marked) / 2), axes.get_xaxis_transform()
         axes.plot(middle, 0.98, "v", color=_LINE, ms=6, transform=top, ls="", label="shown below")
     elif view.is_periodic:
-        _draw_cosines(axes, view, clock, shown, unit)
+        _draw_cosines(axes, view, clock, sample_range, unit)
     axes.set_xlim(edges[0], edges[-1])
     axes.ticklabel_format(axis="x", useOffset=False)
     axes.set_ylabel(f"throughput [{unit.name}]")
@@ -284,10 +286,10 @@ def _draw_gaps(axes: Axes, edges: Reals, missing_ratio: Reals) -> None:
     axes.add_artist(Rectangle((0, 0), 0, 0, color=_GAP, alpha=0.75, lw=0, label="not measured"))
 
 
-def _draw_window(axes: Axes, view: PeriodView, clock: _Clock, shown: tuple[int, int]) -> None:
+def _draw_window(axes: Axes, view: PeriodView, clock: _Clock, sample_range: tuple[int, int]) -> None:
     """Shade the analyzed time if it is not the whole signal."""
     first, last = view.window_samples
-    if view.is_whole or last <= first or (first <= shown[0] and last >= shown[1]):
+    if view.is_whole or last <= first or (first <= sample_range[0] and last >= sample_range[1]):
         return
     places = clock.of_samples([first, last])
     label = "periodic here" if view.is_periodic else "judged"
@@ -318,10 +320,10 @@ def _draw_segments(axes: Axes, view: PeriodView, clock: _Clock) -> None:
         )  # fmt: skip
 
 
-def _draw_cosines(axes: Axes, view: PeriodView, clock: _Clock, shown: tuple[int, int], unit: Unit) -> None:
+def _draw_cosines(axes: Axes, view: PeriodView, clock: _Clock, sample_range: tuple[int, int], unit: Unit) -> None:
     """Draw the detected cosine and the sum of all candidates within the window; mark the periods above."""
     window = view.window_samples
-    first, last = max(shown[0], window[0]), min(shown[1], window[1])
+    first, last = max(sample_range[0], window[0]), min(sample_range[1], window[1])
     cosines = view.cosines.select_drawable()
     count = len(cosines.frequency_hz)
     if not count or last <= first:

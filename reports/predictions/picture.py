@@ -54,9 +54,9 @@ _BURSTS = ("earliest", "start", "latest")
 def draw(view: PredictionView) -> Picture:
     """Return the picture of one run's predictions."""
     run = Run.from_view(view)
-    shown = list(_panels(view, run))
-    height = _TOP_IN + sum(panel.height_in + panel.space_in for panel in shown) + _FOOT_IN
-    return Picture((_WIDTH_IN, height), lambda figure: _compose(figure, view, run, shown))
+    shown_panels = list(_panels(view, run))
+    height = _TOP_IN + sum(panel.height_in + panel.space_in for panel in shown_panels) + _FOOT_IN
+    return Picture((_WIDTH_IN, height), lambda figure: _compose(figure, view, run, shown_panels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +90,16 @@ def _panels(view: PredictionView, run: Run) -> Iterator[_Panel]:
         yield _Panel(height, _FOOT_IN + 0.4, partial(_draw_windows, run, windows), True)
 
 
-def _compose(figure: Figure, view: PredictionView, run: Run, shown: list[_Panel]) -> None:
+def _compose(figure: Figure, view: PredictionView, run: Run, shown_panels: list[_Panel]) -> None:
     top = _TOP_IN
     _headings(figure, view, run)
     ends = run.clock.at(run.ends_s).tolist()
-    for place, panel in enumerate(shown):
+    for place, panel in enumerate(shown_panels):
         axes = panels.inch_axes(figure, top + panel.space_in, panel.height_in, (_LEFT, _RIGHT))
         top += panel.space_in + panel.height_in
         axes.set_xlim(*ends)
         panel.drawn(axes)
-        is_last = place == len(shown) - 1 or shown[place + 1].is_excerpt
+        is_last = place == len(shown_panels) - 1 or shown_panels[place + 1].is_excerpt
         axes.tick_params(axis="x", labelbottom=is_last, length=3.5 if is_last else 0)
         axes.grid(axis="x", color=FAINT, lw=0.6)
         axes.set_axisbelow(True)
@@ -323,20 +323,20 @@ def _draw_changes(run: Run, axes: Axes) -> None:
         axes.plot(places, np.full(len(places), 0.96), marker, color=PURPLE, ms=5, ls="", transform=blend)
     if len(changed) > _MAX_CHANGES:
         return
-    room = np.diff(inches, append=_WIDE_IN)
+    free_inches = np.diff(inches, append=_WIDE_IN)
     for place, x in enumerate(at.tolist()):
         if began[place] < x:
             axes.axvspan(max(float(began[place]), float(low)), x, color=PURPLE, alpha=0.1, lw=0, zorder=0.8)
         axes.axvline(x, color=PURPLE, lw=1.1, ls="--", zorder=2)
         text = plain(str(run.texts["change"][changed[place]]), 24)
-        if text_inches(text, _SMALL) + 0.15 < room[place]:
+        if text_inches(text, _SMALL) + 0.15 < free_inches[place]:
             axes.annotate(text, (x, 0.96), (6, 0), blend, "offset points", va="center", fontsize=_SMALL, color=PURPLE)
 
 
 def _rug_rows(run: Run) -> list[str]:
     """Return the outcomes drawn as rows of ticks: those without a period, and `tentative` if the curve is thinned."""
-    shown = {"periodic"} if len(run.at_s) > MAX_EXACT_EVALUATIONS else {"periodic", "tentative"}
-    outcomes = set(run.texts["outcome"].tolist()) - shown
+    drawn_outcomes = {"periodic"} if len(run.at_s) > MAX_EXACT_EVALUATIONS else {"periodic", "tentative"}
+    outcomes = set(run.texts["outcome"].tolist()) - drawn_outcomes
     return [name for name in _RUG_COLORS if name in outcomes] + sorted(outcomes - set(_RUG_COLORS))[:3]
 
 
@@ -421,8 +421,8 @@ def _draw_windows(run: Run, windows: _Windows, axes: Axes) -> None:
         axes.plot(clock.at(run.came()[0][chosen]), rows, "x", color=INK, ms=4.5, mew=0.9, ls="", label="detected")
     axes.set_ylim(len(chosen) - 0.3, -0.7)
     step = max(1, math.ceil(len(chosen) / 12))
-    shown = np.unique(np.append(rows[: max(1, len(rows) - step) : step], rows[-1]))
-    axes.set_yticks(shown, [f"{run.numbers['evaluation'][chosen[row]]:.0f}" for row in shown], fontsize=7.5)
+    tick_rows = np.unique(np.append(rows[: max(1, len(rows) - step) : step], rows[-1]))
+    axes.set_yticks(tick_rows, [f"{run.numbers['evaluation'][chosen[row]]:.0f}" for row in tick_rows], fontsize=7.5)
     axes.set_ylabel("evaluation", fontsize=_SMALL)
     panels.legend_above(axes)
 
@@ -442,18 +442,18 @@ def _errors(run: Run) -> Reals:
 def _draw_errors(run: Run, errors: Reals, axes: Axes) -> None:
     """Draw the prediction errors of the next burst from earliest to latest, in percent of the preceding gap."""
     indices = np.flatnonzero(np.isfinite(errors[1]))
-    at, shown = run.at_s[indices], 100 * errors[:, indices]
-    within = float(np.mean((shown[0] <= 1e-6) & (shown[2] >= -1e-6)))
-    limit = float(min(100.0, max(10.0, 1.15 * np.abs(shown).max())))
-    beyond = float(np.mean(np.abs(shown[1]) > limit))
+    at, percent = run.at_s[indices], 100 * errors[:, indices]
+    within = float(np.mean((percent[0] <= 1e-6) & (percent[2] >= -1e-6)))
+    limit = float(min(100.0, max(10.0, 1.15 * np.abs(percent).max())))
+    beyond = float(np.mean(np.abs(percent[1]) > limit))
     outside = f", {beyond:.1%} beyond the panel" if beyond >= 0.0005 else ""
     detected = f"{format_count(len(indices), 'burst')} detected"
     axes.set_title(f"Next burst: {within:.0%} of {detected} started within the predicted range{outside}")
     bins = Bins.from_times(at, run.ends_s)
-    low, high = bins.lowest(shown[0]).clip(-limit, limit), bins.highest(shown[2]).clip(-limit, limit)
+    low, high = bins.lowest(percent[0]).clip(-limit, limit), bins.highest(percent[2]).clip(-limit, limit)
     x = run.clock.at(bins.at_s)
     axes.vlines(x, low, high, color=PURPLE, alpha=0.35, lw=3.0 if len(x) <= 200 else 1.2, label="its range")
-    likely = np.concatenate([bins.lowest(shown[1]), bins.highest(shown[1])]).clip(-limit, limit)
+    likely = np.concatenate([bins.lowest(percent[1]), bins.highest(percent[1])]).clip(-limit, limit)
     axes.plot(np.tile(x, 2), likely, ".", color=PURPLE, ms=4.5 if len(x) <= 200 else 1.6, ls="")
     axes.axhline(0, color=INK, lw=0.9)
     axes.set_ylim(-1.08 * limit, 1.08 * limit)

@@ -56,9 +56,9 @@ def calendars(frames: FilesystemFrames) -> Iterator[Content]:
         "filesystems", [[calendar.filesystem, file_hash(calendar.filesystem)] for calendar in frames.calendars]
     )
     for calendar in frames.calendars:
-        shown = [day.isoformat() for day in calendar.days]
+        day_names = [day.isoformat() for day in calendar.days]
         yield pack_document(
-            _place(calendar.filesystem), {**_scale(calendar), "days": shown, **_texts(calendar, slice(None))}
+            _place(calendar.filesystem), {**_scale(calendar), "days": day_names, **_texts(calendar, slice(None))}
         )
 
 

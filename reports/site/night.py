@@ -39,8 +39,8 @@ class NightFrames:
     slowed_counts: pl.DataFrame
 
 
-def make_variables(frames: NightFrames, verdict: str, drawn: Mapping[str, str]) -> dict[str, Any]:
-    """Return the start page's template variables; drawn: its figures by name, as SVG."""
+def make_variables(frames: NightFrames, verdict: str, figures: Mapping[str, str]) -> dict[str, Any]:
+    """Return the start page's template variables; figures: its figures by name, as SVG."""
     missing = list(_missing(frames))
     changed = frames.changed.height
     is_well = verdict == "passed" and not missing
@@ -57,7 +57,7 @@ def make_variables(frames: NightFrames, verdict: str, drawn: Mapping[str, str]) 
             "slowed": frames.slowed.to_dicts(),
             "hurt_said": format_slowed_runs(*frames.slowed_counts.row(0)),
             "missing": missing,
-            "drawn": drawn,
+            "drawn": figures,
         }
     }
 

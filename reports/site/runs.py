@@ -59,14 +59,14 @@ def hour_path(hour: datetime) -> str:
 
 def hours(frames: RunFrames) -> Iterator[Content]:
     """Yield a file for each hour in which runs started."""
-    moved = lean(frames.io).group_by(_RUN, maintain_order=True).agg(io=pl.struct(pl.exclude(_RUN)))
+    run_io = lean(frames.io).group_by(_RUN, maintain_order=True).agg(io=pl.struct(pl.exclude(_RUN)))
     burst_counts = frames.slowed.group_by(_RUN, maintain_order=True).agg(burst_count=pl.len())
     bursts = lean(frames.slowed.filter("is_slowed").drop("is_slowed"))
     slowed = bursts.group_by(_RUN, maintain_order=True).agg(slowed=pl.struct(pl.exclude(_RUN)))
     hour = frames.runs["started_at"].dt.strftime("%Y-%m-%dT%H").alias("hour")
     documents = (
         lean(frames.runs)
-        .join(moved, on=_RUN, how="left", maintain_order="left")
+        .join(run_io, on=_RUN, how="left", maintain_order="left")
         .join(lean(burst_counts), on=_RUN, how="left", maintain_order="left")
         .join(slowed, on=_RUN, how="left", maintain_order="left")
         .join(lean(frames.traced), on=_RUN, how="left", maintain_order="left")

@@ -112,7 +112,7 @@ class FollowedInput:
         self._follow_clock(moves, flush, elapsed_s, events)
         self._add(moves, flush)
         self.position = flush.position
-        named = tuple(dict.fromkeys(events))
+        event_names = tuple(dict.fromkeys(events))
         ready = []
         # sorted by name, so that the order of rows survives a restart
         for direction, predictor in sorted(self.predictors.items()):
@@ -122,9 +122,9 @@ class FollowedInput:
             cause = "end" if is_end else "gap" if is_gap else None
             self._evaluated_s[direction] = self._clock.until_s
             due = Due(predictor, self._clock.until_s, cause)
-            circumstances = Circumstances(direction, self.run_number, predictor.params.strategy, named, is_end)
+            circumstances = Circumstances(direction, self.run_number, predictor.params.strategy, event_names, is_end)
             ready.append(Ready(self.identity, circumstances, due))
-        self._waiting_events = [] if ready else list(named)
+        self._waiting_events = [] if ready else list(event_names)
         self.is_over = is_end
         return ready
 

@@ -178,17 +178,17 @@ def find_jobs(
 
 def _get_end(row: dict[str, Any]) -> datetime | None:
     """Return the end of a run; an end before its start is ignored."""
-    ended: datetime | None = row["ended_at"]
-    return ended if ended is not None and ended >= row["started_at"] else None
+    ended_at: datetime | None = row["ended_at"]
+    return ended_at if ended_at is not None and ended_at >= row["started_at"] else None
 
 
 def _choose_run(runs: pl.DataFrame, job_id: str, cluster: str | None) -> dict[str, Any]:
-    where = f" of the cluster {cluster}" if cluster else ""
+    cluster_text = f" of the cluster {cluster}" if cluster else ""
     if runs.is_empty():
-        raise UsageError(f"No landed job log contains job {job_id}{where}. Land one: `iosig land LOG`.")
+        raise UsageError(f"No landed job log contains job {job_id}{cluster_text}. Land one: `iosig land LOG`.")
     started = runs.filter(pl.col("started_at").is_not_null())
     if started.is_empty():
-        raise UsageError(f"The job {job_id}{where} has not started, according to the landed job logs.")
+        raise UsageError(f"The job {job_id}{cluster_text} has not started, according to the landed job logs.")
     latest = started.unique("cluster", keep="first", maintain_order=True).to_dicts()
     running = [row for row in latest if _get_end(row) is None and row["state"] not in FINAL_STATES]
     candidates = running or [row for row in latest if row["started_at"] == latest[0]["started_at"]]

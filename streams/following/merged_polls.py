@@ -163,8 +163,8 @@ class MergedPolls:
         valid = self._number_controllers(
             self._plausible(self._before_end(self._convert_rates(inside)), is_again), is_again
         )
-        late = _first_of_each(valid.filter(pl.col("polled_us") <= self.closed_us, ~pl.col("is_gap")))
-        yield from self._late(late, is_again)
+        late_polls = _first_of_each(valid.filter(pl.col("polled_us") <= self.closed_us, ~pl.col("is_gap")))
+        yield from self._late(late_polls, is_again)
         self._waiting = _first_of_each(pl.concat([self._waiting, valid.filter(pl.col("polled_us") > self.closed_us)]))
 
     def _convert_rates(self, rows: pl.DataFrame) -> pl.DataFrame:

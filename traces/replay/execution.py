@@ -87,31 +87,31 @@ class Executor:
     # ---- descriptors
 
     def _posix(self) -> dict[Verb, Handler]:
-        calls, named, place, at = self.calls, self._named, self.script.places, self._descriptor
+        calls, names, place, at = self.calls, self._named, self.script.places, self._descriptor
         return {
-            Verb.OPEN: lambda f, o, s, n, g: self._descriptors[f].append(calls.open(named[f], place[f], g, n)),
-            Verb.CREAT: lambda f, o, s, n, g: self._descriptors[f].append(calls.open(named[f], place[f], 0o1101, n)),
-            Verb.CLOSE: lambda f, o, s, n, g: calls.close(named[f], _get_open_file(self._descriptors, f).pop()),
-            Verb.READ: lambda f, o, s, n, g: calls.read(named[f], at(f), s),
-            Verb.WRITE: lambda f, o, s, n, g: calls.write(named[f], at(f), s),
-            Verb.PREAD: lambda f, o, s, n, g: calls.pread(named[f], at(f), s, n),
-            Verb.PWRITE: lambda f, o, s, n, g: calls.pwrite(named[f], at(f), s, n),
-            Verb.READV: lambda f, o, s, n, g: calls.readv(named[f], at(f), s, n),
-            Verb.WRITEV: lambda f, o, s, n, g: calls.writev(named[f], at(f), s, n),
-            Verb.LSEEK: lambda f, o, s, n, g: calls.lseek(named[f], at(f), n, g),
-            Verb.FSYNC: lambda f, o, s, n, g: calls.fsync(named[f], at(f)),
-            Verb.FDATASYNC: lambda f, o, s, n, g: calls.fdatasync(named[f], at(f)),
-            Verb.FTRUNCATE: lambda f, o, s, n, g: calls.ftruncate(named[f], at(f), s),
-            Verb.TRUNCATE: lambda f, o, s, n, g: calls.truncate(named[f], place[f], s),
-            Verb.STAT: lambda f, o, s, n, g: calls.stat(named[f], place[f]),
-            Verb.LSTAT: lambda f, o, s, n, g: calls.stat(named[f], place[f]),
-            Verb.FSTAT: lambda f, o, s, n, g: calls.fstat(named[f], at(f)),
-            Verb.ACCESS: lambda f, o, s, n, g: calls.access(named[f], place[f], g),
-            Verb.UNLINK: lambda f, o, s, n, g: calls.unlink(named[f], place[f]),
+            Verb.OPEN: lambda f, o, s, n, g: self._descriptors[f].append(calls.open(names[f], place[f], g, n)),
+            Verb.CREAT: lambda f, o, s, n, g: self._descriptors[f].append(calls.open(names[f], place[f], 0o1101, n)),
+            Verb.CLOSE: lambda f, o, s, n, g: calls.close(names[f], _get_open_file(self._descriptors, f).pop()),
+            Verb.READ: lambda f, o, s, n, g: calls.read(names[f], at(f), s),
+            Verb.WRITE: lambda f, o, s, n, g: calls.write(names[f], at(f), s),
+            Verb.PREAD: lambda f, o, s, n, g: calls.pread(names[f], at(f), s, n),
+            Verb.PWRITE: lambda f, o, s, n, g: calls.pwrite(names[f], at(f), s, n),
+            Verb.READV: lambda f, o, s, n, g: calls.readv(names[f], at(f), s, n),
+            Verb.WRITEV: lambda f, o, s, n, g: calls.writev(names[f], at(f), s, n),
+            Verb.LSEEK: lambda f, o, s, n, g: calls.lseek(names[f], at(f), n, g),
+            Verb.FSYNC: lambda f, o, s, n, g: calls.fsync(names[f], at(f)),
+            Verb.FDATASYNC: lambda f, o, s, n, g: calls.fdatasync(names[f], at(f)),
+            Verb.FTRUNCATE: lambda f, o, s, n, g: calls.ftruncate(names[f], at(f), s),
+            Verb.TRUNCATE: lambda f, o, s, n, g: calls.truncate(names[f], place[f], s),
+            Verb.STAT: lambda f, o, s, n, g: calls.stat(names[f], place[f]),
+            Verb.LSTAT: lambda f, o, s, n, g: calls.stat(names[f], place[f]),
+            Verb.FSTAT: lambda f, o, s, n, g: calls.fstat(names[f], at(f)),
+            Verb.ACCESS: lambda f, o, s, n, g: calls.access(names[f], place[f], g),
+            Verb.UNLINK: lambda f, o, s, n, g: calls.unlink(names[f], place[f]),
             Verb.REMOVE: lambda f, o, s, n, g: self._remove(f),
-            Verb.RENAME: lambda f, o, s, n, g: calls.rename(named[f], place[f], named[o], place[o]),
-            Verb.MKDIR: lambda f, o, s, n, g: calls.mkdir(named[f], place[f], n),
-            Verb.RMDIR: lambda f, o, s, n, g: calls.rmdir(named[f], place[f]),
+            Verb.RENAME: lambda f, o, s, n, g: calls.rename(names[f], place[f], names[o], place[o]),
+            Verb.MKDIR: lambda f, o, s, n, g: calls.mkdir(names[f], place[f], n),
+            Verb.RMDIR: lambda f, o, s, n, g: calls.rmdir(names[f], place[f]),
         }
 
     def _descriptor(self, file: int) -> int:
@@ -129,17 +129,17 @@ class Executor:
     # ---- buffered files
 
     def _map_stdio_verbs(self) -> dict[Verb, Handler]:
-        calls, named, place, at = self.calls, self._named, self.script.places, self._stream
+        calls, names, place, at = self.calls, self._named, self.script.places, self._stream
         return {
-            Verb.FOPEN: lambda f, o, s, n, g: self._streams[f].append(calls.fopen(named[f], place[f], named[o])),
-            Verb.FDOPEN: lambda f, o, s, n, g: self._fdopen(f, named[o]),
-            Verb.FCLOSE: lambda f, o, s, n, g: calls.fclose(named[f], _get_open_file(self._streams, f).pop()),
-            Verb.FREAD: lambda f, o, s, n, g: calls.fread(named[f], at(f), s, g),
-            Verb.FWRITE: lambda f, o, s, n, g: calls.fwrite(named[f], at(f), s, g),
-            Verb.FPRINTF: lambda f, o, s, n, g: calls.fprintf(named[f], at(f), s),
-            Verb.FSEEK: lambda f, o, s, n, g: calls.fseek(named[f], at(f), n, g),
-            Verb.FTELL: lambda f, o, s, n, g: calls.ftell(named[f], at(f)),
-            Verb.FILENO: lambda f, o, s, n, g: calls.fileno(named[f], at(f)),
+            Verb.FOPEN: lambda f, o, s, n, g: self._streams[f].append(calls.fopen(names[f], place[f], names[o])),
+            Verb.FDOPEN: lambda f, o, s, n, g: self._fdopen(f, names[o]),
+            Verb.FCLOSE: lambda f, o, s, n, g: calls.fclose(names[f], _get_open_file(self._streams, f).pop()),
+            Verb.FREAD: lambda f, o, s, n, g: calls.fread(names[f], at(f), s, g),
+            Verb.FWRITE: lambda f, o, s, n, g: calls.fwrite(names[f], at(f), s, g),
+            Verb.FPRINTF: lambda f, o, s, n, g: calls.fprintf(names[f], at(f), s),
+            Verb.FSEEK: lambda f, o, s, n, g: calls.fseek(names[f], at(f), n, g),
+            Verb.FTELL: lambda f, o, s, n, g: calls.ftell(names[f], at(f)),
+            Verb.FILENO: lambda f, o, s, n, g: calls.fileno(names[f], at(f)),
         }
 
     def _stream(self, file: int) -> Stream:
@@ -202,9 +202,9 @@ class Executor:
     def _mpi_next(self, file: int, size: int, *, is_read: bool) -> int:
         handle = self._handle(file)
         call = self.calls.pread if is_read else self.calls.pwrite
-        moved: int = call(handle.name, handle.descriptor, size, handle.pointer)
-        handle.pointer += moved
-        return moved
+        moved_bytes: int = call(handle.name, handle.descriptor, size, handle.pointer)
+        handle.pointer += moved_bytes
+        return moved_bytes
 
     def _mpi_seek(self, file: int, offset: int, whence: int) -> None:
         handle = self._handle(file)
@@ -280,16 +280,16 @@ def run(
 def _execute(handler: Handler, function: str, step: tuple[int, int, int, int, int, int], result: Done) -> None:
     verb, file, other, size, offset, flags = step
     result.counts[function] += 1
-    moved: Any = 0
+    moved_bytes: Any = 0
     try:
-        moved = handler(file, other, size, offset, flags)
+        moved_bytes = handler(file, other, size, offset, flags)
     except (OSError, ValueError, OverflowError, MemoryError) as error:
         result.failures[function, error_name(error)] += 1
     if verb in READING:
-        result.read_bytes += moved
+        result.read_bytes += moved_bytes
         result.asked_read_bytes += size
     elif verb in WRITING:
-        result.written_bytes += moved
+        result.written_bytes += moved_bytes
         result.asked_written_bytes += size
 
 

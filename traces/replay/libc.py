@@ -197,17 +197,17 @@ class Calls:
 
     def fread(self, name: str, stream: IO[bytes], size: int, unit: int) -> int:
         """Read up to `size` bytes through the buffer; return the number of bytes read."""
-        moved = 0
-        while moved < size and (got := len(stream.read(min(size - moved, _FILLED_BYTES)))):
-            moved += got
-        return moved
+        moved_bytes = 0
+        while moved_bytes < size and (got := len(stream.read(min(size - moved_bytes, _FILLED_BYTES)))):
+            moved_bytes += got
+        return moved_bytes
 
     def fwrite(self, name: str, stream: IO[bytes], size: int, unit: int) -> int:
         """Write `size` bytes into the buffer; return the number of bytes written."""
-        moved = 0
-        while moved < size:
-            moved += stream.write(self._memory[: size - moved])
-        return moved
+        moved_bytes = 0
+        while moved_bytes < size:
+            moved_bytes += stream.write(self._memory[: size - moved_bytes])
+        return moved_bytes
 
     def fprintf(self, name: str, stream: IO[bytes], size: int) -> int:
         """Write text of `size` bytes."""

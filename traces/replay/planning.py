@@ -84,10 +84,10 @@ class Survey:
 
 def merge_surveys(parts: Iterable[Survey]) -> Survey:
     """Merge the surveys of several processes; `max_open_count` is the maximum of a single process."""
-    whole = Survey()
+    total = Survey()
     for part in parts:
-        whole.add(part)
-    return whole
+        total.add(part)
+    return total
 
 
 def disk_bytes(uses: Uses) -> int:

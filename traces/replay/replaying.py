@@ -94,9 +94,9 @@ def _make_plan(
     if order.ignored:
         survey.uses.drop_order()
     planning.check(survey, folder)
-    where = str(wish.output) if wish.output is not None else "a temporary folder"
+    folder_text = str(wish.output) if wish.output is not None else "a temporary folder"
     plan = reports.report_plan(
-        survey, order, where, is_timed=wish.is_timed, process_count=process_count, traced_s=traced_s
+        survey, order, folder_text, is_timed=wish.is_timed, process_count=process_count, traced_s=traced_s
     )
     return order, plan
 

@@ -65,12 +65,12 @@ class Report:
             f"{function}: {count:,} of {self.replayed_calls[function]:,} calls failed with {error}"
             for (function, error), count in sorted(self.failures.items())
         ]
-        for verb, traced, moved in (
+        for verb, traced, replayed in (
             ("read", self.traced_read_bytes, self.read_bytes),
             ("written", self.traced_written_bytes, self.written_bytes),
         ):
-            if traced != moved:
-                differences.append(f"{moved:,} bytes were {verb}, but the trace has {traced:,}")
+            if traced != replayed:
+                differences.append(f"{replayed:,} bytes were {verb}, but the trace has {traced:,}")
         if self.traced_calls != self.replayed_calls:
             differences.append("incomplete: some calls were not made")
         resized = [

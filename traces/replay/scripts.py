@@ -116,8 +116,8 @@ def compile_script(rank: int, calls: pl.DataFrame, call_times: Reals, way: Way) 
     zeros for a replay without waits.
     """
     parsed = _add_reasons(_read(outer(calls, way).with_row_index("place")), way)
-    names, places, named = _number_names(parsed.filter(pl.col("is_outer")))
-    frame = named.with_columns(_refusal(places))
+    names, places, numbered = _number_names(parsed.filter(pl.col("is_outer")))
+    frame = numbered.with_columns(_refusal(places))
     syncs, communicators = _syncs(frame, way)
     replayed = frame.filter(pl.col("reason").is_null())
     steps, functions = _steps(parsed, replayed, syncs, communicators, call_times)
@@ -158,15 +158,15 @@ def _read(calls: pl.DataFrame) -> pl.DataFrame:
 
 def _communicator() -> pl.Expr:
     """Return the communicator of a collective MPI call; for MPI-IO, the one with which the handle was opened."""
-    named = pl.lit(None, pl.String)
+    communicator = pl.lit(None, pl.String)
     for place in sorted(set(COLLECTIVES.values())):
         functions = [function for function, at in COLLECTIVES.items() if at == place]
-        named = (
+        communicator = (
             pl.when(pl.col("function").is_in(functions))
             .then(pl.col("given").list.get(place, null_on_oob=True))
-            .otherwise(named)
+            .otherwise(communicator)
         )
-    return named
+    return communicator
 
 
 def _bytes() -> pl.Expr:
@@ -253,7 +253,7 @@ def _number_names(
     A prefix distinguishes MPI-IO handles from POSIX names.
     """
     verb = pl.col("verb")
-    named = frame.with_columns(
+    with_names = frame.with_columns(
         file_name=pl.when("is_mpi").then(pl.format("h{}", "file")).otherwise(pl.format("p{}", "file")),
         other_name=pl.when(verb == int(Verb.MPI_OPEN))
         .then(pl.format("p{}", "path"))
@@ -264,9 +264,9 @@ def _number_names(
         .when(verb == int(Verb.MPI_SET_VIEW))
         .then(pl.format("m{} {}", "type", "other")),
     )
-    names = pl.concat([named["file_name"], named["other_name"]]).drop_nulls().unique(maintain_order=True)
+    names = pl.concat([with_names["file_name"], with_names["other_name"]]).drop_nulls().unique(maintain_order=True)
     numbers = pl.DataFrame({"name": names, "number": pl.arange(names.len(), eager=True, dtype=pl.Int64)})
-    joined = named
+    joined = with_names
     for name in ("file", "other"):
         renamed = numbers.rename({"name": f"{name}_name", "number": f"{name}_id"})
         joined = joined.join(renamed, on=f"{name}_name", how="left", maintain_order="left")

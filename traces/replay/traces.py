@@ -73,10 +73,10 @@ def parse_ranks(text: str | None, process_count: int) -> tuple[int, ...]:
 
     Raises UsageError if the list is invalid, has too many ranks, or ranks outside the trace.
     """
-    named = (range(process_count),) if text is None else view.spans(text, process_count)
-    if sum(map(len, named)) > MAX_RANKS:
-        count = sum(map(len, named))
+    ranges = (range(process_count),) if text is None else view.spans(text, process_count)
+    if sum(map(len, ranges)) > MAX_RANKS:
+        count = sum(map(len, ranges))
         raise UsageError(
             f"{count:,} ranks exceed the maximum for one machine; choose up to {MAX_RANKS:,} with --ranks."
         )
-    return tuple(sorted({rank for span in named for rank in span}))
+    return tuple(sorted({rank for span in ranges for rank in span}))

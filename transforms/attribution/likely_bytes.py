@@ -119,15 +119,15 @@ def estimate_likely_bytes(
     for number in range(params.round_count):
         weighted_presence = factor[phases.number] * presence
         scale = _residual_ratio(residual, rate[run] * weighted_presence, step, unlogged_rate)
-        moved = rate[run] * weighted_presence * scale[step]
-        total = np.bincount(run, moved + params.explained_ratio * explained_bytes, len(first))
+        moved_bytes = rate[run] * weighted_presence * scale[step]
+        total = np.bincount(run, moved_bytes + params.explained_ratio * explained_bytes, len(first))
         application_rate = np.bincount(application, total, len(application_exposure)) / application_exposure
         weighted_exposure = np.maximum(np.bincount(run, weighted_presence, len(first)), 1e-9)
         rate = (total + shrinkage * application_rate[application]) / (weighted_exposure + shrinkage)
         if number >= params.first_phase_round:
             total_rate = rate + (params.explained_phase_ratio - params.explained_ratio) * known_rate
             factor = phases.factors(
-                moved + params.explained_phase_ratio * explained_bytes, presence, total_rate, params
+                moved_bytes + params.explained_phase_ratio * explained_bytes, presence, total_rate, params
             )
         unlogged_rate *= float(scale.mean())
     expected = rate[run] * factor[phases.number] * presence
@@ -169,13 +169,13 @@ class _Phases:
         )
         return cls(keys // stride, application_phase, number, np.diff(keys) == 1, np.diff(application_keys) == 1)
 
-    def factors(self, moved: Reals, presence: Reals, rate: Reals, params: LikelyBytesParams) -> Reals:
+    def factors(self, moved_bytes: Reals, presence: Reals, rate: Reals, params: LikelyBytesParams) -> Reals:
         """Compute the rate of the application's other runs in each phase, relative to their mean rate.
 
         The run's own bytes are left out. Otherwise, a run that is active alone would claim all traffic of that time.
         """
         count = len(self.run)
-        total = np.bincount(self.number, moved, count)
+        total = np.bincount(self.number, moved_bytes, count)
         expected = np.bincount(self.number, presence, count) * rate[self.run]
         other_total, other_expected = (
             self._sum_other_runs(values.astype(np.float64), params.neighbor_ratio) for values in (total, expected)

@@ -41,9 +41,9 @@ def distribute_counts(series: Ragged, started: Reals, interval_steps: Reals, tra
     step, row = places_of(first, counts), np.repeat(np.arange(len(first)), counts)
     cumulative = _CumulativeTraffic.from_steps(traffic_bytes)
     within = cumulative(np.minimum(step + 1, end[row])) - cumulative(np.maximum(step, begin[row]))
-    moved = volume[row] * within / (cumulative(end) - cumulative(begin))[row]
-    has_bytes = moved > 0
-    return RunBytes(run[row][has_bytes], step[has_bytes], moved[has_bytes])
+    moved_bytes = volume[row] * within / (cumulative(end) - cumulative(begin))[row]
+    has_bytes = moved_bytes > 0
+    return RunBytes(run[row][has_bytes], step[has_bytes], moved_bytes[has_bytes])
 
 
 @dataclass(frozen=True, slots=True)

@@ -349,12 +349,12 @@ def _with_rivals(model: CountModel, points: Sequence[Point], has_rivals: bool) -
     is_whole = all(value.denominator == 1 for _, value in points)
     rivals: tuple[RoundedFormula, ...] = ()
     if has_rivals and is_whole:
-        whole = [(count, int(value)) for count, value in points]
+        integer_points = [(count, int(value)) for count, value in points]
         match model:
             case Inverse() if model.share and model.rest:
-                rivals = find_rivals(whole, by_inverse=True, first=model.share, rest=model.rest)
+                rivals = find_rivals(integer_points, by_inverse=True, first=model.share, rest=model.rest)
             case Linear() if model.slope and model.rest:
-                rivals = find_rivals(whole, by_inverse=False, first=model.slope, rest=model.rest)
+                rivals = find_rivals(integer_points, by_inverse=False, first=model.slope, rest=model.rest)
     return FittedModel(model, counts, is_whole, rivals)
 
 

@@ -152,9 +152,9 @@ class _ClassBuilder:
     def _node(self, node: FittedNode, numbers: Iterator[int], lengths: tuple[int, ...]) -> Node:
         number = next(numbers)
         if isinstance(node, FittedCall):
-            named = f"{self.place}, call {number} {node.call.function}"
+            call_name = f"{self.place}, call {number} {node.call.function}"
             slots = tuple(
-                Slot(slot.width, self._vector(f"{named}, {argument}", model, lengths, min_value))
+                Slot(slot.width, self._vector(f"{call_name}, {argument}", model, lengths, min_value))
                 for slot, model, min_value, argument in zip(
                     node.call.slots, node.slots, node.min_values, slot_names(node.call), strict=True
                 )

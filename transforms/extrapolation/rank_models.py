@@ -308,8 +308,8 @@ def _fit_group_sizes(
         [(count, value) for count, value in zip(counts, row, strict=True) if value is not None]
         for row in zip(*parts, strict=True)
     ]
-    whole = [(count, Fraction(size)) for count, size in zip(counts, sizes, strict=True)]
-    size_model, *models = (fit_count_model(points, families) for points in (whole, *observed))
+    size_points = [(count, Fraction(size)) for count, size in zip(counts, sizes, strict=True)]
+    size_model, *models = (fit_count_model(points, families) for points in (size_points, *observed))
     by_group, by_member, start = models
     if size_model is None or by_group is None or by_member is None or start is None:
         return None
@@ -403,8 +403,8 @@ class PerRank:
 
     def formula(self) -> str:
         """Format the model as text, in terms of `n` and `rank`."""
-        shown = ", ".join(model.formula() for model in self.models)
-        return shown if len(self.models) == 1 else f"by rank: {shown}"
+        formulas = ", ".join(model.formula() for model in self.models)
+        return formulas if len(self.models) == 1 else f"by rank: {formulas}"
 
 
 def fit_per_rank(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> PerRank | None:

@@ -69,11 +69,11 @@ def _row_in_groups(start: int, stride: int, count: int, size: int) -> list[Progr
     first = min(count, -((start % size - size) // stride))
     if first == members:
         first = 0
-    whole, last = divmod(count - first, members)
+    group_count, last = divmod(count - first, members)
     begin = start + first * stride
     pieces = [
         make_progression(start, (stride, first)),
-        make_progression(begin, (size, whole), (stride, members)),
-        make_progression(begin + whole * size, (stride, last)),
+        make_progression(begin, (size, group_count), (stride, members)),
+        make_progression(begin + group_count * size, (stride, last)),
     ]
-    return [piece for piece, times in zip(pieces, (first, whole, last), strict=True) if times]
+    return [piece for piece, times in zip(pieces, (first, group_count, last), strict=True) if times]

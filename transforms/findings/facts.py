@@ -113,8 +113,8 @@ def _layer_facts(counters: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _sum_available(name: str, where: pl.Expr) -> pl.Expr:
-    available = pl.col(name).filter(where)
+def _sum_available(name: str, condition: pl.Expr) -> pl.Expr:
+    available = pl.col(name).filter(condition)
     return pl.when(available.is_not_null().any()).then(available.sum())
 
 
@@ -174,11 +174,11 @@ def upper_layers(counters: pl.DataFrame) -> pl.DataFrame:
 
     In lower layers, a few processes may perform the I/O of all processes.
     """
-    moved = pl.sum_horizontal(pl.col(*BYTES.values()).fill_null(0)) > 0
+    has_bytes = pl.sum_horizontal(pl.col(*BYTES.values()).fill_null(0)) > 0
     order = pl.DataFrame({"module": _UPPER, "place": range(len(_UPPER))})
     # STDIO is last: its output is rarely the purpose of the program
     return (
-        counters.filter(moved, ~pl.col("module").str.starts_with("DXT_"))
+        counters.filter(has_bytes, ~pl.col("module").str.starts_with("DXT_"))
         .join(order, on="module")
         .sort(_TRACE, "place")
         .unique(_TRACE, keep="first", maintain_order=True)
@@ -397,9 +397,9 @@ def _request_facts(frames: TraceFrames, counters: pl.DataFrame, thresholds: Thre
     parts = []
     for direction in DIRECTIONS:
         rows = facts.filter(direction=direction).join(counts, on=_TRACE, how="left")
-        whole = rows.filter(pl.col("request_count") >= pl.col(f"{direction}_count").fill_null(0))
+        complete = rows.filter(pl.col("request_count") >= pl.col(f"{direction}_count").fill_null(0))
         parts.append(
-            whole.select(
+            complete.select(
                 _TRACE,
                 pl.col("request_count").cast(pl.Float64).alias(f"{direction}_seen_count"),
                 *(
@@ -505,5 +505,5 @@ def _imbalance_ratio(maximum: str, total: str | pl.Expr) -> pl.Expr:
     Massively Parallel Systems", Euro-Par 2007, section 3 (DOI 10.1007/978-3-540-74466-5_17).
     """
     count = pl.col("process_count").cast(pl.Float64)
-    top, whole = pl.col(maximum), pl.col(total) if isinstance(total, str) else total
-    return pl.when((count > 1) & (top > 0)).then(((top - whole / count) / top * count / (count - 1)).clip(0, 1))
+    top, total_bytes = pl.col(maximum), pl.col(total) if isinstance(total, str) else total
+    return pl.when((count > 1) & (top > 0)).then(((top - total_bytes / count) / top * count / (count - 1)).clip(0, 1))

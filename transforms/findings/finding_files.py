@@ -88,17 +88,23 @@ def _sum_records(records: pl.DataFrame) -> pl.DataFrame:
 def _values_from_records(totals: pl.DataFrame, jobs: pl.DataFrame, thresholds: Thresholds) -> Iterator[pl.DataFrame]:
     posix, mpiio = (totals.filter(module=name) for name in ("POSIX", "MPIIO"))
     for direction in DIRECTIONS:
-        moved, count, spent_s = pl.col(BYTES[direction]), pl.col(f"{direction}_count"), pl.col(f"{direction}_time_s")
+        moved_bytes, count, spent_s = (
+            pl.col(BYTES[direction]),
+            pl.col(f"{direction}_count"),
+            pl.col(f"{direction}_time_s"),
+        )
         # if the mean request to a file is small, all requests to the file count as small
-        small = posix.filter(moved < thresholds.small_bytes * count)
+        small = posix.filter(moved_bytes < thresholds.small_bytes * count)
         yield _make_values(small, "small_requests", count, "requests", direction)
         rule_name = "redundant_reads" if direction == "read" else "redundant_writes"
-        yield _make_values(posix, rule_name, moved - pl.col(EXTENTS[direction]), "B", direction)
+        yield _make_values(posix, rule_name, moved_bytes - pl.col(EXTENTS[direction]), "B", direction)
         for rule in ("collective_not_used", "blocking_io"):
             yield _make_values(mpiio, rule, count, "requests", direction)
         yield _make_values(mpiio, "waiting_in_collectives", spent_s, "s", direction)
         below = posix.join(mpiio, on=_FILE, suffix="_above")
-        yield _make_values(below, "amplified_by_mpiio", moved - pl.col(f"{BYTES[direction]}_above"), "B", direction)
+        yield _make_values(
+            below, "amplified_by_mpiio", moved_bytes - pl.col(f"{BYTES[direction]}_above"), "B", direction
+        )
     all_bytes = pl.sum_horizontal(*BYTES.values())
     yield _make_values(totals.filter(module="STDIO"), "stdio_used", all_bytes, "B")
     yield _make_values(posix, "metadata_time", pl.col("metadata_time_s"), "s")
@@ -126,12 +132,12 @@ def _values_from_requests(frames: TraceFrames, totals: pl.DataFrame, thresholds:
     for direction in DIRECTIONS:
         counts = totals.filter(module="POSIX").group_by("trace_id").agg(total_count=pl.col(f"{direction}_count").sum())
         traced = files.filter(direction=direction).join(counts, on="trace_id")
-        whole = traced.filter(pl.col("request_count").sum().over("trace_id") >= pl.col("total_count"))
-        yield _make_values(whole, "small_requests", pl.col("small_count"), "requests", direction)
+        complete = traced.filter(pl.col("request_count").sum().over("trace_id") >= pl.col("total_count"))
+        yield _make_values(complete, "small_requests", pl.col("small_count"), "requests", direction)
         random = pl.col("request_count") - pl.col("sequential_count")
-        yield _make_values(whole, "random_access", random, "requests", direction)
+        yield _make_values(complete, "random_access", random, "requests", direction)
         rule_name = "redundant_reads" if direction == "read" else "redundant_writes"
-        yield _make_values(whole, rule_name, pl.col("moved_bytes") - pl.col("distinct_bytes"), "B", direction)
+        yield _make_values(complete, rule_name, pl.col("moved_bytes") - pl.col("distinct_bytes"), "B", direction)
     if frames.files is not None:
         crossings = request_facts.count_crossings(requests, frames.files, _FILE)
         yield _make_values(crossings, "stripes_crossed", pl.col("crossing_count"), "requests")

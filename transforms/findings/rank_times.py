@@ -156,11 +156,11 @@ def _bin_intervals(bins: pl.DataFrame) -> pl.DataFrame:
 
 
 def _make_heat_map(
-    moved: pl.DataFrame, module: str, direction: str, source: str, process_count: int | None, bin_s: float | None
+    transfers: pl.DataFrame, module: str, direction: str, source: str, process_count: int | None, bin_s: float | None
 ) -> RankTimes | None:
-    if moved.is_empty():
+    if transfers.is_empty():
         return None
-    rank, start_s, end_s, volume = (moved[name].to_numpy() for name in ("rank", "start_s", "end_s", "bytes"))
+    rank, start_s, end_s, volume = (transfers[name].to_numpy() for name in ("rank", "start_s", "end_s", "bytes"))
     count = max(process_count or 0, int(rank.max()) + 1)
     ranks_per_row = -(-count // MAX_ROWS)
     rank_edges = np.minimum(np.arange(-(-count // ranks_per_row) + 1) * ranks_per_row, count)

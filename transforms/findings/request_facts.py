@@ -39,9 +39,9 @@ def sizes_and_order(requests: pl.DataFrame, small_bytes: int, by: Sequence[str] 
     consecutive request begins exactly there. Darshan uses the same definitions (darshan-runtime, `POSIX_SEQ_READS`,
     `POSIX_CONSEC_READS`). The first request to a file counts only if it does not begin at 0.
     """
-    ended = pl.col("offset_bytes") + pl.col("request_bytes")
+    end_bytes = pl.col("offset_bytes") + pl.col("request_bytes")
     ordered = requests.sort(*_STREAM, "start_s", maintain_order=True).with_columns(
-        before=ended.shift(1).over(_STREAM).fill_null(0)
+        before=end_bytes.shift(1).over(_STREAM).fill_null(0)
     )
     offset, before = pl.col("offset_bytes"), pl.col("before")
     has_offsets = pl.col("offset_bytes").is_not_null().all()
@@ -71,8 +71,8 @@ def distinct_bytes(requests: pl.DataFrame, by: Sequence[str] = _KIND) -> pl.Data
     -----
     In the order of offsets, each request adds its bytes beyond the highest end of all previous requests.
     """
-    ended = pl.col("offset_bytes") + pl.col("request_bytes")
-    ordered = requests.sort(*_FILE, "offset_bytes").with_columns(ended=ended)
+    end_bytes = pl.col("offset_bytes") + pl.col("request_bytes")
+    ordered = requests.sort(*_FILE, "offset_bytes").with_columns(ended=end_bytes)
     reached = pl.col("ended").cum_max().shift(1).over(_FILE).fill_null(0)
     added = (pl.col("ended") - pl.max_horizontal(reached, "offset_bytes")).clip(0)
     return (

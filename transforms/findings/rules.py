@@ -91,8 +91,8 @@ def make_rules(thresholds: Thresholds) -> tuple[Rule, ...]:
     return (*rules, *(make(thresholds) for make in _RUN_RULES))
 
 
-def _divide(part: str, whole: str) -> pl.Expr:
-    return pl.col(part) / pl.when(pl.col(whole) > 0).then(pl.col(whole))
+def _divide(part: str, total: str) -> pl.Expr:
+    return pl.col(part) / pl.when(pl.col(total) > 0).then(pl.col(total))
 
 
 # ---- rules of a direction
@@ -199,8 +199,8 @@ def _redundant(thresholds: Thresholds, direction: str) -> Rule:
     Here, the bytes moved in excess of each file's extent count. Where single requests are known, the bytes that another
     request covers count.
     """
-    repeated_bytes, moved = pl.col(f"{direction}_again_bytes"), pl.col(f"posix_{direction}_bytes")
-    share = repeated_bytes / pl.when(moved > 0).then(moved)
+    repeated_bytes, moved_bytes = pl.col(f"{direction}_again_bytes"), pl.col(f"posix_{direction}_bytes")
+    share = repeated_bytes / pl.when(moved_bytes > 0).then(moved_bytes)
     return Rule(
         "redundant_reads" if direction == "read" else "redundant_writes",
         "Drishti P09" if direction == "read" else "Drishti P10", "warning", "POSIX",
@@ -208,7 +208,7 @@ def _redundant(thresholds: Thresholds, direction: str) -> Rule:
         (share > thresholds.min_repeat_ratio) & (repeated_bytes >= thresholds.min_bytes),
         pl.col(f"{direction}_time_ratio"),
         (
-            Number("again_bytes", repeated_bytes, "B"), Number("moved_bytes", moved, "B"),
+            Number("again_bytes", repeated_bytes, "B"), Number("moved_bytes", moved_bytes, "B"),
             Number("again_ratio", share, "1"),
         ),
         f"{{again_bytes}} of {{moved_bytes}} ({{again_ratio}}) had already been {_PARTICIPLE[direction]}.",

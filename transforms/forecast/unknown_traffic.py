@@ -127,8 +127,8 @@ def draw_unknown_traffic(
         raise ValueError("the measured past is shorter than the forecast horizon")
     weights = _similarity_weights(history, level_bytes_per_s, hour, is_usable, params)
     means = _compute_means(unknown, weights)
-    drawn = _resample(weights, draw_count, seed)
-    rates: Reals = np.maximum(np.where(np.isfinite(unknown[drawn]), unknown[drawn], means), 0.0)
+    sampled = _resample(weights, draw_count, seed)
+    rates: Reals = np.maximum(np.where(np.isfinite(unknown[sampled]), unknown[sampled], means), 0.0)
     return rates
 
 

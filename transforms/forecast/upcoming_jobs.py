@@ -196,8 +196,8 @@ def draw_exceeding(samples: Ragged, piece: Ints, minimum: Reals, uniform: Reals,
     at = first[:, None]
     interpolated = values[at + low] + (rank - low) * (values[at + high] - values[at + low])
     extrapolated = minimum[:, None] - overdue_ratio * minimum[:, None] * np.log1p(-uniform)
-    drawn: Reals = np.where(is_overdue[:, None], extrapolated, np.maximum(interpolated, minimum[:, None]))
-    return drawn
+    durations: Reals = np.where(is_overdue[:, None], extrapolated, np.maximum(interpolated, minimum[:, None]))
+    return durations
 
 
 def _count_up_to(values: Reals, owner: Ints, piece: Ints, limit: Reals) -> Ints:

@@ -90,9 +90,9 @@ class RunClocks:
         """Select the clocks of the marked runs (r)."""
         return rows_of(self, is_selected)
 
-    def append(self, more: RunClocks) -> RunClocks:
+    def append(self, following: RunClocks) -> RunClocks:
         """Concatenate the clocks of two disjoint sets of runs."""
-        return concatenate_rows([self, more])
+        return concatenate_rows([self, following])
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,14 +412,14 @@ def _prepare_site(shared: SharedTraffic, known_signatures: KnownSignatures) -> _
     factor = max(1, -(-int(np.ceil(shared.ended - shared.started)[is_fitted].sum()) // _MAX_STEPS))
     is_known = np.isfinite(shared.volume_bytes)
     first = np.arange(0, len(is_known), factor)
-    room = np.where(is_known, subtract_background(shared.volume_bytes, shared.interval_s), 0.0)
+    foreground = np.where(is_known, subtract_background(shared.volume_bytes, shared.interval_s), 0.0)
     known_count = np.add.reduceat(is_known.astype(np.float64), first) if len(first) else np.zeros(0)
-    moved = np.add.reduceat(room, first) if len(first) else np.zeros(0)
+    volume_bytes = np.add.reduceat(foreground, first) if len(first) else np.zeros(0)
     # the unmeasured part of a step is assumed to have the same rate as the measured part
-    moved = np.divide(moved * factor, known_count, out=np.zeros(len(first)), where=known_count > 0)
-    total = float(moved.sum())
-    unit = PARAMS.unit_ratio * float((moved * (moved / total)).sum()) if total > 0 else 0.0
-    volume = moved / unit if unit > 0 else moved
+    volume_bytes = np.divide(volume_bytes * factor, known_count, out=np.zeros(len(first)), where=known_count > 0)
+    total = float(volume_bytes.sum())
+    unit = PARAMS.unit_ratio * float((volume_bytes * (volume_bytes / total)).sum()) if total > 0 else 0.0
+    volume = volume_bytes / unit if unit > 0 else volume_bytes
     coarse = replace(
         shared,
         volume_bytes=volume,

@@ -152,10 +152,10 @@ def estimate_skew_by_run(opens: pl.DataFrame, process_counts: Sequence[int]) -> 
     """
     counts = pl.DataFrame({"run": pl.int_range(len(process_counts), eager=True), "process_count": process_counts})
     collective = opens.filter(pl.col("collective_open_count") > 0).join(counts, on="run")
-    whole = _keep_whole_files(collective)
-    timed = whole.filter(pl.col("open_end_s").is_finite().fill_null(False).all().over("run", "file"))
+    complete = _keep_whole_files(collective)
+    timed = complete.filter(pl.col("open_end_s").is_finite().fill_null(False).all().over("run", "file"))
     ends = timed.sort("run", "file", "rank").partition_by("run", as_dict=True)
-    runs_without_times = {*whole["run"], *collective.filter(pl.col("rank") < 0)["run"]}
+    runs_without_times = {*complete["run"], *collective.filter(pl.col("rank") < 0)["run"]}
     skews = []
     for run, count in enumerate(process_counts):
         if count <= 1:
@@ -177,10 +177,10 @@ def _keep_whole_files(collective: pl.DataFrame) -> pl.DataFrame:
         & (pl.col("rank").max() == process_count - 1)
         & (count.min() == count.max())
     )
-    whole = (
+    complete = (
         collective.group_by("run", "file").agg(is_opened_by_all.alias("is_opened_by_all")).filter("is_opened_by_all")
     )
-    return collective.join(whole.select("run", "file"), on=["run", "file"], how="semi")
+    return collective.join(complete.select("run", "file"), on=["run", "file"], how="semi")
 
 
 def _estimate_from_ends(ends: Reals) -> Skew:

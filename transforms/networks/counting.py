@@ -443,11 +443,11 @@ def _count_bins(keys: Ints, span: Ints, metrics: Sequence[Reals]) -> _Table:
 def _sum_spans(keys: Ints, span: Ints, size_bytes: Reals, time_s: Reals, is_read: npt.NDArray[np.bool_]) -> _Table:
     # unknown sizes and times add nothing to the sums
     size_bytes, time_s = np.fmax(size_bytes, 0.0), np.fmax(time_s, 0.0)
-    moved = np.bincount(2 * span + is_read, size_bytes, 2 * len(keys))
+    moved_bytes = np.bincount(2 * span + is_read, size_bytes, 2 * len(keys))
     max_transfer_time_s = np.zeros(len(keys))
     np.maximum.at(max_transfer_time_s, span, time_s)
     count, total_s = np.bincount(span, minlength=len(keys)), np.bincount(span, time_s, len(keys))
-    return _Table(keys, [count, moved[1::2], moved[::2], total_s, max_transfer_time_s])
+    return _Table(keys, [count, moved_bytes[1::2], moved_bytes[::2], total_s, max_transfer_time_s])
 
 
 def _counts_frame(tables: Sequence[_Table]) -> pl.DataFrame:

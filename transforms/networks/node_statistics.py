@@ -74,9 +74,9 @@ def count_cells(networks: NetworkBatch, metric: int) -> Cells:
         return Cells(*(np.zeros(0, dtype=np.int64) for _ in range(4)))
     bins = np.maximum(bins, lowest[hop])[selected]
     low, width = int(bins.min()), int(np.ptp(bins)) + 1
-    whole = hop[selected] * (1 + networks.window_count)
+    run_span = hop[selected] * (1 + networks.window_count)
     keys, totals = [], []
-    for span in (whole, whole + 1 + window[selected]):
+    for span in (run_span, run_span + 1 + window[selected]):
         key, total = _sum_by_key(
             (span * len(networks.layers.labels) + node[selected]) * width + bins - low, count[selected]
         )

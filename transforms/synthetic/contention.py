@@ -144,7 +144,7 @@ def simulate_sharing(chains: Chains, bandwidth: SharedBandwidth, until_s: float)
     """
     simulation = _Simulation.from_chains(chains)
     totals = [0.0] * (int(chains.channel.max(initial=0)) + 1)
-    events, moved = [0.0], [list(totals)]
+    events, moved_bytes = [0.0], [list(totals)]
     now_s = 0.0
     while (next_s := simulation.next_event_s(now_s)) <= until_s:
         simulation.advance(next_s - now_s, totals, len(events))
@@ -153,11 +153,11 @@ def simulate_sharing(chains: Chains, bandwidth: SharedBandwidth, until_s: float)
         simulation.start_due(now_s)
         simulation.set_rates(bandwidth)
         events.append(now_s)
-        moved.append(list(totals))
+        moved_bytes.append(list(totals))
     simulation.advance(until_s - now_s, totals, len(events))
     events.append(until_s)
-    moved.append(totals)
-    return simulation.result(np.array(events), np.array(moved))
+    moved_bytes.append(totals)
+    return simulation.result(np.array(events), np.array(moved_bytes))
 
 
 @dataclass(slots=True)
@@ -205,10 +205,10 @@ class _Simulation:
     def advance(self, duration_s: float, totals: list[float], event: int) -> None:
         """Move data of the active transfers for a duration that ends at event number `event`."""
         for step, rate in zip(self.active, self.rates, strict=True):
-            moved = min(rate * duration_s, self.remaining[step])
-            self.remaining[step] -= moved
-            totals[self.channel[step]] += moved
-            self.served.append((event, step, moved))
+            moved_bytes = min(rate * duration_s, self.remaining[step])
+            self.remaining[step] -= moved_bytes
+            totals[self.channel[step]] += moved_bytes
+            self.served.append((event, step, moved_bytes))
 
     def start_due(self, now_s: float) -> None:
         """Start all transfers that are due, and end those without volume immediately."""
@@ -246,9 +246,9 @@ class _Simulation:
 
     def result(self, events_s: Reals, totals: Reals) -> SharingResult:
         """Collect times and volumes of all steps."""
-        moved = np.array(self.volume) - np.array(self.remaining)
+        moved_bytes = np.array(self.volume) - np.array(self.remaining)
         events, steps, served = zip(*self.served, strict=True) if self.served else ((), (), ())
         return SharingResult(
-            self.started, self.ended, moved, events_s, totals,
+            self.started, self.ended, moved_bytes, events_s, totals,
             np.array(events, dtype=np.int64), np.array(steps, dtype=np.int64), np.array(served, dtype=np.float64),
         )  # fmt: skip

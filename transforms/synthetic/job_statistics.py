@@ -244,7 +244,7 @@ def _count_bytes(site: Site, params: JobStatisticsParams) -> pl.DataFrame:
     served = site.served.with_columns(_job_key(params).alias("job_key"), owner=owner)
     served = served.sort("owner", "until_s", maintain_order=True)
     owners = served.unique("owner", keep="first", maintain_order=True)
-    first, counts, moved = _accumulate(served, jitter_edges(site.params))
+    first, counts, moved_bytes = _accumulate(served, jitter_edges(site.params))
     row_owner, ticks = np.repeat(np.arange(owners.height), counts), places_of(first, counts)
     # reads and writes of a job use the same stripes
     number = owners["job_key"].rank("dense").to_numpy().astype(np.int64) - 1
@@ -252,7 +252,7 @@ def _count_bytes(site: Site, params: JobStatisticsParams) -> pl.DataFrame:
     is_first = np.append(True, row_owner[1:] != row_owner[:-1])[: len(row_owner)]
     parts = []
     for stripe in range(place.shape[1]):
-        total = np.floor(moved * shares[number, stripe][row_owner])
+        total = np.floor(moved_bytes * shares[number, stripe][row_owner])
         tick_bytes = np.where(is_first, total, np.diff(total, prepend=0.0)).astype(np.int64)
         target = place[number, stripe][row_owner]
         columns = {"target_number": target, "tick": ticks, "tick_bytes": tick_bytes, "owner": row_owner}

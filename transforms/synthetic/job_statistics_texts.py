@@ -69,8 +69,8 @@ def format_lctl(statistics: JobStatistics, form: Form) -> Iterator[ServerDay]:
     scrape = pl.struct("server", "scraped_at")
     is_first = scrape.ne_missing(scrape.shift())
     stamp = pl.format("{}\n", pl.when(is_first).then(pl.col("scraped_at").dt.epoch("s"))).fill_null("")
-    whole = statistics.scrapes.join(target_texts, on=keys, how="left", maintain_order="left")
-    yield from _join_days(whole.select("server", "scraped_at", text=stamp + header + pl.col("text").fill_null("")))
+    complete = statistics.scrapes.join(target_texts, on=keys, how="left", maintain_order="left")
+    yield from _join_days(complete.select("server", "scraped_at", text=stamp + header + pl.col("text").fill_null("")))
 
 
 def _join_days(parts: pl.DataFrame) -> Iterator[ServerDay]:

@@ -309,14 +309,14 @@ def _make_served_rows(
 ) -> pl.DataFrame:
     """List the bytes moved for each owner between events."""
     event = shared.served_event
-    moved = steps.select("chain", "part", "direction")[shared.served_step].with_columns(
+    volumes = steps.select("chain", "part", "direction")[shared.served_step].with_columns(
         from_s=pl.Series(shared.at_s[np.maximum(event - 1, 0)]),
         until_s=pl.Series(shared.at_s[event]),
         moved_bytes=pl.Series(shared.served_bytes),
     )
     keys = ("chain", "part")
     return (
-        moved.group_by(*keys, "direction", "from_s", "until_s", maintain_order=True)
+        volumes.group_by(*keys, "direction", "from_s", "until_s", maintain_order=True)
         .agg(pl.col("moved_bytes").sum())
         .join(_owners(plans), on=keys, how="left", maintain_order="left")
         .join(logged_jobs.select(*keys, "job_id"), on=keys, how="left", maintain_order="left")
@@ -374,12 +374,12 @@ def jitter_edges(params: SiteParams) -> Reals:
 
 def _make_traffic(shared: SharingResult, params: SiteParams) -> pl.DataFrame:
     """Compute the bytes of the background and of all traffic in each tick."""
-    moved = shared.volumes(jitter_edges(params))
+    volumes = shared.volumes(jitter_edges(params))
     columns: dict[str, Reals] = {}
     for channel, direction in enumerate(DIRECTIONS):
         background = _background_bytes(direction, params)
         columns[f"background_{direction}_bytes"] = background
-        columns[f"{direction}_bytes"] = background + (moved[:, channel] if channel < moved.shape[1] else 0.0)
+        columns[f"{direction}_bytes"] = background + (volumes[:, channel] if channel < volumes.shape[1] else 0.0)
     return pl.DataFrame({"polled_s": params.edges_s[1:], **columns}).select(
         _to_timestamp("polled_s", params).alias("polled_at"), *columns
     )
@@ -427,17 +427,17 @@ def signature(application: Application, direction: Direction) -> Reals:
     (seconds,)
         Mean rate in each second of the run [bytes/s].
     """
-    times, moved = [0.0], [0.0]
+    times, cumulative_bytes = [0.0], [0.0]
     for burst in application.bursts:
         if burst.direction != direction:
             continue
         times.append(burst.offset_s)
-        moved.append(moved[-1])
+        cumulative_bytes.append(cumulative_bytes[-1])
         for volume, peak in PROFILE:
             times.append(times[-1] + burst.volume_bytes * volume / (burst.peak_bytes_per_s * peak))
-            moved.append(moved[-1] + burst.volume_bytes * volume)
+            cumulative_bytes.append(cumulative_bytes[-1] + burst.volume_bytes * volume)
     seconds = np.arange(np.ceil(application.duration_s) + 1)
-    return np.diff(np.interp(seconds, times, moved))
+    return np.diff(np.interp(seconds, times, cumulative_bytes))
 
 
 def _make_truth(applications: Iterable[Application]) -> pl.DataFrame:

@@ -201,21 +201,21 @@ class _TraceBuilder:
 
     def add(self, row: _Row) -> None:
         """Add a row; raise ValueError if it is invalid at this position."""
-        kind, where = row["kind"], f"class {row['rank_class']}, node {row['node']}"
+        kind, place_text = row["kind"], f"class {row['rank_class']}, node {row['node']}"
         if kind not in _COLUMNS_BY_KIND:
-            raise ValueError(f"{where}: unknown kind of row {kind!r}.")
+            raise ValueError(f"{place_text}: unknown kind of row {kind!r}.")
         missing = [name for name in _COLUMNS_BY_KIND[kind] if row[name] is None]
         if missing:
-            raise ValueError(f"{where}: missing {', '.join(missing)}.")
+            raise ValueError(f"{place_text}: missing {', '.join(missing)}.")
         excluded = set(row) - {"rank_class", "kind", "parent", *_COLUMNS_BY_KIND[kind]}
         if unexpected := [name for name in SCHEMA if name in excluded and row[name] is not None]:
-            raise ValueError(f"{where}: a row of kind {kind} must not have {', '.join(unexpected)}.")
+            raise ValueError(f"{place_text}: a row of kind {kind} must not have {', '.join(unexpected)}.")
         try:
             self._add_to_class(kind, row)
         except _MissingValueError:
-            raise ValueError(f"{where}: some of its values are missing.") from None
+            raise ValueError(f"{place_text}: some of its values are missing.") from None
         except ValueError as error:
-            raise ValueError(f"{where}: {error}") from None
+            raise ValueError(f"{place_text}: {error}") from None
 
     def classes(self) -> tuple[RankClass, ...]:
         """Classes of all rows added so far."""

@@ -444,8 +444,8 @@ def _split_by_file(
     call_node: _CallNode,
 ) -> Iterator[tuple[int, Argument | None, int, int | None]]:
     """Yield the files of a node's calls: number and path argument of the naming node, call count, and bytes."""
-    named = call_format.path_at if call_format.path_at is not None else call_format.file_at
-    name = argument_at(arguments, named)
+    name_at = call_format.path_at if call_format.path_at is not None else call_format.file_at
+    name = argument_at(arguments, name_at)
     if name is None or name.is_unknown:
         yield call_node.number, None, call_node.call_count, total_volume(size, call_node.call_count)
     elif call_format.layer != "MPIIO" or call_format.path_at is not None:

@@ -76,7 +76,7 @@ def find_ambiguous(
 
 
 def may_be_strays(
-    volume_bytes: Reals, named: Sequence[Reals], is_covered: Bools, params: AmbiguityParams | None = None
+    volume_bytes: Reals, named_volumes: Sequence[Reals], is_covered: Bools, params: AmbiguityParams | None = None
 ) -> bool:
     """Determine whether too many appearances of a pattern may be strays of logged applications.
 
@@ -84,7 +84,7 @@ def may_be_strays(
     ----------
     volume_bytes : Reals, shape (k,)
         Bytes of each appearance of the pattern.
-    named : sequence of Reals
+    named_volumes : sequence of Reals
         Bytes of each appearance, for each of n patterns of logged applications.
     is_covered : Bools, shape (n, k)
         Whether a run of each pattern's application covers each appearance.
@@ -100,8 +100,8 @@ def may_be_strays(
     params = params or AmbiguityParams()
     log_volume = np.log(np.median(volume_bytes))
     is_near = np.array(
-        [abs(np.log(np.median(volumes)) - log_volume) <= params.stray_reach for volumes in named], np.bool_
+        [abs(np.log(np.median(volumes)) - log_volume) <= params.stray_reach for volumes in named_volumes], np.bool_
     )
-    is_frequent = np.array([len(volumes) >= len(volume_bytes) for volumes in named], np.bool_)
+    is_frequent = np.array([len(volumes) >= len(volume_bytes) for volumes in named_volumes], np.bool_)
     may_be_stray = is_covered[is_near & is_frequent].any(axis=0)
     return 1.0 - float(may_be_stray.mean()) < params.min_unexplained_ratio

@@ -48,7 +48,7 @@ def find_patterns(
     spectra = PresenceSpectra(runs, len(residual_bytes), slack)
     search = PatternSearch.create(residual_bytes, residual_bytes, interval_s, spectra, params)
     parts, is_free = search.split_clusters()
-    named: list[DetectedPattern] = []
+    attributed: list[DetectedPattern] = []
     for _ in range(params.rhythm_rounds):
         rhythms = search.find_rhythms(parts)
         if not rhythms:
@@ -57,12 +57,12 @@ def find_patterns(
         for application, rhythm, patterns in sorted(rhythms, key=lambda item: -item[1].evidence):
             is_own = runs.application == application
             remaining = subtract_rhythm(remaining, rhythm, runs.started[is_own], runs.ended[is_own], params.rhythms)
-            named += patterns
+            attributed += patterns
         search = PatternSearch.create(residual_bytes, remaining, interval_s, spectra, params)
         parts, is_free = search.split_clusters()
     unattributed = search.build_patterns(parts, is_free)
     unattributed += search.find_pair_patterns(parts, is_free, unattributed)
-    results = _mark_ambiguous([*named, *unattributed], runs, slack, params)
+    results = _mark_ambiguous([*attributed, *unattributed], runs, slack, params)
     return sorted(results, key=lambda result: -result.pattern.volume_bytes.sum())
 
 
@@ -77,10 +77,12 @@ def _mark_ambiguous(
     volumes = [pattern.volume_bytes for pattern in patterns]
     error_ratio = np.array([np.median(pattern.error_bytes / pattern.volume_bytes) for pattern in patterns])
     is_ambiguous = find_ambiguous(volumes, error_ratio, burst_counts, is_train, params.ambiguity)
-    named = [
+    attributed = [
         result for result in results if result.cooccurrence.outcome == "attributed" and result.pattern.burst_count == 1
     ]
-    is_ambiguous |= np.array([_may_be_strays(pattern, named, runs, slack, params) for pattern in patterns], np.bool_)
+    is_ambiguous |= np.array(
+        [_may_be_strays(pattern, attributed, runs, slack, params) for pattern in patterns], np.bool_
+    )
     for index in np.array(unnamed, np.int64)[is_ambiguous].tolist():
         cooccurrence = replace(results[index].cooccurrence, outcome="ambiguous")
         results[index] = replace(results[index], cooccurrence=cooccurrence)
@@ -88,12 +90,12 @@ def _mark_ambiguous(
 
 
 def _may_be_strays(
-    pattern: Pattern, named: list[DetectedPattern], runs: Runs, slack: float, params: PatternParams
+    pattern: Pattern, attributed: list[DetectedPattern], runs: Runs, slack: float, params: PatternParams
 ) -> bool:
     """Whether a pattern of single bursts may consist of strays of logged applications."""
     if pattern.is_train or pattern.burst_count > 1:
         return False
     _, is_covered = find_coverage((pattern.started, pattern.ended), runs, slack)
-    applications = np.array([result.cooccurrence.application for result in named], np.int64)
-    volumes = [result.pattern.volume_bytes for result in named]
+    applications = np.array([result.cooccurrence.application for result in attributed], np.int64)
+    volumes = [result.pattern.volume_bytes for result in attributed]
     return may_be_strays(pattern.volume_bytes, volumes, is_covered[applications], params.ambiguity)

@@ -102,9 +102,9 @@ def resample_polls(edge_s: Reals, interval_s: Reals, volume_bytes: Reals, start_
     # intervals that overlap by mistake begin where the previous one ends
     interval_start_s: Reals = np.maximum(edge_s - interval_s, np.append(-np.inf, edge_s[:-1]))
     times = np.stack([interval_start_s, edge_s], axis=1).ravel()
-    polled_s, moved = (_integrate(times, amount, edges) for amount in (edge_s - interval_start_s, volume_bytes))
+    polled_s, polled_bytes = (_integrate(times, amount, edges) for amount in (edge_s - interval_start_s, volume_bytes))
     is_measured = polled_s >= _MIN_POLLED_RATIO * step_s
-    return np.where(is_measured, moved * step_s / np.maximum(polled_s, 1e-9), np.nan)
+    return np.where(is_measured, polled_bytes * step_s / np.maximum(polled_s, 1e-9), np.nan)
 
 
 def _integrate(times: Reals, amounts: Reals, edges: Reals) -> Reals:

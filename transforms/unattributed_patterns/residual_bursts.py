@@ -93,8 +93,8 @@ def find_bursts(residual_bytes: Reals, interval_s: float, params: ResidualBurstP
     measured = np.nan_to_num(residual_bytes)
     if not min_peak > 0:
         min_peak = params.edge_ratio * float(measured.max(initial=0.0))
-    near = 2 * round(params.near_s / interval_s) + 1
-    threshold = np.maximum(params.edge_ratio * min_peak, params.peak_share * maximum_filter1d(measured, near))
+    window = 2 * round(params.near_s / interval_s) + 1
+    threshold = np.maximum(params.edge_ratio * min_peak, params.peak_share * maximum_filter1d(measured, window))
     is_in: Bools = measured > threshold
     first, after = merge_intervals(*find_true_intervals(is_in), params.max_gap_s / interval_s)
     # padded by one: is_gap[first] is the step before a burst, is_gap[after + 1] the step after it

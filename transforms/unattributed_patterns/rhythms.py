@@ -118,8 +118,8 @@ def estimate_period(
     if evidence < max(params.min_evidence, other_evidence) or has_few_runs:
         return None
     period = _refine_period(run_lags, period, interval_s, params)
-    near = run_lags[np.abs(run_lags - period) <= params.jitter_ratio * period + params.tolerance_s / interval_s]
-    spread = float(np.std(near)) / period if len(near) else params.max_spread
+    near_lags = run_lags[np.abs(run_lags - period) <= params.jitter_ratio * period + params.tolerance_s / interval_s]
+    spread = float(np.std(near_lags)) / period if len(near_lags) else params.max_spread
     return period, min(max(spread, params.min_spread), params.max_spread), evidence
 
 
@@ -209,10 +209,10 @@ def _phase_errors(lags: Reals, period: float, interval_s: float, params: RhythmP
 def _refine_period(lags: Reals, period: float, interval_s: float, params: RhythmParams) -> float:
     """Compute the mean period of the lags of one and two cycles, in three iterations."""
     for _ in range(3):
-        near = lags[(lags < 2.5 * period) & (_phase_errors(lags, period, interval_s, params) <= 1.0)]
-        if not len(near):
+        near_lags = lags[(lags < 2.5 * period) & (_phase_errors(lags, period, interval_s, params) <= 1.0)]
+        if not len(near_lags):
             break
-        period = float(near.sum() / np.rint(near / period).sum())
+        period = float(near_lags.sum() / np.rint(near_lags / period).sum())
     return period
 
 

@@ -112,8 +112,8 @@ class PatternSearch:
                 unowned.append((Cluster(part.rest, part.is_significant), None))
         for cluster, train in unowned:
             is_free[cluster.members] = train is None
-        named = [pattern for part in parts for pattern in self.build_named(part.owned)]
-        return [*named, *self.combine_clusters(unowned, is_free)]
+        named_patterns = [pattern for part in parts for pattern in self.build_named(part.owned)]
+        return [*named_patterns, *self.combine_clusters(unowned, is_free)]
 
     def find_pair_patterns(
         self, parts: list[ClusterParts], is_free: Bools, known_patterns: list[DetectedPattern]
@@ -314,10 +314,10 @@ class PatternSearch:
     def find_similar_in_runs(self, members: Ints, application: int) -> Ints:
         """Find bursts in the runs of an application that resemble `members` in volume and width."""
         bursts = self.bursts
-        near = np.arange(len(bursts))
+        candidates = np.arange(len(bursts))
         for values, reach in zip((bursts.volume_bytes, bursts.width), self.params.contamination_reach, strict=True):
-            near = near[np.abs(np.log(values[near] / np.median(values[members]))) <= reach]
-        return near[self._find_run(near, application) >= 0]
+            candidates = candidates[np.abs(np.log(values[candidates] / np.median(values[members]))) <= reach]
+        return candidates[self._find_run(candidates, application) >= 0]
 
     def find_similar_of_likely_owner(self, members: Ints, owner: Cooccurrence) -> Ints:
         """Find similar bursts in the runs of an unsure owner with high coverage; none for any other owner."""
@@ -424,12 +424,12 @@ def _has_fixed_lag(
         return False
     after = np.searchsorted(follow_steps, lead_steps, side="right")
     lags = np.append(follow_steps, np.iinfo(np.int64).max // 2)[after] - lead_steps
-    near = lags[lags * interval_s <= params.lags.max_lag_s]
+    near_lags = lags[lags * interval_s <= params.lags.max_lag_s]
     min_count = params.min_joint_ratio * max(len(leads), len(follows))
-    if len(near) < min_count:
+    if len(near_lags) < min_count:
         return False
-    median = float(np.median(near))
-    is_at_lag = np.abs(near - median) <= lag_tolerance(median, interval_s, params.lags)
+    median = float(np.median(near_lags))
+    is_at_lag = np.abs(near_lags - median) <= lag_tolerance(median, interval_s, params.lags)
     return bool(is_at_lag.sum() >= min_count)
 
 

@@ -208,7 +208,7 @@ def _present_ratio(
     duration, volume = float(np.median(chain.after - chain.first)), float(np.median(chain.volume_bytes))
     low = np.clip(np.floor(due - tolerance), 0, len(residual_bytes)).astype(np.int64)
     high = np.clip(np.ceil(due + duration + tolerance), 0, len(residual_bytes)).astype(np.int64)
-    moved, unmeasured = (
+    measured_bytes, unmeasured = (
         total[high] - total[low]
         for total in (
             _cumulative(np.nan_to_num(residual_bytes)),
@@ -216,7 +216,7 @@ def _present_ratio(
         )
     )
     is_measured = unmeasured <= (high - low) / 3
-    is_present = moved[is_measured] >= params.min_volume_ratio * volume
+    is_present = measured_bytes[is_measured] >= params.min_volume_ratio * volume
     return float((len(chain) + is_present.sum()) / (len(chain) + len(is_present)))
 
 
