@@ -110,7 +110,7 @@ def main() -> None:
     parser.add_argument("--days", type=int, default=90)
     parser.add_argument("--output", type=Path, required=True, help="folder of inputs and warehouse")
     chosen = parser.parse_args()
-    inputs, root = chosen.into / f"inputs-{chosen.days}", chosen.into / f"warehouse-{chosen.days}"
+    inputs, root = chosen.output / f"inputs-{chosen.days}", chosen.output / f"warehouse-{chosen.days}"
     if not inputs.exists():
         print(json.dumps({"jobs": write(inputs, chosen.days)}), flush=True)
     shutil.rmtree(root, ignore_errors=True)

@@ -144,8 +144,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="the page; the tables are printed if not given")
     options = parser.parse_args()
     tables_text = tables(pl.concat([verdicts(log) for log in options.logs]))
-    if options.into:
-        put(options.into, tables_text)
+    if options.output:
+        put(options.output, tables_text)
     else:
         print(tables_text)
 

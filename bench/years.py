@@ -312,19 +312,19 @@ def main() -> None:
         "--beside", type=int, default=0, help="number of real nights after the first ones, in a copy (default 0)"
     )
     parser.add_argument("--output", type=Path, help="a new folder for the warehouse and the measurements")
-    parser.add_argument("--told", type=Path, help="folder of measurements: write docs/years.md and its figure")
+    parser.add_argument("--measurements", type=Path, help="folder of measurements: write docs/years.md and its figure")
     parser.add_argument("--around", type=int, default=10, help="the early night of the page (default 10)")
     parser.add_argument("--note", default="", help="additional note on this measurement for the page")
     options = parser.parse_args()
-    if options.told:
-        lines = (options.told / _LINES).read_text().splitlines()
+    if options.measurements:
+        lines = (options.measurements / _LINES).read_text().splitlines()
         measured = [NightCost(**json.loads(line)) for line in lines]
         (_DOCS / "years.md").write_text(format_page(measured, options.around, options.note))
         draw(measured).write(_DOCS / "figures" / "years.png")
         return
-    options.into.mkdir(parents=True)
-    with (options.into / _LINES).open("w") as file:
-        for cost in nights(options.into, options.real, options.nights, options.beside):
+    options.output.mkdir(parents=True)
+    with (options.output / _LINES).open("w") as file:
+        for cost in nights(options.output, options.real, options.nights, options.beside):
             file.write(json.dumps(asdict(cost)) + "\n")
             file.flush()
 

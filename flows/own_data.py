@@ -91,7 +91,7 @@ class OwnData:
             is_own = is_job | self._names("followed_id") | self._names("subject_id")
         elif table == REVIEW_RECORDS:
             is_job = (pl.col("subject_kind") == "job") & self._is_any_job("subject_id")
-            found = is_job | self._names("subject_id")
+            is_own = is_job | self._names("subject_id")
         elif table == EXTRAPOLATION_RECORDS:
             is_own = pl.col("trace_ids").str.contains_any(list(self.trace_ids)) if self.trace_ids else is_own
         elif table == REJECTS:
