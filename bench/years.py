@@ -2,7 +2,7 @@
 
 The first nightly runs are real: `iosig land` and `iosig run` process the polls and the job log of the day, as at a
 site. The following history is written faster: each day's polls and log land as usual, but the release is published
-from the rows of the previous one, shifted by a day. Then nightly runs are real again. `--told` writes the page.
+from the rows of the previous one, shifted by a day. Then nightly runs are real again. `--measurements` writes the page.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def _middle(measured: Sequence[NightCost], name: str) -> float:
 
 _PAGE = """# Cost of nights over years
 
-Written by `python -m bench.years --told`.
+Written by `python -m bench.years --measurements`.
 
 {ratios}
 ![Processor time, files and bytes by night](figures/years.png)
