@@ -6,7 +6,9 @@
 - `elastic` (`extract_elastic`): The `elastic` method: elastic alignment of runs by dynamic programming.
 - `expected_correlation` (`RunSummary`, `select_method`): Estimate a calibrated confidence, published as
 `expected_correlation`.
-- `iosi` (`IosiParams`, `extract_iosi`): IOSI: signatures from the common bursts of samples.
+- `iosi` (`IosiParams`, `extract_iosi`, `trace_iosi`): IOSI: signatures from the common bursts of samples, and the
+  intermediate results.
+- `iosi_bursts` (`SegmentedSamples`, `BurstTable`): The bursts of samples, as points of CLIQUE's plane.
 - `iosi_clique`: Common bursts by grid-based clustering: CLIQUE as adapted by IOSI.
 - `iosi_crests`: Segmentation of smoothed samples into bursts at low troughs.
 - `methods` (`SignatureParams`, `MethodSignatures`, `extract_signatures`): Extraction by every method.

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -29,7 +28,6 @@ from iosig.transforms.arrays import (
     Bools,
     Ints,
     Reals,
-    concatenate_rows,
     offsets_of,
     owners,
     places_of,
@@ -37,16 +35,36 @@ from iosig.transforms.arrays import (
     rows_of,
 )
 from iosig.transforms.signatures.bursts import Bursts
-from iosig.transforms.signatures.iosi_clique import BurstPlanes, Clusters, find_common_bursts
-from iosig.transforms.signatures.iosi_crests import HIGH_WAVES, RowBursts, WaveRules, segment_bursts
-from iosig.transforms.signatures.outliers import PARAMS as OUTLIER_PARAMS
+from iosig.transforms.signatures.iosi_bursts import BurstTable, CutBursts, SegmentedSamples
+from iosig.transforms.signatures.iosi_clique import (
+    BurstPlanes,
+    Clusters,
+    DenseUnits,
+    find_common_bursts,
+    find_dense_units,
+)
+from iosig.transforms.signatures.iosi_crests import (
+    HIGH_WAVES,
+    RowBursts,
+    WaveRules,
+    mean_crest_heights,
+    segment_bursts,
+)
+from iosig.transforms.signatures.outliers import (
+    PARAMS as OUTLIER_PARAMS,
+    OutlierScores,
+    run_volumes,
+    score_outliers,
+    select_typical_runs,
+)
 from iosig.transforms.signatures.preprocessing import (
     MAX_PUBLISHED_EXCESS_RATIO,
+    PreprocessedSamples,
     fill_gaps,
     preprocess,
     refine_granularity,
 )
-from iosig.transforms.signatures.sample_sets import SampleSet
+from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from iosig.transforms.signatures.signature import Signature
 
 #: number of bursts that are clustered in one batch, which fits into the processor's cache
@@ -150,70 +168,80 @@ def extract_iosi(sets: Iterable[SampleSet], params: IosiParams | None = None) ->
         Signatures in the order of the sets.
     """
     params = params or IosiParams()
+    return _extract((_equalize(one, params) for one in sets), params)
+
+
+def score_runs(sets: SampleSets, volume_bytes: Reals, is_atypical: Bools, params: IosiParams) -> OutlierScores:
+    """Score n runs by duration and volume, and mark those that are excluded (section 5.1).
+
+    Parameters
+    ----------
+    sets
+        Sample sets with n runs.
+    volume_bytes : (n,)
+        See `outliers.run_volumes`.
+    is_atypical : (n,)
+        Runs that a filter by duration excludes, too.
+    params
+        Those of the method.
+
+    Returns
+    -------
+    OutlierScores
+        Unknown without preprocessing.
+    """
     if not params.has_preprocessing:
-        return _extract(((_resize_to_median(one), float("nan")) for one in sets), params)
-    samples = (preprocess(one, params.max_excess_ratio) for one in sets)
-    preprocessed = ((one.filled, one.background_bytes_per_s) for one in samples)
-    return _extract(preprocessed, params)
+        return OutlierScores.unknown(len(is_atypical), sets.set_count)
+    thresholds = (params.min_outlier_factor, params.max_outlier_ratio)
+    scores = score_outliers(sets.duration_s, volume_bytes, sets.offsets, *thresholds)
+    return replace(scores, is_outlier=scores.is_outlier | is_atypical) if params.has_duration_filter else scores
 
 
-def _resize_to_median(sample_set: SampleSet) -> Reals:
+def _equalize(sample_set: SampleSet, params: IosiParams) -> PreprocessedSamples:
+    """Bring samples to one length, with preprocessing (5.1) or without it."""
+    if params.has_preprocessing:
+        return preprocess(sample_set, params.max_excess_ratio)
+    return _resize_to_median(sample_set)
+
+
+def _resize_to_median(sample_set: SampleSet) -> PreprocessedSamples:
     """Truncate refined samples to the median length (runs, points), or pad them with zeros."""
     points = refine_granularity(fill_gaps(sample_set.samples, sample_set.interval_s), sample_set.interval_s)
-    counts = points.counts
-    counts = counts[counts > 0]
+    run = np.flatnonzero(points.counts)
+    counts = points.counts[run]
     length = int(np.median(counts)) if len(counts) else 0
     values = np.zeros((len(counts), length))
     place, row = places_within(counts), owners(offsets_of(counts))
     is_inside = place < length
     values[row[is_inside], place[is_inside]] = np.nan_to_num(points.values[is_inside], nan=0.0)
-    return values
+    return PreprocessedSamples(values, float("nan"), run)
 
 
 # ---- from samples to bursts
 
 
-@dataclass(frozen=True, slots=True)
-class _SegmentedSet:
-    """Samples of one set, segmented into bursts (b); their points (p) are concatenated.
-
-    value (p): value before smoothing, relative to the maximum of the set.
-    """
-
-    bursts: RowBursts
-    value: Reals
-    run_count: int
-    point_count: int
-    maximum: float
-    background_bytes_per_s: float
-
-    @classmethod
-    def from_samples(
-        cls, relative: Reals, bursts: RowBursts, maximum: float, background_bytes_per_s: float
-    ) -> _SegmentedSet:
-        """Cut the bursts out of samples (runs, points)."""
-        run_count, point_count = relative.shape
-        place = places_of(bursts.run * point_count + bursts.first, bursts.last - bursts.first + 1)
-        return cls(bursts, relative.ravel().take(place), run_count, point_count, maximum, background_bytes_per_s)
-
-
-def _segment(values: Reals, background_bytes_per_s: float, params: IosiParams) -> _SegmentedSet | Signature:
-    """Segment samples of one length (runs, points) into bursts; return a missing signature if they have none."""
+def _segment(samples: PreprocessedSamples, params: IosiParams) -> SegmentedSamples | Signature:
+    """Segment samples of one length into bursts; return a missing signature if they have none."""
+    values, background_bytes_per_s = samples.filled, samples.background_bytes_per_s
     if not values.shape[0]:
         return Signature.missing("too_few_samples", background_bytes_per_s)
     maximum = float(values.max(initial=0.0))
     if not maximum > 0:
         return Signature.missing("no_io", background_bytes_per_s)
     relative = values / maximum
+    smoothed, bursts = _smooth(relative, params)
+    if not len(bursts):
+        return Signature.missing("no_common_bursts", background_bytes_per_s)
+    return SegmentedSamples(relative, smoothed, bursts, maximum, background_bytes_per_s)
+
+
+def _smooth(relative: Reals, params: IosiParams) -> tuple[Reals, RowBursts]:
+    """Smooth samples (runs, points), and segment them into bursts (5.2)."""
     smoothed = low_frequency_component(relative, params.level, params.wavelet)
     # ripples of a constant sample are rounding errors
     smoothed[relative.min(axis=1) == relative.max(axis=1)] = 0.0
     bursts = segment_bursts(smoothed, params.wave_rules)
-    if not params.has_idle_waves:
-        bursts = rows_of(bursts, _have_bytes(bursts, relative))
-    if not len(bursts):
-        return Signature.missing("no_common_bursts", background_bytes_per_s)
-    return _SegmentedSet.from_samples(relative, bursts, maximum, background_bytes_per_s)
+    return smoothed, bursts if params.has_idle_waves else rows_of(bursts, _have_bytes(bursts, relative))
 
 
 def _have_bytes(bursts: RowBursts, values: Reals) -> Bools:
@@ -252,20 +280,20 @@ def low_frequency_component(rows: Reals, level: int = 2, wavelet: str = "dmey") 
     return np.ascontiguousarray(component[:, : rows.shape[1]])
 
 
-def _extract(samples: Iterable[tuple[Reals, float]], params: IosiParams) -> list[Signature]:
-    """Extract the signatures of samples of one length (runs, points) with their background.
+def _extract(samples: Iterable[PreprocessedSamples], params: IosiParams) -> list[Signature]:
+    """Extract the signatures of samples of one length.
 
     Points are processed set by set, since the points of several sets do not fit into the processor's cache. Bursts are
     few, so the bursts of several sets are clustered together.
     """
     signatures: dict[int, Signature] = {}
-    waiting: dict[int, _SegmentedSet] = {}
-    for number, (values, background_bytes_per_s) in enumerate(samples):
-        segmented = _segment(values, background_bytes_per_s, params)
+    waiting: dict[int, CutBursts] = {}
+    for number, one in enumerate(samples):
+        segmented = _segment(one, params)
         if isinstance(segmented, Signature):
             signatures[number] = segmented
             continue
-        waiting[number] = segmented
+        waiting[number] = CutBursts.from_samples(segmented)
         if sum(len(one.bursts) for one in waiting.values()) >= _BATCH_BURSTS:
             signatures |= zip(waiting, _extract_batch(list(waiting.values()), params), strict=True)
             waiting = {}
@@ -278,95 +306,48 @@ def _extract(samples: Iterable[tuple[Reals, float]], params: IosiParams) -> list
 
 
 @dataclass(frozen=True, slots=True)
-class _BurstTable:
-    """The bursts (b) of several sets (s) and their points (p), concatenated by set; no set is empty.
+class ClusteredBursts:
+    """The bursts of s sets as points of planes, and the common bursts among them (section 5.3, Figures 10 and 11).
 
-    offsets (s + 1): first burst of each set. owner (b): set of each burst. start, length (b): first point of a burst,
-    and number of its points. value (p): as in `_SegmentedSet`.
+    Attributes
+    ----------
+    planes
+    width_s, height : (s, g)
+        Units of the grids that were tried; those of the best grid are at `clusters.grid`.
+    clusters
     """
 
-    bursts: RowBursts
-    value: Reals
-    offsets: Ints
-    owner: Ints
-    start: Ints
-    length: Ints
-
-    @classmethod
-    def concatenate(cls, sets: Sequence[_SegmentedSet]) -> _BurstTable:
-        """Combine the bursts of sets."""
-        bursts, value = concatenate_rows([one.bursts for one in sets]), np.concatenate([one.value for one in sets])
-        offsets, length = offsets_of([len(one.bursts) for one in sets]), bursts.last - bursts.first + 1
-        return cls(bursts, value, offsets, owners(offsets), offsets_of(length)[:-1], length)
-
-    def sum_points(self, values: Reals) -> Reals:
-        """Sum values (p) over the points of each burst (b)."""
-        return np.add.reduceat(values, self.start)
-
-    def correlate_with_average(self) -> Reals:
-        """Correlation of each burst (b) with the average burst of its set, 0 to 1 (section 5.3).
-
-        Negative correlations become 0, the edge of the paper's plane. So do the correlations of bursts or averages
-        without variation.
-        """
-        bursts, edges = self.bursts, self.offsets[:-1]
-        lead = np.maximum.reduceat(bursts.peak - bursts.first, edges)
-        references = offsets_of(lead + np.maximum.reduceat(bursts.last - bursts.peak, edges) + 1)
-        # first point of each burst within the average burst of its set
-        first = (references[:-1] + lead)[self.owner] - (bursts.peak - bursts.first)
-        place = places_of(first, self.length)
-        count = np.bincount(place, minlength=references[-1])
-        reference = np.bincount(place, self.value, references[-1]) / np.maximum(count, 1)
-        value = self.value
-        x, xx, xy = (self.sum_points(part) for part in (value, value * value, value * reference.take(place)))
-        averages = [reference[a:b] for a, b in pairwise(references.tolist())]
-        y = np.array([(one.sum(), (one * one).sum(), len(one)) for one in averages])[self.owner]
-        return _correlations_from_sums(x, xx, xy, y[:, 0], y[:, 1], y[:, 2])
-
-    def unit_widths(self, params: IosiParams) -> Reals:
-        """List unit widths to try (s, width_count) [s], from the mean burst duration to the mean distance (5.3)."""
-        bursts, set_count = self.bursts, len(self.offsets) - 1
-        counts = self.offsets[1:] - self.offsets[:-1]
-        duration = np.maximum(1.0, np.bincount(self.owner, bursts.last - bursts.first) / counts)
-        is_next = (bursts.run[1:] == bursts.run[:-1]) & (self.owner[1:] == self.owner[:-1])
-        owner, gap = self.owner[1:][is_next], (bursts.first[1:] - bursts.last[:-1])[is_next]
-        pairs = np.bincount(owner, minlength=set_count)
-        # if no run has two bursts, all units have the width of a burst
-        distance = np.bincount(owner, gap, set_count) / np.maximum(pairs, 1)
-        distance = np.where(pairs > 0, np.maximum(1.0, distance), duration)
-        # the distance between dense bursts may be smaller than their duration
-        low, high = np.minimum(duration, distance), np.maximum(duration, distance)
-        count = params.width_count
-        widths = low[:, None] + np.arange(count) * ((high - low) / (count - 1))[:, None]
-        widths[:, -1] = high
-        return widths
+    planes: BurstPlanes
+    width_s: Reals
+    height: Reals
+    clusters: Clusters
 
 
-def _correlations_from_sums(x: Reals, xx: Reals, xy: Reals, y: Reals, yy: Reals, n: Reals) -> Reals:
-    """Pearson's correlations from sums over n points; negative ones become 0."""
-    x_var, y_var = xx - x * x / n, yy - y * y / n
-    # a variance within the rounding error of the sums counts as 0
-    is_varied = (x_var > 1e-12 * xx) & (y_var > 1e-12 * yy)
-    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
-        correlation = (xy - x * y / n) / (np.sqrt(x_var) * np.sqrt(y_var))
-    return np.where(is_varied & np.isfinite(correlation), np.clip(correlation, 0.0, 1.0), 0.0)
-
-
-def _extract_batch(sets: Sequence[_SegmentedSet], params: IosiParams) -> list[Signature]:
-    """Extract the signatures of segmented sets."""
-    table = _BurstTable.concatenate(sets)
+def _cluster(sets: Sequence[CutBursts], table: BurstTable, params: IosiParams) -> ClusteredBursts:
+    """Find the common bursts of sets."""
     run_counts = np.array([one.run_count for one in sets])
-    point_counts = np.array([one.point_count for one in sets])
-    times_s, spans_s = table.bursts.peak.astype(np.float64), point_counts.astype(np.float64)
+    times_s, spans_s = table.bursts.peak.astype(np.float64), np.array([float(one.point_count) for one in sets])
     correlations = table.correlate_with_average()
     planes = BurstPlanes(times_s, correlations, table.bursts.run, table.offsets, run_counts, spans_s)
     heights = np.linspace(params.min_height, params.max_height, params.height_count)
-    width_s = table.unit_widths(params).repeat(params.height_count, axis=1)
+    width_s = table.unit_widths(params.width_count).repeat(params.height_count, axis=1)
     height = np.tile(heights, (len(sets), params.width_count))
     clusters = find_common_bursts(planes, width_s, height, params.gamma, params.kappa)
-    common = _CommonBursts.from_clusters(
-        table, clusters, offsets_of(point_counts), run_counts, params.min_coverage_ratio
-    )
+    return ClusteredBursts(planes, width_s, height, clusters)
+
+
+def _extract_batch(sets: Sequence[CutBursts], params: IosiParams) -> list[Signature]:
+    """Extract the signatures of segmented sets."""
+    table = BurstTable.concatenate(sets)
+    return _average(sets, table, _cluster(sets, table, params), params)
+
+
+def _average(
+    sets: Sequence[CutBursts], table: BurstTable, clustered: ClusteredBursts, params: IosiParams
+) -> list[Signature]:
+    """Average the common bursts of sets into their signatures (section 5.4)."""
+    begins, run_counts = offsets_of([one.point_count for one in sets]), clustered.planes.sample_count
+    common = _CommonBursts.from_clusters(table, clustered.clusters, begins, run_counts, params.min_coverage_ratio)
     return [_build_signature(one, common, number) for number, one in enumerate(sets)]
 
 
@@ -388,7 +369,7 @@ class _CommonBursts:
 
     @classmethod
     def from_clusters(
-        cls, table: _BurstTable, clusters: Clusters, begins: Ints, run_counts: Ints, min_coverage_ratio: float
+        cls, table: BurstTable, clusters: Clusters, begins: Ints, run_counts: Ints, min_coverage_ratio: float
     ) -> _CommonBursts:
         """Average the bursts of each cluster at their mean time (section 5.4)."""
         firsts, count = offsets_of(clusters.count), int(clusters.count.sum())
@@ -421,7 +402,7 @@ class _CommonBursts:
         return cls(*_place_bursts(mean, *columns, int(begins[-1])), begins, offsets)
 
 
-def _build_signature(segmented: _SegmentedSet, common: _CommonBursts, number: int) -> Signature:
+def _build_signature(segmented: CutBursts, common: _CommonBursts, number: int) -> Signature:
     """Build the signature of set `number`."""
     bursts = rows_of(common.bursts, slice(common.offsets[number], common.offsets[number + 1]))
     if not len(bursts):
@@ -461,3 +442,97 @@ def _place_bursts(
     curve[place] = value
     volume = np.add.reduceat(value, offsets_of(last - first)[:-1])
     return curve, Bursts.from_intervals(curve, first, last, volume, support)
+
+
+# ---- intermediate results
+
+
+@dataclass(frozen=True, slots=True)
+class IosiStages:
+    """The intermediate results of IOSI for one set of n runs, and the signature they lead to.
+
+    Attributes
+    ----------
+    volume_bytes : (n,)
+        See `outliers.run_volumes`.
+    scores : n
+        Outlier elimination (section 5.1, Figure 7).
+    samples
+        Preprocessed samples (Figure 8); their `run` is the index in the whole set.
+    segmented
+        Smoothed samples and their bursts (Figure 9); None if there are no bursts, or too few runs.
+    clustered, dense_units
+        Points of bursts, common bursts, and the dense units of the best grid (Figures 10 and 11); None like
+        `segmented`.
+    signature
+    """
+
+    volume_bytes: Reals
+    scores: OutlierScores
+    samples: PreprocessedSamples
+    segmented: SegmentedSamples | None
+    clustered: ClusteredBursts | None
+    dense_units: DenseUnits | None
+    signature: Signature
+
+
+def trace_iosi(sample_set: SampleSet, params: IosiParams, min_run_count: int) -> IosiStages:
+    """Extract one signature as `methods.extract_signatures` does, and keep the intermediate results.
+
+    Parameters
+    ----------
+    sample_set
+        All runs, including outliers.
+    params
+        Those of the method.
+    min_run_count
+        See `methods.SignatureParams`.
+
+    Returns
+    -------
+    IosiStages
+    """
+    sets = SampleSets.concatenate([sample_set])
+    volume_bytes = run_volumes(sets)
+    is_atypical = ~select_typical_runs(sets.duration_s, sets.offsets)
+    scores = score_runs(sets, volume_bytes, is_atypical, params)
+    samples = _equalize(sample_set.select_runs(~scores.is_outlier), params)
+    is_enough = sample_set.run_count >= min_run_count
+    segmented = _segment(samples, params) if is_enough else Signature.missing("too_few_samples")
+    known = (volume_bytes, scores, replace(samples, run=np.flatnonzero(~scores.is_outlier)[samples.run]))
+    if isinstance(segmented, Signature):
+        return IosiStages(*known, None, None, None, segmented)
+    cut = [CutBursts.from_samples(segmented)]
+    table = BurstTable.concatenate(cut)
+    clustered = _cluster(cut, table, params)
+    best = (0, int(clustered.clusters.grid[0]))
+    dense = find_dense_units(clustered.planes, clustered.width_s[best], clustered.height[best], params.gamma)
+    return IosiStages(*known, segmented, clustered, dense, _average(cut, table, clustered, params)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothedRun:
+    """One run's sample at one level of the wavelet decomposition (section 5.2, Figure 9).
+
+    Attributes
+    ----------
+    level
+    bytes_per_s : (points,)
+        Low-frequency component [bytes per second].
+    mean_crest_bytes_per_s
+        Lower troughs separate bursts [bytes per second].
+    burst_count
+        Number of bursts at this level.
+    """
+
+    level: int
+    bytes_per_s: Reals
+    mean_crest_bytes_per_s: float
+    burst_count: int
+
+
+def smooth_run(segmented: SegmentedSamples, row: int, params: IosiParams) -> SmoothedRun:
+    """Smooth one row of segmented samples at the level of the parameters."""
+    smoothed, bursts = _smooth(segmented.relative[row : row + 1], params)
+    height = float(mean_crest_heights(smoothed)[0]) * segmented.maximum
+    return SmoothedRun(params.level, smoothed[0] * segmented.maximum, height, len(bursts))

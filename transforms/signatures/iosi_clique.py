@@ -141,6 +141,32 @@ def find_common_bursts(planes: BurstPlanes, width_s: Reals, height: Reals, gamma
 
 
 @dataclass(frozen=True, slots=True)
+class DenseUnits:
+    """The n dense units of one grid over one plane (IOSI, section 5.3 and Figure 11).
+
+    Attributes
+    ----------
+    column, row : (n,)
+        Place of the unit, from 0.
+    sample_count, neighborhood_count : (n,)
+        Number of samples with a point in the unit, and in its neighborhood, including the unit.
+    """
+
+    column: Ints
+    row: Ints
+    sample_count: Ints
+    neighborhood_count: Ints
+
+
+def find_dense_units(planes: BurstPlanes, width_s: float, height: float, gamma: float) -> DenseUnits:
+    """Find the dense units of a grid over the only plane, see `find_common_bursts`."""
+    ordered, _ = planes.sort_by_time()
+    layers = _Layers.from_planes(ordered, np.array([[width_s]]), np.array([[height]]))
+    dense = _Neighborhoods.from_layers(layers, ordered, gamma)
+    return DenseUnits(dense.column, dense.row, dense.density, dense.around)
+
+
+@dataclass(frozen=True, slots=True)
 class _Layers:
     """Combinations of a plane and a grid (l), with the unit of each point (p); points are in chronological order.
 
@@ -219,6 +245,33 @@ def _find_group_starts(ordered: npt.NDArray[np.integer]) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
+class _Neighborhoods:
+    """The dense units (d) of all layers, and pairs (p) of each with a point in its neighborhood, including the unit.
+
+    layer, column, row (d): place of the unit. density, around (d): number of samples in the unit, and in its
+    neighborhood. unit (p): the unit, ascending. place (p): position of the point in all layers.
+    """
+
+    layer: Ints
+    column: Ints
+    row: Ints
+    density: Ints
+    around: Ints
+    unit: Ints
+    place: Ints
+
+    @classmethod
+    def from_layers(cls, layers: _Layers, planes: BurstPlanes, gamma: float) -> _Neighborhoods:
+        """Find the dense units and their neighbors."""
+        layer, column, row, density = layers.find_dense_units(planes, planes.min_sample_count(gamma)[layers.plane])
+        unit, place = _pair_neighbors(layers, layer, column)
+        near = (np.abs(layers.row.take(place) - row.take(unit)) <= 1).nonzero()[0]
+        unit, place = unit.take(near), place.take(near)
+        around = _count_distinct(unit, layers.sample.take(place), len(layer), int(planes.sample_count.max()))
+        return cls(layer, column, row, density, around, unit, place)
+
+
+@dataclass(frozen=True, slots=True)
 class _Pairs:
     """Pairs (p) of each candidate unit (u) and each point in its neighborhood.
 
@@ -240,23 +293,20 @@ class _Pairs:
     @classmethod
     def from_layers(cls, layers: _Layers, planes: BurstPlanes, gamma: float, kappa: float) -> _Pairs:
         """Find the dense units with a neighborhood that is dense as long as no point is taken."""
-        layer, column, row, density = layers.find_dense_units(planes, planes.min_sample_count(gamma)[layers.plane])
+        dense = _Neighborhoods.from_layers(layers, planes, gamma)
+        layer, unit, place = dense.layer, dense.unit, dense.place
         min_samples, max_samples = planes.min_sample_count(kappa)[layers.plane[layer]], int(planes.sample_count.max())
-        unit, place = _pair_neighbors(layers, layer, column)
-        row_distance = layers.row.take(place) - row.take(unit)
-        near = (np.abs(row_distance) <= 1).nonzero()[0]
-        unit, place, row_distance = unit.take(near), place.take(near), row_distance.take(near)
-        sample = layers.sample.take(place)
-        around = _count_distinct(unit, sample, len(layer), max_samples)
-        is_candidate = around >= min_samples
+        is_candidate = dense.around >= min_samples
         # a stable sort keeps the order by time, then by correlation
-        turn = (-(density * (max_samples + 1) + around)[is_candidate]).argsort(kind="stable")
+        turn = (-(dense.density * (max_samples + 1) + dense.around)[is_candidate]).argsort(kind="stable")
         rank = np.empty(len(turn), dtype=np.int64)
         rank[turn] = np.arange(len(turn))
         kept = is_candidate.take(unit).nonzero()[0]
         unit, place = unit.take(kept), place.take(kept)
-        is_inside = (row_distance.take(kept) == 0) & (layers.column.take(place) == column.take(unit))
-        number, sample = (is_candidate.cumsum() - 1).take(unit), sample.take(kept)
+        is_inside = (layers.row.take(place) == dense.row.take(unit)) & (
+            layers.column.take(place) == dense.column.take(unit)
+        )
+        number, sample = (is_candidate.cumsum() - 1).take(unit), layers.sample.take(place)
         return cls(rank, layer[is_candidate], min_samples[is_candidate], number, place, sample, is_inside, max_samples)
 
     def assign_points(self, place_count: int, layer_count: int) -> tuple[Ints, Ints]:

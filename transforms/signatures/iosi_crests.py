@@ -231,6 +231,14 @@ def _find_outer_bounds(crests: _Crests, plateaus: _Plateaus, first: Ints, last: 
     return np.where(is_opening, opening, crests.trough_place[first - 1]), closing
 
 
+def mean_crest_heights(smoothed: Reals) -> Reals:
+    """Compute the mean height of all crests of each smoothed row (runs, points): the threshold of separating troughs.
+
+    IOSI, section 5.2. The result is 0 without crests.
+    """
+    return _mean_heights(_find_crests(smoothed, _Plateaus.from_rows(smoothed)), len(smoothed))
+
+
 def _mean_heights(crests: _Crests, row_count: int) -> Reals:
     """Compute the mean height of all crests of each row (runs); 0 without crests."""
     count = np.maximum(np.bincount(crests.row, minlength=row_count), 1)

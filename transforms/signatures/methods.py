@@ -147,17 +147,10 @@ def _exclude_runs_by_method(
     excluded = dict.fromkeys(_ANY_VOLUME_METHODS, is_atypical)
     rules = {method: params.iosi_params(method) or params.iosi.add_filters() for method in {*methods} - {*excluded}}
     volumes = outliers.run_volumes(sets) if rules else np.zeros(0)
-    outliers_by_rule = {rule: _find_outliers(sets, volumes, is_atypical, rule) for rule in set(rules.values())}
+    outliers_by_rule = {
+        rule: iosi.score_runs(sets, volumes, is_atypical, rule).is_outlier for rule in set(rules.values())
+    }
     return excluded | {method: outliers_by_rule[rule] for method, rule in rules.items()}
-
-
-def _find_outliers(sets: SampleSets, volumes: Reals, is_atypical: Bools, params: IosiParams) -> Bools:
-    """Mark the outliers (n) by the threshold of the parameters, and atypical runs if they are filtered."""
-    if not params.has_preprocessing:
-        return np.zeros_like(is_atypical)
-    thresholds = (params.min_outlier_factor, params.max_outlier_ratio)
-    is_outlier = outliers.detect_outliers(sets.duration_s, volumes, sets.offsets, *thresholds)
-    return is_outlier | is_atypical if params.has_duration_filter else is_outlier
 
 
 def _assess(

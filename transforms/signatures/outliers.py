@@ -188,6 +188,29 @@ def local_outlier_factors(duration_s: Reals, volume_bytes: Reals, offsets: Ints)
     return factors
 
 
+@dataclass(frozen=True, slots=True)
+class OutlierScores:
+    """Local outlier factors of n runs in m sets, and the outliers (IOSI, section 5.1 and Figure 7).
+
+    Attributes
+    ----------
+    factor : (n,)
+        See `local_outlier_factors`.
+    threshold : (m,)
+        Factor that an outlier exceeds; NaN in sets without factors.
+    is_outlier : (n,)
+    """
+
+    factor: Reals
+    threshold: Reals
+    is_outlier: Bools
+
+    @classmethod
+    def unknown(cls, run_count: int, set_count: int) -> OutlierScores:
+        """Return scores without factors and outliers."""
+        return cls(np.full(run_count, np.nan), np.full(set_count, np.nan), np.zeros(run_count, dtype=np.bool_))
+
+
 def detect_outliers(
     duration_s: Reals,
     volume_bytes: Reals,
@@ -195,7 +218,18 @@ def detect_outliers(
     min_factor: float = PARAMS.min_factor,
     max_outlier_ratio: float = PARAMS.max_outlier_ratio,
 ) -> Bools:
-    """Mark the outliers of each set by duration and volume.
+    """Mark the outliers (n) of each set by duration and volume, see `score_outliers`."""
+    return score_outliers(duration_s, volume_bytes, offsets, min_factor, max_outlier_ratio).is_outlier
+
+
+def score_outliers(
+    duration_s: Reals,
+    volume_bytes: Reals,
+    offsets: Ints,
+    min_factor: float = PARAMS.min_factor,
+    max_outlier_ratio: float = PARAMS.max_outlier_ratio,
+) -> OutlierScores:
+    """Compare the runs of each set by duration and volume.
 
     Parameters
     ----------
@@ -206,9 +240,8 @@ def detect_outliers(
 
     Returns
     -------
-    (n,)
-        Whether each run is an outlier. Runs with unknown values are, if their set has enough other runs. No set loses
-        all its runs.
+    OutlierScores
+        Runs with unknown values are outliers, if their set has enough other runs. No set loses all its runs.
     """
     factors = local_outlier_factors(duration_s, volume_bytes, offsets)
     owner = owners(offsets)
@@ -220,8 +253,8 @@ def detect_outliers(
     is_outlier = has_factor & (np.where(has_factor, factors, 0.0) > threshold[owner] * (1.0 + 1e-12))
     max_count = np.floor(max_outlier_ratio * count).astype(np.int64)
     is_outlier &= _rank_within_sets(np.where(is_outlier, factors, -np.inf), owner, offsets) < max_count[owner]
-    is_excluded: Bools = is_outlier | (~has_factor & (count > 0)[owner])
-    return is_excluded
+    is_outlier |= ~has_factor & (count > 0)[owner]
+    return OutlierScores(factors, np.where(count > 0, threshold, np.nan), is_outlier)
 
 
 def neighbor_count(run_count: int) -> int:

@@ -14,11 +14,18 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.arrays import Ragged
 from iosig.transforms.signatures import iosi as module
-from iosig.transforms.signatures.iosi import IosiParams, extract_iosi, low_frequency_component
+from iosig.transforms.signatures.iosi import (
+    IosiParams,
+    extract_iosi,
+    low_frequency_component,
+    smooth_run,
+    trace_iosi,
+)
+from iosig.transforms.signatures.iosi_bursts import BurstTable, CutBursts, SegmentedSamples
 from iosig.transforms.signatures.iosi_crests import RowBursts, segment_bursts
-from iosig.transforms.signatures.methods import extract_signatures
+from iosig.transforms.signatures.methods import SignatureParams, extract_signatures
 from iosig.transforms.signatures.outliers import detect_outliers, run_volumes
-from iosig.transforms.signatures.preprocessing import merge_node_counts
+from iosig.transforms.signatures.preprocessing import PreprocessedSamples, merge_node_counts
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from iosig.transforms.signatures.signature import Outcome, Signature
 from iosig.transforms.signatures.similarity import correlation, cross_correlation
@@ -44,8 +51,12 @@ def extract(one: SampleSet, params: IosiParams = FILTERED) -> Signature:
 
 
 def correlations_with_average(rows: Reals, bursts: RowBursts) -> Reals:
-    segmented = module._SegmentedSet.from_samples(rows, bursts, 1.0, NAN)
-    return module._BurstTable.concatenate([segmented]).correlate_with_average()
+    segmented = SegmentedSamples(rows, rows, bursts, 1.0, NAN)
+    return BurstTable.concatenate([CutBursts.from_samples(segmented)]).correlate_with_average()
+
+
+def as_preprocessed(rows: Reals) -> PreprocessedSamples:
+    return PreprocessedSamples(rows, NAN, np.arange(len(rows)))
 
 
 def make_sample_set(rates: list[Reals], durations: list[float] | None = None, interval_s: float = 2.0) -> SampleSet:
@@ -198,12 +209,12 @@ def test_published_method_normalizes_weak_scaling_to_the_smallest_node_count() -
 def test_ripples_of_idle_time_are_no_bursts() -> None:
     run = np.repeat(simulate_bursts(400, (200, 40, 2e9), (600, 24, 1e9)), 2)[None]
     waves = segment_bursts(low_frequency_component(run), PAPER.wave_rules)
-    segmented = module._segment(run, 0.0, PAPER)
-    assert isinstance(segmented, module._SegmentedSet)
+    segmented = module._segment(as_preprocessed(run), PAPER)
+    assert isinstance(segmented, SegmentedSamples)
     assert len(waves) > 20
     assert segmented.bursts.peak == pytest.approx([200, 600], abs=3)
-    with_idle = module._segment(run, 0.0, replace(PAPER, has_idle_waves=True))
-    assert isinstance(with_idle, module._SegmentedSet)
+    with_idle = module._segment(as_preprocessed(run), replace(PAPER, has_idle_waves=True))
+    assert isinstance(with_idle, SegmentedSamples)
     assert len(with_idle.bursts) == len(waves)
 
 
@@ -346,19 +357,6 @@ def test_correlations_match_naive_implementation(seed: int, params: IosiParams) 
     )
 
 
-def test_constant_bursts_have_zero_correlation() -> None:
-    flat = RowBursts(np.array([0, 0]), np.array([0, 5]), np.array([2, 7]), np.array([4, 9]))
-    assert correlations_with_average(np.full((1, 10), 0.3), flat).tolist() == [0, 0]
-
-
-def test_negative_correlation_becomes_zero() -> None:
-    peak, valley = np.array([0, 1.0, 2, 1, 0]), np.array([2.0, 1, 0, 1, 2])
-    rows = np.concatenate([peak, peak, peak, valley])[None, :]
-    first = np.array([0, 5, 10, 15])
-    result = RowBursts(np.zeros(4, dtype=np.int64), first, first + 2, first + 4)
-    assert correlations_with_average(rows, result) == pytest.approx([1, 1, 1, 0])
-
-
 @pytest.mark.parametrize(
     ("first", "crest", "last", "begin", "end"),
     [
@@ -392,7 +390,7 @@ def test_signatures_match_naive_implementation(variant: IosiParams) -> None:
         grids = list(product(widths, heights))
         likeness = correlations_with_average(rows, result).tolist()
         clusters = naive.common(values, bursts, likeness, grids, params.gamma, params.kappa)
-        (one,) = module._extract([(rows, NAN)], params)
+        (one,) = module._extract([as_preprocessed(rows)], params)
         if not clusters:
             assert one.outcome == "no_common_bursts"
             continue
@@ -405,13 +403,94 @@ def test_signatures_match_naive_implementation(variant: IosiParams) -> None:
 
 
 def test_batch_size_does_not_change_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [(random_rows(seed), NAN) for seed in range(8)]
+    rows = [as_preprocessed(random_rows(seed)) for seed in range(8)]
     result = []
     for count in (1, 40, 10_000):
         monkeypatch.setattr(module, "_BATCH_BURSTS", count)
         result.append([one.bytes_per_s.tolist() for one in module._extract(rows, replace(FILTERED, kappa=0.7))])
     assert result[0] == result[1] == result[2]
     assert any(result[0])
+
+
+# ---- intermediate results
+
+
+def assert_traced_alike(one: SampleSet, method: str, min_run_count: int = 5) -> module.IosiStages:
+    """Check that the traced signature has the same bits as that of the night, and return its stages."""
+    params = SignatureParams(min_run_count)
+    alone = SampleSets.concatenate([one])
+    # in a batch with another set
+    (answer,) = extract_signatures(SampleSets.concatenate([simulate_five_runs(), one]), params, [method])
+    iosi_params = params.iosi_params(method)
+    assert iosi_params is not None
+    stages = trace_iosi(one, iosi_params, min_run_count)
+    expected = answer.signatures[1]
+    assert stages.signature.outcome == expected.outcome
+    np.testing.assert_array_equal(stages.signature.bytes_per_s, expected.bytes_per_s)
+    np.testing.assert_array_equal(stages.signature.background_bytes_per_s, expected.background_bytes_per_s)
+    for name in ("start_s", "peak_s", "end_s", "volume_bytes", "support_ratio"):
+        np.testing.assert_array_equal(getattr(stages.signature.bursts, name), getattr(expected.bursts, name))
+    np.testing.assert_array_equal(stages.scores.is_outlier, answer.is_outlier[5:])
+    np.testing.assert_array_equal(stages.volume_bytes, run_volumes(alone))
+    return stages
+
+
+@pytest.mark.parametrize("method", ["iosi", "iosi_filtered", "iosi_raw"])
+@pytest.mark.parametrize("seed", range(3))
+def test_traced_signature_equals_that_of_the_night(seed: int, method: str) -> None:
+    assert_traced_alike(simulate_noisy_runs(seed), method)
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(st.lists(st.lists(extreme, max_size=60), max_size=7), st.sampled_from(["iosi", "iosi_filtered", "iosi_raw"]))
+def test_any_input_is_traced_like_in_the_night(drawn: list[list[float]], method: str) -> None:
+    assert_traced_alike(make_sample_set([np.array(one, dtype=np.float64) for one in drawn]), method)
+
+
+def test_stages_lead_from_runs_to_common_bursts() -> None:
+    # each run has one burst of interference, and the sixth is cut off
+    crests = (80, 300, 400, 480, 720)
+    interference = [(run, crest, 30, 2.0e9) for run, crest in enumerate(crests)]
+    rates = [*simulate_five_runs(*interference).rates, simulate_five_runs().rates[0][:150]]
+    stages = assert_traced_alike(make_sample_set(rates), "iosi_filtered")
+    assert stages.scores.is_outlier.tolist() == [False] * 5 + [True]
+    assert stages.samples.run.tolist() == [0, 1, 2, 3, 4]
+    assert stages.segmented is not None
+    assert stages.clustered is not None
+    assert stages.dense_units is not None
+    assert stages.segmented.smoothed.shape == (5, 799)
+    bursts, owner = stages.segmented.bursts, stages.clustered.clusters.owner
+    for number, middle in enumerate((201.5, 601.5)):
+        assert bursts.run[owner == number].tolist() == [0, 1, 2, 3, 4]
+        assert bursts.peak[owner == number] == pytest.approx([middle] * 5, abs=4)
+    assert bursts.run[owner < 0].tolist() == [0, 1, 2, 3, 4]
+    assert bursts.peak[owner < 0] == pytest.approx(crests, abs=4)
+    grid = stages.clustered.clusters.grid[0]
+    assert stages.clustered.clusters.explained_count[0, grid] == 10
+    assert (stages.dense_units.sample_count >= 3).all()
+
+
+def test_runs_that_are_too_few_keep_their_scores() -> None:
+    one = simulate_five_runs()
+    stages = assert_traced_alike(one, "iosi", min_run_count=6)
+    assert stages.signature.outcome == "too_few_samples"
+    assert stages.segmented is None
+    assert np.isfinite(stages.scores.factor).all()
+    few = assert_traced_alike(make_sample_set(one.rates[:4]), "iosi")
+    assert np.isnan(few.scores.factor).all()
+    assert np.isnan(few.scores.threshold).all()
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_smoothed_run_is_a_row_of_the_set(level: int) -> None:
+    params = replace(PAPER, level=level)
+    segmented = trace_iosi(simulate_noisy_runs(), params, 5).segmented
+    assert segmented is not None
+    for row in range(len(segmented.relative)):
+        run = smooth_run(segmented, row, params)
+        np.testing.assert_array_equal(run.bytes_per_s, segmented.smoothed[row] * segmented.maximum)
+        assert run.burst_count == np.count_nonzero(segmented.bursts.run == row)
+        assert 0 < run.mean_crest_bytes_per_s < run.bytes_per_s.max()
 
 
 # ---- a simulated site

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.arrays import Ints, offsets_of
-from iosig.transforms.signatures.iosi_clique import BurstPlanes, find_common_bursts, min_sample_count
+from iosig.transforms.signatures.iosi_clique import BurstPlanes, find_common_bursts, find_dense_units, min_sample_count
 from tests.budget import examples
 from tests.naive.signatures import iosi_clique as naive
 
@@ -109,6 +109,15 @@ def test_distances_are_in_grid_units() -> None:
     of = [(20.0, 0.9, 0), (20.0, 0.9, 1), (20.0, 0.9, 2), (24.0, 0.9, 3), (20.0, 0.8, 3)]
     assert members(clique(points(of, 4), [(40, 0.2)], *PAPER)) == [{0, 1, 2, 3}]
     assert members(clique(points(of, 4), [(5, 0.4)], *PAPER)) == [{0, 1, 2, 4}]
+
+
+def test_dense_units_have_samples_and_neighborhoods() -> None:
+    # units of 10 s and 0.25: one dense unit of two samples, a third sample to its right, a fourth below it
+    of = [(21.0, 0.9, 0), (22.0, 0.9, 1), (22.5, 0.9, 1), (31.0, 0.9, 2), (25.0, 0.6, 3), (71.0, 0.9, 0)]
+    units = find_dense_units(points(of, 4), 10.0, 0.25, 0.5)
+    assert (units.column.tolist(), units.row.tolist()) == ([2], [3])
+    assert (units.sample_count.tolist(), units.neighborhood_count.tolist()) == ([2], [4])
+    assert len(find_dense_units(points(of, 4), 10.0, 0.25, 0.75).column) == 0
 
 
 def test_first_grid_that_explains_most_points_wins() -> None:

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from iosig.transforms.signatures.iosi import low_frequency_component
-from iosig.transforms.signatures.iosi_crests import ALL_WAVES, HIGH_WAVES, RowBursts, WaveRules, segment_bursts
+from iosig.transforms.signatures.iosi_crests import (
+    ALL_WAVES,
+    HIGH_WAVES,
+    RowBursts,
+    WaveRules,
+    mean_crest_heights,
+    segment_bursts,
+)
 from tests.budget import examples
 from tests.naive.signatures import iosi_crests as naive
 
@@ -37,6 +44,11 @@ def test_only_troughs_below_the_mean_crest_height_separate() -> None:
     assert find_row_bursts(0, 9, 7, 8, 0, 1, 0) == [(0, 1, 4)]
     assert find_row_bursts(0, 9, 6, 8, 0, 1, 0) == [(0, 1, 4)], "at the mean it does not separate"
     assert find_row_bursts(0, 9, 5.9, 8, 0, 1, 0) == [(0, 1, 2), (2, 3, 4)]
+
+
+def test_mean_crest_height_is_that_of_each_row() -> None:
+    rows = np.array([[0.0, 9, 7, 8, 0, 1, 0], [4, 1, 2, 1, 1, 3, 3], [5, 5, 5, 5, 5, 5, 5]])
+    assert mean_crest_heights(rows).tolist() == [6.0, 3.0, 0.0]
 
 
 def test_wave_is_a_burst_if_its_highest_crest_reaches_the_mean() -> None:

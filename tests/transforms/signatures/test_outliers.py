@@ -19,6 +19,7 @@ from iosig.transforms.signatures.outliers import (
     neighbor_count,
     run_volumes,
     scale_by_mad,
+    score_outliers,
     select_typical_runs,
     typical_duration_s,
 )
@@ -304,6 +305,10 @@ def test_published_threshold_is_the_mean_factor_of_the_set() -> None:
     expected = np.concatenate([part > part.mean() for part in np.split(factors, [20])])
     is_out = detect_outliers(duration, volume, offsets, min_factor=0.0, max_outlier_ratio=1.0)
     assert is_out.tolist() == expected.tolist()
+    scores = score_outliers(duration, volume, offsets, min_factor=0.0, max_outlier_ratio=1.0)
+    assert scores.factor.tolist() == factors.tolist()
+    assert scores.threshold == pytest.approx([part.mean() for part in np.split(factors, [20])])
+    assert score_outliers(duration, volume, offsets).threshold.tolist() == [1.5, 1.5]
     assert is_out.sum() > detect_outliers(duration, volume, offsets).sum()
 
 
