@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from iosig.estimates.columns import epoch_s, floats, ragged
+from iosig.estimates.sample_sets import get_params
 from iosig.estimates.signatures import published
 from iosig.estimates.signatures.published import SUBJECT
 from iosig.flows.steps import signatures as plain
@@ -230,7 +231,7 @@ def _traffic(context: StepContext, runs: pl.DataFrame, first: Ints, interval_s: 
 
 def _plainly(sets: SampleSets, settings: SignatureSettings) -> list[Signature]:
     """Extract the plain signature of each set by its best method in the settings; the sets may be halves."""
-    params = replace(plain.get_params(settings), min_run_count=_MIN_HALF_RUNS)
+    params = replace(get_params(settings), min_run_count=_MIN_HALF_RUNS)
     answers = extract_signatures(sets, params, settings.methods)
     by_method = {answer.method: answer.signatures for answer in answers}
     return [by_method[name][place] for place, name in enumerate(select_methods(answers))]
@@ -256,7 +257,7 @@ def _rows(
         joint_result.expected_correlation[places],
         _count_missing_bursts(traffic.shared, joint_result, places),
     )
-    return plain.build_rows(context, rows, subjects, [answer], plain.get_params(context.settings.signatures))
+    return plain.build_rows(context, rows, subjects, [answer], get_params(context.settings.signatures))
 
 
 def _count_missing_bursts(shared: SharedTraffic, joint_result: JointResult, places: Sequence[int]) -> Reals:

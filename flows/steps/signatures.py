@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from iosig.estimates.columns import epoch_s, ragged
+from iosig.estimates.sample_sets import build_sample_sets, get_params
 from iosig.estimates.signatures import published
 from iosig.estimates.signatures.parallel import extract_in_batches
 from iosig.estimates.signatures.published import KEY, SUBJECT
@@ -28,11 +29,9 @@ from iosig.settings.model import SignatureSettings
 from iosig.transforms import sample_checks
 from iosig.transforms.arrays import Reals, offsets_of, owners, split_into_chunks
 from iosig.transforms.sample_checks import RunSamples
-from iosig.transforms.signatures import preprocessing, similarity
+from iosig.transforms.signatures import similarity
 from iosig.transforms.signatures.bursts import Bursts
-from iosig.transforms.signatures.iosi import IosiParams
 from iosig.transforms.signatures.methods import MethodSignatures, SignatureParams, select_methods
-from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.transforms.signatures.signature import Signature
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.job_io import JOB_IO_SOURCES
@@ -96,7 +95,8 @@ def extract_signatures(context: StepContext) -> int:
     params = get_params(settings)
     rows = pl.concat([read_ipc(path) for path in context.files(STALE_SAMPLES)]).sort("place")
     subjects = rows.group_by(SUBJECT, maintain_order=True).agg(count=pl.len())
-    answers = extract_in_batches(_sample_sets(rows, subjects, settings), params, settings.methods)
+    sets = build_sample_sets(rows, subjects, settings, _others(rows))
+    answers = extract_in_batches(sets, params, settings.methods)
     tables = build_rows(context, rows, subjects, answers, params)
     for table in MADE:
         write_parquet(tables[table.name], table, context.chunk_path(table))
@@ -151,12 +151,6 @@ def _in_chunks(sets: pl.DataFrame) -> pl.DataFrame:
     return numbered.with_columns(place=pl.int_range(pl.len()).over("chunk"))
 
 
-def get_params(settings: SignatureSettings) -> SignatureParams:
-    """Convert the signature settings to parameters of the methods."""
-    iosi = IosiParams(level=settings.wavelet_level, gamma=settings.gamma, kappa=settings.kappa)
-    return SignatureParams(min_run_count=settings.min_sample_count, iosi=iosi)
-
-
 def _gather_samples(context: StepContext, sets: pl.DataFrame) -> None:
     """Write rows of sets with their samples, as one group of files per chunk; read each day of samples only once."""
     days = {path: (source, day) for table, source in _SOURCES for path, day in context.get_file_days(table).items()}
@@ -201,11 +195,14 @@ def _samples_in(files: list[tuple[Path, str]], sets: pl.DataFrame) -> pl.DataFra
     return pl.concat(joined).collect()
 
 
-def _sample_sets(rows: pl.DataFrame, subjects: pl.DataFrame, settings: SignatureSettings) -> SampleSets:
-    """Collect the samples of some sets; the rows must be in the order of the sets."""
-    of_runs = SampleSets(
-        samples=ragged(rows["sample_bytes_per_s"]),
-        start_s=epoch_s(rows["grid_started_at"]) - epoch_s(rows["started_at"]),
+def _others(found: pl.DataFrame) -> Reals | None:
+    """Return the background traffic during counted runs; None if it is unknown for all runs."""
+    if found["shared_interval_s"].null_count() == found.height:
+        return None
+    own, shared = (
+        RunSamples(
+            ragged(found[f"{prefix}sample_bytes_per_s"].fill_null([])),
+            epoch_s(found[f"{prefix}grid_started_at"].fill_null(rows["started_at"]),
         duration_s=rows["duration_s"].to_numpy(),
         interval_s=_first_of_each(rows, subjects),
         offsets=offsets_of(subjects["count"].to_numpy()),
@@ -227,36 +224,6 @@ def _others(rows: pl.DataFrame) -> Reals | None:
         for prefix in ("", "shared_")
     )
     return sample_checks.estimate_interference(own_samples, shared_samples)
-
-
-def _first_of_each(rows: pl.DataFrame, subjects: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    begins = offsets_of(subjects["count"].to_numpy())[:-1]
-    interval_s: np.ndarray[tuple[int], np.dtype[np.float64]] = rows["interval_s"].to_numpy()[begins]
-    return interval_s
-
-
-def _adjust_sets(
-    sets: SampleSets, rows: pl.DataFrame, subjects: pl.DataFrame, settings: SignatureSettings
-) -> SampleSets:
-    """Merge sets over several node counts, and truncate very long runs (IOSI 6.4 and 2.3)."""
-    is_merged = subjects["application_id"].str.ends_with("/*").to_numpy()
-    is_long = sets.duration_s > settings.max_duration_s
-    is_long_set = np.bincount(sets.owner, is_long, sets.set_count) > 0
-    if not (is_merged | is_long_set).any():
-        return sets
-    node_count = rows["node_count"].to_numpy()
-    adjusted = []
-    for place in range(sets.set_count):
-        sample_set = sets.get_set(place)
-        if is_merged[place]:
-            node_counts = node_count[sets.offsets[place] : sets.offsets[place + 1]]
-            sample_set = preprocessing.merge_node_counts(
-                [sample_set.select_runs(node_counts == size) for size in np.unique(node_counts)]
-            )
-        if is_long_set[place]:
-            sample_set = preprocessing.truncate_runs(sample_set, settings.max_duration_s)
-        adjusted.append(sample_set)
-    return SampleSets.concatenate(adjusted)
 
 
 # ---- rows
