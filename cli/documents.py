@@ -456,6 +456,7 @@ _MODELS = (
     MaintenanceDocument,
     "iosig.answers.single.networks:NetworkDocument",
     "iosig.answers.single.periods:PeriodsDocument",
+    "iosig.answers.signatures.stages:IosiDocument",
     "iosig.answers.population.format:PopulationDocument",
     PredictionDocument,
     ReleasesDocument,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from iosig.cli.completion import applications, quietly, releases
 from iosig.cli.windows import read_instant
@@ -201,6 +202,11 @@ compressed_option = click.option(
     required=True,
     help="Write the compressed trace to this file.",
 )
+
+
+def is_given(name: str) -> bool:
+    """Return whether a parameter of the running command differs from its default."""
+    return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
 
 
 def refuse(*faults: tuple[object, str]) -> None:

@@ -14,6 +14,7 @@ from iosig.cli.options import (
     DAY,
     GlobalOptions,
     application_argument,
+    is_given,
     picture_path,
     release_option,
     select_release,
@@ -67,19 +68,21 @@ def _draw(draw: Callable[[Any], Picture], view: Any, target: Path, style: Style,
 
 
 _direction_option = click.option("--direction", type=click.Choice(["write", "read"]), help="Only this direction.")
+_busiest_direction_option = click.option(
+    "--direction", type=click.Choice(["write", "read"]), help="Direction. Default: the one with most bytes."
+)
+_filesystem_option = click.option(
+    "--filesystem",
+    shell_complete=quietly(filesystems),
+    help="File system, if the application has used several.",
+)
 
 
 @_figure(
     "signature",
     application_argument,
-    click.option(
-        "--filesystem",
-        shell_complete=quietly(filesystems),
-        help="File system, if the application has used several.",
-    ),
-    click.option(
-        "--direction", type=click.Choice(["write", "read"]), help="Direction. Default: the one with most bytes."
-    ),
+    _filesystem_option,
+    _busiest_direction_option,
     click.option("--method", help="Method of the signature. Default: the application's default method."),
     click.option("--with", "overlaid", metavar="METHOD", multiple=True, help="Overlay the signature of this method."),
 )
@@ -107,6 +110,58 @@ def signature_command(
     view = build_view(warehouse.store, find(warehouse.store, release_id), query)
     subject = f"{view.direction} of {view.application_id} on {view.filesystem} ({view.main.method})"
     return _draw(draw, view, target, style, subject, view.verdict)
+
+
+@_figure(
+    "iosi",
+    application_argument,
+    _filesystem_option,
+    _busiest_direction_option,
+    click.option(
+        "--method",
+        type=click.Choice(["iosi", "iosi_filtered", "iosi_raw"]),
+        default="iosi",
+        show_default=True,
+        help="IOSI as published, with filters, or without preprocessing.",
+    ),
+    click.option("--job", "job_id", help="Job whose sample is shown. Default: the used run with the median volume."),
+    click.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        help="Print the numbers as JSON, as described in docs/json.md. Draws only if --output is given.",
+    ),
+)
+def iosi_command(
+    warehouse: GlobalOptions,
+    application: str,
+    filesystem: str | None,
+    direction: str | None,
+    method: str,
+    job_id: str | None,
+    as_json: bool,
+    release_id: str | None,
+    target: Path,
+    style: Style,
+) -> int:
+    """Draw the intermediate results of IOSI: outliers, noise reduction, wavelets, and the grid of common bursts.
+
+    The panels follow Figures 7 to 11 of the paper (FAST'14). APPLICATION is an id as `iosig sql "from applications"`
+    lists them (user/application/node_count), or an unambiguous part of one.
+    """
+    from iosig.answers.signatures.stages import build_document, trace_application
+    from iosig.answers.signatures.view import Query
+    from iosig.cli.printing import show_json
+    from iosig.reports.iosi import draw
+
+    query = Query(application, filesystem, direction, method)
+    answer = trace_application(warehouse.store, select_release(warehouse.store, release_id), query, job_id)
+    if not as_json:
+        return _draw(draw, answer.view, target, style)
+    if is_given("target"):
+        draw(answer.view).write(target, style)
+    show_json(build_document(answer))
+    return 0
 
 
 # ---- overview figures

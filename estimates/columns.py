@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
 import polars as pl
@@ -30,6 +31,11 @@ def epoch_s(instants: pl.Series) -> Reals:
 def ragged(lists: pl.Series) -> Ragged:
     """Convert a list column to a ragged array of float64."""
     return Ragged(floats(lists.explode(empty_as_null=False)), offsets_of(lists.list.len().to_numpy()))
+
+
+def finite_or_none(value: float) -> float | None:
+    """Convert a number to a plain float, and NaN or infinity to None."""
+    return float(value) if math.isfinite(value) else None
 
 
 def list_column(pieces: Ragged) -> pl.Series:

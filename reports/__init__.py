@@ -6,6 +6,7 @@
 - `forecast` (`ForecastView`, `DrawnCollision`, `draw`): Load forecast of a file system.
 - `population` (`PopulationView`, `draw`): I/O behavior of all runs of a site.
 - `inline_svg` (`render_svg`, `page_rules`): Figures as inline SVG for light and dark themes.
+- `iosi` (`draw`, `IosiView`): The intermediate results of IOSI for one application.
 - `job` (`job_page`, `sample_svg`): A run as a page of one file.
 - `layers` (`sum_by_color`, `fill_layers`, `draw_legend_above`): Stacked rates of applications, and their legend.
 - `panels` (`Picture`, `picture`, `headings`, `inch_axes`, `Columns`): Figures and the elements of their panels.

@@ -64,7 +64,8 @@ _BEYOND_TIME, _BEYOND_RATE = 1.15, 1.25
 #: maximum length of a job id
 #: maximum length of an application's name
 _JOB_CHARACTERS, _NAME_CHARACTERS = 14, 80
-_REASONS = {
+#: why an application has no signature, by outcome
+REASONS = {
     "too_few_samples": "No signature: too few samples",
     "no_io": "No signature: no bytes were moved",
     "no_common_bursts": "No signature: the samples have no common bursts",
@@ -139,7 +140,7 @@ class SignatureView:
         main, fitted = self.main, self.main.signature
         if fitted.outcome != "extracted":
             count_text = f" ({main.sample_count})" if fitted.outcome == "too_few_samples" else ""
-            return "; ".join([f"{_REASONS[fitted.outcome]}{count_text}", *self._missing_burst_notes])
+            return "; ".join([f"{REASONS[fitted.outcome]}{count_text}", *self._missing_burst_notes])
         with np.errstate(over="ignore"):
             volume = volume_text(fitted.volume_bytes)
         verb = {"write": "writes", "read": "reads"}.get(self.direction, "moves")
@@ -238,7 +239,7 @@ def draw(figure: Figure, view: SignatureView) -> None:
         axes.tick_params(axis="x", labelbottom=axes is panel_axes[-1])
     panel_axes[-1].set_xlabel(f"time since the run's start [{clock.name}]")
     if view.has_curve:
-        _number_bursts(panel_axes[1], view.main.signature.bursts, clock)
+        number_bursts(panel_axes[1], view.main.signature.bursts, clock)
 
 
 def _headings(figure: Figure, view: SignatureView) -> None:
@@ -270,7 +271,7 @@ def _draw_samples(axes: Axes, view: SignatureView, clock: Unit) -> None:
     rows = _rows(view.samples)
     high = _scale(view.samples)
     _say_samples(axes, view.samples, rows, high)
-    _shade_bursts(axes, view.main.signature.bursts, clock)
+    shade_bursts(axes, view.main.signature.bursts, clock)
     for row, sample in enumerate(reversed(rows)):
         _draw_sample(axes, sample, row, clock, high)
         if not sample.is_outlier:
@@ -370,7 +371,7 @@ def _draw_signatures(axes: Axes, view: SignatureView, clock: Unit) -> None:
     high = max([_peak(curve) for curve in curves] + [background if math.isfinite(background) else 0.0])
     unit = choose_unit(high, RATES, "B/s")
     axes.set_ylabel(f"throughput [{unit.name}]")
-    _shade_bursts(axes, main.signature.bursts, clock)
+    shade_bursts(axes, main.signature.bursts, clock)
     _draw_curve(axes, main, clock, unit)
     for drawn, color in zip(overlaid, (_OVERLAID * len(overlaid))[: len(overlaid)], strict=True):
         if len(drawn.signature.bytes_per_s):
@@ -418,7 +419,8 @@ def _seconds(signature: Signature) -> Reals:
 # ---- bursts
 
 
-def _shade_bursts(axes: Axes, bursts: Bursts, clock: Unit) -> None:
+def shade_bursts(axes: Axes, bursts: Bursts, clock: Unit) -> None:
+    """Shade the time of each burst over the full height."""
     if len(bursts):
         axes.broken_barh(
             list(zip(bursts.start_s / clock.size, (bursts.end_s - bursts.start_s) / clock.size, strict=True)),
@@ -432,7 +434,7 @@ def _shade_bursts(axes: Axes, bursts: Bursts, clock: Unit) -> None:
         )
 
 
-def _number_bursts(axes: Axes, bursts: Bursts, clock: Unit) -> None:
+def number_bursts(axes: Axes, bursts: Bursts, clock: Unit) -> None:
     """Write burst numbers along the upper edge: each, or every second, fifth, tenth ..., to avoid overlap."""
     middles = (bursts.start_s + bursts.end_s) / 2 / clock.size
     inches = (_SIDES[1] - _SIDES[0]) * _WIDTH_IN / axes.get_xlim()[1]

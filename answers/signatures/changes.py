@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from iosig.estimates.columns import finite_or_none
 from iosig.estimates.signatures.published import KEY, SUBJECT, TABLES, contents, defaults, read_signatures
 from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.signatures.similarity import compare_signatures
@@ -144,9 +145,9 @@ def _change(before: Signature | None, after: Signature | None) -> dict[str, Any]
     volume = comparison.volume_ratio - 1
     return {
         "status": "changed",
-        "change_correlation": _finite_or_none(comparison.correlation),
-        "change_cross_correlation": _finite_or_none(comparison.cross_correlation),
-        "relative_volume_change": _finite_or_none(volume),
+        "change_correlation": finite_or_none(comparison.correlation),
+        "change_cross_correlation": finite_or_none(comparison.cross_correlation),
+        "relative_volume_change": finite_or_none(volume),
         "volume_bytes_before": before.volume_bytes,
         "volume_bytes": after.volume_bytes,
         "added_burst_count": len(added),
@@ -155,7 +156,3 @@ def _change(before: Signature | None, after: Signature | None) -> dict[str, Any]
         "removed_peak_s": removed,
         "change_ratio": max(1 - correlation, abs(volume) if math.isfinite(volume) else 0.0, moved),
     }
-
-
-def _finite_or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None

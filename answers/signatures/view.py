@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from iosig.warehouse.releases.releases import Release
     from iosig.warehouse.store.store import Store
 
+#: tables of samples, for `iosig.warehouse.releases.reading.open_release`
+SAMPLE_TABLES = "sample_sets samples exact_samples"
 #: maximum names listed in a message
 _MAX_LISTED = 8
 
@@ -44,16 +46,20 @@ class Query:
 
 def build_view(store: Store, release: Release, selection: Query) -> SignatureView:
     """Build the figure data of a signature; raises UsageError with the alternatives if it does not exist."""
-    with open_release(store, release, f"{TABLES} sample_sets samples exact_samples") as connection:
-        rows = connection.sql("select * from signatures order by application_id, filesystem, direction, method").pl()
-        if rows.is_empty():
-            raise UsageError(f"Release {release.release_id} has no signatures. `iosig run` computes them.")
-        name = choose_application(rows["application_id"].unique().sort().to_list(), selection.application)
-        chosen = _choose_methods(_choose_direction(rows.filter(pl.col("application_id") == name), selection), selection)
-        return _view(connection, chosen)
+    with open_release(store, release, f"{TABLES} {SAMPLE_TABLES}") as connection:
+        return _view(connection, _choose_methods(choose_subject(connection, release, selection), selection))
 
 
 # ---- selection
+
+
+def choose_subject(connection: duckdb.DuckDBPyConnection, release: Release, selection: Query) -> pl.DataFrame:
+    """Select the rows of `signatures` of one application, file system and direction, a row per method."""
+    rows = connection.sql("select * from signatures order by application_id, filesystem, direction, method").pl()
+    if rows.is_empty():
+        raise UsageError(f"Release {release.release_id} has no signatures. `iosig run` computes them.")
+    name = choose_application(rows["application_id"].unique().sort().to_list(), selection.application)
+    return _choose_direction(rows.filter(pl.col("application_id") == name), selection)
 
 
 def choose_application(application_ids: Sequence[str], text: str) -> str:
@@ -73,9 +79,9 @@ def choose_application(application_ids: Sequence[str], text: str) -> str:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise UsageError(f"{text!r} is ambiguous: {_join_names(matches)}. Pass a longer part of the application's id.")
+        raise UsageError(f"{text!r} is ambiguous: {join_names(matches)}. Pass a longer part of the application's id.")
     similar = find_similar(application_ids, text)
-    hint = f"Did you mean {_join_names(similar)}?" if similar else f"Known are {_join_names(application_ids)}."
+    hint = f"Did you mean {join_names(similar)}?" if similar else f"Known are {join_names(application_ids)}."
     raise UsageError(f"No application named {text!r} has a signature. {hint}")
 
 
@@ -90,7 +96,8 @@ def _is_near(name: str, text: str) -> bool:
     return difflib.SequenceMatcher(None, name.casefold(), text.casefold()).ratio() >= 0.6
 
 
-def _join_names(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
+    """List the first names, and the number of the others."""
     more = f" and {len(names) - _MAX_LISTED:,} more" if len(names) > _MAX_LISTED else ""
     return ", ".join(names[:_MAX_LISTED]) + more
 
@@ -101,9 +108,9 @@ def _choose_direction(rows: pl.DataFrame, selection: Query) -> pl.DataFrame:
     filesystems = rows["filesystem"].unique().sort().to_list()
     filesystem = selection.filesystem or (filesystems[0] if len(filesystems) == 1 else None)
     if filesystem not in filesystems:
-        problem = f"has signatures of several file systems: {_join_names(filesystems)}; choose one with --filesystem."
+        problem = f"has signatures of several file systems: {join_names(filesystems)}; choose one with --filesystem."
         if filesystem is not None:
-            problem = f"has no signature of file system {filesystem!r}. Available: {_join_names(filesystems)}."
+            problem = f"has no signature of file system {filesystem!r}. Available: {join_names(filesystems)}."
         raise UsageError(f"{name} {problem}")
     rows = rows.filter(pl.col("filesystem") == filesystem)
     directions = rows["direction"].unique().sort().to_list()
@@ -111,7 +118,7 @@ def _choose_direction(rows: pl.DataFrame, selection: Query) -> pl.DataFrame:
         moved = rows.sort(pl.col("volume_bytes").fill_null(-1.0), pl.col("direction"), descending=True)
         return rows.filter(pl.col("direction") == moved["direction"][0])
     if selection.direction not in directions:
-        raise UsageError(f"{name} has no {selection.direction} signature. Available: {_join_names(directions)}.")
+        raise UsageError(f"{name} has no {selection.direction} signature. Available: {join_names(directions)}.")
     return rows.filter(pl.col("direction") == selection.direction)
 
 
@@ -124,8 +131,8 @@ def _choose_methods(rows: pl.DataFrame, selection: Query) -> pl.DataFrame:
     missing = [method for method in methods if method not in available]
     if missing:
         raise UsageError(
-            f"{rows['application_id'][0]} has no signature of method {_join_names(missing)}. Available: "
-            f"{_join_names(available)}."
+            f"{rows['application_id'][0]} has no signature of method {join_names(missing)}. Available: "
+            f"{join_names(available)}."
         )
     return pl.concat([rows.filter(pl.col("method") == method) for method in methods])
 
@@ -158,40 +165,6 @@ def _get_correlation(row: dict[str, Any]) -> float:
 def _samples(
     connection: duckdb.DuckDBPyConnection, subject: dict[str, Any], outlier_job_ids: set[str]
 ) -> list[DrawnSample]:
-    """Read the samples of a sample set, from servers or exact, oldest first."""
-    query = """
-        with runs as (
-            select cluster, job_id, started_at, ended_on, duration_s, coalesce(source, 'server') as source
-            from sample_sets
-            where application_id = $application_id and filesystem = $filesystem and direction = $direction
-        ),
-
-        told as (
-            select 'server' as source, cluster, job_id, started_at, ended_on, filesystem, direction, grid_started_at,
-                interval_s, sample_bytes_per_s
-            from samples
-            union all
-            select 'jobstats' as source, cluster, job_id, started_at, ended_on, filesystem, direction,
-                grid_started_at, interval_s, sample_bytes_per_s
-            from exact_samples
-        )
-
-        select
-            told.job_id,
-            told.source,
-            told.interval_s,
-            (epoch_us(told.grid_started_at) - epoch_us(told.started_at)) / 1e6 as start_s,
-            told.sample_bytes_per_s,
-            runs.duration_s
-        from told
-        inner join runs using (source, cluster, job_id, started_at)
-        where told.filesystem = $filesystem
-            and told.direction = $direction
-            -- lets DuckDB skip files of other days
-            and told.ended_on between (select min(ended_on) from runs) and (select max(ended_on) from runs)
-        order by told.started_at, told.job_id, told.cluster
-    """
-    rows = connection.sql(query, params={name: subject[name] for name in SUBJECT}).pl()
     return [
         DrawnSample(
             job_id=row["job_id"],
@@ -202,5 +175,49 @@ def _samples(
             duration_s=row["duration_s"],
             is_exact=row["source"] == "jobstats",
         )
-        for row in rows.iter_rows(named=True)
+        for row in read_samples(connection, subject).iter_rows(named=True)
     ]
+
+
+def read_samples(connection: duckdb.DuckDBPyConnection, subject: dict[str, Any]) -> pl.DataFrame:
+    """Read the runs of a sample set with their samples, from servers or exact, oldest first."""
+    query = """
+        with runs as (
+            select cluster, job_id, started_at, ended_on, node_count, duration_s,
+                coalesce(source, 'server') as source
+            from sample_sets
+            where application_id = $application_id and filesystem = $filesystem and direction = $direction
+        ),
+
+        all_samples as (
+            select 'server' as source, cluster, job_id, started_at, ended_on, filesystem, direction, grid_started_at,
+                interval_s, sample_bytes_per_s
+            from samples
+            union all
+            select 'jobstats' as source, cluster, job_id, started_at, ended_on, filesystem, direction,
+                grid_started_at, interval_s, sample_bytes_per_s
+            from exact_samples
+        )
+
+        select
+            $application_id as application_id,
+            all_samples.cluster,
+            all_samples.job_id,
+            all_samples.started_at,
+            all_samples.source,
+            all_samples.grid_started_at,
+            all_samples.interval_s,
+            (epoch_us(all_samples.grid_started_at) - epoch_us(all_samples.started_at)) / 1e6 as start_s,
+            all_samples.sample_bytes_per_s,
+            runs.node_count,
+            runs.duration_s
+        from all_samples
+        inner join runs using (source, cluster, job_id, started_at)
+        where all_samples.filesystem = $filesystem
+            and all_samples.direction = $direction
+            -- lets DuckDB skip files of other days
+            and all_samples.ended_on between (select min(ended_on) from runs) and (select max(ended_on) from runs)
+        order by all_samples.started_at, all_samples.job_id, all_samples.cluster
+    """
+    rows: pl.DataFrame = connection.sql(query, params={name: subject[name] for name in SUBJECT}).pl()
+    return rows

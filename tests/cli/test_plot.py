@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from iosig.reports.style import DARK
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.releases.releases import Release, find
 from iosig.warehouse.store.store import Store
+from tests.documents import require_schema
 from tests.flows.signature_releases import Made, curve, publish
 from tests.nights import Cli
 
@@ -227,6 +229,37 @@ def test_release_without_signatures_is_reported(cli: Cli, tmp_path: Path) -> Non
     code, _, err = cli("--warehouse", store.root, "plot", "signature", "x", "--output", tmp_path / "a.png")
     assert code == 2
     assert "has no signatures" in err
+
+
+# ---- intermediate results of IOSI
+
+
+def test_intermediate_results_are_drawn(cli: Cli, store: Store, tmp_path: Path) -> None:
+    arguments = ("plot", "iosi", "s3d/1024", "--direction", "write", "--method", "iosi_filtered")
+    code, out, err = cli("--warehouse", store.root, *arguments, "--output", tmp_path / "a.png", "--style", "dark")
+    assert (code, err) == (0, "")
+    # the crest of a flat burst is at any of its seconds
+    assert out == f"{tmp_path / 'a.png'}: 4 common bursts of 10 GB in 6 of 6 runs\n"
+    assert to_hex(imread(tmp_path / "a.png")[0, 0]).upper() == DARK.ground
+
+
+def test_numbers_of_iosi_are_printed_without_a_picture(
+    cli: Cli, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = cli("--warehouse", store.root, "plot", "iosi", "ior_ab", "--json")
+    assert (code, require_schema(out)) == (0, ["iosig-iosi/1"])
+    assert json.loads(out)["outcome"] == "too_few_samples"
+    assert list(tmp_path.iterdir()) == []
+    assert cli("--warehouse", store.root, "plot", "iosi", "ior_ab", "--json", "--output", "a.svg")[0] == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["a.svg"]
+
+
+def test_run_that_does_not_exist_is_refused(cli: Cli, store: Store, tmp_path: Path) -> None:
+    arguments = ("plot", "iosi", "ior_ab", "--job", "1", "--output", tmp_path / "a.png")
+    code, _, err = cli("--warehouse", store.root, *arguments)
+    assert code == 2
+    assert "The sample set has no run of job 1." in err
 
 
 # ---- other figures
