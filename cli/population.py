@@ -91,7 +91,22 @@ def _show(population: Population, max_count: int) -> None:
     show("", ("% bytes", *names, "periodic"), format_shares(population, "bytes_ratio"))
     _show_groups(population, max_count)
     _show_witnesses(population)
+    _show_repeats(told)
     _say_bases(population)
+
+
+def _show_repeats(told: Population) -> None:
+    from iosig.answers.population.format import summarize_repeats
+    from iosig.cli.printing import show
+    from iosig.reports.texts import shorten
+
+    rows = [
+        (shorten(user, 14), nodes, runs, configurations, shorten(name, 20), most)
+        for user, nodes, runs, configurations, name, most in summarize_repeats(told)
+    ]
+    if rows:
+        columns = ("user", "nodes", "runs", "configurations", "most frequent", "its runs")
+        show("Users with the largest jobs, and their runs by identical configuration", columns, rows)
 
 
 def _say_bases(population: Population) -> None:

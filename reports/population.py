@@ -1,17 +1,18 @@
 """Draw a population: volumes, the groups with the most node hours, periods, and classes over time.
 
-Modeled on Figures 2 to 5 of PEARC'18 (White et al., DOI 10.1145/3219104.3219121).
+Modeled on Figures 2 to 5 of PEARC'18 (White et al., DOI 10.1145/3219104.3219121), and on Figure 2 of IOSI (Liu et al.,
+FAST'14).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from iosig.reports import panels
-from iosig.reports.style import CLASS_HUES, DIRECTION_HUES, GRAY, INK
+from iosig.reports.style import BLUE, CLASS_HUES, DIRECTION_HUES, GRAY, GROUND, INK, SKY
 from iosig.reports.texts import VOLUMES, choose_unit, format_count, plain, volume_text
 from iosig.transforms.arrays import Reals
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_SIZE_IN = (12.0, 9.2)
-_ROWS_IN, _HEIGHT_IN = (1.35, 4.05, 6.75), 1.75
+_SIZE_IN = (12.0, 11.9)
+_ROWS_IN, _HEIGHT_IN = (1.35, 4.05, 6.75, 9.55), 1.75
 _LEFT, _RIGHT = (0.065, 0.475), (0.575, 0.975)
 #: longest period drawn [min], as in the paper's figures
 _MAX_PERIOD_MIN = 90
@@ -32,7 +33,8 @@ class PopulationView:
     """Aggregate data behind the population figure.
 
     volumes_bytes, node_hours, periods_s: values per run, by direction. names, hours: groups and their node hours, the
-    largest first. days: labels of the time steps. day_counts: runs per time step, by direction and class.
+    largest first. days: labels of the time steps. day_counts: runs per time step, by direction and class. repeats: runs
+    of each configuration by user, the user with the largest job first.
     """
 
     title: str
@@ -45,6 +47,7 @@ class PopulationView:
     hours: tuple[float, ...]
     days: tuple[str, ...]
     day_counts: dict[str, dict[str, Reals]]
+    repeats: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
@@ -56,15 +59,16 @@ class PopulationView:
 
 @panels.picture(_SIZE_IN)
 def draw(figure: Figure, view: PopulationView) -> None:
-    """Draw six panels: runs and node hours by volume, groups, periods, and the classes of both directions."""
+    """Draw runs and node hours by volume, groups, periods, the classes of both directions, and repeated runs."""
     panels.headings(figure, view.verdict, ("I/O of runs", plain(view.title, 60)), INK)
-    first, second, third = _ROWS_IN
+    first, second, third, fourth = _ROWS_IN
     _draw_volumes(panels.inch_axes(figure, first, _HEIGHT_IN, _LEFT), view, is_hours=False)
     _draw_volumes(panels.inch_axes(figure, first, _HEIGHT_IN, _RIGHT), view, is_hours=True)
     _draw_groups(panels.inch_axes(figure, second, _HEIGHT_IN, _LEFT), view)
     _draw_periods(panels.inch_axes(figure, second, _HEIGHT_IN, _RIGHT), view)
     for name, sides in zip(DIRECTION_HUES, (_LEFT, _RIGHT), strict=True):
         _draw_days(panels.inch_axes(figure, third, _HEIGHT_IN, sides), view, name)
+    _draw_repeats(panels.inch_axes(figure, fourth, _HEIGHT_IN, (_LEFT[0], _RIGHT[1])), view)
     _legend(figure)
 
 
@@ -140,6 +144,22 @@ def _draw_days(axes: Axes, view: PopulationView, direction: str) -> None:
     axes.set_xticks(places[::step], view.days[::step], fontsize=8)
     axes.set_ylabel("runs", fontsize=9)
     axes.set_title(f"Classes of {direction}s over time", fontsize=10)
+    _finish(axes)
+
+
+def _draw_repeats(axes: Axes, view: PopulationView) -> None:
+    """Draw a bar per user with large jobs: the runs of each configuration, most frequent first (IOSI, Figure 2)."""
+    axes.set_title("Runs of the users with the largest jobs, by identical configuration", fontsize=10)
+    if not view.repeats:
+        panels.say(axes, "no runs with user and node count")
+        return
+    for place, counts in enumerate(view.repeats.values()):
+        left = np.cumsum((0, *counts[:-1]))
+        colors = [BLUE if number % 2 == 0 else SKY for number in range(len(counts))]
+        axes.barh(np.full(len(counts), place), counts, 0.7, left=left, color=colors, edgecolor=GROUND, linewidth=0.5)
+    axes.set_yticks(np.arange(len(view.repeats)), [plain(name, _NAME_CHARACTERS) for name in view.repeats], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel("runs", fontsize=9)
     _finish(axes)
 
 

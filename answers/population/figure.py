@@ -30,6 +30,10 @@ def build_view(population: Population, title: str) -> PopulationView:
         groups=f"{population.query.by.capitalize()}s",
         names=tuple(name or "unknown" for name in groups["name"].head(_MAX_GROUPS)),
         hours=tuple(groups["node_hours"].head(_MAX_GROUPS).fill_null(0.0)),
+        repeats={
+            str(user): tuple(rows["run_count"])
+            for (user,), rows in population.repeats.group_by("user", maintain_order=True)
+        },
         days=days,
         day_counts=day_counts,
     )

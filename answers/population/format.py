@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import polars as pl
 from pydantic import Field
 
 from iosig.answers.documents import Day, Document
@@ -48,6 +49,19 @@ def measure_agreement(population: Population) -> tuple[int, float] | None:
     return count, int(matching["run_count"].sum()) / count
 
 
+def summarize_repeats(population: Population) -> list[tuple[Any, ...]]:
+    """Return user, largest node count, runs, configurations, and the most frequent configuration with its runs."""
+    configuration = pl.format("{}/{}", pl.col("application").fill_null("unknown"), "node_count")
+    by_user = population.repeats.group_by("user", maintain_order=True).agg(
+        pl.col("node_count").max(),
+        pl.col("run_count").sum(),
+        configuration_count=pl.len(),
+        configuration=configuration.first(),
+        max_run_count=pl.col("run_count").first(),
+    )
+    return by_user.rows()
+
+
 class PopulationDocument(Document, title="iosig population"):
     """I/O statistics of all runs."""
 
@@ -70,6 +84,9 @@ class PopulationDocument(Document, title="iosig population"):
     agreement_ratio: float | None = Field(description="fraction of these with equal classes [1]")
     periods_s: dict[str, list[float | None]] = Field(description="direction = periods")
     days: list[Any] = Field(description="by day")
+    repeats: list[Any] = Field(
+        description="runs by configuration (user, application, node count) of the users with the largest jobs"
+    )
 
 
 def build_document(population: Population, max_count: int, release_id: str) -> PopulationDocument:
@@ -94,6 +111,7 @@ def build_document(population: Population, max_count: int, release_id: str) -> P
         agreement_ratio=agreement[1] if agreement else None,
         periods_s={name: population.periods(name).sort().to_list() for name in ("read", "write")},
         days=population.days().to_dicts(),
+        repeats=population.repeats.to_dicts(),
     )
 
 

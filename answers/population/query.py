@@ -31,6 +31,8 @@ WITNESSES = ("exact", "trace", "signature", "none")
 _TABLES = (
     "jobs classes periods inference_checks job_io trace_jobs signatures sample_sets attributed_io attribution_daily"
 )
+#: number of users in `repeats`: those with the largest jobs (IOSI, Figure 2)
+REPEAT_USERS = 7
 #: sum of bytes; NULL if the bytes of all runs are unknown
 _BYTES = pl.when(pl.col("bytes").is_not_null().any()).then(pl.col("bytes").sum()).alias("bytes")
 _RUN = ("subject_kind", "cluster", "subject_id", "started_at", "filesystem")
@@ -52,13 +54,15 @@ class Population:
     runs: one row per run, file system and direction: class_outcome, label, basis (one of `BASES`), period_s (of
     periodic runs), bytes (best estimate), node_hours, witness (one of `WITNESSES`), name (of its group).
     measured_bytes: bytes that polls measured on those days. agreement: measured and inferred labels of runs with both,
-    with run_count.
+    with run_count. repeats: run_count by user, application and node_count, of the `REPEAT_USERS` users with the largest
+    jobs in the job log, in this order, most frequent configuration first (Figure 2 of IOSI, FAST'14).
     """
 
     query: Query
     runs: pl.DataFrame
     agreement: pl.DataFrame
     measured_bytes: float
+    repeats: pl.DataFrame
 
     @property
     def run_count(self) -> int:
@@ -183,6 +187,7 @@ def query_population(connection: duckdb.DuckDBPyConnection, query: Query) -> Pop
         runs.with_columns(name=pl.col(query.by)),
         connection.sql(_AGREEMENT, params=days).pl(),
         float(measured or 0.0),
+        connection.sql(_REPEATS, params=days | {"user_count": REPEAT_USERS}).pl(),
     )
 
 
@@ -284,6 +289,36 @@ _AGREEMENT = """
         and ($until::date is null or ended_on <= $until::date)
     group by all
     order by all
+"""
+
+#: a configuration is a user, an application and a number of nodes, as in `application_id`
+_REPEATS = """
+    with logged_runs as (
+        select jobs.user, jobs.application, jobs.node_count
+        from jobs
+        where coalesce(jobs.is_application_run, true)
+            and jobs.user is not null
+            and jobs.node_count is not null
+            and jobs.started_at is not null
+            and ($since::date is null or jobs.ended_on >= $since::date)
+            and ($until::date is null or jobs.ended_on <= $until::date)
+    ),
+
+    largest as (
+        select logged_runs.user, max(logged_runs.node_count) as max_node_count
+        from logged_runs
+        group by logged_runs.user
+        order by max_node_count desc, logged_runs.user
+        limit $user_count
+    )
+
+    select logged_runs.user, logged_runs.application, logged_runs.node_count, count(*) as run_count
+    from logged_runs
+    inner join largest on logged_runs.user = largest.user
+    group by logged_runs.user, largest.max_node_count, logged_runs.application, logged_runs.node_count
+    order by
+        largest.max_node_count desc, logged_runs.user, run_count desc, logged_runs.node_count desc,
+        logged_runs.application
 """
 
 _MEASURED = """

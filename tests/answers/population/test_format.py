@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
-from iosig.answers.population.format import LABELS, build_document, format_labels, format_shares, measure_agreement
+import polars as pl
+
+from iosig.answers.population.format import (
+    LABELS,
+    build_document,
+    format_labels,
+    format_shares,
+    measure_agreement,
+    summarize_repeats,
+)
 from iosig.answers.population.query import Query, query_population
 from tests.flows.populated_releases import opened
 
@@ -26,7 +36,18 @@ def test_agreement_compares_inferred_with_exact_classes() -> None:
         told = query_population(site, Query())
         assert measure_agreement(told) == (2, 0.5)
     empty = told.agreement.clear()
-    assert measure_agreement(type(told)(told.query, told.runs, empty, 0.0)) is None
+    assert measure_agreement(replace(told, agreement=empty)) is None
+
+
+def test_repeated_runs_are_summarized_by_user() -> None:
+    with opened() as site:
+        told = query_population(site, Query())
+    rows = [("bob", "s3d", 16, 3), ("bob", None, 4, 2), ("ann", "ior", 8, 1)]
+    repeats = pl.DataFrame(rows, ["user", "application", "node_count", "run_count"], orient="row")
+    assert summarize_repeats(replace(told, repeats=repeats)) == [
+        ("bob", 16, 5, 2, "s3d/16", 3),
+        ("ann", 8, 1, 1, "ior/8", 1),
+    ]
 
 
 def test_document_contains_all_tables() -> None:

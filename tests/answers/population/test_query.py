@@ -9,7 +9,8 @@ import duckdb
 import pytest
 
 from iosig.answers.population.query import By, Population, Query, query_population
-from tests.flows.populated_releases import opened
+from tests.flows.populated_releases import TABLES, opened
+from tests.warehouse.releasing import opened_tables
 
 NINTH = date(2018, 2, 9)
 
@@ -70,6 +71,30 @@ def test_groups_have_their_most_common_class(site: duckdb.DuckDBPyConnection) ->
     ]
     assert ask(site, "user").groups()["name"].to_list() == ["ann", "bob", None]
     assert ask(site, "account").groups().select("name", "run_count").rows() == [("a", 2), (None, 2), ("b", 2)]
+
+
+def test_runs_of_users_with_the_largest_jobs_are_counted_by_configuration() -> None:
+    users = [("ann", "ior", 8, 3), ("ann", "ior", 2, 1), ("bob", "s3d", 16, 1), ("bob", ".", 4, 2)]
+    users += [(f"user{number}", "ior", 1, 1) for number in range(9)]
+    numbered = [row for row in users for _ in range(row[3])]
+    head = "job_id user application node_count started_at ended_at is_application_run"
+    rows = [f"{job} {user} {name} {nodes} 09:00:00 10:00:00 yes" for job, (user, name, nodes, _) in enumerate(numbered)]
+    ignored = [
+        "97 . ior 99 09:00:00 10:00:00 yes",
+        "98 ann ior . 09:00:00 10:00:00 yes",
+        "99 ann batch 99 09:00:00 10:00:00 no",
+    ]
+    with opened_tables(TABLES | {"jobs": {9: "\n".join([head, *rows, *ignored])}}) as connection:
+        repeats = query_population(connection, Query()).repeats
+        later = query_population(connection, Query(since=date(2018, 2, 10))).repeats
+    assert repeats.rows() == [
+        ("bob", None, 4, 2),
+        ("bob", "s3d", 16, 1),
+        ("ann", "ior", 8, 3),
+        ("ann", "ior", 2, 1),
+        *((f"user{number}", "ior", 1, 1) for number in range(5)),
+    ]
+    assert later.is_empty()
 
 
 def test_exact_and_inferred_classes_are_counted_separately(site: duckdb.DuckDBPyConnection) -> None:
