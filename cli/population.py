@@ -28,10 +28,10 @@ _SHORT = {"NO_USAGE": "NO USE"}
 @click.option("--until", type=DAY, metavar="DAY", help="Runs that ended on this UTC day or earlier.")
 @click.option(
     "--by",
-    type=click.Choice(["application", "user", "account"]),
+    type=click.Choice(["application", "user", "account", "duration"]),
     default="application",
     show_default=True,
-    help="Grouping of the runs.",
+    help="Grouping of the runs; duration: the wall time, in four ranges.",
 )
 @click.option(
     "--top", "max_count", default=10, show_default=True, type=click.IntRange(min=1), help="Maximum number of groups."

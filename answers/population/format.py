@@ -77,7 +77,7 @@ class PopulationDocument(Document, title="iosig population"):
     shares: list[Any] = Field(description="shares of classes")
     bases: list[Any] = Field(description="runs by basis of their class: counted, traced, series or inferred")
     unclassified: list[Any] = Field(description="runs without a class, by outcome")
-    groups: list[Any] = Field(description="by application, user or account")
+    groups: list[Any] = Field(description="by application, user, account or duration")
     group_count: int = Field(description="number of groups")
     reference_sources: list[Any] = Field(description="sources of the runs' own bytes")
     compared_count: int = Field(description="runs with a measured and an inferred class")

@@ -20,7 +20,7 @@ from iosig.warehouse.store.store import Store
 if TYPE_CHECKING:
     import duckdb
 
-By = Literal["application", "user", "account"]
+By = Literal["application", "user", "account", "duration"]
 #: classes with I/O over the whole run: only their periods count in the paper's tables and figures
 EVEN = ("UNIFORM", "OTHER")
 #: bases of a run's class, most exact first
@@ -106,7 +106,7 @@ class Population:
         )
 
     def groups(self) -> pl.DataFrame:
-        """Return statistics per application, user or account, by decreasing bytes.
+        """Return statistics per application, user, account or range of durations, by decreasing bytes.
 
         label: most frequent class in the direction with more bytes. stability: fraction of runs with that class.
         """
@@ -240,6 +240,13 @@ _RUNS = """
         jobs.user,
         jobs.account,
         coalesce(jobs.application, if(judged.subject_kind = 'series', judged.subject_id, null)) as application,
+        -- section 6 of the paper compares runs of more than 12 hours with all runs
+        case
+            when judged.duration_s < 3600 then 'under 1 h'
+            when judged.duration_s < 14400 then '1 to 4 h'
+            when judged.duration_s <= 43200 then '4 to 12 h'
+            when judged.duration_s > 43200 then 'over 12 h'
+        end as duration,
         judged.node_count * judged.duration_s / 3600 as node_hours,
         coalesce(
             job_io.estimated_bytes,

@@ -73,6 +73,20 @@ def test_groups_have_their_most_common_class(site: duckdb.DuckDBPyConnection) ->
     assert ask(site, "account").groups().select("name", "run_count").rows() == [("a", 2), (None, 2), ("b", 2)]
 
 
+def test_runs_are_grouped_by_wall_time(site: duckdb.DuckDBPyConnection) -> None:
+    columns = ["name", "run_count", "bytes", "periodic_ratio"]
+    assert ask(site, "duration").groups().select(columns).rows() == [
+        ("1 to 4 h", 3, 150.0, pytest.approx(1 / 3)),
+        ("under 1 h", 3, 47.0, 0.0),
+    ]
+    limits = ((3599, "under 1 h"), (14399, "1 to 4 h"), (43200, "4 to 12 h"), (43201, "over 12 h"), (".", None))
+    head = "subject_kind subject_id started_at filesystem direction ended_on basis outcome label duration_s"
+    rows = [f"series s{number} . . write 9 series classified OTHER {limit}" for number, (limit, _) in enumerate(limits)]
+    with opened_tables(TABLES | {"classes": {9: "\n".join([head, *rows])}}) as connection:
+        runs = query_population(connection, Query(by="duration")).runs.sort("subject_id")
+    assert runs["name"].to_list() == [name for _, name in limits]
+
+
 def test_runs_of_users_with_the_largest_jobs_are_counted_by_configuration() -> None:
     users = [("ann", "ior", 8, 3), ("ann", "ior", 2, 1), ("bob", "s3d", 16, 1), ("bob", ".", 4, 2)]
     users += [(f"user{number}", "ior", 1, 1) for number in range(9)]
