@@ -91,7 +91,7 @@ def _show(population: Population, max_count: int) -> None:
     show("", ("% bytes", *names, "periodic"), format_shares(population, "bytes_ratio"))
     _show_groups(population, max_count)
     _show_witnesses(population)
-    _show_repeats(told)
+    _show_repeats(population)
     _say_bases(population)
 
 

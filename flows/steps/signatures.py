@@ -195,22 +195,6 @@ def _samples_in(files: list[tuple[Path, str]], sets: pl.DataFrame) -> pl.DataFra
     return pl.concat(joined).collect()
 
 
-def _others(found: pl.DataFrame) -> Reals | None:
-    """Return the background traffic during counted runs; None if it is unknown for all runs."""
-    if found["shared_interval_s"].null_count() == found.height:
-        return None
-    own, shared = (
-        RunSamples(
-            ragged(found[f"{prefix}sample_bytes_per_s"].fill_null([])),
-            epoch_s(found[f"{prefix}grid_started_at"].fill_null(rows["started_at"]),
-        duration_s=rows["duration_s"].to_numpy(),
-        interval_s=_first_of_each(rows, subjects),
-        offsets=offsets_of(subjects["count"].to_numpy()),
-        interference=_others(rows),
-    )
-    return _adjust_sets(of_runs, rows, subjects, settings)
-
-
 def _others(rows: pl.DataFrame) -> Reals | None:
     """Return the background traffic during counted runs; None if it is unknown for all runs."""
     if rows["shared_interval_s"].null_count() == rows.height:
