@@ -4,7 +4,8 @@ A template `studies/<name>/page.md` has the variables of the study's `page.value
 
 - `{% call table(frame, "Title") %}`, with a header line and a line of formats (`| {level} | {share:%} |`): a table with
   one row per row of the frame. A titled table is also shown in the terminal; with `in_page=false`, only there.
-- `show(table, "Title")`: a `Table` with columns that depend on the results.
+- `show(table, "Title")`: a `Table` with columns that depend on the results, such as
+  `pivot(frame, {"header": "key"}, "column", "{share:%}")` (see `Table.pivot`).
 - `figure("name", "caption")`: a figure of the study's `page.figures`, drawn into the page's `figures` folder.
 - `described("way", "what it does", WAYS)`: a table of names with their descriptions.
 - `percent` (two digits, or `percent(1)` with one decimal) and `form(".2f")`: numbers as text, a dash for None.
@@ -167,6 +168,7 @@ class Template:
         environment.filters |= {"percent": format_percent, "form": _Cells().format_field}
         environment.filters |= {"counted": pluralize, "listed": format_numbers}
         functions = {"table": self._table, "show": self._show, "figure": self._figure, "described": format_descriptions}
+        functions |= {"pivot": Table.pivot}
         text = environment.from_string(self.path.read_text(encoding="utf-8")).render(values, **functions)
         return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
@@ -214,7 +216,10 @@ def format_percent(ratio: float | None, decimals: int | None = None) -> str:
     """Format a ratio as a percentage with two significant digits, or with `decimals` decimals; None becomes a dash."""
     if ratio is None:
         return "-"
-    return f"{format_percent_digits(ratio) if decimals is None else f'{100 * ratio:.{decimals}f}'} %"
+    value = 100 * ratio
+    if decimals is None:
+        return f"{value:.0f} %" if value >= 10 or value == 0 else f"{value:.2g} %"
+    return f"{value:.{decimals}f} %"
 
 
 def format_short(value: float) -> str:
@@ -222,11 +227,3 @@ def format_short(value: float) -> str:
     # adding 0.0 turns -0.0 into 0.0
     text = f"{round(value, 2) + 0.0:.2f}"
     return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
-
-
-def format_percent_digits(ratio: float | None) -> str:
-    """Format a ratio as a percentage with two significant digits, without the sign; None becomes a dash."""
-    if ratio is None:
-        return "-"
-    value = 100 * ratio
-    return f"{value:.0f}" if value >= 10 or value == 0 else f"{value:.2g}"

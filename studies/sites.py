@@ -16,7 +16,7 @@ from iosig.transforms.signatures import methods
 from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.synthetic.site import Site, SiteParams, simulate
-from iosig.transforms.synthetic.workload import DIRECTIONS, Direction
+from iosig.transforms.synthetic.workload import APPLICATIONS, DIRECTIONS, Application, Direction
 from iosig.transforms.unattributed_patterns.residual import resample_polls
 
 #: background activity, as multiples of the default
@@ -110,9 +110,12 @@ def draw_site(family: str, level: str, seed: int) -> dict[Direction, SiteTraffic
     return observe_site(simulate_site(family, level, seed, DAYS))
 
 
-def simulate_site(family: str, level: str, seed: int, days: float) -> Site:
+def simulate_site(
+    family: str, level: str, seed: int, days: float, applications: Sequence[Application] = APPLICATIONS
+) -> Site:
     """Simulate a site of a family and background level, without lost polls."""
-    return simulate(replace(FAMILIES[family][1], seed=seed, days=days, foreign_level=LEVELS[level], fault_level=0.0))
+    params = replace(FAMILIES[family][1], seed=seed, days=days, foreign_level=LEVELS[level], fault_level=0.0)
+    return simulate(params, applications)
 
 
 def select_logged_jobs(site: Site, unlogged: Sequence[str] = ()) -> pl.DataFrame:
@@ -227,19 +230,27 @@ def extract_site_signatures(seen: SiteTraffic) -> SiteSignatures:
     counts = np.bincount(logged.application[order], minlength=int(logged.application.max()) + 1)
     enough = np.flatnonzero(counts >= _MIN_RUNS)
     order = order[np.isin(logged.application[order], enough)]
-    answers = methods.extract_signatures(
-        _build_sample_sets(seen, order, counts[enough]), methods=methods.DEFAULT_METHODS
-    )
-    by_method = {one.method: one for one in answers}
+    sets = _build_sample_sets(seen, order, counts[enough])
+    signatures, correlations = select_default(methods.extract_signatures(sets, methods=methods.DEFAULT_METHODS))
     found: list[Signature | None] = [None] * len(counts)
     expected_correlation = np.zeros(len(counts))
-    for place, method in enumerate(methods.select_methods(answers)):
-        one = by_method[method]
-        if one.signatures[place].outcome == "extracted":
-            found[enough[place]] = one.signatures[place]
+    for application, signature, correlation in zip(enough, signatures, correlations, strict=True):
+        if signature.outcome == "extracted":
+            found[application] = signature
             # as in the nightly run: methods without an expected correlation count as 0.5
-            expected_correlation[enough[place]] = np.nan_to_num(one.expected_correlation[place], nan=0.5)
+            expected_correlation[application] = np.nan_to_num(correlation, nan=0.5)
     return SiteSignatures(tuple(found), expected_correlation)
+
+
+def select_default(answers: Sequence[methods.MethodSignatures]) -> tuple[list[Signature], Reals]:
+    """Select the published signature of each application (m), and its expected correlation (m).
+
+    It is that of the default method with the best expected correlation.
+    """
+    defaults = {answer.method: answer for answer in answers if answer.method in methods.DEFAULT_METHODS}
+    selected = list(enumerate(methods.select_methods(list(defaults.values()))))
+    correlations: Reals = np.array([defaults[name].expected_correlation[place] for place, name in selected])
+    return [defaults[name].signatures[place] for place, name in selected], correlations
 
 
 def _build_sample_sets(seen: SiteTraffic, runs: Ints, counts: Ints) -> SampleSets:

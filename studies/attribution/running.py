@@ -17,7 +17,7 @@ from iosig.studies.sites import (
     MINUTE_S,
     SiteTraffic,
     extract_site_signatures,
-    observe_site as seen_in,
+    observe_site,
     simulate_site,
 )
 from iosig.studies.study import SeedParams
@@ -64,7 +64,7 @@ def evaluate_site(item: tuple[str, str, int]) -> tuple[pl.DataFrame, pl.DataFram
     key = {"family": family, "level": level, "seed": seed}
     sites, jobs = [], []
     site = simulate_site(family, level, seed, sites_module.DAYS)
-    directions = seen_in(site)
+    directions = observe_site(site)
     signatures = {direction: extract_site_signatures(seen) for direction, seen in directions.items()}
     for direction, seen in directions.items():
         known = signatures[direction]

@@ -29,12 +29,11 @@ from iosig.transforms.demands import Demand, Demands
 from iosig.transforms.forecast.unknown_traffic import TrafficHistory
 from iosig.transforms.forecast.upcoming_jobs import UpcomingJobs
 from iosig.transforms.synthetic.site import Site
-from iosig.transforms.synthetic.workload import Direction
+from iosig.transforms.synthetic.workload import DAY_S, Direction
 
 #: length of the known past, and of the forecast period after it [days]
 PAST_DAYS, HELD_OUT_DAYS = 3.0, 1.0
 STEP_S, HORIZON = 600.0, 36
-_DAY_S = 86_400.0
 #: traffic after the nightly run is attributed together with the traffic of this time before, since runs span midnight
 #: [s]
 _LANDED_S = 6 * 3600.0
@@ -69,7 +68,7 @@ def build_history(family: str, level: str, seed: int) -> History:
     """Simulate a site and process its first days as a nightly run does."""
     site = simulate_site(family, level, seed, PAST_DAYS + HELD_OUT_DAYS)
     whole = observe_site(site)
-    past = {direction: _truncate(one, PAST_DAYS * _DAY_S) for direction, one in whole.items()}
+    past = {direction: _truncate(one, PAST_DAYS * DAY_S) for direction, one in whole.items()}
     known = {direction: extract_site_signatures(one) for direction, one in past.items()}
     submitted = to_seconds(site, select_logged_jobs(site)["submitted_at"])
     return History(site, whole, known, submitted, _attribute_since(past, known, 0.0))
@@ -148,8 +147,8 @@ class SiteState:
 def observe_at(history: History, at_s: float) -> SiteState:
     """Return the state of a site at an instant after its known days."""
     recent = {direction: _truncate(one, at_s) for direction, one in history.seen.items()}
-    recent_rows = _attribute_since(recent, history.known, PAST_DAYS * _DAY_S - _LANDED_S)
-    is_fresh = recent_rows[1] > PAST_DAYS * _DAY_S
+    recent_rows = _attribute_since(recent, history.known, PAST_DAYS * DAY_S - _LANDED_S)
+    is_fresh = recent_rows[1] > PAST_DAYS * DAY_S
     job = np.concatenate([history.attributed[0], recent_rows[0][is_fresh]])
     edge, volume = (np.concatenate([history.attributed[place], recent_rows[place][is_fresh]]) for place in (1, 2))
     explained = pl.DataFrame(

@@ -14,10 +14,10 @@ from iosig.studies.sites import FAMILIES, LEVELS
 from iosig.studies.study import SeedParams
 from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_items
 from iosig.transforms.arrays import Reals
+from iosig.transforms.synthetic.workload import DAY_S
 
 #: interval between forecasts on the held-out day, up to the last one with a known horizon [s]
 INTERVAL_S = 7200.0
-_DAY_S = 86_400.0
 
 
 #: number of sites per family and level, and seeds
@@ -48,9 +48,9 @@ def evaluate_site(item: tuple[str, str, int]) -> pl.DataFrame:
     """Forecast the rates of one site by all ways at all instants; return them with the actual rates."""
     family, level, seed = item
     site = build_history(family, level, seed)
-    last_s = (PAST_DAYS + HELD_OUT_DAYS) * _DAY_S - HORIZON * STEP_S
+    last_s = (PAST_DAYS + HELD_OUT_DAYS) * DAY_S - HORIZON * STEP_S
     rows = []
-    for at_s in np.arange(PAST_DAYS * _DAY_S, last_s + 1.0, INTERVAL_S).tolist():
+    for at_s in np.arange(PAST_DAYS * DAY_S, last_s + 1.0, INTERVAL_S).tolist():
         state, actual = observe_at(site, at_s), _compute_actual_rates(site, at_s)
         for way, (_, forecast) in WAYS.items():
             expected, low, high = forecast(state)

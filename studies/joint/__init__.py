@@ -1,7 +1,7 @@
 """Accuracy of joint signatures, extracted after subtracting the traffic of other applications: `iosig study joint`.
 
 - `page`: Template variables and the figure of the page.
-- `plain`: The signatures published by default: for each application, the one with the best expected correlation.
+- `plain`: The signatures published by default, extracted separately and jointly.
 - `real`: Measured bursts in runs of synthetic applications, injected into a day of measured traffic.
 - `running`: The study itself: simulates sites, extracts signatures separately and jointly, compares with the truth.
 - `sites`: Simulated sites with background traffic mostly from other jobs.

@@ -1,14 +1,15 @@
-"""Extract the signatures published by default: for each application, the one with the best expected correlation."""
+"""Extract the signatures published by default, separately and jointly."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
+from iosig.studies.sites import select_default
 from iosig.transforms.arrays import Reals
+from iosig.transforms.joint.extraction import JointResult, extract_jointly
+from iosig.transforms.joint.shared_traffic import KnownSignatures, SharedTraffic
 from iosig.transforms.signatures import methods
-from iosig.transforms.signatures.methods import MethodSignatures, SignatureParams, select_methods
+from iosig.transforms.signatures.methods import MethodSignatures, SignatureParams
 from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.transforms.signatures.signature import Signature
 
@@ -16,19 +17,19 @@ from iosig.transforms.signatures.signature import Signature
 _MIN_HALF = 3
 
 
-def select_default(answers: Sequence[MethodSignatures]) -> tuple[list[Signature], Reals]:
-    """Select the published signature of each application, and its expected correlation (m)."""
-    defaults = [answer for answer in answers if answer.method in methods.DEFAULT_METHODS]
-    by_method = {answer.method: answer for answer in defaults}
-    selected = select_methods(defaults)
-    expected_correlation: Reals = np.array(
-        [by_method[name].expected_correlation[place] for place, name in enumerate(selected)]
-    )
-    return [by_method[name].signatures[place] for place, name in enumerate(selected)], expected_correlation
+def extract_both(
+    shared: SharedTraffic, answers: Sequence[MethodSignatures]
+) -> tuple[list[Signature], Reals, JointResult]:
+    """Return the separate signatures, their expected correlations (m), and the joint signatures that start from them.
+
+    answers: signatures by separate methods.
+    """
+    plain, expected_correlation = select_default(answers)
+    known = KnownSignatures(tuple(one if one.outcome == "extracted" else None for one in plain), expected_correlation)
+    return plain, expected_correlation, extract_jointly(shared, known, _extract_from_halves)
 
 
-def extract_default(sets: SampleSets) -> list[Signature]:
+def _extract_from_halves(sets: SampleSets) -> list[Signature]:
     """Extract the published signatures of half sample sets."""
-    return select_default(
-        methods.extract_signatures(sets, SignatureParams(min_run_count=_MIN_HALF), methods.DEFAULT_METHODS)
-    )[0]
+    params = SignatureParams(min_run_count=_MIN_HALF)
+    return select_default(methods.extract_signatures(sets, params, methods.DEFAULT_METHODS))[0]

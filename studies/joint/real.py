@@ -14,11 +14,10 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from iosig.studies.joint.plain import extract_default, select_default
+from iosig.studies.joint.plain import extract_both
 from iosig.studies.real_day import Day
 from iosig.transforms.arrays import Reals
-from iosig.transforms.joint.extraction import extract_jointly
-from iosig.transforms.joint.shared_traffic import KnownSignatures, SharedTraffic
+from iosig.transforms.joint.shared_traffic import SharedTraffic
 from iosig.transforms.signatures import methods
 from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.signatures.similarity import correlation
@@ -113,9 +112,7 @@ def evaluate_day(day: Day, seeds: Iterable[int]) -> pl.DataFrame:
 def _evaluate_draw(day: Day, size: str, direction: str, seed: int) -> Iterator[dict[str, object]]:
     site = inject_runs(day, direction, SIZES[size], seed)
     raw = site.shared.make_sample_sets(site.shared.cut_samples(site.shared.volume_bytes))
-    plain, expected_correlation = select_default(methods.extract_signatures(raw, methods=methods.DEFAULT_METHODS))
-    known = KnownSignatures(tuple(one if one.outcome == "extracted" else None for one in plain), expected_correlation)
-    joint = extract_jointly(site.shared, known, extract_default)
+    plain, _, joint = extract_both(site.shared, methods.extract_signatures(raw, methods=methods.DEFAULT_METHODS))
     for place, truth in enumerate(site.truths):
         is_better = bool(joint.is_accepted[place])
         old, new = _compute_distance(plain[place], truth), _compute_distance(joint.signatures[place], truth)

@@ -11,15 +11,14 @@ import numpy as np
 import polars as pl
 
 from iosig.studies.joint import real
-from iosig.studies.joint.plain import extract_default, select_default
+from iosig.studies.joint.plain import extract_both
 from iosig.studies.joint.sites import FAMILIES, LEVELS, SimulatedSite, draw_site
 from iosig.studies.real_day import Day
 from iosig.studies.study import DayParams
 from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_items
 from iosig.transforms.joint.contention import remove_contention
 from iosig.transforms.joint.envelope import extract_envelopes
-from iosig.transforms.joint.extraction import JointParams, JointResult, extract_jointly
-from iosig.transforms.joint.shared_traffic import KnownSignatures
+from iosig.transforms.joint.extraction import JointResult
 from iosig.transforms.signatures import methods
 from iosig.transforms.signatures.bursts import detect_bursts
 from iosig.transforms.signatures.signature import Signature
@@ -72,9 +71,7 @@ def evaluate_site(item: tuple[str, str, int]) -> pl.DataFrame:
     site = draw_site(FAMILIES[family], level, seed)
     raw = site.shared.cut_samples(site.shared.volume_bytes)
     answers = methods.extract_signatures(site.shared.make_sample_sets(raw), methods=PLAIN)
-    plain, expected_correlation = select_default(answers)
-    known = KnownSignatures(tuple(one if one.outcome == "extracted" else None for one in plain), expected_correlation)
-    joint = extract_jointly(site.shared, known, extract_default, JointParams())
+    plain, expected_correlation, joint = extract_both(site.shared, answers)
     chosen = [
         new if is_new else old for old, new, is_new in zip(plain, joint.signatures, joint.is_accepted, strict=True)
     ]

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
+
+import polars as pl
 
 from iosig.reports import style
 from iosig.reports.networks.legend import pixel_axes
 from iosig.reports.networks.picture import draw_disc
 from iosig.reports.networks.view import NetworkView
+from iosig.reports.panels import Size, picture
+from iosig.studies.networks.running import MAX_REQUESTS, SKEW_RANGE_S, Results, plant_example
+from iosig.studies.pages import Draw
+from iosig.transforms.networks.network import Network
 from iosig.transforms.networks.patterns import PATTERNS, classify_patterns
 from iosig.transforms.networks.rings import compute_layout
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-import polars as pl
-
-from iosig.reports.panels import Size, picture
-from iosig.studies.networks.running import MAX_REQUESTS, SKEW_RANGE_S, Results, plant_example
-from iosig.studies.pages import Draw, collect_rows, format_percent
-from iosig.transforms.networks.network import Network
-
 #: side and title height of a panel [px], and number of panels per row
 _SIDE, _TITLE, _COLUMNS = 560, 34, 2
-#: upper limits of the classes of rank counts
-_SIZES = (32, 128, 1024, 1 << 30)
+#: first rank counts of the classes after the first one, and the names of all classes
+_SIZES = (32, 128, 1024)
+_SIZE_NAMES = (*(f"below {size:,} ranks" for size in _SIZES), f"{_SIZES[-1]:,} and more")
 _IS_RIGHT = pl.col("planted") == pl.col("matched")
 
 
@@ -35,11 +34,12 @@ def values(results: Results) -> dict[str, object]:
     outliers = results.answers.filter(planted="outlier", matched="outlier")
     return {
         **{"params": results.params, "MAX_REQUESTS": MAX_REQUESTS, "SKEW_RANGE_S": SKEW_RANGE_S},
-        "right_ratio": compute_right_ratio(results),
+        **{"PATTERNS": PATTERNS, "SIZE_NAMES": _SIZE_NAMES},
+        "right_ratio": results.answers.select(_IS_RIGHT.mean()).item(),
         "outlier_count": int(outliers["told_count"].sum()),
         "right_outlier_count": int(outliers["right_count"].sum()),
-        "confusion": confusion_table(results),
-        "sizes": size_table(results),
+        "confusion": count_matches(results.answers),
+        "sizes": count_by_size(results.answers),
         "clocks": results.clocks.with_columns(jitter_ms=pl.col("jitter_s") * 1e3),
     }
 
@@ -51,32 +51,22 @@ def figures(results: Results) -> dict[str, Draw]:
     }
 
 
-@collect_rows("planted", *PATTERNS, "none named", "right")
-def confusion_table(results: Results) -> Iterator[Sequence[str]]:
-    """Yield the detected patterns of the systems with each planted pattern, and the fraction of correct ones."""
-    for pattern in PATTERNS:
-        matched = results.answers.filter(pl.col("planted") == pattern)["matched"]
-        counts = [int((matched == other).sum()) for other in PATTERNS]
-        right = counts[PATTERNS.index(pattern)] / len(matched)
-        yield (pattern, *map(str, counts), str(len(matched) - sum(counts)), format_percent(right))
+def count_matches(answers: pl.DataFrame) -> pl.DataFrame:
+    """Count the detected patterns of the systems with each planted pattern, and the fraction of correct ones."""
+    is_named = pl.col("matched").is_in(PATTERNS)
+    return answers.group_by("planted", maintain_order=True).agg(
+        *((pl.col("matched") == pattern).sum().alias(pattern) for pattern in PATTERNS),
+        unnamed_count=(~is_named).sum(),
+        right_ratio=_IS_RIGHT.mean(),
+    )
 
 
-@collect_rows("planted", *(f"below {high:,} ranks" for high in _SIZES[:-1]), f"{_SIZES[-2]:,} and more")
-def size_table(results: Results) -> Iterator[Sequence[str]]:
-    """Yield the number of correct detections by planted pattern and rank count."""
-    for pattern in PATTERNS:
-        of_pattern = results.answers.filter(pl.col("planted") == pattern)
-        cells, low = [], 0
-        for high in _SIZES:
-            part = of_pattern.filter(pl.col("rank_count").is_between(low, high - 1)).select(_IS_RIGHT).to_series()
-            cells.append(f"{part.sum()} of {len(part)}" if len(part) else "-")
-            low = high
-        yield (pattern, *cells)
-
-
-def compute_right_ratio(results: Results) -> float:
-    """Return the fraction of systems with a correctly detected pattern."""
-    return float(results.answers.select(_IS_RIGHT.mean()).item())
+def count_by_size(answers: pl.DataFrame) -> pl.DataFrame:
+    """Count the systems and the correct detections by planted pattern and class of rank counts."""
+    place = pl.sum_horizontal(pl.col("rank_count") >= size for size in _SIZES)
+    size = place.replace_strict(range(len(_SIZE_NAMES)), _SIZE_NAMES, return_dtype=pl.String)
+    counts = answers.group_by("planted", size.alias("size"), maintain_order=True)
+    return counts.agg(right_count=_IS_RIGHT.sum(), count=pl.len())
 
 
 def _size(networks: Mapping[str, Network]) -> Size:

@@ -46,10 +46,9 @@ class Results:
 
 def study(params: StudyParams, report_progress: ReportProgress = ignore_progress) -> Results:
     """Plant patterns and clock offsets and detect them; the same seed gives the same results."""
-    seeds = range(params.seed, params.seed + params.seed_count)
-    systems = [partial(_evaluate_pattern, pattern, seed) for pattern, seed in product(PATTERNS, seeds)]
-    clocks = [partial(_evaluate_clocks, *setting, seed) for setting, seed in product(SKEW_SETTINGS, seeds)]
-    rows = map_work_items(lambda planted_and_asked: planted_and_asked(), [*systems, *clocks], 1, report_progress)
+    systems = [partial(_evaluate_pattern, *item) for item in product(PATTERNS, params.seeds)]
+    clocks = [partial(_evaluate_clocks, *setting, seed) for setting, seed in product(SKEW_SETTINGS, params.seeds)]
+    rows = map_work_items(lambda run: run(), [*systems, *clocks], 1, report_progress)
     errors = pl.DataFrame(rows[len(systems) :]).group_by("rank_count", "file_count", "jitter_s", maintain_order=True)
     return Results(
         params,

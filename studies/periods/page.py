@@ -12,7 +12,7 @@ from iosig.studies.periods.running import Results, draw_example
 from iosig.studies.periods.scenarios import NULL_SAMPLE_COUNT, SAMPLING_HZ, Experiment, list_examples
 from iosig.studies.periods.semi_synthetic import NoiseParams, PhaseParams
 from iosig.studies.periods.summary import GROUPS, KINDS, alarm_summary, error_summary, evaluate_statements
-from iosig.studies.periods.unseen_page import build_tables, compare_with_former
+from iosig.studies.periods.unseen_page import unseen_values
 
 EXPERIMENTS: tuple[Experiment, ...] = ("compute_time", "desynchronization", "variability", "cut", "io_time")
 
@@ -44,8 +44,8 @@ def values(results: Results) -> dict[str, object]:
         **{"params": results.params, "methods": results.methods, "SAMPLING_HZ": SAMPLING_HZ},
         **{"NULL_SAMPLE_COUNT": NULL_SAMPLE_COUNT, "phases": PhaseParams(), "noise": NoiseParams()},
         "has_traces": not results.answers.is_empty(),
-        "unseen": list(build_tables(results.unseen)),
-        "before": compare_with_former(results.unseen),
+        "unseen": results.unseen,
+        **unseen_values(results.unseen),
     }
     return shared if results.answers.is_empty() else shared | _trace_tables(results)
 

@@ -21,7 +21,7 @@ from iosig.studies.sites import (
     simulate_site,
 )
 from iosig.studies.study import SeedParams
-from iosig.studies.work_items import ReportProgress as Heard, ignore_progress, map_work_items
+from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_items
 
 #: number of sites per family and level, and seeds
 StudyParams = SeedParams
@@ -40,7 +40,7 @@ class Results:
     runs: pl.DataFrame
 
 
-def study(params: StudyParams, report_progress: Heard = ignore_progress) -> Results:
+def study(params: StudyParams, report_progress: ReportProgress = ignore_progress) -> Results:
     """Simulate and evaluate all sites."""
     items = list(product(FAMILIES, LEVELS, params.seeds))
     return Results(params, pl.concat(map_work_items(evaluate_site, items, params.worker_count, report_progress)))

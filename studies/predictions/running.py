@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from iosig.studies.predictions.peer_rules import DetectedChange as ToldChange, PeerAdwin, PeerCusum, PeerPageHinkley
+from iosig.studies.predictions.peer_rules import DetectedChange, PeerAdwin, PeerCusum, PeerPageHinkley
 from iosig.studies.predictions.planted import PlantedRun, draw_hacc_run
 from iosig.studies.predictions.scenarios import BEFORE, EXPERIMENTS, SMALL, Branch, Setting, list_settings
 from iosig.studies.study import SeedParams
@@ -94,7 +94,7 @@ class Results:
 class Rule(Protocol):
     """A sequential change detector: takes one period after another."""
 
-    def add(self, period_s: float) -> ToldChange | None:
+    def add(self, period_s: float) -> DetectedChange | None:
         """Add the next period and return the detected change, if any."""
 
 
@@ -104,10 +104,10 @@ class OwnRule:
 
     detector: Detector
 
-    def add(self, period_s: float) -> ToldChange | None:
+    def add(self, period_s: float) -> DetectedChange | None:
         """Add the next period and return the detected change, if any."""
         change = self.detector.add(period_s)
-        return None if change is None else ToldChange(change.index, change.octaves)
+        return None if change is None else DetectedChange(change.index, change.octaves)
 
 
 #: rules by name: our detectors, and the peer's

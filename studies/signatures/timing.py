@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from statistics import median
 from time import perf_counter
 
@@ -29,34 +28,30 @@ _DRAWN_RUNS = 24
 SCHEMA = {"by": pl.String, "value": pl.Int64, "method": pl.String, "seconds": pl.Float64}
 
 
-@dataclass(frozen=True, slots=True)
-class TimedMethod:
-    """A method that accepts any number of samples, and does not select outliers."""
-
-    name: str
-    extract: Callable[[SampleSet], Signature]
+#: extracts the signature of any number of samples, without selecting outliers
+Extract = Callable[[SampleSet], Signature]
 
 
-def list_methods() -> tuple[TimedMethod, ...]:
-    """Return the methods compared in Figure 19, and `robust`."""
+def get_methods() -> dict[str, Extract]:
+    """Return the methods compared in Figure 19, and `robust`, by name."""
     from iosig.transforms.signatures.iosi import IosiParams, extract_iosi
     from iosig.transforms.signatures.robust import extract_robust
     from iosig.transforms.signatures.time_warping import extract_dtw
 
-    return (
-        TimedMethod("robust", extract_robust),
-        TimedMethod("iosi", lambda one: extract_iosi([one])[0]),
-        TimedMethod("iosi_filtered", lambda one: extract_iosi([one], IosiParams().add_filters())[0]),
-        TimedMethod("dtw", extract_dtw),
-    )
+    return {
+        "robust": extract_robust,
+        "iosi": lambda one: extract_iosi([one])[0],
+        "iosi_filtered": lambda one: extract_iosi([one], IosiParams().add_filters())[0],
+        "dtw": extract_dtw,
+    }
 
 
-def measure_times(seed: int, chosen: Sequence[TimedMethod] | None = None, rounds: int = ROUNDS) -> pl.DataFrame:
+def measure_times(seed: int, chosen: Mapping[str, Extract] | None = None, rounds: int = ROUNDS) -> pl.DataFrame:
     """Measure the median time of each method by samples and points: columns as in `SCHEMA`.
 
     The methods alternate in one process, so that temporary load affects all of them.
     """
-    methods = list_methods() if chosen is None else chosen
+    methods = get_methods() if chosen is None else chosen
     rows = [
         {"by": by, "value": value, "method": method, "seconds": seconds}
         for by, value, samples in _iterate_samples(seed)
@@ -65,21 +60,21 @@ def measure_times(seed: int, chosen: Sequence[TimedMethod] | None = None, rounds
     return pl.DataFrame(rows, SCHEMA)
 
 
-def _measure(samples: SampleSet, methods: Sequence[TimedMethod], rounds: int) -> Iterator[tuple[str, float]]:
+def _measure(samples: SampleSet, methods: Mapping[str, Extract], rounds: int) -> Iterator[tuple[str, float]]:
     # the first call warms up; the second gives the number of calls per turn
-    turns = [_time_calls(method, samples, 2)[1] for method in methods]
-    times: dict[str, list[float]] = {method.name: [] for method in methods}
+    once_s = {name: _time_calls(extract, samples, 2)[1] for name, extract in methods.items()}
+    times: dict[str, list[float]] = {name: [] for name in methods}
     for _ in range(rounds):
-        for method, once_s in zip(methods, turns, strict=True):
-            times[method.name] += _time_calls(method, samples, max(1, int(TURN_S / once_s)))
+        for name, extract in methods.items():
+            times[name] += _time_calls(extract, samples, max(1, int(TURN_S / once_s[name])))
     yield from ((name, median(durations_s)) for name, durations_s in times.items())
 
 
-def _time_calls(method: TimedMethod, samples: SampleSet, count: int) -> list[float]:
+def _time_calls(extract: Extract, samples: SampleSet, count: int) -> list[float]:
     durations_s = []
     for _ in range(count):
         began = perf_counter()
-        method.extract(samples)
+        extract(samples)
         durations_s.append(perf_counter() - began)
     return durations_s
 

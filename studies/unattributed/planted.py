@@ -11,9 +11,9 @@ import polars as pl
 
 from iosig.estimates.columns import floats
 from iosig.flows.steps.unattributed_patterns import WINDOW_DAYS
-from iosig.studies.sites import FAMILIES, LEVELS, LoggedJobs, SiteTraffic, Transfers, name_applications, to_seconds
+from iosig.studies.sites import LoggedJobs, SiteTraffic, Transfers, name_applications, simulate_site, to_seconds
 from iosig.transforms.arrays import Bools, Ints, Reals, rows_of
-from iosig.transforms.synthetic.site import Site, simulate
+from iosig.transforms.synthetic.site import Site
 from iosig.transforms.synthetic.workload import APPLICATIONS, DAY_S, GB, Application, Burst, Direction, bursts, stream
 from iosig.transforms.unattributed_patterns.cooccurrence import Runs
 from iosig.transforms.unattributed_patterns.finding import find_patterns
@@ -72,9 +72,8 @@ def _make_sporadic(name: str, each: tuple[Burst, ...], rng: np.random.Generator)
 
 def draw_site(family: str, level: str, seed: int) -> Site:
     """Simulate a site of a family and level with planted applications."""
-    params = replace(FAMILIES[family][1], seed=seed, days=DAYS, foreign_level=LEVELS[level], fault_level=0.0)
     logged = (scale_run_count(each, DAYS) for each in APPLICATIONS)
-    return simulate(params, (*logged, *plant_applications(seed, DAYS)))
+    return simulate_site(family, level, seed, DAYS, (*logged, *plant_applications(seed, DAYS)))
 
 
 def scale_run_count(application: Application, days: float) -> Application:

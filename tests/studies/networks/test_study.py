@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from iosig.studies.command import study_command
-from iosig.studies.networks import STUDY, page
+from iosig.studies.networks import STUDY
 from iosig.studies.networks.running import SKEW_SETTINGS, Results, StudyParams, study
 from iosig.transforms.networks.patterns import OUTCOMES, PATTERNS
 from tests.study_pages import page_of
@@ -39,28 +39,29 @@ def test_results_are_determined_by_the_seed(results: Results) -> None:
     assert again.clocks.equals(results.clocks)
 
 
-def test_confusion_matrix_counts_every_answer(results: Results) -> None:
+def test_tables_count_every_answer(results: Results) -> None:
     answers = pl.DataFrame(
         {
             "planted": ["circular", "striped", "noisy", "noisy", "outlier"],
             "matched": ["circular", "noisy", "noisy", "no_match", "outlier"],
             "rank_count": [16, 64, 2000, 500, 40],
+            "told_count": 0,
+            "right_count": 0,
         }
     )
-    made_up = replace(results, answers=answers)
-    assert page.confusion_table(made_up).rows == [
+    confusion, sizes, _ = (table.rows for _, table in STUDY.tables(replace(results, answers=answers)))
+    assert confusion == [
         ("circular", "1", "0", "0", "0", "0", "100 %"),
         ("striped", "0", "0", "1", "0", "0", "0 %"),
         ("noisy", "0", "0", "1", "0", "1", "50 %"),
         ("outlier", "0", "0", "0", "1", "0", "100 %"),
     ]
-    assert page.size_table(made_up).rows == [
+    assert sizes == [
         ("circular", "1 of 1", "-", "-", "-"),
         ("striped", "-", "0 of 1", "-", "-"),
         ("noisy", "-", "-", "0 of 1", "1 of 1"),
         ("outlier", "-", "1 of 1", "-", "-"),
     ]
-    assert page.compute_right_ratio(made_up) == pytest.approx(0.6)
 
 
 def test_page_has_its_tables_and_figure(results: Results, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from iosig.studies.signatures.sites import (
     extract_samples,
 )
 from iosig.studies.signatures.summary import average_applications, evaluate_targets, summarize
-from iosig.studies.signatures.timing import TimedMethod, fit_growth, measure_times
+from iosig.studies.signatures.timing import fit_growth, measure_times
 from iosig.transforms.signatures.bursts import Bursts
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from iosig.transforms.signatures.signature import Signature
@@ -165,9 +165,9 @@ def test_every_method_gives_a_signature_for_each_set() -> None:
 
 def test_timed_methods_are_methods_of_the_study() -> None:
     one = SETTING.draw(4).sets.get_set(0)
-    for method in timing.list_methods():
-        assert method.name in {known.name for known in METHODS}
-        assert method.extract(one).outcome == "extracted"
+    for name, extract in timing.get_methods().items():
+        assert name in {known.name for known in METHODS}
+        assert extract(one).outcome == "extracted"
 
 
 # ---- real traffic
@@ -415,7 +415,7 @@ def test_times_are_measured_for_every_size(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(timing, "draw_samples", made_of_nothing)
     monkeypatch.setattr(timing, "TURN_S", 0.0)
-    found = measure_times(0, [TimedMethod("one", kept), TimedMethod("two", kept)], rounds=1)
+    found = measure_times(0, {"one": kept, "two": kept}, rounds=1)
     assert found.filter(by="samples", method="one")["value"].to_list() == list(timing.SAMPLE_COUNTS)
     assert found.filter(by="points", method="two")["value"].to_list() == list(timing.POINT_COUNTS)
     assert (found["seconds"] > 0).all()
