@@ -66,15 +66,15 @@ class Table:
     ) -> Table:
         """Pivot a frame to one row per combination of keys and one column per value of a column.
 
-        Rows and columns are in order of appearance. keys: the header and frame column of each key. cell: a format (see
-        `from_pattern`) or a function of a row; cells without a row show a dash. columns: the values to show, all by
-        default.
+        Rows and columns are in order of appearance. keys: the header of each key, and its frame column or a format.
+        cell: a format (see `from_pattern`) or a function of a row; cells without a row show a dash. columns: the values
+        to show, all by default.
         """
         shown = [*columns] or frame[column].unique(maintain_order=True).to_list()
         form = _Cells()
         cells: dict[tuple[str, ...], dict[object, str]] = {}
         for row in frame.iter_rows(named=True):
-            key = tuple(_key(row[name]) for name in keys.values())
+            key = tuple(form.format(name, **row) if "{" in name else _key(row[name]) for name in keys.values())
             text = form.format(cell, **row) if isinstance(cell, str) else cell(row)
             cells.setdefault(key, {})[row[column]] = text
         rows = [(*key, *(own.get(name, "-") for name in shown)) for key, own in cells.items()]

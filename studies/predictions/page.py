@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import polars as pl
 
-from iosig.studies.pages import Draw, Table, collect_rows, format_percent
+from iosig.studies.pages import Draw, format_percent
 from iosig.studies.predictions.figures import draw_bursts, draw_changes, draw_following
-from iosig.studies.predictions.running import PEERS, Results, predict_example
+from iosig.studies.predictions.running import RULES, Results, predict_example
 from iosig.studies.predictions.scenarios import (
     AFTER,
     BEFORE,
@@ -43,7 +43,6 @@ from iosig.transforms.predictions.predictor import OnlineParams
 
 #: phases since a change shown in a table
 _SINCE = (0, 1, 2, 3, 4, 6, 9, 14)
-_RULES = (*DETECTOR_NAMES, *PEERS)
 _SUMMARIES: Mapping[str, Callable[[Results], pl.DataFrame]] = {
     "hacc": hacc_summary,
     "hacc_phases": hacc_phases,
@@ -71,6 +70,7 @@ def document(results: Results) -> dict[str, object]:
 
 def values(results: Results) -> dict[str, object]:
     """Compute the variables of the template `page.md`."""
+    changes = change_summary(results)
     return {
         **{"params": results.params, "usual": OnlineParams(), "BEFORE": BEFORE, "AFTER": AFTER, "JITTERS": JITTERS},
         **{"PERIOD_S": PERIOD_S, "PHASE_COUNT": PHASE_COUNT, "NOMINAL": NOMINAL, "NONE_COUNT": NONE_COUNT},
@@ -78,10 +78,13 @@ def values(results: Results) -> dict[str, object]:
         **{name: summarize(results) for name, summarize in _SUMMARIES.items()},
         "targets": [asdict(target) | {"met": "yes" if target.is_met else "no"} for target in evaluate_targets(results)],
         "phases": hacc_phases(results).to_dicts(),
-        "change_cells": change_table(results),
-        "lag_cells": lag_table(results),
-        "small_change_cells": small_change_table(results),
-        "followed_cells": following_table(results),
+        **{"RULES": RULES, "OTHER_DETECTORS": DETECTOR_NAMES[1:], "SINCE": _SINCE},
+        "detections": _summarize_detections(changes),
+        "lags": _summarize_lags(changes),
+        "small_change_percents": small_change_summary(results).with_columns(
+            pl.col("found_ratio", "all_found_ratio") * 100
+        ),
+        "format_followed": _format_followed,
     }
 
 
@@ -95,64 +98,27 @@ def figures(results: Results) -> dict[str, Draw]:
     }
 
 
-@collect_rows("frequency, jitter", *_RULES)
-def change_table(results: Results) -> Iterator[Sequence[str]]:
-    """Yield each rule's timely detections (doubled, halved), and false ones per 100 runs, by frequency and jitter."""
-    summary = change_summary(results)
-    for (hz, jitter), setting_rows in summary.group_by(["frequency_hz", "jitter"], maintain_order=True):
-        cells = {(row["rule"], row["branch"]): row for row in setting_rows.iter_rows(named=True)}
-        yield f"{hz:g} Hz, {format_percent(jitter, 0)}", *(_change_cell(cells, rule) for rule in _RULES)
+def _summarize_detections(changes: pl.DataFrame) -> pl.DataFrame:
+    """Return the percentages of timely detections, and of false ones in unchanged runs, by setting and rule."""
+    ratio = pl.when(branch="unchanged").then(pl.col("false_count") / pl.col("run_count")).otherwise("in_time_ratio")
+    keys = ("frequency_hz", "jitter", "rule")
+    return changes.select(*keys, "branch", percent=100 * ratio).pivot("branch", index=keys, values="percent")
 
 
-def _change_cell(cells: dict[tuple[str, str], dict[str, float]], rule: str) -> str:
-    ratios = [cells[rule, branch]["in_time_ratio"] for branch in ("doubled", "halved")]
-    still = cells[rule, "unchanged"]
-    return " / ".join(f"{100 * ratio:.0f}" for ratio in (*ratios, still["false_count"] / still["run_count"]))
+def _summarize_lags(changes: pl.DataFrame) -> pl.DataFrame:
+    """Return the default detector's lags of detection, and the accuracy of all detectors' change points by name."""
+    changed = changes.filter(pl.col("branch") != "unchanged")
+    keys = ("frequency_hz", "jitter", "branch")
+    points = changed.pivot("rule", index=keys, values="right_point_ratio")
+    detected = pl.col("lag_1") + pl.col("lag_2") + pl.col("lag_3") + pl.col("later_ratio")
+    lags = changed.filter(rule=DETECTOR_NAMES[0]).with_columns(missed_ratio=1 - detected)
+    return lags.join(points, on=keys, maintain_order="left")
 
 
-@collect_rows(
-    *("frequency, jitter", "change", "after 1", "2", "3", "later", "not", "change point right", "others' right"),
-)
-def lag_table(results: Results) -> Iterator[Sequence[str]]:
-    """Yield the default detector's lag of detection, and the accuracy of its change points."""
-    changes = change_summary(results).filter(pl.col("branch") != "unchanged")
-    for row in changes.filter(pl.col("rule") == DETECTOR_NAMES[0]).iter_rows(named=True):
-        lags = [row[f"lag_{number}"] for number in (1, 2, 3)] + [row["later_ratio"]]
-        same = changes.filter(*(pl.col(name) == row[name] for name in ("frequency_hz", "jitter", "branch")))
-        others = same.filter(pl.col("rule").is_in(DETECTOR_NAMES[1:]))
-        yield (
-            f"{row['frequency_hz']:g} Hz, {format_percent(row['jitter'], 0)}",
-            row["branch"],
-            *(format_percent(lag, 0) for lag in (*lags, 1 - sum(lags))),
-            format_percent(row["right_point_ratio"], 0),
-            ", ".join(
-                f"{rule} {format_percent(right, 0)}"
-                for rule, right in others.select("rule", "right_point_ratio").rows()
-            ),
-        )
-
-
-def small_change_table(results: Results) -> Table:
-    """Tabulate the fractions of small changes that each rule detects soon, and at all, by jitter."""
-    in_percent = pl.col("jitter", "found_ratio", "all_found_ratio") * 100
-    shares = small_change_summary(results).with_columns(in_percent)
-    shares = shares.with_columns(jitter=pl.format("{} %", pl.col("jitter").round().cast(pl.Int64)))
-    return Table.pivot(shares, {"jitter": "jitter"}, "rule", "{found_ratio:.0f} / {all_found_ratio:.0f}", _RULES)
-
-
-@collect_rows("change", "window", *map(str, _SINCE))
-def following_table(results: Results) -> Iterator[Sequence[str]]:
-    """Yield the median error of predicted periods by phases since a change."""
-    for (branch, strategy), strategy_rows in following_summary(results).group_by(
-        ["branch", "strategy"], maintain_order=True
-    ):
-        rows = {row["since"]: row for row in strategy_rows.iter_rows(named=True)}
-        cells = [
-            f"{format_percent(rows[since]['error'], 1)}"
-            + (f" ({format_percent(ratio, 0)})" if (ratio := rows[since]["told_ratio"]) < 1 else "")
-            for since in _SINCE
-        ]
-        yield str(branch), str(strategy), *cells
+def _format_followed(row: Mapping[str, float]) -> str:
+    """Format the median error, and the fraction of runs with a period unless all have one."""
+    told = row["told_ratio"]
+    return format_percent(row["error"], 1) + (f" ({format_percent(told, 0)})" if told < 1 else "")
 
 
 def _draw_example(seed: int, path: Path) -> None:
