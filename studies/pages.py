@@ -9,6 +9,7 @@ A template `studies/<name>/page.md` has the variables of the study's `page.value
 - `figure("name", "caption")`: a figure of the study's `page.figures`, drawn into the page's `figures` folder.
 - `described("way", "what it does", WAYS)`: a table of names with their descriptions.
 - `percent` (two digits, or `percent(1)` with one decimal) and `form(".2f")`: numbers as text, a dash for None.
+- `percents("share")`: the ratio of each row of a frame in percent, with its level.
 - `counted("site")`: a number with the noun in singular or plural; `listed("g")`: names, each with its number.
 """
 
@@ -142,6 +143,11 @@ def pluralize(count: int, word: str) -> str:
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 
 
+def format_by_level(rows: pl.DataFrame, column: str) -> str:
+    """Join a ratio of each row as a percentage, with its level: `12 % (calm), 34 % (busy)`."""
+    return ", ".join(f"{format_percent(ratio)} ({level})" for ratio, level in rows.select(column, "level").rows())
+
+
 def format_numbers(numbers: Mapping[str, float], form: str) -> str:
     """Join name-number pairs with commas."""
     return ", ".join(f"{name} {number:{form}}" for name, number in numbers.items())
@@ -166,7 +172,7 @@ class Template:
 
         environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
         environment.filters |= {"percent": format_percent, "form": _Cells().format_field}
-        environment.filters |= {"counted": pluralize, "listed": format_numbers}
+        environment.filters |= {"counted": pluralize, "listed": format_numbers, "percents": format_by_level}
         functions = {"table": self._table, "show": self._show, "figure": self._figure, "described": format_descriptions}
         functions |= {"pivot": Table.pivot}
         text = environment.from_string(self.path.read_text(encoding="utf-8")).render(values, **functions)

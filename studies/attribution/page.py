@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -13,7 +12,7 @@ from iosig.studies.attribution import slowdowns
 from iosig.studies.attribution.running import MIN_BYTES, MIN_BYTES_PER_S, Results
 from iosig.studies.attribution.ways import LIKELY, WAYS
 from iosig.studies.drawing import MARKERS, add_legend_below, draw_panels
-from iosig.studies.pages import Draw, format_percent
+from iosig.studies.pages import Draw
 from iosig.studies.sites import DAYS, FAMILIES, LEVELS
 
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ def values(results: Results) -> dict[str, object]:
         **{"LIKELY": LIKELY, "MIN_BYTES": MIN_BYTES, "MIN_BYTES_PER_S": MIN_BYTES_PER_S},
         **{"MIN_DELAY_S": slowdowns.MIN_DELAY_S, "CLEAR_DELAY_S": slowdowns.CLEAR_DELAY_S},
         "ways": ways,
-        "by_level": partial(_format_by_level, ways),
         "minutes": ", ".join(f"{count:,}" for count in ways.filter(way=_OURS)["minute_count"]),
         "by_seed": _summarize_default(results, "seed"),
         "by_family": _summarize_default(results, "family"),
@@ -88,13 +86,6 @@ def _summarize_default(results: Results, name: str) -> pl.DataFrame:
     rows = summarize_sites(results, name)
     likely = rows.filter(way=LIKELY).select("level", name, likely_top="top")
     return rows.filter(way=_OURS).join(likely, on=["level", name], how="left", maintain_order="left")
-
-
-def _format_by_level(ways: pl.DataFrame, column: str, way: str = _OURS) -> str:
-    """Format the score of a way at each level, in percent."""
-    return ", ".join(
-        f"{format_percent(row[column])} ({row['level']})" for row in ways.filter(way=way).iter_rows(named=True)
-    )
 
 
 # ---- the figure

@@ -9,14 +9,14 @@ import polars as pl
 from iosig.studies.extrapolations.figures import draw_map, draw_sizes, draw_times
 from iosig.studies.extrapolations.running import FAR_RANK_COUNTS, Results
 from iosig.studies.extrapolations.tables import (
+    compare_times,
     model_table,
     outcome_table,
-    refusal_table,
+    select_refusals,
     size_table,
     summarize_lossless,
     summary_table,
     time_summary,
-    time_table,
 )
 from iosig.studies.pages import Draw
 
@@ -28,7 +28,7 @@ def document(results: Results) -> dict[str, object]:
 
 def values(results: Results) -> dict[str, object]:
     """Compute the variables of the template `page.md`."""
-    offsets = _select_offsets(results)
+    offsets, timed = _select_offsets(results), compare_times(results)
     return {
         "programs": results.traces["program"].n_unique(),
         "rank_counts": results.traces["process_count"].unique().sort().to_list(),
@@ -37,14 +37,14 @@ def values(results: Results) -> dict[str, object]:
         "outcomes": summary_table(results),
         "outer_outcomes": outcome_table(results, has_nested=False),
         "nested_outcomes": outcome_table(results, has_nested=True),
-        "refusals": refusal_table(results),
+        "refusals": select_refusals(results),
         "offsets": None if offsets.is_empty() else offsets.row(0, named=True),
         "models": model_table(results),
         "has_sizes": not results.sizes.is_empty(),
         "lossless": summarize_lossless(results),
         "sizes": size_table(results),
-        "times": time_summary(results),
-        "time_rows": time_table(results),
+        "times": time_summary(timed),
+        "timed": timed.with_columns(pl.col("model_error", "mean_error") * 100),
     }
 
 

@@ -64,14 +64,11 @@ def outcome_table(results: Results, *, has_nested: bool) -> Iterator[Sequence[st
         yield name, counts, f"{unseen['call_count']:,}", _WORDS[unseen["outcome"]], equal, *outcomes
 
 
-@collect_rows("program", "calls", "field", "why", "fields refused")
-def refusal_table(results: Results) -> Iterator[Sequence[str]]:
-    """Yield the first refused field of each refused program, in sample before out of sample."""
-    refused = select_largest(results.checks).filter(outcome="refused").sort("is_unseen", maintain_order=True)
-    for name in _programs(results):
-        for has_nested, kind in KINDS.items():
-            for row in refused.filter(program=name, has_nested=has_nested).head(1).iter_rows(named=True):
-                yield name, kind, row["field"], row["reason"], f"{row['refused_count']:,}"
+def select_refusals(results: Results) -> pl.DataFrame:
+    """Return the first refused field of each refused program, in sample before out of sample."""
+    refused = select_largest(results.checks).filter(outcome="refused").sort("program", "has_nested", "is_unseen")
+    first = refused.unique(["program", "has_nested"], keep="first", maintain_order=True)
+    return first.with_columns(kind=pl.col("has_nested").replace_strict(KINDS, return_dtype=pl.String))
 
 
 # ---- models
@@ -145,22 +142,11 @@ def summarize_lossless(results: Results) -> dict[str, int]:
 # ---- times
 
 
-@collect_rows("program", "traced [s]", "models [s]", "error [%]", "mean of the others [s]", "error [%]")
-def time_table(results: Results) -> Iterator[Sequence[str]]:
-    """Yield traced and extrapolated times of programs with exact outer calls at the unseen largest rank count."""
-    for row in _select_exact(results).iter_rows(named=True):
-        cells = [row["traced_s"], row["extrapolated_s"], row["mean_s"]]
-        errors = [f"{100 * (row[column] / row['traced_s'] - 1):+.0f}" for column in ("extrapolated_s", "mean_s")]
-        traced, models, mean = (f"{value:.3g}" for value in cells)
-        yield row["program"], traced, models, errors[0], mean, errors[1]
-
-
-def time_summary(results: Results) -> dict[str, float] | None:
+def time_summary(timed: pl.DataFrame) -> dict[str, float] | None:
     """Count the programs with models better than the mean of the inputs, and return both median relative errors."""
-    timed = _select_exact(results)
     if timed.is_empty():
         return None
-    model, mean = ((timed[name] / timed["traced_s"] - 1).abs() for name in ("extrapolated_s", "mean_s"))
+    model, mean = (timed[name].abs() for name in ("model_error", "mean_error"))
     return {
         "program_count": timed.height,
         "nearer_count": int((model < mean).sum()),
@@ -169,9 +155,17 @@ def time_summary(results: Results) -> dict[str, float] | None:
     }
 
 
-def _select_exact(results: Results) -> pl.DataFrame:
+def compare_times(results: Results) -> pl.DataFrame:
+    """Return the times of programs with exact outer calls at the unseen largest rank count, and relative errors."""
     chosen = select_largest(results.checks.filter(~pl.col("has_nested") & pl.col("is_unseen")))
-    return chosen.filter(pl.col("traced_s") > 0).drop_nulls(["extrapolated_s", "mean_s"])
+    return (
+        chosen.filter(pl.col("traced_s") > 0)
+        .drop_nulls(["extrapolated_s", "mean_s"])
+        .with_columns(
+            model_error=pl.col("extrapolated_s") / pl.col("traced_s") - 1,
+            mean_error=pl.col("mean_s") / pl.col("traced_s") - 1,
+        )
+    )
 
 
 def _programs(results: Results) -> list[str]:

@@ -12,7 +12,7 @@ from iosig.studies.drawing import MARKERS, add_headline, add_legend_below, draw_
 from iosig.studies.forecast.history import HORIZON, PAST_DAYS, STEP_S
 from iosig.studies.forecast.running import INTERVAL_S, Results, summarize_steps
 from iosig.studies.forecast.ways import WAYS
-from iosig.studies.pages import Draw, format_percent, index_rows
+from iosig.studies.pages import Draw, index_rows
 from iosig.studies.sites import FAMILIES, LEVELS
 
 if TYPE_CHECKING:
@@ -32,16 +32,12 @@ def values(results: Results) -> dict[str, object]:
     """Compute the variables of the template `page.md`."""
     steps, ours = results.steps, results.steps.filter(way=_OURS)
     hours = steps.with_columns(hour=pl.col("step") // _STEPS_PER_HOUR + 1)
-    held = [
-        f"{format_percent(share)} ({level})"
-        for level, share in summarize_steps(ours, "level").select("level", "held").rows()
-    ]
     return {
         **{"params": results.params, "WAYS": WAYS, "FAMILIES": FAMILIES, "LEVELS": LEVELS},
         **{"INTERVAL_S": INTERVAL_S, "HORIZON": HORIZON, "PAST_DAYS": PAST_DAYS, "STEP_S": STEP_S},
         "every": index_rows(summarize_steps(steps, "way"), "way"),
         "first_hour": index_rows(summarize_steps(steps.filter(pl.col("step") < _STEPS_PER_HOUR), "way"), "way"),
-        "held_by_level": ", ".join(held),
+        "levels": summarize_steps(ours, "level"),
         "ways": summarize_steps(steps, "level", "way"),
         "hours": summarize_steps(hours, "hour", "way").sort("hour", maintain_order=True),
         "families": summarize_steps(ours, "family", "level"),

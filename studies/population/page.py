@@ -11,7 +11,7 @@ from iosig.reports import panels, style
 from iosig.reports.panels import picture
 from iosig.settings.model import Settings
 from iosig.studies.drawing import add_legend_below, draw_panels
-from iosig.studies.pages import Draw, format_percent
+from iosig.studies.pages import Draw
 from iosig.studies.population.running import Results
 from iosig.studies.population.ways import WAYS
 from iosig.studies.sites import DAYS, LEVELS
@@ -42,7 +42,7 @@ def values(results: Results) -> dict[str, object]:
     families = summarize_classes(results, "level", "family")
     return {
         **{"params": results.params, "WAYS": WAYS, "DAYS": DAYS, "SAME_RATIO": SAME_RATIO},
-        "right_by_level": {way: _format_right_by_level(results, way) for way in (_BASIS, _OURS)},
+        "levels": summarize_classes(results, "level"),
         "classes": summarize_classes(results, "level", "direction"),
         "families": families.pivot("way", index=["level", "family"], values="signed_right"),
         "threshold": Settings().signatures.min_expected_correlation,
@@ -54,12 +54,6 @@ def values(results: Results) -> dict[str, object]:
 def figures(results: Results) -> dict[str, Draw]:
     """Map each figure name in `page.md` to its drawing function."""
     return {"shares": draw_shares(compute_class_shares(results)).write}
-
-
-def _format_right_by_level(results: Results, way: str) -> str:
-    """Format the fraction of right classes at each level, for runs of applications with a signature."""
-    rows = summarize_classes(results, "level").filter(way=way).select("level", "signed_right").rows()
-    return ", ".join(f"{format_percent(share)} ({level})" for level, share in rows)
 
 
 def summarize_classes(results: Results, *names: str) -> pl.DataFrame:

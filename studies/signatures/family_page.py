@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from iosig.studies.pages import Table, format_short
 from iosig.studies.signatures.calibration import HELD_OUT, cross_validate
-from iosig.studies.signatures.families import FAMILIES, FOREIGN_LEVELS, REAL, Family
+from iosig.studies.signatures.families import FAMILIES, REAL, Family
 from iosig.studies.signatures.figures import draw_expected_correlation
 from iosig.studies.signatures.methods import LACKING, ORACLES
 from iosig.studies.signatures.running import FAMILY, Results
 from iosig.studies.signatures.scores import CHOSEN
 from iosig.studies.signatures.sites import IOR
-from iosig.studies.signatures.summary import BURST_CELL, SIMILARITIES, SIMILARITY_CELL, summarize
-from iosig.transforms.arrays import Reals
+from iosig.studies.signatures.summary import SIMILARITIES, summarize
 
 #: groups of applications that are averaged together
 _GROUPS = {"IOR_A to C": IOR, "s3d": ("s3d",), "flash": ("flash",)}
@@ -50,11 +48,12 @@ def family_values(results: Results) -> dict[str, object] | None:
     return {
         "described": Table(columns, [_describe_family(family) for family in FAMILIES]),
         "known_in_time": _KNOWN_IN_TIME,
-        "overall": _build_overall_table(answers),
+        "overall": _average_groups(answers),
+        "GROUPS": list(_GROUPS),
         "aims": _build_target_table(answers),
-        "each": _build_family_table(answers),
-        "real": _build_real_table(answers) if REAL.name in answers["family"] else None,
-        "drifting": _build_drift_table(answers),
+        "each": _summarize_families(answers.filter(pl.col("method").is_in(_MAIN)).with_columns(value=pl.lit(0.0))),
+        "real": _compute_real_gains(answers),
+        "drifting": _summarize_families(answers.filter(_IS_DRIFTING, pl.col("method").is_in(_DRIFTING))),
         "expected_correlation": None if predictions.is_empty() else _build_calibration_table(predictions),
     }
 
@@ -119,44 +118,24 @@ def _pair(values: Sequence[float]) -> str:
     return "/".join(map(format_short, values)) or "-"
 
 
-def _build_drift_table(answers: pl.DataFrame) -> Table | None:
-    """Tabulate burst errors in families with an unknown time scale."""
-    is_drifting = pl.col("family").is_in([family.name for family in FAMILIES if not family.has_known_time_scale])
-    rows = summarize(answers.filter(is_drifting, pl.col("method").is_in([CHOSEN, "elastic", "robust"])))
-    cell = f"{BURST_CELL}, {{clean_ratio:%0}}"
-    return None if rows.is_empty() else Table.pivot(_add_family(rows), _KEYS, "application", cell)
+#: methods shown for families in which the time scale of runs is unknown
+_DRIFTING = (CHOSEN, "elastic", "robust")
+_IS_DRIFTING = pl.col("family").is_in([family.name for family in FAMILIES if not family.has_known_time_scale])
 
 
-#: headers and columns of tables by family
-_KEYS = {"family": "family", "level": "level", "method": "method"}
+def _summarize_families(answers: pl.DataFrame) -> pl.DataFrame:
+    return summarize(answers).with_columns(family=pl.col("experiment").str.strip_prefix(FAMILY))
 
 
-def _add_family(summed: pl.DataFrame) -> pl.DataFrame:
-    return summed.with_columns(family=pl.col("experiment").str.strip_prefix(FAMILY))
-
-
-def _mean_and_error(values: Reals) -> str:
-    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
-    return f"{values.mean():+.3f} ± {error:.3f}"
-
-
-def _build_real_table(answers: pl.DataFrame) -> Table:
-    """Tabulate the gain over the quantile on measured traffic, with its standard error over pieces."""
+def _compute_real_gains(answers: pl.DataFrame) -> pl.DataFrame:
+    """Return the gain over the quantile on measured traffic, with its standard error over pieces."""
     rows = answers.filter(pl.col("method").is_in([HELD_OUT, "quantile"]), family=REAL.name)
-    means = rows.group_by("level", "application", "value", "method", maintain_order=True).agg(
-        pl.col("correlation").fill_null(0.0).mean()
+    correlation, is_ours = pl.col("correlation").fill_null(0.0), pl.col("method") == HELD_OUT
+    gains = rows.group_by("level", "application", "value", maintain_order=True).agg(
+        gain=correlation.filter(is_ours).mean() - correlation.filter(~is_ours).mean()
     )
-    gains = means.pivot("method", index=["level", "application", "value"], values="correlation").with_columns(
-        gain=pl.col(HELD_OUT) - pl.col("quantile")
-    )
-    cells = {
-        key: _mean_and_error(gain_rows["gain"].to_numpy())
-        for key, gain_rows in gains.group_by("level", "application", maintain_order=True)
-    }
-    applications = gains["application"].unique(maintain_order=True).to_list()
-    return Table(
-        ("level", *applications), [(level, *(cells[level, name] for name in applications)) for level in FOREIGN_LEVELS]
-    )
+    error = (pl.col("gain").std() / pl.len().sqrt()).fill_null(0.0)
+    return gains.group_by("level", "application", maintain_order=True).agg(pl.col("gain").mean(), error=error)
 
 
 def _describe_family(family: Family) -> tuple[str, ...]:
@@ -172,24 +151,13 @@ def _describe_family(family: Family) -> tuple[str, ...]:
     )
 
 
-def _build_overall_table(answers: pl.DataFrame) -> Table:
-    """Tabulate the means over families with a known time scale, by level and method."""
-    chosen = summarize(answers.filter(pl.col("family").is_in(_KNOWN_IN_TIME)))
-    rows = []
-    for level, method in (
-        chosen.select("level", "method").unique(maintain_order=True).sort("level", maintain_order=True).rows()
-    ):
-        method_rows = chosen.filter(level=level, method=method)
-        rows.append((level, method, *(_cell(method_rows, names) for names in _GROUPS.values())))
-    return Table(("level", "method", *_GROUPS), rows)
-
-
-def _cell(rows: pl.DataFrame, names: Sequence[str]) -> str:
-    means = rows.filter(pl.col("application").is_in(list(names))).select(pl.selectors.numeric().mean()).to_dicts()[0]
-    both = "/".join(format_short(means[f"mean_{name}"]) for name in SIMILARITIES)
-    return f"{both}, {format_short(means['mean_volume_ratio'])}, {100 * means['clean_ratio']:.0f} %"
-
-
-def _build_family_table(answers: pl.DataFrame) -> Table:
-    summed = summarize(answers.filter(pl.col("method").is_in(_MAIN)).with_columns(value=pl.lit(0.0)))
-    return Table.pivot(_add_family(summed), _KEYS, "application", SIMILARITY_CELL)
+def _average_groups(answers: pl.DataFrame) -> pl.DataFrame:
+    """Return the means over families with a known time scale, by level, method and group of applications."""
+    groups = {name: group for group, names in _GROUPS.items() for name in names}
+    summed = summarize(answers.filter(pl.col("family").is_in(_KNOWN_IN_TIME)))
+    return (
+        summed.with_columns(group=pl.col("application").replace_strict(groups))
+        .group_by("level", "method", "group", maintain_order=True)
+        .agg(pl.selectors.numeric().mean())
+        .sort("level", maintain_order=True)
+    )

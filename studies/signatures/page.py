@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 
@@ -47,7 +47,6 @@ _VERDICTS = {True: "reached", False: "not reached", None: "not studied"}
 #: number of samples per application in the figure of examples
 _DRAWN_SAMPLES = 3
 _NAMES = [application.name for application in STUDIED]
-_BY_LEVEL = {"level": "level", "method": "method"}
 
 
 def document(results: Results) -> dict[str, object]:
@@ -63,24 +62,30 @@ def document(results: Results) -> dict[str, object]:
 
 
 def values(results: Results) -> dict[str, object]:
-    """Compute the variables of the template `page.md`; None for parts that were not studied."""
+    """Compute the variables of the template `page.md`; frames of parts that were not studied are empty."""
     summed = summarize(results.answers)
-    swept = summed.filter(pl.col("experiment").is_in(list(_SWEPT_WORDS)))
-    drift, others, times = summarize_drift(results), _select_others(summed), results.times
+    levels = summed.filter(experiment="levels")
+    targets = [
+        (target.text, target.wanted, target.found, _VERDICTS[target.is_reached]) for target in evaluate_targets(results)
+    ]
     return {
         **{"params": results.params, "methods": {method.name: method.doc for method in results.methods}},
         **{"FOREIGN_LEVELS": FOREIGN_LEVELS, "REAL": REAL, "REAL_PIECE_HOURS": REAL_PIECE_HOURS, "CHOSEN": CHOSEN},
         **{"HELD_OUT": HELD_OUT, "LACKING": LACKING, "ALONE": ALONE, "USUAL_METHODS": DEFAULT_METHODS},
         **{"DRIFT_RATIO": DRIFT_RATIO, "DRAWS": DRAWS, "KNOWN": KNOWN, "DEFAULT": DEFAULT, "site": SiteParams()},
-        **_level_tables(results, summed.filter(experiment="levels")),
+        **{"SIMILARITY": SIMILARITY_CELL, "VOLUME": VOLUME_CELL, "BURSTS": BURST_CELL, "LEVELS": LEVELS},
+        "format_spread": format_spread,
+        "levels": levels,
+        "overall": average_applications(levels),
+        "targets": Table(("", "wanted", "found", ""), targets),
+        "winners": Table(("level", "", *_NAMES), list(_list_winners(levels))),
         "families": family_values(results),
         "counted": build_job_counter_table(results),
-        "swept": _pivot(swept, {"parameter": "experiment", "value": "value"}, SIMILARITY_CELL),
-        "drift": _pivot(_in_percent(drift), {"": "level", "method": "method"}, SIMILARITY_CELL),
-        "others": _pivot(others, {"": "level", "method": "method"}, format_spread),
-        "other_similarities": _pivot(others, {"": "level", "method": "method"}, SIMILARITY_CELL),
-        "times": None if times.is_empty() else time_table(times),
-        "exponents": {} if times.is_empty() else fit_growth(times),
+        "swept": summed.filter(pl.col("experiment").is_in(list(_SWEPT_WORDS))),
+        "drift": _in_percent(summarize_drift(results)),
+        "others": _select_others(summed),
+        "times": results.times.with_columns(time_ms=1000 * pl.col("seconds")),
+        "exponents": fit_growth(results.times),
     }
 
 
@@ -109,43 +114,12 @@ def figures(results: Results) -> dict[str, Draw]:
 # ---- tables
 
 
-def _pivot(summed: pl.DataFrame, keys: dict[str, str], cell: str | Callable[[dict[str, object]], str]) -> Table | None:
-    """Return a table with a column for each application; None without rows."""
-    return None if summed.is_empty() else Table.pivot(summed, keys, "application", cell)
-
-
-def _level_tables(results: Results, levels: pl.DataFrame) -> dict[str, object]:
-    """Return the tables of scores by level of background activity."""
-    if levels.is_empty():
-        return {"has_levels": False}
-    rows = [
-        (target.text, target.wanted, target.found, _VERDICTS[target.is_reached]) for target in evaluate_targets(results)
-    ]
-    means = f"{SIMILARITY_CELL}, {{mean_volume_ratio:.}}, {{clean_ratio:%0}}"
-    return {
-        "has_levels": True,
-        "overall": Table.pivot(average_applications(levels), {"method": "method"}, "level", means, list(LEVELS)),
-        "targets": Table(("", "wanted", "found", ""), rows),
-        "similarity_cells": Table.pivot(levels, _BY_LEVEL, "application", SIMILARITY_CELL),
-        "spread_cells": Table.pivot(levels, _BY_LEVEL, "application", format_spread),
-        "winners": Table(("level", "", *_NAMES), list(_list_winners(levels))),
-        "volume_cells": Table.pivot(levels, _BY_LEVEL, "application", VOLUME_CELL),
-        "burst_cells": Table.pivot(levels, _BY_LEVEL, "application", BURST_CELL),
-    }
-
-
 def _list_winners(levels: pl.DataFrame) -> Iterator[Sequence[str]]:
     """Yield the method with the highest mean by level, metric and application."""
     for level in levels["level"].unique(maintain_order=True).to_list():
         for yardstick in SIMILARITIES:
             winner = find_best_methods(levels, level, yardstick)
             yield (level, yardstick.replace("_", "-"), *(winner.get(name, "-") for name in _NAMES))
-
-
-def time_table(times: pl.DataFrame) -> Table:
-    """Tabulate the times [ms]: a row for each number of samples or points, a column for each method."""
-    sizes = times.with_columns(size=pl.format("{} {}", "value", "by"), time_ms=1000 * pl.col("seconds"))
-    return Table.pivot(sizes, {"ms": "size"}, "method", "{time_ms:.3g}")
 
 
 # ---- figures

@@ -10,7 +10,7 @@ import polars as pl
 from iosig.reports import panels, style
 from iosig.reports.panels import picture
 from iosig.studies.drawing import add_legend_below
-from iosig.studies.pages import Draw, format_percent
+from iosig.studies.pages import Draw
 from iosig.studies.unattributed.planted import DAYS, MIN_OCCURRENCES
 from iosig.studies.unattributed.real import DECOYS
 from iosig.studies.unattributed.running import ATTRIBUTED, Results
@@ -18,22 +18,18 @@ from iosig.studies.unattributed.running import ATTRIBUTED, Results
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_OURS = "rest by likely rates"
 _COLORS = (style.BLUE, style.ORANGE, style.GREEN)
 
 
 def values(results: Results) -> dict[str, object]:
     """Compute the variables of the template `page.md`."""
     patterns, tops = summarize_patterns(results), summarize_tops(results)
-    alone, ours = (tops.filter(way=way).select("level", "top").rows() for way in ("signatures alone", _OURS))
     gib = {name: pl.col(name) / 2**30 for name in ("read_bytes", "written_bytes", "likely_bytes")}
     return {
         **{"params": results.params, "DAYS": DAYS, "MIN_OCCURRENCES": MIN_OCCURRENCES, "DECOYS": DECOYS},
         "patterns": patterns.filter(known=ATTRIBUTED),
         "known_patterns": patterns,
         "tops": tops,
-        "top_alone": ", ".join(format_percent(top) for _, top in alone),
-        "top_by_level": ", ".join(f"{format_percent(top)} ({level})" for level, top in ours),
         "runs": results.runs.with_columns(**gib) if results.runs.height else results.runs,
         "day": _summarize_day(results) if results.runs.height else None,
     }
