@@ -18,17 +18,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
 from pathlib import Path
 from string import Formatter
-from typing import Any, ParamSpec
+from typing import Any
 
 import polars as pl
 
 from iosig.reports.style import LIGHT, Style, drawn_in
 from iosig.warehouse.placing import atomic_write
-
-Params = ParamSpec("Params")
 
 _FIGURES = "figures"
 #: draws a figure and writes it to the path
@@ -86,19 +83,6 @@ class Table:
         """The table in GitHub-flavoured Markdown; pipes in cells are escaped."""
         lines = [self.columns, ["---"] * len(self.columns), *self.rows]
         return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
-
-
-def collect_rows(*columns: str) -> Callable[[Callable[Params, Iterable[Sequence[str]]]], Callable[Params, Table]]:
-    """Decorate a generator of rows so that it returns a `Table` with these columns."""
-
-    def decorate(rows: Callable[Params, Iterable[Sequence[str]]]) -> Callable[Params, Table]:
-        @wraps(rows)
-        def make_table(*args: Params.args, **kwargs: Params.kwargs) -> Table:
-            return Table(columns, list(rows(*args, **kwargs)))
-
-        return make_table
-
-    return decorate
 
 
 def _key(value: object) -> str:

@@ -6,7 +6,7 @@
 - `page`: Template variables and figures of the page, and the tables for JSON.
 - `programs`: Discovery and decoding of the traced programs in a folder: one Recorder trace per rank count.
 - `running`: The study itself: fits models on some rank counts, and checks them at the others.
-- `tables`: Tables for the terminal and the page.
+- `tables`: Rows of the tables of the page and the terminal.
 """
 
 from pathlib import Path

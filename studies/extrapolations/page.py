@@ -10,12 +10,12 @@ from iosig.studies.extrapolations.figures import draw_map, draw_sizes, draw_time
 from iosig.studies.extrapolations.running import FAR_RANK_COUNTS, Results
 from iosig.studies.extrapolations.tables import (
     compare_times,
-    model_table,
-    outcome_table,
+    list_models,
+    list_outcomes,
+    list_sizes,
     select_refusals,
-    size_table,
     summarize_lossless,
-    summary_table,
+    summarize_outcomes,
     time_summary,
 )
 from iosig.studies.pages import Draw
@@ -34,15 +34,15 @@ def values(results: Results) -> dict[str, object]:
         "rank_counts": results.traces["process_count"].unique().sort().to_list(),
         "studied": partial(_list_programs, set(results.traces["program"])),
         "FAR": FAR_RANK_COUNTS,
-        "outcomes": summary_table(results),
-        "outer_outcomes": outcome_table(results, has_nested=False),
-        "nested_outcomes": outcome_table(results, has_nested=True),
+        "outcomes": summarize_outcomes(results),
+        "outer_outcomes": list_outcomes(results, has_nested=False),
+        "nested_outcomes": list_outcomes(results, has_nested=True),
         "refusals": select_refusals(results),
         "offsets": None if offsets.is_empty() else offsets.row(0, named=True),
-        "models": model_table(results),
+        "models": list_models(results),
         "has_sizes": not results.sizes.is_empty(),
         "lossless": summarize_lossless(results),
-        "sizes": size_table(results),
+        "sizes": list_sizes(results),
         "times": time_summary(timed),
         "timed": timed.with_columns(pl.col("model_error", "mean_error") * 100),
     }

@@ -1,18 +1,19 @@
-"""Build the tables of the extrapolation study for the terminal and the page."""
+"""Compute the rows of the tables of the extrapolation study."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from statistics import median
+from typing import Any
 
 import polars as pl
 
 from iosig.cli.printing import bytes_text
 from iosig.studies.extrapolations.running import FAR_RANK_COUNTS, Results
-from iosig.studies.pages import Table, collect_rows
 
 KINDS = {False: "outer", True: "with nested"}
+_KIND = pl.col("has_nested").replace_strict(KINDS, return_dtype=pl.String).alias("kind")
 OUTCOMES = ("exact", "refused", "wrong")
 #: text of each outcome, with wrong results highlighted
 _WORDS = {"exact": "exact", "refused": "refused", "wrong": "**WRONG**"}
@@ -28,19 +29,23 @@ def count_outcomes(checks: pl.DataFrame) -> str:
     return ", ".join(f"{_WORDS[outcome]} {counts[outcome]}" for outcome in OUTCOMES if outcome in counts)
 
 
-@collect_rows("calls", "checked at", *OUTCOMES, "calls equal", "of")
-def summary_table(results: Results) -> Iterator[Sequence[str]]:
-    """Yield outcomes and equal calls over all programs, with and without nested calls."""
-    for is_unseen, words in ((True, "largest rank count, unseen"), (False, "every rank count, all given")):
-        for has_nested, kind in KINDS.items():
-            chosen = results.checks.filter(has_nested=has_nested, is_unseen=is_unseen)
-            if is_unseen:
-                chosen = select_largest(chosen)
-            counts = [str(chosen.filter(outcome=outcome).height) for outcome in OUTCOMES]
-            answered = chosen.filter(pl.col("outcome") != "refused")
-            equal, calls = (int(answered[name].sum()) for name in ("equal_count", "call_count"))
-            counts[2] = f"**{counts[2]}**" if counts[2] != "0" else "0"
-            yield kind, words, *counts, f"{equal:,}", f"{calls:,}"
+def summarize_outcomes(results: Results) -> pl.DataFrame:
+    """Count outcomes and equal calls over all programs, with and without nested calls.
+
+    Unseen rank counts are the largest ones. equal_count, call_count: without refused traces.
+    """
+    chosen = pl.concat([select_largest(results.checks).filter("is_unseen"), results.checks.filter(is_unseen=False)])
+    is_answered = pl.col("outcome") != "refused"
+    counts = chosen.group_by("is_unseen", "has_nested").agg(
+        *((pl.col("outcome") == outcome).sum().alias(outcome) for outcome in OUTCOMES),
+        *(pl.col(name).filter(is_answered).sum() for name in ("equal_count", "call_count")),
+    )
+    checked = (
+        pl.when("is_unseen").then(pl.lit("largest rank count, unseen")).otherwise(pl.lit("every rank count, all given"))
+    )
+    marked = pl.when(pl.col("wrong") > 0).then(pl.format("**{}**", "wrong")).otherwise(pl.lit("0"))
+    ordered = counts.sort("is_unseen", "has_nested", descending=[True, False])
+    return ordered.with_columns(_KIND, checked=checked, marked=marked)
 
 
 def select_largest(checks: pl.DataFrame) -> pl.DataFrame:
@@ -48,34 +53,31 @@ def select_largest(checks: pl.DataFrame) -> pl.DataFrame:
     return checks.filter(pl.col("process_count") == pl.col("process_count").max().over("program"))
 
 
-@collect_rows("program", "traced at", "calls", "largest unseen", "equal", "each left out", "all given")
-def outcome_table(results: Results, *, has_nested: bool) -> Iterator[Sequence[str]]:
+def list_outcomes(results: Results, *, has_nested: bool) -> Iterator[dict[str, Any]]:
     """Yield the outcome of each program's checks, with or without nested calls."""
     chosen = results.checks.filter(has_nested=has_nested)
     for name in _programs(results):
         program_checks = chosen.filter(program=name)
         unseen = select_largest(program_checks.filter("is_unseen")).row(0, named=True)
-        equal = "-" if unseen["equal_count"] is None else f"{unseen['equal_count']:,}"
-        counts = ", ".join(map(str, program_checks["process_count"].unique().sort()))
-        outcomes = (
-            count_outcomes(program_checks.filter("is_unseen")),
-            count_outcomes(program_checks.filter(~pl.col("is_unseen"))),
-        )
-        yield name, counts, f"{unseen['call_count']:,}", _WORDS[unseen["outcome"]], equal, *outcomes
+        yield unseen | {
+            "outcome": _WORDS[unseen["outcome"]],
+            "counts": ", ".join(map(str, program_checks["process_count"].unique().sort())),
+            "left_out": count_outcomes(program_checks.filter("is_unseen")),
+            "given": count_outcomes(program_checks.filter(~pl.col("is_unseen"))),
+        }
 
 
 def select_refusals(results: Results) -> pl.DataFrame:
     """Return the first refused field of each refused program, in sample before out of sample."""
     refused = select_largest(results.checks).filter(outcome="refused").sort("program", "has_nested", "is_unseen")
     first = refused.unique(["program", "has_nested"], keep="first", maintain_order=True)
-    return first.with_columns(kind=pl.col("has_nested").replace_strict(KINDS, return_dtype=pl.String))
+    return first.with_columns(_KIND)
 
 
 # ---- models
 
 
-@collect_rows("program", "calls", "model", "of")
-def model_table(results: Results) -> Iterator[Sequence[str]]:
+def list_models(results: Results) -> Iterator[dict[str, str]]:
     """Yield the distinct models of each program, then those found only in nested calls."""
     for name in _programs(results):
         known: set[str] = set()
@@ -85,7 +87,7 @@ def model_table(results: Results) -> Iterator[Sequence[str]]:
             for formula, fields in grouped.rows():
                 if formula not in known:
                     known.add(formula)
-                    yield name, kind, f"`{formula}`", _format_places(fields)
+                    yield {"program": name, "kind": kind, "formula": formula, "places": _format_places(fields)}
 
 
 def _format_places(fields: Sequence[str]) -> str:
@@ -104,24 +106,20 @@ def _format_places(fields: Sequence[str]) -> str:
 # ---- sizes
 
 
-def size_table(results: Results) -> Table:
-    """Tabulate calls, classes and trace sizes at the smallest and largest rank count of each program."""
-    counts = results.traces["process_count"].to_list()
-    min_count, max_count = min(counts), max(counts)
-    both = (f"at {min_count}", f"at {max_count}")
-    sizes = (f"{word} {count}" for count in both for word in ("traced,", "compressed,"))
-    columns = ("program", "calls", "classes", *sizes, f"{max_count} to {min_count}", f"at {FAR_RANK_COUNTS[-1]:,}")
-    return Table(columns, [_size_row(results, name) for name in _programs(results)])
-
-
-def _size_row(results: Results, name: str) -> Sequence[str]:
-    traces = results.traces.filter(program=name).sort("process_count")
-    first, last = traces.row(0, named=True), traces.row(-1, named=True)
-    ends = [_format_range(first[column], last[column]) for column in ("call_count", "class_count")]
-    sizes = [bytes_text(row[column]) for row in (first, last) for column in ("traced_bytes", "compressed_bytes")]
-    ratio = f"{last['compressed_bytes'] / first['compressed_bytes']:.2f}"
-    far = results.sizes.filter(program=name, process_count=FAR_RANK_COUNTS[-1])["compressed_bytes"]
-    return name, *ends, *sizes, ratio, bytes_text(far[0] if len(far) else None)
+def list_sizes(results: Results) -> Iterator[dict[str, Any]]:
+    """Yield calls, classes and trace sizes at the smallest and largest rank count of each program."""
+    for name in _programs(results):
+        traces = results.traces.filter(program=name).sort("process_count")
+        first, last = traces.row(0, named=True), traces.row(-1, named=True)
+        far = results.sizes.filter(program=name, process_count=FAR_RANK_COUNTS[-1])["compressed_bytes"]
+        ends = {column: _format_range(first[column], last[column]) for column in ("call_count", "class_count")}
+        sizes = {
+            f"{end}_{kind}": bytes_text(row[f"{kind}_bytes"])
+            for end, row in (("first", first), ("last", last))
+            for kind in ("traced", "compressed")
+        }
+        ratio = last["compressed_bytes"] / first["compressed_bytes"]
+        yield {"program": name, "ratio": ratio, "far": bytes_text(far[0] if len(far) else None), **ends, **sizes}
 
 
 def _format_range(first: int, last: int) -> str:

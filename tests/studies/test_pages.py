@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from jinja2 import UndefinedError
 
-from iosig.studies.pages import Table, Template, collect_rows, format_percent, format_short, write_page
+from iosig.studies.pages import Table, Template, format_percent, format_short, write_page
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,6 @@ def test_pivot_has_a_column_per_value_and_a_dash_for_missing_rows() -> None:
     assert found == Table(("", "x", "y"), [("low", "50 %", "25 %"), ("high", "-", "100 %")])
     chosen = Table.pivot(frame, {"": "level"}, "way", lambda row: str(row["share"]), ["y", "z"])
     assert chosen == Table(("", "y", "z"), [("low", "0.25", "-"), ("high", "1.0", "-")])
-
-
-def test_rows_of_a_function_become_its_table() -> None:
-    @collect_rows("one", "two")
-    def doubled(*values: int) -> list[tuple[str, str]]:
-        return [(str(value), str(2 * value)) for value in values]
-
-    assert doubled(1, 2) == Table(("one", "two"), [("1", "2"), ("2", "4")])
 
 
 TEMPLATE = """\
