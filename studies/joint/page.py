@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from iosig.reports import style
@@ -45,15 +44,10 @@ def values(results: Results) -> dict[str, object]:
     )
     days = results.days
     return {
-        **{
-            "params": results.params,
-            "FAMILIES": FAMILIES,
-            "LEVELS": LEVELS,
-            "PLAIN": PLAIN,
-            "MIN_DISTANCE_INCREASE": MIN_DISTANCE_INCREASE,
-        },
+        **{"params": results.params, "FAMILIES": FAMILIES, "LEVELS": LEVELS, "PLAIN": PLAIN},
         **{"PEAK_BYTES_PER_S": PEAK_BYTES_PER_S, "APPLICATION_COUNT": APPLICATION_COUNT, "RUN_COUNT": RUN_COUNT},
-        "logged": logged.to_dicts(),
+        "MIN_DISTANCE_INCREASE": MIN_DISTANCE_INCREASE,
+        "logged": logged,
         "further": distance.filter(~is_logged).select((pl.col(CHOSEN) - pl.col(USUAL)).max()).item(),
         "distances": distance,
         "budget": compute_error_budget(results),
@@ -140,45 +134,38 @@ def compute_error_budget(results: Results) -> pl.DataFrame:
 
 def summarize_ways(results: Results) -> pl.DataFrame:
     """Return mean scores by level and way, in families with logged background traffic."""
-    rows = (
+    is_studied = pl.col("application").is_in([one.name for one in STUDIED])
+    return (
         results.answers.filter(pl.col("family").is_in(_list_families_in_log()))
         .group_by("level", "way", maintain_order=True)
         .agg(
             pl.col("cross_correlation", "correlation", "volume_ratio").mean(),
-            studied=pl.col("correlation").filter(pl.col("application").is_in([one.name for one in STUDIED])).mean(),
+            studied=pl.col("correlation").filter(is_studied).mean(),
         )
     )
-    return rows
 
 
 def calibrate_correlation(results: Results) -> pl.DataFrame:
     """Compare expected and actual correlations of accepted joint signatures, in bins."""
     rows = results.answers.filter(pl.col("way") == JOINT, pl.col("is_better")).drop_nulls("expected_correlation")
-    edges = np.linspace(0.0, 1.0, _BIN_COUNT + 1)
-    binned = (
-        rows.with_columns(
-            bin=(pl.col("expected_correlation") * _BIN_COUNT).floor().clip(0, _BIN_COUNT - 1).cast(pl.Int64)
-        )
-        .group_by("bin")
-        .agg(told=pl.col("expected_correlation").mean(), found=pl.col("correlation").mean(), count=pl.len())
-        .sort("bin")
-        .with_columns(
-            words=pl.col("bin").map_elements(lambda one: f"{edges[one]:.1f} to {edges[one + 1]:.1f}", pl.String)
-        )
+    lower = (pl.col("expected_correlation") * _BIN_COUNT).floor().clip(0, _BIN_COUNT - 1) / _BIN_COUNT
+    return (
+        rows.group_by(lower=lower)
+        .agg(pl.col("expected_correlation", "correlation").mean(), count=pl.len())
+        .sort("lower")
+        .with_columns(upper=pl.col("lower") + 1 / _BIN_COUNT)
     )
-    return binned
 
 
 def summarize_real_day(results: Results) -> pl.DataFrame:
     """Summarize the measured day by burst size and direction."""
     further = pl.col("chosen") - pl.col("usual")
-    rows = results.days.group_by("size", "direction", maintain_order=True).agg(
+    return results.days.group_by("size", "direction", maintain_order=True).agg(
         pl.col("unlogged_ratio", "usual", "joint", "chosen", "is_better", "explained_ratio").mean(),
         further_count=(further > MIN_DISTANCE_INCREASE).sum(),
         count=pl.len(),
         most=further.max(),
     )
-    return rows
 
 
 # ---- the figure

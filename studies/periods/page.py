@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
 import polars as pl
 
 from iosig.studies.pages import Draw, Table, format_percent
@@ -62,35 +60,16 @@ def figures(results: Results) -> dict[str, Draw]:
 
 
 def _trace_tables(results: Results) -> dict[str, object]:
-    """Build the tables with one column or row per method."""
+    """Compute the variables of the results by method."""
     names = [method.name for method in results.methods]
     stated = [(words, paper, *map(format_percent, found)) for words, paper, found in evaluate_statements(results)]
-    interval = pl.struct("alarm_ratio", "low_ratio", "high_ratio").map_elements(
-        lambda rate: "{} ({} to {})".format(*map(format_percent, rate.values())), pl.String
-    )
-    noise = pl.format("{}: {}", "kind", "noise").alias("noise")
-    alarms = results.alarms.select(noise, "method", cell=interval).pivot("method", index="noise", values="cell")
-    columns = [*(f"{kind}: false alarms" for kind in KINDS), *(f"{name}: error / found" for name in GROUPS.values())]
-    errors = error_summary(results).with_columns(pl.col("group").replace(GROUPS))
-    by_method = {"method": "method"}
+    alarms, errors = alarm_summary(results), error_summary(results)
+    by_group = errors.pivot("group", index="method", values=["mean_error", "median_error", "found_ratio"])
     return {
-        "highest_alarms": alarm_summary(results),
-        "error_cells": Table.pivot(errors, by_method, "group", "{mean_error:%}, {median_error:%}"),
-        "found_cells": Table.pivot(errors, by_method, "group", "{found_ratio:%}"),
-        "short": Table(("method", *columns), list(_short_rows(results))),
+        **{"KINDS": KINDS, "GROUPS": GROUPS},
+        "highest_alarms": alarms,
+        "errors": errors.with_columns(pl.col("group").replace(GROUPS)),
+        "short": alarms.join(by_group, on="method", maintain_order="left"),
         "statements": Table(("", "stated in the paper", *names), stated),
-        "alarms": Table(alarms.columns, alarms.rows()),
+        "alarms": results.alarms,
     }
-
-
-def _short_rows(results: Results) -> Iterator[tuple[str, ...]]:
-    """Yield a row per method: false alarms by kind of noise, then errors and detection rates by group of traces."""
-    errors = {(row["method"], row["group"]): row for row in error_summary(results).iter_rows(named=True)}
-    for row in alarm_summary(results).iter_rows(named=True):
-        alarms = [format_percent(row[kind]) for kind in KINDS]
-        yield row["method"], *alarms, *(_format_errors(errors[row["method"], group]) for group in GROUPS)
-
-
-def _format_errors(row: Mapping[str, float | None]) -> str:
-    mean, median, found = (format_percent(row[name]) for name in ("mean_error", "median_error", "found_ratio"))
-    return f"{mean}, {median} / {found}"
