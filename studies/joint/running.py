@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -12,17 +11,19 @@ import polars as pl
 
 from iosig.studies.joint import real
 from iosig.studies.joint.plain import extract_both
-from iosig.studies.joint.sites import FAMILIES, LEVELS, SimulatedSite, draw_site
+from iosig.studies.joint.sites import FAMILIES, LEVELS, draw_site
 from iosig.studies.real_day import Day
+from iosig.studies.signatures.scores import score_signatures
+from iosig.studies.signatures.sites import LabeledSamples
 from iosig.studies.study import DayParams
 from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_items
+from iosig.transforms.arrays import Reals
 from iosig.transforms.joint.contention import remove_contention
 from iosig.transforms.joint.envelope import extract_envelopes
 from iosig.transforms.joint.extraction import JointResult
 from iosig.transforms.signatures import methods
 from iosig.transforms.signatures.bursts import detect_bursts
 from iosig.transforms.signatures.signature import Signature
-from iosig.transforms.signatures.similarity import correlation, cross_correlation, volume_ratio
 
 #: the separate methods of comparison
 PLAIN = ("elastic", "robust", "time_normalized", "iosi_filtered", "quantile")
@@ -70,7 +71,8 @@ def evaluate_site(item: tuple[str, str, int]) -> pl.DataFrame:
     family, level, seed = item
     site = draw_site(FAMILIES[family], level, seed)
     raw = site.shared.cut_samples(site.shared.volume_bytes)
-    answers = methods.extract_signatures(site.shared.make_sample_sets(raw), methods=PLAIN)
+    samples = LabeledSamples(site.applications, site.shared.make_sample_sets(raw))
+    answers = methods.extract_signatures(samples.sets, methods=PLAIN)
     plain, expected_correlation, joint = extract_both(site.shared, answers)
     chosen = [
         new if is_new else old for old, new, is_new in zip(plain, joint.signatures, joint.is_accepted, strict=True)
@@ -79,56 +81,39 @@ def evaluate_site(item: tuple[str, str, int]) -> pl.DataFrame:
     oracle = extract_envelopes(remove_contention(clean, site.at_work, site.work_ratio, site.cost), 1)
     paced = [Signature.from_curve(one, detect_bursts(one)) for one in site.paced]
     rows = [
-        *(_score_signatures(site, answer.method, answer.signatures, answer.expected_correlation) for answer in answers),
-        _score_signatures(site, USUAL, plain, expected_correlation),
-        _score_signatures(site, JOINT, joint.signatures, joint.expected_correlation, joint),
-        _score_signatures(
-            site, CHOSEN, chosen, np.where(joint.is_accepted, joint.expected_correlation, expected_correlation)
+        *(
+            _score_signatures(samples, answer.method, answer.signatures, answer.expected_correlation)
+            for answer in answers
         ),
-        _score_signatures(site, ORACLE, oracle.signatures, oracle.expected_correlation),
-        _score_signatures(site, PACED, paced, np.full(len(paced), np.nan)),
+        _score_signatures(samples, USUAL, plain, expected_correlation),
+        _score_signatures(samples, JOINT, joint.signatures, joint.expected_correlation, joint),
+        _score_signatures(
+            samples, CHOSEN, chosen, np.where(joint.is_accepted, joint.expected_correlation, expected_correlation)
+        ),
+        _score_signatures(samples, ORACLE, oracle.signatures, oracle.expected_correlation),
+        _score_signatures(samples, PACED, paced, np.full(len(paced), np.nan)),
     ]
     labels = {"family": family, "level": level, "seed": seed}
     return pl.concat(rows).select(*(pl.lit(value).alias(name) for name, value in labels.items()), pl.all())
 
 
-_SCHEMA = {
-    "application": pl.String,
-    "way": pl.String,
-    "cross_correlation": pl.Float64,
-    "correlation": pl.Float64,
-    "volume_ratio": pl.Float64,
-    "expected_correlation": pl.Float64,
-    "explained_ratio": pl.Float64,
-    "is_better": pl.Boolean,
-}
+#: similarities to the truth, 0 without a signature
+_SIMILARITIES = ("cross_correlation", "correlation", "volume_ratio")
 
 
 def _score_signatures(
-    site: SimulatedSite,
+    samples: LabeledSamples,
     way: str,
     signatures: Sequence[Signature],
-    expected_correlation: Sequence[float] | np.ndarray,
+    expected_correlation: Sequence[float] | Reals,
     joint: JointResult | None = None,
 ) -> pl.DataFrame:
-    rows = []
-    for place, (application, truth, signature) in enumerate(
-        zip(site.applications, site.truths, signatures, strict=True)
-    ):
-        is_extracted = signature.outcome == "extracted"
-        pair = signature.bytes_per_s, truth.bytes_per_s
-        rows.append(
-            {
-                "application": application.name,
-                "way": way,
-                "cross_correlation": cross_correlation(*pair) if is_extracted else 0.0,
-                "correlation": correlation(*pair) if is_extracted else 0.0,
-                "volume_ratio": volume_ratio(*pair) if is_extracted else 0.0,
-                "expected_correlation": float(expected_correlation[place])
-                if is_extracted and math.isfinite(expected_correlation[place])
-                else None,
-                "explained_ratio": None if joint is None else float(joint.explained_ratio[place]),
-                "is_better": None if joint is None else bool(joint.is_accepted[place]),
-            }
-        )
-    return pl.DataFrame(rows, _SCHEMA)
+    known = pl.Series(expected_correlation, dtype=pl.Float64).fill_nan(None)
+    return score_signatures(samples, way, signatures).select(
+        "application",
+        pl.col("method").alias("way"),
+        pl.col(_SIMILARITIES).fill_null(0.0),
+        expected_correlation=pl.when(outcome="extracted").then(known),
+        explained_ratio=pl.lit(None, pl.Float64) if joint is None else pl.Series(joint.explained_ratio),
+        is_better=pl.lit(None, pl.Boolean) if joint is None else pl.Series(joint.is_accepted),
+    )

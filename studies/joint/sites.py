@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from iosig.studies.signatures.sites import STUDIED, Truth
+from iosig.studies.signatures.sites import STUDIED
 from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of, places_of
 from iosig.transforms.joint.shared_traffic import SharedTraffic
 from iosig.transforms.synthetic.site import Site, SiteParams, signature, simulate
@@ -74,11 +74,6 @@ class SimulatedSite:
     work_ratio: Reals
     cost: float
     paced: tuple[Reals, ...]
-
-    @property
-    def truths(self) -> list[Truth]:
-        """Undisturbed rate and bursts of each application."""
-        return [Truth.from_application(one) for one in self.applications]
 
 
 def draw_neighbors(seed: int, count: int) -> Iterator[Application]:
