@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date
 from itertools import count
 from pathlib import Path
 
 import duckdb
 import polars as pl
+import pytest
 
 from iosig.warehouse.contracts import Table, frames, table
+from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.releases import publishing, redirects, releases
 from iosig.warehouse.releases.publishing import Draft
 from iosig.warehouse.releases.reading import open_duckdb
@@ -74,6 +77,15 @@ def publish(store: Store, name: str, content: Mapping[str, Content], *, inputs: 
     folder = store.builds / name
     files = {known: built(folder, table(known), days) for known, days in content.items()}
     return publishing.publish(store, draft(name, inputs, on=releases.current(store)), files)
+
+
+def publish_older_jobs(store: Store, later: Collection[str], content: Content) -> Release:
+    """Publish jobs as a version of the contract without some later columns does."""
+    old = replace(JOBS, columns=tuple(column for column in JOBS.columns if column.name not in later))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(publishing, "contract", lambda _: old)
+        patch.setattr(publishing, "list_published_tables", lambda: [old])
+        return publishing.publish(store, draft("old"), {"jobs": built(store.builds / "old", old, content)})
 
 
 def supersede(store: Store, old: Release, name: str, content: Mapping[str, Content]) -> Release:

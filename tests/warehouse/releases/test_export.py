@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,16 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from iosig.warehouse.contracts import frames, table
-from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.contracts.samples import SAMPLES
 from iosig.warehouse.errors import UsageError
-from iosig.warehouse.releases import publishing, releases
+from iosig.warehouse.releases import releases
 from iosig.warehouse.releases.export import export_table, json_text, write_csv
 from iosig.warehouse.releases.releases import list_published_tables
-from iosig.warehouse.store.store import Store, write_parquet
-from tests.sql.given import rows
-from tests.warehouse.releasing import draft, on, publish, read
+from iosig.warehouse.store.store import Store
+from tests.warehouse.releasing import publish, publish_older_jobs, read
 
 CONTENT: dict[str, Any] = {
     "jobs": {
@@ -117,16 +114,9 @@ def test_failed_export_keeps_old_file(store: Store, tmp_path: Path, monkeypatch:
     assert [found.name for found in tmp_path.iterdir()] == ["samples.csv"]
 
 
-def test_release_older_than_a_column_can_be_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_release_older_than_a_column_can_be_exported(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
-    old = replace(JOBS, columns=tuple(column for column in JOBS.columns if column.name != "line"))
-    path = store.builds / "old.parquet"
-    frame = rows("stage.jobs", "job_id \n 1").select(old.column_names).with_columns(ended_on=pl.lit(on(9)))
-    write_parquet(frame, old, path)
-    with monkeypatch.context() as patch:
-        patch.setattr(publishing, "contract", lambda _: old)
-        patch.setattr(publishing, "list_published_tables", lambda: [old])
-        release = publishing.publish(store, draft("old"), {"jobs": {on(9): path}})
+    release = publish_older_jobs(store, ["line"], {9: "job_id \n 1"})
     target = tmp_path / "jobs.parquet"
     assert export_table(store, release, "jobs", target) == 1
     assert pl.read_parquet(target).select("job_id", "line").rows() == [("1", None)]

@@ -15,12 +15,11 @@ import pytest
 from iosig.warehouse.contracts import columns
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.releases import RELEASES, STALE_DAYS
-from iosig.warehouse.releases import catalogue, publishing, reading, releases
+from iosig.warehouse.releases import catalogue, reading, releases
 from iosig.warehouse.releases.reading import count_differences, open_release
 from iosig.warehouse.releases.releases import Release, list_published_tables
-from iosig.warehouse.store.store import Store, write_parquet
-from tests.sql.given import rows
-from tests.warehouse.releasing import draft, on, publish
+from iosig.warehouse.store.store import Store
+from tests.warehouse.releasing import publish, publish_older_jobs
 
 FIRST: dict[str, Any] = {
     "jobs": {9: "job_id user \n 1 ann \n 2 bob \n 3 .", None: "job_id ended_at \n run ."},
@@ -181,17 +180,10 @@ def test_queries_cannot_access_the_file_system(
 
 
 @pytest.mark.slow
-def test_column_missing_in_older_file_is_null(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_column_missing_in_older_file_is_null(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     later = ("account", "is_application_run", "line")
-    old = replace(JOBS, columns=tuple(column for column in JOBS.columns if column.name not in later))
-    path = store.builds / "old.parquet"
-    frame = rows("stage.jobs", "job_id user \n 1 ann").select(old.column_names)
-    write_parquet(frame.with_columns(ended_on=pl.lit(on(8))), old, path)
-    with monkeypatch.context() as patch:
-        patch.setattr(publishing, "contract", lambda _: old)
-        patch.setattr(publishing, "list_published_tables", lambda: [old])
-        publishing.publish(store, draft("old"), {"jobs": {on(8): path}})
+    publish_older_jobs(store, later, {8: "job_id user \n 1 ann"})
     release = publish(store, "new", {"jobs": {9: "job_id user account \n 2 bob physics"}})
     with open_release(store, release) as connection:
         found = connection.sql("from jobs order by job_id").pl()

@@ -7,7 +7,6 @@ import json
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,12 @@ import pytest
 from iosig.warehouse.contracts import Table, arrow, frames, table
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.errors import UsageError
-from iosig.warehouse.releases import publishing, releases, whole_release
+from iosig.warehouse.releases import releases, whole_release
 from iosig.warehouse.releases.releases import Release, list_published_tables
 from iosig.warehouse.releases.whole_release import export_database, export_folder
-from iosig.warehouse.store.store import Store, write_parquet
+from iosig.warehouse.store.store import Store
 from tests.budget import one_in
-from tests.sql.given import rows
-from tests.warehouse.releasing import draft, on, publish, read
+from tests.warehouse.releasing import publish, publish_older_jobs, read
 
 CONTENT: dict[str, Any] = {
     "jobs": {
@@ -194,16 +192,9 @@ def test_failed_export_leaves_no_files(
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_files_older_than_a_column_are_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_older_than_a_column_are_rewritten(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
-    old = replace(JOBS, columns=tuple(column for column in JOBS.columns if column.name != "line"))
-    path = store.builds / "old.parquet"
-    frame = rows("stage.jobs", "job_id \n 1").select(old.column_names).with_columns(ended_on=pl.lit(on(8)))
-    write_parquet(frame, old, path)
-    with monkeypatch.context() as patch:
-        patch.setattr(publishing, "contract", lambda _: old)
-        patch.setattr(publishing, "list_published_tables", lambda: [old])
-        publishing.publish(store, draft("old"), {"jobs": {on(8): path}})
+    publish_older_jobs(store, ["line"], {8: "job_id \n 1"})
     release = publish(store, "new", {"jobs": {9: "job_id \n 2"}})
     export_folder(store, release, tmp_path / "out")
     found = pl.read_parquet(tmp_path / "out" / "jobs").sort("job_id")
