@@ -40,9 +40,12 @@ def test_pivot_has_a_column_per_value_and_a_dash_for_missing_rows() -> None:
     frame = pl.DataFrame({"level": ["low", "low", "high"], "way": ["x", "y", "y"], "share": [0.5, 0.25, 1.0]})
     found = Table.pivot(frame, {"": "level"}, "way", "{share:%}")
     assert found == Table(("", "x", "y"), [("low", "50 %", "25 %"), ("high", "-", "100 %")])
+    assert Table.pivot(frame, {"": "{level} of {share:%}"}, "way", "{way}").rows[2] == ("high of 100 %", "-", "y")
     chosen = Table.pivot(frame, {"": "level"}, "way", lambda row: str(row["share"]), ["y", "z"])
     assert chosen == Table(("", "y", "z"), [("low", "0.25", "-"), ("high", "1.0", "-")])
 
+
+SHARES = pl.DataFrame({"level": ["calm", "busy"], "ratio": [0.1, 0.25]})
 
 TEMPLATE = """\
 # {{ count | counted("run") }}
@@ -62,19 +65,20 @@ TEMPLATE = """\
 {{ figure("dot", "A dot") }}
 
 {{ {"calm": 0.3, "busy": 1.0} | listed("g") }}: {{ 0.5 | percent }}, {{ none | form(".2f") }}
+of {{ shares | percents("ratio") }}
 """
 
 
 def test_page_contains_its_tables_and_figures(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text(TEMPLATE)
     wide = Table(("a|b",), [("c",)])
-    values = {"count": 1, "frame": FRAME, "wide": wide, "ways": {"first": ("as it is", 0)}}
+    values = {"count": 1, "frame": FRAME, "wide": wide, "ways": {"first": ("as it is", 0)}, "shares": SHARES}
     template = Template(tmp_path / "page.md", {"dot": lambda path: path.write_bytes(b".")})
     page = write_page(tmp_path / "new" / "some-study.md", template, values, "<!-- mark -->")
     assert page.read_text() == (
         "<!-- mark -->\n\n# 1 run\n\n| name | share |\n| --- | --- |\n| a | 12 % |\n| b | - |\n\n"
         "| way | what it is |\n| --- | --- |\n| first | as it is |\n\n![A dot](figures/some-study-dot.png)\n\n"
-        "calm 0.3, busy 1: 50 %, -\n"
+        "calm 0.3, busy 1: 50 %, -\nof 10 % (calm), 25 % (busy)\n"
     )
     assert (tmp_path / "new" / "figures" / "some-study-dot.png").read_bytes() == b"."
     assert [title for title, _ in template.tables] == ["All", "Wide"]
