@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,16 +18,11 @@ from iosig.reports.style import BLUE, VERMILION
 from iosig.reports.texts import volume_text
 from tests.drawn_figures import assert_drawn_alike, figure_of
 
+pytestmark = pytest.mark.filterwarnings("error")
+
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = 100
 DELAYS = np.arange(0.0, 61.0, 10.0)
-
-
-@pytest.fixture(autouse=True)
-def no_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
 
 
 def rates(start: int, end: int, rate: float) -> np.ndarray:

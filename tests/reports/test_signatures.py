@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -23,14 +22,9 @@ from iosig.transforms.signatures.signature import Signature
 from tests.budget import examples, one_in
 from tests.drawn_figures import assert_drawn_alike, figure_of
 
+pytestmark = pytest.mark.filterwarnings("error")
+
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(autouse=True)
-def no_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
 
 
 def bursts(count: int, every: int = 10, support: float = 0.8) -> Bursts:

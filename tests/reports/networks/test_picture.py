@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -33,16 +32,11 @@ from iosig.transforms.networks.rings import Ring, compute_layout
 from tests.budget import examples, one_in
 from tests.drawn_figures import assert_drawn_alike, figure_of
 
+pytestmark = pytest.mark.filterwarnings("error")
+
 ROOT = Path(__file__).resolve().parents[3]
 NOTHING = pl.DataFrame()
 GRAY = unused_color(is_dark=False)
-
-
-@pytest.fixture(autouse=True)
-def no_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
 
 
 def layer(name: str, count: int, label: str = "{}") -> Layer:

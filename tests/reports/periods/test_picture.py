@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,12 +23,7 @@ from iosig.transforms.periods.interface.even_signals import EvenSignals
 from tests.budget import examples
 from tests.drawn_figures import figure_of
 
-
-@pytest.fixture(autouse=True)
-def no_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
+pytestmark = pytest.mark.filterwarnings("error")
 
 
 def square(count: int, period: int, burst: int, rate: float = 2e9) -> np.ndarray:

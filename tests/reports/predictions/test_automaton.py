@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +18,7 @@ from iosig.reports.predictions.state_strips import UNKNOWN, sort_states
 from iosig.transforms.predictions.automaton import PhaseAutomaton
 from tests.drawn_figures import assert_drawn_alike, figure_of
 
-
-@pytest.fixture(autouse=True)
-def no_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
+pytestmark = pytest.mark.filterwarnings("error")
 
 
 def followed(periods: list[float | None], start_s: float = 0.0, times: int = 4) -> PhaseAutomaton:

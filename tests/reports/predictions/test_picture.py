@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,15 +24,10 @@ from iosig.reports.predictions.state_strips import StateSequence
 from iosig.transforms.predictions.automaton import PhaseAutomaton
 from tests.drawn_figures import assert_drawn_alike, figure_of
 
+pytestmark = pytest.mark.filterwarnings("error")
+
 NUMBERS = dict.fromkeys(evaluations._NUMBERS, pl.Float64) | {"run_number": pl.Int64, "evaluation": pl.Int64}
 TEXTS = dict.fromkeys((*evaluations._TEXTS, *evaluations._NAMES), pl.String)
-
-
-@pytest.fixture(autouse=True)
-def no_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
 
 
 def rows(periods: list[float | None], gap_s: float = 8.0, run: int = 1, **columns: Any) -> pl.DataFrame:
