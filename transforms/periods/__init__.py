@@ -10,7 +10,7 @@
 - `autoperiod_periodogram` (`UnevenSignals`): Lomb-Scargle periodograms of many signals at once.
 - `ftio` (`detect`, `DftParams`): FTIO's first method: dominant frequencies of the discrete Fourier transform.
 - `ftio_0_0_9` (`detect`, `detect_in_samples`, `CompatibleParams`): A reproduction of FTIO 0.0.9, with its faults.
-- `ftio_outliers` (`OutlierParams`, `find_outliers`): Outliers of a spectrum.
+- `ftio_outliers` (`OutlierParams`, `find_outliers`, `merge_outliers`): Outliers of a spectrum, by one or two methods.
 - `ftio_spectra` (`compute_spectra`): Discrete Fourier transforms of many signals: power and cosine components.
 - `ftio_wavelet` (`detect`, `detect_in_samples`): A reproduction of FTIO 0.0.9's wavelet mode.
 - `node_phases` (`estimate_node_phases`): Delays of a run's nodes within its cycles.

@@ -13,13 +13,23 @@ A. Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, rows_of
-from iosig.transforms.periods.ftio_outliers import Method, OutlierParams, Outliers, count_min_bins, find_outliers
+from iosig.transforms.periods.ftio_outliers import (
+    Merge,
+    Method,
+    OutlierParams,
+    Outliers,
+    align_outliers,
+    count_min_bins,
+    find_outliers,
+    merge_outliers,
+)
 from iosig.transforms.periods.ftio_spectra import Spectra, compute_spectra
 from iosig.transforms.periods.interface.detections import Candidates, Detections, gather
 from iosig.transforms.periods.interface.even_signals import EvenSignals
@@ -39,7 +49,10 @@ class DftParams:
     method : str
         How outliers are found (section II-B2: the Z-score by default).
     outliers : OutlierParams
-        Thresholds of the method.
+        Thresholds of the methods.
+    merge : str
+        Whether the outliers of another method are merged with those of the Z-score (section II-B2: "either alone or by
+        merging their result with the Z-score"; the paper has no rule for the merge).
     max_candidates : int
         Maximum number of candidates; with more, no frequency is dominant (section II-B2: two).
     min_cycle_count : int
@@ -50,9 +63,21 @@ class DftParams:
 
     method: Method = "z_score"
     outliers: OutlierParams = field(default_factory=OutlierParams)
+    merge: Merge = "none"
     max_candidates: int = 2
     min_cycle_count: int = 2
     max_missing_ratio: float = 0.5
+
+    @property
+    def outlier_methods(self) -> tuple[Method, ...]:
+        """Methods whose outliers are merged."""
+        return (self.method,) if self.merge == "none" or self.method == "z_score" else (self.method, "z_score")
+
+    @property
+    def min_bin_count(self) -> int:
+        """Minimum number of bins in which an outlier is possible."""
+        counts = [count_min_bins(method, self.outliers) for method in self.outlier_methods]
+        return min(counts) if self.merge == "union" else max(counts)
 
 
 def detect(signals: EvenSignals, params: DftParams | None = None) -> Detections:
@@ -68,7 +93,8 @@ def detect(signals: EvenSignals, params: DftParams | None = None) -> Detections:
     -------
     Detections
         Candidates are sorted by power, without harmonics and frequencies of too few cycles. Their confidence is NaN if
-        there are more than `max_candidates`.
+        there are more than `max_candidates`. That of merged methods is the mean of both, as in the paper's refined
+        confidence (ours); a method for which the frequency is no outlier counts as 0.
     """
     params = params or DftParams()
     rows, parts = [], []
@@ -84,13 +110,12 @@ def detect(signals: EvenSignals, params: DftParams | None = None) -> Detections:
 def _detect(signals: EvenSignals, params: DftParams) -> Detections:
     spectra = compute_spectra(signals)
     outcome = _classify_untestable(spectra, params)
-    outliers = find_outliers(spectra.power, params.method, params.outliers)
     is_testable = outcome == ""
-    if not is_testable.all():
-        outliers = rows_of(outliers, is_testable[outliers.signal])
+    parts = _find_outliers(spectra, is_testable, params)
+    outliers = merge_outliers(parts, params.merge)
     is_harmonic = find_harmonics(outliers, spectra.signal_count, spectra.bin_count, params.min_cycle_count)
     is_candidate = outliers.is_candidate & ~is_harmonic
-    confidence = _compute_confidence(outliers, is_harmonic, spectra.signal_count, params.method)
+    confidence = _average_confidence(parts, is_harmonic, spectra.signal_count, params)
     counts = np.bincount(outliers.signal[is_candidate], minlength=spectra.signal_count)
     confidence[counts[outliers.signal] > params.max_candidates] = np.nan
     ranked = _sort_by_power(outliers, is_candidate, spectra)
@@ -115,10 +140,18 @@ def _classify_untestable(spectra: Spectra, params: DftParams) -> Texts:
     outcome[spectra.is_constant] = "aperiodic"
     outcome[(spectra.total_power == 0) & (spectra.mean_bytes_per_s == 0)] = "no_io"
     outcome[spectra.missing_ratio > params.max_missing_ratio] = "too_many_gaps"
-    if spectra.bin_count < max(count_min_bins(params.method, params.outliers), params.min_cycle_count):
+    if spectra.bin_count < max(params.min_bin_count, params.min_cycle_count):
         outcome[:] = "too_short"
     outcome[spectra.missing_ratio >= 1.0] = "no_data"
     return outcome
+
+
+def _find_outliers(spectra: Spectra, is_testable: Bools, params: DftParams) -> list[Outliers]:
+    """Outliers of testable signals by each method, at the same bins."""
+    parts = [find_outliers(spectra.power, method, params.outliers) for method in params.outlier_methods]
+    if not is_testable.all():
+        parts = [rows_of(part, is_testable[part.signal]) for part in parts]
+    return align_outliers(parts, spectra.bin_count) if len(parts) > 1 else parts
 
 
 def find_harmonics(outliers: Outliers, signal_count: int, bin_count: int, min_cycle_count: int) -> Bools:
@@ -159,6 +192,16 @@ def find_harmonics(outliers: Outliers, signal_count: int, bin_count: int, min_cy
     is_multiple[np.cumsum(multiples)] = True
     is_harmonic: Bools = is_candidate & is_multiple[cells + outliers.bin]
     return is_harmonic
+
+
+def _average_confidence(parts: Sequence[Outliers], is_harmonic: Bools, signal_count: int, params: DftParams) -> Reals:
+    """Mean confidence of the methods (m); 0 where a method has no outlier."""
+    confidence = [
+        np.where(part.is_outlier, _compute_confidence(part, is_harmonic, signal_count, method), 0.0)
+        for part, method in zip(parts, params.outlier_methods, strict=True)
+    ]
+    mean: Reals = np.mean(confidence, axis=0)
+    return mean
 
 
 def _compute_confidence(outliers: Outliers, is_harmonic: Bools, signal_count: int, method: Method) -> Reals:

@@ -5,6 +5,9 @@ equation 3 defines a candidate as an outlier near the maximum: its distance from
 greatest distance or more. The paper gives parameters for the Z-score only. Isolation forest and local outlier factor
 use the points (frequency / highest frequency, fraction of power), as FTIO 0.0.9 does.
 
+The paper's methods are used "either alone or by merging their result with the Z-score", without a rule for the merge,
+and FTIO 0.0.9 does not merge. `merge_outliers` takes the outliers of both, or of either (ours).
+
 References
 ----------
 A. Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, doi:10.1109/IPDPS57955.2024.00048
@@ -13,8 +16,8 @@ A. Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -24,6 +27,8 @@ from iosig.transforms.periods.autocorrelation import find_row_peaks
 from iosig.transforms.periods.ftio_spectra import compute_moments
 
 Method = Literal["z_score", "dbscan", "isolation_forest", "local_outlier_factor", "find_peaks"]
+#: merge of another method with the Z-score: outliers of that method alone, of both methods, or of either
+Merge = Literal["none", "agreement", "union"]
 
 #: relative tolerance of comparisons with thresholds
 _ROUNDING_FACTOR = 1.0 - 1e-12
@@ -115,6 +120,54 @@ def find_outliers(power: Reals, method: Method = "z_score", params: OutlierParam
     Outliers
     """
     return _METHODS[method](power, params or OutlierParams())
+
+
+def align_outliers(parts: Sequence[Outliers], bin_count: int) -> list[Outliers]:
+    """Extend the outliers that several methods find in the same spectra to the union of their bins.
+
+    Parameters
+    ----------
+    parts : sequence of Outliers
+        Outliers by each method.
+    bin_count : int
+        Number of bins of each spectrum.
+
+    Returns
+    -------
+    list of Outliers
+        The same m bins in all parts. Where a method omits a bin, its score is 0 and both flags are false.
+    """
+    cells = [part.signal * (bin_count + 1) + part.bin for part in parts]
+    all_cells = np.unique(np.concatenate(cells))
+    signal, number = np.divmod(all_cells, bin_count + 1)
+    aligned = []
+    for part, own_cells in zip(parts, cells, strict=True):
+        score, is_outlier, is_near = (np.zeros(len(all_cells), dtype) for dtype in (np.float64, np.bool_, np.bool_))
+        at = np.searchsorted(all_cells, own_cells)
+        score[at], is_outlier[at], is_near[at] = part.score, part.is_outlier, part.is_near
+        aligned.append(Outliers(signal, number, score, is_outlier, is_near))
+    return aligned
+
+
+def merge_outliers(parts: Sequence[Outliers], merge: Merge) -> Outliers:
+    """Merge the outliers of several methods: those of all methods (`agreement`), or else of any.
+
+    Parameters
+    ----------
+    parts : sequence of Outliers
+        Outliers by each method, at the same m bins.
+    merge : str
+        One of `Merge`.
+
+    Returns
+    -------
+    Outliers
+        With the scores of the first method.
+    """
+    combine = np.logical_and if merge == "agreement" else np.logical_or
+    is_outlier: Bools = combine.reduce([part.is_outlier for part in parts])
+    is_near: Bools = np.logical_or.reduce([part.is_near for part in parts])
+    return replace(parts[0], is_outlier=is_outlier, is_near=is_near)
 
 
 def find_z_score_outliers(power: Reals, params: OutlierParams) -> Outliers:

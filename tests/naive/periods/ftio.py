@@ -44,6 +44,23 @@ def find_dominant(scores: Sequence[float]) -> tuple[int, float] | None:
     return (best, compute_confidence(scores, best, dropped)) if best >= 2 else None
 
 
+def find_merged(
+    scores: Sequence[float], own: dict[int, float], own_candidates: set[int], merge: str
+) -> tuple[int, float] | None:
+    """Bin and confidence of the dominant frequency by the Z-score and another method with scores of its outliers."""
+    outliers = {k for k, z in enumerate(scores, start=1) if z >= 3.0 * NEARLY}
+    by_score = set(find_candidates(scores))
+    near = {k for k, z in enumerate(scores, start=1) if z >= 0.8 * max(scores) * NEARLY}
+    merged = by_score & own_candidates if merge == "agreement" else by_score | (own_candidates & near)
+    dropped = find_harmonics(sorted(merged))
+    kept = merged - dropped
+    if not 1 <= len(kept) <= 2:
+        return None
+    best = max(kept, key=lambda k: (scores[k - 1], -k))
+    confidence = compute_confidence(scores, best, dropped) if best in outliers else 0.0
+    return (best, (own.get(best, 0.0) + confidence) / 2) if best >= 2 else None
+
+
 def find_noise(points: Sequence[tuple[float, float]], reach: float, count: int) -> list[bool]:
     """Whether each point is noise by the definition of DBSCAN."""
     near = [[math.dist(value, other) * NEARLY <= reach for other in points] for value in points]

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.arrays import Reals
 from iosig.transforms.periods.ftio import DftParams, detect
-from iosig.transforms.periods.ftio_outliers import Method, OutlierParams
+from iosig.transforms.periods.ftio_outliers import Merge, Method, OutlierParams, find_outliers
 from iosig.transforms.periods.interface.detections import OUTCOMES, Detections
 from iosig.transforms.periods.interface.even_signals import EvenSignals
 from iosig.transforms.throughput.even_values import Instants, sample_at
@@ -148,6 +148,76 @@ def test_results_match_naive_implementation(drawn: tuple[int, list[tuple[int, fl
     samples = samples + noise * random.standard_normal(count) + 0.01 * random.standard_normal(count)
     result = detect(EvenSignals.from_samples(samples, 2.0))
     expected = naive.find_dominant(naive_spectra.compute_z_scores(naive_spectra.compute_power(samples.tolist())))
+    if expected is None:
+        assert result.outcome[0] == "aperiodic"
+    else:
+        assert result.frequency_hz[0] == pytest.approx(expected[0] * 2.0 / count, rel=1e-12)
+        assert result.confidence[0] == pytest.approx(expected[1], rel=1e-9)
+
+
+# ---- outliers of two methods
+
+
+@pytest.mark.parametrize("merge", ["agreement", "union"])
+@pytest.mark.parametrize("method", METHODS[1:])
+def test_merged_methods_find_a_plain_period_with_their_mean_confidence(method: Method, merge: Merge) -> None:
+    signal = cosines({10: 9.0, 33: 1.0, 71: 0.5})
+    own, z_score, merged = (
+        detect(signal, DftParams(name, OutlierParams(forest_tree_count=20), merging))
+        for name, merging in ((method, "none"), ("z_score", merge), (method, merge))
+    )
+    assert merged.period_s.tolist() == [40.0]
+    assert merged.confidence[0] == pytest.approx((own.confidence[0] + z_score.confidence[0]) / 2)
+
+
+def test_agreement_keeps_common_candidates_and_union_all() -> None:
+    # Two adjacent bins are one cluster of DBSCAN; among 9 bins, no Z-score reaches 3.
+    adjacent, short = cosines({20: 9.0, 21: 8.9}), cosines({5: 9.0}, 18)
+    assert listed(detect(adjacent)) == [20 / 400, 21 / 400]
+    for method, merge, adjacent_hz, short_outcome in (
+        ("dbscan", "none", [], "periodic"),
+        ("dbscan", "agreement", [], "too_short"),
+        ("dbscan", "union", [20 / 400, 21 / 400], "periodic"),
+        ("find_peaks", "agreement", [20 / 400], "too_short"),
+    ):
+        params = DftParams(method, merge=merge)  # type: ignore[arg-type]
+        assert listed(detect(adjacent, params)) == adjacent_hz
+        assert detect(short, params).outcome[0] == short_outcome
+    # a method without an outlier at the frequency has no confidence in it
+    assert detect(adjacent, DftParams("dbscan", merge="union")).confidence[0] == pytest.approx(
+        detect(adjacent).confidence[0] / 2
+    )
+
+
+def test_merged_results_are_independent_of_the_batch() -> None:
+    rows = np.concatenate([cosines({10 + place: 9.0}, seed=place).bytes_per_s for place in range(4)])
+    rows[1], rows[2, :300] = 0.0, np.nan
+    params = DftParams("find_peaks", merge="agreement")
+    together = detect(EvenSignals(rows, np.ones(4), np.zeros(4)), params)
+    alone = [detect(EvenSignals.from_samples(row, 1.0), params) for row in rows]
+    assert together.outcome.tolist() == [result.outcome[0] for result in alone]
+    assert together.outcome.tolist() == ["periodic", "no_io", "too_many_gaps", "periodic"]
+    np.testing.assert_allclose(together.confidence, [result.confidence[0] for result in alone])
+
+
+@settings(max_examples=examples(80), deadline=None)
+@given(SIGNALS, st.sampled_from(["dbscan", "find_peaks"]), st.sampled_from(["agreement", "union"]))
+def test_merged_results_match_naive_implementation(
+    drawn: tuple[int, list[tuple[int, float]], float, int], method: Method, merge: Merge
+) -> None:
+    count, lines, noise, seed = drawn
+    random = np.random.default_rng(seed)
+    samples = sum(height * np.cos(2 * np.pi * k * np.arange(count) / count) for k, height in lines)
+    samples = samples + noise * random.standard_normal(count) + 0.01 * random.standard_normal(count)
+    result = detect(EvenSignals.from_samples(samples, 2.0), DftParams(method, merge=merge))
+    power = naive_spectra.compute_power(samples.tolist())
+    own = find_outliers(np.array([power]), method)
+    expected = naive.find_merged(
+        naive_spectra.compute_z_scores(power),
+        dict(zip(own.bin.tolist(), own.score.tolist(), strict=True)),
+        set(own.bin[own.is_candidate].tolist()),
+        merge,
+    )
     if expected is None:
         assert result.outcome[0] == "aperiodic"
     else:
