@@ -5,8 +5,9 @@ The method itself and the references are in `iosig.transforms.periods.autoperiod
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import scipy.fft
@@ -21,6 +22,10 @@ from iosig.transforms.periods.autoperiod_periodogram import (
 )
 from iosig.transforms.periods.interface.even_signals import EvenSignals
 
+#: how the significant power is determined
+Significance = Literal["exponential", "monte_carlo", "permutation_test"]
+#: published confidence by significance: that of SUPReMM, the code of PEARC'18; that of SDM'05; that of SDM'05 (ours)
+CONFIDENCE: Mapping[Significance, float] = {"exponential": 0.9, "monte_carlo": 0.99, "permutation_test": 0.99}
 #: minimum distance of consecutive uneven samples that counts as a gap [steps] (ours: a lost poll gives a distance of
 #: 1.5, since the next poll counts its bytes; a missing sample gives 2)
 _MAX_GAP_STEPS = 1.75
@@ -34,12 +39,15 @@ class AutoperiodParams:
     ----------
     significance : str
         How the significant power is determined. `exponential`: as if all frequencies were independent (PEARC'18 section
-        4.2, after Horne & Baliunas). `monte_carlo`: from random permutations of the samples (SDM'05).
+        4.2, after Horne & Baliunas). `monte_carlo`: from the maximum powers of random permutations of the samples
+        (SDM'05 section 3.1: of 100 maxima in ascending order, the 99th at 99 %). White noise exceeds that one with a
+        probability of 2 / 101. `permutation_test` (ours): the lowest maximum that it exceeds with a probability of at
+        most 1 - confidence.
     confidence : float
         Probability that white noise has no power above the significant power (0.9, as in SUPReMM, the code of
-        PEARC'18).
+        PEARC'18; `CONFIDENCE` has the published one by significance).
     permutation_count : int
-        Permutations per signal (SDM'05: the second largest of 100 at 99 %; 99 make the ranks exact).
+        Permutations per signal (SDM'05: 100).
     seed : int
         Seed of the permutations; the generator restarts with each signal, so that signals are independent.
     samples_per_peak : int
@@ -64,9 +72,9 @@ class AutoperiodParams:
         If a parameter is out of range.
     """
 
-    significance: Literal["exponential", "monte_carlo"] = "exponential"
+    significance: Significance = "exponential"
     confidence: float = 0.9
-    permutation_count: int = 99
+    permutation_count: int = 100
     seed: int = 0
     samples_per_peak: int = autoperiod_periodogram.SAMPLES_PER_PEAK
     min_cycle_count: float = 2.0
@@ -76,11 +84,11 @@ class AutoperiodParams:
     max_missing_ratio: float = 2.0 / 3.0
 
     def __post_init__(self) -> None:
-        if self.significance not in ("exponential", "monte_carlo"):
-            raise ValueError("significance must be exponential or monte_carlo")
+        if self.significance not in get_args(Significance):
+            raise ValueError(f"significance must be one of {get_args(Significance)}")
         if not 0 < self.confidence < 1:
             raise ValueError("confidence must be between 0 and 1")
-        if self.significance == "monte_carlo" and self.rank > self.permutation_count:
+        if self.has_permutations and self.rank > self.permutation_count:
             raise ValueError("permutation_count is too small for this confidence")
         if self.samples_per_peak < 1 or self.min_window < autoperiod_hills.MIN_WINDOW:
             raise ValueError(
@@ -90,9 +98,16 @@ class AutoperiodParams:
             raise ValueError("min_cycle_count must be at least 1")
 
     @property
+    def has_permutations(self) -> bool:
+        """Whether the significant power is determined from permutations."""
+        return self.significance != "exponential"
+
+    @property
     def rank(self) -> int:
         """Rank, in ascending order, of the permutation maximum that is the threshold."""
-        return int(np.ceil(self.confidence * (self.permutation_count + 1) - 1e-9))
+        # under white noise, the signal is an additional permutation
+        count = self.permutation_count + (self.significance == "permutation_test")
+        return int(np.ceil(self.confidence * count - 1e-9))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +168,7 @@ def analyze(samples: UnevenSignals, params: AutoperiodParams | None = None) -> A
     powers = terms.compute_powers(sums, autoperiod_periodogram.compute_variances(standard, samples))
     powers[~grid.has_frequency] = np.nan
     maxima = np.zeros((samples.signal_count, 0))
-    if params.significance == "monte_carlo":
+    if params.has_permutations:
         rows = range(samples.signal_count)
         maxima = np.stack([_permute_uneven(row, samples, turns, terms, grid, params) for row in rows])
     even, step_counts = resample(samples, step_s)
@@ -192,7 +207,7 @@ def analyze_even(signals: EvenSignals, params: AutoperiodParams | None = None) -
     powers = autoperiod_periodogram.compute_even_powers(standard, terms, params.samples_per_peak)
     counts = np.full(len(powers), powers.shape[1])
     maxima = np.zeros((len(powers), 0))
-    if params.significance == "monte_carlo":
+    if params.has_permutations:
         rows = range(len(powers))
         maxima = np.stack([_permute_even(standard[i], is_known[i], terms.select_row(i), params) for i in rows])
     step_counts = np.full(len(powers), count - 1)
@@ -308,7 +323,7 @@ def _standard_errors(known_counts: Ints, counts: Ints) -> Reals:
 
 
 def _power_thresholds(counts: Ints, maxima: Reals, params: AutoperiodParams) -> Reals:
-    if params.significance == "monte_carlo":
+    if params.has_permutations:
         thresholds: Reals = maxima[:, params.rank - 1]
         return thresholds
     return autoperiod_periodogram.compute_exponential_threshold(params.confidence, counts)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from scipy.signal import lombscargle
 
 from iosig.transforms.arrays import Ragged, Reals
 from iosig.transforms.periods.autoperiod import detect, detect_even
@@ -92,6 +93,8 @@ def test_reference_series_have_equal_results_in_any_time_unit(
     [
         AutoperiodParams(confidence=0.99),
         AutoperiodParams(significance="monte_carlo"),
+        AutoperiodParams(significance="monte_carlo", confidence=0.99),
+        AutoperiodParams(significance="permutation_test"),
         AutoperiodParams(hill_standard_errors=1.6),
         AutoperiodParams(min_window=8),
         AutoperiodParams(samples_per_peak=3),
@@ -315,6 +318,36 @@ def test_monte_carlo_probability_is_a_rank() -> None:
     assert result.false_alarm_probability.tolist() == [1 / 20]
 
 
+@pytest.mark.parametrize(
+    ("significance", "confidence", "rank"),
+    [("monte_carlo", 0.99, 99), ("monte_carlo", 0.9, 90), ("permutation_test", 0.99, 100)],
+)
+def test_threshold_has_its_rank_among_the_maxima_of_permutations(
+    significance: str, confidence: float, rank: int
+) -> None:
+    """SDM'05, section 3.1: with a confidence of 99 %, the 99th of 100 maxima."""
+    values = np.random.default_rng(11).exponential(size=(3, 60))
+    params = AutoperiodParams(significance=significance, confidence=confidence)  # type: ignore[arg-type]
+    result = analyze_even(make_even(values), params)
+    frequency = (5 + np.arange(result.powers.shape[1])) / (5 * 59)
+    for row, signal in enumerate(values):
+        random, standard = np.random.default_rng(0), (signal - signal.mean()) / signal.std()
+        shuffled = random.permuted(np.tile(standard, (100, 1)), axis=1)
+        powers = [lombscargle(np.arange(60.0), each, 2 * np.pi * frequency) for each in shuffled]
+        assert result.thresholds[row] == pytest.approx(np.sort(np.max(powers, axis=1))[rank - 1], rel=1e-9)
+
+
+def test_permutation_test_has_its_significance_level() -> None:
+    values = np.random.default_rng(12).exponential(size=(2000, 40))
+    share = {}
+    for significance in ("monte_carlo", "permutation_test"):
+        params = AutoperiodParams(significance=significance, confidence=0.95, permutation_count=20)  # type: ignore[arg-type]
+        result = analyze_even(make_even(values), params)
+        share[significance] = (result.powers.max(axis=1) > result.thresholds).mean()
+    assert share["monte_carlo"] == pytest.approx(2 / 21, abs=0.02)
+    assert share["permutation_test"] == pytest.approx(1 / 21, abs=0.015)
+
+
 def test_permutations_are_determined_by_the_seed() -> None:
     values = make_even(np.random.default_rng(10).normal(size=(1, 100)))
     params = AutoperiodParams(significance="monte_carlo")
@@ -369,7 +402,7 @@ def test_degenerate_times_have_an_outcome(times: Reals) -> None:
         ),
         max_size=80,
     ),
-    st.sampled_from(["exponential", "monte_carlo"]),
+    st.sampled_from(["exponential", "monte_carlo", "permutation_test"]),
 )
 def test_any_samples_have_an_outcome(pairs: list[tuple[float, float]], significance: str) -> None:
     times, values = (np.array([pair[place] for pair in pairs], dtype=np.float64) for place in (0, 1))
@@ -384,7 +417,7 @@ def test_any_samples_have_an_outcome(pairs: list[tuple[float, float]], significa
     "wrong",
     [
         {"confidence": 1.0},
-        {"significance": "monte_carlo", "permutation_count": 8},
+        {"significance": "permutation_test", "permutation_count": 8},
         {"significance": "other"},
         {"samples_per_peak": 0},
         {"min_window": 4},

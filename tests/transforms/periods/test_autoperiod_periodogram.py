@@ -99,6 +99,33 @@ def test_uneven_powers_equal_scipy() -> None:
         assert np.isnan(result[row, grid.counts[row] :]).all()
 
 
+def test_uneven_powers_are_those_of_least_squares_fits() -> None:
+    """Scargle (1982), appendix C: the power is the reduction of the sum of squares by a fit, over 2 variances."""
+    samples = make_samples(*signals(np.random.default_rng(4), 90))
+    grid = make_grid(samples)
+    values = samples.bytes_per_s - samples.bytes_per_s.mean()
+    expected = []
+    for frequency in grid.frequency_hz[0]:
+        angle = 2 * np.pi * frequency * samples.time_s
+        waves = np.column_stack([np.cos(angle), np.sin(angle)])
+        residual = values - waves @ np.linalg.lstsq(waves, values)[0]
+        expected.append((values @ values - residual @ residual) / (2 * values.var()))
+    np.testing.assert_allclose(uneven_powers(samples, grid)[0], expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("count", [30, 200])
+def test_sinusoid_at_uneven_times_has_half_the_number_of_samples_as_power(count: int) -> None:
+    # Each time has a partner half a period later, so that the mean is exactly 0 and the fit is exact.
+    half_s = 10.0 / 7
+    first = np.sort(np.random.default_rng(5).uniform(0, 95, count // 2 - 1))
+    times = np.unique(np.concatenate([[0.0, 100.0], first, [half_s, 100.0 - half_s], first + half_s]))
+    samples = make_samples((times, 3e8 * np.cos(2 * np.pi * times / (2 * half_s) + 0.4)))
+    powers, grid = uneven_powers(samples, make_grid(samples))[0], make_grid(samples)
+    assert grid.frequency_hz[0][5 * 35 - 5] == pytest.approx(0.35)
+    assert powers[5 * 35 - 5] == pytest.approx(len(times) / 2, rel=1e-9)
+    assert np.nanargmax(powers) == 5 * 35 - 5
+
+
 @pytest.mark.parametrize("samples_per_peak", [1, 2, 5])
 def test_uneven_powers_match_naive_implementation(samples_per_peak: int) -> None:
     samples = make_samples(*signals(np.random.default_rng(1), 40))
