@@ -25,6 +25,7 @@
 - `main`: The command itself: its subcommands, and the conversion of faults into messages and exit codes.
 - `network`: `iosig network`.
 - `options`: Options that several subcommands share.
+- `outliers`: Options for the test of outliers in the spectrum.
 - `period`: `iosig period`.
 - `population`: `iosig population`.
 - `patterns`: `iosig patterns`.

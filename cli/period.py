@@ -19,6 +19,7 @@ from iosig.cli.options import (
     trace_argument,
     value_option,
 )
+from iosig.cli.outliers import outlier_options, override_outliers
 from iosig.cli.windows import WindowText, read_window
 
 if TYPE_CHECKING:
@@ -29,16 +30,6 @@ if TYPE_CHECKING:
 _METHODS = ("null_tested", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "ftio-wavelet", "all")
 #: columns to drop first on a narrow terminal
 _LAST = ("r_io", "error_s", "burst_s", "duty", "bytes", "per period", "confidence", "from", "to", "subject")
-_OUTLIERS = ("z-score", "dbscan", "forest", "lof", "peaks")
-#: alternative names that FTIO accepts, reduced to letters
-_OTHER_NAMES = {
-    "zscore": "z-score",
-    "db": "dbscan",
-    "isolationforest": "forest",
-    "localoutlierfactor": "lof",
-    "peak": "peaks",
-    "findpeaks": "peaks",
-}
 
 
 class _SamplingHz(click.FloatRange):
@@ -48,16 +39,6 @@ class _SamplingHz(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Accept the word `auto` in place of a number."""
         return value if value == "auto" else super().convert(value, param, ctx)
-
-
-class _OutlierChoice(click.Choice[str]):
-    def __init__(self) -> None:
-        super().__init__(_OUTLIERS)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Map FTIO's names of outlier detectors to those of this option; case and punctuation are ignored."""
-        letters = "".join(filter(str.isalpha, str(value))).lower()
-        return super().convert(_OTHER_NAMES.get(letters, letters), param, ctx)
 
 
 @click.command("period")
@@ -84,13 +65,10 @@ class _OutlierChoice(click.Choice[str]):
     type=click.Choice(_METHODS),
     default="null_tested",
     show_default=True,
-    help="Detection method. ftio reproduces FTIO 0.0.9, ftio-wavelet its option -tr wave_disc.",
+    help="Detection method; [periods] in the settings has the parameters of each. ftio reproduces FTIO 0.0.9, "
+    "ftio-wavelet its option -tr wave_disc.",
 )
-@click.option(
-    "--outliers",
-    type=_OutlierChoice(),
-    help="With --method dft, merged or all: outlier test of frequencies, as FTIO's --outlier. Default: z-score.",
-)
+@outlier_options
 @click.option("--filesystem", help="File system of polls that do not name one.")
 @value_option
 @time_zone_option
@@ -108,6 +86,7 @@ def period_command(
     skip_first_phase: bool,
     method: str,
     outliers: str | None,
+    outlier_merge: str | None,
     filesystem: str | None,
     value: str | None,
     time_zone: str | None,
@@ -128,14 +107,15 @@ def period_command(
     regular in that sense, and may be reported as a period. One significance level covers all periods of a run: each
     detection passes it on, in equal shares, to the intervals before, after and between its bursts.
     """
-    from iosig.answers.single.periods import Query, find_periods
+    from iosig.answers.single.periods import OUTLIER_METHODS, Query, find_periods
     from iosig.cli.printing import show_json
     from iosig.streams.landing import ReadOptions
 
     read_options = ReadOptions(direction=direction, value=value, time_zone=time_zone, filesystem=filesystem)
     span = None if window is None else (window.start_s, window.end_s)
-    query = Query(direction, sampling_hz, span, bool(window and window.is_instants), skip_first_phase, method, outliers)
-    result = find_periods(path, warehouse.settings(), read_options, query)
+    query = Query(direction, sampling_hz, span, bool(window and window.is_instants), skip_first_phase, method)
+    settings = override_outliers(warehouse.settings(), method, (*OUTLIER_METHODS, "all"), outliers, outlier_merge)
+    result = find_periods(path, settings, read_options, query)
     if plot is not None:
         _draw(result, plot, style)
     code = exit_code(result.refused_count)
@@ -254,6 +234,6 @@ def _build_view(result: PeriodResult, signal: DrawnSignal) -> PeriodView:
         method=result.method_text(signal.method),
         has_utc_clock=signal.has_utc_clock,
         is_circular=signal.method == "autoperiod",
-        has_z_score=result.outliers_of(signal.method) in (None, "z-score"),
+        has_z_score=result.outliers_of(signal.method) in (None, "z_score"),
         segments=signal.segments,
     )

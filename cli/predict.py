@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iosig.cli.options import EXIT_REFUSED, GlobalOptions, is_strict, refuse, strict_option, style_option, wide_option
+from iosig.cli.outliers import outlier_options, override_outliers
 from iosig.cli.windows import read_instant
 from iosig.warehouse.errors import NothingToDo, UsageError
 from iosig.warehouse.printable import one_line
@@ -63,8 +64,9 @@ class _DetectorChoice(click.Choice[str]):
     type=click.Choice(["null_tested", "dft", "autocorrelation", "merged", "autoperiod"]),
     default="null_tested",
     show_default=True,
-    help="Method of period detection.",
+    help="Method of period detection; [periods] in the settings has the parameters of each.",
 )
+@outlier_options
 @click.option(
     "--strategy",
     type=click.Choice(["adaptive", "periods", "fixed", "all"]),
@@ -157,9 +159,13 @@ def predict_command(warehouse: GlobalOptions, /, paths: tuple[Path, ...], **opti
     with ExitStack() as stack:
         if is_followed:
             stack.enter_context(stop_on_signals(stop))
-        store, settings = warehouse.store, warehouse.settings()
+        tests = (options["outliers"], options["outlier_merge"])
+        store = warehouse.store
+        settings = override_outliers(warehouse.settings(), options["method"], ("dft", "merged"), *tests)
         journal = _journal(store, settings, options, stack)
-        opener = Opener(_params(options), options["spacing_s"], options["direction"], options["is_anew"], journal)
+        opener = Opener(
+            _params(options, settings), options["spacing_s"], options["direction"], options["is_anew"], journal
+        )
         idle_end_s = options["idle_end_s"] or float("inf")
         session = Session(opener, report, partial(click.echo, err=True), is_followed, is_drawn, idle_end_s)
         polls = ("job_id", "cluster", "filesystem", "lmt", "since", "time_zone")
@@ -294,7 +300,8 @@ def _printing() -> Iterator[None]:
         ) from error
 
 
-def _params(options: dict[str, Any]) -> OnlineParams:
+def _params(options: dict[str, Any], settings: Settings) -> OnlineParams:
+    from iosig.estimates.periods import get_params
     from iosig.transforms.predictions.predictor import OnlineParams
 
     return OnlineParams(
@@ -304,6 +311,7 @@ def _params(options: dict[str, Any]) -> OnlineParams:
         hit_count=options["period_count"],
         window_periods=float(options["period_count"]),
         detector=options["detector"],
+        detection=get_params(settings.periods, (options["method"],)),
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,11 +13,11 @@ import numpy as np
 import polars as pl
 
 from iosig.estimates.columns import list_column
-from iosig.estimates.subjects import KEYS, Subjects
-from iosig.settings.model import PeriodSettings
+from iosig.estimates.subjects import KEYS, Intervals, Subjects
+from iosig.settings.periods import PeriodSettings
 from iosig.transforms.arrays import Ints, Ragged, Reals, cut, places_within
 from iosig.transforms.periods import search, windows
-from iosig.transforms.periods.search import PeriodParams, Periods, Sampling
+from iosig.transforms.periods.search import IntervalSampling, PeriodParams, Periods, Sampling
 from iosig.transforms.throughput import even_values
 from iosig.transforms.throughput.requests import Steps
 from iosig.warehouse.contracts import frames
@@ -57,6 +59,7 @@ def get_params(settings: PeriodSettings, methods: Sequence[str] | None = None) -
         methods=tuple(chosen),
         max_missing_ratio=settings.max_missing_ratio,
         sampling=settings.sampling,
+        interval_sampling=settings.autoperiod_sampling,
         # parameters import their method, so those of unused methods are skipped
         null_tested=_make_null_model_params(settings) if "null_tested" in chosen else None,
         dft=_dft(settings) if {"dft", "merged"} & set(chosen) else None,
@@ -75,7 +78,8 @@ def _dft(settings: PeriodSettings) -> DftParams:
     from iosig.transforms.periods.ftio import DftParams
     from iosig.transforms.periods.ftio_outliers import OutlierParams
 
-    return DftParams(outliers=OutlierParams(z_threshold=settings.z_score, tolerance=settings.tolerance))
+    thresholds = OutlierParams(z_threshold=settings.z_score, tolerance=settings.tolerance)
+    return DftParams(settings.outliers, thresholds, settings.outlier_merge)
 
 
 def _autocorrelation(settings: PeriodSettings) -> AutocorrelationParams:
@@ -85,9 +89,20 @@ def _autocorrelation(settings: PeriodSettings) -> AutocorrelationParams:
 
 
 def _autoperiod(settings: PeriodSettings) -> AutoperiodParams:
-    from iosig.transforms.periods.autoperiod_analysis import AutoperiodParams
+    from iosig.transforms.periods.autoperiod_analysis import CONFIDENCE, AutoperiodParams
 
-    return AutoperiodParams(confidence=settings.autoperiod_confidence)
+    significance = settings.autoperiod_significance
+    confidence = settings.autoperiod_confidence or CONFIDENCE[significance]
+    # the test has a rank for this confidence only with enough permutations
+    min_count = math.ceil(confidence / (1.0 - confidence)) if significance == "permutation_test" else 0
+    return AutoperiodParams(significance, confidence, max(AutoperiodParams().permutation_count, min_count))
+
+
+def serialize_params(method: str, params: PeriodParams) -> str | None:
+    """Return the parameters of a method as JSON; None for the reproductions of FTIO 0.0.9, which have none."""
+    names = ("dft", "autocorrelation") if method == "merged" else (method,)
+    values = {name: asdict(value) for name in names if (value := getattr(params, name, None)) is not None}
+    return json.dumps(values, sort_keys=True) if values else None
 
 
 def find_rows(subjects: Subjects, params: PeriodParams, steps: Steps | None = None) -> Rows:
@@ -98,7 +113,7 @@ def find_rows(subjects: Subjects, params: PeriodParams, steps: Steps | None = No
     results = list(search_subjects(subjects, params, steps))
     rows = [
         frames.empty(PERIODS),
-        *(rows_from(searched.keys, summaries, answer) for searched, summaries, answer in results),
+        *(rows_from(searched.keys, summaries, answer, params) for searched, summaries, answer in results),
     ]
     segments = [
         frames.empty(PERIOD_SEGMENTS),
@@ -125,8 +140,14 @@ def search_subjects(
     steps: exact throughput of the subjects, if known. window: requested window, whose open ends are infinite.
     """
     whole_methods = tuple(name for name in params.methods if name not in search.FTIO_METHODS)
+    has_intervals = "autoperiod" in whole_methods and params.interval_sampling == "intervals"
+    intervals = subjects.intervals if has_intervals else None
+    if intervals is not None:
+        whole_methods = tuple(name for name in whole_methods if name != "autoperiod")
     if whole_methods:
         yield from _search(subjects, replace(params, methods=whole_methods, sampling="bins"), steps)
+    if intervals is not None:
+        yield _search_intervals(subjects, intervals, params)
     methods = tuple(name for name in params.methods if name in search.FTIO_METHODS)
     if methods:
         open_ends = tuple(not np.isfinite(end) for end in window or (-np.inf, np.inf))
@@ -148,6 +169,20 @@ def _search(
         # instants can miss all I/O
         is_unseen = has_io & (answer.detections.outcome == "no_io")
         yield subjects, summaries, replace(answer, detections=answer.detections.reject(is_unseen, "aperiodic"))
+
+
+def _search_intervals(
+    subjects: Subjects, intervals: Intervals, params: PeriodParams
+) -> tuple[Subjects, pl.DataFrame, Periods]:
+    """Search the intervals as measured with AUTOPERIOD."""
+    from iosig.transforms.periods.autoperiod_periodogram import UnevenSignals
+
+    signals = UnevenSignals.from_intervals(
+        intervals.right_s, intervals.interval_s, Ragged(intervals.bytes_per_s, intervals.offsets)
+    )
+    answer = search.find_uneven_periods(signals, subjects.samples, subjects.sampling_hz, subjects.start_s, params)
+    summaries = summarize_signals(subjects, None, "intervals")
+    return subjects, summaries.with_columns(sample_count=pl.Series(signals.counts)), answer
 
 
 def _cut_to_io(subjects: Subjects, open_ends: tuple[bool, ...], max_missing_ratio: float) -> Subjects:
@@ -196,7 +231,7 @@ def count_samples(duration_s: Reals, hz: Reals) -> Ints:
     return counts
 
 
-def summarize_signals(subjects: Subjects, steps: Steps | None, sampling: Sampling) -> pl.DataFrame:
+def summarize_signals(subjects: Subjects, steps: Steps | None, sampling: Sampling | IntervalSampling) -> pl.DataFrame:
     """Return sampling, missing ratio, mean and abstraction error of each subject's signal."""
     counts = subjects.samples.counts
     owner = subjects.samples.owner
@@ -222,7 +257,7 @@ def summarize_signals(subjects: Subjects, steps: Steps | None, sampling: Samplin
     )
 
 
-def rows_from(keys: pl.DataFrame, summaries: pl.DataFrame, answer: Periods) -> pl.DataFrame:
+def rows_from(keys: pl.DataFrame, summaries: pl.DataFrame, answer: Periods, params: PeriodParams) -> pl.DataFrame:
     """Return rows of `periods` with one method's results; summaries: from `summarize_signals`."""
     detections, measured, listed = answer.detections, answer.periodicity, answer.detections.candidates
     lists = {
@@ -261,6 +296,7 @@ def rows_from(keys: pl.DataFrame, summaries: pl.DataFrame, answer: Periods) -> p
             method=pl.lit(answer.method),
             is_default=pl.lit(answer.method == DEFAULT_METHOD),
             outcome=pl.coalesce("untold", "found_outcome"),
+            method_parameters=pl.when(has_times).then(pl.lit(serialize_params(answer.method, params), pl.String)),
         )
         .select(PERIODS.column_names)
     )

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from iosig.estimates.columns import epoch_s, floats, ragged
-from iosig.transforms.arrays import Ragged, Reals, offsets_of
+from iosig.transforms.arrays import InPieces, Ints, Ragged, Reals, offsets_of
 from iosig.transforms.throughput import even_values, intervals
 from iosig.transforms.throughput.requests import Requests
 from iosig.warehouse.contracts import frames
@@ -51,18 +51,30 @@ _BASIS = {"job": "counted", "series": "series", "application": "signature", "tra
 
 
 @dataclass(frozen=True, slots=True)
+class Intervals(InPieces):
+    """Intervals of n subjects as measured: right edges and lengths [s], mean rates (NaN if not measured), offsets."""
+
+    right_s: Reals
+    interval_s: Reals
+    bytes_per_s: Reals
+    offsets: Ints
+
+
+@dataclass(frozen=True, slots=True)
 class Subjects:
     """Subjects (n) and their signals.
 
     keys: one row per subject, with the columns of `KEYS`, and `untold`: reason for a missing signal, else NULL.
     samples: ragged (n) [B/s], NaN if not measured. sampling_hz (n). start_s (n): start of the first sample, since the
-    run's start, since time zero of the trace, or on the series' own clock.
+    run's start, since time zero of the trace, or on the series' own clock. intervals: those from which the samples are
+    resampled, if any.
     """
 
     keys: pl.DataFrame
     samples: Ragged
     sampling_hz: Reals
     start_s: Reals
+    intervals: Intervals | None = None
 
     @property
     def end_s(self) -> Reals:
@@ -91,20 +103,24 @@ def job_subjects(samples: pl.DataFrame) -> Subjects:
 
 
 def series_subjects(rows: pl.DataFrame, params: intervals.StepParams | None = None) -> Subjects:
-    """Build subjects from rows of `series_intervals`, resampled to even steps of their median interval."""
+    """Build subjects from rows of `series_intervals`, resampled to even steps of their median interval.
+
+    The intervals are included unless `params` requests a length of steps.
+    """
     ordered = rows.sort("ended_on", "subject_id", "direction", "time_s")
     subjects = ordered.group_by("ended_on", "subject_id", "direction", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("count")
     )
-    right_s, interval_s = ordered["time_s"].to_numpy(), ordered["interval_s"].to_numpy()
-    signals = intervals.resample_intervals(
-        right_s - interval_s,
-        right_s,
-        floats(ordered["bytes_per_s"]) * interval_s,
-        offsets_of(subjects["count"].to_numpy()),
-        params,
+    right_s, interval_s, rates = (floats(ordered[name]) for name in ("time_s", "interval_s", "bytes_per_s"))
+    offsets = offsets_of(subjects["count"].to_numpy())
+    signals = intervals.resample_intervals(right_s - interval_s, right_s, rates * interval_s, offsets, params)
+    return Subjects(
+        build_keys("series", subjects),
+        signals.bytes_per_s,
+        signals.sampling_hz,
+        signals.start_s,
+        Intervals(right_s, interval_s, rates, offsets) if params is None or params.interval_s is None else None,
     )
-    return Subjects(build_keys("series", subjects), signals.bytes_per_s, signals.sampling_hz, signals.start_s)
 
 
 def build_trace_subjects(

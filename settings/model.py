@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationError, model_validator
 
+from iosig.settings.periods import PeriodSettings
 from iosig.settings.storage import CatalogueSettings, PrivacySettings, StorageSettings
 from iosig.settings.trust import read_settings_file
 from iosig.settings.values import (
@@ -156,46 +157,6 @@ class NetworkSettings(Section):
     )
     max_node_count: int = Field(
         8192, ge=1, le=65_536, description="maximum number of nodes per layer; in larger layers, neighbors are grouped"
-    )
-
-
-PeriodMethod = Literal["null_tested", "dft", "autocorrelation", "merged", "autoperiod"]
-
-
-class PeriodSettings(Section):
-    """Detection of periods; the default thresholds of FTIO's methods are from its paper (IPDPS'24, section II)."""
-
-    methods: list[PeriodMethod] = Field(
-        ["null_tested", "dft", "autocorrelation", "merged", "autoperiod"],
-        description="published methods for traces and series; null_tested is the default",
-    )
-    server_methods: list[PeriodMethod] = Field(
-        ["null_tested"], description="published methods for runs with bytes counted by servers"
-    )
-    window_levels: int = Field(
-        6, ge=0, le=12, description="null_tested: number of times that the signal is halved to find temporary periods"
-    )
-    max_missing_ratio: float = Field(
-        0.5, ge=0, le=1, description="maximum fraction of gaps; a signal with more is not analyzed"
-    )
-    sampling: Literal["instants", "bins"] = Field(
-        "instants",
-        description="dft, autocorrelation, merged: samples of traced requests: rates at instants, as in FTIO's paper, "
-        "or mean rates of steps (bins)",
-    )
-    false_alarm_level: float = Field(
-        0.01,
-        gt=0,
-        lt=1,
-        description="null_tested: false-alarm probability under the noise model, below which a period is reported",
-    )
-    z_score: float = Field(3.0, gt=0, description="dft: minimum Z-score of a candidate frequency")
-    tolerance: float = Field(
-        0.8, gt=0, le=1, description="dft: minimum Z-score of a candidate, relative to the highest Z-score"
-    )
-    autocorrelation_height: float = Field(0.15, ge=0, le=1, description="autocorrelation: minimum height of a peak")
-    autoperiod_confidence: float = Field(
-        0.9, gt=0, lt=1, description="autoperiod: confidence required of a peak of the periodogram"
     )
 
 

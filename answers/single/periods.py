@@ -32,6 +32,7 @@ from iosig.estimates.periods import (
 )
 from iosig.estimates.subjects import Subjects, build_trace_subjects, collect_trace_requests, series_subjects
 from iosig.settings.model import Settings
+from iosig.settings.periods import PeriodSettings
 from iosig.streams.landing import ReadOptions
 from iosig.transforms.arrays import Ints, Ragged, Reals, concatenate_pieces, cut, pieces_of
 from iosig.transforms.periods import windows
@@ -47,18 +48,9 @@ from iosig.warehouse.errors import UsageError
 
 if TYPE_CHECKING:
     from iosig.transforms.periods.ftio_0_0_9 import CompatibleParams
-    from iosig.transforms.periods.ftio_outliers import Method
 
-#: methods that detect outliers in a spectrum
-_OUTLIER_METHODS = ("dft", "merged")
-#: outlier detectors of these methods, by option value
-_OUTLIERS: Mapping[str, Method] = {
-    "z-score": "z_score",
-    "dbscan": "dbscan",
-    "forest": "isolation_forest",
-    "lof": "local_outlier_factor",
-    "peaks": "find_peaks",
-}
+#: methods that test the spectrum for outliers
+OUTLIER_METHODS = ("dft", "merged")
 #: FTIO 0.0.9's wavelet mode
 WAVELET = "ftio-wavelet"
 _FTIO_0_0_9 = ("ftio", WAVELET)
@@ -74,9 +66,8 @@ _EPOCH_S = 1e9
 class Query:
     """Options of a period search: direction, sampling frequency, window in seconds, and a method or `all`.
 
-    window: since 1970 if `is_window_utc`, else on the input's clock; None selects all times. outliers: outlier detector
-    of FTIO's methods; None is the Z-score, as in the nightly flow. sampling_hz: `auto` is the inverse of the shortest
-    time between two changes of a trace's rate.
+    window: since 1970 if `is_window_utc`, else on the input's clock; None selects all times. sampling_hz: `auto` is the
+    inverse of the shortest time between two changes of a trace's rate.
     """
 
     direction: str | None = None
@@ -85,7 +76,6 @@ class Query:
     is_window_utc: bool = False
     skip_first_phase: bool = False
     method: str = "null_tested"
-    outliers: str | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -123,7 +113,7 @@ class PeriodResult:
     """Result of a period search: rows of `periods`, count of unreadable rows, and the signal with the largest volume.
 
     segments: rows of `period_segments`. zero_s: zero of the input's clock in seconds since 1970, None if unknown.
-    drawn: empty if nothing was moved. outliers: outlier detector that was used.
+    drawn: empty if nothing was moved. settings: those of the search.
     """
 
     name: str
@@ -131,7 +121,7 @@ class PeriodResult:
     refused_count: int
     zero_s: float | None
     drawn: tuple[DrawnSignal, ...]
-    outliers: str
+    settings: PeriodSettings
     segments: pl.DataFrame
 
     def segments_of(self, row: Mapping[str, Any]) -> pl.DataFrame:
@@ -139,13 +129,15 @@ class PeriodResult:
         return self.segments.filter(pl.col(name).eq_missing(pl.lit(row[name])) for name in PERIODS.key)
 
     def outliers_of(self, method: str) -> str | None:
-        """Return the outlier detector of a method; None for methods without one."""
-        return self.outliers if method in _OUTLIER_METHODS else None
+        """Return the test of outliers of a method; None for methods without one."""
+        return self.settings.outliers if method in OUTLIER_METHODS else None
 
     def method_text(self, method: str) -> str:
-        """Return a method's name, with its outlier detector unless that is the default."""
-        detector = self.outliers_of(method)
-        return method if detector in (None, "z-score") else f"{method} ({detector})"
+        """Return a method's name, with its test of outliers unless that is the Z-score alone."""
+        test, merge = self.outliers_of(method), self.settings.outlier_merge
+        if test in (None, "z_score"):
+            return method
+        return f"{method} ({test})" if merge == "none" else f"{method} ({test}, {merge})"
 
     def build_document(self) -> PeriodsDocument:
         """Build the JSON document: rows with their segments."""
@@ -175,7 +167,7 @@ class _PeriodRow(Part, extra="allow", json_schema_extra=make_columns_schema("per
 
     # the command has methods that the nightly flow does not have
     method: str
-    outliers: str | None = Field(description="outlier detector of the spectrum")
+    outliers: str | None = Field(description="test of outliers in the spectrum")
     segments: list[_SegmentRow] = Field(description="its periods, in order of time")
 
 
@@ -215,24 +207,20 @@ def find_periods(path: Path, settings: Settings, read_options: ReadOptions, quer
             else _read_row_signals(one_input, query)
         )
     results = list(_answers(signals, params, query))
-    rows = pl.concat(rows_from(subjects.keys, summaries, answer) for subjects, summaries, answer in results)
+    rows = pl.concat(rows_from(subjects.keys, summaries, answer, params) for subjects, summaries, answer in results)
     ordered = rows.sort("subject_id", "direction", nulls_last=True, maintain_order=True)
     segments = pl.concat(segments_from(subjects.keys, answer) for subjects, _, answer in results)
     drawn = _build_drawn_signals(one_input.name, results, signals.zero_s)
-    outliers = query.outliers or "z-score"
-    return PeriodResult(one_input.name, ordered, one_input.refused_count, signals.zero_s, drawn, outliers, segments)
+    return PeriodResult(
+        one_input.name, ordered, one_input.refused_count, signals.zero_s, drawn, settings.periods, segments
+    )
 
 
 def _params(settings: Settings, query: Query) -> PeriodParams:
-    """Return the parameters of the nightly flow, with the requested outlier detector."""
-    params = get_params(settings.periods, query.methods)
+    """Return the parameters of the nightly flow."""
     if query.sampling_hz == "auto" and query.method in (*_FTIO_0_0_9, "all"):
         raise UsageError(f"--sampling-hz auto is none of FTIO 0.0.9's: use it with one of {', '.join(METHODS)}.")
-    if query.outliers is None:
-        return params
-    if params.dft is None:
-        raise UsageError(f"--outliers has no effect with --method {query.method}: use it with dft, merged or all.")
-    return replace(params, dft=replace(params.dft, method=_OUTLIERS[query.outliers]))
+    return get_params(settings.periods, query.methods)
 
 
 def _answers(signals: _Signals, params: PeriodParams, query: Query) -> Iterator[tuple[Subjects, pl.DataFrame, Periods]]:
@@ -353,7 +341,12 @@ def _without_first_phase(subjects: Subjects) -> Subjects:
         start_s[place] = windows.find_first_phases_of_signals(group).skip_first(group.start_s)
     first = np.rint((start_s - subjects.start_s) * subjects.sampling_hz).astype(np.int64)
     begin, end = subjects.samples.offsets[:-1] + first, subjects.samples.offsets[1:] - 1
-    return replace(subjects, samples=cut(subjects.samples.values, begin, end), start_s=start_s)
+    intervals = subjects.intervals
+    if intervals is not None:
+        is_before = intervals.right_s - intervals.interval_s / 2 < start_s[intervals.owner]
+        intervals = replace(intervals, bytes_per_s=np.where(is_before, np.nan, intervals.bytes_per_s))
+    samples = cut(subjects.samples.values, begin, end)
+    return replace(subjects, samples=samples, start_s=start_s, intervals=intervals)
 
 
 # ---- both
@@ -380,6 +373,7 @@ def _select_direction(subjects: Subjects, query: Query) -> Subjects:
         cut(subjects.samples.values, offsets[at], offsets[at + 1] - 1),
         subjects.sampling_hz[at],
         subjects.start_s[at],
+        subjects.intervals and pieces_of(subjects.intervals, at),
     )
 
 

@@ -85,6 +85,7 @@ select
     periodicity_score,
     bytes_per_period,
     abstraction_error,
-    false_alarm_probability
+    false_alarm_probability,
+    method_parameters
 from answered
 order by subject_kind, cluster, subject_id, started_at, filesystem, direction, method

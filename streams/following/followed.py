@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -202,8 +203,9 @@ class FollowedInput:
 
     def restore(self, state: State) -> None:
         """Restore a saved state. Raises UsageError if it was saved with other parameters."""
-        saved = state.position
-        if saved["params"] != self._make_params_record():
+        saved, params = state.position, self._make_params_record()
+        # states of earlier versions have no parameters of the method
+        if params | saved["params"] != params:
             raise UsageError(
                 f"{self.identity.followed_id} was followed with other parameters: pass the same ones, or --reset."
             )
@@ -234,8 +236,9 @@ class FollowedInput:
 
 @lru_cache(maxsize=64)
 def _plain_params(params: OnlineParams) -> dict[str, Any]:
-    """Convert parameters to plain values, cached because many inputs share them and need them at each commit."""
-    return asdict(params)
+    """Convert parameters to values of JSON, cached because many inputs share them and need them at each commit."""
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(params)))
+    return plain
 
 
 def _sensible(moves: Mapping[str, Moves]) -> tuple[dict[str, Moves], bool]:

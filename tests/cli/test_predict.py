@@ -18,9 +18,11 @@ from iosig.answers.single.one_input import TraceInput, open_input
 from iosig.answers.single.periods import Query, find_periods
 from iosig.cli.predict import describe_pending_burst, format_coverage
 from iosig.settings.model import Settings
+from iosig.settings.periods import PeriodSettings
 from iosig.streams.following.follower import Follower
 from iosig.streams.following.inputs import Opener
 from iosig.streams.landing import ReadOptions
+from iosig.transforms.periods.ftio_outliers import Merge
 from iosig.transforms.predictions.predictor import OnlineParams
 from iosig.warehouse.contracts.traces import TRACE_REQUESTS
 from iosig.warehouse.store.store import Store
@@ -209,6 +211,23 @@ def test_nothing_is_drawn_without_predictions(cli: Cli, tmp_path: Path) -> None:
 # ---- inputs
 
 
+@pytest.mark.parametrize("merge", ["none", "agreement"])
+def test_test_of_outliers_is_that_of_an_offline_search(
+    shared_data: Path, cli: Cli, tmp_path: Path, merge: Merge
+) -> None:
+    path = shared_data / "tmio" / "8.jsonl"
+    options = ("--direction", "write", "--method", "dft", "--outliers", "lof", "--outlier-merge", merge)
+    code, out, _ = cli("--warehouse", tmp_path, "predict", path, "--strategy", "all", *options, "--json")
+    assert code == 0
+    row = json.loads(out.splitlines()[-1])
+    own = Settings(periods=PeriodSettings(outliers="local_outlier_factor", outlier_merge=merge))
+    window = (row["window_start_s"], row["window_start_s"] + row["sample_count"] / row["sampling_hz"])
+    query = Query("write", row["sampling_hz"], window, method="dft")
+    (expected,) = find_periods(path, own, ReadOptions(), query).rows.to_dicts()
+    names = ("outcome", "period_s", "sample_count", "confidence")
+    assert [row[name] for name in names] == [expected[name] for name in names]
+
+
 def test_duplicate_inputs_are_followed_once(cli: Cli, tmp_path: Path) -> None:
     path = trace(tmp_path / "run.jsonl", 3)
     code, out, _ = cli("predict", path, path, tmp_path, "--json")
@@ -321,6 +340,8 @@ def test_hundreds_of_inputs_are_followed(cli: Cli, tmp_path: Path) -> None:
         (("x", "--cluster", "c"), "--cluster needs --job"),
         (("x", "--filesystem", "f"), "--filesystem needs"),
         (("x", "--time-zone", "UTC"), "--time-zone needs --lmt"),
+        (("x", "--follow", "--outliers", "lof"), "use it with dft or merged"),
+        (("x", "--follow", "--outlier-merge", "union"), "use it with dft or merged"),
         (("x",), "x does not exist"),
         (("x", "--follow", "--plot", "x.jpg"), "end in .png, .svg"),
         (("x", "--follow", "--plot", "nowhere/x.png"), "nowhere does not exist"),

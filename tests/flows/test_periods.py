@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import polars as pl
 import pytest
 
 from iosig.flows import nightly
-from iosig.settings.model import PeriodSettings, Settings
+from iosig.settings.model import Settings
+from iosig.settings.periods import PeriodSettings
 from iosig.streams.landing import ReadOptions, land_paths
 from iosig.transforms.periods.search import METHODS
 from iosig.warehouse.releases.reading import open_release
@@ -311,7 +313,19 @@ def test_metadata_calls_have_separate_periods(released: tuple[dict[str, pl.DataF
 def test_only_configured_methods_are_published(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     list(land_paths(store, Settings(), [str(write_series(tmp_path / "node7.csv"))], ReadOptions()))
-    settings = Settings(periods=PeriodSettings(methods=["merged", "null_tested"]))
-    release = nightly.run_inline(store, settings, lambda *_: None)
+    own = PeriodSettings(
+        methods=["merged", "autoperiod"],
+        outliers="dbscan",
+        outlier_merge="agreement",
+        autoperiod_significance="monte_carlo",
+    )
+    release = nightly.run_inline(store, Settings(periods=own), lambda *_: None)
     with open_release(store, release) as connection:
-        assert set(connection.sql("select method from periods").pl()["method"]) == {"merged", "null_tested"}
+        rows = {row["method"]: row for row in connection.sql("from periods where direction = 'write'").pl().to_dicts()}
+    assert set(rows) == {"merged", "autoperiod"}
+    known = json.loads(rows["merged"]["method_parameters"])["dft"]
+    assert (known["method"], known["merge"], rows["merged"]["sampling"]) == ("dbscan", "agreement", "bins")
+    known = json.loads(rows["autoperiod"]["method_parameters"])["autoperiod"]
+    assert (known["significance"], known["confidence"], known["seed"]) == ("monte_carlo", 0.99, 0)
+    assert (rows["autoperiod"]["sampling"], rows["autoperiod"]["outcome"]) == ("intervals", "periodic")
+    assert rows["autoperiod"]["period_s"] == pytest.approx(600.0, rel=0.01)

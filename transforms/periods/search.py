@@ -20,6 +20,7 @@ from iosig.transforms.throughput.requests import Steps
 if TYPE_CHECKING:
     from iosig.transforms.periods.autocorrelation import AutocorrelationParams
     from iosig.transforms.periods.autoperiod_analysis import AutoperiodParams
+    from iosig.transforms.periods.autoperiod_periodogram import UnevenSignals
     from iosig.transforms.periods.ftio import DftParams
 
 
@@ -29,6 +30,8 @@ METHODS = ("null_tested", "dft", "autocorrelation", "merged", "autoperiod")
 FTIO_METHODS = ("dft", "autocorrelation", "merged")
 #: values of a sampled throughput: rates at instants, as in FTIO's paper, or mean rates of samples
 Sampling = Literal["instants", "bins"]
+#: samples of measured intervals: their mean rates, at uneven times, or those of even steps
+IntervalSampling = Literal["intervals", "bins"]
 #: by method: the detections of n signals, and FTIO's refined confidence (n)
 Results = dict[str, tuple[Detections, Reals]]
 #: maximum relative difference in length of signals that are padded to form one group
@@ -51,6 +54,9 @@ class PeriodParams:
         Maximum fraction of unmeasured samples (ours: the papers have no gaps).
     sampling : str
         How callers sample an exact throughput for `FTIO_METHODS` (section II-B: at instants; mean rates are ours).
+    interval_sampling : str
+        How callers give intervals at uneven times to AUTOPERIOD (PEARC'18 section 4.2: as measured; even steps are
+        those of SUPReMM, its code).
     null_tested, dft, autocorrelation, autoperiod : optional
         Parameters of each method; None for its defaults.
     """
@@ -58,6 +64,7 @@ class PeriodParams:
     methods: tuple[str, ...] = METHODS
     max_missing_ratio: float = 0.5
     sampling: Sampling = "instants"
+    interval_sampling: IntervalSampling = "intervals"
     null_tested: NullModelParams | None = None
     dft: DftParams | None = None
     autocorrelation: AutocorrelationParams | None = None
@@ -135,6 +142,36 @@ def find_periods(
         periodicity = measure_periodicity(detections, samples, sampling_hz, start_s, steps)
         results.append(Periods(method, detections, refined, periodicity, segments))
     return results
+
+
+def find_uneven_periods(
+    intervals: UnevenSignals, samples: Ragged, sampling_hz: Reals, start_s: Reals, params: PeriodParams | None = None
+) -> Periods:
+    """Find the periods of intervals at uneven times with AUTOPERIOD.
+
+    Parameters
+    ----------
+    intervals : UnevenSignals
+        n signals.
+    samples, sampling_hz, start_s, params
+        The signals in even steps, as for `find_periods`. They determine the missing time and the periodicity.
+
+    Returns
+    -------
+    Periods
+    """
+    from iosig.transforms.periods import autoperiod
+
+    params = params or PeriodParams()
+    counts = samples.counts
+    end_s = start_s + counts / sampling_hz
+    detected = autoperiod.detect(intervals, params.autoperiod)
+    # without measurements, the window of the intervals is NaN
+    detected = replace(detected, window_start_s=np.fmax(detected.window_start_s, start_s))
+    detected = replace(detected, window_end_s=np.fmin(detected.window_end_s, end_s))
+    sound = _reject_unsound(detected, end_s, _count_measurements(samples), counts, params)
+    periodicity = measure_periodicity(sound, samples, sampling_hz, start_s, None)
+    return Periods("autoperiod", sound, np.full(len(counts), np.nan), periodicity)
 
 
 def detect_periods(samples: Ragged, sampling_hz: Reals, start_s: Reals, params: PeriodParams | None = None) -> Results:

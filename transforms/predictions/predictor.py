@@ -96,6 +96,8 @@ class OnlineParams:
     #: number of agreeing last gaps that make a tentative period if the method finds none (0: never)
     agreeing_gap_count: int = 2
     burst: NextBurstParams = field(default_factory=NextBurstParams)
+    #: parameters of the method; None for the defaults
+    detection: PeriodParams | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for unknown names and inconsistent windows."""
@@ -462,11 +464,8 @@ class Predictor:
         predictor.hits = HitRecord.from_dict(state["hits"]) if "hits" in state else HitRecord()
         predictor.automaton = PhaseAutomaton.from_dict(state["automaton"])
         predictor.evaluation_count, predictor.hit_count = state["evaluation_count"], state["hit_count"]
-        predictor.start_s, predictor.change_s, predictor.period_s = (
-            state["start_s"],
-            state["change_s"],
-            state["period_s"],
-        )
+        predictor.start_s, predictor.change_s = state["start_s"], state["change_s"]
+        predictor.period_s = state["period_s"]
         predictor.observed = [(at_s, until_s) for at_s, until_s in state["observed"]]
         return predictor
 
@@ -582,7 +581,8 @@ def _detect_periods(windows: Sequence[Window], params: OnlineParams) -> list[Ans
         return []
     searched = [window.skip_idle_end() for window in windows] if params.method in FTIO_METHODS else windows
     samples, hz, start_s = _stack_windows(searched)
-    detections, refined = detect_periods(samples, hz, start_s, PeriodParams(methods=(params.method,)))[params.method]
+    detection = replace(params.detection or PeriodParams(), methods=(params.method,))
+    detections, refined = detect_periods(samples, hz, start_s, detection)[params.method]
     confidence = np.where(np.isnan(refined), detections.confidence, refined)
     return [
         Answer(

@@ -209,6 +209,11 @@ REQUEST_COUNT = Column("request_count", "int", "Number of requests of the networ
 
 # ---- periods
 IS_DEFAULT = Column("is_default", "bool", "Whether this is the default method.")
+METHOD_PARAMETERS = Column(
+    "method_parameters",
+    "text",
+    "The method's parameters, as JSON: thresholds, seeds, and each choice between a paper's rules and ours.",
+)
 WINDOW_START_S = Column(
     "window_start_s",
     "real",

@@ -83,10 +83,10 @@ PERIODS = Table(
         Column(
             "sampling",
             "text",
-            "What a sample holds: the rate at its start, as in FTIO's paper (instants), or the mean rate of its step "
-            "(bins).",
+            "What a sample holds: the rate at its start, as in FTIO's paper (instants), the mean rate of its step "
+            "(bins), or that of an interval as measured, at uneven times (intervals).",
             nullable=True,
-            choices=("instants", "bins"),
+            choices=("instants", "bins", "intervals"),
         ),
         c.SAMPLE_COUNT_OF_SIGNAL.optional(),
         c.MISSING_RATIO.optional(),
@@ -179,6 +179,7 @@ PERIODS = Table(
             nullable=True,
         ),
         c.FALSE_ALARM_PROBABILITY.optional(),
+        c.METHOD_PARAMETERS.optional(),
     ),
     partition="ended_on",
 )

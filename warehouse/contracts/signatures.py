@@ -103,11 +103,7 @@ SIGNATURES = Table(
         ),
         Column("added_burst_count", "int", "Bursts that the previous release did not have.", nullable=True),
         Column("removed_burst_count", "int", "Bursts that only the previous release had.", nullable=True),
-        Column(
-            "method_parameters",
-            "text",
-            "The method's parameters, as JSON: for all iosi methods, each choice between the paper's rules and ours.",
-        ),
+        c.METHOD_PARAMETERS,
     ),
 )
 

@@ -14,6 +14,7 @@ import pytest
 
 from iosig.answers.single.periods import Query, find_periods
 from iosig.settings.model import Settings
+from iosig.settings.periods import PeriodSettings
 from iosig.streams.landing import ReadOptions
 from iosig.warehouse.errors import UsageError
 from tests.budget import one_in
@@ -149,7 +150,7 @@ def test_ftio_uses_its_original_sampling(trace: Path) -> None:
     assert row["window_start_s"] == 0.0
 
 
-WAYS = ("z-score", "dbscan", "forest", "lof", "peaks")
+WAYS = ("z_score", "dbscan", "isolation_forest", "local_outlier_factor", "find_peaks")
 
 
 @pytest.mark.parametrize("way", one_in(5, WAYS))
@@ -163,21 +164,21 @@ def test_each_outlier_method_finds_the_period(way: str, trace: Path, cli: Cli, t
     code, out, _ = cli(*asked, "--plot", tmp_path / "period.png")
     assert code == 0
     assert (tmp_path / "period.png").is_file()
-    assert (f"dft ({way})" in out) == (way != "z-score")
+    assert (f"dft ({way})" in out) == (way != "z_score")
 
 
 @pytest.mark.parametrize(
     ("name", "way"),
     [
-        ("Z-score", "z-score"),
+        ("Z-score", "z_score"),
         ("DB-Scan", "dbscan"),
         ("db", "dbscan"),
-        ("Isolation_forest", "forest"),
-        ("Isolation-forest", "forest"),
-        ("LOF", "lof"),
-        ("local outlier factor", "lof"),
-        ("peak", "peaks"),
-        ("Find-peaks", "peaks"),
+        ("Isolation_forest", "isolation_forest"),
+        ("Isolation-forest", "isolation_forest"),
+        ("LOF", "local_outlier_factor"),
+        ("local outlier factor", "local_outlier_factor"),
+        ("peak", "find_peaks"),
+        ("Find-peaks", "find_peaks"),
     ],
 )
 def test_outlier_names_of_ftio_are_accepted(name: str, way: str, trace: Path, cli: Cli) -> None:
@@ -191,7 +192,7 @@ def test_outlier_method_is_reported_by_dft_and_merged_only(trace: Path, cli: Cli
     told = {row["method"]: row["outliers"] for row in json.loads(out)["periods"]}
     assert {method for method, way in told.items() if way} == {"dft", "merged"}
     _, out, _ = cli("period", trace, "--method", "dft", "--json")
-    assert {row["outliers"] for row in json.loads(out)["periods"]} == {"z-score"}
+    assert {row["outliers"] for row in json.loads(out)["periods"]} == {"z_score"}
 
 
 @pytest.mark.parametrize("method", ["null_tested", "autocorrelation", "autoperiod", "ftio"])
@@ -199,7 +200,55 @@ def test_outliers_option_is_refused_for_other_methods(method: str, trace: Path, 
     code, out, err = cli("period", trace, "--method", method, "--outliers", "lof")
     assert (code, out) == (2, "")
     assert f"--outliers has no effect with --method {method}: use it with dft, merged or all." in err
+    code, out, err = cli("period", trace, "--method", method, "--outlier-merge", "union")
+    assert (code, out) == (2, "")
+    assert f"--outlier-merge has no effect with --method {method}" in err
     assert cli("period", trace, "--method", "dft", "--outliers", "median")[0] == 2
+
+
+def test_parameters_of_each_method_are_reported(trace: Path, cli: Cli, tmp_path: Path) -> None:
+    config = tmp_path / "iosig.toml"
+    config.write_text(
+        '[periods]\noutliers = "find_peaks"\noutlier_merge = "agreement"\nz_score = 2.5\n'
+        'autoperiod_significance = "monte_carlo"\n'
+    )
+    asked = ("--settings", config, "period", trace, "--method", "all", "--direction", "write")
+    code, out, _ = cli(*asked, "--json")
+    assert code == 0
+    rows = {row["method"]: row for row in json.loads(out)["periods"]}
+    assert rows["ftio"]["method_parameters"] is None
+    assert (rows["dft"]["outliers"], rows["autocorrelation"]["outliers"]) == ("find_peaks", None)
+    known = {name: json.loads(rows[name]["method_parameters"]) for name in METHODS if name != "ftio"}
+    assert known["merged"] == known["dft"] | known["autocorrelation"]
+    dft, autoperiod = known["dft"]["dft"], known["autoperiod"]["autoperiod"]
+    assert (dft["method"], dft["merge"], dft["outliers"]["z_threshold"]) == ("find_peaks", "agreement", 2.5)
+    expected = {"significance": "monte_carlo", "confidence": 0.99, "permutation_count": 100, "seed": 0}
+    assert {name: autoperiod[name] for name in expected} == expected
+    assert known["null_tested"]["null_tested"]["false_alarm_probability"] == 0.01
+    # options override the settings
+    _, out, _ = cli(*asked, "--outliers", "dbscan", "--outlier-merge", "union")
+    assert "dft (dbscan, union)" in out
+
+
+def test_intervals_of_polls_are_searched_as_measured(polls: Path, tmp_path: Path) -> None:
+    """The gap at half past, of 30 s, and polls that are lost at random leave uneven times."""
+    frame = pl.read_parquet(polls)
+    times = frame["polled_at"].unique().sort()
+    kept = times.gather(np.flatnonzero(np.random.default_rng(3).random(len(times)) < 0.8))
+    uneven = tmp_path / "uneven.parquet"
+    frame.filter(pl.col("polled_at").is_in(kept.implode())).write_parquet(uneven)
+    settings = Settings(periods=PeriodSettings(autoperiod_sampling="bins"))
+    query = Query(direction="read", method="autoperiod")
+    row = one(uneven, "read", method="autoperiod")
+    assert (row["outcome"], row["sampling"], row["sample_count"]) == ("periodic", "intervals", len(kept))
+    assert row["period_s"] == pytest.approx(60.0, rel=0.01)
+    (stepped,) = find_periods(uneven, settings, ReadOptions(), query).rows.to_dicts()
+    assert (stepped["sampling"], stepped["period_s"]) == ("bins", pytest.approx(60.0, rel=0.01))
+    # a requested frequency gives even steps, and a skipped phase is not searched
+    assert one(uneven, "read", method="autoperiod", sampling_hz=0.2)["sampling"] == "bins"
+    row = one(uneven, "read", method="autoperiod", skip_first_phase=True)
+    assert (row["sampling"], row["outcome"]) == ("intervals", "periodic")
+    assert row["window_start_s"] > 20
 
 
 def test_polls_are_one_signal_with_absolute_times(polls: Path, cli: Cli) -> None:

@@ -13,6 +13,7 @@ import pytest
 from iosig.streams.following.followed import FollowedInput
 from iosig.streams.following.follower import Follower
 from iosig.streams.following.rows import Identity, Row
+from iosig.transforms.periods.search import PeriodParams
 from iosig.transforms.predictions.predictor import OnlineParams
 from iosig.warehouse.contracts.predictions import PREDICTIONS
 from iosig.warehouse.errors import InputRefused, UsageError
@@ -267,6 +268,17 @@ def _stopping() -> Stop:
     return stop
 
 
+def test_state_without_parameters_of_the_method_is_restored(tmp_path: Path):
+    with Journal(tmp_path / "j.sqlite") as journal:
+        Told().follower([opened(journal, flushes_of(), 12)], journal).step()
+        state = journal.state("/traces/run")
+        assert state is not None
+        params = {name: value for name, value in state.position["params"].items() if name != "detection"}
+        again = followed(flushes_of())
+        again.restore(replace(state, position={**state.position, "params": params}))
+    assert again.told == state.position["told"]
+
+
 def test_state_of_other_parameters_is_refused_and_reset_keeps_counting(tmp_path: Path):
     with Journal(tmp_path / "j.sqlite") as journal:
         told = Told()
@@ -274,8 +286,10 @@ def test_state_of_other_parameters_is_refused_and_reset_keeps_counting(tmp_path:
         state = journal.state("/traces/run")
         assert state is not None
         other = FollowedInput(identity(), FakeFeed(flushes_of()), OnlineParams(most_samples=1024))
-        with pytest.raises(UsageError, match="other parameters"):
-            other.restore(state)
+        detection = OnlineParams(most_samples=256, detection=PeriodParams(max_missing_ratio=0.2))
+        for each in (other, FollowedInput(identity(), FakeFeed(flushes_of()), detection)):
+            with pytest.raises(UsageError, match="other parameters"):
+                each.restore(state)
         other.count_on(state)
         told.follower([other], journal).step()
     again = told.rows[12:]
