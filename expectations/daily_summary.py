@@ -65,7 +65,7 @@ def _total(
     if days.is_empty() and (missing := set(rule.parameter_names) - suites.values(table, parameters).keys()):
         return "info", False, json.dumps({NOT_CONFIGURED: sorted(missing)}), 0
     count, row_count = int(days["unexpected_count"].sum()), int(days["row_count"].sum())
-    failing = days.filter(~pl.col("success")).sort("day", descending=True, nulls_last=True)
+    failing = _select_failing(days)
     if reason := _find_unchecked_reason(failing):
         return _severity(failing, rule), False, json.dumps(reason), count
     observed, observed_values = _merge_observations(rule, days, row_count)
@@ -79,10 +79,17 @@ def _total(
     return _severity(failing, rule), False, json.dumps(observed | _days(failing)), count
 
 
+def _select_failing(days: pl.DataFrame) -> pl.DataFrame:
+    """Return the days that violate a rule, the latest first. Most rules pass, and then no query is executed."""
+    if days["success"].all():
+        return days.clear()
+    return days.filter(~pl.col("success")).sort("day", descending=True, nulls_last=True)
+
+
 def _find_unchecked_reason(failing: pl.DataFrame) -> dict[str, Any]:
     """Return the reason if a rule could not be checked on some days, the most serious one first; empty otherwise."""
     for reason in (ERROR, NOT_CONFIGURED):
-        for observed in failing["observed"].unique().sort():
+        for observed in sorted(set(failing["observed"])):
             if reason in (document := json.loads(observed)):
                 return {reason: document[reason]}
     return {}
