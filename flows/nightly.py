@@ -16,7 +16,6 @@ from iosig.flows.report import after_release
 from iosig.flows.schedule import Durations, ReadyItem, Schedule, execute
 from iosig.flows.steps import plan as planning, predictions, release as releasing
 from iosig.flows.steps.items import Day, ItemResult
-from iosig.flows.steps.order import STEPS, WORK_STEPS, with_checks
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.step import Step
 from iosig.settings.model import Settings
@@ -38,6 +37,9 @@ Start = Callable[[ReadyItem], Future[ItemResult]]
 
 def list_steps(plan: planning.Plan) -> tuple[Step, ...]:
     """Return the steps that a plan executes, with the checks of their tables."""
+    # imports every method, which a run with nothing to do does not need
+    from iosig.flows.steps.order import STEPS, WORK_STEPS, with_checks
+
     if plan.selection is None:
         return STEPS
     return with_checks([step for step in WORK_STEPS if step.name in plan.selection.steps])

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 
 from iosig.flows import nightly
 from iosig.flows.executors import Engine
+from iosig.flows.steps import order
 from iosig.flows.steps.items import ItemResult, StepContext, TableFile, WorkItem, execute
 from iosig.settings.model import Settings
 from iosig.streams.landing import ReadOptions, land_paths
@@ -187,11 +188,11 @@ def test_item_size_is_the_sum_of_its_file_sizes(
 
 
 def test_every_published_table_is_written_by_one_step() -> None:
-    written = [table.name for step in nightly.STEPS for table in step.writes]
+    written = [table.name for step in order.STEPS for table in step.writes]
     assert len(set(written)) == len(written)
     assert {table.name for table in list_published_tables()} <= set(written)
 
 
 def test_completion_markers_have_different_names() -> None:
-    names = [step.name.replace(" ", "-").replace("/", "") for step in nightly.STEPS]
+    names = [step.name.replace(" ", "-").replace("/", "") for step in order.STEPS]
     assert len(set(names)) == len(names)
