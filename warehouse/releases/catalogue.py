@@ -236,13 +236,17 @@ def _load_if_present(catalogue: Catalog, table: Table) -> IcebergTable | None:
 
 def _add_columns(current_table: IcebergTable, table: Table) -> IcebergTable:
     """Add the contract's new columns to a table; earlier snapshots keep their schema."""
-    schema = _build_documented_schema(table)
+    present = {field.name for field in current_table.schema().fields}
+    has_properties = TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED in current_table.properties
+    if has_properties and present == set(table.column_names):
+        # a transaction copies the metadata, whose size grows with the number of releases
+        return current_table
     # this transaction only shows the changes that pyiceberg would make, and is never committed
     draft = current_table.transaction()
-    if TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED not in current_table.properties:
+    if not has_properties:
         draft.set_properties(_properties(table, current_table.schema()))
-    present = {field.name for field in current_table.schema().fields}
     # Existing rows are NULL in a new column, even if the contract forbids it.
+    schema = _build_documented_schema(table)
     new = [field.with_nullable(True) for field in schema if field.name not in present]
     removed = present - set(schema.names)
     if new or removed:
@@ -250,9 +254,7 @@ def _add_columns(current_table: IcebergTable, table: Table) -> IcebergTable:
             update.union_by_name(pa.schema(new))
             for name in sorted(removed):
                 update.delete_column(name)
-    if not (updates := snapshots.differences(current_table.metadata, draft.table_metadata)):
-        return current_table
-    snapshots.commit(current_table, updates)
+    snapshots.commit(current_table, snapshots.differences(current_table.metadata, draft.table_metadata))
     return current_table.catalog.load_table(current_table.name())
 
 
