@@ -95,7 +95,9 @@ def dictionary() -> str:
         "## Landed tables",
         (
             "All rows read by sources, with the names and units of iosig. Landed tables are not part of a release. "
-            "Unreadable rows are in [`rejects`](#rejects)."
+            "Unreadable rows are in [`rejects`](#rejects). The checks of landed rows are part of "
+            "[`quality`](#quality): their examples name the landed file, and the line if the table has it. A row that "
+            "fails a check stays in the table."
         ),
         _index(landed),
         "## Tables within a run",

@@ -1,8 +1,9 @@
-"""Define the expectation suite of every published table, and decide whether a release passes.
+"""Define the expectation suite of every table, and decide whether a release passes.
 
 - `custom`: Custom expectations: rules with arithmetic, or across columns or rows.
 - `docs` (`write_release_docs`, `write_refusal_docs`, `build`): Pages with the validation results of a release.
 - `gate` (`check`, `decide`, `preload`): Validation of a table against its suite, and the decision on the release.
+- `landed` (`check`): Validation of a landed table against its suite, by SQL.
 - `sentences` (`describe_failure`, `what_to_do`): Sentences that describe a failed expectation and its remedy.
 - `suites` (`rules`, `rule`, `parameters`): The rules of each table, and how each rule is judged for a release.
 - `daily_summary` (`aggregate_days`): Aggregation of daily validation results to results of a release.

@@ -286,6 +286,21 @@ class ExpectMulticolumnPairsToBeEqual(_Rows):
         return _all(conditions)
 
 
+class ExpectMulticolumnSumsToBeEqual(_Rows):
+    """The first `first_count` columns have the same sum as the others, within the relative `tolerance`."""
+
+    success_keys = ("mostly", "first_count", "tolerance")
+    first_count: int
+    tolerance: float
+
+    @staticmethod
+    def _holds(columns: pd.DataFrame, first_count: int, tolerance: float) -> pd.Series:
+        first, second = (
+            reduce(operator.add, part) for part in (_series(columns)[:first_count], _series(columns)[first_count:])
+        )
+        return ~((first - second).abs() > tolerance * first.abs())
+
+
 class ExpectMulticolumnValuesToDiffer(_Rows):
     """The second column differs from the first."""
 

@@ -198,7 +198,10 @@ def _result(row: Mapping[str, Any]) -> Result:
 
 def _shown(value: Any) -> str:
     if isinstance(value, dict):
-        value = list(value.values())
+        # rows of landed tables name their file and line
+        place = [str(value[name]) for name in ("source_file", "line") if value.get(name) is not None]
+        values = [each for name, each in value.items() if name not in ("source_file", "line")]
+        value = [":".join(place), *values] if place else values
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

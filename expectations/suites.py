@@ -41,6 +41,11 @@ _JUDGED: dict[str, Judged] = {
     "expect_column_values_to_be_unique": "together",
     "expect_compound_columns_to_be_unique": "together",
 }
+#: columns that checks of a landed table read in addition to its own
+_LANDING_COLUMNS = (
+    Column("landing_id", "text", "The landing of the row."),
+    Column("landed_at", "instant", "When the input landed."),
+)
 _CONTRACT_REMEDY = "This is an error in iosig: report it with the inputs of the run."
 
 
@@ -100,6 +105,14 @@ class Rule:
         return tuple(self.kwargs[name] for name in ("column", "column_A", "column_B") if name in self.kwargs)
 
     @property
+    def column_names(self) -> tuple[str, ...]:
+        """Columns that the rule reads, including those of its row condition, examples and sums."""
+        pairs = (self.kwargs[name] for name in ("column", "column_A", "column_B") if name in self.kwargs)
+        conditions = _list_condition_columns(self.kwargs.get("row_condition", {}))
+        examples = (self.example_column,) if self.example_column else ()
+        return (*pairs, *self.kwargs.get("column_list", ()), *conditions, *examples, *self.sums)
+
+    @property
     def parameter_names(self) -> tuple[str, ...]:
         """Parameters without which the rule cannot be checked."""
         values = (value for value in self.kwargs.values() if isinstance(value, dict))
@@ -129,25 +142,34 @@ def load_suite_rules(table: Table) -> tuple[Rule, ...]:
     return tuple(_rule(expectation) for expectation in _suite(table.name).get("expectations", ()))
 
 
+def is_landed_only(table: Table) -> bool:
+    """Return whether a table is landed but not part of a release; DuckDB validates its rows (`landed`)."""
+    return table.layer == "landed" and not table.is_published
+
+
+def add_landing_columns(table: Table) -> Table:
+    """Return a landed table with the columns of its landing that rules may name."""
+    return replace(table, columns=(*table.columns, *_LANDING_COLUMNS))
+
+
 def list_checked_tables() -> tuple[Table, ...]:
-    """Return the tables to be validated, which are all published tables outside the quality layer."""
-    return tuple(table for table in TABLES if table.is_published and table.layer != "quality")
+    """Return the tables to be validated: published tables outside the quality layer, and landed tables."""
+    published = (table for table in TABLES if table.is_published and table.layer != "quality")
+    return (*published, *(add_landing_columns(table) for table in TABLES if is_landed_only(table)))
 
 
 def rules(table: Table) -> tuple[Rule, ...]:
-    """Return contract rules followed by domain rules of a table."""
-    return derive_contract_rules(table) + load_suite_rules(table)
+    """Return contract rules followed by domain rules of a table.
 
-
-def list_checked_columns(table: Table) -> tuple[str, ...] | None:
-    """Return the columns needed to check row rules; None for all columns.
-
-    Without domain rules, Great Expectations checks the key only, so the key columns and the partition column are
-    enough.
+    Landed tables have domain rules only: rows that violate their contract are refused when an input lands.
     """
-    if load_suite_rules(table):
-        return None
-    return tuple(name for name in table.column_names if name in table.key or name == table.partition)
+    return (() if is_landed_only(table) else derive_contract_rules(table)) + load_suite_rules(table)
+
+
+def list_checked_columns(table: Table) -> tuple[str, ...]:
+    """Return the columns needed to check the rules that the table's contract does not enforce."""
+    read = {name for rule in rules(table) if not rule.is_held for name in rule.column_names}
+    return tuple(name for name in table.column_names if name in read or name == table.partition)
 
 
 def rule(table_name: str, name: str) -> Rule:
@@ -183,6 +205,13 @@ def values(table: Table, settings: Mapping[str, float]) -> dict[str, float]:
     defaults = {parameter.name: parameter.default for parameter in parameters(table)}
     resolved = {name: settings.get(name, default) for name, default in defaults.items()}
     return {name: value for name, value in resolved.items() if value is not None}
+
+
+def _list_condition_columns(condition: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the columns of a row condition, which may join several conditions."""
+    if "column" in condition:
+        return (condition["column"]["name"],)
+    return tuple(name for part in condition.get("conditions", ()) for name in _list_condition_columns(part))
 
 
 def _columns(table: Table) -> Rule:

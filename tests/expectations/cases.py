@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import polars as pl
 
-from iosig.warehouse.contracts import TABLES, Column, Table, frames
+from iosig.expectations import suites
+from iosig.warehouse.contracts import Column, Table, frames
+from tests.expectations import attribution_cases, landed_cases
+from tests.expectations.landed_cases import DAY, HOUR, NOON
 from tests.prediction_rows import NO_PERIOD, job_prediction, prediction
 
-#: tables with a suite: all of a release except the records of quality and history
-CHECKED = tuple(table for table in TABLES if table.is_published and table.layer != "quality")
-
-DAY = date(2018, 2, 9)
-NOON = datetime(2018, 2, 9, 12, tzinfo=UTC)
-HOUR = timedelta(hours=1)
+#: tables with a suite: landed ones, and all of a release except the records of quality and history
+CHECKED = suites.list_checked_tables()
 
 NO_POLLS = {"outcome": "no_polls", "poll_count": 0, "missing_ratio": None}
 NOT_PERIODIC = dict.fromkeys(("frequency_hz", "period_s", "false_alarm_probability"))
@@ -140,6 +139,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "unattributed_bytes": 40.0,
         "excess_own_bytes": 0.0,
         "excess_attributed_bytes": 0.0,
+        "confidence": 0.9,
     },
     "job_io_sources": {
         "outcome": "measured",
@@ -339,6 +339,40 @@ GOOD: dict[str, dict[str, Any]] = {
     },
     "signature_checks": {"method": "robust", "cross_correlation": 0.95, "correlation": 0.9},
     "exact_checks": {"method": "robust", "cross_correlation": 0.95, "correlation": 0.9},
+    "metadata_io": {"outcome": "measured"},
+    "exact_samples": {
+        "outcome": "measured",
+        "started_at": NOON,
+        "grid_started_at": NOON,
+        "interval_s": 2.0,
+        "step_count": 2,
+        "sample_bytes_per_s": [1.0, None],
+    },
+    "sample_checks": {"exact_bytes": 10.0, "cut_bytes": 20.0, "overestimation_factor": 2.0},
+    "counter_last_values": {
+        "scraped_on": DAY,
+        "scraped_at": NOON,
+        "sampled_at": NOON,
+        "counter_started_at": NOON - HOUR,
+    },
+    "counter_deltas": {
+        "scraped_on": DAY,
+        "interval_started_at": NOON - HOUR,
+        "interval_ended_at": NOON,
+        "flag": "restarted",
+        "read_bytes": 5,
+    },
+    "counter_gaps": {"scraped_on": DAY, "interval_started_at": NOON - HOUR, "interval_ended_at": NOON},
+    "counter_job_totals": {
+        "scraped_on": DAY,
+        "interval_started_at": NOON - HOUR,
+        "interval_ended_at": NOON,
+        "key_kind": "job",
+        "scheduler_id": "7",
+    },
+    "unattributed_counter_io": {"key_kind": "blank", "job_key_count": 1},
+    **attribution_cases.GOOD,
+    **landed_cases.GOOD,
 }
 
 #: informational rules that any row of a table violates
@@ -429,9 +463,38 @@ BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
     ),
     ("job_io", {"own_bytes_within_filesystem"}, COUNTED | {"filesystem_bytes": 5.0, "is_above_filesystem": True}),
     ("job_io", set(), COUNTED),
-    ("attribution_daily", {"attributed_within_polls"}, {"excess_attributed_bytes": 2.0}),
-    ("attribution_daily", set(), {"excess_own_bytes": 50.0}),
+    ("attribution_daily", {"attributed_within_polls"}, {"excess_attributed_bytes": 2.0, "attributed_bytes": 12.0}),
+    ("attribution_daily", set(), {"excess_own_bytes": 50.0, "attributed_bytes": 60.0}),
     ("attribution_daily", set(), {"excess_attributed_bytes": None}),
+    ("attribution_daily", {"bytes_are_divided"}, {"unattributed_bytes": 41.0}),
+    ("attribution_daily", {"bytes_are_divided"}, {"excess_own_bytes": 1.0}),
+    ("attribution_daily", {"attributed_has_confidence"}, {"confidence": None}),
+    ("attribution_daily", set(), {"confidence": None, "attributed_bytes": 0.0, "unattributed_bytes": 50.0}),
+    ("metadata_io", {"peak_at_least_mean"}, {"mean_operations_per_s": 0.6}),
+    ("metadata_io", {"has_operations"}, {"metadata_operation_count": 0}),
+    ("metadata_io", {"counts_are_complete"}, {"outcome": "incomplete"}),
+    ("exact_samples", {"steps_match_rates"}, {"step_count": 3}),
+    ("exact_samples", {"has_steps"}, {"step_count": 0, "sample_bytes_per_s": []}),
+    ("exact_samples", {"grid_starts_with_run"}, {"grid_started_at": NOON - timedelta(seconds=3)}),
+    ("exact_samples", {"counts_are_complete"}, {"outcome": "several_runs"}),
+    ("sample_checks", {"bytes_have_factor"}, {"overestimation_factor": None}),
+    ("sample_checks", set(), {"exact_bytes": 0.0, "overestimation_factor": None}),
+    ("sample_checks", {"exact_within_filesystem"}, {"cut_bytes": 9.0}),
+    ("counter_last_values", {"scraped_on_is_scrape_day"}, {"scraped_on": DAY - timedelta(1)}),
+    ("counter_last_values", {"counts_after_start"}, {"counter_started_at": NOON + HOUR}),
+    ("counter_deltas", {"unknown_has_no_value"}, {"flag": "decrease"}),
+    ("counter_deltas", set(), {"flag": "first_seen", "read_bytes": None, "interval_started_at": None}),
+    ("counter_deltas", {"interval_is_in_order"}, {"interval_started_at": NOON}),
+    ("counter_deltas", {"scraped_on_is_scrape_day"}, {"scraped_on": DAY - timedelta(1)}),
+    ("counter_gaps", {"interval_is_in_order"}, {"interval_started_at": NOON}),
+    ("counter_gaps", {"scraped_on_is_scrape_day"}, {"scraped_on": DAY - timedelta(1)}),
+    ("counter_job_totals", {"job_has_scheduler_id"}, {"scheduler_id": None}),
+    ("counter_job_totals", {"job_has_scheduler_id"}, {"key_kind": "process"}),
+    ("counter_job_totals", {"interval_is_in_order"}, {"interval_started_at": NOON + HOUR}),
+    ("counter_job_totals", {"scraped_on_is_scrape_day"}, {"scraped_on": DAY - timedelta(1)}),
+    ("unattributed_counter_io", {"has_names"}, {"job_key_count": 0}),
+    ("unattributed_counter_io", {"jobs_are_logged"}, {"key_kind": "job"}),
+    ("unattributed_counter_io", {"names_are_parsed"}, {"key_kind": "unknown"}),
     ("trace_jobs", {"matched_has_job"}, {"job_id": None}),
     ("trace_jobs", {"matched_has_job"}, {"job_match": "none"}),
     ("trace_jobs", {"few_ambiguous"}, {"job_match": "ambiguous", "job_id": None}),
@@ -619,7 +682,16 @@ BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
     ("job_io_sources", set(), {"mean_bytes_per_s": 1.0 + 1e-12}),
     ("applications", {"one_id_per_application"}, {"user": "same"}),
     ("applications", {"one_id_per_application"}, {"user": "same"}),
+    *attribution_cases.BROKEN,
+    *landed_cases.BROKEN,
 ]
+
+
+def identify(found: Table, place: int) -> dict[str, Any]:
+    """Return values that make a row unique, where a rule compares rows."""
+    if found.name == "applications":
+        return {"user": f"user {place}"}
+    return {"landing_id": f"landing {place}"} if suites.is_landed_only(found) else {}
 
 
 def some(column: Column) -> Any:

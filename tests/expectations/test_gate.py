@@ -36,25 +36,25 @@ from tests.budget import examples, one_in
 from tests.expectations.cases import (
     BROKEN,
     CHECKED,
-    DAY,
     EMPTY,
     GOOD,
-    HOUR,
     NO_POLLS,
     NO_VALUES,
-    NOON,
     NOTED,
     SETTINGS,
+    identify,
     row_of,
     rows_of,
     some,
 )
+from tests.expectations.landed_cases import DAY, HOUR, NOON
 
 # Great Expectations reads pandas values in a way that pandas 4 will change.
 pytestmark = pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning")
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> &amp; \"'$styling ${x}"
 
+BY_NAME = {found.name: found for found in CHECKED}
 #: rules about the whole table, which name no rows
 OF_TABLE = {"expect_table_row_count_to_be_between", "expect_column_distinct_values_to_contain_set"}
 
@@ -118,7 +118,7 @@ def of_each_kind() -> dict[str, list[suites.Rule]]:
 
 @pytest.mark.parametrize("name", one_in(3, sorted(GOOD)))
 def test_valid_row_violates_no_rule(name: str) -> None:
-    found = table(name)
+    found = BY_NAME[name]
     frame = rows_of(found, {})
 
     checked = gate.check(found, frame, SETTINGS)
@@ -137,13 +137,13 @@ def test_valid_row_violates_no_rule(name: str) -> None:
 @pytest.mark.parametrize("name", one_in(3, sorted(GOOD)))
 def test_changed_row_violates_exactly_the_expected_rules(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every row rule quarantines here, so that the quarantine shows which rows violate it."""
-    found = table(name)
+    found = BY_NAME[name]
     about_rows = [
         replace(rule, is_quarantine=True) for rule in suites.load_suite_rules(found) if rule.type not in OF_TABLE
     ]
     monkeypatch.setattr(suites, "rules", lambda _: about_rows)
     cases = [(set(), {}), *((rules, change) for of, rules, change in BROKEN if of == name)]
-    told_apart = [{"user": f"user {place}"} if name == "applications" else {} for place in range(len(cases))]
+    told_apart = [identify(found, place) for place in range(len(cases))]
     frame = rows_of(found, *(own | change for own, (_, change) in zip(told_apart, cases, strict=True)))
     encoded = frame.select(pl.struct(pl.all()).struct.json_encode()).to_series().to_list()
 
@@ -327,7 +327,7 @@ def test_checks_in_several_threads_do_not_interfere() -> None:
 
 
 def test_day_checked_in_batches_equals_the_whole_day() -> None:
-    instants = [{"polled_at": NOON + timedelta(seconds=2 * at)} for at in range(20)]
+    instants: list[dict[str, Any]] = [{"polled_at": NOON + timedelta(seconds=2 * at)} for at in range(20)]
     # a controller is silent at one instant of twenty, which is one of five of its batch
     instants[17] |= {"controller_count": 1}
     frame = rows_of(TICKS, *instants)

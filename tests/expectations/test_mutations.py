@@ -11,7 +11,7 @@ from iosig.expectations import gate, suites
 from iosig.expectations.suites import Rule
 from iosig.warehouse.contracts import Table
 from tests.budget import one_in
-from tests.expectations.cases import BROKEN, CHECKED, NOTED, SETTINGS, rows_of
+from tests.expectations.cases import BROKEN, CHECKED, NOTED, SETTINGS, identify, rows_of
 
 # Great Expectations reads pandas values in a way that pandas 4 will change.
 pytestmark = pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning")
@@ -44,7 +44,7 @@ def mutations(found: Table, rule: Rule) -> tuple[set[str], list[dict[str, Any]]]
 def test_mutated_row_fails_its_rule(found: Table, rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suites, "rules", suites.load_suite_rules)
     rules, changes = mutations(found, rule)
-    good = [{"user": f"user {place}"} if found.name == "applications" else {} for place in range(GOOD_ROW_COUNT)]
+    good = [identify(found, place) for place in range(GOOD_ROW_COUNT)]
 
     verdicts = gate.check(found, rows_of(found, *good, *changes), SETTINGS).verdicts
 
