@@ -111,7 +111,8 @@ def build(
     def start_item(ready: ReadyItem) -> Future[ItemResult]:
         if ready.is_cached and start is None:
             return _make_cached_future(ready)
-        if not ready.is_cached and not ready.item.is_check and ready.item.step not in started_steps:
+        is_shown = not ready.item.is_check and ready.item.step not in checks_only
+        if is_shown and not ready.is_cached and ready.item.step not in started_steps:
             started_steps.add(ready.item.step)
             begin(ready.item.step, durations.left_s(schedule.open_counts(), engine.worker_count))
         return (start or (lambda due_item: engine.submit(due_item.item, run.store.root)))(ready)

@@ -13,6 +13,7 @@ their functions; `order` lists them.
 - `inference` (`infer`): The class and period of every run, measured or inferred from a signature.
 - `items` (`WorkItem`, `Chunk`, `StepContext`, `execute`): Work items as data: the files that each reads and writes.
 - `joint` (`make_signatures`, `is_due`, `select_due_subjects`): Joint signatures, fitted at an interval.
+- `landed_checks` (`validate_landed`, `make_landed_check`): Validation of landed rows, where a step reads them.
 - `metadata_periods` (`grid_rows`, `metadata_rows`, `make_columns`): Periods of metadata calls in traced runs.
 - `metadata_rates` (`rate_rows`): Rates of metadata operations over a run.
 - `networks` (`make_networks`, `join_networks`): Networks: the transfers of each traced run, by time window.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -64,15 +65,14 @@ def check_rows(context: StepContext, table: Table, frame: pl.DataFrame) -> Check
     from iosig.expectations import gate
 
     result = gate.check(table, frame, _limits(context))
-    _keep(context, table, [result.verdicts])
+    keep_verdicts(context, table, [result.verdicts], context.days)
     return result
 
 
-def _keep(context: StepContext, table: Table, verdicts: Iterable[pl.DataFrame]) -> int:
-    """Store the verdicts on a table until all tables are checked. Returns the number of verdicts."""
+def keep_verdicts(context: StepContext, table: Table, verdicts: Iterable[pl.DataFrame], days: Sequence[Day]) -> int:
+    """Store the verdicts on some days of a table until all tables are checked. Returns the number of verdicts."""
     rows = pl.concat([frames.empty(QUALITY_DAILY), *verdicts])
     path = write_parquet(rows, QUALITY_DAILY, context.path(verdicts_on(table)))
-    days = context.days if table.partition else (None,)
     write_json([day and day.isoformat() for day in days], path.with_suffix(".json"))
     return rows.height
 
@@ -128,9 +128,8 @@ def _check_table(context: StepContext, table: Table) -> int:
         verdicts.append(gate.check(table, rows, limits).verdicts)
         if rows.height > _LARGE_BATCH_ROWS:
             gc.collect()
-    return _keep(
-        context, table, verdicts if len(verdicts) < 2 else [daily_summary.by_day(table, pl.concat(verdicts), limits)]
-    )
+    merged = verdicts if len(verdicts) < 2 else [daily_summary.by_day(table, pl.concat(verdicts), limits)]
+    return keep_verdicts(context, table, merged, context.days if table.partition else (None,))
 
 
 def _batches(files: Sequence[Path], columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
@@ -187,7 +186,10 @@ def decide(context: StepContext) -> int:
 def _by_day(context: StepContext) -> pl.DataFrame:
     """Return the results of every day of the release: new ones for recomputed days, carried ones for the others."""
     paths = context.files(QUALITY_DAILY)
-    recomputed_days = {path.parent.name: json.loads(path.with_suffix(".json").read_text()) for path in paths}
+    recomputed_days = defaultdict(list)
+    for path in paths:
+        # a table that is checked day by day has several files
+        anew[path.parent.name] += json.loads(path.with_suffix(".json").read_text())
     parts = [frames.empty(QUALITY_DAILY), *map(read_parquet, paths), _carry_verdicts(context, recomputed_days)]
     return pl.concat(parts)
 

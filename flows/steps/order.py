@@ -13,6 +13,7 @@ from iosig.flows.steps import (
     exact_samples,
     inference,
     joint,
+    landed_checks,
     metadata_periods,
     metadata_rates,
     networks,
@@ -65,8 +66,11 @@ WORK_STEPS = (
 
 
 def with_checks(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Return steps, each followed by the check of its tables, and last the decision on the release."""
-    all_steps = [entry for step in steps for entry in (step, checks.make_check_step(step)) if entry is not None]
+    """Return steps, each followed by the checks of its landed rows and of its tables, and last the decision."""
+    all_steps = [entry for step in steps
+        for entry in (step, landed_checks.make_landed_check(step), checks.make_check_step(step))
+        if entry is not None
+    ]
     return (*all_steps, checks.decision(all_steps))
 
 
