@@ -110,7 +110,7 @@ class TestTwoReleases:
     def test_pages_cover_both_releases(self, two: Two) -> None:
         for told in (
             f"Release {two.second.release_id}",
-            "1 of 6 runs ends before it starts, and was taken out.",
+            "1 of 6 runs ends before it starts, and was quarantined.",
             "1 input was refused.",
             two.first.release_id,
         ):
