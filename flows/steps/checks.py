@@ -186,10 +186,10 @@ def decide(context: StepContext) -> int:
 def _by_day(context: StepContext) -> pl.DataFrame:
     """Return the results of every day of the release: new ones for recomputed days, carried ones for the others."""
     paths = context.files(QUALITY_DAILY)
-    recomputed_days = defaultdict(list)
+    recomputed_days: dict[str, list[str | None]] = defaultdict(list)
     for path in paths:
         # a table that is checked day by day has several files
-        anew[path.parent.name] += json.loads(path.with_suffix(".json").read_text())
+        recomputed_days[path.parent.name] += json.loads(path.with_suffix(".json").read_text())
     parts = [frames.empty(QUALITY_DAILY), *map(read_parquet, paths), _carry_verdicts(context, recomputed_days)]
     return pl.concat(parts)
 

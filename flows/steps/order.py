@@ -67,7 +67,9 @@ WORK_STEPS = (
 
 def with_checks(steps: Sequence[Step]) -> tuple[Step, ...]:
     """Return steps, each followed by the checks of its landed rows and of its tables, and last the decision."""
-    all_steps = [entry for step in steps
+    all_steps = [
+        entry
+        for step in steps
         for entry in (step, landed_checks.make_landed_check(step), checks.make_check_step(step))
         if entry is not None
     ]

@@ -142,7 +142,8 @@ def align_outliers(parts: Sequence[Outliers], bin_count: int) -> list[Outliers]:
     signal, number = np.divmod(all_cells, bin_count + 1)
     aligned = []
     for part, own_cells in zip(parts, cells, strict=True):
-        score, is_outlier, is_near = (np.zeros(len(all_cells), dtype) for dtype in (np.float64, np.bool_, np.bool_))
+        score = np.zeros(len(all_cells))
+        is_outlier, is_near = np.zeros(len(all_cells), np.bool_), np.zeros(len(all_cells), np.bool_)
         at = np.searchsorted(all_cells, own_cells)
         score[at], is_outlier[at], is_near[at] = part.score, part.is_outlier, part.is_near
         aligned.append(Outliers(signal, number, score, is_outlier, is_near))
