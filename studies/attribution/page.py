@@ -35,15 +35,15 @@ def document(results: Results) -> dict[str, object]:
 
 def values(results: Results) -> dict[str, object]:
     """Compute the variables of the template `page.md`."""
-    ways = summarize_sites(results)
+    scores = summarize_sites(results)
     by_family = slowdowns.summarize_slowdowns(results.bursts, "family")
     fair = by_family.filter(family=_FAIR)["slowed_count"].sum()
     return {
         **{"params": results.params, "WAYS": WAYS, "FAMILIES": FAMILIES, "LEVELS": LEVELS, "DAYS": DAYS},
         **{"LIKELY": LIKELY, "MIN_BYTES": MIN_BYTES, "MIN_BYTES_PER_S": MIN_BYTES_PER_S},
         **{"MIN_DELAY_S": slowdowns.MIN_DELAY_S, "CLEAR_DELAY_S": slowdowns.CLEAR_DELAY_S},
-        "ways": ways,
-        "minutes": ", ".join(f"{count:,}" for count in ways.filter(way=_OURS)["minute_count"]),
+        "ways": scores,
+        "minutes": ", ".join(f"{count:,}" for count in scores.filter(way=_OURS)["minute_count"]),
         "by_seed": _summarize_default(results, "seed"),
         "by_family": _summarize_default(results, "family"),
         "slowed": slowdowns.summarize_slowdowns(results.bursts.with_columns(all=pl.lit("all")), "all").row(
@@ -65,7 +65,7 @@ def summarize_sites(results: Results, *names: str) -> pl.DataFrame:
     key = ["level", "way", *names]
     sums = pl.exclude("direction", *({"family", "seed"} - set(names)))
     sites = results.sites.select(*key, sums.exclude(key)).group_by(key, maintain_order=True).sum()
-    given = pl.col("known_given_bytes") + pl.col("other_given_bytes")
+    attributed = pl.col("known_given_bytes") + pl.col("other_given_bytes")
     right = pl.col("known_right_bytes") + pl.col("other_right_bytes")
     error = (pl.col("given_bytes") / pl.col("moved_bytes") - 1).abs()
     errors = results.jobs.group_by(key).agg(error=error.median(), near=(error < 0.2).mean(), job_count=pl.len())
@@ -74,7 +74,7 @@ def summarize_sites(results: Results, *names: str) -> pl.DataFrame:
         known=pl.col("known_bytes") / pl.col("measured_bytes"),
         logged=pl.col("job_bytes") / pl.col("measured_bytes"),
         explained=pl.col("known_right_bytes") / pl.col("known_bytes"),
-        wrong=1 - right / given,
+        wrong=1 - right / attributed,
         known_top=pl.col("known_hits") / pl.col("known_asked"),
         top=pl.col("hits") / pl.col("asked"),
         minute_count=pl.col("asked").cast(pl.Int64),
@@ -92,12 +92,12 @@ def _summarize_default(results: Results, name: str) -> pl.DataFrame:
 
 
 @picture((11.0, 3.9))
-def draw_ways(figure: Figure, ways: pl.DataFrame) -> None:
+def draw_ways(figure: Figure, scores: pl.DataFrame) -> None:
     """Plot the fraction of known bytes explained against the fraction attributed wrongly, by way and level.
 
-    ways: level, family, way, explained, wrong; one marker per family.
+    scores: level, family, way, explained, wrong; one marker per family.
     """
-    for axes, _, at_level in draw_panels(figure, ways, "level"):
+    for axes, _, at_level in draw_panels(figure, scores, "level"):
         for place, (name, rows) in enumerate(at_level.group_by("way", maintain_order=True)):
             marks = {"color": _COLORS[place], "ms": 5, "alpha": 0.85, "label": name[0]}
             axes.plot(rows["wrong"].to_numpy(), rows["explained"].to_numpy(), MARKERS[place], **marks)

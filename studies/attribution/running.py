@@ -65,17 +65,17 @@ def evaluate_site(item: tuple[str, str, int]) -> tuple[pl.DataFrame, pl.DataFram
     sites, jobs = [], []
     site = simulate_site(family, level, seed, sites_module.DAYS)
     directions = observe_site(site)
-    signatures = {direction: extract_site_signatures(seen) for direction, seen in directions.items()}
-    for direction, seen in directions.items():
-        known = signatures[direction]
-        is_known = select_known_jobs(seen.logged, known)
+    signatures = {direction: extract_site_signatures(traffic) for direction, traffic in directions.items()}
+    for direction, traffic in directions.items():
+        known_signatures = signatures[direction]
+        is_known = select_known_jobs(traffic.logged, known_signatures)
         for way, (_, give) in WAYS.items():
-            given = give(seen, known)
-            own = key | {"direction": direction, "way": way}
-            sites.append(own | compare_with_truth(seen, given, is_known))
+            attributed_bytes = give(traffic, known_signatures)
+            labels = key | {"direction": direction, "way": way}
+            sites.append(labels | compare_with_truth(traffic, attributed_bytes, is_known))
             jobs.append(
-                _select_job_bytes(seen, given, is_known).with_columns(
-                    pl.lit(value).alias(name) for name, value in own.items()
+                _select_job_bytes(traffic, attributed_bytes, is_known).with_columns(
+                    pl.lit(value).alias(name) for name, value in labels.items()
                 )
             )
     bursts = evaluate_slowdowns(site, directions, signatures).with_columns(
@@ -84,45 +84,52 @@ def evaluate_site(item: tuple[str, str, int]) -> tuple[pl.DataFrame, pl.DataFram
     return pl.DataFrame(sites), pl.concat(jobs), bursts
 
 
-def compare_with_truth(seen: SiteTraffic, given: Reals, is_known: Bools) -> dict[str, float]:
+def compare_with_truth(traffic: SiteTraffic, attributed_bytes: Reals, is_known: Bools) -> dict[str, float]:
     """Compare attributed bytes (jobs, minutes) with the truth; return the columns of `Results.sites`."""
-    truth = seen.truth_bytes
-    right = np.minimum(truth, given)
-    hits, known_hits, asked, known_asked = _count_top_minutes(seen, given, is_known)
+    truth = traffic.truth_bytes
+    right = np.minimum(truth, attributed_bytes)
+    hits, known_hits, minute_count, known_minute_count = _count_top_minutes(traffic, attributed_bytes, is_known)
     return {
-        "measured_bytes": float(seen.traffic_bytes.sum()),
+        "measured_bytes": float(traffic.traffic_bytes.sum()),
         "job_bytes": float(truth.sum()),
         "known_bytes": float(truth[is_known].sum()),
         "known_right_bytes": float(right[is_known].sum()),
-        "known_given_bytes": float(given[is_known].sum()),
+        "known_given_bytes": float(attributed_bytes[is_known].sum()),
         "other_right_bytes": float(right[~is_known].sum()),
-        "other_given_bytes": float(given[~is_known].sum()),
+        "other_given_bytes": float(attributed_bytes[~is_known].sum()),
         "hits": hits,
-        "asked": asked,
+        "asked": minute_count,
         "known_hits": known_hits,
-        "known_asked": known_asked,
+        "known_asked": known_minute_count,
     }
 
 
-def _count_top_minutes(seen: SiteTraffic, given: Reals, is_known: Bools) -> tuple[float, float, float, float]:
+def _count_top_minutes(
+    traffic: SiteTraffic, attributed_bytes: Reals, is_known: Bools
+) -> tuple[float, float, float, float]:
     """Count minutes with the top job among the first three by attributed bytes, and all evaluated minutes.
 
     The third and fourth numbers cover only minutes with a top job that has a signature. Ties count with the probability
     that a random order ranks the job among the first three.
     """
-    minutes = np.flatnonzero((seen.minutes_bytes > MIN_BYTES_PER_S * MINUTE_S) & seen.truth_bytes.any(axis=0))
+    minutes = np.flatnonzero((traffic.minutes_bytes > MIN_BYTES_PER_S * MINUTE_S) & traffic.truth_bytes.any(axis=0))
     if not len(minutes):
         return 0.0, 0.0, 0.0, 0.0
-    first = seen.truth_bytes[:, minutes].argmax(axis=0)
-    here = given[:, minutes]
-    own = here[first, np.arange(len(minutes))]
-    more, same = (here > own).sum(axis=0), (here == own).sum(axis=0)
-    chance = np.where(own > 0, np.clip((_TOP - more) / same, 0.0, 1.0), 0.0)
-    of_known = is_known[first]
-    return float(chance.sum()), float(chance[of_known].sum()), float(len(minutes)), float(of_known.sum())
+    first = traffic.truth_bytes[:, minutes].argmax(axis=0)
+    minute_bytes = attributed_bytes[:, minutes]
+    top_bytes = minute_bytes[first, np.arange(len(minutes))]
+    larger_count, equal_count = (minute_bytes > top_bytes).sum(axis=0), (minute_bytes == top_bytes).sum(axis=0)
+    hit_probability = np.where(top_bytes > 0, np.clip((_TOP - larger_count) / equal_count, 0.0, 1.0), 0.0)
+    has_known_top = is_known[first]
+    return (
+        float(hit_probability.sum()),
+        float(hit_probability[has_known_top].sum()),
+        float(len(minutes)),
+        float(has_known_top.sum()),
+    )
 
 
-def _select_job_bytes(seen: SiteTraffic, given: Reals, is_known: Bools) -> pl.DataFrame:
-    moved = seen.truth_bytes.sum(axis=1)
-    wanted = is_known & (moved >= MIN_BYTES)
-    return pl.DataFrame({"moved_bytes": moved[wanted], "given_bytes": given[wanted].sum(axis=1)})
+def _select_job_bytes(traffic: SiteTraffic, attributed_bytes: Reals, is_known: Bools) -> pl.DataFrame:
+    moved = traffic.truth_bytes.sum(axis=1)
+    is_selected = is_known & (moved >= MIN_BYTES)
+    return pl.DataFrame({"moved_bytes": moved[is_selected], "given_bytes": attributed_bytes[is_selected].sum(axis=1)})

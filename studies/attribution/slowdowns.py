@@ -42,27 +42,31 @@ class _DetectedBursts:
 
 
 def evaluate_slowdowns(
-    site: Site, seen: Mapping[Direction, SiteTraffic], known: Mapping[Direction, SiteSignatures]
+    site: Site, traffic_by_direction: Mapping[Direction, SiteTraffic], signatures: Mapping[Direction, SiteSignatures]
 ) -> pl.DataFrame:
     """Return the detected bursts with the estimated and the true delay.
 
     Columns: delay_s, low_s, high_s, is_slowed; true_delay_s: the actual minus the undisturbed duration; is_there: for
     slowed bursts with a top interferer, whether that job moved bytes at the time.
     """
-    detections = {direction: _detect_bursts(one, known[direction]) for direction, one in seen.items()}
-    job, start_s, end_s, alone_s, meant, withheld, late_s, duration_s = (
+    detections = {
+        direction: _detect_bursts(traffic, signatures[direction]) for direction, traffic in traffic_by_direction.items()
+    }
+    job, start_s, end_s, alone_s, meant_bytes, withheld_bytes, late_s, duration_s = (
         np.concatenate([getattr(bursts, name) for bursts, _ in detections.values()])
         for name in _DetectedBursts.__slots__
     )
-    run_traffic = _collect_traffic([moved for _, moved in detections.values()], len(seen["write"].logged.start_s))
-    total_bytes = np.sum([_sum_between(one, start_s, end_s) for one in seen.values()], axis=0)
-    interfering_bytes = np.maximum(total_bytes - run_traffic.sum_between(job, start_s, end_s) - withheld, 0.0)
-    contention_s = compute_contention(alone_s, meant, end_s - start_s, interfering_bytes)
+    run_traffic = _collect_traffic(
+        [moved for _, moved in detections.values()], len(traffic_by_direction["write"].logged.start_s)
+    )
+    total_bytes = np.sum([_sum_between(traffic, start_s, end_s) for traffic in traffic_by_direction.values()], axis=0)
+    interfering_bytes = np.maximum(total_bytes - run_traffic.sum_between(job, start_s, end_s) - withheld_bytes, 0.0)
+    contention_s = compute_contention(alone_s, meant_bytes, end_s - start_s, interfering_bytes)
     runs, at = np.unique(job, return_index=True)
     sums: Reals = np.bincount(np.searchsorted(runs, job), contention_s).astype(np.float64)
-    application = seen["write"].logged.application[runs]
+    application = traffic_by_direction["write"].logged.application[runs]
     slope = estimate_slope(late_s[at], sums, duration_s[at], application)
-    slowdowns = estimate_slowdowns(contention_s, slope, seen["write"].interval_s)
+    slowdowns = estimate_slowdowns(contention_s, slope, traffic_by_direction["write"].interval_s)
     first = find_interference(job, start_s, end_s, run_traffic).top_run
     rows = pl.DataFrame(
         {
@@ -80,11 +84,13 @@ def evaluate_slowdowns(
     return _join_truth(rows, site).drop("row", "start_s", "end_s", "first")
 
 
-def _detect_bursts(seen: SiteTraffic, known: SiteSignatures) -> tuple[_DetectedBursts, tuple[Ints, Reals, Reals]]:
+def _detect_bursts(
+    traffic: SiteTraffic, signatures: SiteSignatures
+) -> tuple[_DetectedBursts, tuple[Ints, Reals, Reals]]:
     """Return the detected bursts, and the attributed bytes of each job: job, time and volume."""
-    jobs, runs = plan_runs(seen, known)
-    explanation = explain_traffic(seen.traffic_bytes, runs, seen.interval_s)
-    placements, step_s = explanation.placements, seen.interval_s
+    jobs, runs = plan_runs(traffic, signatures)
+    explanation = explain_traffic(traffic.traffic_bytes, runs, traffic.interval_s)
+    placements, step_s = explanation.placements, traffic.interval_s
     is_found = placements.filled_ratio >= _MIN_FILLED
     at = (runs.offsets[placements.run] + placements.burst)[is_found]
     run = placements.run[is_found]
@@ -113,9 +119,9 @@ def _collect_traffic(moved: list[tuple[Ints, Reals, Reals]], run_count: int) -> 
     return RunTraffic(job[order], at_s[order], volume[order], run_count)
 
 
-def _sum_between(seen: SiteTraffic, start_s: Reals, end_s: Reals) -> Reals:
-    cumulative_bytes = np.concatenate([[0.0], np.cumsum(seen.traffic_bytes)])
-    edges = np.arange(len(cumulative_bytes)) * seen.interval_s
+def _sum_between(traffic: SiteTraffic, start_s: Reals, end_s: Reals) -> Reals:
+    cumulative_bytes = np.concatenate([[0.0], np.cumsum(traffic.traffic_bytes)])
+    edges = np.arange(len(cumulative_bytes)) * traffic.interval_s
     result: Reals = np.interp(end_s, edges, cumulative_bytes) - np.interp(start_s, edges, cumulative_bytes)
     return result
 
