@@ -30,22 +30,22 @@ class CallComparison:
 
 def compare_calls(ranks: Sequence[SignedRank], trace: CompressedTrace) -> CallComparison:
     """Compare the traced ranks with a compressed trace, each call as text."""
-    equal = other = 0
+    equal_count = extrapolated_count = 0
     for rank in ranks:
         traced = rank.signatures.select(SIGNATURE)[rank.order]
         extrapolated = rank_calls(trace, rank.rank).select(SIGNATURE)
-        other += extrapolated.height
-        both = min(traced.height, extrapolated.height)
-        equal += int(_compare_rows(traced.head(both), extrapolated.head(both)).sum())
-    other += sum(rank_calls(trace, rank).height for rank in range(len(ranks), trace.process_count))
-    return CallComparison(sum(rank.order.size for rank in ranks), equal, other)
+        extrapolated_count += extrapolated.height
+        common_count = min(traced.height, extrapolated.height)
+        equal_count += int(_compare_rows(traced.head(common_count), extrapolated.head(common_count)).sum())
+    extrapolated_count += sum(rank_calls(trace, rank).height for rank in range(len(ranks), trace.process_count))
+    return CallComparison(sum(rank.order.size for rank in ranks), equal_count, extrapolated_count)
 
 
-def _compare_rows(first: pl.DataFrame, other: pl.DataFrame) -> pl.Series:
+def _compare_rows(first: pl.DataFrame, second: pl.DataFrame) -> pl.Series:
     """Return for each row whether it is equal in both frames."""
     if first.is_empty():
         return pl.Series([], dtype=pl.Boolean)
-    return pl.select(pl.all_horizontal([first[name].eq_missing(other[name]) for name in SIGNATURE])).to_series()
+    return pl.select(pl.all_horizontal([first[name].eq_missing(second[name]) for name in SIGNATURE])).to_series()
 
 
 def remove_times(trace: CompressedTrace) -> CompressedTrace:

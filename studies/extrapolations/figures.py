@@ -77,13 +77,13 @@ def _size_lines(axes: Axes, traced: pl.DataFrame, further: pl.DataFrame, color: 
     counts, raw = (traced[column].to_numpy().astype(float) for column in ("process_count", "traced_bytes"))
     axes.plot(counts, raw, "s", color=color, markersize=4)
     if len(counts) > 1 and not further.is_empty():
-        slope, rest = np.polyfit(counts, raw, 1)
-        ahead = np.geomspace(counts[0], float(further["process_count"].max()), 50)  # type: ignore[arg-type]
-        axes.plot(ahead, slope * ahead + rest, "--", color=color, linewidth=1)
-    both = pl.concat([traced.select("process_count", "compressed_bytes"), further.drop("program")]).sort(
+        slope, intercept = np.polyfit(counts, raw, 1)
+        fit_counts = np.geomspace(counts[0], float(further["process_count"].max()), 50)  # type: ignore[arg-type]
+        axes.plot(fit_counts, slope * fit_counts + intercept, "--", color=color, linewidth=1)
+    sizes = pl.concat([traced.select("process_count", "compressed_bytes"), further.drop("program")]).sort(
         "process_count"
     )
-    axes.plot(both["process_count"], both["compressed_bytes"], "-", color=color, linewidth=1.6, label=name)
+    axes.plot(sizes["process_count"], sizes["compressed_bytes"], "-", color=color, linewidth=1.6, label=name)
     axes.plot(traced["process_count"], traced["compressed_bytes"], "o", color=color, markersize=4)
     axes.plot(further["process_count"], further["compressed_bytes"], "o", color=color, markerfacecolor=GROUND)
 
@@ -137,12 +137,17 @@ def draw_times(figure: Figure, checks: pl.DataFrame, curves: pl.DataFrame, title
 
 
 def _time_panel(axes: Axes, traced: pl.DataFrame, curve: pl.DataFrame) -> None:
-    known, unseen = traced.head(traced.height - 1), traced.tail(1)
+    fit_rows, unseen = traced.head(traced.height - 1), traced.tail(1)
     axes.plot(
         curve["process_count"], curve["extrapolated_s"], ".-", color=BLUE, linewidth=1.2, markersize=4, label="models"
     )
     axes.plot(
-        known["process_count"], known["traced_s"], "o", color=INK, markersize=4.5, label="traced, used for the fit"
+        fit_rows["process_count"],
+        fit_rows["traced_s"],
+        "o",
+        color=INK,
+        markersize=4.5,
+        label="traced, used for the fit",
     )
     axes.plot(
         unseen["process_count"],

@@ -34,15 +34,15 @@ _MAX_RANKS = 256
 _Row = tuple[str, str, int, bool, int, int, int]
 
 
-def generate_map_rows(known: FittedTrace, traced: Sequence[CompressedTrace]) -> Iterator[_Row]:
+def generate_map_rows(fitted: FittedTrace, traced: Sequence[CompressedTrace]) -> Iterator[_Row]:
     """Yield rows of `SCHEMA` (without the program) for the first field that is shared among ranks, if any."""
-    models = (model for model in known.models if _SHARED_OUT.fullmatch(model.formula))
+    models = (model for model in fitted.models if _SHARED_OUT.fullmatch(model.formula))
     model = next(models, None)
-    place = None if model is None or known.refusals else _PLACE.search(model.field)
+    place = None if model is None or fitted.refusals else _PLACE.search(model.field)
     if model is None or place is None:
         return
     function, argument = place[1], int(place[2])
-    further = [extrapolate_to(known, times * max(known.rank_counts)).trace for times in _RANK_COUNT_MULTIPLES]
+    further = [extrapolate_to(fitted, times * max(fitted.rank_counts)).trace for times in _RANK_COUNT_MULTIPLES]
     chosen = [(trace, True) for trace in traced] + [(trace, False) for trace in further if trace is not None]
     for trace, is_traced in chosen:
         if trace.process_count > _MAX_RANKS:
@@ -54,6 +54,6 @@ def generate_map_rows(known: FittedTrace, traced: Sequence[CompressedTrace]) -> 
 
 def _collect_argument(trace: CompressedTrace, rank: int, function: str, argument: int) -> list[int]:
     """Return the values of one argument (counted from 1) in all calls of a function by a rank."""
-    own = rank_calls(trace, rank).filter(pl.col("function") == function)
-    numbers = own["arguments"].str.split(" ").list.get(argument - 1, null_on_oob=True).cast(pl.Int64, strict=False)
+    calls = rank_calls(trace, rank).filter(pl.col("function") == function)
+    numbers = calls["arguments"].str.split(" ").list.get(argument - 1, null_on_oob=True).cast(pl.Int64, strict=False)
     return numbers.drop_nulls().to_list()

@@ -68,7 +68,7 @@ def _select_offsets(results: Results) -> pl.DataFrame:
     return results.maps.filter(pl.col("program") == pl.col("program").first())
 
 
-def _list_programs(known: set[str], *names: str) -> str:
+def _list_programs(program_names: set[str], *names: str) -> str:
     """Format the given programs that were studied, in parentheses."""
-    studied = [f"`{name}`" for name in names if name in known]
+    studied = [f"`{name}`" for name in names if name in program_names]
     return f" ({', '.join(studied)})" if studied else ""

@@ -71,8 +71,8 @@ def _scan_folders(root: Path) -> Iterator[Program]:
         traces = [(count, path) for count, name in counts if (path := _find_trace(Path(folder, name))) is not None]
         if traces:
             below.clear()
-            own = Path(folder).relative_to(root).as_posix()
-            yield Program(root.resolve().name if own == "." else own, tuple(traces))
+            relative_path = Path(folder).relative_to(root).as_posix()
+            yield Program(root.resolve().name if relative_path == "." else relative_path, tuple(traces))
 
 
 def _find_trace(folder: Path) -> Path | None:

@@ -103,25 +103,35 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
 def study(params: StudyParams, report_progress: ReportProgress = ignore_progress) -> Results:
     """Study all programs of a folder; raises InputRefused if there are none or a trace is unreadable."""
     parts = map_work_items(evaluate_program, find_programs(params.traces), params.worker_count, report_progress)
-    return Results(*(pl.concat([getattr(part, one.name) for part in parts]) for one in fields(Results)))
+    return Results(*(pl.concat([getattr(part, field.name) for part in parts]) for field in fields(Results)))
 
 
 def evaluate_program(program: Program) -> Results:
     """Compress, fit, extrapolate and check one program; returns its rows of all tables."""
-    name, known = program.name, decode_runs(program)
+    name, runs = program.name, decode_runs(program)
     rows: dict[str, list[_Row]] = {table: [] for table in _SCHEMAS}
-    rows["traces"] += [(name, *_compress_run(run)) for run in known]
-    outer = _FittedRuns.fit(known, has_nested=False)
+    rows["traces"] += [(name, *_compress_run(run)) for run in runs]
+    outer = _FittedRuns.fit(runs, has_nested=False)
     rows["curves"] += [(name, *row) for row in outer.curve()]
     rows["maps"] += [(name, *row) for row in generate_map_rows(outer.all_known, outer.together)]
-    own = checks, models = list(outer.checks()), [(model.field, model.formula) for model in outer.all_known.models]
+    outer_results = checks, models = (
+        list(outer.checks()),
+        [(model.field, model.formula) for model in outer.all_known.models],
+    )
     with_nested = outer
-    if any(run.has_nested for run in known):
-        with_nested = _FittedRuns.fit(known, has_nested=True)
-        checks, models = list(with_nested.checks()), [(one.field, one.formula) for one in with_nested.all_known.models]
+    if any(run.has_nested for run in runs):
+        with_nested = _FittedRuns.fit(runs, has_nested=True)
+        checks, models = (
+            list(with_nested.checks()),
+            [(model.field, model.formula) for model in with_nested.all_known.models],
+        )
     rows["sizes"] += [(name, *row) for row in with_nested.sizes()]
-    rows["checks"] += [(name, is_nested, *row) for is_nested, part in ((False, own[0]), (True, checks)) for row in part]
-    rows["models"] += [(name, is_nested, *row) for is_nested, part in ((False, own[1]), (True, models)) for row in part]
+    rows["checks"] += [
+        (name, is_nested, *row) for is_nested, part in ((False, outer_results[0]), (True, checks)) for row in part
+    ]
+    rows["models"] += [
+        (name, is_nested, *row) for is_nested, part in ((False, outer_results[1]), (True, models)) for row in part
+    ]
     return Results(**{name: pl.DataFrame(rows[name], schema, orient="row") for name, schema in _SCHEMAS.items()})
 
 
@@ -165,18 +175,18 @@ class _FittedRuns:
     unseen: tuple[FittedTrace, ...]
 
     @classmethod
-    def fit(cls, known: Sequence[Run], *, has_nested: bool) -> _FittedRuns:
+    def fit(cls, runs: Sequence[Run], *, has_nested: bool) -> _FittedRuns:
         """Compress the runs and fit the models.
 
         Traces that are compressed together have the same width of zero-padded numbers. For the fit without the largest
         run, the other runs are therefore compressed without it, so that no information leaks from it.
         """
-        counts = tuple(run.process_count for run in known)
-        ranks = tuple(run.select_calls(has_nested=has_nested) for run in known)
+        counts = tuple(run.process_count for run in runs)
+        ranks = tuple(run.select_calls(has_nested=has_nested) for run in runs)
         pairs = list(zip(counts, ranks, strict=True))
         together = compress_together(pairs)
-        others = [(*together[:place], *together[place + 1 :]) for place in range(len(counts) - 1)]
-        unseen = (*others, compress_together(pairs[:-1]))
+        leave_one_out = [(*together[:place], *together[place + 1 :]) for place in range(len(counts) - 1)]
+        unseen = (*leave_one_out, compress_together(pairs[:-1]))
         all_known = fit_trace(together, _FULL_PARAMS)
         return cls(counts, ranks, together, all_known, tuple(fit_trace(traces, _HELD_OUT_PARAMS) for traces in unseen))
 
@@ -186,7 +196,7 @@ class _FittedRuns:
         for place, (count, ranks) in enumerate(zip(self.counts, self.ranks, strict=True)):
             unseen = extrapolate_to(self.unseen[place], count)
             result = _classify_outcome(ranks, unseen)
-            inputs = [end for other, end in enumerate(ends) if end is not None and other != place]
+            inputs = [end for index, end in enumerate(ends) if end is not None and index != place]
             mean_s = sum(inputs) / len(inputs) if inputs else None
             yield (
                 True,
@@ -196,13 +206,13 @@ class _FittedRuns:
                 None if unseen.trace is None else compute_end_s(unseen.trace),
                 mean_s,
             )
-            given = extrapolate_to(self.all_known, count)
+            in_sample = extrapolate_to(self.all_known, count)
             is_same = (
-                given.trace is not None
+                in_sample.trace is not None
                 and unseen.trace is not None
-                and remove_times(given.trace) == remove_times(unseen.trace)
+                and remove_times(in_sample.trace) == remove_times(unseen.trace)
             )
-            yield (False, count, *(result if is_same else _classify_outcome(ranks, given)), ends[place], None, None)
+            yield (False, count, *(result if is_same else _classify_outcome(ranks, in_sample)), ends[place], None, None)
 
     def sizes(self) -> Iterator[tuple[int, int]]:
         """Yield rows of `SIZES`, without the program."""

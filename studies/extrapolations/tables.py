@@ -80,13 +80,13 @@ def select_refusals(results: Results) -> pl.DataFrame:
 def list_models(results: Results) -> Iterator[dict[str, str]]:
     """Yield the distinct models of each program, then those found only in nested calls."""
     for name in _programs(results):
-        known: set[str] = set()
+        listed_formulas: set[str] = set()
         for has_nested, kind in KINDS.items():
             program_models = results.models.filter(program=name, has_nested=has_nested)
             grouped = program_models.group_by("formula", maintain_order=True).agg("field")
             for formula, fields in grouped.rows():
-                if formula not in known:
-                    known.add(formula)
+                if formula not in listed_formulas:
+                    listed_formulas.add(formula)
                     yield {"program": name, "kind": kind, "formula": formula, "places": _format_places(fields)}
 
 
