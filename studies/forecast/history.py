@@ -55,7 +55,7 @@ class History:
     @property
     def total_bytes(self) -> Reals:
         """Bytes per poll step, summed over both directions."""
-        total: Reals = np.sum([one.traffic_bytes for one in self.seen.values()], axis=0)
+        total: Reals = np.sum([traffic.traffic_bytes for traffic in self.seen.values()], axis=0)
         return total
 
     @property
@@ -68,10 +68,10 @@ def build_history(family: str, level: str, seed: int) -> History:
     """Simulate a site and process its first days as a nightly run does."""
     site = simulate_site(family, level, seed, PAST_DAYS + HELD_OUT_DAYS)
     whole = observe_site(site)
-    past = {direction: _truncate(one, PAST_DAYS * DAY_S) for direction, one in whole.items()}
-    known = {direction: extract_site_signatures(one) for direction, one in past.items()}
+    past = {direction: _truncate(traffic, PAST_DAYS * DAY_S) for direction, traffic in whole.items()}
+    signatures = {direction: extract_site_signatures(traffic) for direction, traffic in past.items()}
     submitted = to_seconds(site, select_logged_jobs(site)["submitted_at"])
-    return History(site, whole, known, submitted, _attribute_since(past, known, 0.0))
+    return History(site, whole, signatures, submitted, _attribute_since(past, signatures, 0.0))
 
 
 def _truncate(traffic: SiteTraffic, until_s: float) -> SiteTraffic:
@@ -95,16 +95,16 @@ def _truncate(traffic: SiteTraffic, until_s: float) -> SiteTraffic:
 
 
 def _attribute_since(
-    past: Mapping[Direction, SiteTraffic], known: Mapping[Direction, SiteSignatures], from_s: float
+    past: Mapping[Direction, SiteTraffic], signatures: Mapping[Direction, SiteSignatures], from_s: float
 ) -> tuple[Ints, Reals, Reals]:
     """Attribute the traffic after `from_s`; returns job, right edge of the minute [s] and bytes."""
     rows = []
-    for direction, one in past.items():
-        jobs, runs = plan_runs(one, _pad_signatures(known[direction], one))
-        first = int(from_s / one.interval_s)
+    for direction, traffic in past.items():
+        jobs, runs = plan_runs(traffic, _pad_signatures(signatures[direction], traffic))
+        first = int(from_s / traffic.interval_s)
         shifted = replace(runs, started=runs.started - first, ended=runs.ended - first)
-        explanation = explain_traffic(one.traffic_bytes[first:], shifted, one.interval_s)
-        edge = np.ceil((explanation.step + first + 1.0) * one.interval_s / MINUTE_S) * MINUTE_S
+        explanation = explain_traffic(traffic.traffic_bytes[first:], shifted, traffic.interval_s)
+        edge = np.ceil((explanation.step + first + 1.0) * traffic.interval_s / MINUTE_S) * MINUTE_S
         rows.append((jobs[explanation.run], edge, explanation.volume_bytes))
     job = np.concatenate([job for job, _, _ in rows])
     edge, volume = (np.concatenate([row[place] for row in rows]) for place in (1, 2))
@@ -146,7 +146,7 @@ class SiteState:
 
 def observe_at(history: History, at_s: float) -> SiteState:
     """Return the state of a site at an instant after its known days."""
-    recent = {direction: _truncate(one, at_s) for direction, one in history.seen.items()}
+    recent = {direction: _truncate(traffic, at_s) for direction, traffic in history.seen.items()}
     recent_rows = _attribute_since(recent, history.known, PAST_DAYS * DAY_S - _LANDED_S)
     is_fresh = recent_rows[1] > PAST_DAYS * DAY_S
     job = np.concatenate([history.attributed[0], recent_rows[0][is_fresh]])
@@ -184,23 +184,23 @@ def _to_datetimes(history: History, at_s: Reals) -> pl.Series:
 def _collect_jobs(history: History, at_s: float) -> tuple[Demands, UpcomingJobs, Ints]:
     """Return the running and waiting jobs that have a signature in any direction."""
     logged = history.seen["write"].logged
-    known = [_pad_signatures(one, history.seen["write"]) for one in history.known.values()]
-    has = np.logical_or.reduce([one.has_signature for one in known])
-    is_there = (history.submitted_s <= at_s) & (logged.end_s > at_s) & has[logged.application]
+    by_direction = [_pad_signatures(signatures, history.seen["write"]) for signatures in history.known.values()]
+    has_signature = np.logical_or.reduce([signatures.has_signature for signatures in by_direction])
+    is_there = (history.submitted_s <= at_s) & (logged.end_s > at_s) & has_signature[logged.application]
     jobs = np.flatnonzero(is_there)
     names, demand = np.unique(logged.application[jobs], return_inverse=True)
-    curves = [_sum_directions(known, int(name)) for name in names] or [(Demand(np.zeros(1), 1.0), 0.0)]
+    curves = [_sum_directions(by_direction, int(name)) for name in names] or [(Demand(np.zeros(1), 1.0), 0.0)]
     has_ended = logged.is_complete & (logged.end_s <= at_s)
     all_durations_s = logged.end_s - logged.start_s
     durations = [all_durations_s[has_ended & (logged.application == name)] for name in names]
-    undisturbed_s = [np.array([one.duration_s]) for one, _ in curves]
-    durations = [lasted if len(lasted) else undisturbed_s[place] for place, lasted in enumerate(durations)]
+    undisturbed_s = [np.array([demand_curve.duration_s]) for demand_curve, _ in curves]
+    durations = [past_s if len(past_s) else undisturbed_s[place] for place, past_s in enumerate(durations)]
     waits = (logged.start_s - history.submitted_s)[logged.start_s <= at_s]
-    runs = logged.start_s[jobs] <= at_s
+    is_running = logged.start_s[jobs] <= at_s
     count = len(jobs)
     coming = UpcomingJobs(
         demand=demand.astype(np.int64),
-        elapsed_s=np.where(runs, at_s - logged.start_s[jobs], np.nan),
+        elapsed_s=np.where(is_running, at_s - logged.start_s[jobs], np.nan),
         waiting_s=at_s - history.submitted_s[jobs],
         min_wait_s=np.zeros(count),
         max_wait_s=np.full(count, np.inf),
@@ -210,16 +210,24 @@ def _collect_jobs(history: History, at_s: float) -> tuple[Demands, UpcomingJobs,
         else np.zeros(0),
         duration_piece=demand.astype(np.int64),
         wait_piece=np.zeros(count, np.int64),
-        durations_s=Ragged(np.concatenate([np.zeros(0), *durations]), offsets_of([len(each) for each in durations])),
+        durations_s=Ragged(
+            np.concatenate([np.zeros(0), *durations]), offsets_of([len(durations_s) for durations_s in durations])
+        ),
         waits_s=Ragged(waits, np.array([0, len(waits)])),
     )
-    return Demands.from_list([one for one, _ in curves]), coming, demand.astype(np.int64)
+    return Demands.from_list([demand_curve for demand_curve, _ in curves]), coming, demand.astype(np.int64)
 
 
-def _sum_directions(known: list[SiteSignatures], application: int) -> tuple[Demand, float]:
+def _sum_directions(by_direction: list[SiteSignatures], application: int) -> tuple[Demand, float]:
     """Return an application's demand, summed over directions, and its mean expected correlation, weighted by bytes."""
-    curves = [one.get(application).bytes_per_s for one in known if one.has_signature[application]]
-    correlations = [float(one.expected_correlation[application]) for one in known if one.has_signature[application]]
+    curves = [
+        signatures.get(application).bytes_per_s for signatures in by_direction if signatures.has_signature[application]
+    ]
+    correlations = [
+        float(signatures.expected_correlation[application])
+        for signatures in by_direction
+        if signatures.has_signature[application]
+    ]
     total = np.zeros(max(map(len, curves)))
     for curve in curves:
         total[: len(curve)] += curve

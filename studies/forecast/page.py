@@ -30,17 +30,17 @@ def document(results: Results) -> dict[str, object]:
 
 def values(results: Results) -> dict[str, object]:
     """Compute the variables of the template `page.md`."""
-    steps, ours = results.steps, results.steps.filter(way=_OURS)
+    steps, default_steps = results.steps, results.steps.filter(way=_OURS)
     hours = steps.with_columns(hour=pl.col("step") // _STEPS_PER_HOUR + 1)
     return {
         **{"params": results.params, "WAYS": WAYS, "FAMILIES": FAMILIES, "LEVELS": LEVELS},
         **{"INTERVAL_S": INTERVAL_S, "HORIZON": HORIZON, "PAST_DAYS": PAST_DAYS, "STEP_S": STEP_S},
         "every": index_rows(summarize_steps(steps, "way"), "way"),
         "first_hour": index_rows(summarize_steps(steps.filter(pl.col("step") < _STEPS_PER_HOUR), "way"), "way"),
-        "levels": summarize_steps(ours, "level"),
+        "levels": summarize_steps(default_steps, "level"),
         "ways": summarize_steps(steps, "level", "way"),
         "hours": summarize_steps(hours, "hour", "way").sort("hour", maintain_order=True),
-        "families": summarize_steps(ours, "family", "level"),
+        "families": summarize_steps(default_steps, "family", "level"),
         "instants": steps["at_s"].n_unique(),
     }
 
@@ -72,6 +72,6 @@ def draw_ranges(figure: Figure, sites: pl.DataFrame) -> None:
 
 
 def _describe_coverage(sites: pl.DataFrame, way: str) -> str:
-    held = sites.filter(way=way).group_by("level", maintain_order=True).agg(pl.col("held").mean())
-    shares = ", ".join(f"{100 * share:.0f} % ({level})" for level, share in held.iter_rows())
+    coverage = sites.filter(way=way).group_by("level", maintain_order=True).agg(pl.col("held").mean())
+    shares = ", ".join(f"{100 * share:.0f} % ({level})" for level, share in coverage.iter_rows())
     return f"Nominal interval of `{way}`: {100 * _NOMINAL:.0f} % came {shares}"

@@ -18,16 +18,16 @@ _LOW, _HIGH = 0.1, 0.9
 
 def forecast_site(state: SiteState, params: ForecastParams | None = None) -> Rates:
     """Forecast from jobs and from the unattributed traffic at similar times."""
-    known = (state.level_bytes_per_s, state.hour)
-    result = forecast(state.demands, state.coming, state.application, state.past, known, params=params)
+    now = (state.level_bytes_per_s, state.hour)
+    result = forecast(state.demands, state.coming, state.application, state.past, now, params=params)
     return result.expected_bytes_per_s, result.low_bytes_per_s, result.high_bytes_per_s
 
 
 def forecast_without_jobs(state: SiteState, params: ForecastParams | None = None) -> Rates:
     """Forecast from the total traffic at similar times, without jobs."""
     no_jobs = state.coming.without_jobs()
-    known = (float(state.whole_past.mean_levels(3600.0)[-1]), state.hour)
-    result = forecast(state.demands, no_jobs, state.application[:0], state.whole_past, known, params=params)
+    now = (float(state.whole_past.mean_levels(3600.0)[-1]), state.hour)
+    result = forecast(state.demands, no_jobs, state.application[:0], state.whole_past, now, params=params)
     return result.expected_bytes_per_s, result.low_bytes_per_s, result.high_bytes_per_s
 
 
