@@ -102,8 +102,8 @@ def compute_distances(results: Results) -> pl.DataFrame:
     }
     joint = mean.filter(way=JOINT).select(*key, "better_ratio", "explained_ratio")
     result = plain
-    for other in (*by_way.values(), joint, by_seed):
-        result = result.join(other, on=key, how="left", maintain_order="left")
+    for frame in (*by_way.values(), joint, by_seed):
+        result = result.join(frame, on=key, how="left", maintain_order="left")
     return result.with_columns(share=pl.col(CHOSEN) / pl.col("plain"))
 
 
@@ -121,8 +121,8 @@ def compute_site_distances(results: Results) -> pl.DataFrame:
 
 def compute_error_budget(results: Results) -> pl.DataFrame:
     """Return the distance by level, relative to the separate method, as more and more causes of error are removed."""
-    found = compute_distances(results).filter(pl.col("family").is_in(_list_families_in_log()))
-    rows = found.group_by("level", maintain_order=True).agg(
+    distances = compute_distances(results).filter(pl.col("family").is_in(_list_families_in_log()))
+    rows = distances.group_by("level", maintain_order=True).agg(
         pl.col("plain").mean(),
         *(pl.col(way).mean() / pl.col("plain").mean() for way in (JOINT, CHOSEN, ORACLE, PACED)),
         below=pl.format("{} ({} of {})", "family", "below_count", "site_count")
@@ -134,7 +134,7 @@ def compute_error_budget(results: Results) -> pl.DataFrame:
 
 def summarize_ways(results: Results) -> pl.DataFrame:
     """Return mean scores by level and way, in families with logged background traffic."""
-    is_studied = pl.col("application").is_in([one.name for one in STUDIED])
+    is_studied = pl.col("application").is_in([application.name for application in STUDIED])
     return (
         results.answers.filter(pl.col("family").is_in(_list_families_in_log()))
         .group_by("level", "way", maintain_order=True)

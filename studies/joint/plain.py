@@ -25,8 +25,10 @@ def extract_both(
     answers: signatures by separate methods.
     """
     plain, expected_correlation = select_default(answers)
-    known = KnownSignatures(tuple(one if one.outcome == "extracted" else None for one in plain), expected_correlation)
-    return plain, expected_correlation, extract_jointly(shared, known, _extract_from_halves)
+    known_signatures = KnownSignatures(
+        tuple(signature if signature.outcome == "extracted" else None for signature in plain), expected_correlation
+    )
+    return plain, expected_correlation, extract_jointly(shared, known_signatures, _extract_from_halves)
 
 
 def _extract_from_halves(sets: SampleSets) -> list[Signature]:

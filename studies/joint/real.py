@@ -49,7 +49,7 @@ def extract_bursts(day: Day, direction: str) -> list[Reals]:
     """Return the rates of runs that used the file system exclusively, second by second [B/s]."""
     moved = [day.truth(direction, run)[1] for run in np.flatnonzero(day.is_own).tolist()]
     # spread a poll's bytes evenly over its interval
-    return [np.repeat(one, round(day.step_s)) / day.step_s for one in moved if one.sum() > _MIN_BYTES]
+    return [np.repeat(run_bytes, round(day.step_s)) / day.step_s for run_bytes in moved if run_bytes.sum() > _MIN_BYTES]
 
 
 def inject_runs(day: Day, direction: str, size: float, seed: int) -> InjectedDay:

@@ -79,7 +79,7 @@ def evaluate_site(item: tuple[str, str, int]) -> pl.DataFrame:
     ]
     clean = site.shared.make_sample_sets(site.own, raw.values - site.own.values)
     oracle = extract_envelopes(remove_contention(clean, site.at_work, site.work_ratio, site.cost), 1)
-    paced = [Signature.from_curve(one, detect_bursts(one)) for one in site.paced]
+    paced = [Signature.from_curve(curve, detect_bursts(curve)) for curve in site.paced]
     rows = [
         *(
             _score_signatures(samples, answer.method, answer.signatures, answer.expected_correlation)
@@ -108,12 +108,12 @@ def _score_signatures(
     expected_correlation: Sequence[float] | Reals,
     joint: JointResult | None = None,
 ) -> pl.DataFrame:
-    known = pl.Series(expected_correlation, dtype=pl.Float64).fill_nan(None)
+    correlations = pl.Series(expected_correlation, dtype=pl.Float64).fill_nan(None)
     return score_signatures(samples, way, signatures).select(
         "application",
         pl.col("method").alias("way"),
         pl.col(_SIMILARITIES).fill_null(0.0),
-        expected_correlation=pl.when(outcome="extracted").then(known),
+        expected_correlation=pl.when(outcome="extracted").then(correlations),
         explained_ratio=pl.lit(None, pl.Float64) if joint is None else pl.Series(joint.explained_ratio),
         is_better=pl.lit(None, pl.Boolean) if joint is None else pl.Series(joint.is_accepted),
     )

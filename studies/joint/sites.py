@@ -99,7 +99,7 @@ def draw_neighbors(seed: int, count: int) -> Iterator[Application]:
 def draw_site(family: Family, level: str, seed: int) -> SimulatedSite:
     """Simulate a site with enough days to reach the level's mean traffic."""
     applications = (*STUDIED, *draw_neighbors(seed, family.neighbor_count))
-    volume = sum(one.run_count * one.volume_bytes("write") for one in applications)
+    volume = sum(application.run_count * application.volume_bytes("write") for application in applications)
     days = volume / (LEVELS[level] * PEAK_BYTES_PER_S * DAY_S)
     site = simulate(replace(family.params, seed=seed, days=days), applications)
     logged = applications if family.is_logged else STUDIED
@@ -108,7 +108,7 @@ def draw_site(family: Family, level: str, seed: int) -> SimulatedSite:
 
 def _observe_site(site: Site, logged: Sequence[Application]) -> SimulatedSite:
     interval_s = site.params.interval_s
-    place = {one.name: number for number, one in enumerate(logged)}
+    place = {application.name: number for number, application in enumerate(logged)}
     runs = site.jobs.join(site.runs, on="job_id").filter(
         pl.col("ended_at").is_not_null(), pl.col("application").is_in(list(place))
     )
@@ -125,12 +125,12 @@ def _observe_site(site: Site, logged: Sequence[Application]) -> SimulatedSite:
     )
     job_ids = runs["job_id"][shared.sample_runs].to_list()
     first, after = shared.sample_windows()
-    own = _collect_own_bytes(site, job_ids, first, after)
+    own_bytes = _collect_own_bytes(site, job_ids, first, after)
     work_ratio = _compute_work_ratio(site, job_ids, first, after)
     active_count = _count_active_transfers(site, np.arange(len(shared.volume_bytes) + 1))
     at_work = np.maximum(active_count[places_of(first, after - first)] - work_ratio, 0.0)
-    paced = tuple(_build_mean_gap_curve(site, one, runs) for one in logged)
-    return SimulatedSite(shared, tuple(logged), own, at_work, work_ratio, site.params.seek_loss_ratio, paced)
+    paced = tuple(_build_mean_gap_curve(site, application, runs) for application in logged)
+    return SimulatedSite(shared, tuple(logged), own_bytes, at_work, work_ratio, site.params.seek_loss_ratio, paced)
 
 
 def _compute_work_ratio(site: Site, job_ids: Sequence[str], first: Ints, after: Ints) -> Reals:
