@@ -106,10 +106,16 @@ def _error_boxes(axes: Axes, answers: pl.DataFrame, values: Sequence[float], lev
         offset = (number - (len(levels) - 1) / 2) * width
         for place, value in enumerate(values):
             errors = answers.filter((pl.col("value") == value) & (pl.col("noise_level") == level))["error_ratio"]
-            found = errors.drop_nulls().to_numpy()
-            if len(found):
-                _box(axes, np.clip(found, _MIN_ERROR, _MAX_ERROR), place + offset, 0.85 * width, _COLORS[number])
-            share = f"{100 * len(found) / max(len(errors), 1):.0f}"
+            detected_errors = errors.drop_nulls().to_numpy()
+            if len(detected_errors):
+                _box(
+                    axes,
+                    np.clip(detected_errors, _MIN_ERROR, _MAX_ERROR),
+                    place + offset,
+                    0.85 * width,
+                    _COLORS[number],
+                )
+            share = f"{100 * len(detected_errors) / max(len(errors), 1):.0f}"
             axes.text(place + offset, 1.0, share, transform=axes.get_xaxis_transform(), **_SHARE_TEXT)
 
 
@@ -175,9 +181,9 @@ def draw_deviations(figure: Figure, answers: pl.DataFrame) -> None:
     for row, method in zip(cells, methods, strict=True):
         for axes, name, color in zip(row, ("sigma_vol", "sigma_time"), _COLORS, strict=False):
             for place, value in enumerate(values):
-                found = chosen.filter((pl.col("method") == method) & (pl.col("value") == value))[name].drop_nulls()
-                if len(found):
-                    _box(axes, found.to_numpy(), place, 0.7, color)
+                deviations = chosen.filter((pl.col("method") == method) & (pl.col("value") == value))[name].drop_nulls()
+                if len(deviations):
+                    _box(axes, deviations.to_numpy(), place, 0.7, color)
             axes.set_title(method)
     for axes, word in zip(cells[-1], ("of volume", "of time on I/O"), strict=True):
         _sparse_ticks(axes, values)
@@ -230,9 +236,9 @@ def draw_alarms(figure: Figure, alarms: pl.DataFrame) -> None:
 
 def _describe_alarms(alarms: pl.DataFrame) -> str:
     """Describe the methods with the lowest and the highest maximum false-alarm rate."""
-    most = alarms.group_by("method").agg(pl.col("alarm_ratio").max()).sort("alarm_ratio", "method")
-    (least, low), (loudest, high) = most.row(0), most.row(-1)
-    return f"{least} at most {format_percent(low)}, {loudest} up to {format_percent(high)} of any noise"
+    highest = alarms.group_by("method").agg(pl.col("alarm_ratio").max()).sort("alarm_ratio", "method")
+    (lowest_method, low), (highest_method, high) = highest.row(0), highest.row(-1)
+    return f"{lowest_method} at most {format_percent(low)}, {highest_method} up to {format_percent(high)} of any noise"
 
 
 def _alarm_points(axes: Axes, rows: Sequence[dict[str, Any]], shift: float, number: int, method: str) -> None:

@@ -28,8 +28,8 @@ def document(results: Results) -> dict[str, object]:
         "highest_alarm_ratios": alarm_summary(results) if is_traced else [],
         "errors": error_summary(results) if is_traced else [],
         "statements": [
-            {"of": words, "paper": stated, "found": dict(zip(names, found, strict=True))}
-            for words, stated, found in (evaluate_statements(results) if is_traced else ())
+            {"of": words, "paper": stated, "found": dict(zip(names, ratios, strict=True))}
+            for words, stated, ratios in (evaluate_statements(results) if is_traced else ())
         ],
         "alarms": results.alarms,
         "unseen": results.unseen,
@@ -62,7 +62,7 @@ def figures(results: Results) -> dict[str, Draw]:
 def _trace_tables(results: Results) -> dict[str, object]:
     """Compute the variables of the results by method."""
     names = [method.name for method in results.methods]
-    stated = [(words, paper, *map(format_percent, found)) for words, paper, found in evaluate_statements(results)]
+    stated = [(words, paper, *map(format_percent, ratios)) for words, paper, ratios in evaluate_statements(results)]
     alarms, errors = alarm_summary(results), error_summary(results)
     by_group = errors.pivot("group", index="method", values=["mean_error", "median_error", "found_ratio"])
     return {

@@ -100,7 +100,7 @@ class Rhythm:
 def _requests(pieces: list[tuple[Reals, Reals, Reals]]) -> Requests:
     """Build requests from starts, lengths and volumes (signals, bursts each)."""
     count = len(pieces[0][0])
-    starts, lengths, volumes = (np.concatenate([one[at] for one in pieces], axis=1) for at in range(3))
+    starts, lengths, volumes = (np.concatenate([piece[at] for piece in pieces], axis=1) for at in range(3))
     subject = np.repeat(np.arange(count), starts.shape[1])
     return Requests(starts.ravel(), (starts + lengths).ravel(), volumes.ravel(), subject, count)
 

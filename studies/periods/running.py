@@ -111,8 +111,8 @@ def study(
     validation_items = list(_build_validation_items(params, methods))
     items: list[_WorkItem | unseen.WorkItem] = [*noise_items, *trace_items, *validation_items]
     results = map_work_items(_process_item, items, params.worker_count, report_progress)
-    alarms, rest = results[: len(noise_items)], results[len(noise_items) :]
-    answers, counts = rest[: len(trace_items)], rest[len(trace_items) :]
+    alarms, other_results = results[: len(noise_items)], results[len(noise_items) :]
+    answers, counts = other_results[: len(trace_items)], other_results[len(trace_items) :]
     rates = unseen.add_rates(unseen.sum_counts(counts))
     return Results(params, tuple(methods), _concat(answers), _add_rates(_concat(alarms)), rates)
 

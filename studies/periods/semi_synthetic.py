@@ -160,12 +160,12 @@ def compute_phase_durations(params: PhaseParams) -> Reals:
     shortest follows a Pareto (Lomax) distribution, sampled at even quantiles; its shape gives the stated mean.
     """
     depth = -np.log1p(-np.arange(params.phase_count) / params.phase_count)
-    wanted = (params.mean_s - params.shortest_s) / (params.longest_s - params.shortest_s)
+    target_mean = (params.mean_s - params.shortest_s) / (params.longest_s - params.shortest_s)
     # The longest phase alone contributes 1 / phase_count of the range to the mean.
-    if wanted <= 1.01 / params.phase_count:
+    if target_mean <= 1.01 / params.phase_count:
         raise ValueError("the mean is too low for the longest phase")
     heaviness = brentq(
-        lambda heaviness: float(_compute_pareto_quantiles(depth, heaviness).mean()) - wanted, -1.0, 100.0
+        lambda heaviness: float(_compute_pareto_quantiles(depth, heaviness).mean()) - target_mean, -1.0, 100.0
     )
     return params.shortest_s + (params.longest_s - params.shortest_s) * _compute_pareto_quantiles(depth, heaviness)
 

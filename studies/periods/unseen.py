@@ -77,7 +77,7 @@ def build_memoryless_items(count: int, seed: int, methods: Sequence[Method]) -> 
 
 def build_trap_items(count: int, seed: int, methods: Sequence[Method]) -> Iterator[WorkItem]:
     """Yield items of signals with holes or ticks, `count` of each."""
-    for place, (group, trap) in enumerate([*(("holes", one) for one in HOLES), *(("ticks", one) for one in TICKS)]):
+    for place, (group, trap) in enumerate([*(("holes", case) for case in HOLES), *(("ticks", case) for case in TICKS)]):
         item_seed = np.random.SeedSequence(seed, spawn_key=(12, place))
         yield WorkItem(trap, group, trap.sample_count, count, item_seed, tuple(methods))
 
@@ -103,7 +103,7 @@ def count_claims(item: WorkItem) -> pl.DataFrame:
             is_right & (error <= reported_error),
             is_right & (error <= 2 * reported_error),
         )
-        counts = [int(np.count_nonzero(each)) for each in conditions]
+        counts = [int(np.count_nonzero(condition)) for condition in conditions]
         rows.append((item.group, name, item.sample_count, method.name, item.count, *counts))
     if isinstance(item.subject, Rhythm) and item.group == "power":
         rows += [(BOUNDS, name, 0, *bound) for bound in _evaluate_bounds(item.subject, rates, period, item.seed)]
