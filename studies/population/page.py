@@ -63,7 +63,9 @@ def summarize_classes(results: Results, *names: str) -> pl.DataFrame:
     total variation distance between the distributions of inferred and true classes.
     """
     is_right, has = pl.col("label").eq_missing(pl.col("true_label")), pl.col("has_signature")
-    off = sum((pl.col("label").eq_missing(one).mean() - (pl.col("true_label") == one).mean()).abs() for one in _LABELS)
+    off = sum(
+        (pl.col("label").eq_missing(label).mean() - (pl.col("true_label") == label).mean()).abs() for label in _LABELS
+    )
     return results.runs.group_by(*names, "way", maintain_order=True).agg(
         run_count=pl.len(),
         right=is_right.mean(),
@@ -134,9 +136,9 @@ def draw_shares(figure: Figure, shares: pl.DataFrame) -> None:
     width = 0.8 / len(ways)
     for axes, _, at_level in draw_panels(figure, shares, "level", is_x_shared=False):
         for number, way in enumerate(ways):
-            own = dict(at_level.filter(way=way).select("label", "run_ratio").iter_rows())
+            ratios = dict(at_level.filter(way=way).select("label", "run_ratio").iter_rows())
             places = np.arange(len(labels)) + (number - (len(ways) - 1) / 2) * width
-            axes.bar(places, [own.get(label, 0.0) for label in labels], width, color=_COLORS[number], label=way)
+            axes.bar(places, [ratios.get(label, 0.0) for label in labels], width, color=_COLORS[number], label=way)
         axes.set_xticks(range(len(labels)), labels, rotation=35, ha="right", fontsize=8)
     first = figure.axes[0]
     first.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")

@@ -39,66 +39,66 @@ class Estimates:
     @classmethod
     def from_columns(cls, job: Ints, label: pl.Series, period_s: Reals | None = None) -> Estimates:
         """Build the rows from columns; a NaN period becomes NULL."""
-        known = np.full(len(job), np.nan) if period_s is None else period_s
-        period = pl.Series(known, dtype=pl.Float64).fill_nan(None)
+        period_or_nan = np.full(len(job), np.nan) if period_s is None else period_s
+        period = pl.Series(period_or_nan, dtype=pl.Float64).fill_nan(None)
         return cls(pl.DataFrame({"job": job, "label": label, "period_s": period}))
 
 
-def compute_truth(seen: SiteTraffic, moved: Transfers) -> Estimates:
+def compute_truth(traffic: SiteTraffic, moved: Transfers) -> Estimates:
     """Compute class and period from each run's own bytes, as with per-job counters.
 
     moved: the transfers of the site's jobs.
     """
-    job = np.arange(len(seen.logged.start_s))
+    job = np.arange(len(traffic.logged.start_s))
     sections = classes.interval_sections(
         moved.begun_s,
         moved.end_s,
         moved.volume_bytes,
         offsets_of(np.bincount(moved.job, minlength=len(job))),
-        seen.logged.start_s,
-        seen.logged.end_s,
+        traffic.logged.start_s,
+        traffic.logged.end_s,
     )
-    first, after = find_run_steps(seen, job)
+    first, after = find_run_steps(traffic, job)
     # a run that ends before the first poll after its start has one step
     counts = np.maximum(after - first, 1)
-    samples = Ragged(moved.sum_in_steps(first, counts, seen.interval_s) / seen.interval_s, offsets_of(counts))
+    samples = Ragged(moved.sum_in_steps(first, counts, traffic.interval_s) / traffic.interval_s, offsets_of(counts))
     settings = Settings().periods
     params = get_params(settings, settings.server_methods)
-    start_s = first * seen.interval_s - seen.logged.start_s
+    start_s = first * traffic.interval_s - traffic.logged.start_s
     return Estimates.from_columns(
-        job, _classify(seen, job, sections), _find_periods(samples, seen.interval_s, start_s, params)
+        job, _classify(traffic, job, sections), _find_periods(samples, traffic.interval_s, start_s, params)
     )
 
 
-def classify_traffic(seen: SiteTraffic, known: SiteSignatures) -> Estimates:
+def classify_traffic(traffic: SiteTraffic, signatures: SiteSignatures) -> Estimates:
     """Compute class and period from the total traffic during each run.
 
     The nightly run does not publish this result, since it describes the file system rather than the run.
     """
-    job = np.arange(len(seen.logged.start_s))
-    samples, start_s = extract_samples(seen, job)
-    started, ended = seen.logged.start_s, seen.logged.end_s
-    intervals = np.full(len(job), seen.interval_s)
+    job = np.arange(len(traffic.logged.start_s))
+    samples, start_s = extract_samples(traffic, job)
+    started, ended = traffic.logged.start_s, traffic.logged.end_s
+    intervals = np.full(len(job), traffic.interval_s)
     sections = classes.grid_sections(samples.values, samples.offsets, start_s, intervals, started, ended)
     settings = Settings().periods
     # the samples cover only the run, so the slow search over windows is not needed
     params = get_params(settings.model_copy(update={"window_levels": 0}), settings.server_methods)
     return Estimates.from_columns(
-        job, _classify(seen, job, sections), _find_periods(samples, seen.interval_s, start_s - started, params)
+        job, _classify(traffic, job, sections), _find_periods(samples, traffic.interval_s, start_s - started, params)
     )
 
 
-def infer_from_signature(seen: SiteTraffic, known: SiteSignatures) -> Estimates:
+def infer_from_signature(traffic: SiteTraffic, signatures: SiteSignatures) -> Estimates:
     """Infer class and period from the application's signature, as the nightly run does, for jobs that have one."""
-    job = np.flatnonzero(select_known_jobs(seen.logged, known))
-    application = seen.logged.application[job]
-    by_application = {one: known.get(one) for one in np.unique(application).tolist()}
-    signatures = pl.DataFrame(
+    job = np.flatnonzero(select_known_jobs(traffic.logged, signatures))
+    application = traffic.logged.application[job]
+    by_application = {number: signatures.get(number) for number in np.unique(application).tolist()}
+    signature_rows = pl.DataFrame(
         {
             "application_id": pl.Series(list(by_application), dtype=pl.Int64),
-            "alone_s": pl.Series([one.duration_s for one in by_application.values()], dtype=pl.Float64),
+            "alone_s": pl.Series([signature.duration_s for signature in by_application.values()], dtype=pl.Float64),
             "signature_bytes": pl.Series(
-                [float(one.bytes_per_s.sum()) for one in by_application.values()], dtype=pl.Float64
+                [float(signature.bytes_per_s.sum()) for signature in by_application.values()], dtype=pl.Float64
             ),
             **_find_signature_periods(list(by_application.values())),
         }
@@ -107,13 +107,13 @@ def infer_from_signature(seen: SiteTraffic, known: SiteSignatures) -> Estimates:
         pl.DataFrame(
             {
                 "application_id": application,
-                "duration_s": (seen.logged.end_s - seen.logged.start_s)[job],
-                "node_count": seen.logged.node_count[job],
-                "attributed_bytes": attribute_traffic(seen, known)[job].sum(axis=1),
+                "duration_s": (traffic.logged.end_s - traffic.logged.start_s)[job],
+                "node_count": traffic.logged.node_count[job],
+                "attributed_bytes": attribute_traffic(traffic, signatures)[job].sum(axis=1),
             }
         )
         .with_columns(_SOMEWHERE)
-        .join(signatures, on="application_id", how="left", maintain_order="left")
+        .join(signature_rows, on="application_id", how="left", maintain_order="left")
     )
     labels = inference.infer_classes(runs, _collect_bursts(by_application))["label"]
     period_s = inference.infer_periods(runs)["period_s"].fill_null(np.nan).to_numpy()
@@ -139,7 +139,7 @@ def _collect_bursts(signatures: Mapping[int, Signature]) -> pl.DataFrame:
 
 def _find_signature_periods(signatures: Sequence[Signature]) -> dict[str, pl.Series]:
     """Find the period of each signature; returns columns of `iosig.transforms.inference.infer_periods`."""
-    curves = [one.bytes_per_s for one in signatures]
+    curves = [signature.bytes_per_s for signature in signatures]
     samples = Ragged(np.concatenate([np.zeros(0), *curves]), offsets_of([len(curve) for curve in curves]))
     settings = Settings().periods
     params = get_params(settings, settings.server_methods)
@@ -159,18 +159,18 @@ def _find_signature_periods(signatures: Sequence[Signature]) -> dict[str, pl.Ser
     return columns | {"outcome": pl.Series(detections.outcome.tolist(), dtype=pl.String)}
 
 
-def classify_attribution(seen: SiteTraffic, known: SiteSignatures) -> Estimates:
+def classify_attribution(traffic: SiteTraffic, signatures: SiteSignatures) -> Estimates:
     """Compute classes from the attributed bytes per minute, for jobs with a signature."""
-    job = np.flatnonzero(select_known_jobs(seen.logged, known))
-    given = attribute_traffic(seen, known)[job]
-    started, ended = seen.logged.start_s[job], seen.logged.end_s[job]
-    row, minute = np.nonzero(given)
+    job = np.flatnonzero(select_known_jobs(traffic.logged, signatures))
+    attributed_bytes = attribute_traffic(traffic, signatures)[job]
+    started, ended = traffic.logged.start_s[job], traffic.logged.end_s[job]
+    row, minute = np.nonzero(attributed_bytes)
     # a run's bytes lie within the run: clip its first and last minute
     left = np.maximum(minute * MINUTE_S, started[row])
     right = np.minimum((minute + 1) * MINUTE_S, ended[row])
     offsets = offsets_of(np.bincount(row, minlength=len(job)))
-    sections = classes.interval_sections(left, right, given[row, minute], offsets, started, ended)
-    return Estimates.from_columns(job, _classify(seen, job, sections))
+    sections = classes.interval_sections(left, right, attributed_bytes[row, minute], offsets, started, ended)
+    return Estimates.from_columns(job, _classify(traffic, job, sections))
 
 
 #: description and implementation of each way
@@ -184,9 +184,9 @@ WAYS: dict[str, tuple[str, Callable[[SiteTraffic, SiteSignatures], Estimates]]] 
 }
 
 
-def _classify(seen: SiteTraffic, job: Ints, sections: classes.Sections) -> pl.Series:
+def _classify(traffic: SiteTraffic, job: Ints, sections: classes.Sections) -> pl.Series:
     """Return the class of each job, assuming complete measurements; NULL for jobs that are too short."""
-    return classes.classify(classes.assume_complete(sections), seen.logged.node_count[job])["label"]
+    return classes.classify(classes.assume_complete(sections), traffic.logged.node_count[job])["label"]
 
 
 def _find_periods(samples: Ragged, interval_s: float, start_s: Reals, params: PeriodParams) -> Reals:
