@@ -184,11 +184,11 @@ def draw_bursts(figure: Figure, bursts: pl.DataFrame, intervals: pl.DataFrame, n
     coverage.set_title("Intervals that hold the true period", pad=22)
     for axes in (within, errors, coverage):
         axes.legend(loc="lower left", bbox_to_anchor=(-0.03, 0.985), ncols=4, handlelength=1.2, columnspacing=0.9)
-    least, most = (
+    low, high = (
         100 * value for value in bursts.select(pl.min("within_ratio"), pl.max("within_ratio").alias("most")).row(0)
     )
     add_headline(
         figure,
-        f"Next bursts: {least:.0f} to {most:.0f} % are within the nominal range of {100 * nominal:.0f} %, by setting",
+        f"Next bursts: {low:.0f} to {high:.0f} % are within the nominal range of {100 * nominal:.0f} %, by setting",
     )
     figure.tight_layout()

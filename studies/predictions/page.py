@@ -117,8 +117,8 @@ def _summarize_lags(changes: pl.DataFrame) -> pl.DataFrame:
 
 def _format_followed(row: Mapping[str, float]) -> str:
     """Format the median error, and the fraction of runs with a period unless all have one."""
-    told = row["told_ratio"]
-    return format_percent(row["error"], 1) + (f" ({format_percent(told, 0)})" if told < 1 else "")
+    reported_ratio = row["told_ratio"]
+    return format_percent(row["error"], 1) + (f" ({format_percent(reported_ratio, 0)})" if reported_ratio < 1 else "")
 
 
 def _draw_example(seed: int, path: Path) -> None:

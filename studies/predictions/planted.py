@@ -71,13 +71,13 @@ class PlantedRun:
 
     def requests(self, phase: int) -> Requests:
         """Return the requests reported after a phase: its own, and the background completed since the last one."""
-        ended, other = self.phase_end_s, self.background
+        ended, background = self.phase_end_s, self.background
         before_s = ended[phase - 1] if phase else -np.inf
-        is_new = (other.end_s > before_s) & (other.end_s <= ended[phase])
+        is_new = (background.end_s > before_s) & (background.end_s <= ended[phase])
         return Requests.from_arrays(
-            np.concatenate([self.start_s[phase], other.start_s[is_new]]),
-            np.concatenate([self.end_s[phase], other.end_s[is_new]]),
-            np.concatenate([self.volume_bytes[phase], other.volume_bytes[is_new]]),
+            np.concatenate([self.start_s[phase], background.start_s[is_new]]),
+            np.concatenate([self.end_s[phase], background.end_s[is_new]]),
+            np.concatenate([self.volume_bytes[phase], background.volume_bytes[is_new]]),
         )
 
 

@@ -121,7 +121,7 @@ RULES = (*DETECTOR_NAMES, *PEERS)
 
 def _create_rules() -> dict[str, Rule]:
     detectors: dict[str, Rule] = {name: OwnRule(create_detector(name)) for name in DETECTOR_NAMES}
-    return detectors | {name: made() for name, made in PEERS.items()}
+    return detectors | {name: create_rule() for name, create_rule in PEERS.items()}
 
 
 @dataclass(slots=True)

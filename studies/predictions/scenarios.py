@@ -74,7 +74,7 @@ class Setting:
     @property
     def cost(self) -> int:
         """Number of evaluations per run."""
-        return self.shared_count + sum(one.phase_count - self.shared_count for one in self.branches.values())
+        return self.shared_count + sum(branch.phase_count - self.shared_count for branch in self.branches.values())
 
 
 def list_settings() -> tuple[Setting, ...]:
@@ -169,8 +169,8 @@ def _none() -> Iterator[Setting]:
 
 
 def _moving() -> Iterator[Setting]:
-    ways = {"growing by 3 % per gap": (0.03, 0.0), "swinging by 30 %": (0.0, 0.3)}
-    for stream, ((name, (growth, swing)), jitter) in enumerate(product(ways.items(), (0.03, 0.2))):
+    changes = {"growing by 3 % per gap": (0.03, 0.0), "swinging by 30 %": (0.0, 0.3)}
+    for stream, ((name, (growth, swing)), jitter) in enumerate(product(changes.items(), (0.03, 0.2))):
         draw = partial(
             draw_moving_run, period_s=PERIOD_S, count=MOVING_COUNT, jitter=jitter, growth=growth, swing=swing
         )

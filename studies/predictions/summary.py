@@ -103,8 +103,8 @@ def change_summary(results: Results) -> pl.DataFrame:
     with the right change point; false_count: false detections, and false_run_count: runs with any.
     """
     lag = pl.col("lag")
-    known = results.changes.filter(pl.col("branch") != SMALL)
-    return known.group_by("frequency_hz", "jitter", "branch", "rule", maintain_order=True).agg(
+    changes = results.changes.filter(pl.col("branch") != SMALL)
+    return changes.group_by("frequency_hz", "jitter", "branch", "rule", maintain_order=True).agg(
         pl.len().alias("run_count"),
         in_time_ratio=(lag <= MAX_LAG).fill_null(value=False).mean(),
         later_ratio=(lag > MAX_LAG).fill_null(value=False).mean(),
@@ -198,7 +198,7 @@ def none_summary(results: Results) -> pl.DataFrame:
     burst_ratio: fraction of evaluations with a predicted burst.
     """
     has_period = pl.col("period_s").is_not_null()
-    given = pl.col("probability").fill_null(0.0).filter(has_period)
+    probability = pl.col("probability").fill_null(0.0).filter(has_period)
     return (
         _select_experiment(results, "none")
         .with_columns(is_ever=has_period.any().over("branch", "method", "run"))
@@ -208,8 +208,8 @@ def none_summary(results: Results) -> pl.DataFrame:
             periodic_ratio=(pl.col("outcome") == "periodic").mean(),
             tentative_ratio=(pl.col("outcome") == "tentative").mean(),
             run_ratio=pl.col("is_ever").mean(),
-            probability=given.median(),
-            high_probability=given.max(),
+            probability=probability.median(),
+            high_probability=probability.max(),
             burst_ratio=pl.col("start_s").is_not_null().mean(),
         )
         .sort("branch", maintain_order=True, descending=True)
