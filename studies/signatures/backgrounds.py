@@ -56,10 +56,10 @@ class _Transfers:
         height = self.height(rng, len(run))
         change = np.zeros((run_count, seconds + 2))
         for at, by in ((begin, height), (end, -height)):
-            second, rest = np.divmod(np.clip(at, 0.0, seconds), 1.0)
+            second, fraction = np.divmod(np.clip(at, 0.0, seconds), 1.0)
             place = run * (seconds + 2) + second.astype(np.int64)
-            change += np.bincount(place, by * (1.0 - rest), change.size).reshape(change.shape)
-            change += np.bincount(place + 1, by * rest, change.size).reshape(change.shape)
+            change += np.bincount(place, by * (1.0 - fraction), change.size).reshape(change.shape)
+            change += np.bincount(place + 1, by * fraction, change.size).reshape(change.shape)
         return np.maximum(np.cumsum(change, axis=1)[:, :seconds], 0.0)
 
 
@@ -128,9 +128,9 @@ def _draw_neighbor(level: float, run_count: int, seconds: int, rng: np.random.Ge
     begin += rng.normal(0.0, _UNEVEN * step_s, begin.shape)
     is_at_work: Bools = np.zeros((run_count, seconds), dtype=np.bool_)
     second = np.arange(seconds) + 0.5
-    for own, starts in zip(is_at_work, np.sort(begin, axis=1), strict=True):
+    for row, starts in zip(is_at_work, np.sort(begin, axis=1), strict=True):
         place = np.searchsorted(starts, second) - 1
-        own[:] = (place >= 0) & (second - starts[np.maximum(place, 0)] < _DUTY * step_s)
+        row[:] = (place >= 0) & (second - starts[np.maximum(place, 0)] < _DUTY * step_s)
     own_level = _NEIGHBORS_SHARE * level
     return is_at_work * (own_level / _DUTY) + _draw_resting(level - own_level, run_count, seconds, rng)
 

@@ -41,8 +41,8 @@ def fit_weights(evidence: Reals, correlation: Reals) -> Reals:
     shrunk = np.sqrt(_RIDGE) * np.eye(count + 1)[1:]
     low = [-np.inf, *(0.0 if name in _POSITIVE else -np.inf for name in FEATURES)]
     high = [np.inf, *(0.0 if name in _NEGATIVE else np.inf for name in FEATURES)]
-    both = np.concatenate([rows, shrunk]), np.concatenate([correlation, np.zeros(count)])
-    solution = lsq_linear(*both, bounds=(low, high)).x
+    problem = np.concatenate([rows, shrunk]), np.concatenate([correlation, np.zeros(count)])
+    solution = lsq_linear(*problem, bounds=(low, high)).x
     slopes = solution[1:] / spread
     return np.concatenate([[solution[0] - slopes @ middle], slopes])
 
@@ -73,7 +73,9 @@ def cross_validate(answers: pl.DataFrame) -> pl.DataFrame:
     answers: the columns of `running.Results.answers` and `family`. The selected signatures are appended with the method
     `HELD_OUT`; their `told` is NULL without a signature.
     """
-    has_evidence = pl.col("evidence").is_not_null() & ~pl.col("method").is_in([CHOSEN, *(one.name for one in ORACLES)])
+    has_evidence = pl.col("evidence").is_not_null() & ~pl.col("method").is_in(
+        [CHOSEN, *(oracle.name for oracle in ORACLES)]
+    )
     rows = answers.filter(has_evidence)
     if rows.is_empty():
         return rows.with_columns(told=pl.lit(None, pl.Float64))
@@ -94,6 +96,6 @@ def cross_validate(answers: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(
         [
             predicted_rows,
-            *(one.with_columns(pl.col("told").fill_nan(None), method=pl.lit(HELD_OUT)) for one in selected),
+            *(frame.with_columns(pl.col("told").fill_nan(None), method=pl.lit(HELD_OUT)) for frame in selected),
         ]
     )

@@ -45,8 +45,8 @@ class Traffic:
     def from_polls(cls, polls: pl.DataFrame, name: str, direction: Direction = "write") -> Traffic:
         """Sum the polls of all controllers: rows of `polls` from one file system."""
         rate = f"{direction}_bytes_per_s"
-        told = polls.filter(pl.col(rate).is_not_null()).group_by("polled_at")
-        ticks = told.agg(pl.col(rate).sum(), pl.col("interval_s").median()).sort("polled_at")
+        measured = polls.filter(pl.col(rate).is_not_null()).group_by("polled_at")
+        ticks = measured.agg(pl.col(rate).sum(), pl.col("interval_s").median()).sort("polled_at")
         if ticks.is_empty():
             raise InputRefused(
                 f"{name} has no {direction} rates.", f"Provide polls with a rate of {_DOING[direction]}."
@@ -70,8 +70,8 @@ class Traffic:
         used = np.nan_to_num(used, nan=float(np.nanmedian(used)))
         count = int(hours * 3600.0 / self.interval_s)
         seconds = np.arange(int(hours * 3600.0))
-        own = [used[begin : begin + count] for begin in range(0, len(used) + 1 - count, count)]
-        return [one[np.minimum((seconds / self.interval_s).astype(np.int64), count - 1)] for one in own]
+        pieces = [used[begin : begin + count] for begin in range(0, len(used) + 1 - count, count)]
+        return [piece[np.minimum((seconds / self.interval_s).astype(np.int64), count - 1)] for piece in pieces]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,8 @@ class EdisonSetting:
     def draw(self, seed: int) -> LabeledSamples:
         """Inject the runs of all applications and extract their samples."""
         return LabeledSamples(
-            self.applications, SampleSets.concatenate([self._draw_samples(one, seed) for one in self.applications])
+            self.applications,
+            SampleSets.concatenate([self._draw_samples(application, seed) for application in self.applications]),
         )
 
     def _draw_samples(self, application: Application, seed: int) -> SampleSet:
@@ -118,15 +119,15 @@ class EdisonSetting:
                 now += piece.wait_s
                 if piece.burst in (START, END):
                     continue
-                done = self._progress(piece.peak_bytes_per_s)
-                before = float(np.interp(now, edges, done))
+                cumulative_bytes = self._progress(piece.peak_bytes_per_s)
+                before = float(np.interp(now, edges, cumulative_bytes))
                 if piece.direction == "write":
-                    moved += np.diff(np.clip(done - before, 0.0, piece.volume_bytes))
-                now = float(np.interp(before + piece.volume_bytes, done, edges, right=np.inf))
+                    moved += np.diff(np.clip(cumulative_bytes - before, 0.0, piece.volume_bytes))
+                now = float(np.interp(before + piece.volume_bytes, cumulative_bytes, edges, right=np.inf))
             yield started, now, moved
 
     def _progress(self, peak_bytes_per_s: float) -> Reals:
         """Return the bytes an endless transfer would have moved by each edge (ticks + 1)."""
-        others = np.nan_to_num(self.traffic.bytes_per_s, nan=float(np.nanmedian(self.traffic.bytes_per_s)))
-        rates = peak_bytes_per_s / (1.0 + self.seek_loss_ratio * others / peak_bytes_per_s)
+        background = np.nan_to_num(self.traffic.bytes_per_s, nan=float(np.nanmedian(self.traffic.bytes_per_s)))
+        rates = peak_bytes_per_s / (1.0 + self.seek_loss_ratio * background / peak_bytes_per_s)
         return np.concatenate([[0.0], np.cumsum(rates * self.traffic.interval_s)])

@@ -221,9 +221,9 @@ def draw_times(figure: Figure, times: pl.DataFrame, title: str) -> None:
     """
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    both = figure.subplots(1, 2, sharey=True)
+    panels = figure.subplots(1, 2, sharey=True)
     words = {"samples": "samples of about 2,000 points", "points": "points in each of 8 samples (1 s each)"}
-    for axes, (by, label) in zip(both, words.items(), strict=True):
+    for axes, (by, label) in zip(panels, words.items(), strict=True):
         _lines(axes, times.filter(by=by), "method", "seconds", is_labeled=by == "samples")
         axes.set_xlabel(label)
         axes.set_yscale("log")
@@ -231,7 +231,7 @@ def draw_times(figure: Figure, times: pl.DataFrame, title: str) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.grid(color=FAINT, linewidth=0.8)
         axes.set_axisbelow(True)
-    both[0].set_ylabel("time for one set [s]")
+    panels[0].set_ylabel("time for one set [s]")
     add_headline(figure, title)
     figure.legend(loc="outside lower center", ncols=_MAX_PER_ROW)
 
@@ -260,7 +260,9 @@ def draw_expected_correlation(figure: Figure, predictions: pl.DataFrame, title: 
         axes.plot(expected, actual, ".", color=SKY, markersize=1.5, alpha=0.4, zorder=0, rasterized=True)
         bins = np.clip((expected * 10).astype(np.int64), 0, 9)
         means = [
-            (expected[bins == one].mean(), actual[bins == one].mean()) for one in range(10) if (bins == one).sum() > 4
+            (expected[bins == number].mean(), actual[bins == number].mean())
+            for number in range(10)
+            if (bins == number).sum() > 4
         ]
         if means:
             axes.plot(*np.array(means).T, marker="o", color=VERMILION, markersize=4, linewidth=1.2)

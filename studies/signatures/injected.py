@@ -50,13 +50,17 @@ class FamilySetting:
         """Draw a sample set of each application."""
         if self.is_counted:
             return self._draw_job_counters(seed)
-        chosen = tuple(apply_program(one, self.family.program) for one in self.applications)
-        return LabeledSamples(chosen, SampleSets.concatenate([self._draw_samples(one, seed) for one in chosen]))
+        chosen = tuple(apply_program(application, self.family.program) for application in self.applications)
+        return LabeledSamples(
+            chosen, SampleSets.concatenate([self._draw_samples(application, seed) for application in chosen])
+        )
 
     def _draw_job_counters(self, seed: int) -> LabeledSamples:
-        own, shared = (replace(self, is_alone_seen=is_alone, is_counted=False).draw(seed) for is_alone in (True, False))
-        others = np.maximum(shared.sets.samples.values - own.sets.samples.values, 0.0)
-        return replace(own, sets=replace(own.sets, interference=others))
+        alone, shared = (
+            replace(self, is_alone_seen=is_alone, is_counted=False).draw(seed) for is_alone in (True, False)
+        )
+        interference = np.maximum(shared.sets.samples.values - alone.sets.samples.values, 0.0)
+        return replace(alone, sets=replace(alone.sets, interference=interference))
 
     def _draw_samples(self, application: Application, seed: int) -> SampleSet:
         rng = stream(seed, "family", self.family.name, application.name)
@@ -65,10 +69,10 @@ class FamilySetting:
         pace = draw_paces(family.drift, len(application.bursts), application.run_count, rng)
         latency = rng.exponential(1.0, plan.volume_ratio.shape)
         polled = np.random.default_rng(rng.integers(1 << 62))
-        others = self._draw_background(application, rng)
-        load = others.mean(axis=1, keepdims=True) if family.drift == "load" else 1.0
+        background = self._draw_background(application, rng)
+        load = background.mean(axis=1, keepdims=True) if family.drift == "load" else 1.0
         plan = replace(plan, waits_s=plan.waits_s * np.maximum(1.0 + family.drift_ratio * load * pace, 0.5))
-        storage = _Storage.with_background(others * peak, family, peak)
+        storage = _Storage.with_background(background * peak, family, peak)
         end_s = simulate_runs(storage, plan, application, latency)
         traffic = storage.own if self.is_alone_seen else storage.own + storage.others - storage.yielded
         return sample_polls(traffic, end_s, family.interval_s, family.jitter_ratio, polled)
@@ -104,7 +108,9 @@ def apply_program(application: Application, program: Program) -> Application:
         return application
     growth = np.linspace(*_GROWTH, len(application.bursts))
     moved = zip(application.bursts, growth.tolist(), strict=True)
-    return replace(application, bursts=tuple(replace(one, volume_bytes=one.volume_bytes * by) for one, by in moved))
+    return replace(
+        application, bursts=tuple(replace(burst, volume_bytes=burst.volume_bytes * by) for burst, by in moved)
+    )
 
 
 def plan_runs(application: Application, program: Program, rng: np.random.Generator) -> RunPlan:
@@ -183,18 +189,18 @@ class _Storage:
     progress: dict[float, Reals]
 
     @classmethod
-    def with_background(cls, others: Reals, family: Family, peak: float) -> _Storage:
+    def with_background(cls, background: Reals, family: Family, peak: float) -> _Storage:
         """Create storage that has not served any run."""
-        return cls(family, peak, others, np.zeros_like(others), np.zeros_like(others), {})
+        return cls(family, peak, background, np.zeros_like(background), np.zeros_like(background), {})
 
-    def rates(self, peak: float, others: Reals) -> Reals:
+    def rates(self, peak: float, background: Reals) -> Reals:
         """Return the rate of a transfer under a background [B/s]."""
         size = self.family.contention_size
         if self.family.contention == "seeks":
-            return peak / (1.0 + size * others / self.peak)
+            return peak / (1.0 + size * background / self.peak)
         if self.family.contention == "fair":
-            return peak * np.minimum(1.0, size * self.peak / (peak + others))
-        return np.full(others.shape, peak)
+            return peak * np.minimum(1.0, size * self.peak / (peak + background))
+        return np.full(background.shape, peak)
 
     def compute_cumulative_bytes(self, peak: float) -> Reals:
         """Return the bytes an endless transfer would have moved by each second's edge (runs, seconds + 1)."""
@@ -214,14 +220,14 @@ class _Storage:
 
     def transfer(self, now: Reals, volume: Reals, peak: float) -> Reals:
         """Move volumes (runs) from `now` on at most at `peak`; return the end times, infinite if never."""
-        ended, done_by, count = now.copy(), self.compute_cumulative_bytes(peak), self.others.shape[1]
+        ended, bytes_by_run, count = now.copy(), self.compute_cumulative_bytes(peak), self.others.shape[1]
         edges = np.arange(count + 1, dtype=np.float64)
         for run in np.flatnonzero((volume > 0) & (now < count)).tolist():
-            done = done_by[run]
-            before = float(np.interp(now[run], edges, done))
-            ended[run] = np.interp(before + volume[run], done, edges, right=np.inf)
+            cumulative_bytes = bytes_by_run[run]
+            before = float(np.interp(now[run], edges, cumulative_bytes))
+            ended[run] = np.interp(before + volume[run], cumulative_bytes, edges, right=np.inf)
             first, last = int(now[run]), int(min(np.ceil(ended[run]), count))
-            moved = np.diff(np.clip(done[first : last + 1] - before, 0.0, volume[run]))
+            moved = np.diff(np.clip(cumulative_bytes[first : last + 1] - before, 0.0, volume[run]))
             self.own[run, first:last] += moved
             if self.family.contention == "fair":
                 alone = self.others[run, first:last]
@@ -261,12 +267,12 @@ def sample_polls(
     edges = np.arange(total.shape[1], dtype=np.float64)
     for run in range(len(total)):
         # draw for all runs, so that a run's end does not change the polls of others
-        own = np.random.default_rng(rng.integers(1 << 62))
+        run_rng = np.random.default_rng(rng.integers(1 << 62))
         if not is_whole[run]:
             continue
         # the last step is the first one with a right edge at or after the run's end
         count = int(np.ceil((_LEAD_S + duration[run] - begin[run]) / interval_s))
-        late = np.clip(jitter_ratio * own.standard_normal(count + 1), -0.4, 0.4)
+        late = np.clip(jitter_ratio * run_rng.standard_normal(count + 1), -0.4, 0.4)
         read = np.interp(begin[run] + (np.arange(count + 1) + late) * interval_s, edges, total[run])
         values.append(np.diff(read) / interval_s)
         counts.append(count)

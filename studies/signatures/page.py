@@ -92,7 +92,7 @@ def values(results: Results) -> dict[str, object]:
 def figures(results: Results) -> dict[str, Draw]:
     """Map each figure name in `page.md` to its drawing function."""
     summed = summarize(results.answers)
-    drift, others = summarize_drift(results), _select_others(summed)
+    drift, other_scores = summarize_drift(results), _select_others(summed)
     levels = summed.filter(experiment="levels")
     ends = _in_percent(drift.filter(pl.col("value").is_in([drift["value"].min(), drift["value"].max()])))
     accuracy = f"{_describe_agreement(levels)} (paper: Figure 16)"
@@ -106,7 +106,7 @@ def figures(results: Results) -> dict[str, Draw]:
         "expected-correlation": partial(draw_calibration, results),
         "sweeps": drawing.draw_sweeps(summed, varied, sweeps).write,
         "drift": drawing.draw_drift(drift, drifting).write,
-        "others": drawing.draw_accuracy(others, _describe_agreement(others)).write,
+        "others": drawing.draw_accuracy(other_scores, _describe_agreement(other_scores)).write,
         "times": lambda path: drawing.draw_times(results.times, _describe_longest(results.times)).write(path),
     }
 
@@ -175,9 +175,9 @@ def _describe_agreement(rows: pl.DataFrame) -> str:
 
 def _describe_longest(times: pl.DataFrame) -> str:
     """Describe each method's time for the longest samples."""
-    most = times.filter(by="points").filter(pl.col("value") == pl.col("value").max())
-    taken = ", ".join(
+    longest = times.filter(by="points").filter(pl.col("value") == pl.col("value").max())
+    durations = ", ".join(
         f"{name} {1000 * time_s:,.{1 if time_s < 0.1 else 0}f} ms"
-        for name, time_s in most.select("method", "seconds").iter_rows()
+        for name, time_s in longest.select("method", "seconds").iter_rows()
     )
-    return f"A set of 8 samples of {float(most['value'][0]):,.0f} points takes {taken} (paper: Figure 19)"
+    return f"A set of 8 samples of {float(longest['value'][0]):,.0f} points takes {durations} (paper: Figure 19)"

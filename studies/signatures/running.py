@@ -102,8 +102,8 @@ def study(
     )
     # after the pool has finished, so that the times are undisturbed
     times = measure_times(params.seed) if params.wants("times") else pl.DataFrame(schema=TIMES)
-    known = compute_bounds(DRIFTS, params.seed) if params.wants("drift") else pl.DataFrame(schema=BOUNDS)
-    return Results(params, tuple(methods), answers, times, known)
+    bounds = compute_bounds(DRIFTS, params.seed) if params.wants("drift") else pl.DataFrame(schema=BOUNDS)
+    return Results(params, tuple(methods), answers, times, bounds)
 
 
 def build_items(params: StudyParams, methods: Sequence[Method]) -> Iterator[WorkItem]:
@@ -152,7 +152,11 @@ def _build_real_items(params: StudyParams, methods: Sequence[Method]) -> Iterato
     """Yield the items of measured traffic, by piece and direction, repeated to cover the seeds."""
     assert params.polls is not None
     directions: tuple[Direction, ...] = ("write", "read")
-    pieces = [one for way in directions for one in Traffic.read(params.polls, way).split_hours(REAL_PIECE_HOURS)]
+    pieces = [
+        piece
+        for direction in directions
+        for piece in Traffic.read(params.polls, direction).split_hours(REAL_PIECE_HOURS)
+    ]
     for number in range(ceil(params.seed_count * _SEEDS_BY_PIECE)):
         for (place, piece), level in product(enumerate(pieces), FOREIGN_LEVELS):
             setting = FamilySetting(REAL, level, real=piece)
@@ -166,17 +170,17 @@ def _build_site_items(
     name, seed = setting.family.name, derive_seed(params.seed, number)
     queries: dict[float, list[tuple[str, float, Method]]] = {SHARED: [], OWN: [], OWN_AND_OTHERS: []}
     if params.wants("families") and setting.family != ALONE:
-        queries[SHARED] += [(f"{FAMILY}{name}", value, one) for one in (*methods, LACKING) if not one.is_slow]
-        queries[OWN] += [(f"{FAMILY}{name}", value, one) for one in ORACLES]
+        queries[SHARED] += [(f"{FAMILY}{name}", value, method) for method in (*methods, LACKING) if not method.is_slow]
+        queries[OWN] += [(f"{FAMILY}{name}", value, method) for method in ORACLES]
     if params.wants("counted") and setting.real is None:
-        usual = [one for one in methods if one.name in DEFAULT_METHODS]
-        for way in queries:
-            queries[way] += [(f"{COUNTED}{name}", way, one) for one in usual]
-        queries[OWN] += [(f"{COUNTED}{name}", OWN, one) for one in ORACLES]
-    for way, way_queries in queries.items():
-        way_setting = replace(setting, is_alone_seen=way == OWN, is_counted=way == OWN_AND_OTHERS)
-        if way_queries:
-            yield WorkItem(way_setting, setting.level, number, seed, tuple(way_queries))
+        usual = [method for method in methods if method.name in DEFAULT_METHODS]
+        for source in queries:
+            queries[source] += [(f"{COUNTED}{name}", source, method) for method in usual]
+        queries[OWN] += [(f"{COUNTED}{name}", OWN, method) for method in ORACLES]
+    for source, source_queries in queries.items():
+        source_setting = replace(setting, is_alone_seen=source == OWN, is_counted=source == OWN_AND_OTHERS)
+        if source_queries:
+            yield WorkItem(source_setting, setting.level, number, seed, tuple(source_queries))
 
 
 def _list_usual_queries(params: StudyParams, methods: Sequence[Method], level: str) -> list[tuple[str, float, Method]]:

@@ -86,7 +86,9 @@ class SiteSetting:
         rates = compute_poll_rates(site) if self.fault_level else site.traffic["write_bytes"].to_numpy() / interval_s
         return LabeledSamples(
             self.applications,
-            SampleSets.concatenate([_select_application(site, rates, one.name) for one in self.applications]),
+            SampleSets.concatenate(
+                [_select_application(site, rates, application.name) for application in self.applications]
+            ),
         )
 
     def _params(self, seed: int) -> SiteParams:

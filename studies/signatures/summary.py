@@ -130,25 +130,25 @@ def _rows(summed: pl.DataFrame, method: str, level: str, applications: Sequence[
 
 def _build_similarity_target(summed: pl.DataFrame, aim: _Aim, default: str) -> Target:
     text = f"{default}, {GROUPS[aim.applications]}, {aim.level}: lowest mean"
-    wanted = f"≥ {format_short(aim.cross_correlation)}/{format_short(aim.correlation)}"
+    required = f"≥ {format_short(aim.cross_correlation)}/{format_short(aim.correlation)}"
     rows = _rows(summed, default, aim.level, aim.applications)
     if rows.is_empty():
-        return Target(text, wanted, "-", None)
+        return Target(text, required, "-", None)
     minimum = [float(rows[f"mean_{name}"].min()) for name in SIMILARITIES]  # type: ignore[arg-type]
     is_reached = minimum[0] >= aim.cross_correlation and minimum[1] >= aim.correlation
-    return Target(text, wanted, "/".join(map(format_short, minimum)), is_reached)
+    return Target(text, required, "/".join(map(format_short, minimum)), is_reached)
 
 
 def _build_lead_target(summed: pl.DataFrame, level: str, default: str) -> Target:
     """Check that a method's means are within a margin of any other method's, for every application."""
     text = f"{default}, {level}: means within {format_short(_MAX_LOSS)} of the best method's or above"
     at_level = summed.filter(pl.col("level") == level)
-    others = at_level.filter(pl.col("method") != default)
-    ours = at_level.filter(pl.col("method") == default)
-    if ours.is_empty() or others.is_empty():
+    other_rows = at_level.filter(pl.col("method") != default)
+    method_rows = at_level.filter(pl.col("method") == default)
+    if method_rows.is_empty() or other_rows.is_empty():
         return Target(text, "all", "-", None)
-    best = others.group_by("application").agg(pl.col(f"mean_{name}").max() for name in SIMILARITIES)
-    joined = ours.join(best, on="application", suffix="_other")
+    best = other_rows.group_by("application").agg(pl.col(f"mean_{name}").max() for name in SIMILARITIES)
+    joined = method_rows.join(best, on="application", suffix="_other")
     wins = [
         is_won
         for name in SIMILARITIES
@@ -168,13 +168,13 @@ def _build_clean_target(summed: pl.DataFrame, level: str, application: str, defa
 
 def _build_volume_target(summed: pl.DataFrame, level: str, default: str) -> Target:
     text = f"{default}, {level}: mean volume / true volume"
-    wanted = f"{1 - _MAX_VOLUME_ERROR:g} to {1 + _MAX_VOLUME_ERROR:g}"
+    required = f"{1 - _MAX_VOLUME_ERROR:g} to {1 + _MAX_VOLUME_ERROR:g}"
     ratios = summed.filter((pl.col("method") == default) & (pl.col("level") == level))["mean_volume_ratio"]
     if ratios.is_empty():
-        return Target(text, wanted, "-", None)
+        return Target(text, required, "-", None)
     low, high = float(ratios.min()), float(ratios.max())  # type: ignore[arg-type]
     is_reached = low >= 1 - _MAX_VOLUME_ERROR and high <= 1 + _MAX_VOLUME_ERROR
-    return Target(text, wanted, f"{low:.2f} to {high:.2f}", is_reached)
+    return Target(text, required, f"{low:.2f} to {high:.2f}", is_reached)
 
 
 def _build_paper_target(summed: pl.DataFrame, method: str, name: str) -> Target:
@@ -184,11 +184,11 @@ def _build_paper_target(summed: pl.DataFrame, method: str, name: str) -> Target:
     rows = summed.filter(
         (pl.col("method") == method) & pl.col("application").is_in(IOR) & pl.col("level").is_in(["calm", "busy"])
     )
-    wanted = f"{format_short(low)} to {format_short(high)}"
+    required = f"{format_short(low)} to {format_short(high)}"
     if rows.is_empty():
-        return Target(text, wanted, "-", None)
+        return Target(text, required, "-", None)
     minimum, maximum = float(rows[f"mean_{name}"].min()), float(rows[f"mean_{name}"].max())  # type: ignore[arg-type]
-    return Target(text, wanted, f"{format_short(minimum)} to {format_short(maximum)}", minimum >= low)
+    return Target(text, required, f"{format_short(minimum)} to {format_short(maximum)}", minimum >= low)
 
 
 def _build_dtw_target(summed: pl.DataFrame, method: str) -> Target:

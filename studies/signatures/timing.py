@@ -40,8 +40,8 @@ def get_methods() -> dict[str, Extract]:
 
     return {
         "robust": extract_robust,
-        "iosi": lambda one: extract_iosi([one])[0],
-        "iosi_filtered": lambda one: extract_iosi([one], IosiParams().add_filters())[0],
+        "iosi": lambda sample_set: extract_iosi([sample_set])[0],
+        "iosi_filtered": lambda sample_set: extract_iosi([sample_set], IosiParams().add_filters())[0],
         "dtw": extract_dtw,
     }
 
