@@ -58,7 +58,7 @@ def _summarize_day(results: Results) -> dict[str, float]:
 def summarize_patterns(results: Results) -> pl.DataFrame:
     """Count planted and detected patterns, and other detections, by level and knowledge of the background."""
     by = ("level", "known")
-    planted, other = (results.patterns.filter(what=what) for what in ("planted", "other"))
+    planted, other_rows = (results.patterns.filter(what=group) for group in ("planted", "other"))
     is_found = pl.col("outcome").is_in(["unattributed", "ambiguous"])
     is_train = pl.col("name").str.contains("train")
     planted_counts = planted.group_by(by, maintain_order=True).agg(
@@ -69,7 +69,7 @@ def summarize_patterns(results: Results) -> pl.DataFrame:
         unsure_found_count=(pl.col("outcome") == "ambiguous").sum(),
         site_count=pl.struct("family", "seed").n_unique(),
     )
-    other_counts = other.group_by(by).agg(
+    other_counts = other_rows.group_by(by).agg(
         false_count=(pl.col("outcome") == "unattributed").sum(),
         unsure_count=(pl.col("outcome") == "ambiguous").sum(),
         told_count=(pl.col("outcome") == "attributed").sum(),

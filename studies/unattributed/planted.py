@@ -42,37 +42,37 @@ def plant_applications(seed: int, days: float) -> tuple[Application, ...]:
     times per week.
     """
     rng = stream(seed, "planted")
-    ways: list[Direction] = ["write", "read", "write"]
+    directions: list[Direction] = ["write", "read", "write"]
     trains = [
-        _draw_train(f"train_{way}_{number}", way, rng, days * DAY_S * share)
-        for number, (way, share) in enumerate(zip(ways, (0.98, 0.98, 0.33), strict=True))
+        _draw_train(f"train_{direction}_{number}", direction, rng, days * DAY_S * share)
+        for number, (direction, share) in enumerate(zip(directions, (0.98, 0.98, 0.33), strict=True))
     ]
     single = Burst(
         5.0, rng.uniform(30, 150) * GB, rng.uniform(1.0, 3.0) * GB, "read" if rng.random() < 0.5 else "write"
     )
     volumes, peaks = rng.uniform(20, 120, 3) * GB, rng.uniform(0.8, 2.5, 3) * GB
     begun = 5.0 + np.cumsum([0.0, *(volumes[:2] / peaks[:2] * 1.4 + rng.uniform(60, 400, 2))])
-    three = tuple(Burst(*each) for each in zip(begun.tolist(), volumes.tolist(), peaks.tolist(), strict=True))
-    others = (_make_sporadic("single", (single,), rng), _make_sporadic("three", three, rng))
-    return (*trains, *(scale_run_count(each, days) for each in others))
+    three_bursts = tuple(Burst(*burst) for burst in zip(begun.tolist(), volumes.tolist(), peaks.tolist(), strict=True))
+    sporadic = (_make_sporadic("single", (single,), rng), _make_sporadic("three", three_bursts, rng))
+    return (*trains, *(scale_run_count(application, days) for application in sporadic))
 
 
-def _draw_train(name: str, way: Direction, rng: np.random.Generator, span_s: float) -> Application:
+def _draw_train(name: str, direction: Direction, rng: np.random.Generator, span_s: float) -> Application:
     every_s, peak = float(rng.choice([600, 900, 1200, 1800, 3600])), rng.uniform(0.7, 2.2)
     count = int(span_s / every_s) - 1
     volume = peak * rng.uniform(10, 40)
     return Application(
-        name, UNLOGGED_USER, "", 1, span_s, bursts(every_s / 2, every_s, [volume] * count, [peak], way), 1
+        name, UNLOGGED_USER, "", 1, span_s, bursts(every_s / 2, every_s, [volume] * count, [peak], direction), 1
     )
 
 
-def _make_sporadic(name: str, each: tuple[Burst, ...], rng: np.random.Generator) -> Application:
-    return Application(name, UNLOGGED_USER, "", 1, each[-1].end_s + 5.0, each, int(rng.integers(8, 15)))
+def _make_sporadic(name: str, run_bursts: tuple[Burst, ...], rng: np.random.Generator) -> Application:
+    return Application(name, UNLOGGED_USER, "", 1, run_bursts[-1].end_s + 5.0, run_bursts, int(rng.integers(8, 15)))
 
 
 def draw_site(family: str, level: str, seed: int) -> Site:
     """Simulate a site of a family and level with planted applications."""
-    logged = (scale_run_count(each, DAYS) for each in APPLICATIONS)
+    logged = (scale_run_count(application, DAYS) for application in APPLICATIONS)
     return simulate_site(family, level, seed, DAYS, (*logged, *plant_applications(seed, DAYS)))
 
 
@@ -81,27 +81,29 @@ def scale_run_count(application: Application, days: float) -> Application:
     return replace(application, run_count=round(application.run_count * max(days / _WEEK_DAYS, 1.0)))
 
 
-def compute_site_residual(one: SiteTraffic, given: Reals) -> tuple[Reals, float]:
+def compute_site_residual(traffic: SiteTraffic, attributed_bytes: Reals) -> tuple[Reals, float]:
     """Compute the residual of a site in steps, and the length of a step.
 
-    given: attributed bytes by job and minute.
+    attributed_bytes: by job and minute.
     """
-    step_s = choose_step_s(one.interval_s)
-    traffic, minute = one.resample(step_s)
-    return compute_residual(traffic, given.sum(axis=0), minute, step_s), step_s
+    step_s = choose_step_s(traffic.interval_s)
+    step_bytes, minute = traffic.resample(step_s)
+    return compute_residual(step_bytes, attributed_bytes.sum(axis=0), minute, step_s), step_s
 
 
-def compute_oracle_residual(one: SiteTraffic, moved: Transfers, is_known: Bools) -> tuple[Reals, float]:
+def compute_oracle_residual(traffic: SiteTraffic, moved: Transfers, is_known: Bools) -> tuple[Reals, float]:
     """Compute the residual as if the bytes of some jobs were known exactly, and those of the others not at all.
 
     moved: transfers of all jobs (n) in this direction; is_known (n): mask of the jobs with known bytes.
     """
-    step_s = choose_step_s(one.interval_s)
-    traffic, minute = one.resample(step_s)
-    own = rows_of(moved, is_known[moved.job])
-    together = replace(own, job=np.zeros_like(own.job))
-    known = together.sum_in_steps(np.zeros(1, np.int64), np.array([len(traffic)]), step_s)
-    return compute_residual(np.maximum(traffic - known, 0.0), np.zeros(one.minute_count), minute, step_s), step_s
+    step_s = choose_step_s(traffic.interval_s)
+    step_bytes, minute = traffic.resample(step_s)
+    known_transfers = rows_of(moved, is_known[moved.job])
+    together = replace(known_transfers, job=np.zeros_like(known_transfers.job))
+    known_bytes = together.sum_in_steps(np.zeros(1, np.int64), np.array([len(step_bytes)]), step_s)
+    return compute_residual(
+        np.maximum(step_bytes - known_bytes, 0.0), np.zeros(traffic.minute_count), minute, step_s
+    ), step_s
 
 
 def detect_patterns(residual: Reals, step_s: float, logged: LoggedJobs) -> list[DetectedPattern]:
@@ -131,9 +133,12 @@ class _SiteTransfers:
         moved = moved.join(numbers, on="job_id", how="left", maintain_order="left")
         hidden = site.jobs.filter(user=UNLOGGED_USER).select("job_id", is_hidden=True)
         moved = moved.join(hidden, on="job_id", how="left", maintain_order="left")
-        own = moved.filter(pl.col("is_hidden"))
+        hidden_bursts = moved.filter(pl.col("is_hidden"))
         counts = (
-            own.group_by("name", "burst").len().group_by("name").agg(pl.col("len").max(), pl.col("burst").n_unique())
+            hidden_bursts.group_by("name", "burst")
+            .len()
+            .group_by("name")
+            .agg(pl.col("len").max(), pl.col("burst").n_unique())
         )
         return cls(
             [
@@ -145,7 +150,10 @@ class _SiteTransfers:
             to_seconds(site, moved["ended_at"].fill_null(moved["started_at"])),
             floats(moved["moved_bytes"]),
             # each burst of a periodic application is an occurrence; for the others, each run is
-            {f"{UNLOGGED_USER}/{name}": most if most > 1 else bursts for name, most, bursts in counts.rows()},
+            {
+                f"{UNLOGGED_USER}/{name}": max_count if max_count > 1 else bursts
+                for name, max_count, bursts in counts.rows()
+            },
         )
 
     def find_owner(self, start_s: Reals, end_s: Reals, inexact_s: float) -> tuple[str, int, Ints]:
@@ -154,19 +162,19 @@ class _SiteTransfers:
         An occurrence belongs to the transfer that starts with it, or else to the one that moved the most bytes during
         it. The start takes precedence, since others may move more between the bursts of an occurrence.
         """
-        own = np.minimum(end_s[:, None], self.end_s) - np.maximum(start_s[:, None], self.start_s)
-        share = np.clip(own, 0.0, None) / np.maximum(self.end_s - self.start_s, 1e-6) * self.moved_bytes
+        overlap_s = np.minimum(end_s[:, None], self.end_s) - np.maximum(start_s[:, None], self.start_s)
+        share = np.clip(overlap_s, 0.0, None) / np.maximum(self.end_s - self.start_s, 1e-6) * self.moved_bytes
         begins = np.where(np.abs(self.start_s - start_s[:, None]) <= inexact_s, self.moved_bytes, 0.0)
-        most, is_any = share.argmax(axis=1), share.max(axis=1) > 0
+        largest, is_any = share.argmax(axis=1), share.max(axis=1) > 0
         pairs = zip(self._find_largest_owners(begins), self._find_largest_owners(share), strict=True)
         names = Counter(name for pair in pairs for name in dict.fromkeys(pair))
-        name, count = max(names.items(), key=lambda each: (each[0] != _BACKGROUND, each[1]))
-        return name, count, np.where(is_any, self.application[most], -1)
+        name, count = max(names.items(), key=lambda entry: (entry[0] != _BACKGROUND, entry[1]))
+        return name, count, np.where(is_any, self.application[largest], -1)
 
     def _find_largest_owners(self, volume_bytes: Reals) -> list[str]:
         """Return the owner of the largest value in each row (n, transfers)."""
-        most, is_any = volume_bytes.argmax(axis=1), volume_bytes.max(axis=1) > 0
-        return [self.owner[each] if has else _BACKGROUND for each, has in zip(most, is_any, strict=True)]
+        largest, is_any = volume_bytes.argmax(axis=1), volume_bytes.max(axis=1) > 0
+        return [self.owner[index] if has else _BACKGROUND for index, has in zip(largest, is_any, strict=True)]
 
 
 def match_patterns(

@@ -41,8 +41,8 @@ def estimate_by_minute(day: Day, start_s: Reals, end_s: Reals, application: Ints
 
 def summarize_real_runs(day: Day) -> pl.DataFrame:
     """Return the true and the likely bytes of the day's runs on its file system."""
-    own = np.flatnonzero(day.is_own)
-    likely_bytes = estimate_by_minute(day, day.start_s[own], day.end_s[own], day.application[own])
+    own_runs = np.flatnonzero(day.is_own)
+    likely_bytes = estimate_by_minute(day, day.start_s[own_runs], day.end_s[own_runs], day.application[own_runs])
     rows = [
         {
             "run": day.name[run],
@@ -51,7 +51,7 @@ def summarize_real_runs(day: Day) -> pl.DataFrame:
             "written_bytes": float(day.truth("write", run)[1].sum()),
             "likely_bytes": float(likely_bytes[place].sum()),
         }
-        for place, run in enumerate(own.tolist())
+        for place, run in enumerate(own_runs.tolist())
     ]
     total = sum(float(np.nansum(moved)) for moved in day.moved.values())
     return pl.DataFrame(rows).with_columns(day_bytes=pl.lit(total))
@@ -64,29 +64,31 @@ def rank_among_decoys(day: Day, seeds: Iterable[int]) -> pl.DataFrame:
 
 def _evaluate_draw(day: Day, seed: int) -> dict[str, float]:
     runs, started = add_decoys(day, seed)
-    given = estimate_by_minute(day, started, started + (day.end_s - day.start_s)[runs], day.application[runs])
+    likely_bytes = estimate_by_minute(day, started, started + (day.end_s - day.start_s)[runs], day.application[runs])
     minutes, true = select_busy_minutes(day)
-    rank = (given[:, minutes] > given[true, minutes]).sum(axis=0)
+    rank = (likely_bytes[:, minutes] > likely_bytes[true, minutes]).sum(axis=0)
     return {"asked": float(len(minutes)), "first": float((rank == 0).sum()), "top": float((rank < 3).sum())}
 
 
 def add_decoys(day: Day, seed: int) -> tuple[Ints, Reals]:
     """Return, for true runs and then decoys, the index of the day's run that each copies, and the start times."""
     rng = np.random.default_rng(seed)
-    own, others = np.flatnonzero(day.is_own), np.flatnonzero(~day.is_own)
-    copied = rng.integers(0, len(day.name), DECOYS - len(others))
+    own_runs, other_runs = np.flatnonzero(day.is_own), np.flatnonzero(~day.is_own)
+    copied = rng.integers(0, len(day.name), DECOYS - len(other_runs))
     longest = (day.end_s - day.start_s).max()
-    at = rng.uniform(0.0, len(day.minute) * day.step_s - longest, len(copied))
-    return np.concatenate([own, others, copied]), np.concatenate([day.start_s[own], day.start_s[others], at])
+    start_s = rng.uniform(0.0, len(day.minute) * day.step_s - longest, len(copied))
+    return np.concatenate([own_runs, other_runs, copied]), np.concatenate(
+        [day.start_s[own_runs], day.start_s[other_runs], start_s]
+    )
 
 
 def select_busy_minutes(day: Day) -> tuple[Ints, Ints]:
     """Return the minutes above the minimum rate with bytes of a true run, and the run with the most bytes in each."""
-    own, count = np.flatnonzero(day.is_own), int(day.minute[-1]) + 1
-    truth, total = np.zeros((len(own), count)), np.zeros(count)
+    own_runs, count = np.flatnonzero(day.is_own), int(day.minute[-1]) + 1
+    truth, total = np.zeros((len(own_runs), count)), np.zeros(count)
     for direction, moved in day.moved.items():
         total += np.bincount(day.minute, np.nan_to_num(moved), count)
-        for place, run in enumerate(own.tolist()):
+        for place, run in enumerate(own_runs.tolist()):
             steps, volume = day.truth(direction, run)
             truth[place] += np.bincount(day.minute[steps], volume, count)
     minutes = np.flatnonzero((total > MIN_BYTES_PER_S * MINUTE_S) & truth.any(axis=0))

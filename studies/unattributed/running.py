@@ -62,7 +62,7 @@ def study(params: StudyParams, report_progress: ReportProgress = ignore_progress
             real.summarize_real_runs(day),
             real.rank_among_decoys(day, range(params.seed, params.seed + real.DRAWS)),
         )
-    patterns, tops = ([each[place] for each in results] for place in (0, 1))
+    patterns, tops = ([result[place] for result in results] for place in (0, 1))
     return Results(params, pl.concat(patterns, how="diagonal_relaxed"), pl.concat(tops), runs, days)
 
 
@@ -74,42 +74,42 @@ def evaluate_site(item: tuple[str, str, int]) -> tuple[pl.DataFrame, pl.DataFram
     patterns, tops = [], []
     for direction, traffic in observe_site(site, [planted.UNLOGGED_USER]).items():
         key = {"family": family, "level": level, "seed": seed, "direction": direction}
-        known = extract_site_signatures(traffic)
-        given = attribute_traffic(traffic, known)
+        signatures = extract_site_signatures(traffic)
+        attributed_bytes = attribute_traffic(traffic, signatures)
         for name, (residual, step_s) in _compute_residuals(
-            traffic, known, given, Transfers.from_site(site, jobs, direction)
+            traffic, signatures, attributed_bytes, Transfers.from_site(site, jobs, direction)
         ):
             patterns_found = planted.detect_patterns(residual, step_s, traffic.logged)
             patterns += [
                 key | {"known": name} | row for row in planted.match_patterns(site, direction, patterns_found, step_s)
             ]
         tops += [
-            key | {"way": way} | _count_tops(traffic, known, allocation)
-            for way, allocation in _allocate(traffic, known, given).items()
+            key | {"way": way} | _count_tops(traffic, signatures, allocation)
+            for way, allocation in _allocate(traffic, signatures, attributed_bytes).items()
         ]
     schema = {"is_right": pl.Boolean}
     return pl.DataFrame(patterns, schema_overrides=schema, infer_schema_length=None), pl.DataFrame(tops)
 
 
 def _compute_residuals(
-    traffic: SiteTraffic, known: SiteSignatures, given: Reals, moved: Transfers
+    traffic: SiteTraffic, signatures: SiteSignatures, attributed_bytes: Reals, moved: Transfers
 ) -> Iterator[tuple[str, tuple[Reals, float]]]:
     """Yield the residual in steps and the length of a step, with increasing knowledge of the jobs' bytes."""
-    is_signed = select_known_jobs(traffic.logged, known)
-    yield ATTRIBUTED, planted.compute_site_residual(traffic, given)
+    is_signed = select_known_jobs(traffic.logged, signatures)
+    yield ATTRIBUTED, planted.compute_site_residual(traffic, attributed_bytes)
     yield SIGNED, planted.compute_oracle_residual(traffic, moved, is_signed)
     yield LOGGED, planted.compute_oracle_residual(traffic, moved, np.ones_like(is_signed))
 
 
-def _allocate(traffic: SiteTraffic, known: SiteSignatures, given: Reals) -> dict[str, Reals]:
+def _allocate(traffic: SiteTraffic, signatures: SiteSignatures, attributed_bytes: Reals) -> dict[str, Reals]:
     """Return the bytes that each way attributes, by job and minute."""
     return {
-        "signatures alone": given,
-        "rest shared equally": share_residual(traffic, known),
-        "rest by likely rates": given + distribute_residual(traffic, given),
+        "signatures alone": attributed_bytes,
+        "rest shared equally": share_residual(traffic, signatures),
+        "rest by likely rates": attributed_bytes + distribute_residual(traffic, attributed_bytes),
     }
 
 
-def _count_tops(traffic: SiteTraffic, known: SiteSignatures, given: Reals) -> dict[str, float]:
-    scores = compare_with_truth(traffic, given, select_known_jobs(traffic.logged, known))
+def _count_tops(traffic: SiteTraffic, signatures: SiteSignatures, attributed_bytes: Reals) -> dict[str, float]:
+    scores = compare_with_truth(traffic, attributed_bytes, select_known_jobs(traffic.logged, signatures))
     return {name: scores[name] for name in ("hits", "asked")}
