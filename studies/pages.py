@@ -75,7 +75,7 @@ class Table:
             key = tuple(form.format(name, **row) if "{" in name else _key(row[name]) for name in keys.values())
             text = form.format(cell, **row) if isinstance(cell, str) else cell(row)
             cells.setdefault(key, {})[row[column]] = text
-        rows = [(*key, *(own.get(name, "-") for name in shown)) for key, own in cells.items()]
+        rows = [(*key, *(row_texts.get(name, "-") for name in shown)) for key, row_texts in cells.items()]
         return cls((*keys, *map(str, shown)), rows)
 
     @property
@@ -106,13 +106,13 @@ class _Cells(Formatter):
 # ---- templates
 
 
-def format_descriptions(name: str, words: str, known: Mapping[str, Any]) -> str:
+def format_descriptions(name: str, words: str, records: Mapping[str, Any]) -> str:
     """Render a Markdown table of names and descriptions.
 
     The description is the value itself, the first item of a tuple, or the `doc` attribute of a record.
     """
     texts = {
-        key: value[0] if isinstance(value, tuple) else getattr(value, "doc", value) for key, value in known.items()
+        key: value[0] if isinstance(value, tuple) else getattr(value, "doc", value) for key, value in records.items()
     }
     return Table((name, words), list(texts.items())).markdown
 

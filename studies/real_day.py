@@ -44,13 +44,15 @@ class Day:
         """Read polls and job log; raise InputRefused if a file contains no polls or no jobs."""
         rows = read_polls(polls)
         rates = [pl.col(f"{name}_bytes_per_s") * pl.col("interval_s") for name in ("read", "write")]
-        sums = [pl.when(each.count() > 0).then(each.sum()) for each in rates]
+        sums = [pl.when(volume.count() > 0).then(volume.sum()) for volume in rates]
         ticks = rows.group_by("polled_at").agg(pl.col("interval_s").max(), *sums).sort("polled_at")
         edges, interval_s = epoch_s(ticks["polled_at"]), floats(ticks["interval_s"])
         step_s = float(np.median(interval_s))
         day_start_s = float(np.floor((edges[0] - step_s) / MINUTE_S) * MINUTE_S)
         volumes = {name: floats(ticks[f"{name}_bytes_per_s"]) for name in ("read", "write")}
-        moved = {name: resample_polls(edges, interval_s, each, day_start_s, step_s) for name, each in volumes.items()}
+        moved = {
+            name: resample_polls(edges, interval_s, volume, day_start_s, step_s) for name, volume in volumes.items()
+        }
         jobs = _read_jobs(log)
         return cls(
             moved,
@@ -67,25 +69,27 @@ class Day:
     def minute(self) -> Ints:
         """Minute index of each step since the start of the day."""
         steps = np.arange(len(self.moved["read"]))
-        found: Ints = (steps * self.step_s / MINUTE_S).astype(np.int64)
-        return found
+        minutes: Ints = (steps * self.step_s / MINUTE_S).astype(np.int64)
+        return minutes
 
     def truth(self, direction: str, run: int) -> tuple[Ints, Reals]:
         """Return the steps of a run and the bytes moved in them; valid for runs that had the file system to themselves.
 
         The window is that of the golden join: polls from the run's start to the last one that started before its end.
         """
-        first, after = (int(np.ceil(each / self.step_s)) for each in (self.start_s[run], self.end_s[run] + self.step_s))
+        first, after = (
+            int(np.ceil(instant_s / self.step_s)) for instant_s in (self.start_s[run], self.end_s[run] + self.step_s)
+        )
         steps = np.arange(first - 1, after - 1)
         return steps, np.nan_to_num(self.moved[direction][steps])
 
 
 def read_polls(path: Path) -> pl.DataFrame:
     """Read the rows of a poll file; raise InputRefused if the file contains no polls."""
-    with open_input(path, Settings(), ReadOptions()) as found:
-        if not isinstance(found, PollInput):
-            raise InputRefused(f"{found.name} contains no polls.", "Pass polls of storage servers.")
-        return found.rows
+    with open_input(path, Settings(), ReadOptions()) as poll_input:
+        if not isinstance(poll_input, PollInput):
+            raise InputRefused(f"{poll_input.name} contains no polls.", "Pass polls of storage servers.")
+        return poll_input.rows
 
 
 def _read_jobs(log: Path) -> pl.DataFrame:

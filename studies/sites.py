@@ -61,13 +61,13 @@ class SiteSignatures:
     @property
     def has_signature(self) -> Bools:
         """Mask of the applications that have a signature (m)."""
-        return np.array([one is not None for one in self.signatures], np.bool_)
+        return np.array([signature is not None for signature in self.signatures], np.bool_)
 
     def get(self, application: int) -> Signature:
         """Return an application's signature; the application must have one."""
-        one = self.signatures[application]
-        assert one is not None
-        return one
+        signature = self.signatures[application]
+        assert signature is not None
+        return signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +157,8 @@ def name_applications(jobs: pl.DataFrame) -> pl.Series:
 
 def to_seconds(site: Site, instants: pl.Series) -> Reals:
     """Convert instants to seconds since the left edge of the first poll."""
-    found: Reals = (instants - site.params.start).dt.total_microseconds().to_numpy() / 1e6 + site.params.interval_s
-    return found
+    seconds: Reals = (instants - site.params.start).dt.total_microseconds().to_numpy() / 1e6 + site.params.interval_s
+    return seconds
 
 
 def _last_poll_at(site: Site) -> datetime:
@@ -222,24 +222,24 @@ def _sum_by_index(at: Ints, values: Reals, shape: tuple[int, ...]) -> Reals:
     return summed
 
 
-def extract_site_signatures(seen: SiteTraffic) -> SiteSignatures:
+def extract_site_signatures(traffic: SiteTraffic) -> SiteSignatures:
     """Extract signatures from a site's traffic as the nightly run does: the best default method per application."""
-    logged = seen.logged
+    logged = traffic.logged
     order = np.flatnonzero(logged.is_complete)
     order = order[np.argsort(logged.application[order], kind="stable")]
     counts = np.bincount(logged.application[order], minlength=int(logged.application.max()) + 1)
     enough = np.flatnonzero(counts >= _MIN_RUNS)
     order = order[np.isin(logged.application[order], enough)]
-    sets = _build_sample_sets(seen, order, counts[enough])
+    sets = _build_sample_sets(traffic, order, counts[enough])
     signatures, correlations = select_default(methods.extract_signatures(sets, methods=methods.DEFAULT_METHODS))
-    found: list[Signature | None] = [None] * len(counts)
+    by_application: list[Signature | None] = [None] * len(counts)
     expected_correlation = np.zeros(len(counts))
     for application, signature, correlation in zip(enough, signatures, correlations, strict=True):
         if signature.outcome == "extracted":
-            found[application] = signature
+            by_application[application] = signature
             # as in the nightly run: methods without an expected correlation count as 0.5
             expected_correlation[application] = np.nan_to_num(correlation, nan=0.5)
-    return SiteSignatures(tuple(found), expected_correlation)
+    return SiteSignatures(tuple(by_application), expected_correlation)
 
 
 def select_default(answers: Sequence[methods.MethodSignatures]) -> tuple[list[Signature], Reals]:
@@ -253,46 +253,48 @@ def select_default(answers: Sequence[methods.MethodSignatures]) -> tuple[list[Si
     return [defaults[name].signatures[place] for place, name in selected], correlations
 
 
-def _build_sample_sets(seen: SiteTraffic, runs: Ints, counts: Ints) -> SampleSets:
+def _build_sample_sets(traffic: SiteTraffic, runs: Ints, counts: Ints) -> SampleSets:
     """Cut the runs' samples from the traffic; the runs must be grouped by application."""
-    samples, start_s = extract_samples(seen, runs)
-    started, ended = seen.logged.start_s[runs], seen.logged.end_s[runs]
-    intervals = np.full(len(counts), seen.interval_s)
+    samples, start_s = extract_samples(traffic, runs)
+    started, ended = traffic.logged.start_s[runs], traffic.logged.end_s[runs]
+    intervals = np.full(len(counts), traffic.interval_s)
     return SampleSets(samples, start_s - started, ended - started, intervals, offsets_of(counts))
 
 
-def extract_samples(seen: SiteTraffic, runs: Ints) -> tuple[Ragged, Reals]:
+def extract_samples(traffic: SiteTraffic, runs: Ints) -> tuple[Ragged, Reals]:
     """Return the traffic during some runs (n) [B/s], and the start of the first step of each run (n) [s]."""
-    first, after = find_run_steps(seen, runs)
-    pieces = [seen.traffic_bytes[begin:end] / seen.interval_s for begin, end in zip(first, after, strict=True)]
+    first, after = find_run_steps(traffic, runs)
+    pieces = [traffic.traffic_bytes[begin:end] / traffic.interval_s for begin, end in zip(first, after, strict=True)]
     samples = Ragged(np.concatenate([np.zeros(0), *pieces]), offsets_of(after - first))
-    start_s = first.astype(np.float64) * seen.interval_s
+    start_s = first.astype(np.float64) * traffic.interval_s
     return samples, start_s
 
 
-def find_run_steps(seen: SiteTraffic, runs: Ints) -> tuple[Ints, Ints]:
+def find_run_steps(traffic: SiteTraffic, runs: Ints) -> tuple[Ints, Ints]:
     """Return the first step of each run (n), and the step after its last.
 
     A poll belongs to a run if its right edge lies within the run or at most one interval after it.
     """
-    started, ended = (each[runs] / seen.interval_s for each in (seen.logged.start_s, seen.logged.end_s))
+    started, ended = (
+        instants_s[runs] / traffic.interval_s for instants_s in (traffic.logged.start_s, traffic.logged.end_s)
+    )
     first = np.maximum(np.ceil(started).astype(np.int64) - 1, 0)
-    return first, np.clip(np.ceil(ended).astype(np.int64), first, len(seen.traffic_bytes))
+    return first, np.clip(np.ceil(ended).astype(np.int64), first, len(traffic.traffic_bytes))
 
 
-def plan_runs(seen: SiteTraffic, known: SiteSignatures) -> tuple[Ints, Runs]:
+def plan_runs(traffic: SiteTraffic, signatures: SiteSignatures) -> tuple[Ints, Runs]:
     """Return the jobs of applications with a signature, and their expected bursts."""
-    logged, interval_s = seen.logged, seen.interval_s
-    jobs = np.flatnonzero(known.has_signature[logged.application])
-    own = [known.get(int(application)) for application in logged.application[jobs]]
+    logged, interval_s = traffic.logged, traffic.interval_s
+    jobs = np.flatnonzero(signatures.has_signature[logged.application])
+    job_signatures = [signatures.get(int(application)) for application in logged.application[jobs]]
     bursts = tuple(
-        np.concatenate([np.zeros(0), *(getattr(one.bursts, name) / size for one in own)])
+        np.concatenate([np.zeros(0), *(getattr(signature.bursts, name) / size for signature in job_signatures)])
         for name, size in (("start_s", interval_s), ("end_s", interval_s), ("volume_bytes", 1.0))
     )
-    durations = np.array([one.duration_s for one in own])
+    durations = np.array([signature.duration_s for signature in job_signatures])
     times = (logged.start_s[jobs] / interval_s, logged.end_s[jobs] / interval_s, durations / interval_s)
     application = logged.application[jobs]
-    offsets = offsets_of([len(one.bursts.start_s) for one in own])
+    offsets = offsets_of([len(signature.bursts.start_s) for signature in job_signatures])
     return jobs, Runs.from_signatures(
-        times, (known.expected_correlation[application], application), offsets, (bursts[0], bursts[1], bursts[2])
+        times, (signatures.expected_correlation[application], application), offsets, (bursts[0], bursts[1], bursts[2])
     )

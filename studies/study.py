@@ -52,10 +52,10 @@ def count_option(flag: str, field: str, default: int, text: str) -> click.Option
     return click.Option([flag, field], default=default, show_default=True, type=click.IntRange(min=1), help=text)
 
 
-def part_option(known: Sequence[str]) -> click.Option:
+def part_option(names: Sequence[str]) -> click.Option:
     """Build the repeatable option that selects results of a study; its field is `Study.part`."""
     text = "Compute only this result; repeatable. Default: all results."
-    return click.Option(["--part", "parts"], multiple=True, type=click.Choice(known), help=text)
+    return click.Option(["--part", "parts"], multiple=True, type=click.Choice(names), help=text)
 
 
 def seed_count_option(default: int, text: str) -> click.Option:

@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 ReportProgress = Callable[[int, int], None]
 
 
-def ignore_progress(done: int, count: int) -> None:
+def ignore_progress(completed: int, count: int) -> None:
     """Discard progress reports."""
 
 
@@ -32,11 +32,11 @@ def map_work_items(
     """
     item_costs = [1] * len(items) if costs is None else costs
     results: dict[int, Result] = {}
-    done = 0
+    completed = 0
     for place, result in _iterate_results(work, items, worker_count, item_costs):
         results[place] = result
-        done += item_costs[place]
-        report_progress(done, sum(item_costs))
+        completed += item_costs[place]
+        report_progress(completed, sum(item_costs))
     return [results[place] for place in range(len(items))]
 
 

@@ -70,8 +70,8 @@ def _describe_costs(runs: pl.DataFrame) -> str:
         runs.filter(~pl.col("policy").str.starts_with(_ORACLE)).group_by("policy").agg(pl.col("contended_ratio").mean())
     )
     ordered = means.sort("contended_ratio", "policy")
-    (least, low), (most, high) = ordered.row(0), ordered.row(-1)
-    return f"Contended share of bytes: {format_percent(low)} with {least}, {format_percent(high)} with {most}"
+    (best, low), (worst, high) = ordered.row(0), ordered.row(-1)
+    return f"Contended share of bytes: {format_percent(low)} with {best}, {format_percent(high)} with {worst}"
 
 
 @picture(lambda compared, settings, policies: (11.0, 1.6 + 0.32 * len(settings)))

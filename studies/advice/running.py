@@ -176,9 +176,9 @@ def draw_mix(setting: Setting, seed: int, number: int) -> Mix:
 
 def _draw_applications(distribution: Applications, capacity: float, rng: np.random.Generator) -> Iterator[Application]:
     """Yield two or more applications, until their load reaches a random target."""
-    wanted = rng.uniform(*distribution.load_ratio) * capacity
+    target_load = rng.uniform(*distribution.load_ratio) * capacity
     load, count = 0.0, 0
-    while load < wanted or count < 2:
+    while load < target_load or count < 2:
         application = _draw_application(distribution, rng)
         load, count = load + application.volume_bytes("write") / application.duration_s, count + 1
         yield application
@@ -326,7 +326,7 @@ def observe_mix(
     """Return the new run's signature and the partitions, as the scheduler knows them at NOW_S."""
     partitions = []
     for number, (runs, shared) in enumerate(zip(mix.partitions, without, strict=True)):
-        known = []
+        running_jobs = []
         ends = np.cumsum([len(run.wait_s) for run in runs])
         for run, end in zip(runs, ends, strict=True):
             begun, ended = shared.start_s[end - len(run.wait_s) : end], shared.end_s[end - 1]
@@ -334,15 +334,15 @@ def observe_mix(
             is_unknown = rng.random() < setting.unknown_ratio
             if not (is_unknown or ended <= NOW_S):
                 course = _estimate_course(run, begun) if setting.is_followed else _Course(NOW_S - run.start_s)
-                known.append(course.to_running(f"job {end}", _scale_demand(run.demand, height), error_s))
+                running_jobs.append(course.to_running(f"job {end}", _scale_demand(run.demand, height), error_s))
         past_bytes_per_s = _compute_past_rate(shared, PAST_S)
-        predicted_bytes_per_s = sum(_predict_past_rate(running) for running in known)
+        predicted_bytes_per_s = sum(_predict_past_rate(running) for running in running_jobs)
         partitions.append(
             Partition(
                 f"partition {number}",
                 mix.capacity_bytes_per_s,
                 max(0.0, past_bytes_per_s - predicted_bytes_per_s),
-                tuple(known),
+                tuple(running_jobs),
             )
         )
     return _scale_demand(mix.new.demand, _draw_height_factor(setting, rng)), partitions

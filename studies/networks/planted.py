@@ -186,10 +186,10 @@ def _plant_noise(quiet: PlantedSystem, generator: np.random.Generator) -> Plante
 def _plant_outliers(quiet: PlantedSystem, generator: np.random.Generator) -> PlantedSystem:
     """Plant 0.5 to 5 % slow ranks: most or all of their requests take far longer."""
     active = np.flatnonzero(quiet.request_count > 0)
-    wanted = max(1, round(generator.uniform(0.005, 0.05) * len(active)))
-    slow = generator.choice(active, wanted, replace=False)
+    slow_count = max(1, round(generator.uniform(0.005, 0.05) * len(active)))
+    slow = generator.choice(active, slow_count, replace=False)
     level, ratio = quiet.level_octaves.copy(), quiet.slow_ratio.copy()
-    level[slow] += generator.uniform(1.5, 4.0) + generator.uniform(0.0, 1.0, wanted)
+    level[slow] += generator.uniform(1.5, 4.0) + generator.uniform(0.0, 1.0, slow_count)
     ratio[slow] = generator.uniform(0.7, 1.0)
     is_cause = quiet.is_cause.copy()
     is_cause[slow] = True

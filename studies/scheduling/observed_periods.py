@@ -39,8 +39,8 @@ class ObservedPeriods:
 
     def record_phase(self, job: int, start_s: float, end_s: float, volume_bytes: float) -> None:
         """Add a completed I/O phase to the job's window."""
-        kept = self._phases.setdefault(job, deque(maxlen=PHASE_COUNT))
-        kept.append((start_s, end_s, volume_bytes))
+        phases = self._phases.setdefault(job, deque(maxlen=PHASE_COUNT))
+        phases.append((start_s, end_s, volume_bytes))
         self._new_count[job] = self._new_count.get(job, 0) + 1
 
     def period_s(self, job: int, now_s: float) -> float | None:

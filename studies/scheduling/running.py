@@ -80,7 +80,7 @@ class Results:
 
 def study(params: StudyParams, report_progress: ReportProgress = ignore_progress) -> Results:
     """Simulate every workload under every policy; the same seed gives the same results."""
-    runs = [partial(_run, *one) for one in product(WORKLOADS, params.seeds, POLICIES)]
+    runs = [partial(_run, *combination) for combination in product(WORKLOADS, params.seeds, POLICIES)]
     return Results(params, pl.DataFrame(map_work_items(lambda run: run(), runs, 1, report_progress)))
 
 

@@ -199,10 +199,10 @@ def compute_fair_shares(weights: Reals, limits: Reals, total: float) -> Reals:
         # the common case: no limit is binding
         return np.asarray(weights * level, dtype=float)
     order = np.argsort(ratios, kind="stable")
-    taken = np.concatenate([[0.0], np.cumsum(limits[order])[:-1]])
+    cumulative_limits = np.concatenate([[0.0], np.cumsum(limits[order])[:-1]])
     # sum from the smallest weight, to avoid cancellation
     weights_left = np.cumsum(weights[order][::-1])[::-1]
-    levels = np.maximum(total - taken, 0.0) / weights_left
+    levels = np.maximum(total - cumulative_limits, 0.0) / weights_left
     bound = levels < ratios[order]
     level = float(levels[bound.argmax()]) if bound.any() else math.inf
     return np.asarray(np.minimum(limits, weights * level), dtype=float)
@@ -284,8 +284,8 @@ def _ratio(numerator: Reals, denominator: Reals) -> Reals:
 
 
 def _geometric_mean(values: Reals) -> float:
-    known = values[~np.isnan(values)]
-    return float(np.exp(np.mean(np.log(known)))) if known.size else math.nan
+    valid = values[~np.isnan(values)]
+    return float(np.exp(np.mean(np.log(valid)))) if valid.size else math.nan
 
 
 def _sum_by_job(mix: JobMix, values: Reals) -> Reals:
@@ -430,10 +430,12 @@ class _Run:
         fresh = np.zeros(self.rate.size)
         fresh[jobs] = rates
         changed = (fresh != self.rate).nonzero()[0]
-        given = fresh[changed]
-        left = np.maximum(self.left[changed] - self.rate[changed] * (now - self.since_s[changed]), 0.0)
-        self.left[changed], self.since_s[changed], self.rate[changed] = left, now, given
-        self.due_s[changed] = now + np.divide(left, given, out=np.full(left.size, math.inf), where=given > 0)
+        new_rates = fresh[changed]
+        remaining_bytes = np.maximum(self.left[changed] - self.rate[changed] * (now - self.since_s[changed]), 0.0)
+        self.left[changed], self.since_s[changed], self.rate[changed] = remaining_bytes, now, new_rates
+        self.due_s[changed] = now + np.divide(
+            remaining_bytes, new_rates, out=np.full(remaining_bytes.size, math.inf), where=new_rates > 0
+        )
         for job in jobs[self.unserved[jobs] & (rates > 0)].tolist():
             self.served_s[self.phase[job]] = now
             self.unserved[job] = False
