@@ -39,18 +39,20 @@ def values(results: Results) -> dict[str, object]:
     rival, stronger, late = (
         compare_policies(results, name) for name in (RIVAL, STRONGER_RIVAL, "least loaded, delayed")
     )
-    usual = [index_rows(rows.filter(setting=USUAL), "policy") for rows in (rival, stronger, late)]
-    beside = stronger.select("setting", "policy", rival_wins="wins", rival_losses="losses")
-    shown = pl.DataFrame({"policy": _SHOWN_POLICIES}).join(pl.DataFrame({"setting": list(SETTINGS)}), how="cross")
+    usual_rows = [index_rows(rows.filter(setting=USUAL), "policy") for rows in (rival, stronger, late)]
+    stronger_wins = stronger.select("setting", "policy", rival_wins="wins", rival_losses="losses")
+    combinations = pl.DataFrame({"policy": _SHOWN_POLICIES}).join(
+        pl.DataFrame({"setting": list(SETTINGS)}), how="cross"
+    )
     key = ["setting", "policy"]
     order = [pl.col("setting").cast(pl.Enum(list(SETTINGS))), pl.col("policy").cast(pl.Enum(_SHOWN_POLICIES))]
     return {
         **{"params": results.params, "POLICIES": POLICIES, "SETTINGS": SETTINGS, "SHORT_DELAY_S": SHORT_DELAY_S},
         **{"GRID_S": GRID_S, "ORACLE_STEP_S": ORACLE_STEP_S, "advice": ADVICE, "usual": SETTINGS[USUAL][1]},
-        **dict(zip(("least_loaded", "least_mean", "as_late"), usual, strict=True)),
+        **dict(zip(("least_loaded", "least_mean", "as_late"), usual_rows, strict=True)),
         "fewer": partial(_format_wins, results.params.seed_count),
-        "policies": rival.join(beside, on=key, maintain_order="left").filter(setting=USUAL),
-        "settings": shown.join(rival, on=key).join(stronger, on=key, suffix="_mean").sort(order),
+        "policies": rival.join(stronger_wins, on=key, maintain_order="left").filter(setting=USUAL),
+        "settings": combinations.join(rival, on=key).join(stronger, on=key, suffix="_mean").sort(order),
     }
 
 

@@ -162,12 +162,12 @@ def draw_mix(setting: Setting, seed: int, number: int) -> Mix:
     capacity = rng.uniform(2e9, 4e9)
     partitions = []
     for _ in range(int(rng.integers(3, 9))):
-        chosen = list(_draw_applications(setting.applications, capacity, rng))
-        elapsed = [rng.uniform(0.0, 0.9) * application.duration_s for application in chosen]
+        applications = list(_draw_applications(setting.applications, capacity, rng))
+        elapsed_times = [rng.uniform(0.0, 0.9) * application.duration_s for application in applications]
         partitions.append(
             tuple(
-                _draw_run(application, NOW_S - passed, setting.drift_ratio, paces)
-                for application, passed in zip(chosen, elapsed, strict=True)
+                _draw_run(application, NOW_S - elapsed_s, setting.drift_ratio, paces)
+                for application, elapsed_s in zip(applications, elapsed_times, strict=True)
             )
         )
     new = _draw_run(_draw_application(setting.applications, rng), NOW_S, setting.drift_ratio, paces)
@@ -256,9 +256,11 @@ def simulate_partition(runs: tuple[Run, ...], pipe: SharedBandwidth, until_s: fl
 
 def compute_late_bytes(run: Run, start_s: Reals, shared: SharingResult, channel: int, is_judged: Bools) -> float:
     """Return the bytes of evaluated transfers that arrive after an undisturbed transfer would have finished."""
-    begun, alone_s = start_s[is_judged], (run.volume_bytes / run.peak_bytes_per_s)[is_judged]
+    transfer_start_s, alone_s = start_s[is_judged], (run.volume_bytes / run.peak_bytes_per_s)[is_judged]
     totals = shared.moved_total_bytes[:, channel]
-    moved = np.interp(begun + alone_s, shared.at_s, totals) - np.interp(begun, shared.at_s, totals)
+    moved = np.interp(transfer_start_s + alone_s, shared.at_s, totals) - np.interp(
+        transfer_start_s, shared.at_s, totals
+    )
     return float(np.maximum(run.volume_bytes[is_judged] - moved, 0.0).sum())
 
 
@@ -304,11 +306,11 @@ class Judge:
         if place not in self._outcomes:
             runs = (*self.mix.partitions[partition], replace(self.mix.new, start_s=NOW_S + delay_s))
             shared = simulate_partition(runs, self._pipe, self._horizon_s)
-            outcome, usual = evaluate_runs(runs, shared, self._until_s, len(runs) - 1), self._usual[partition]
+            outcome, baseline = evaluate_runs(runs, shared, self._until_s, len(runs) - 1), self._usual[partition]
             self._outcomes[place] = {
-                "contended_ratio": (outcome.late_bytes - usual.late_bytes) / self.mix.new.volume,
+                "contended_ratio": (outcome.late_bytes - baseline.late_bytes) / self.mix.new.volume,
                 "io_slowdown": outcome.own_io_s / outcome.own_alone_s,
-                "others_slowdown": _ratio(outcome.io_s, outcome.alone_s) / _ratio(usual.io_s, usual.alone_s),
+                "others_slowdown": _ratio(outcome.io_s, outcome.alone_s) / _ratio(baseline.io_s, baseline.alone_s),
             }
         return self._outcomes[place]
 
@@ -321,19 +323,19 @@ def _ratio(io_s: float, alone_s: float) -> float:
 
 
 def observe_mix(
-    mix: Mix, without: list[SharingResult], setting: Setting, rng: np.random.Generator
+    mix: Mix, results_without: list[SharingResult], setting: Setting, rng: np.random.Generator
 ) -> tuple[Demand, list[Partition]]:
     """Return the new run's signature and the partitions, as the scheduler knows them at NOW_S."""
     partitions = []
-    for number, (runs, shared) in enumerate(zip(mix.partitions, without, strict=True)):
+    for number, (runs, shared) in enumerate(zip(mix.partitions, results_without, strict=True)):
         running_jobs = []
         ends = np.cumsum([len(run.wait_s) for run in runs])
         for run, end in zip(runs, ends, strict=True):
-            begun, ended = shared.start_s[end - len(run.wait_s) : end], shared.end_s[end - 1]
+            run_start_s, run_end_s = shared.start_s[end - len(run.wait_s) : end], shared.end_s[end - 1]
             error_s, height = setting.position_error_s * rng.standard_normal(), _draw_height_factor(setting, rng)
             is_unknown = rng.random() < setting.unknown_ratio
-            if not (is_unknown or ended <= NOW_S):
-                course = _estimate_course(run, begun) if setting.is_followed else _Course(NOW_S - run.start_s)
+            if not (is_unknown or run_end_s <= NOW_S):
+                course = _estimate_course(run, run_start_s) if setting.is_followed else _Course(NOW_S - run.start_s)
                 running_jobs.append(course.to_running(f"job {end}", _scale_demand(run.demand, height), error_s))
         past_bytes_per_s = _compute_past_rate(shared, PAST_S)
         predicted_bytes_per_s = sum(_predict_past_rate(running) for running in running_jobs)
@@ -398,16 +400,16 @@ def choose_placements(
     judge: Judge, advice: Advice, run_steps: int, rng: np.random.Generator
 ) -> dict[str, tuple[int, float]]:
     """Return the (partition, delay) that each policy chooses, except the oracle."""
-    now = [_compute_past_rate(shared, RECENT_S) for shared in judge.without]
-    mean = advice.load_bytes_per_s[:, :run_steps].mean(axis=1)
+    recent_rates = [_compute_past_rate(shared, RECENT_S) for shared in judge.without]
+    mean_loads = advice.load_bytes_per_s[:, :run_steps].mean(axis=1)
     delayed = advice.with_delay[0]
-    short = advice.contended_bytes[:, advice.delays_s <= SHORT_DELAY_S].T
-    place, partition = divmod(int(np.argmin(short)), short.shape[1])
+    short_delay_bytes = advice.contended_bytes[:, advice.delays_s <= SHORT_DELAY_S].T
+    place, partition = divmod(int(np.argmin(short_delay_bytes)), short_delay_bytes.shape[1])
     return {
-        "random": (int(rng.integers(len(now))), 0.0),
-        "least loaded": (int(np.argmin(now)), 0.0),
-        "least mean": (int(np.argmin(mean)), 0.0),
-        "least loaded, delayed": (int(np.argmin(now)), delayed.delay_s),
+        "random": (int(rng.integers(len(recent_rates))), 0.0),
+        "least loaded": (int(np.argmin(recent_rates)), 0.0),
+        "least mean": (int(np.argmin(mean_loads)), 0.0),
+        "least loaded, delayed": (int(np.argmin(recent_rates)), delayed.delay_s),
         "correlation": (int(np.argmin(advice.met_load_ratios[:, 0])), 0.0),
         "contention": (advice.partitions.index(advice.without_delay[0].partition), 0.0),
         "contention, short delay": (partition, float(advice.delays_s[place])),
@@ -425,10 +427,10 @@ def _evaluate_policies(
     name: str, setting: Setting, judge: Judge, seed: int, number: int
 ) -> Iterator[dict[str, object]]:
     """Yield the outcome of every policy in one mix; the delayed oracle only in the usual setting."""
-    rng, lot = (np.random.default_rng([seed, number, purpose]) for purpose in (_KNOWN, _LOT))
+    rng, choice_rng = (np.random.default_rng([seed, number, purpose]) for purpose in (_KNOWN, _LOT))
     demand, partitions = observe_mix(judge.mix, judge.without, setting, rng)
     advice = advise(demand, partitions, ADVICE)
-    places = choose_placements(judge, advice, round(judge.mix.new.duration_s / advice.step_s), lot)
+    places = choose_placements(judge, advice, round(judge.mix.new.duration_s / advice.step_s), choice_rng)
     places["oracle"] = choose_optimum(judge, np.zeros(1))
     if name == USUAL:
         delays = np.arange(0.0, ADVICE.max_delay_s + 1.0, ORACLE_STEP_S)
@@ -488,15 +490,15 @@ def compare_policies(results: Results, rival: str) -> pl.DataFrame:
     """
     runs = results.runs
     base = runs.filter(pl.col("policy") == rival).select("setting", "mix", rival="contended_ratio")
-    less = pl.col("contended_ratio") - pl.col("rival")
+    difference = pl.col("contended_ratio") - pl.col("rival")
     return (
         runs.join(base, on=["setting", "mix"], maintain_order="left")
         .with_columns(is_contended=(pl.col("contended_ratio").abs() > EQUAL_RATIO).any().over("setting", "mix"))
         .group_by("setting", "policy", maintain_order=True)
         .agg(
-            wins=(less < -EQUAL_RATIO).sum(),
-            ties=(less.abs() <= EQUAL_RATIO).sum(),
-            losses=(less > EQUAL_RATIO).sum(),
+            wins=(difference < -EQUAL_RATIO).sum(),
+            ties=(difference.abs() <= EQUAL_RATIO).sum(),
+            losses=(difference > EQUAL_RATIO).sum(),
             to_rival=pl.col("contended_ratio").sum() / pl.col("rival").sum(),
             contended_ratio=pl.col("contended_ratio").mean(),
             io_slowdown=pl.col("io_slowdown").mean(),
