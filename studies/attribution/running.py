@@ -69,8 +69,8 @@ def evaluate_site(item: tuple[str, str, int]) -> tuple[pl.DataFrame, pl.DataFram
     for direction, traffic in directions.items():
         known_signatures = signatures[direction]
         is_known = select_known_jobs(traffic.logged, known_signatures)
-        for way, (_, give) in WAYS.items():
-            attributed_bytes = give(traffic, known_signatures)
+        for way, (_, attribute) in WAYS.items():
+            attributed_bytes = attribute(traffic, known_signatures)
             labels = key | {"direction": direction, "way": way}
             sites.append(labels | compare_with_truth(traffic, attributed_bytes, is_known))
             jobs.append(

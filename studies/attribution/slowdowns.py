@@ -177,27 +177,27 @@ def _iterate_undisturbed_s(site: Site) -> Iterator[float]:
     """Yield the duration of each burst without interference, in the order of the site's bursts."""
     for plan in make_plans(site.applications, site.params.workload):
         for _, pieces in plan.parts:
-            alone: dict[tuple[int, Direction], float] = {}
+            durations_s: dict[tuple[int, Direction], float] = {}
             for piece in pieces:
                 if piece.burst >= 0:
                     key = piece.burst, piece.direction
-                    alone[key] = alone.get(key, 0.0) + piece.volume_bytes / piece.peak_bytes_per_s
-            yield from alone.values()
+                    durations_s[key] = durations_s.get(key, 0.0) + piece.volume_bytes / piece.peak_bytes_per_s
+            yield from durations_s.values()
 
 
 def summarize_slowdowns(bursts: pl.DataFrame, *names: str) -> pl.DataFrame:
     """Compute precision, recall and interval coverage of the slowdown estimates, grouped by `names`."""
-    longer, slowed = pl.col("true_delay_s"), pl.col("is_slowed")
-    is_held = longer.is_between("low_s", "high_s")
+    delay_s, is_slowed = pl.col("true_delay_s"), pl.col("is_slowed")
+    is_in_interval = delay_s.is_between("low_s", "high_s")
     return bursts.group_by(names, maintain_order=True).agg(
         burst_count=pl.len(),
-        lost_s=longer.clip(0).sum(),
-        slowed_count=slowed.sum(),
-        right=(longer.filter(slowed) > MIN_DELAY_S).mean(),
-        clear_count=(longer > CLEAR_DELAY_S).sum(),
-        found=slowed.filter(longer > CLEAR_DELAY_S).mean(),
-        of_lost=longer.filter(slowed).clip(0).sum() / longer.clip(0).sum(),
-        held=is_held.mean(),
-        held_hurt=is_held.filter(slowed).mean(),
+        lost_s=delay_s.clip(0).sum(),
+        slowed_count=is_slowed.sum(),
+        right=(delay_s.filter(is_slowed) > MIN_DELAY_S).mean(),
+        clear_count=(delay_s > CLEAR_DELAY_S).sum(),
+        found=is_slowed.filter(delay_s > CLEAR_DELAY_S).mean(),
+        of_lost=delay_s.filter(is_slowed).clip(0).sum() / delay_s.clip(0).sum(),
+        held=is_in_interval.mean(),
+        held_hurt=is_in_interval.filter(is_slowed).mean(),
         there=pl.col("is_there").mean(),
     )

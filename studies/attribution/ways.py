@@ -72,8 +72,8 @@ def place_as_planned(traffic: SiteTraffic, signatures: SiteSignatures) -> Reals:
     """Place each run's bursts where its signature has them, regardless of the measured traffic."""
     jobs, runs = plan_runs(traffic, signatures)
     owner = np.repeat(np.arange(len(runs)), np.diff(runs.offsets))
-    begun = runs.started[owner] + runs.burst_start
-    steps = np.floor(begun).astype(np.int64)
+    start = runs.started[owner] + runs.burst_start
+    steps = np.floor(start).astype(np.int64)
     counts = np.ceil(runs.burst_duration).astype(np.int64)
     burst = np.repeat(np.arange(len(counts)), counts)
     step = np.arange(len(burst)) - offsets_of(counts)[burst] + steps[burst]
