@@ -53,39 +53,39 @@ def draw_sizes(figure: Figure, traces: pl.DataFrame, sizes: pl.DataFrame, title:
     extrapolated rank counts. The figure shows only programs that reach the largest rank count, evenly spaced between
     the largest and the smallest traces.
     """
-    far = sizes.filter(pl.col("process_count") == sizes["process_count"].max())["program"]
-    reaching = traces.filter(pl.col("program").is_in(far.to_list()))
-    largest = reaching.group_by("program", maintain_order=True).agg(pl.col("traced_bytes").max())
+    largest_programs = sizes.filter(pl.col("process_count") == sizes["process_count"].max())["program"]
+    program_traces = traces.filter(pl.col("program").is_in(largest_programs.to_list()))
+    largest = program_traces.group_by("program", maintain_order=True).agg(pl.col("traced_bytes").max())
     ordered = largest.sort("traced_bytes", descending=True, maintain_order=True)["program"]
     names = ordered.gather(np.unique(np.linspace(0, len(ordered) - 1, _MAX_SIZES).round().astype(int))).to_list()
     axes = figure.subplots()
     for color, name in zip(_COLORS, names, strict=False):
-        _size_lines(axes, reaching.filter(program=name), sizes.filter(program=name), color, _label(name))
+        _size_lines(axes, program_traces.filter(program=name), sizes.filter(program=name), color, _label(name))
     axes.set(xscale="log", yscale="log")
     axes.set_xlabel("ranks")
     axes.set_ylabel("bytes of the trace")
     low, high = axes.get_ylim()
-    shown = [size for size in _UNITS if low <= size <= high]
-    axes.set_yticks(shown, [_UNITS[size] for size in shown])
+    ticks = [size for size in _UNITS if low <= size <= high]
+    axes.set_yticks(ticks, [_UNITS[size] for size in ticks])
     counts = [10.0**power for power in range(1, 7) if axes.get_xlim()[0] <= 10.0**power <= axes.get_xlim()[1]]
     axes.set_xticks(counts, [f"{count:,.0f}" for count in counts])
     axes.set_title(title)
     _size_legend(figure, axes)
 
 
-def _size_lines(axes: Axes, traced: pl.DataFrame, further: pl.DataFrame, color: str, name: str) -> None:
+def _size_lines(axes: Axes, traced: pl.DataFrame, extrapolated: pl.DataFrame, color: str, name: str) -> None:
     counts, raw = (traced[column].to_numpy().astype(float) for column in ("process_count", "traced_bytes"))
     axes.plot(counts, raw, "s", color=color, markersize=4)
-    if len(counts) > 1 and not further.is_empty():
+    if len(counts) > 1 and not extrapolated.is_empty():
         slope, intercept = np.polyfit(counts, raw, 1)
-        fit_counts = np.geomspace(counts[0], float(further["process_count"].max()), 50)  # type: ignore[arg-type]
+        fit_counts = np.geomspace(counts[0], float(extrapolated["process_count"].max()), 50)  # type: ignore[arg-type]
         axes.plot(fit_counts, slope * fit_counts + intercept, "--", color=color, linewidth=1)
-    sizes = pl.concat([traced.select("process_count", "compressed_bytes"), further.drop("program")]).sort(
+    sizes = pl.concat([traced.select("process_count", "compressed_bytes"), extrapolated.drop("program")]).sort(
         "process_count"
     )
     axes.plot(sizes["process_count"], sizes["compressed_bytes"], "-", color=color, linewidth=1.6, label=name)
     axes.plot(traced["process_count"], traced["compressed_bytes"], "o", color=color, markersize=4)
-    axes.plot(further["process_count"], further["compressed_bytes"], "o", color=color, markerfacecolor=GROUND)
+    axes.plot(extrapolated["process_count"], extrapolated["compressed_bytes"], "o", color=color, markerfacecolor=GROUND)
 
 
 def _label(name: str) -> str:
@@ -137,7 +137,7 @@ def draw_times(figure: Figure, checks: pl.DataFrame, curves: pl.DataFrame, title
 
 
 def _time_panel(axes: Axes, traced: pl.DataFrame, curve: pl.DataFrame) -> None:
-    fit_rows, unseen = traced.head(traced.height - 1), traced.tail(1)
+    fit_rows, held_out = traced.head(traced.height - 1), traced.tail(1)
     axes.plot(
         curve["process_count"], curve["extrapolated_s"], ".-", color=BLUE, linewidth=1.2, markersize=4, label="models"
     )
@@ -150,8 +150,8 @@ def _time_panel(axes: Axes, traced: pl.DataFrame, curve: pl.DataFrame) -> None:
         label="traced, used for the fit",
     )
     axes.plot(
-        unseen["process_count"],
-        unseen["traced_s"],
+        held_out["process_count"],
+        held_out["traced_s"],
         "D",
         color=VERMILION,
         markerfacecolor=GROUND,

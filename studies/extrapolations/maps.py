@@ -42,9 +42,9 @@ def generate_map_rows(fitted: FittedTrace, traced: Sequence[CompressedTrace]) ->
     if model is None or place is None:
         return
     function, argument = place[1], int(place[2])
-    further = [extrapolate_to(fitted, times * max(fitted.rank_counts)).trace for times in _RANK_COUNT_MULTIPLES]
-    chosen = [(trace, True) for trace in traced] + [(trace, False) for trace in further if trace is not None]
-    for trace, is_traced in chosen:
+    extrapolated = [extrapolate_to(fitted, times * max(fitted.rank_counts)).trace for times in _RANK_COUNT_MULTIPLES]
+    traces = [(trace, True) for trace in traced] + [(trace, False) for trace in extrapolated if trace is not None]
+    for trace, is_traced in traces:
         if trace.process_count > _MAX_RANKS:
             continue
         for rank in range(trace.process_count):

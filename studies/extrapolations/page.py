@@ -50,17 +50,17 @@ def values(results: Results) -> dict[str, object]:
 
 def figures(results: Results) -> dict[str, Draw]:
     """Map each figure name in `page.md` to its drawing function."""
-    unseen = results.checks.filter(~pl.col("has_nested") & pl.col("is_unseen"))
+    held_out = results.checks.filter(~pl.col("has_nested") & pl.col("is_unseen"))
     times = "Times by ranks: the largest rank count is not used for the models"
-    drawn: dict[str, Draw] = {
+    drawings: dict[str, Draw] = {
         "sizes": draw_sizes(results.traces, results.sizes, "Bytes of a trace by ranks").write,
-        "times": draw_times(unseen, results.curves, times).write,
+        "times": draw_times(held_out, results.curves, times).write,
     }
     offsets = _select_offsets(results)
     if not offsets.is_empty():
         program, formula = offsets.select("program", "formula").row(0)
-        drawn["map"] = draw_map(offsets, f"Offsets of {program}: {formula}").write
-    return drawn
+        drawings["map"] = draw_map(offsets, f"Offsets of {program}: {formula}").write
+    return drawings
 
 
 def _select_offsets(results: Results) -> pl.DataFrame:

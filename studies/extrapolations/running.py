@@ -111,14 +111,14 @@ def evaluate_program(program: Program) -> Results:
     name, runs = program.name, decode_runs(program)
     rows: dict[str, list[_Row]] = {table: [] for table in _SCHEMAS}
     rows["traces"] += [(name, *_compress_run(run)) for run in runs]
-    outer = _FittedRuns.fit(runs, has_nested=False)
-    rows["curves"] += [(name, *row) for row in outer.curve()]
-    rows["maps"] += [(name, *row) for row in generate_map_rows(outer.all_known, outer.together)]
-    outer_results = checks, models = (
-        list(outer.checks()),
-        [(model.field, model.formula) for model in outer.all_known.models],
+    without_nested = _FittedRuns.fit(runs, has_nested=False)
+    rows["curves"] += [(name, *row) for row in without_nested.curve()]
+    rows["maps"] += [(name, *row) for row in generate_map_rows(without_nested.all_known, without_nested.together)]
+    without_nested_results = checks, models = (
+        list(without_nested.checks()),
+        [(model.field, model.formula) for model in without_nested.all_known.models],
     )
-    with_nested = outer
+    with_nested = without_nested
     if any(run.has_nested for run in runs):
         with_nested = _FittedRuns.fit(runs, has_nested=True)
         checks, models = (
@@ -127,10 +127,14 @@ def evaluate_program(program: Program) -> Results:
         )
     rows["sizes"] += [(name, *row) for row in with_nested.sizes()]
     rows["checks"] += [
-        (name, is_nested, *row) for is_nested, part in ((False, outer_results[0]), (True, checks)) for row in part
+        (name, is_nested, *row)
+        for is_nested, part in ((False, without_nested_results[0]), (True, checks))
+        for row in part
     ]
     rows["models"] += [
-        (name, is_nested, *row) for is_nested, part in ((False, outer_results[1]), (True, models)) for row in part
+        (name, is_nested, *row)
+        for is_nested, part in ((False, without_nested_results[1]), (True, models))
+        for row in part
     ]
     return Results(**{name: pl.DataFrame(rows[name], schema, orient="row") for name, schema in _SCHEMAS.items()})
 
@@ -186,16 +190,18 @@ class _FittedRuns:
         pairs = list(zip(counts, ranks, strict=True))
         together = compress_together(pairs)
         leave_one_out = [(*together[:place], *together[place + 1 :]) for place in range(len(counts) - 1)]
-        unseen = (*leave_one_out, compress_together(pairs[:-1]))
+        held_out = (*leave_one_out, compress_together(pairs[:-1]))
         all_known = fit_trace(together, _FULL_PARAMS)
-        return cls(counts, ranks, together, all_known, tuple(fit_trace(traces, _HELD_OUT_PARAMS) for traces in unseen))
+        return cls(
+            counts, ranks, together, all_known, tuple(fit_trace(traces, _HELD_OUT_PARAMS) for traces in held_out)
+        )
 
     def checks(self) -> Iterator[_Row]:
         """Yield a row of `CHECKS` for each rank count, out of sample and in sample."""
         ends = [compute_trace_end_s(ranks) for ranks in self.ranks]
         for place, (count, ranks) in enumerate(zip(self.counts, self.ranks, strict=True)):
-            unseen = extrapolate_to(self.unseen[place], count)
-            result = _classify_outcome(ranks, unseen)
+            out_of_sample = extrapolate_to(self.unseen[place], count)
+            result = _classify_outcome(ranks, out_of_sample)
             inputs = [end for index, end in enumerate(ends) if end is not None and index != place]
             mean_s = sum(inputs) / len(inputs) if inputs else None
             yield (
@@ -203,14 +209,14 @@ class _FittedRuns:
                 count,
                 *result,
                 ends[place],
-                None if unseen.trace is None else compute_end_s(unseen.trace),
+                None if out_of_sample.trace is None else compute_end_s(out_of_sample.trace),
                 mean_s,
             )
             in_sample = extrapolate_to(self.all_known, count)
             is_same = (
                 in_sample.trace is not None
-                and unseen.trace is not None
-                and remove_times(in_sample.trace) == remove_times(unseen.trace)
+                and out_of_sample.trace is not None
+                and remove_times(in_sample.trace) == remove_times(out_of_sample.trace)
             )
             yield (False, count, *(result if is_same else _classify_outcome(ranks, in_sample)), ends[place], None, None)
 

@@ -34,9 +34,9 @@ def summarize_outcomes(results: Results) -> pl.DataFrame:
 
     Unseen rank counts are the largest ones. equal_count, call_count: without refused traces.
     """
-    chosen = pl.concat([select_largest(results.checks).filter("is_unseen"), results.checks.filter(is_unseen=False)])
+    checks = pl.concat([select_largest(results.checks).filter("is_unseen"), results.checks.filter(is_unseen=False)])
     is_answered = pl.col("outcome") != "refused"
-    counts = chosen.group_by("is_unseen", "has_nested").agg(
+    counts = checks.group_by("is_unseen", "has_nested").agg(
         *((pl.col("outcome") == outcome).sum().alias(outcome) for outcome in OUTCOMES),
         *(pl.col(name).filter(is_answered).sum() for name in ("equal_count", "call_count")),
     )
@@ -55,12 +55,12 @@ def select_largest(checks: pl.DataFrame) -> pl.DataFrame:
 
 def list_outcomes(results: Results, *, has_nested: bool) -> Iterator[dict[str, Any]]:
     """Yield the outcome of each program's checks, with or without nested calls."""
-    chosen = results.checks.filter(has_nested=has_nested)
+    checks = results.checks.filter(has_nested=has_nested)
     for name in _programs(results):
-        program_checks = chosen.filter(program=name)
-        unseen = select_largest(program_checks.filter("is_unseen")).row(0, named=True)
-        yield unseen | {
-            "outcome": _WORDS[unseen["outcome"]],
+        program_checks = checks.filter(program=name)
+        held_out = select_largest(program_checks.filter("is_unseen")).row(0, named=True)
+        yield held_out | {
+            "outcome": _WORDS[held_out["outcome"]],
             "counts": ", ".join(map(str, program_checks["process_count"].unique().sort())),
             "left_out": count_outcomes(program_checks.filter("is_unseen")),
             "given": count_outcomes(program_checks.filter(~pl.col("is_unseen"))),
@@ -111,7 +111,7 @@ def list_sizes(results: Results) -> Iterator[dict[str, Any]]:
     for name in _programs(results):
         traces = results.traces.filter(program=name).sort("process_count")
         first, last = traces.row(0, named=True), traces.row(-1, named=True)
-        far = results.sizes.filter(program=name, process_count=FAR_RANK_COUNTS[-1])["compressed_bytes"]
+        far_bytes = results.sizes.filter(program=name, process_count=FAR_RANK_COUNTS[-1])["compressed_bytes"]
         ends = {column: _format_range(first[column], last[column]) for column in ("call_count", "class_count")}
         sizes = {
             f"{end}_{kind}": bytes_text(row[f"{kind}_bytes"])
@@ -119,7 +119,13 @@ def list_sizes(results: Results) -> Iterator[dict[str, Any]]:
             for kind in ("traced", "compressed")
         }
         ratio = last["compressed_bytes"] / first["compressed_bytes"]
-        yield {"program": name, "ratio": ratio, "far": bytes_text(far[0] if len(far) else None), **ends, **sizes}
+        yield {
+            "program": name,
+            "ratio": ratio,
+            "far": bytes_text(far_bytes[0] if len(far_bytes) else None),
+            **ends,
+            **sizes,
+        }
 
 
 def _format_range(first: int, last: int) -> str:
@@ -155,9 +161,9 @@ def time_summary(timed: pl.DataFrame) -> dict[str, float] | None:
 
 def compare_times(results: Results) -> pl.DataFrame:
     """Return the times of programs with exact outer calls at the unseen largest rank count, and relative errors."""
-    chosen = select_largest(results.checks.filter(~pl.col("has_nested") & pl.col("is_unseen")))
+    checks = select_largest(results.checks.filter(~pl.col("has_nested") & pl.col("is_unseen")))
     return (
-        chosen.filter(pl.col("traced_s") > 0)
+        checks.filter(pl.col("traced_s") > 0)
         .drop_nulls(["extrapolated_s", "mean_s"])
         .with_columns(
             model_error=pl.col("extrapolated_s") / pl.col("traced_s") - 1,
