@@ -67,11 +67,11 @@ class History:
 def build_history(family: str, level: str, seed: int) -> History:
     """Simulate a site and process its first days as a nightly run does."""
     site = simulate_site(family, level, seed, PAST_DAYS + HELD_OUT_DAYS)
-    whole = observe_site(site)
-    past = {direction: _truncate(traffic, PAST_DAYS * DAY_S) for direction, traffic in whole.items()}
+    traffic_by_direction = observe_site(site)
+    past = {direction: _truncate(traffic, PAST_DAYS * DAY_S) for direction, traffic in traffic_by_direction.items()}
     signatures = {direction: extract_site_signatures(traffic) for direction, traffic in past.items()}
     submitted = to_seconds(site, select_logged_jobs(site)["submitted_at"])
-    return History(site, whole, signatures, submitted, _attribute_since(past, signatures, 0.0))
+    return History(site, traffic_by_direction, signatures, submitted, _attribute_since(past, signatures, 0.0))
 
 
 def _truncate(traffic: SiteTraffic, until_s: float) -> SiteTraffic:
@@ -113,11 +113,12 @@ def _attribute_since(
 
 def _pad_signatures(signatures: SiteSignatures, traffic: SiteTraffic) -> SiteSignatures:
     """Extend the signatures by None for applications that appeared since."""
-    more = int(traffic.logged.application.max(initial=-1)) + 1 - len(signatures.signatures)
-    if more <= 0:
+    missing_count = int(traffic.logged.application.max(initial=-1)) + 1 - len(signatures.signatures)
+    if missing_count <= 0:
         return signatures
     return SiteSignatures(
-        (*signatures.signatures, *[None] * more), np.concatenate([signatures.expected_correlation, np.zeros(more)])
+        (*signatures.signatures, *[None] * missing_count),
+        np.concatenate([signatures.expected_correlation, np.zeros(missing_count)]),
     )
 
 
@@ -165,13 +166,13 @@ def observe_at(history: History, at_s: float) -> SiteState:
     minutes: Reals = np.arange(1, len(summed) + 1, dtype=np.float64) * MINUTE_S
     measured = pl.DataFrame({"minute_at": _to_datetimes(history, minutes), "measured_bytes": summed})
     at = history.site.params.start + timedelta(seconds=at_s)
-    demands, coming, application = _collect_jobs(history, at_s)
+    demands, upcoming_jobs, application = _collect_jobs(history, at_s)
     return SiteState(
         past.build_history(Minutes(measured, explained), at, STEP_S, HORIZON),
         past.build_history(Minutes(measured, explained.clear()), at, STEP_S, HORIZON),
         at.hour + at.minute / 60,
         demands,
-        coming,
+        upcoming_jobs,
         application,
     )
 
@@ -198,7 +199,7 @@ def _collect_jobs(history: History, at_s: float) -> tuple[Demands, UpcomingJobs,
     waits = (logged.start_s - history.submitted_s)[logged.start_s <= at_s]
     is_running = logged.start_s[jobs] <= at_s
     count = len(jobs)
-    coming = UpcomingJobs(
+    upcoming_jobs = UpcomingJobs(
         demand=demand.astype(np.int64),
         elapsed_s=np.where(is_running, at_s - logged.start_s[jobs], np.nan),
         waiting_s=at_s - history.submitted_s[jobs],
@@ -215,7 +216,7 @@ def _collect_jobs(history: History, at_s: float) -> tuple[Demands, UpcomingJobs,
         ),
         waits_s=Ragged(waits, np.array([0, len(waits)])),
     )
-    return Demands.from_list([demand_curve for demand_curve, _ in curves]), coming, demand.astype(np.int64)
+    return Demands.from_list([demand_curve for demand_curve, _ in curves]), upcoming_jobs, demand.astype(np.int64)
 
 
 def _sum_directions(by_direction: list[SiteSignatures], application: int) -> tuple[Demand, float]:

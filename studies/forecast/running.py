@@ -74,16 +74,16 @@ def summarize_steps(steps: pl.DataFrame, *names: str) -> pl.DataFrame:
     rate. width: of the interval. error, bias: absolute and signed error of the expected rate. score: interval score of
     Gneiting and Raftery (2007, doi:10.1198/016214506000001437, section 6.2): the width plus ten times the excess.
     """
-    low, high, came = (pl.col(name) for name in ("low", "high", "came"))
-    beyond = (low - came).clip(0) + (came - high).clip(0)
-    mean = came.mean()
+    low, high, actual = (pl.col(name) for name in ("low", "high", "came"))
+    excess = (low - actual).clip(0) + (actual - high).clip(0)
+    mean = actual.mean()
     return steps.group_by(names, maintain_order=True).agg(
         count=pl.len(),
-        held=came.is_between(low, high).mean(),
-        below=(came < low).mean(),
-        above=(came > high).mean(),
+        held=actual.is_between(low, high).mean(),
+        below=(actual < low).mean(),
+        above=(actual > high).mean(),
         width=(high - low).mean() / mean,
-        error=(pl.col("expected") - came).abs().mean() / mean,
-        bias=(pl.col("expected") - came).mean() / mean,
-        score=(high - low + 10 * beyond).mean() / mean,
+        error=(pl.col("expected") - actual).abs().mean() / mean,
+        bias=(pl.col("expected") - actual).mean() / mean,
+        score=(high - low + 10 * excess).mean() / mean,
     )
