@@ -159,12 +159,12 @@ def calibrate_correlation(results: Results) -> pl.DataFrame:
 
 def summarize_real_day(results: Results) -> pl.DataFrame:
     """Summarize the measured day by burst size and direction."""
-    further = pl.col("chosen") - pl.col("usual")
+    distance_increase = pl.col("chosen") - pl.col("usual")
     return results.days.group_by("size", "direction", maintain_order=True).agg(
         pl.col("unlogged_ratio", "usual", "joint", "chosen", "is_better", "explained_ratio").mean(),
-        further_count=(further > MIN_DISTANCE_INCREASE).sum(),
+        further_count=(distance_increase > MIN_DISTANCE_INCREASE).sum(),
         count=pl.len(),
-        most=further.max(),
+        most=distance_increase.max(),
     )
 
 

@@ -150,13 +150,13 @@ def _count_active_transfers(site: Site, edges: Ints) -> Reals:
     times = site.bursts.filter(pl.col("started_at").is_not_null()).select(
         (pl.col("started_at", "ended_at") - pl.lit(site.params.start)).dt.total_microseconds() / 1e6
     )
-    begun, ended = (times[name].fill_null(site.params.span_s).to_numpy() for name in ("started_at", "ended_at"))
+    start_s, end_s = (times[name].fill_null(site.params.span_s).to_numpy() for name in ("started_at", "ended_at"))
     at_s = (edges - 1.0) * site.params.interval_s
     # time since the start (or end) of each transfer, summed over transfers, at each edge
     cumulative_s = [
         np.searchsorted(times_s, at_s) * at_s
         - np.concatenate([[0.0], np.cumsum(times_s)])[np.searchsorted(times_s, at_s)]
-        for times_s in (np.sort(begun), np.sort(ended))
+        for times_s in (np.sort(start_s), np.sort(end_s))
     ]
     counts: Reals = np.diff(cumulative_s[0] - cumulative_s[1]) / site.params.interval_s
     return counts
@@ -164,16 +164,16 @@ def _count_active_transfers(site: Site, edges: Ints) -> Reals:
 
 def _build_mean_gap_curve(site: Site, application: Application, runs: pl.DataFrame) -> Reals:
     """Return an application's rate with the mean gaps of its complete runs."""
-    whole = runs.filter(pl.col("application") == application.name, pl.col("kind") == "complete")
-    if whole.is_empty():
+    complete_runs = runs.filter(pl.col("application") == application.name, pl.col("kind") == "complete")
+    if complete_runs.is_empty():
         return signature(application, "write")
     since = pl.col("begun_at", "started_at", "ended_at") - pl.lit(site.params.start)
     times = (
-        site.bursts.join(whole.select("job_id", begun_at="started_at"), on="job_id")
+        site.bursts.join(complete_runs.select("job_id", begun_at="started_at"), on="job_id")
         .sort("job_id", "burst")
         .select(since.dt.total_microseconds() / 1e6)
         .to_numpy()
-        .reshape(whole.height, len(application.bursts), 3)
+        .reshape(complete_runs.height, len(application.bursts), 3)
     )
     # start times in the log are truncated to seconds: half a second on average
     end_s = np.concatenate([times[:, :1, 0] + 0.5, times[:, :-1, 2]], axis=1)
