@@ -66,13 +66,13 @@ def draw_errors(figure: Figure, answers: pl.DataFrame, experiment: Experiment) -
 
     answers: experiment, value, noise_level, method, error_ratio (NULL if no period detected).
     """
-    chosen = answers.filter(pl.col("experiment") == experiment)
-    methods, values = in_order(chosen, "method"), sorted(set(chosen["value"]))
-    levels = in_order(chosen, "noise_level")
+    experiment_rows = answers.filter(pl.col("experiment") == experiment)
+    methods, values = in_order(experiment_rows, "method"), sorted(set(experiment_rows["value"]))
+    levels = in_order(experiment_rows, "noise_level")
     rows = figure.subplots(len(methods), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, method in zip(rows, methods, strict=True):
-        of_method = chosen.filter(pl.col("method") == method)
-        _error_boxes(axes, of_method, values, levels)
+        method_rows = experiment_rows.filter(pl.col("method") == method)
+        _error_boxes(axes, method_rows, values, levels)
         axes.set_title(method, pad=14)
         limit, _ = _LIMITS[experiment]
         axes.axhline(limit, color=GRAY, linestyle="--", linewidth=1, zorder=0)
@@ -81,14 +81,14 @@ def draw_errors(figure: Figure, answers: pl.DataFrame, experiment: Experiment) -
     rows[-1].set_xlim(-0.6, len(values) - 0.4)
     rows[-1].set_xlabel(_AXES[experiment])
     figure.supylabel("detection error, relative to the mean period")
-    add_headline(figure, f"{_describe_best_method(chosen)}: {_SUBJECTS[experiment]}")
+    add_headline(figure, f"{_describe_best_method(experiment_rows)}: {_SUBJECTS[experiment]}")
     _error_legend(figure, levels, _LIMITS[experiment][1])
 
 
-def _describe_best_method(chosen: pl.DataFrame) -> str:
+def _describe_best_method(answers: pl.DataFrame) -> str:
     """Describe the method with the smallest median error."""
     medians = (
-        chosen.drop_nulls("error_ratio")
+        answers.drop_nulls("error_ratio")
         .group_by("method")
         .agg(pl.col("error_ratio").median())
         .sort("error_ratio", "method")
@@ -153,7 +153,9 @@ def _error_legend(figure: Figure, levels: Sequence[str], limit: str) -> None:
     marks = []
     if len(levels) > 1:
         pairs = zip(levels, _COLORS, strict=False)
-        marks += [area(_NOISE_WORDS.get(level, level), facecolor=(hue, 0.25), edgecolor=hue) for level, hue in pairs]
+        marks += [
+            area(_NOISE_WORDS.get(level, level), facecolor=(color, 0.25), edgecolor=color) for level, color in pairs
+        ]
     marks += [
         line("median", color=INK, linewidth=1.6),
         line(limit, color=GRAY, linestyle="--", linewidth=1),
@@ -175,13 +177,15 @@ def draw_deviations(figure: Figure, answers: pl.DataFrame) -> None:
 
     answers: experiment, value, method, sigma_vol, sigma_time (NULL if no period detected).
     """
-    chosen = answers.filter(pl.col("experiment") == "variability")
-    methods, values = in_order(chosen, "method"), sorted(set(chosen["value"]))
+    experiment_rows = answers.filter(pl.col("experiment") == "variability")
+    methods, values = in_order(experiment_rows, "method"), sorted(set(experiment_rows["value"]))
     cells = figure.subplots(len(methods), 2, sharex=True, sharey=True, squeeze=False)
     for row, method in zip(cells, methods, strict=True):
         for axes, name, color in zip(row, ("sigma_vol", "sigma_time"), _COLORS, strict=False):
             for place, value in enumerate(values):
-                deviations = chosen.filter((pl.col("method") == method) & (pl.col("value") == value))[name].drop_nulls()
+                deviations = experiment_rows.filter((pl.col("method") == method) & (pl.col("value") == value))[
+                    name
+                ].drop_nulls()
                 if len(deviations):
                     _box(axes, deviations.to_numpy(), place, 0.7, color)
             axes.set_title(method)

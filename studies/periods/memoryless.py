@@ -163,9 +163,9 @@ def _draw_sparse(generator: np.random.Generator, count: int, samples: int, share
 
 
 def _draw_ar1(generator: np.random.Generator, count: int, samples: int, correlation: float, is_skewed: bool) -> Reals:
-    drawn = generator.standard_normal((count, samples))
-    drawn[:, 1:] *= np.sqrt(1 - correlation**2)
-    values = lfilter([1.0], [1.0, -correlation], drawn, axis=1)
+    innovations = generator.standard_normal((count, samples))
+    innovations[:, 1:] *= np.sqrt(1 - correlation**2)
+    values = lfilter([1.0], [1.0, -correlation], innovations, axis=1)
     rates: Reals = np.exp(values) if is_skewed else ndtr(values)
     return _LEVEL * rates
 

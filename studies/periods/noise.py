@@ -76,12 +76,12 @@ def draw_ar1(
     rho = np.broadcast_to(np.asarray(correlation, dtype=np.float64), signal_count)
     if not (np.abs(rho) < 1).all():
         raise ValueError("correlation must lie in (-1, 1)")
-    drawn = generator.standard_normal((signal_count, sample_count))
-    drawn[:, 1:] *= np.sqrt(1.0 - rho**2)[:, None]
+    noise = generator.standard_normal((signal_count, sample_count))
+    noise[:, 1:] *= np.sqrt(1.0 - rho**2)[:, None]
     for value in np.unique(rho):
         rows = rho == value
-        drawn[rows] = lfilter([1.0], [1.0, -value], drawn[rows], axis=1)
-    return _scale_levels(drawn, params)
+        noise[rows] = lfilter([1.0], [1.0, -value], noise[rows], axis=1)
+    return _scale_levels(noise, params)
 
 
 def draw_bursts(

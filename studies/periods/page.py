@@ -62,7 +62,7 @@ def figures(results: Results) -> dict[str, Draw]:
 def _trace_tables(results: Results) -> dict[str, object]:
     """Compute the variables of the results by method."""
     names = [method.name for method in results.methods]
-    stated = [(words, paper, *map(format_percent, ratios)) for words, paper, ratios in evaluate_statements(results)]
+    statements = [(words, paper, *map(format_percent, ratios)) for words, paper, ratios in evaluate_statements(results)]
     alarms, errors = alarm_summary(results), error_summary(results)
     by_group = errors.pivot("group", index="method", values=["mean_error", "median_error", "found_ratio"])
     return {
@@ -70,6 +70,6 @@ def _trace_tables(results: Results) -> dict[str, object]:
         "highest_alarms": alarms,
         "errors": errors.with_columns(pl.col("group").replace(GROUPS)),
         "short": alarms.join(by_group, on="method", maintain_order="left"),
-        "statements": Table(("", "stated in the paper", *names), stated),
+        "statements": Table(("", "stated in the paper", *names), statements),
         "alarms": results.alarms,
     }

@@ -132,16 +132,16 @@ def draw_library(
 def draw_phases(params: PhaseParams, rng: np.random.Generator) -> Phases:
     """Draw I/O phases: per process, requests with gamma-distributed durations."""
     duration = rng.permutation(compute_phase_durations(params))
-    early = rng.uniform(0.0, params.uneven_ratio, (params.phase_count, params.process_count))
+    early_ratio = rng.uniform(0.0, params.uneven_ratio, (params.phase_count, params.process_count))
     # the phase ends with its last process
-    early -= early.min(axis=1, keepdims=True)
+    early_ratio -= early_ratio.min(axis=1, keepdims=True)
     shape = (params.phase_count, params.process_count, params.piece_count)
     share = _draw_gamma(rng, shape, params.piece_cov)
     share /= share.sum(axis=2, keepdims=True)
     edges = np.zeros((*shape[:2], params.piece_count + 1))
     np.cumsum(share, axis=2, out=edges[:, :, 1:])
     edges[:, :, -1] = 1.0
-    edges *= (duration[:, None] * (1.0 - early))[:, :, None]
+    edges *= (duration[:, None] * (1.0 - early_ratio))[:, :, None]
     return Phases(edges, params.process_bytes / params.piece_count)
 
 
@@ -245,17 +245,17 @@ class Applications:
     @property
     def io_ratio(self) -> Reals:
         """Fraction of the observed window within I/O phases (n): the true R_IO."""
-        began, ceased = (
+        start_s, end_s = (
             np.clip(time, self.window_start_s[:, None], self.window_end_s[:, None])
             for time in (self.phase_start_s, self.phase_end_s)
         )
-        ratio: Reals = (ceased - began).sum(axis=1) / self.duration_s
+        ratio: Reals = (end_s - start_s).sum(axis=1) / self.duration_s
         return ratio
 
     def crop(self, rng: np.random.Generator) -> Applications:
         """Restrict the window: it starts at a random time in the first period, and ends at one in the last period."""
-        early, late = rng.uniform(0.0, 1.0, (2, len(self.period_s))) * self.period_s
-        return replace(self, window_start_s=early, window_end_s=self.phase_end_s[:, -1] - late)
+        start_cut_s, end_cut_s = rng.uniform(0.0, 1.0, (2, len(self.period_s))) * self.period_s
+        return replace(self, window_start_s=start_cut_s, window_end_s=self.phase_end_s[:, -1] - end_cut_s)
 
     def narrow_to_io(self) -> Applications:
         """Restrict the window to the time from the first to the last request, as FTIO does."""
@@ -291,14 +291,14 @@ def draw_applications(
     """
     edges = library.phases.edges_s
     shape = (trace_count, params.iteration_count)
-    picked = rng.integers(len(edges), size=shape)
+    phase_index = rng.integers(len(edges), size=shape)
     computing = _draw_positive_normal(rng, shape, params.compute_mean_s, params.compute_deviation_s)
     delay = rng.exponential(1.0, (*shape, edges.shape[1])) * params.delay_mean_s
     delay[:, :, 0] = 0.0
-    lasting = (delay + edges[picked, :, -1]).max(axis=2)
-    ended = np.cumsum(computing + lasting, axis=1)
-    started = ended - lasting
-    requests = _build_phase_requests(library.phases, picked, started[:, :, None] + delay)
+    duration = (delay + edges[phase_index, :, -1]).max(axis=2)
+    ended = np.cumsum(computing + duration, axis=1)
+    started = ended - duration
+    requests = _build_phase_requests(library.phases, phase_index, started[:, :, None] + delay)
     if params.noise_level != "none":
         requests = _concat_requests(requests, _draw_noise(library.noise[params.noise_level], ended[:, -1], rng))
     return Applications(requests, started, ended, np.zeros(trace_count), ended[:, -1])
@@ -310,34 +310,34 @@ def _draw_positive_normal(rng: np.random.Generator, shape: tuple[int, ...], mean
         return np.full(shape, mean)
     lowest = ndtr(-mean / deviation)
     # use the survival function: floats lose precision near 1
-    drawn: Reals = np.maximum(mean - deviation * ndtri(rng.uniform(0.0, 1.0 - lowest, shape)), 0.0)
-    return drawn
+    values: Reals = np.maximum(mean - deviation * ndtri(rng.uniform(0.0, 1.0 - lowest, shape)), 0.0)
+    return values
 
 
-def _build_phase_requests(library: Phases, picked: Ints, start_s: Reals) -> Requests:
+def _build_phase_requests(library: Phases, phase_index: Ints, start_s: Reals) -> Requests:
     """Return the requests of phases; start_s (n, iterations, processes): start of each process."""
-    edges = start_s[..., None] + library.edges_s[picked]
-    began, ceased = edges[..., :-1].reshape(-1), edges[..., 1:].reshape(-1)
-    count = len(picked)
-    subject = np.repeat(np.arange(count), len(began) // max(count, 1))
-    return Requests(began, ceased, np.full(len(began), library.piece_bytes), subject, count)
+    edges = start_s[..., None] + library.edges_s[phase_index]
+    request_start_s, request_end_s = edges[..., :-1].reshape(-1), edges[..., 1:].reshape(-1)
+    count = len(phase_index)
+    subject = np.repeat(np.arange(count), len(request_start_s) // max(count, 1))
+    return Requests(request_start_s, request_end_s, np.full(len(request_start_s), library.piece_bytes), subject, count)
 
 
 def _draw_noise(traces: NoiseTraces, duration_s: Reals, rng: np.random.Generator) -> Requests:
     """Draw a random sequence of noise traces that covers each application (n), one request per burst."""
     count, longest = len(duration_s), float(duration_s.max(initial=0.0))
     length = int(np.ceil(longest / traces.period_s.sum(axis=1).min()))
-    picked = rng.integers(len(traces.period_s), size=(count, length))
+    trace_index = rng.integers(len(traces.period_s), size=(count, length))
     period, active, rate = (
-        column[picked].reshape(count, length * column.shape[1])
+        column[trace_index].reshape(count, length * column.shape[1])
         for column in (traces.period_s, traces.active_s, traces.bytes_per_s)
     )
-    began = np.cumsum(period, axis=1) - period
-    ceased = np.minimum(began + active, duration_s[:, None])
-    is_within = began < ceased
-    lasting = (ceased - began)[is_within]
+    start_s = np.cumsum(period, axis=1) - period
+    end_s = np.minimum(start_s + active, duration_s[:, None])
+    is_within = start_s < end_s
+    burst_s = (end_s - start_s)[is_within]
     subject = np.nonzero(is_within)[0]
-    return Requests(began[is_within], ceased[is_within], lasting * rate[is_within], subject, count)
+    return Requests(start_s[is_within], end_s[is_within], burst_s * rate[is_within], subject, count)
 
 
 def _concat_requests(first: Requests, second: Requests) -> Requests:

@@ -49,13 +49,13 @@ def error_summary(results: Results) -> pl.DataFrame:
     rows = []
     for method in results.methods:
         for group, is_in in _IN_GROUP.items():
-            chosen = results.answers.filter((pl.col("method") == method.name) & is_in)
-            errors = chosen["error_ratio"].drop_nulls()
+            rows_in_group = results.answers.filter((pl.col("method") == method.name) & is_in)
+            errors = rows_in_group["error_ratio"].drop_nulls()
             rows.append(
                 {
                     "method": method.name,
                     "group": group,
-                    "found_ratio": len(errors) / chosen.height if chosen.height else None,
+                    "found_ratio": len(errors) / rows_in_group.height if rows_in_group.height else None,
                     "mean_error": errors.mean(),
                     "median_error": errors.median(),
                 }
@@ -85,11 +85,11 @@ class Statement:
 
     def evaluate(self, answers: pl.DataFrame) -> float | None:
         """Compute the statistic on a method's results; None without results."""
-        chosen = answers.filter(experiment=self.experiment).filter(pl.col("value").is_between(self.low, self.high))
-        if chosen.is_empty():
+        rows = answers.filter(experiment=self.experiment).filter(pl.col("value").is_between(self.low, self.high))
+        if rows.is_empty():
             return None
-        by_setting = chosen.group_by("value", "noise_level").agg(statistic=self.statistic)
-        value = by_setting["statistic"].max() if self.is_highest else chosen.select(self.statistic).item()
+        by_setting = rows.group_by("value", "noise_level").agg(statistic=self.statistic)
+        value = by_setting["statistic"].max() if self.is_highest else rows.select(self.statistic).item()
         return None if value is None else float(value)  # type: ignore[arg-type]
 
 

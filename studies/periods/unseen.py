@@ -119,18 +119,18 @@ def _evaluate_bounds(
         generator = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 1)))
         periods, claims = oracles.match_burst_shape(rhythm, rates, generator)
         errors = np.abs(periods / period - 1.0)
-        for null, claimed in claims.items():
-            yield null, *_count_near(claimed, errors)
+        for null, is_claimed in claims.items():
+            yield null, *_count_near(is_claimed, errors)
     else:
         _, starts = rhythm.draw_starts(np.random.default_rng(seed), len(rates))
         errors = np.abs(oracles.fit_burst_times(starts) / period - 1.0)
         yield oracles.BURSTS, *_count_near(np.ones(len(rates), dtype=np.bool_), errors)
 
 
-def _count_near(claimed: Bools, errors: Reals) -> tuple[int, ...]:
-    near = (np.count_nonzero(claimed & (errors <= limit)) for limit in (np.inf, _RIGHT_ERROR, _GOOD_ERROR))
+def _count_near(is_claimed: Bools, errors: Reals) -> tuple[int, ...]:
+    counts = (np.count_nonzero(is_claimed & (errors <= limit)) for limit in (np.inf, _RIGHT_ERROR, _GOOD_ERROR))
     # the oracles report no error
-    return len(claimed), *map(int, near), 0, 0
+    return len(is_claimed), *map(int, counts), 0, 0
 
 
 def _draw_signals(item: WorkItem) -> tuple[Reals, Reals]:

@@ -40,18 +40,18 @@ _MAX_GENERATORS = 8
 
 def unseen_values(rows: pl.DataFrame) -> dict[str, object]:
     """Compute the template variables; rows as returned by `unseen.add_rates`."""
-    shown = {name: rows.filter(pl.col("group").is_in(groups)) for name, groups in _GROUPS.items()}
-    default = shown["rhythms"].filter(pl.col("method") == pl.col("method").first())
+    rows_by_table = {name: rows.filter(pl.col("group").is_in(groups)) for name, groups in _GROUPS.items()}
+    default = rows_by_table["rhythms"].filter(pl.col("method") == pl.col("method").first())
     return {
-        **shown,
-        "unsure": shown["unsure"].with_columns(
+        **rows_by_table,
+        "unsure": rows_by_table["unsure"].with_columns(
             kind=pl.col("name").str.replace(", [^,]*$", ""), cycles=pl.col("name").str.extract(", ([^,]*)$")
         ),
         "bounds": _select_bounds(rows, default),
         "BOUND_NAMES": [*oracles.NULLS, oracles.BURSTS],
         "former": _join_former(default),
-        "kinds": _summarize_kinds(shown["nulls"]),
-        "worst": shown["nulls"].sort("claim_ratio", descending=True, maintain_order=True).head(_MAX_GENERATORS),
+        "kinds": _summarize_kinds(rows_by_table["nulls"]),
+        "worst": rows_by_table["nulls"].sort("claim_ratio", descending=True, maintain_order=True).head(_MAX_GENERATORS),
         "format_errors": _format_errors,
     }
 
@@ -71,9 +71,9 @@ def _format_errors(row: dict[str, float]) -> str:
 
 def _join_former(default: pl.DataFrame) -> pl.DataFrame:
     """Return the default method's results after it was tuned, with those before."""
-    former = [(name, *ratios) for name, ratios in _FORMER.items()]
+    former_rows = [(name, *ratios) for name, ratios in _FORMER.items()]
     columns = {"name": pl.String, "former_claim_ratio": pl.Float64, "former_good_ratio": pl.Float64}
-    return pl.DataFrame(former, columns, orient="row").join(default, on="name", maintain_order="left")
+    return pl.DataFrame(former_rows, columns, orient="row").join(default, on="name", maintain_order="left")
 
 
 def _summarize_kinds(nulls: pl.DataFrame) -> pl.DataFrame:
