@@ -62,16 +62,16 @@ def summarize_classes(results: Results, *names: str) -> pl.DataFrame:
     Columns: run_count; right; signed_count and signed_right: the same for runs of applications with a signature; off:
     total variation distance between the distributions of inferred and true classes.
     """
-    is_right, has = pl.col("label").eq_missing(pl.col("true_label")), pl.col("has_signature")
-    off = sum(
+    is_right, has_signature = pl.col("label").eq_missing(pl.col("true_label")), pl.col("has_signature")
+    distance = sum(
         (pl.col("label").eq_missing(label).mean() - (pl.col("true_label") == label).mean()).abs() for label in _LABELS
     )
     return results.runs.group_by(*names, "way", maintain_order=True).agg(
         run_count=pl.len(),
         right=is_right.mean(),
-        signed_count=has.sum(),
-        signed_right=is_right.filter(has).mean(),
-        off=off / 2,
+        signed_count=has_signature.sum(),
+        signed_right=is_right.filter(has_signature).mean(),
+        off=distance / 2,
     )
 
 
