@@ -110,12 +110,12 @@ def draw_following(figure: Figure, following: pl.DataFrame) -> None:
     grid = figure.subplots(
         2, len(branches), squeeze=False, sharex=True, sharey="row", gridspec_kw={"height_ratios": (2.6, 1)}
     )
-    shown = following.filter(pl.col("since") >= -3)
+    rows = following.filter(pl.col("since") >= -3)
     for column, branch in enumerate(branches):
         upper, lower = grid[0][column], grid[1][column]
-        for place, strategy in enumerate(panels.in_order(shown, "strategy")):
+        for place, strategy in enumerate(panels.in_order(rows, "strategy")):
             color, mark, _ = _MARKS[place % len(_MARKS)]
-            strategy_rows = shown.filter(pl.col("branch") == branch, pl.col("strategy") == strategy)
+            strategy_rows = rows.filter(pl.col("branch") == branch, pl.col("strategy") == strategy)
             x = strategy_rows["since"].to_list()
             low, middle, high = (
                 strategy_rows[name].fill_null(float("nan")).clip(_MIN_ERROR).to_numpy() * 100
@@ -133,13 +133,13 @@ def draw_following(figure: Figure, following: pl.DataFrame) -> None:
     ticks = (0.3, 1, 3, 10, 30, 100)
     grid[0][0].set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     grid[0][0].minorticks_off()
-    grid[1][0].set(ylim=(-4, 104), ylabel="%", xticks=range(-3, int(shown["since"].max()) + 1))  # type: ignore[arg-type]
-    add_headline(figure, _describe_following(shown))
+    grid[1][0].set(ylim=(-4, 104), ylabel="%", xticks=range(-3, int(rows["since"].max()) + 1))  # type: ignore[arg-type]
+    add_headline(figure, _describe_following(rows))
     add_legend_below(figure, top=_BELOW_HEADLINE)
 
 
-def _describe_following(shown: pl.DataFrame) -> str:
-    late = shown.filter(pl.col("since") >= _LATE).group_by("strategy", maintain_order=True)
+def _describe_following(rows: pl.DataFrame) -> str:
+    late = rows.filter(pl.col("since") >= _LATE).group_by("strategy", maintain_order=True)
     errors = late.agg(error=100 * pl.col("error").median()).sort("error")
     errors_text = [f"{strategy} by {error:.1f} %" for strategy, error in errors.iter_rows()]
     return f"Median error of periods from {_LATE} phases after a change: {', '.join(errors_text)}"

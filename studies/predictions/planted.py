@@ -96,11 +96,11 @@ def plant_phases(
     """
     late = generator.uniform(0.0, desync_ratio, (2, len(onset_s), ranks)) * length_s[:, None]
     late[:, :, 0] = 0.0
-    began, ceased = onset_s[:, None] + late[0], (onset_s + length_s)[:, None] - late[1]
+    start_s, end_s = onset_s[:, None] + late[0], (onset_s + length_s)[:, None] - late[1]
     # the duration of a rank that starts late and ends early is not negative
-    ceased = np.maximum(began, ceased)
+    end_s = np.maximum(start_s, end_s)
     periods = np.full(len(onset_s), np.nan) if period_s is None else period_s
-    return PlantedRun(onset_s, began, ceased, np.full_like(began, REQUEST_BYTES), periods)
+    return PlantedRun(onset_s, start_s, end_s, np.full_like(start_s, REQUEST_BYTES), periods)
 
 
 def draw_hacc_run(generator: np.random.Generator) -> PlantedRun:
@@ -161,15 +161,15 @@ def draw_ending_run(
     counts: gaps before and after the end of the rhythm. kind: distribution of later gaps: `exponential`, `log-normal`
     or `uniform`, each after the end of the phase before.
     """
-    before, since = counts
-    steady = period_s * np.maximum(1 + jitter * generator.standard_normal(before), _MIN_GAP_RATIO)
+    gap_count_before, gap_count_after = counts
+    steady = period_s * np.maximum(1 + jitter * generator.standard_normal(gap_count_before), _MIN_GAP_RATIO)
     pause = (1 - _PHASE_RATIO) * period_s
-    drawn = {
-        "exponential": lambda: generator.exponential(pause, since),
-        "log-normal": lambda: pause * np.exp(generator.standard_normal(since) - 0.5),
-        "uniform": lambda: generator.uniform(0, 2 * pause, since),
+    draw_by_kind = {
+        "exponential": lambda: generator.exponential(pause, gap_count_after),
+        "log-normal": lambda: pause * np.exp(generator.standard_normal(gap_count_after) - 0.5),
+        "uniform": lambda: generator.uniform(0, 2 * pause, gap_count_after),
     }
-    gaps = np.concatenate([steady, 1.1 * _PHASE_RATIO * period_s + drawn[kind]()])
+    gaps = np.concatenate([steady, 1.1 * _PHASE_RATIO * period_s + draw_by_kind[kind]()])
     onsets = _LEAD_RATIO * period_s + np.concatenate([[0.0], np.cumsum(gaps)[:-1]])
     lengths = np.full(len(onsets), _PHASE_RATIO * period_s)
     periods = np.repeat([period_s, np.nan], counts)
@@ -187,9 +187,9 @@ def add_background(
     volume = float(run.volume_bytes.sum()) * volume_ratio
     count = int(generator.poisson(volume / request_bytes))
     sizes = generator.exponential(request_bytes, count)
-    began = generator.uniform(0.0, float(run.phase_end_s[-1]), count)
+    start_s = generator.uniform(0.0, float(run.phase_end_s[-1]), count)
     speed = float(run.volume_bytes.sum() / (run.end_s - run.start_s).sum())
-    return replace(run, background=Requests.from_arrays(began, began + sizes / speed, sizes))
+    return replace(run, background=Requests.from_arrays(start_s, start_s + sizes / speed, sizes))
 
 
 # ---- runs without a period
@@ -212,8 +212,8 @@ def draw_constant_run(
     0.5 to 1.5 times the mean time (uniform).
     """
     lengths = generator.uniform(0.5, 1.5, (ranks, count * per_row)) * row_s / per_row
-    ceased = start_s + np.cumsum(lengths, axis=1)
-    rows = [_split_into_rows(values, count) for values in (ceased - lengths, ceased)]
+    end_s = start_s + np.cumsum(lengths, axis=1)
+    rows = [_split_into_rows(values, count) for values in (end_s - lengths, end_s)]
     volumes = np.full_like(rows[0], REQUEST_BYTES / per_row)
     return PlantedRun(rows[0].min(axis=1), rows[0], rows[1], volumes, np.full(count, np.nan))
 

@@ -182,7 +182,7 @@ def study(params: StudyParams, report_progress: ReportProgress = ignore_progress
         for first in chunks
     ]
     parts = map_work_items(_process_item, items, params.worker_count, report_progress, [piece.cost for piece in items])
-    return Results(params, *(pl.concat([part[which] for part in parts]) for which in range(2)))
+    return Results(params, *(pl.concat([part[index] for part in parts]) for index in range(2)))
 
 
 def _process_item(item: _WorkItem) -> tuple[pl.DataFrame, pl.DataFrame]:

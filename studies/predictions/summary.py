@@ -161,8 +161,8 @@ def burst_summary(results: Results) -> pl.DataFrame:
     runs with a detected change.
     """
     is_within = (pl.col("earliest_s") <= pl.col("next_onset_s")) & (pl.col("next_onset_s") <= pl.col("latest_s"))
-    off = (pl.col("start_s") - pl.col("next_onset_s")) / pl.col("true_period_s")
-    many = pl.col("phase") >= TENTH
+    error = (pl.col("start_s") - pl.col("next_onset_s")) / pl.col("true_period_s")
+    has_many_phases = pl.col("phase") >= TENTH
     runs = (
         _select_experiment(results, "bursts")
         .group_by("setting", "run", maintain_order=True)
@@ -173,18 +173,18 @@ def burst_summary(results: Results) -> pl.DataFrame:
     return (
         _select_experiment(results, "bursts")
         .filter(pl.col("next_onset_s").is_not_null(), pl.col("phase") >= THIRD)
-        .with_columns(off=off, is_within=is_within, is_told=pl.col("start_s").is_not_null())
+        .with_columns(off=error, is_within=is_within, is_told=pl.col("start_s").is_not_null())
         .with_columns(width=(pl.col("latest_s") - pl.col("earliest_s")) / pl.col("true_period_s"))
         .group_by("setting", maintain_order=True)
         .agg(
-            few_told_ratio=pl.col("is_told").filter(~many).mean(),
-            told_ratio=pl.col("is_told").filter(many).mean(),
-            few_within_ratio=pl.col("is_within").filter(~many).mean(),
-            within_ratio=pl.col("is_within").filter(many).mean(),
-            error=pl.col("off").abs().filter(many).median(),
-            high_error=pl.col("off").abs().filter(many).quantile(0.9, "linear"),
-            bias=pl.col("off").filter(many).median(),
-            width=pl.col("width").filter(many).median(),
+            few_told_ratio=pl.col("is_told").filter(~has_many_phases).mean(),
+            told_ratio=pl.col("is_told").filter(has_many_phases).mean(),
+            few_within_ratio=pl.col("is_within").filter(~has_many_phases).mean(),
+            within_ratio=pl.col("is_within").filter(has_many_phases).mean(),
+            error=pl.col("off").abs().filter(has_many_phases).median(),
+            high_error=pl.col("off").abs().filter(has_many_phases).quantile(0.9, "linear"),
+            bias=pl.col("off").filter(has_many_phases).median(),
+            width=pl.col("width").filter(has_many_phases).median(),
         )
         .join(runs, on="setting", maintain_order="left")
     )
@@ -225,7 +225,7 @@ def interval_summary(results: Results) -> pl.DataFrame:
     """
     is_changed = (pl.col("experiment") == "following") & (pl.col("strategy") == OnlineParams().strategy)
     is_changed &= pl.col("phase") > BEFORE
-    true, short, long = pl.col("true_period_s"), pl.col("shortest_period_s"), pl.col("longest_period_s")
+    true_period, shortest, longest = pl.col("true_period_s"), pl.col("shortest_period_s"), pl.col("longest_period_s")
     rows = results.evaluations.filter((pl.col("experiment") == "bursts") | is_changed).with_columns(
         kind=pl.when(pl.col("experiment") == "bursts").then(pl.lit("steady")).otherwise(pl.lit("changed"))
     )
@@ -234,9 +234,9 @@ def interval_summary(results: Results) -> pl.DataFrame:
         "probability",
         PROBABILITY_ENDS,
         ["kind"],
-        hold_ratio=((short <= true) & (true <= long)).mean(),
-        near_ratio=((short * (1 - NEAR) <= true) & (true <= long * (1 + NEAR))).mean(),
-        width=((long - short) / true).median(),
+        hold_ratio=((shortest <= true_period) & (true_period <= longest)).mean(),
+        near_ratio=((shortest * (1 - NEAR) <= true_period) & (true_period <= longest * (1 + NEAR))).mean(),
+        width=((longest - shortest) / true_period).median(),
     )
 
 
@@ -290,14 +290,14 @@ def hit_summary(results: Results) -> pl.DataFrame:
     probability: mean of that column.
     """
     is_usual = (pl.col("strategy") == OnlineParams().strategy) & (pl.col("method") == OnlineParams().method)
-    gap, short, long = pl.col("next_gap_s"), pl.col("shortest_period_s"), pl.col("longest_period_s")
+    gap, shortest, longest = pl.col("next_gap_s"), pl.col("shortest_period_s"), pl.col("longest_period_s")
     is_rhythm = pl.col("experiment").is_in(["bursts", "following", "moving", "ends"])
     return _by_class(
         results.evaluations.filter(is_rhythm, is_usual, gap.is_not_null()),
         "hit_probability",
         HIT_ENDS,
         told=pl.col("hit_probability").mean(),
-        hold_ratio=((short <= gap) & (gap <= long)).mean(),
+        hold_ratio=((shortest <= gap) & (gap <= longest)).mean(),
         probability=pl.col("probability").mean(),
     )
 
@@ -351,8 +351,10 @@ def evaluate_targets(results: Results) -> Iterator[Target]:
     for jitter in changes["jitter"].unique().sort().to_list():
         jitter_rows = changes.filter(pl.col("jitter") == jitter)
         in_time_ratios = jitter_rows.filter(pl.col("branch") != "unchanged")["in_time_ratio"].to_list()
-        still = jitter_rows.filter(pl.col("branch") == "unchanged")
-        false = [100 * row["false_count"] / row["run_count"] for row in still.iter_rows(named=True)]
+        unchanged_rows = jitter_rows.filter(pl.col("branch") == "unchanged")
+        false_percentages = [
+            100 * row["false_count"] / row["run_count"] for row in unchanged_rows.iter_rows(named=True)
+        ]
         words = f"jitter {100 * jitter:.0f} %, {DETECTOR_NAMES[0]}"
         yield Target(
             f"Doubled and halved periods detected within {MAX_LAG} periods, {words}",
@@ -363,16 +365,16 @@ def evaluate_targets(results: Results) -> Iterator[Target]:
         yield Target(
             f"False detections in unchanged runs of 40 phases, {words}",
             "at most 5 in 100 runs at each frequency",
-            f"{min(false):g} to {max(false):g}",
-            max(false) <= 5,
+            f"{min(false_percentages):g} to {max(false_percentages):g}",
+            max(false_percentages) <= 5,
         )
     bursts = burst_summary(results)
-    within = bursts.filter(pl.col("width") >= MIN_WIDTH)["within_ratio"].to_list()
+    within_ratios = bursts.filter(pl.col("width") >= MIN_WIDTH)["within_ratio"].to_list()
     yield Target(
         f"Next bursts that begin within the predicted range, after {TENTH + 1} phases or more, where gaps vary",
         f"{100 * NOMINAL:.0f} %, up to 5 points",
-        f"{100 * min(within):.0f} % to {100 * max(within):.0f} %",
-        max(abs(ratio - NOMINAL) for ratio in within) <= 0.05,
+        f"{100 * min(within_ratios):.0f} % to {100 * max(within_ratios):.0f} %",
+        max(abs(ratio - NOMINAL) for ratio in within_ratios) <= 0.05,
     )
     ends = end_summary(results)
     still_periodic = ends["periodic"].to_list()
