@@ -74,14 +74,14 @@ class JobMix:
 def build_job_mix(jobs: Sequence[Job]) -> JobMix:
     """Concatenate the jobs' phases into arrays."""
     lengths = np.array([0, *(len(job.io_bytes) for job in jobs)], dtype=np.int64)
-    none = np.empty(0)
+    empty = np.empty(0)
     return JobMix(
         start_s=np.array([job.start_s for job in jobs], dtype=float),
         max_bytes_per_s=np.array([job.max_bytes_per_s for job in jobs], dtype=float),
         node_count=np.array([job.node_count for job in jobs], dtype=float),
         offsets=np.cumsum(lengths),
-        compute_s=np.concatenate([none, *(np.asarray(job.compute_s, dtype=float) for job in jobs)]),
-        io_bytes=np.concatenate([none, *(np.asarray(job.io_bytes, dtype=float) for job in jobs)]),
+        compute_s=np.concatenate([empty, *(np.asarray(job.compute_s, dtype=float) for job in jobs)]),
+        io_bytes=np.concatenate([empty, *(np.asarray(job.io_bytes, dtype=float) for job in jobs)]),
     )
 
 
@@ -300,19 +300,19 @@ def _compute_isolation_times(mix: JobMix, bandwidth_bytes_per_s: float) -> tuple
     """
     max_rates = np.minimum(mix.max_bytes_per_s, bandwidth_bytes_per_s)
     io_s = mix.io_bytes / max_rates[mix.job_of_phase]
-    began, ceased = np.empty(io_s.size), np.empty(io_s.size)
+    io_start_s, io_end_s = np.empty(io_s.size), np.empty(io_s.size)
     for job, (first, last) in enumerate(zip(mix.offsets[:-1], mix.offsets[1:], strict=True)):
         spans = np.column_stack([mix.compute_s[first:last], io_s[first:last]]).ravel()
         times = np.cumsum(np.concatenate([mix.start_s[job : job + 1], spans]))
-        began[first:last], ceased[first:last] = times[1::2], times[2::2]
-    return began, ceased
+        io_start_s[first:last], io_end_s[first:last] = times[1::2], times[2::2]
+    return io_start_s, io_end_s
 
 
 def _compute_job_ends(mix: JobMix, io_end_s: Reals) -> Reals:
     """Return the end of each job (n): that of its last phase, or its start without phases."""
     ends = mix.start_s.copy()
-    some = np.diff(mix.offsets) > 0
-    ends[some] = io_end_s[mix.offsets[1:][some] - 1]
+    has_phases = np.diff(mix.offsets) > 0
+    ends[has_phases] = io_end_s[mix.offsets[1:][has_phases] - 1]
     return ends
 
 
@@ -321,10 +321,10 @@ def compute_ideal_periods(mix: JobMix, bandwidth_bytes_per_s: float) -> Reals:
 
     This is IO-Sets' characteristic time w_iter, which FTIO's section IV gives to the clairvoyant Set-10.
     """
-    began, _ = _compute_isolation_times(mix, bandwidth_bytes_per_s)
+    io_start_s, _ = _compute_isolation_times(mix, bandwidth_bytes_per_s)
     periods = np.full(mix.start_s.size, math.nan)
     for job, (first, last) in enumerate(zip(mix.offsets[:-1], mix.offsets[1:], strict=True)):
-        times = began[first:last][mix.io_bytes[first:last] > 0]
+        times = io_start_s[first:last][mix.io_bytes[first:last] > 0]
         if times.size > 1 and times[-1] > times[0]:
             periods[job] = (times[-1] - times[0]) / (times.size - 1)
     return periods
@@ -387,20 +387,20 @@ class _Run:
         """Process events until all jobs have ended."""
         while self.due_s.size and (now := float(self.due_s.min())) < math.inf:
             # phases without compute time or bytes end at the instant at which they start
-            while (ripe := (self.due_s <= now).nonzero()[0]).size:
-                self._advance(ripe, now)
+            while (due_jobs := (self.due_s <= now).nonzero()[0]).size:
+                self._advance(due_jobs, now)
             self._reallocate(now)
 
-    def _advance(self, ripe: Ints, now: float) -> None:
-        doing = self.doing[ripe]
-        for job in ripe[doing].tolist():
+    def _advance(self, due_jobs: Ints, now: float) -> None:
+        is_doing_io = self.doing[due_jobs]
+        for job in due_jobs[is_doing_io].tolist():
             self._end_io(job, now)
-        for job in ripe[~doing].tolist():
+        for job in due_jobs[~is_doing_io].tolist():
             self._begin_io(job, now)
 
     def _begin_compute(self, job: int, now: float) -> None:
-        going_on = self.phase[job] < self.end[job]
-        self.due_s[job] = now + self.compute_s[self.phase[job]] if going_on else math.inf
+        has_phases_left = self.phase[job] < self.end[job]
+        self.due_s[job] = now + self.compute_s[self.phase[job]] if has_phases_left else math.inf
 
     def _begin_io(self, job: int, now: float) -> None:
         phase = self.phase[job]
@@ -482,9 +482,9 @@ def draw_mixed_jobs(generator: np.random.Generator, count: int, duration_s: floa
     periods = 10.0 ** generator.uniform(1.0, 4.0, count)
     io_ratios = np.minimum(1.0 / count * generator.uniform(0.5, 1.5, count), 0.5)
     nodes = 2.0 ** generator.integers(0, 9, count)
-    drawn = zip(periods.tolist(), io_ratios.tolist(), nodes.tolist(), strict=True)
+    job_parameters = zip(periods.tolist(), io_ratios.tolist(), nodes.tolist(), strict=True)
     return build_job_mix(
-        [_draw_cyclic_job(p, max(2, round(duration_s / p)), ratio, n, generator) for p, ratio, n in drawn]
+        [_draw_cyclic_job(p, max(2, round(duration_s / p)), ratio, n, generator) for p, ratio, n in job_parameters]
     )
 
 
