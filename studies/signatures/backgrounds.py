@@ -55,11 +55,11 @@ class _Transfers:
         end = begin + self.length_s(rng, len(run))
         height = self.height(rng, len(run))
         change = np.zeros((run_count, seconds + 2))
-        for at, by in ((begin, height), (end, -height)):
-            second, fraction = np.divmod(np.clip(at, 0.0, seconds), 1.0)
+        for at_s, height_change in ((begin, height), (end, -height)):
+            second, fraction = np.divmod(np.clip(at_s, 0.0, seconds), 1.0)
             place = run * (seconds + 2) + second.astype(np.int64)
-            change += np.bincount(place, by * (1.0 - fraction), change.size).reshape(change.shape)
-            change += np.bincount(place + 1, by * fraction, change.size).reshape(change.shape)
+            change += np.bincount(place, height_change * (1.0 - fraction), change.size).reshape(change.shape)
+            change += np.bincount(place + 1, height_change * fraction, change.size).reshape(change.shape)
         return np.maximum(np.cumsum(change, axis=1)[:, :seconds], 0.0)
 
 
@@ -75,8 +75,8 @@ def _make_pareto(exponent: float, low: float, high: float) -> tuple[Callable[[np
         values: Reals = low * (1.0 - share * rng.random(count)) ** (-1.0 / exponent)
         return values
 
-    over = exponent / (exponent - 1.0)
-    return drawn, over * low**exponent / share * (low ** (1.0 - exponent) - high ** (1.0 - exponent))
+    mean_factor = exponent / (exponent - 1.0)
+    return drawn, mean_factor * low**exponent / share * (low ** (1.0 - exponent) - high ** (1.0 - exponent))
 
 
 def _make_transfers(lengths: tuple[object, float], heights: tuple[object, float], longest_s: float) -> _Transfers:

@@ -44,12 +44,12 @@ def _rows(
     scores: dict[str, list[tuple[float, float]]] = {name: [] for name in KNOWN}
     for number in range(draws):
         waits = draw_waits(application, drift, derive_seed(seed, number))
-        for name, chosen in zip(KNOWN, (waits.mean(axis=0), waits[waits.sum(axis=1).argmin()]), strict=True):
-            curve = signature(replace_waits(application, chosen), "write")
+        for name, mean_waits in zip(KNOWN, (waits.mean(axis=0), waits[waits.sum(axis=1).argmin()]), strict=True):
+            curve = signature(replace_waits(application, mean_waits), "write")
             scores[name].append((cross_correlation(curve, truth), correlation(curve, truth)))
     for name, values in scores.items():
-        across, direct = np.mean(values, axis=0)
-        yield drift, application.name, name, float(across), float(direct)
+        mean_cross_correlation, mean_correlation = np.mean(values, axis=0)
+        yield drift, application.name, name, float(mean_cross_correlation), float(mean_correlation)
 
 
 def draw_waits(application: Application, drift: float, seed: int) -> Reals:

@@ -66,8 +66,10 @@ def _predict_correlations(results: Results) -> pl.DataFrame:
 def draw_calibration(results: Results, path: Path) -> None:
     """Plot the correlation predicted by weights of all other families against the actual one."""
     predictions = _predict_correlations(results)
-    off = predictions.select((pl.col("told") - pl.col("correlation").fill_null(0.0).clip(0.0)).abs().median()).item()
-    title = f"Expected correlation with other families' weights: median error {off:.2f}"
+    median_error = predictions.select(
+        (pl.col("told") - pl.col("correlation").fill_null(0.0).clip(0.0)).abs().median()
+    ).item()
+    title = f"Expected correlation with other families' weights: median error {median_error:.2f}"
     draw_expected_correlation(predictions, title).write(path)
 
 

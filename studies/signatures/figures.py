@@ -78,8 +78,8 @@ def draw_accuracy(figure: Figure, summed: pl.DataFrame, title: str) -> None:
                 mean, low, high = (_column(application_rows, f"{end}_{name}") for end in ("mean", "low", "high"))
                 bars = [np.maximum(mean - low, 0.0), np.maximum(high - mean, 0.0)]
                 _points(axes, place, mean, bars, method, is_labeled=axes is cells[0, 0])
-            wrong = _column(application_rows, "mean_missed_count") + _column(application_rows, "mean_false_count")
-            _points(cells[3, column], place, wrong, None, method)
+            wrong_count = _column(application_rows, "mean_missed_count") + _column(application_rows, "mean_false_count")
+            _points(cells[3, column], place, wrong_count, None, method)
         cells[0, column].set_title(level)
         cells[3, column].set_xticks(range(len(applications)), applications)
         cells[3, column].set_xlim(-0.5, len(applications) - 0.5)
@@ -156,12 +156,12 @@ def draw_sweeps(figure: Figure, summed: pl.DataFrame, sweeps: Sequence[SweptPara
     """
     cells = figure.subplots(2, len(sweeps), sharex="col", sharey="row", squeeze=False)
     for column, parameter in enumerate(sweeps):
-        chosen = summed.filter(pl.col("experiment") == parameter.experiment)
+        experiment_rows = summed.filter(pl.col("experiment") == parameter.experiment)
         for axes, name in zip(cells[:, column], _SIMILARITIES, strict=True):
-            _lines(axes, chosen, "application", f"mean_{name}", is_labeled=axes is cells[0, 0])
+            _lines(axes, experiment_rows, "application", f"mean_{name}", is_labeled=axes is cells[0, 0])
             axes.axvline(parameter.usual, color=GRAY, linestyle="--", linewidth=1, zorder=0)
         cells[1, column].set_xlabel(parameter.words)
-        cells[1, column].set_xticks(sorted(set(chosen["value"])))
+        cells[1, column].set_xticks(sorted(set(experiment_rows["value"])))
     _similarity_axes(cells)
     add_headline(figure, title)
     figure.legend(loc="outside lower center", ncols=_MAX_PER_ROW)
@@ -177,9 +177,9 @@ def draw_drift(figure: Figure, summed: pl.DataFrame, title: str) -> None:
     applications = in_order(summed, "application")
     cells = figure.subplots(2, len(applications), sharex=True, sharey="row", squeeze=False)
     for column, application in enumerate(applications):
-        chosen = summed.filter(pl.col("application") == application)
+        application_rows = summed.filter(pl.col("application") == application)
         for axes, name in zip(cells[:, column], _SIMILARITIES, strict=True):
-            _lines(axes, chosen, "method", f"mean_{name}", is_labeled=axes is cells[0, 0])
+            _lines(axes, application_rows, "method", f"mean_{name}", is_labeled=axes is cells[0, 0])
         cells[0, column].set_title(application)
         values = sorted(set(summed["value"]))
         cells[1, column].set_xticks(values, [f"{100 * value:g}" for value in values])

@@ -50,9 +50,10 @@ class FamilySetting:
         """Draw a sample set of each application."""
         if self.is_counted:
             return self._draw_job_counters(seed)
-        chosen = tuple(apply_program(application, self.family.program) for application in self.applications)
+        applications = tuple(apply_program(application, self.family.program) for application in self.applications)
         return LabeledSamples(
-            chosen, SampleSets.concatenate([self._draw_samples(application, seed) for application in chosen])
+            applications,
+            SampleSets.concatenate([self._draw_samples(application, seed) for application in applications]),
         )
 
     def _draw_job_counters(self, seed: int) -> LabeledSamples:
@@ -107,9 +108,10 @@ def apply_program(application: Application, program: Program) -> Application:
     if program != "growing":
         return application
     growth = np.linspace(*_GROWTH, len(application.bursts))
-    moved = zip(application.bursts, growth.tolist(), strict=True)
+    burst_factors = zip(application.bursts, growth.tolist(), strict=True)
     return replace(
-        application, bursts=tuple(replace(burst, volume_bytes=burst.volume_bytes * by) for burst, by in moved)
+        application,
+        bursts=tuple(replace(burst, volume_bytes=burst.volume_bytes * factor) for burst, factor in burst_factors),
     )
 
 
@@ -210,12 +212,14 @@ class _Storage:
             self.progress[peak] = total
         return self.progress[peak]
 
-    def compute_wait_s(self, now: Reals, drawn: Reals) -> Reals:
+    def compute_wait_s(self, now: Reals, random_factor: Reals) -> Reals:
         """Return the latency before transfers (runs) start [s]; drawn: exponential with mean 1."""
         if self.family.contention != "latency":
             return np.zeros(len(now))
         second = np.minimum(now, self.others.shape[1] - 1).astype(np.int64)
-        wait_s: Reals = self.family.contention_size * drawn * self.others[np.arange(len(now)), second] / self.peak
+        wait_s: Reals = (
+            self.family.contention_size * random_factor * self.others[np.arange(len(now)), second] / self.peak
+        )
         return wait_s
 
     def transfer(self, now: Reals, volume: Reals, peak: float) -> Reals:
@@ -230,8 +234,8 @@ class _Storage:
             moved = np.diff(np.clip(cumulative_bytes[first : last + 1] - before, 0.0, volume[run]))
             self.own[run, first:last] += moved
             if self.family.contention == "fair":
-                alone = self.others[run, first:last]
-                self.yielded[run, first:last] += alone * (moved / self.rates(peak, alone) - moved / peak)
+                background = self.others[run, first:last]
+                self.yielded[run, first:last] += background * (moved / self.rates(peak, background) - moved / peak)
         return ended
 
 

@@ -28,13 +28,13 @@ def summarize_job_counters(results: Results) -> pl.DataFrame:
         .group_by("family", "level", "value", "method", maintain_order=True)
         .agg(pl.col("correlation").mean())
     )
-    chosen = pl.col("method") == CHOSEN
+    is_chosen = pl.col("method") == CHOSEN
     correlations = (
-        pl.col("correlation").filter(chosen, pl.col("value") == value).first().alias(name)
+        pl.col("correlation").filter(is_chosen, pl.col("value") == value).first().alias(name)
         for value, name in _WITNESSES.items()
     )
     return means.group_by("family", "level", maintain_order=True).agg(
-        *correlations, pl.col("correlation").filter(~chosen).max().alias("bound")
+        *correlations, pl.col("correlation").filter(~is_chosen).max().alias("bound")
     )
 
 
@@ -44,9 +44,9 @@ def build_job_counter_table(results: Results) -> Table | None:
     if summary.is_empty():
         return None
     names = [*_WITNESSES.values(), "bound"]
-    lead = pl.col("own_and_others") - pl.col("shared")
+    gain = pl.col("own_and_others") - pl.col("shared")
     rows = summary.group_by("family", maintain_order=True).agg(
-        pl.col(names).mean(), (lead < 0).sum().alias("below"), pl.len().alias("levels"), lead.min().alias("least")
+        pl.col(names).mean(), (gain < 0).sum().alias("below"), pl.len().alias("levels"), gain.min().alias("least")
     )
     columns = ("family", "shared traffic", "own bytes", "own and others", "bound", "below", "at most by")
     cells = [

@@ -150,11 +150,11 @@ def _examples(results: Results) -> list[drawing.Example]:
     examples = []
     for place, (application, truth) in enumerate(zip(labeled.applications, labeled.truths, strict=True)):
         samples = labeled.sets.get_set(place)
-        whole = np.flatnonzero(samples.duration_s > 0.95 * len(truth.bytes_per_s))[:_DRAWN_SAMPLES]
+        complete_runs = np.flatnonzero(samples.duration_s > 0.95 * len(truth.bytes_per_s))[:_DRAWN_SAMPLES]
         curves: list[tuple[str, Reals, float]] = [
             *(
                 (f"sample {number}", samples.rates[run], samples.interval_s)
-                for number, run in enumerate(whole, start=1)
+                for number, run in enumerate(complete_runs, start=1)
             ),
             ("truth", truth.bytes_per_s, 1.0),
             *((name, signatures[place].bytes_per_s, 1.0) for name, signatures in signatures_by_method),

@@ -127,24 +127,26 @@ def _list_site_settings(
 ) -> Iterator[tuple[str, SiteSetting, tuple[tuple[str, float, Method], ...]]]:
     """Yield each setting of a site with its level and all its queries, so that no site is drawn twice."""
     for level, times in LEVELS.items():
-        usual = SiteSetting(foreign_level=times, days=params.days)
-        drifts = DRIFTS if params.wants("drift") and level in _DRIFTING else (usual.drift_ratio,)
+        usual_setting = SiteSetting(foreign_level=times, days=params.days)
+        drifts = DRIFTS if params.wants("drift") and level in _DRIFTING else (usual_setting.drift_ratio,)
         for drift in drifts:
             drift_methods = methods if len(drifts) > 1 else ()
             queries = [("drift", drift, method) for method in drift_methods if not method.is_slow]
-            if drift == usual.drift_ratio:
+            if drift == usual_setting.drift_ratio:
                 queries += _list_usual_queries(params, methods, level)
             if queries:
-                yield level, replace(usual, drift_ratio=drift), tuple(queries)
+                yield level, replace(usual_setting, drift_ratio=drift), tuple(queries)
         if params.wants("faults") and level == _MIDDLE:
-            yield level, replace(usual, fault_level=1.0), tuple(("faults", 1.0, method) for method in methods)
+            yield level, replace(usual_setting, fault_level=1.0), tuple(("faults", 1.0, method) for method in methods)
 
 
 def _build_family_items(params: StudyParams, methods: Sequence[Method]) -> Iterator[WorkItem]:
     """Yield the items of each family at each level, by source of the samples."""
     calm = next(iter(FOREIGN_LEVELS))
-    alone = [(ALONE, calm)] if params.wants("counted") else []
-    for number, (family, level) in product(range(params.seed_count), [*alone, *product(FAMILIES, FOREIGN_LEVELS)]):
+    alone_pairs = [(ALONE, calm)] if params.wants("counted") else []
+    for number, (family, level) in product(
+        range(params.seed_count), [*alone_pairs, *product(FAMILIES, FOREIGN_LEVELS)]
+    ):
         yield from _build_site_items(FamilySetting(family, level), 0.0, number, params, methods)
 
 
@@ -173,9 +175,9 @@ def _build_site_items(
         queries[SHARED] += [(f"{FAMILY}{name}", value, method) for method in (*methods, LACKING) if not method.is_slow]
         queries[OWN] += [(f"{FAMILY}{name}", value, method) for method in ORACLES]
     if params.wants("counted") and setting.real is None:
-        usual = [method for method in methods if method.name in DEFAULT_METHODS]
+        default_methods = [method for method in methods if method.name in DEFAULT_METHODS]
         for source in queries:
-            queries[source] += [(f"{COUNTED}{name}", source, method) for method in usual]
+            queries[source] += [(f"{COUNTED}{name}", source, method) for method in default_methods]
         queries[OWN] += [(f"{COUNTED}{name}", OWN, method) for method in ORACLES]
     for source, source_queries in queries.items():
         source_setting = replace(setting, is_alone_seen=source == OWN, is_counted=source == OWN_AND_OTHERS)

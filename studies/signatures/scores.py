@@ -108,12 +108,12 @@ def _predict_quality(signature: Signature, method: str, summary: RunSummary | No
 def _compute_metrics(signature: Signature, truth: Truth) -> dict[str, float | int]:
     if signature.outcome != "extracted":
         return {"missed_count": len(truth.bursts), "false_count": 0}
-    missed, false = count_burst_errors(signature.bursts, truth.bursts)
+    missed_count, false_count = count_burst_errors(signature.bursts, truth.bursts)
     return {
         "cross_correlation": cross_correlation(signature.bytes_per_s, truth.bytes_per_s),
         "correlation": correlation(signature.bytes_per_s, truth.bytes_per_s),
         "volume_ratio": volume_ratio(signature.bytes_per_s, truth.bytes_per_s),
-        "missed_count": missed,
-        "false_count": false,
+        "missed_count": missed_count,
+        "false_count": false_count,
         "duration_ratio": signature.duration_s / len(truth.bytes_per_s),
     }

@@ -193,8 +193,8 @@ def _build_paper_target(summed: pl.DataFrame, method: str, name: str) -> Target:
 
 def _build_dtw_target(summed: pl.DataFrame, method: str) -> Target:
     text = f"dtw, IOR_A to C, all levels: means below {method}'s"
-    chosen = summed.filter(pl.col("application").is_in(IOR))
-    iosi, dtw = (chosen.filter(pl.col("method") == name) for name in (method, "dtw"))
+    ior_rows = summed.filter(pl.col("application").is_in(IOR))
+    iosi, dtw = (ior_rows.filter(pl.col("method") == name) for name in (method, "dtw"))
     joined = iosi.join(dtw, on=["level", "application"], suffix="_dtw")
     if joined.is_empty():
         return Target(text, "all", "-", None)

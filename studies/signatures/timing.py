@@ -46,12 +46,12 @@ def get_methods() -> dict[str, Extract]:
     }
 
 
-def measure_times(seed: int, chosen: Mapping[str, Extract] | None = None, rounds: int = ROUNDS) -> pl.DataFrame:
+def measure_times(seed: int, selected: Mapping[str, Extract] | None = None, rounds: int = ROUNDS) -> pl.DataFrame:
     """Measure the median time of each method by samples and points: columns as in `SCHEMA`.
 
     The methods alternate in one process, so that temporary load affects all of them.
     """
-    methods = get_methods() if chosen is None else chosen
+    methods = get_methods() if selected is None else selected
     rows = [
         {"by": by, "value": value, "method": method, "seconds": seconds}
         for by, value, samples in _iterate_samples(seed)
@@ -73,9 +73,9 @@ def _measure(samples: SampleSet, methods: Mapping[str, Extract], rounds: int) ->
 def _time_calls(extract: Extract, samples: SampleSet, count: int) -> list[float]:
     durations_s = []
     for _ in range(count):
-        began = perf_counter()
+        start_s = perf_counter()
         extract(samples)
-        durations_s.append(perf_counter() - began)
+        durations_s.append(perf_counter() - start_s)
     return durations_s
 
 
