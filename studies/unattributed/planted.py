@@ -51,8 +51,10 @@ def plant_applications(seed: int, days: float) -> tuple[Application, ...]:
         5.0, rng.uniform(30, 150) * GB, rng.uniform(1.0, 3.0) * GB, "read" if rng.random() < 0.5 else "write"
     )
     volumes, peaks = rng.uniform(20, 120, 3) * GB, rng.uniform(0.8, 2.5, 3) * GB
-    begun = 5.0 + np.cumsum([0.0, *(volumes[:2] / peaks[:2] * 1.4 + rng.uniform(60, 400, 2))])
-    three_bursts = tuple(Burst(*burst) for burst in zip(begun.tolist(), volumes.tolist(), peaks.tolist(), strict=True))
+    start_s = 5.0 + np.cumsum([0.0, *(volumes[:2] / peaks[:2] * 1.4 + rng.uniform(60, 400, 2))])
+    three_bursts = tuple(
+        Burst(*burst) for burst in zip(start_s.tolist(), volumes.tolist(), peaks.tolist(), strict=True)
+    )
     sporadic = (_make_sporadic("single", (single,), rng), _make_sporadic("three", three_bursts, rng))
     return (*trains, *(scale_run_count(application, days) for application in sporadic))
 
@@ -99,8 +101,8 @@ def compute_oracle_residual(traffic: SiteTraffic, moved: Transfers, is_known: Bo
     step_s = choose_step_s(traffic.interval_s)
     step_bytes, minute = traffic.resample(step_s)
     known_transfers = rows_of(moved, is_known[moved.job])
-    together = replace(known_transfers, job=np.zeros_like(known_transfers.job))
-    known_bytes = together.sum_in_steps(np.zeros(1, np.int64), np.array([len(step_bytes)]), step_s)
+    as_one_job = replace(known_transfers, job=np.zeros_like(known_transfers.job))
+    known_bytes = as_one_job.sum_in_steps(np.zeros(1, np.int64), np.array([len(step_bytes)]), step_s)
     return compute_residual(
         np.maximum(step_bytes - known_bytes, 0.0), np.zeros(traffic.minute_count), minute, step_s
     ), step_s
@@ -174,7 +176,9 @@ class _SiteTransfers:
     def _find_largest_owners(self, volume_bytes: Reals) -> list[str]:
         """Return the owner of the largest value in each row (n, transfers)."""
         largest, is_any = volume_bytes.argmax(axis=1), volume_bytes.max(axis=1) > 0
-        return [self.owner[index] if has else _BACKGROUND for index, has in zip(largest, is_any, strict=True)]
+        return [
+            self.owner[index] if has_owner else _BACKGROUND for index, has_owner in zip(largest, is_any, strict=True)
+        ]
 
 
 def match_patterns(
