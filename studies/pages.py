@@ -68,15 +68,15 @@ class Table:
         cell: a format (see `from_pattern`) or a function of a row; cells without a row show a dash. columns: the values
         to show, all by default.
         """
-        shown = [*columns] or frame[column].unique(maintain_order=True).to_list()
+        column_values = [*columns] or frame[column].unique(maintain_order=True).to_list()
         form = _Cells()
         cells: dict[tuple[str, ...], dict[object, str]] = {}
         for row in frame.iter_rows(named=True):
             key = tuple(form.format(name, **row) if "{" in name else _key(row[name]) for name in keys.values())
             text = form.format(cell, **row) if isinstance(cell, str) else cell(row)
             cells.setdefault(key, {})[row[column]] = text
-        rows = [(*key, *(row_texts.get(name, "-") for name in shown)) for key, row_texts in cells.items()]
-        return cls((*keys, *map(str, shown)), rows)
+        rows = [(*key, *(row_texts.get(name, "-") for name in column_values)) for key, row_texts in cells.items()]
+        return cls((*keys, *map(str, column_values)), rows)
 
     @property
     def markdown(self) -> str:

@@ -184,13 +184,13 @@ class Transfers:
         place = jobs.select("job_id").with_row_index("job")
         moved = site.bursts.filter(direction=direction).drop_nulls("started_at").join(place, on="job_id", how="inner")
         moved = moved.sort("job", maintain_order=True)
-        begun, ceased = (
+        start_s, end_s = (
             to_seconds(site, moved[name].fill_null(_last_poll_at(site))) for name in ("started_at", "ended_at")
         )
         # avoid a division by zero for instantaneous transfers
-        ceased = np.maximum(ceased, begun + 1e-4)
+        end_s = np.maximum(end_s, start_s + 1e-4)
         volume = moved["moved_bytes"].to_numpy().astype(np.float64)
-        return cls(moved["job"].to_numpy().astype(np.int64), begun, ceased, volume)
+        return cls(moved["job"].to_numpy().astype(np.int64), start_s, end_s, volume)
 
     def sum_in_steps(self, first: Ints, counts: Ints, step_s: float) -> Reals:
         """Sum each job's bytes into its steps; returns the jobs' steps concatenated, shape (sum of counts,).
@@ -198,15 +198,15 @@ class Transfers:
         first, counts (n): first step and number of steps of each job. Bytes outside this range count in its nearest
         step.
         """
-        begun, ceased = self.begun_s / step_s, self.end_s / step_s
-        low = np.floor(begun).astype(np.int64)
-        lasting = np.ceil(ceased).astype(np.int64) - low
-        of = np.repeat(np.arange(len(lasting)), lasting)
-        step = places_of(low, lasting)
-        share = (np.minimum(step + 1, ceased[of]) - np.maximum(step, begun[of])) / (ceased - begun)[of]
-        offsets, job = offsets_of(counts), self.job[of]
+        start, end = self.begun_s / step_s, self.end_s / step_s
+        low = np.floor(start).astype(np.int64)
+        step_counts = np.ceil(end).astype(np.int64) - low
+        transfer = np.repeat(np.arange(len(step_counts)), step_counts)
+        step = places_of(low, step_counts)
+        share = (np.minimum(step + 1, end[transfer]) - np.maximum(step, start[transfer])) / (end - start)[transfer]
+        offsets, job = offsets_of(counts), self.job[transfer]
         at = offsets[job] + np.clip(step - first[job], 0, counts[job] - 1)
-        return _sum_by_index(at, self.volume_bytes[of] * share, (int(offsets[-1]),))
+        return _sum_by_index(at, self.volume_bytes[transfer] * share, (int(offsets[-1]),))
 
 
 def _sum_by_job_and_minute(site: Site, jobs: pl.DataFrame, direction: Direction) -> Reals:
