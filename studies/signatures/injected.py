@@ -213,7 +213,7 @@ class _Storage:
         return self.progress[peak]
 
     def compute_wait_s(self, now: Reals, random_factor: Reals) -> Reals:
-        """Return the latency before transfers (runs) start [s]; drawn: exponential with mean 1."""
+        """Return the latency before transfers (runs) start [s]; random_factor: exponential with mean 1."""
         if self.family.contention != "latency":
             return np.zeros(len(now))
         second = np.minimum(now, self.others.shape[1] - 1).astype(np.int64)
