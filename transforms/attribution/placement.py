@@ -143,9 +143,9 @@ def batch_disjoint(first: Ints, after: Ints, order: Ints) -> list[Ints]:
     next_batch = np.zeros(int(after.max(initial=0)), np.int64)
     batch = np.zeros(len(order), np.int64)
     for index, (begin, end) in enumerate(zip(first[order].tolist(), after[order].tolist(), strict=True)):
-        covered = next_batch[begin:end]
-        batch[index] = covered.max(initial=0)
-        covered[:] = batch[index] + 1
+        step_batches = next_batch[begin:end]
+        batch[index] = step_batches.max(initial=0)
+        step_batches[:] = batch[index] + 1
     return [order[batch == number] for number in range(int(batch.max(initial=-1)) + 1)]
 
 
@@ -366,8 +366,8 @@ class _Scenarios(InPieces):
             spread = np.maximum.reduceat(lateness, begins) - np.minimum.reduceat(lateness, begins)
         span_s = (0.05 * runs.elapsed[run_with_bursts] + 0.6 * spread) * interval_s
         half, width = np.zeros((2, len(run)), np.int64)
-        limited = clip(span_s, params.min_lateness_s, params.max_lateness_s) / interval_s
-        half[has_bursts] = np.maximum(limited.astype(np.int64), 1)
+        max_shift = clip(span_s, params.min_lateness_s, params.max_lateness_s) / interval_s
+        half[has_bursts] = np.maximum(max_shift.astype(np.int64), 1)
         longest = params.max_stretch * runs.burst_duration[burst] + params.extra_s / interval_s
         max_steps = np.ceil(longest).astype(np.int64)
         width[has_bursts] = 2 * half[has_bursts] + 1 + (np.maximum.reduceat(max_steps, begins) if len(begins) else 0)
@@ -463,9 +463,9 @@ def _step_costs(
     np.cumsum(_limit_rate(present, runs.peak_bytes[burst, None], params), axis=1, out=cumulative[:, 1:])
     before = cumulative[:, : ends.shape[1]]
     window_bytes = np.take_along_axis(cumulative, ends, axis=1) - before
-    needed = _steps_to_volume(cumulative, before + _COMPLETE_RATIO * volume[:, None], volume, scenarios.offsets)
-    limited = np.minimum(needed, scenarios.max_steps[:, None])
-    stretch = limited / np.maximum(runs.burst_duration[burst, None], 1.0)
+    needed_steps = _steps_to_volume(cumulative, before + _COMPLETE_RATIO * volume[:, None], volume, scenarios.offsets)
+    step_counts = np.minimum(needed_steps, scenarios.max_steps[:, None])
+    stretch = step_counts / np.maximum(runs.burst_duration[burst, None], 1.0)
     missing = clip(1.0 - window_bytes / volume[:, None], 0.0, 1.0)
     total = np.array([volume[first:last].sum() for first, last in pairwise(scenarios.offsets.tolist())])
     weight = counts.repeat(counts) * volume / total.repeat(counts)
@@ -482,14 +482,14 @@ def _steps_to_volume(cumulative: Reals, target: Reals, volume: Reals, offsets: I
     limit = np.maximum.reduceat(cumulative[:, -1], begins) + np.maximum.reduceat(volume, begins)
     row = places_within(counts)
     base = (row * limit.repeat(counts))[:, None]
-    raised, target = cumulative + base, target + base
-    reached = np.empty(target.shape, np.int64)
+    raised_bytes, target = cumulative + base, target + base
+    step_counts = np.empty(target.shape, np.int64)
     for first, last in pairwise(offsets.tolist()):
-        reached[first:last] = (
-            raised[first:last].ravel().searchsorted(target[first:last].ravel()).reshape(last - first, -1)
+        step_counts[first:last] = (
+            raised_bytes[first:last].ravel().searchsorted(target[first:last].ravel()).reshape(last - first, -1)
         )
-    reached -= row[:, None] * cumulative.shape[1] + np.arange(target.shape[1])
-    return reached
+    step_counts -= row[:, None] * cumulative.shape[1] + np.arange(target.shape[1])
+    return step_counts
 
 
 def _best_paths(costs: Reals, offsets: Ints, last: Ints, change_cost: float) -> tuple[Ints, Reals]:
@@ -505,10 +505,10 @@ def _best_paths(costs: Reals, offsets: Ints, last: Ints, change_cost: float) -> 
     total = costs.copy()
     for row in range(1, int(counts[0])):
         rows = (offsets[:-1] + row)[: np.count_nonzero(counts > row)]
-        previous, down = total[rows - 1], reversed_slope[: len(rows)]
+        previous, reversed_rows = total[rows - 1], reversed_slope[: len(rows)]
         # minimum of the previous row's total plus the cost of the change, over lower and over higher columns
         below = np.minimum.accumulate(previous - slope, axis=1) + slope
-        above = np.minimum.accumulate((previous - down)[:, ::-1], axis=1)[:, ::-1] + down
+        above = np.minimum.accumulate((previous - reversed_rows)[:, ::-1], axis=1)[:, ::-1] + reversed_rows
         total[rows] += np.minimum(below, above, out=below)
     ends = offsets[1:] - 1
     path = np.empty(len(costs), np.int64)

@@ -40,8 +40,8 @@ def distribute_counts(series: Ragged, started: Reals, interval_steps: Reals, tra
     counts = np.clip(np.ceil(end), first, len(traffic_bytes)).astype(np.int64) - first
     step, row = places_of(first, counts), np.repeat(np.arange(len(first)), counts)
     cumulative = _CumulativeTraffic.from_steps(traffic_bytes)
-    within = cumulative(np.minimum(step + 1, end[row])) - cumulative(np.maximum(step, begin[row]))
-    moved_bytes = volume[row] * within / (cumulative(end) - cumulative(begin))[row]
+    step_traffic = cumulative(np.minimum(step + 1, end[row])) - cumulative(np.maximum(step, begin[row]))
+    moved_bytes = volume[row] * step_traffic / (cumulative(end) - cumulative(begin))[row]
     has_bytes = moved_bytes > 0
     return RunBytes(run[row][has_bytes], step[has_bytes], moved_bytes[has_bytes])
 
