@@ -164,8 +164,8 @@ class _ClassBuilder:
         name = f"{self.place}, loop {number}, iterations"
         counts = self._vector(name, node.counts, lengths, 1)
         row = progressions.expand_values(counts[0].values).tolist()
-        inner = (*lengths, row[0]) if node.is_even else (sum(row),)
-        return Loop(counts, self.body(node.body, numbers, inner))
+        inner_lengths = (*lengths, row[0]) if node.is_even else (sum(row),)
+        return Loop(counts, self.body(node.body, numbers, inner_lengths))
 
     def _vector(self, name: str, model: FieldModel, lengths: tuple[int, ...], min_value: int) -> Vector:
         """Evaluate a field; add a refusal if values are invalid or out of range."""

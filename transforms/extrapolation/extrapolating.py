@@ -146,8 +146,8 @@ def fit_trace(traces: Iterable[CompressedTrace], params: ExtrapolationParams) ->
         return FittedTrace(rank_counts, (), (), (Refusal("structures_differ", classes.field, classes.reason),))
     fitter = _TraceFitter(rank_counts, params.families)
     fitted_classes = [fitter.fit_class(number, rank_classes) for number, rank_classes in enumerate(classes)]
-    if any(silent := [_find_silent_ranks(trace) for trace in ordered]):
-        fitted_classes.append(fitter.fit_silent(len(fitted_classes), silent))
+    if any(silent_ranks := [_find_silent_ranks(trace) for trace in ordered]):
+        fitted_classes.append(fitter.fit_silent(len(fitted_classes), silent_ranks))
     # the classes tile all ranks, so a single class may consist of all remaining ranks
     without_model = [fitted_class for fitted_class in fitted_classes if fitted_class.ranks is None]
     for fitted_class in without_model if len(without_model) > 1 else ():
@@ -247,8 +247,8 @@ class _TraceFitter:
             return FittedLoop(False, FixedValues(tables[0][0]), ())
         counts = self._fit_number(name, [loop.counts for loop in loops], lengths)
         if is_even:
-            inner = [(*length, int(table[0, 0])) for length, table in zip(lengths, tables, strict=True)]
-            return FittedLoop(True, counts, self._fit_body(place, numbers, bodies, inner))
+            inner_lengths = [(*length, int(table[0, 0])) for length, table in zip(lengths, tables, strict=True)]
+            return FittedLoop(True, counts, self._fit_body(place, numbers, bodies, inner_lengths))
         flat = [(int(tables[0][0].sum()),)] * len(tables)
         return FittedLoop(False, counts, self._fit_body(place, numbers, bodies, flat))
 

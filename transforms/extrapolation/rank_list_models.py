@@ -74,13 +74,13 @@ class RankListModel:
                 )
             if count > 1 and stride is not None:
                 dimensions.append((evaluate_integer(stride, process_count, "the rank stride"), count))
-        inner = 0
+        extent = 0
         for stride_, count in reversed(dimensions):
-            if stride_ <= inner:
+            if stride_ <= extent:
                 raise ValueError(f"the ranks of a class overlap: {count} ranks have the stride {stride_}")
-            inner += stride_ * (count - 1)
-        if start < 0 or start + inner >= process_count:
-            raise ValueError(f"a class has ranks {start} to {start + inner}, beyond 0 to {process_count - 1}")
+            extent += stride_ * (count - 1)
+        if start < 0 or start + extent >= process_count:
+            raise ValueError(f"a class has ranks {start} to {start + extent}, beyond 0 to {process_count - 1}")
         return make_progression(start, *dimensions)
 
     def formula(self) -> str:

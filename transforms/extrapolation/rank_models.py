@@ -378,9 +378,9 @@ def _evaluate_member_part(by_member: Fraction | None, member: Ints) -> Ints:
         return np.zeros(member.size, np.int64)
 
 
-def _find_step(places: Ints, values: Ints, within: Ints) -> Fraction | None:
+def _find_step(places: Ints, values: Ints, group: Ints) -> Fraction | None:
     """Find the step per place, from the first two different places within a group; None if not observable."""
-    pairs = np.flatnonzero((within[1:] == within[:-1]) & (places[1:] != places[:-1]))
+    pairs = np.flatnonzero((group[1:] == group[:-1]) & (places[1:] != places[:-1]))
     if not pairs.size:
         return None
     first = int(pairs[0])

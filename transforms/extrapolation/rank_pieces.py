@@ -21,16 +21,18 @@ def split_at(ranks: Progression, first: int) -> list[Progression]:
     if not ranks.counts or first <= ranks.start:
         return [ranks]
     (stride, *strides), (count, *counts) = ranks.strides, ranks.counts
-    inner = tuple(zip(strides, counts, strict=True))
-    reach = sum(step * (size - 1) for step, size in inner)
+    inner_dimensions = tuple(zip(strides, counts, strict=True))
+    reach = sum(step * (size - 1) for step, size in inner_dimensions)
     # numbers of blocks that end below the rank and that start below it; a block that spans it is split recursively
     below_count = min(max(-((ranks.start + reach - first) // stride), 0), count)
     start_count = min(-((ranks.start - first) // stride), count)
-    pieces = [make_progression(ranks.start, (stride, below_count), *inner)] if below_count else []
+    pieces = [make_progression(ranks.start, (stride, below_count), *inner_dimensions)] if below_count else []
     if below_count < start_count:
-        pieces += split_at(make_progression(ranks.start + below_count * stride, *inner), first)
+        pieces += split_at(make_progression(ranks.start + below_count * stride, *inner_dimensions), first)
     if start_count < count:
-        pieces.append(make_progression(ranks.start + start_count * stride, (stride, count - start_count), *inner))
+        pieces.append(
+            make_progression(ranks.start + start_count * stride, (stride, count - start_count), *inner_dimensions)
+        )
     return pieces
 
 
@@ -45,14 +47,14 @@ def split_by_groups(ranks: Progression, size: int) -> list[Progression] | None:
     (stride, *strides), (count, *counts) = ranks.strides, ranks.counts
     if len(ranks.counts) == 1 and size % stride == 0:
         return _row_in_groups(ranks.start, stride, count, size)
-    inner = tuple(zip(strides, counts, strict=True))
+    inner_dimensions = tuple(zip(strides, counts, strict=True))
     multiple = lcm(stride, size)
     blocks = min(multiple // stride, count)
     if blocks > MAX_PIECES:
         return None
     pieces: list[Progression] = []
     for block in range(blocks):
-        parts = split_by_groups(make_progression(ranks.start + block * stride, *inner), size)
+        parts = split_by_groups(make_progression(ranks.start + block * stride, *inner_dimensions), size)
         if parts is None or len(pieces) + len(parts) > MAX_PIECES:
             return None
         times = -((block - count) // (multiple // stride))

@@ -162,8 +162,8 @@ class _LoopInserter:
             node = nodes[used]
             if expected[0] == _LOOP and not (isinstance(node, Loop) and self._matches(node, expected)):
                 self.next_number += 1
-                inner, size = self._insert_some(nodes[used:], expected[1:], executions)
-                body.append(Loop(_single_iterations(executions), inner))
+                loop_body, size = self._insert_some(nodes[used:], expected[1:], executions)
+                body.append(Loop(_single_iterations(executions), loop_body))
                 used += size
                 continue
             if isinstance(node, Call) and node_shape(node) != expected:
@@ -284,9 +284,9 @@ def _find_common_shapes(traces: Sequence[Sequence[Shape]]) -> tuple[list[Shape],
         for place, shape in enumerate(shapes):
             if place in place_by_number.values():
                 continue
-            free = (number for number in range(len(common)) if number not in place_by_number)
+            free_numbers = (number for number in range(len(common)) if number not in place_by_number)
             candidates = (
-                (number, joint) for number in free if (joint := align_bodies(common[number], shape)) is not None
+                (number, joint) for number in free_numbers if (joint := align_bodies(common[number], shape)) is not None
             )
             match = next(candidates, None)
             if match is None:

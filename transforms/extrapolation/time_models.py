@@ -117,11 +117,11 @@ def fit_curves(rank_counts: Sequence[int], values: Reals, process_count: int) ->
     is_significant = _test_significance(counts, curves, process_count, deviations)
     is_possible = predicted >= 0
     best = _select_models(deviations, np.ones_like(is_significant))
-    chosen = _select_models(deviations, is_significant & is_possible)
+    selected = _select_models(deviations, is_significant & is_possible)
     row = np.arange(values.shape[0])
-    reasons = np.where(best == chosen, _SELECTED, np.where(is_significant[row, best], _NEGATIVE, _NOT_SIGNIFICANT))
-    constants, slopes = curves[row, chosen].T
-    return Fits(chosen, constants, slopes, predicted[row, chosen], best, reasons)
+    reasons = np.where(best == selected, _SELECTED, np.where(is_significant[row, best], _NEGATIVE, _NOT_SIGNIFICANT))
+    constants, slopes = curves[row, selected].T
+    return Fits(selected, constants, slopes, predicted[row, selected], best, reasons)
 
 
 def _validate_counts(rank_counts: Sequence[int], process_count: int) -> Reals:
@@ -298,9 +298,9 @@ def _split_bins(table: Reals, bin_count: int) -> Reals:
     means = np.diff(bins.sums(shares).sum(axis=2), axis=1) / np.diff(edges, axis=1)
     times = bins.quantiles(shares)
     # bin of each edge; an edge between two bins ends one part in the first bin and begins the next in the second bin
-    slack = 1e-9 * ends[:, -1:]
-    last = np.minimum((ends[:, None] < (edges - slack)[:, :, None]).sum(axis=2), ends.shape[1] - 1)
-    next_ = np.minimum((ends[:, None] <= (edges + slack)[:, :, None]).sum(axis=2), ends.shape[1] - 1)
+    tolerance = 1e-9 * ends[:, -1:]
+    last = np.minimum((ends[:, None] < (edges - tolerance)[:, :, None]).sum(axis=2), ends.shape[1] - 1)
+    next_ = np.minimum((ends[:, None] <= (edges + tolerance)[:, :, None]).sum(axis=2), ends.shape[1] - 1)
     minima = np.take_along_axis(times, next_[:, :, None], axis=2)[:, :-1, 0]
     maxima = np.take_along_axis(times, last[:, :, None], axis=2)[:, 1:, 0]
     return np.stack([np.minimum(minima, means), means, np.maximum(maxima, means)], axis=2)
@@ -338,8 +338,8 @@ def _build_histograms(
     # scaled bins may miss the mean by a rounding error
     means = np.clip(means, bins[:, 0, 0], bins[:, -1, 2])
     between = (shares * (bins[:, :, 1] - means[:, None]) ** 2).sum(axis=1)
-    widest = (bins[:, -1, 2] - means) * (means - bins[:, 0, 0])
-    allowed = np.maximum(between, np.minimum(variances, np.maximum(widest, 0.0)))
+    max_variances = (bins[:, -1, 2] - means) * (means - bins[:, 0, 0])
+    allowed = np.maximum(between, np.minimum(variances, np.maximum(max_variances, 0.0)))
     result: list[tuple[TimeHistogram, TimeModel]] = []
     rows = zip(counts.tolist(), sizes.tolist(), bins.tolist(), means.tolist(), allowed.tolist(), models, strict=True)
     for count, bin_sizes, parts, mean, variance, model in rows:
