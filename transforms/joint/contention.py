@@ -104,8 +104,8 @@ class RunSteps:
         # a run that started before the first known step keeps its offset
         first = np.repeat(self.offsets[:-1], counts)
         end = self.begin[first] + total[1:] - total[first]
-        lost = sum_pieces(self.length - length, self.offsets)
-        return replace(self, begin=end - length, end=end, duration=self.duration - lost)
+        lost_time = sum_pieces(self.length - length, self.offsets)
+        return replace(self, begin=end - length, end=end, duration=self.duration - lost_time)
 
 
 def sum_pieces(values: Reals, offsets: Ints) -> Reals:

@@ -180,12 +180,12 @@ class _Problem:
         solution, extrapolated, momentum = curves, curves, 1.0
         for _ in range(_DESCENT_ROUNDS):
             gradient = transposed @ (self.weights * (matrix @ extrapolated - self.volume)) + penalty
-            following = np.where(
+            next_solution = np.where(
                 is_free, np.maximum(extrapolated - gradient / (_LIPSCHITZ_MARGIN * lipschitz), 0.0), curves
             )
             next_momentum = (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum)) / 2.0
-            extrapolated = following + (momentum - 1.0) / next_momentum * (following - solution)
-            solution, momentum = following, next_momentum
+            extrapolated = next_solution + (momentum - 1.0) / next_momentum * (next_solution - solution)
+            solution, momentum = next_solution, next_momentum
         return solution
 
 
@@ -273,8 +273,8 @@ def _fit_curves(site: _Site, steps: RunSteps, known_signatures: KnownSignatures,
     run_counts = np.bincount(shared.application[is_typical], minlength=shared.application_count)
     is_free = run_counts >= min_run_count
     fixed = [
-        None if free else signature
-        for free, signature in zip(is_free.tolist(), known_signatures.signatures, strict=True)
+        None if is_curve_free else signature
+        for is_curve_free, signature in zip(is_free.tolist(), known_signatures.signatures, strict=True)
     ]
     fixed_s = np.array([0.0 if signature is None else signature.duration_s for signature in fixed])
     duration = np.where(is_free, duration, fixed_s / shared.interval_s)
@@ -346,8 +346,8 @@ def _active_ratio(fit: _Fit, owner: Ints, begin: Reals, end: Reals) -> Reals:
     ratio = fit.curves / np.repeat(_burst_rates(fit), np.diff(fit.problem.offsets))
     active = np.clip((ratio - PARAMS.idle_ratio) / (PARAMS.active_ratio - PARAMS.idle_ratio), 0.0, 1.0)
     length = end - begin
-    covered = _integrate_curves(fit.problem, fit.clocks, owner, active, begin, end)
-    share: Reals = np.divide(covered, length, out=np.zeros(len(length)), where=length > 0)
+    active_length = _integrate_curves(fit.problem, fit.clocks, owner, active, begin, end)
+    share: Reals = np.divide(active_length, length, out=np.zeros(len(length)), where=length > 0)
     return share
 
 
