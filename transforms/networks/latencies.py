@@ -187,10 +187,12 @@ def _number_requests(events: pl.DataFrame, horizon_s: float) -> pl.DataFrame:
     numbered = events.with_columns(numbers.select("request", "is_long"))
     if not spans["is_long"].any():
         return numbered.drop("is_long")
-    long = numbered.filter("is_long").sort("request", "start_s", maintain_order=True)
+    long_events = numbered.filter("is_long").sort("request", "start_s", maintain_order=True)
     is_new = (pl.col("request") != pl.col("request").shift()) | (pl.col("start_s").diff() > horizon_s)
-    split = long.with_columns(request=(is_new.fill_null(True).cum_sum() + (spans.height - 1)).cast(pl.UInt32))
-    all_events = pl.concat([numbered.filter(~pl.col("is_long")), split]).drop("is_long")
+    split_events = long_events.with_columns(
+        request=(is_new.fill_null(True).cum_sum() + (spans.height - 1)).cast(pl.UInt32)
+    )
+    all_events = pl.concat([numbered.filter(~pl.col("is_long")), split_events]).drop("is_long")
     return all_events.with_columns(request=pl.col("request").rank("dense") - 1)
 
 

@@ -187,8 +187,8 @@ def _compute_radii(count: int) -> list[tuple[float, float]]:
     circle_radius = 0.08 + 0.14 / (count - 1)
     shares = PARAMS.gap_ratio ** np.arange(count - 1)
     gaps = (1.0 - circle_radius - width.sum()) * shares / shares.sum()
-    outer = 1.0 - np.concatenate([[0.0], np.cumsum(gaps + width)[:-1]])
-    return [*zip((outer - width).tolist(), outer.tolist(), strict=True), (0.0, circle_radius)]
+    outer_radii = 1.0 - np.concatenate([[0.0], np.cumsum(gaps + width)[:-1]])
+    return [*zip((outer_radii - width).tolist(), outer_radii.tolist(), strict=True), (0.0, circle_radius)]
 
 
 def _make_ring(order: _NodeOrder, inner_radius: float, outer_radius: float) -> Ring:
@@ -326,9 +326,9 @@ def _propose_orders(state: _Search, layer: int, hops: list[int]) -> Iterator[_Se
 def _mean_angles(nodes: Ints, angles: Reals, current: Reals) -> Reals:
     """Compute the circular mean of each node's neighbor angles; the current angle if the mean has no direction."""
     count = len(current)
-    across, along = (np.bincount(nodes, weights=part, minlength=count) for part in (np.sin(angles), np.cos(angles)))
-    resultants = np.hypot(across, along) / np.maximum(np.bincount(nodes, minlength=count), 1)
-    return np.where(resultants > _MIN_RESULTANT, np.arctan2(across, along), current)
+    sines, cosines = (np.bincount(nodes, weights=part, minlength=count) for part in (np.sin(angles), np.cos(angles)))
+    resultants = np.hypot(sines, cosines) / np.maximum(np.bincount(nodes, minlength=count), 1)
+    return np.where(resultants > _MIN_RESULTANT, np.arctan2(sines, cosines), current)
 
 
 def _median_offsets(nodes: Ints, offsets: Reals, count: int) -> Reals:
@@ -351,12 +351,12 @@ def _rotate_ring(state: _Search, layer: int, hops: list[int]) -> _Search:
     offsets = angles - order.angles[nodes]
     zeros = np.zeros(len(nodes), dtype=np.int64)
     mean = _mean_angles(zeros, offsets, np.zeros(1))
-    turn = float((mean + _median_offsets(zeros, offsets - mean[0], 1))[0])
+    rotation = float((mean + _median_offsets(zeros, offsets - mean[0], 1))[0])
     # renumber positions so that the first segment is the first one clockwise from the top
     width = _TURN / max(order.node_count, 1)
-    steps = int(np.floor(turn / width))
+    steps = int(np.floor(rotation / width))
     positions = np.mod(order.positions + steps, max(order.node_count, 1))
-    return state.with_ring(layer, _NodeOrder(positions, turn - steps * width))
+    return state.with_ring(layer, _NodeOrder(positions, rotation - steps * width))
 
 
 # ---- crossings
