@@ -138,7 +138,7 @@ class PairScan:
     def _coordinates(self, reach: tuple[float, float]) -> Reals:
         """Positions of the pairs (pairs, 3), scaled so that similar pairs differ by less than 1 in each coordinate."""
         scaled_lag = np.log1p(self._lag * self._interval_s * self._params.tolerance_ratio / self._params.tolerance_s)
-        volumes = (self._volume[burst] / far for burst, far in zip((self._lead, self._follow), reach, strict=True))
+        volumes = (self._volume[burst] / width for burst, width in zip((self._lead, self._follow), reach, strict=True))
         return np.stack([*volumes, scaled_lag / self._params.tolerance_ratio], axis=1)
 
     def _log_p_values(self, reach: tuple[float, float], free_volumes: Reals, step_count: int) -> Reals:
@@ -152,14 +152,18 @@ class PairScan:
         count, lag = similar_count[tested], self._lag[tested]
         any_lag_count = count_neighbors(coordinates[:, :2], coordinates[tested, :2])
         available_volumes = np.sort(self._volume[self._available])
-        free, available = (
+        free_counts, available_counts = (
             [
-                _count_within(volumes, self._volume[burst[tested]], far)
-                for burst, far in zip((self._lead, self._follow), reach, strict=True)
+                _count_within(volumes, self._volume[burst[tested]], width)
+                for burst, width in zip((self._lead, self._follow), reach, strict=True)
             ]
             for volumes in (free_volumes, available_volumes)
         )
-        per_step = (free[0] * available[1] + available[0] * free[1] - free[0] * free[1]) / max(step_count, 1)
+        per_step = (
+            free_counts[0] * available_counts[1]
+            + available_counts[0] * free_counts[1]
+            - free_counts[0] * free_counts[1]
+        ) / max(step_count, 1)
         # since bursts are crowded, the number of such pairs at other lags corrects the expectation
         crowding = (any_lag_count - count + 1.0) / (per_step * params.max_lag_s / self._interval_s + 1.0)
         expected = np.maximum(per_step * (2.0 * self._tolerance(lag) + 1.0) * crowding, 1e-9)

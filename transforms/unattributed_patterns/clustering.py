@@ -117,16 +117,17 @@ def _scan(
 ) -> tuple[float, tuple[int, ...], tuple[int, int]]:
     """Find the smallest log p-value of any rectangle of one size; also return central cell and half widths in cells."""
     half, wide = (
-        (round(far / _CELL_SIZE[0]), round(reach[1] / _CELL_SIZE[1])) for far in (reach[0], params.background_reach)
+        (round(extent / _CELL_SIZE[0]), round(reach[1] / _CELL_SIZE[1]))
+        for extent in (reach[0], params.background_reach)
     )
     all_within = _sum_all_rectangles(integral, half)
     row, column = np.nonzero(all_within >= params.min_count)
     if not len(row):
         return 0.0, (0, 0), half
-    within, region = (
+    foreground, region = (
         counts.astype(np.float64) for counts in (all_within[row, column], _sum_rectangles(integral, row, column, wide))
     )
-    log_p = _log_p_values(within, region - within, (2 * half[0] + 1) / (2 * wide[0] + 1), params)
+    log_p = _log_p_values(foreground, region - foreground, (2 * half[0] + 1) / (2 * wide[0] + 1), params)
     best = int(log_p.argmin())
     return float(log_p[best]), (int(row[best]), int(column[best])), half
 
@@ -156,14 +157,14 @@ def _sum_rectangles(integral: Ints, row: Ints, column: Ints, half: tuple[int, in
     return counts
 
 
-def _log_p_values(within: Reals, background: Reals, area_ratio: float, params: ClusterParams) -> Reals:
+def _log_p_values(foreground: Reals, background: Reals, area_ratio: float, params: ClusterParams) -> Reals:
     """Log of Chernoff's bound of the binomial tail, which does not underflow; 0 if purity is too low.
 
     `area_ratio` is the number of cells in the rectangle, divided by that in the whole region.
     """
-    is_pure = within * (1.0 - params.min_purity) >= background * area_ratio / (1.0 - area_ratio)
-    total = within + background
-    divergence = _divergence(within, total * area_ratio) + _divergence(background, total * (1.0 - area_ratio))
+    is_pure = foreground * (1.0 - params.min_purity) >= background * area_ratio / (1.0 - area_ratio)
+    total = foreground + background
+    divergence = _divergence(foreground, total * area_ratio) + _divergence(background, total * (1.0 - area_ratio))
     log_p: Reals = np.where(is_pure, -divergence, 0.0)
     return log_p
 

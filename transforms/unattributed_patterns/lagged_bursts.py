@@ -129,12 +129,12 @@ def _scan_lags(
     log_tail = np.where(count > expected, count - expected - count * np.log(count / expected), 0.0)
     log_p = log_tail + np.log(cluster_count * 4.0 * max_lag / (window + 1.0))
     best = int(log_p.argmin())
-    within = slice(best, int(after[best]))
-    leads, follows = np.unique(lead[within]), np.unique(follow[within])
+    best_window = slice(best, int(after[best]))
+    leads, follows = np.unique(lead[best_window]), np.unique(follow[best_window])
     is_few = min(len(leads), len(follows)) < params.min_count
     if is_few or log_p[best] > math.log(params.false_alarm_probability):
         return None
-    return LaggedBursts(float(np.median(lags[within])), members[leads], free_bursts[follows])
+    return LaggedBursts(float(np.median(lags[best_window])), members[leads], free_bursts[follows])
 
 
 def _find_pairs(leads: Ints, follows: Ints, max_lag: float) -> tuple[Ints, Ints]:

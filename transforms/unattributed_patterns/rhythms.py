@@ -170,8 +170,8 @@ _RESOLUTION = 0.25
 
 def _candidate_periods(lags: Reals, interval_s: float, params: RhythmParams) -> Reals:
     """List the lags, and halves and thirds of lags, within the range of periods."""
-    short = lags[lags * interval_s <= params.max_period_s]
-    periods = np.concatenate([short / cycles for cycles in (1, 2, 3)])
+    short_lags = lags[lags * interval_s <= params.max_period_s]
+    periods = np.concatenate([short_lags / cycles for cycles in (1, 2, 3)])
     periods = np.unique(np.rint(periods / _RESOLUTION)) * _RESOLUTION
     periods = periods[periods * interval_s >= params.min_period_s]
     if len(periods) <= _MAX_CANDIDATES:
@@ -268,13 +268,13 @@ _BREAK_EVEN = 0.5
 def _assign_layers(started: Reals, ended: Reals) -> list[Ints]:
     """Partition runs into the fewest layers without concurrent runs (greedy interval partitioning)."""
     layers: list[list[int]] = []
-    free: list[tuple[float, int]] = []
+    free_layers: list[tuple[float, int]] = []
     for run in np.argsort(started, kind="stable").tolist():
-        layer = heapq.heappop(free)[1] if free and free[0][0] <= started[run] else len(layers)
+        layer = heapq.heappop(free_layers)[1] if free_layers and free_layers[0][0] <= started[run] else len(layers)
         if layer == len(layers):
             layers.append([])
         layers[layer].append(run)
-        heapq.heappush(free, (float(ended[run]), layer))
+        heapq.heappush(free_layers, (float(ended[run]), layer))
     return [np.array(layer, np.int64) for layer in layers]
 
 
@@ -351,10 +351,10 @@ def _score_chains(gains: Reals, may_begin: Bools, gaps: Ints, costs: Reals) -> t
         end = min(begin + int(gaps[0]), count)
         previous = total[:, max_gap + np.arange(begin, end)[:, None] - gaps] - costs
         best = previous.argmax(axis=2)
-        reached = np.take_along_axis(previous, best[:, :, None], 2)[:, :, 0]
-        is_first = may_begin[begin:end] & (reached < 0.0)
-        total[:, max_gap + begin : max_gap + end] = gains[:, begin:end] + np.where(is_first, 0.0, reached)
-        last_gap[:, begin:end] = np.where(is_first | (reached < -_IMPOSSIBLE / 2), 0, gaps[best])
+        best_totals = np.take_along_axis(previous, best[:, :, None], 2)[:, :, 0]
+        is_first = may_begin[begin:end] & (best_totals < 0.0)
+        total[:, max_gap + begin : max_gap + end] = gains[:, begin:end] + np.where(is_first, 0.0, best_totals)
+        last_gap[:, begin:end] = np.where(is_first | (best_totals < -_IMPOSSIBLE / 2), 0, gaps[best])
     return total[:, max_gap:], last_gap
 
 

@@ -439,8 +439,8 @@ def _separating_gap(first: Ints, cluster_count: int) -> float:
     All gaps of an appearance except the last one lie within the appearance.
     """
     gaps = np.sort(np.diff(first)).astype(np.float64)
-    within = round(len(gaps) * (cluster_count - 1) / cluster_count)
-    low, high = gaps[max(within - 1, 0)], gaps[min(within, len(gaps) - 1)]
+    inner_count = round(len(gaps) * (cluster_count - 1) / cluster_count)
+    low, high = gaps[max(inner_count - 1, 0)], gaps[min(inner_count, len(gaps) - 1)]
     return float(np.sqrt(max(low, 1.0) * max(high, 1.0)))
 
 
