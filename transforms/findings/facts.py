@@ -317,14 +317,14 @@ def _repeat_facts(records: pl.DataFrame) -> pl.DataFrame:
             *(pl.col(name).max() for name in EXTENTS.values()),
         )
     )
-    beyond = {direction: (pl.col(BYTES[direction]) - pl.col(EXTENTS[direction])).clip(0) for direction in DIRECTIONS}
+    excess = {direction: (pl.col(BYTES[direction]) - pl.col(EXTENTS[direction])).clip(0) for direction in DIRECTIONS}
     is_known = {
         direction: pl.col(EXTENTS[direction]).is_not_null() | (pl.col(BYTES[direction]) == 0)
         for direction in DIRECTIONS
     }
     return files.group_by(_TRACE).agg(
         pl.when(is_known[direction].all())
-        .then(beyond[direction].sum())
+        .then(excess[direction].sum())
         .cast(pl.Float64)
         .alias(f"{direction}_again_bytes")
         for direction in DIRECTIONS

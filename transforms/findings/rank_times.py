@@ -115,12 +115,12 @@ def spread_evenly(
     first, last = (_find_column(instants, time_edges_s) for instants in (start_s, end_s))
     counts = last - first + 1
     owner = np.repeat(np.arange(len(rank)), counts)
-    within = np.arange(len(owner)) - np.repeat(offsets_of(counts)[:-1], counts)
-    column = first[owner] + within
+    place = np.arange(len(owner)) - np.repeat(offsets_of(counts)[:-1], counts)
+    column = first[owner] + place
     overlap_s = np.minimum(end_s[owner], time_edges_s[column + 1]) - np.maximum(start_s[owner], time_edges_s[column])
     duration_s = (end_s - start_s)[owner]
     share = np.where(duration_s > 0, np.clip(overlap_s, 0, None) / np.where(duration_s > 0, duration_s, 1.0), 1.0)
-    share = np.where((duration_s <= 0) & (within > 0), 0.0, share)
+    share = np.where((duration_s <= 0) & (place > 0), 0.0, share)
     row = np.searchsorted(rank_edges, rank, side="right") - 1
     cells = row[owner] * columns + column
     totals = np.bincount(cells, weights=volume_bytes[owner] * share, minlength=rows * columns)
