@@ -71,8 +71,8 @@ def find_lifetimes(changes: Changes, targets: Targets, cleanup_us: int) -> Lifet
     Lives
         Lifetimes; an entry starts a new one after it was dropped or its server restarted.
     """
-    half, looks = cleanup_us // 2, targets.looks_us[changes.target]
-    dropped = looks + half * ((changes.at_us + cleanup_us - looks) // half + 1)
+    half_us, looks_us = cleanup_us // 2, targets.looks_us[changes.target]
+    dropped = looks_us + half_us * ((changes.at_us + cleanup_us - looks_us) // half_us + 1)
     restarts = _encode_all(targets.restarted_us)
     restart_count = np.searchsorted(restarts, _encode(changes.target, changes.at_us))
     is_new = np.ones(len(changes.entry), dtype=np.bool_)

@@ -188,11 +188,11 @@ def _true_counts(names: pl.DataFrame, counts_by_tick: pl.DataFrame, site: Site) 
 def _draw_targets(site: Site, params: JobStatisticsParams) -> Targets:
     """Draw scrapes, restarts and cleanups of each server from separate random streams."""
     servers = params.targets["server"]
-    looks = stream(params.seed, "cleanup").integers(0, round(params.cleanup_interval_s * 5e5), len(servers))
+    looks_us = stream(params.seed, "cleanup").integers(0, round(params.cleanup_interval_s * 5e5), len(servers))
     return Targets(
         [_scrape_times_us(server, site, params) for server in servers],
         [_restart_times_us(server, site, params) for server in servers],
-        looks,
+        looks_us,
     )
 
 
@@ -224,8 +224,8 @@ def _count_by_tick(site: Site, params: JobStatisticsParams) -> pl.DataFrame:
     summed = parts.group_by("target_number", "job_key", "job_id", "tick").agg(pl.col(_COUNTERS).sum())
     ordered = summed.sort("target_number", "job_key", "tick")
     step_us = round(site.params.interval_s * 1e6)
-    early = stream(params.seed, "changes").integers(0, step_us, ordered.height)
-    at_us = np.maximum(ordered["tick"].to_numpy() * step_us - early, 0)
+    early_us = stream(params.seed, "changes").integers(0, step_us, ordered.height)
+    at_us = np.maximum(ordered["tick"].to_numpy() * step_us - early_us, 0)
     return ordered.with_columns(at_us=pl.Series(at_us))
 
 

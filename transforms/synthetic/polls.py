@@ -144,14 +144,14 @@ def _add_outages(
     """Add a day's outage, and its block of delayed polls."""
     low, high = faults.outage_s if day % 2 else faults.controller_outage_s
     outage_s, outage_at, block_at = rng.uniform(low, high), rng.random(), rng.random()
-    silent, delayed = rng.integers(is_kept.shape[1], size=2)
+    silent_column, delayed_column = rng.integers(is_kept.shape[1], size=2)
     per_day = DAY_S / interval_s
 
     def span(at: float, duration_s: float) -> slice:
         first = int((day + at * (1.0 - duration_s / DAY_S)) * per_day)
         return slice(first, first + int(duration_s / interval_s))
 
-    is_kept[span(outage_at, outage_s), slice(None) if day % 2 else silent] = False
+    is_kept[span(outage_at, outage_s), slice(None) if day % 2 else silent_column] = False
     block = span(block_at, faults.block_s)
     waits = (block.stop - np.arange(len(delay))[block]) * interval_s
-    delay[block, delayed] = waits
+    delay[block, delayed_column] = waits

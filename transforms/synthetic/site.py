@@ -200,9 +200,9 @@ def _simulate_contention(plans: Sequence[Plan], params: SiteParams) -> tuple[pl.
     return simulated, shared
 
 
-def _to_timestamp(seconds: str, params: SiteParams, *, whole: bool = False) -> pl.Expr:
+def _to_timestamp(seconds: str, params: SiteParams, *, is_whole: bool = False) -> pl.Expr:
     """Timestamp of a column of seconds since the start; job logs have integer seconds."""
-    value = pl.col(seconds).floor() if whole else pl.col(seconds)
+    value = pl.col(seconds).floor() if is_whole else pl.col(seconds)
     return pl.lit(params.start, _INSTANT) + (value * 1e6).round().cast(pl.Int64).cast(pl.Duration("us"))
 
 
@@ -249,9 +249,9 @@ def _make_job_log(logged_jobs: pl.DataFrame, params: SiteParams) -> pl.DataFrame
         pl.lit(params.partition).alias("partition"),
         "node_count",
         (pl.col("node_count") * _TASKS_PER_NODE).alias("task_count"),
-        _to_timestamp("submitted_s", params, whole=True).alias("submitted_at"),
-        _to_timestamp("start_s", params, whole=True).alias("started_at"),
-        _to_timestamp("end_s", params, whole=True).alias("ended_at"),
+        _to_timestamp("submitted_s", params, is_whole=True).alias("submitted_at"),
+        _to_timestamp("start_s", params, is_whole=True).alias("started_at"),
+        _to_timestamp("end_s", params, is_whole=True).alias("ended_at"),
         "state",
         pl.when(pl.col("state") == "CANCELLED").then(uid).alias("cancelled_by"),
         pl.col("state").replace_strict(_EXIT_CODES, default="0:0").alias("exit_code"),
