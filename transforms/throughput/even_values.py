@@ -323,6 +323,6 @@ def sample_at(steps: Steps, instants: Instants) -> Ragged:
     place = offsets[owner] + first
     total = int(offsets[-1])
     # the rate of 0 of a subject's last edge extends to the first edge of the next subject
-    lead = int(place[0]) if len(place) else total
+    lead_count = int(place[0]) if len(place) else total
     lengths = np.diff(place, append=total)
-    return Ragged(np.concatenate([np.zeros(lead), np.repeat(steps.bytes_per_s, lengths)]), offsets)
+    return Ragged(np.concatenate([np.zeros(lead_count), np.repeat(steps.bytes_per_s, lengths)]), offsets)

@@ -59,16 +59,16 @@ def running_sums(changes: Reals) -> Reals:
         Exactly 0 after all changes are cancelled.
     """
     result = np.zeros(len(changes))
-    carried: dict[int, int] = {}
+    carry_by_place: dict[int, int] = {}
     for start in range(0, len(changes), _CHUNK):
         sums = result[start : start + _CHUNK]
         added = dict(split_into_limbs(changes[start : start + _CHUNK]))
-        for place in sorted({*carried, *added}):
-            before = carried.get(place, 0)
+        for place in sorted({*carry_by_place, *added}):
+            before = carry_by_place.get(place, 0)
             if place in added:
                 line = np.cumsum(added[place])
                 line += before
-                carried[place] = int(line[-1])
+                carry_by_place[place] = int(line[-1])
                 sums += line * _unit(place)
             elif before:
                 sums += before * _unit(place)
@@ -96,10 +96,10 @@ def segment_sums(values: Reals, offsets: Ints) -> Reals:
         # only segments that overlap the chunk
         first = int(np.searchsorted(offsets, start, side="right")) - 1
         last = int(np.searchsorted(offsets, stop, side="left"))
-        within = np.clip(offsets[first : last + 1], start, stop) - start
+        edges = np.clip(offsets[first : last + 1], start, stop) - start
         for place, multiples in split_into_limbs(values[start:stop]):
             line = np.concatenate(([0], np.cumsum(multiples)))
-            sums.add_limb(place, slice(first, last), np.diff(line[within]), stop - start)
+            sums.add_limb(place, slice(first, last), np.diff(line[edges]), stop - start)
     return sums.totals()
 
 
@@ -215,21 +215,21 @@ def _carry(limbs: dict[int, Ints]) -> dict[int, Ints]:
     """
     if not limbs:
         return {}
-    carried: dict[int, Ints] = {}
+    normalized: dict[int, Ints] = {}
     highest = max(limbs)
     excess = np.zeros_like(limbs[highest])
     for place in range(min(limbs), highest):
         limb = limbs[place] + excess if place in limbs else excess
         excess = limb >> _LIMB_BITS
         if limb.any():
-            carried[place] = limb & _LIMB_MASK
+            normalized[place] = limb & _LIMB_MASK
     limb = limbs[highest] + excess
     excess = limb >> _LIMB_BITS
     if highest < _HIGHEST and excess.any() and excess.min() >= 0:
-        carried[highest + 1] = excess
+        normalized[highest + 1] = excess
         limb &= _LIMB_MASK
-    carried[highest] = limb
-    return carried
+    normalized[highest] = limb
+    return normalized
 
 
 def _join(limbs: dict[int, Ints], sums: Reals) -> Reals:

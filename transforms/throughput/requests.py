@@ -51,8 +51,8 @@ class Requests:
     @classmethod
     def from_arrays(cls, start_s: npt.ArrayLike, end_s: npt.ArrayLike, volume_bytes: npt.ArrayLike) -> Requests:
         """Create the requests of a single subject."""
-        began, ceased, volume = (np.asarray(column, dtype=np.float64) for column in (start_s, end_s, volume_bytes))
-        return cls(began, ceased, volume, np.zeros(len(began), dtype=np.int64), 1)
+        starts, ends, volumes = (np.asarray(column, dtype=np.float64) for column in (start_s, end_s, volume_bytes))
+        return cls(starts, ends, volumes, np.zeros(len(starts), dtype=np.int64), 1)
 
     @property
     def durations_s(self) -> Reals:

@@ -100,7 +100,7 @@ def choose_basis(volumes: pl.DataFrame, params: SignalParams) -> pl.DataFrame:
         .when(requests)
         .then(pl.lit("requests"))
     )
-    covered = (
+    covered_ratio = (
         pl.when(pl.col("basis") == "requests")
         .then(ratios["requests"])
         .when(pl.col("basis") == "heatmap")
@@ -111,5 +111,5 @@ def choose_basis(volumes: pl.DataFrame, params: SignalParams) -> pl.DataFrame:
     return (
         volumes.with_columns(basis=basis)
         .filter(pl.col("basis").is_not_null())
-        .with_columns(covered_ratio=covered.clip(upper_bound=1.0))
+        .with_columns(covered_ratio=covered_ratio.clip(upper_bound=1.0))
     )

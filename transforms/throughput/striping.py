@@ -160,26 +160,26 @@ def _make_pieces(rows: slice, counts: Ints, ost: Ints, extents: Extents, layouts
     request = np.repeat(np.arange(rows.start, rows.stop), counts)
     number = places_within(counts)
     offset, length, target = extents.offset_bytes[request], extents.length_bytes[request], ost[request]
-    began, ceased = extents.start_s[request], extents.end_s[request]
+    start_s, end_s = extents.start_s[request], extents.end_s[request]
     low, high = np.zeros(len(request), dtype=np.int64), length.copy()
     count = np.repeat(counts, counts)
     cut = np.flatnonzero(count > 1)
-    layout, whole = extents.layout[request[cut]], length[cut]
+    layout, request_bytes = extents.layout[request[cut]], length[cut]
     size = layouts.stripe_bytes[layout]
     stripe = offset[cut] // size + number[cut]
     into = offset[cut] % size
     low[cut] = np.maximum(number[cut] * size - into, 0)
     is_last = number[cut] + 1 == count[cut]
-    high[cut] = np.where(is_last, whole, (number[cut] + 1) * size - into)
+    high[cut] = np.where(is_last, request_bytes, (number[cut] + 1) * size - into)
     target[cut] = _stripe_osts(stripe, layout, layouts)
-    times = began[cut], ceased[cut], whole
-    began[cut], ceased[cut] = _time_at_bytes(*times, low[cut]), _time_at_bytes(*times, high[cut])
-    return Pieces(request, offset + low, high - low, target, began, ceased)
+    times = start_s[cut], end_s[cut], request_bytes
+    start_s[cut], end_s[cut] = _time_at_bytes(*times, low[cut]), _time_at_bytes(*times, high[cut])
+    return Pieces(request, offset + low, high - low, target, start_s, end_s)
 
 
 def _time_at_bytes(start_s: Reals, end_s: Reals, length_bytes: Ints, moved_bytes: Ints) -> Reals:
     """Time at which a number of each request's bytes has been moved (n)."""
-    inner = np.minimum(start_s + (end_s - start_s) * (moved_bytes / length_bytes), end_s)
+    interpolated_s = np.minimum(start_s + (end_s - start_s) * (moved_bytes / length_bytes), end_s)
     # the exact end of the last piece, without rounding error
-    times_s: Reals = np.where(moved_bytes == length_bytes, end_s, inner)
+    times_s: Reals = np.where(moved_bytes == length_bytes, end_s, interpolated_s)
     return times_s
