@@ -190,8 +190,8 @@ class _Folding:
 
 def arithmetic_ranges(firsts: Ints, counts: Ints, stride: int) -> Ints:
     """Concatenate arithmetic sequences: first, first + stride, ..., with `count` numbers each."""
-    within = places_within(counts)
-    return np.repeat(firsts, counts) + stride * within
+    place = places_within(counts)
+    return np.repeat(firsts, counts) + stride * place
 
 
 def _find_distances(symbols: Ints) -> list[int]:
@@ -211,8 +211,8 @@ def _find_repeats(symbols: Ints, length: int) -> tuple[Ints, Ints]:
     is_same = symbols[length:] == symbols[:-length]
     edges = np.flatnonzero(np.diff(is_same, prepend=False, append=False))
     firsts, ends = edges[::2], edges[1::2]
-    long = ends - firsts >= length
-    firsts, ends = firsts[long], ends[long]
+    is_long = ends - firsts >= length
+    firsts, ends = firsts[is_long], ends[is_long]
     if length > 1 and (firsts[1:] < ends[:-1] + length).any():
         return _drop_overlaps(firsts, ends, length)
     return firsts, (ends - firsts) // length + 1
@@ -221,12 +221,12 @@ def _find_repeats(symbols: Ints, length: int) -> tuple[Ints, Ints]:
 def _drop_overlaps(firsts: Ints, ends: Ints, length: int) -> tuple[Ints, Ints]:
     """Truncate or drop repeats that overlap earlier ones."""
     disjoint: list[tuple[int, int]] = []
-    free = 0
+    next_free = 0
     for first, end in zip(firsts.tolist(), ends.tolist(), strict=True):
-        begin = max(first, free)
+        begin = max(first, next_free)
         if end - begin >= length:
             disjoint.append((begin, (end - begin) // length + 1))
-            free = begin + disjoint[-1][1] * length
+            next_free = begin + disjoint[-1][1] * length
     table = np.array(disjoint, np.int64).reshape(-1, 2)
     return table[:, 0], table[:, 1]
 

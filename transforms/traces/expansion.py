@@ -82,15 +82,17 @@ def find_index(ranks: Progression, rank: int) -> tuple[int, ...] | None:
     for _ in range(_MAX_STEPS):
         if not stack:
             return None
-        depth, remainder, outer = stack.pop()
+        depth, remainder, outer_indices = stack.pop()
         if depth == len(dims):
             if remainder == 0:
-                return tuple(index for _, index in sorted(zip(dims, outer, strict=True)))
+                return tuple(index for _, index in sorted(zip(dims, outer_indices, strict=True)))
             continue
         inner_low, inner_reach = sum(low[depth + 1 :]), sum(reach[depth + 1 :])
         stride, count = ranks.strides[dims[depth]], ranks.counts[dims[depth]]
         indices = _candidates(remainder - inner_low - inner_reach, remainder - inner_low, stride, count)
-        stack += [(depth + 1, remainder - stride * index, (*outer, index)) for index in reversed(indices[:_MAX_STEPS])]
+        stack += [
+            (depth + 1, remainder - stride * index, (*outer_indices, index)) for index in reversed(indices[:_MAX_STEPS])
+        ]
     raise ValueError(f"The strides {ranks.strides} of a rank list of {ranks.size} ranks are not nested.")
 
 
@@ -202,7 +204,7 @@ def number_nodes(body: tuple[Node, ...]) -> tuple[tuple[Node, ...], tuple[int, .
     while stack:
         node, parent = stack.pop()
         if isinstance(node, Loop):
-            stack += [(inner, len(nodes)) for inner in reversed(node.body)]
+            stack += [(child, len(nodes)) for child in reversed(node.body)]
         nodes.append(node)
         parents.append(parent)
     return tuple(nodes), tuple(parents)

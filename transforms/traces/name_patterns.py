@@ -120,9 +120,9 @@ def _make_pattern(members: list[Member]) -> Pattern:
     for place in reversed(places):
         factors[place] = factor
         factor *= ranges[place][1] - ranges[place][0] + 1
-    varying = [place for place in places if ranges[place][0] < ranges[place][1]]
-    if len(varying) == 1:
-        names = distinct_values[varying[0]]
+    varying_places = [place for place in places if ranges[place][0] < ranges[place][1]]
+    if len(varying_places) == 1:
+        names = distinct_values[varying_places[0]]
     else:
         names = _find_distinct([_combine_numbers(member.name, factors) for member in members])
     widths = [max(_number_format(member.name.numbers[place])[0] for member in members) for place in places]
@@ -216,12 +216,12 @@ def _extend_ranks(part: Progression, base: int, increments: tuple[int, ...], cou
 
 def _fold_rows(rows: Rows, executed: int) -> list[Progression] | None:
     """Fold the values of a linear combination of rows into progressions."""
-    varying = [(weight, row) for weight, row in rows if weight and row_bounds(row)[0] < row_bounds(row)[1]]
-    constant = rows_first(tuple(pair for pair in rows if pair not in varying))
-    if not varying:
+    varying_rows = [(weight, row) for weight, row in rows if weight and row_bounds(row)[0] < row_bounds(row)[1]]
+    constant = rows_first(tuple(pair for pair in rows if pair not in varying_rows))
+    if not varying_rows:
         return [Progression(constant)]
-    if len(varying) == 1 and all(isinstance(stretch, Progression) for stretch in varying[0][1]):
-        weight, row = varying[0]
+    if len(varying_rows) == 1 and all(isinstance(stretch, Progression) for stretch in varying_rows[0][1]):
+        weight, row = varying_rows[0]
         return [
             Progression(
                 constant + weight * stretch.start, tuple(weight * stride for stride in stretch.strides), stretch.counts

@@ -174,10 +174,10 @@ def _normalize(part: Progression) -> Progression:
     folded: list[tuple[int, int]] = []
     for stride, count in sorted(dims):
         if folded:
-            inner, length = folded[-1]
-            times, remainder = divmod(stride, inner)
+            inner_stride, length = folded[-1]
+            times, remainder = divmod(stride, inner_stride)
             if not remainder and times <= length:
-                folded[-1] = inner, length + times * (count - 1)
+                folded[-1] = inner_stride, length + times * (count - 1)
                 continue
         folded.append((stride, count))
     return Progression(start, tuple(s for s, _ in reversed(folded)), tuple(c for _, c in reversed(folded)))
@@ -185,11 +185,11 @@ def _normalize(part: Progression) -> Progression:
 
 def _is_nested(part: Progression) -> bool:
     """Whether each stride exceeds the extent of the inner dimensions, so that all values are distinct."""
-    inner = 0
+    extent = 0
     for stride, count in zip(reversed(part.strides), reversed(part.counts), strict=True):
-        if stride <= inner:
+        if stride <= extent:
             return False
-        inner += stride * (count - 1)
+        extent += stride * (count - 1)
     return True
 
 
@@ -272,12 +272,12 @@ def fold_ascending(ascending: Ints | npt.NDArray[np.object_]) -> list[Progressio
     steps = np.diff(ascending)
     folded: list[Progression] = []
     # a progression can end only where the distance changes
-    turns = np.flatnonzero(steps[1:] != steps[:-1]) + 1 if steps.size else np.empty(0, np.int64)
-    first, turn = 0, 0
+    breaks = np.flatnonzero(steps[1:] != steps[:-1]) + 1 if steps.size else np.empty(0, np.int64)
+    first, next_break = 0, 0
     while first < ascending.size:
-        while turn < turns.size and turns[turn] <= first:
-            turn += 1
-        last = int(turns[turn]) if turn < turns.size else ascending.size - 1
+        while next_break < breaks.size and breaks[next_break] <= first:
+            next_break += 1
+        last = int(breaks[next_break]) if next_break < breaks.size else ascending.size - 1
         if last - first < 2:
             folded.append(Progression(int(ascending[first])))
             first += 1

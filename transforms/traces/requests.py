@@ -112,9 +112,9 @@ def split_arguments(call: Call) -> list[Argument]:
     texts: list[str] = []
     numbers: list[Number] = []
     for place, text in enumerate(call.texts):
-        first, *following = text.split(" ")
+        first, *next_texts = text.split(" ")
         texts.append(first)
-        for argument_text in following:
+        for argument_text in next_texts:
             arguments.append(_convert_argument(texts, numbers))
             texts, numbers = [argument_text], []
         if place < len(call.slots):

@@ -65,13 +65,21 @@ def compute_histograms(times_s: Reals, groups: AnyInts, group_count: int) -> lis
         return [EMPTY] * group_count
     bin_counts = np.minimum(counts[occupied], BIN_COUNT)
     sizes = split_evenly(counts[occupied], bin_counts)
-    whole = _statistics(ordered, counts[occupied])
-    parts = _statistics(ordered, sizes)
-    bins = [TimeBin(*row) for row in zip(sizes.tolist(), *(column.tolist() for column in parts[:3]), strict=True)]
+    group_statistics = _statistics(ordered, counts[occupied])
+    bin_statistics = _statistics(ordered, sizes)
+    bins = [
+        TimeBin(*row) for row in zip(sizes.tolist(), *(column.tolist() for column in bin_statistics[:3]), strict=True)
+    ]
     ends = np.cumsum(bin_counts)
     cuts = zip((ends - bin_counts).tolist(), ends.tolist(), strict=True)
     result = [EMPTY] * group_count
-    rows = zip(occupied.tolist(), counts[occupied].tolist(), *(column.tolist() for column in whole), cuts, strict=True)
+    rows = zip(
+        occupied.tolist(),
+        counts[occupied].tolist(),
+        *(column.tolist() for column in group_statistics),
+        cuts,
+        strict=True,
+    )
     for group, count, minimum, mean, maximum, variance, (first, last) in rows:
         result[group] = TimeHistogram(count, minimum, mean, maximum, variance, tuple(bins[first:last]))
     return result
@@ -187,8 +195,8 @@ def merge_histograms(parts: Iterable[TimeHistogram]) -> TimeHistogram:
     count = sum(part.count for part in nonempty)
     minimum, maximum = min(part.minimum_s for part in nonempty), max(part.maximum_s for part in nonempty)
     mean = float(np.clip((counts / count * means).sum(), minimum, maximum))
-    within = np.array([part.variance_s2 for part in nonempty])
-    variance = float((counts / count * (within + (means - mean) ** 2)).sum())
+    variances = np.array([part.variance_s2 for part in nonempty])
+    variance = float((counts / count * (variances + (means - mean) ** 2)).sum())
     pieces = Bins.from_bins([part_bin for part in nonempty for part_bin in part.bins])
     return TimeHistogram(count, minimum, mean, maximum, variance, _compute_quintiles(pieces, count))
 

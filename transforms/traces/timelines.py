@@ -150,13 +150,13 @@ def _split_by_counts(group: RankGroup, counts: Vector) -> list[tuple[RankGroup, 
 def _split_varying(group: RankGroup, counts: Vector) -> Iterator[RankGroup]:
     """Yield groups of equal counts; in dimensions with different counts, one rank represents several."""
     block = find_block(counts, group.ranks)
-    varying = block.varying_dimensions()
-    if not varying:
+    varying_places = block.varying_dimensions()
+    if not varying_places:
         yield group
         return
     parts = [group]
-    for place in varying:
-        parts = [part for whole in parts for part in _represent_dimension(whole, place)]
+    for place in varying_places:
+        parts = [part for part in parts for part in _represent_dimension(part, place)]
     yield from parts
 
 

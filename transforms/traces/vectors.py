@@ -139,12 +139,12 @@ def _share_bounds(share: Share) -> tuple[int, int]:
     lowest, highest = row_bounds(share.values)
     steps = [count - 1 for count in share.ranks.counts]
     shifts = [row_bounds(shift) for shift in share.shifts]
-    widest = (
+    bounds = (
         lowest + sum(min(low, 0) * step for (low, _), step in zip(shifts, steps, strict=True)),
         highest + sum(max(high, 0) * step for (_, high), step in zip(shifts, steps, strict=True)),
     )
-    if max(map(abs, widest)) >= _EXACT or row_size(share.values) > _SAMPLE:
-        return widest
+    if max(map(abs, bounds)) >= _EXACT or row_size(share.values) > _SAMPLE:
+        return bounds
     row = expand_values(share.values)
     rows = [(expand_values(shift), step) for shift, step in zip(share.shifts, steps, strict=True)]
     low = row + sum(np.minimum(shift, 0) * step for shift, step in rows)
@@ -192,9 +192,9 @@ def _to_stretches(numbers: Ints, pieces: list[_Piece]) -> tuple[Stretch, ...]:
     stretches: list[Stretch] = []
     sizes = [int(np.prod(piece.counts, dtype=np.int64)) for piece in pieces]
     is_short = [size < _MIN_PROGRESSION_SIZE and len(pieces) > 1 for size in sizes]
-    for short, group in groupby(range(len(pieces)), key=is_short.__getitem__):
+    for is_group_short, group in groupby(range(len(pieces)), key=is_short.__getitem__):
         places = list(group)
-        if short and len(places) > 1:
+        if is_group_short and len(places) > 1:
             first, last = pieces[places[0]].first, pieces[places[-1]].first + sizes[places[-1]]
             stretches.append(NumberList(tuple(numbers[first:last].tolist())))
         else:
@@ -214,13 +214,13 @@ class _Forms:
     counts: list[tuple[int, ...]] = field(default_factory=lambda: [()])
     numbers: dict[tuple[int, bytes, int], int] = field(default_factory=dict)
 
-    def repeat(self, inner: int, stride: Ints, count: int) -> int:
+    def repeat(self, inner_form: int, stride: Ints, count: int) -> int:
         """Look up the form that repeats the inner form `count` times, one stride apart."""
-        key = (inner, stride.tobytes(), count)
+        key = (inner_form, stride.tobytes(), count)
         if key not in self.numbers:
             self.numbers[key] = len(self.strides)
-            self.strides.append((stride, *self.strides[inner]))
-            self.counts.append((count, *self.counts[inner]))
+            self.strides.append((stride, *self.strides[inner_form]))
+            self.counts.append((count, *self.counts[inner_form]))
         return self.numbers[key]
 
 
@@ -295,9 +295,12 @@ class RankClaims:
         bounds = np.concatenate([[0], edges, [self._is_claimed.size]])
         first = int(self._is_claimed[0])
         starts, ends = bounds[first:-1:2], bounds[first + 1 :: 2]
-        free: list[Progression] = []
+        free_lists: list[Progression] = []
         for length in np.unique(ends - starts).tolist():
             lists = rank_lists(starts[ends - starts == length])
-            inner = ((1,), (length,)) if length > 1 else ((), ())
-            free += [Progression(part.start, part.strides + inner[0], part.counts + inner[1]) for part in lists]
-        return tuple(sorted(free, key=lambda part: part.start))
+            inner_dimension = ((1,), (length,)) if length > 1 else ((), ())
+            free_lists += [
+                Progression(part.start, part.strides + inner_dimension[0], part.counts + inner_dimension[1])
+                for part in lists
+            ]
+        return tuple(sorted(free_lists, key=lambda part: part.start))
