@@ -263,10 +263,12 @@ def _evaluate_partition(
     tolerance = _EQUAL_RATIO * max(demand.volume_bytes, 1.0)
     scores = _scores(expected, demand, grid, params)
     best = _shortest_good_delay(scores, tolerance, params.min_saving_ratio)
-    now, later = (_build_choice(partition, index, expected, grid, demand) for index in (0, best))
+    now, delayed = (_build_choice(partition, index, expected, grid, demand) for index in (0, best))
     steps = np.round(scores / tolerance)
-    contended, met = expected.contended_bytes, expected.met_load_ratio
-    return _Evaluation(now, later, int(steps[0]), int(steps[best]), contended, met, expected.load_bytes_per_s)
+    contended_bytes, met_load_ratio = expected.contended_bytes, expected.met_load_ratio
+    return _Evaluation(
+        now, delayed, int(steps[0]), int(steps[best]), contended_bytes, met_load_ratio, expected.load_bytes_per_s
+    )
 
 
 def _order(choice: Choice, score: int) -> tuple[int, float, float, str]:
@@ -459,10 +461,18 @@ class _Expectations:
         shares = _level_shares(demand_samples, levels)
         costs = np.stack([_level_costs(level, load_samples, capacity) for level in levels], axis=1)
         by_delay = _correlations(np.broadcast_to(shares, (len(costs), *shares.shape)), costs, grid)
-        contended, own_part, extra = by_delay.sum(axis=1) * grid.step_s
+        contended_bytes, own_part, extra = by_delay.sum(axis=1) * grid.step_s
         load, mean_demand = load_samples.mean(axis=0), demand_samples.mean(axis=0)
-        met = _correlations(mean_demand, load, grid) / max(float(mean_demand.sum()) * capacity, 1e-300)
-        return cls(demand_samples, load_samples, contended, np.minimum(own_part, contended), extra, met, load)
+        met_load_ratio = _correlations(mean_demand, load, grid) / max(float(mean_demand.sum()) * capacity, 1e-300)
+        return cls(
+            demand_samples,
+            load_samples,
+            contended_bytes,
+            np.minimum(own_part, contended_bytes),
+            extra,
+            met_load_ratio,
+            load,
+        )
 
 
 def _level_shares(demand_samples: Reals, levels: Reals) -> Reals:
@@ -482,11 +492,11 @@ def _level_costs(level: float, load_samples: Reals, capacity: float) -> Reals:
     and the time lost per second (at 1 / x of its demand, a transfer takes x times as long).
     """
     total = load_samples + level
-    over = np.maximum(total - capacity, 0.0)
-    added = over - np.maximum(load_samples - capacity, 0.0)
+    excess = np.maximum(total - capacity, 0.0)
+    added = excess - np.maximum(load_samples - capacity, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        own_part = np.where(over > 0, over * (level / total), 0.0)
-    return np.stack([added.mean(axis=0), own_part.mean(axis=0), over.mean(axis=0) / capacity])
+        own_part = np.where(excess > 0, excess * (level / total), 0.0)
+    return np.stack([added.mean(axis=0), own_part.mean(axis=0), excess.mean(axis=0) / capacity])
 
 
 def _correlations(demand: Reals, load: Reals, grid: _Grid) -> Reals:

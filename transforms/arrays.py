@@ -63,8 +63,8 @@ def places_of(first: Ints, counts: Ints) -> Ints:
 
 def clip(values: Reals, low: Any, high: Any) -> Reals:
     """Limit values to a range; several times faster than `numpy.clip` on short arrays."""
-    limited: Reals = np.minimum(np.maximum(values, low), high)
-    return limited
+    clipped: Reals = np.minimum(np.maximum(values, low), high)
+    return clipped
 
 
 class InPieces:

@@ -116,7 +116,7 @@ def interval_sections(
 
     """
     shape = (len(start_s), section_count)
-    volume, covered = np.zeros(shape), np.zeros(shape)
+    volume, covered_ratio = np.zeros(shape), np.zeros(shape)
     for batch in _batch_subjects(offsets):
         points = slice(int(offsets[batch.start]), int(offsets[batch.stop]))
         counts = np.diff(offsets[batch.start : batch.stop + 1])
@@ -124,13 +124,13 @@ def interval_sections(
             left_s[points], right_s[points], volume_bytes[points], start_s[batch], end_s[batch], counts
         )
         if intervals.is_disjoint:
-            volume[batch], covered[batch] = intervals.sums(section_count, intervals.volume, intervals.length)
+            volume[batch], covered_ratio[batch] = intervals.sums(section_count, intervals.volume, intervals.length)
         else:
             disjoint = intervals.remove_overlap()
             (volume[batch],) = intervals.sums(section_count, intervals.volume)
-            (covered[batch],) = disjoint.sums(section_count, disjoint.length)
+            (covered_ratio[batch],) = disjoint.sums(section_count, disjoint.length)
     duration = end_s - start_s
-    return Sections(volume, covered * np.where(duration > 0, duration, 0.0)[:, None], duration)
+    return Sections(volume, covered_ratio * np.where(duration > 0, duration, 0.0)[:, None], duration)
 
 
 #: fraction of its signature's length by which a stopped run is shorter (as in `iosig.transforms.attribution`)
@@ -183,8 +183,8 @@ def compute_slowdowns(alone_s: Reals, duration_s: Reals) -> Reals:
 def assume_complete(sections: Sections) -> Sections:
     """Mark all sections as fully covered, for runs without missing data."""
     section_s = sections.duration_s / sections.volume_bytes.shape[1]
-    covered: Reals = np.broadcast_to(section_s[:, None], sections.volume_bytes.shape)
-    return replace(sections, covered_s=covered)
+    covered_s: Reals = np.broadcast_to(section_s[:, None], sections.volume_bytes.shape)
+    return replace(sections, covered_s=covered_s)
 
 
 def _batch_subjects(offsets: Ints) -> Iterator[slice]:
@@ -240,8 +240,8 @@ class _NormalizedIntervals:
         left, right = np.clip(self.left, 0.0, 1.0), np.clip(self.right, 0.0, 1.0)
         order = np.argsort(base + left, kind="stable")
         base, left, right = base[order], left[order], right[order]
-        reached = np.concatenate([[-np.inf], np.maximum.accumulate(base + right)[:-1]]) - base
-        left = np.minimum(np.maximum(left, reached), right)
+        covered_until = np.concatenate([[-np.inf], np.maximum.accumulate(base + right)[:-1]]) - base
+        left = np.minimum(np.maximum(left, covered_until), right)
         return _NormalizedIntervals(self.owner[order], self.owner_count, left, right, self.volume[order])
 
     def sums(self, section_count: int, *weights: Reals) -> tuple[Reals, ...]:
@@ -254,8 +254,8 @@ class _NormalizedIntervals:
         low, high, owner = left[crossing], right[crossing], self.owner[crossing]
         results: list[Reals] = []
         for weight in weights:
-            whole = np.bincount(cell, np.where(is_whole, weight, 0.0), self.owner_count * section_count)
-            total = whole.astype(np.float64, copy=False).reshape(self.owner_count, section_count)
+            whole_sums = np.bincount(cell, np.where(is_whole, weight, 0.0), self.owner_count * section_count)
+            total = whole_sums.astype(np.float64, copy=False).reshape(self.owner_count, section_count)
             density = weight[crossing] / (high - low)
             for number in range(section_count):
                 overlap = np.clip(np.minimum(high, number + 1) - np.maximum(low, number), 0.0, None)
@@ -311,8 +311,8 @@ def grid_sections(
     volume = _step_sums(values, offsets, positions) * interval_s[:, None]
     # reuse the large array, since NumPy would cast the mask to a second one
     values[:] = is_known
-    covered = _step_sums(values, offsets, positions) * interval_s[:, None]
-    return Sections(np.where(is_run[:, None], volume, 0.0), np.where(is_run[:, None], covered, 0.0), duration)
+    covered_s = _step_sums(values, offsets, positions) * interval_s[:, None]
+    return Sections(np.where(is_run[:, None], volume, 0.0), np.where(is_run[:, None], covered_s, 0.0), duration)
 
 
 def _step_sums(values: Reals, offsets: Ints, positions: Reals) -> Reals:

@@ -192,8 +192,10 @@ def _order_readings(readings: pl.DataFrame, last_values: pl.DataFrame) -> pl.Dat
     Adds is_carried (from the previous day), is_first (in its entry), is_repeated and is_conflicting (equal times).
     """
     names = [*ENTRY, "scraped_at", "sampled_at", "counter_started_at", "previous_at", *_values(readings)]
-    carried = last_values.select(pl.col(name) if name != "previous_at" else pl.lit(None, readings.schema[name]).alias(name) for name in names)  # fmt: skip  # noqa: E501
-    ordered = pl.concat([carried.with_columns(is_carried=True), readings.select(names).with_columns(is_carried=False)])
+    carried_rows = last_values.select(pl.col(name) if name != "previous_at" else pl.lit(None, readings.schema[name]).alias(name) for name in names)  # fmt: skip  # noqa: E501
+    ordered = pl.concat(
+        [carried_rows.with_columns(is_carried=True), readings.select(names).with_columns(is_carried=False)]
+    )
     ordered = ordered.sort(*ENTRY, "scraped_at", maintain_order=True)
     is_first = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in ENTRY)
     is_repeated = ~pl.col("is_first") & (pl.col("scraped_at") == pl.col("scraped_at").shift(1))
@@ -211,10 +213,10 @@ def _classify_readings(ordered: pl.DataFrame, params: CounterParams, find_falls:
     rows = ordered.filter(~pl.col("is_repeated"))
     rows = rows.with_columns(is_implausible=pl.Series(_find_implausible(rows, find_falls)))
     before = {name: pl.col(name).shift(1) for name in (*values, "sampled_at", "scraped_at", "counter_started_at")}
-    since, since_before = pl.col("counter_started_at"), before["counter_started_at"]
-    fell = pl.any_horizontal((pl.col(name) < before[name]).fill_null(False) for name in values)
-    says_so = (since != since_before).fill_null(False)
-    is_sure = (since == since_before).fill_null(False)
+    start, start_before = pl.col("counter_started_at"), before["counter_started_at"]
+    has_decreased = pl.any_horizontal((pl.col(name) < before[name]).fill_null(False) for name in values)
+    has_other_start = (start != start_before).fill_null(False)
+    has_same_start = (start == start_before).fill_null(False)
     is_total, has_before = pl.col("job_key").is_null(), ~pl.col("is_first")
     # a collector that does not know the time of the last change reports it up to one scrape late
     known_at = before["sampled_at"] - pl.when(before["sampled_at"] == before["scraped_at"]).then(
@@ -223,12 +225,14 @@ def _classify_readings(ordered: pl.DataFrame, params: CounterParams, find_falls:
     is_idle = pl.col("previous_at") - before["sampled_at"] >= params.cleanup * _MAX_IDLE_INTERVALS
     marks = {
         "is_new": ~has_before & pl.col("previous_at").is_not_null(),
-        "is_reset": has_before & ~is_total & (says_so | (~is_sure & (fell | is_idle.fill_null(False)))),
+        "is_reset": has_before
+        & ~is_total
+        & (has_other_start | (~has_same_start & (has_decreased | is_idle.fill_null(False)))),
         # without a decrease, the entry may have been dropped just before its next use
-        "is_unclear": has_before & ~is_total & ~is_sure & (pl.col("sampled_at") - known_at >= params.cleanup),
-        "is_contradicted": has_before & fell & (is_total | is_sure),
-        "is_sure": is_sure,
-        "was_in_use": (pl.coalesce(since, "sampled_at") - known_at) < params.cleanup,
+        "is_unclear": has_before & ~is_total & ~has_same_start & (pl.col("sampled_at") - known_at >= params.cleanup),
+        "is_contradicted": has_before & has_decreased & (is_total | has_same_start),
+        "is_sure": has_same_start,
+        "was_in_use": (pl.coalesce(start, "sampled_at") - known_at) < params.cleanup,
         "is_lost": (pl.col("scraped_at") - pl.col("previous_at") > params.cleanup).fill_null(False),
     }
     deltas = {f"delta_{name}": pl.col(name) - before[name].fill_null(0) for name in values}
@@ -260,11 +264,11 @@ def _find_restarts(ordered: pl.DataFrame, scrapes: pl.DataFrame, params: Counter
         return timed.clear()
     cleanup_us, at = round(params.cleanup_interval_s * _MIN_KEPT_INTERVALS * 1e6), pl.col("scraped_at").dt.epoch("us")
     origin = min(int(frame.select(at.min()).item()) for frame in (timed, entries))
-    until = pl.col("sampled_at").dt.epoch("us") + cleanup_us
-    following = pl.when(~pl.col("is_first").shift(-1, fill_value=True)).then(at.shift(-1))
+    expiry_us = pl.col("sampled_at").dt.epoch("us") + cleanup_us
+    next_scrape_us = pl.when(~pl.col("is_first").shift(-1, fill_value=True)).then(at.shift(-1))
     number, since_us, until_us = (
         entries.select(column).to_series().to_numpy()
-        for column in (pl.col("number"), at - origin, pl.min_horizontal(until, following) - origin)
+        for column in (pl.col("number"), at - origin, pl.min_horizontal(expiry_us, next_scrape_us) - origin)
     )
     # if times are equal, the collector does not know the last use; LDMS does, and omits unchanged entries
     has_times = (pl.col("sampled_at") < pl.col("scraped_at")) & pl.col("counter_started_at").is_not_null()
@@ -326,7 +330,7 @@ def _gaps(
     """Collect the intervals of targets in which counts may be lost."""
     between = pl.col("scraped_at") - pl.col("previous_at")
     edges = {"interval_started_at": "previous_at", "interval_ended_at": "scraped_at"}
-    lost = scrapes.filter(between > params.cleanup).select(*SCRAPED, **edges, flag=pl.lit(LOST_SCRAPES))
+    lost_scrapes = scrapes.filter(between > params.cleanup).select(*SCRAPED, **edges, flag=pl.lit(LOST_SCRAPES))
     is_restart = (pl.col("flag") == RESTARTED) | ((pl.col("flag") == DECREASE) & pl.col("job_key").is_null())
     restarts = rows.filter(is_restart).select(
         *TARGET,
@@ -336,7 +340,7 @@ def _gaps(
         flag=pl.lit(RESTARTED),
     )
     vanished_targets = vanished.select(*SCRAPED, **edges, flag=pl.lit(RESTARTED))
-    gaps = pl.concat([restarts.select(lost.columns), vanished_targets, lost])
+    gaps = pl.concat([restarts.select(lost_scrapes.columns), vanished_targets, lost_scrapes])
     return gaps.unique([*SCRAPED, "interval_ended_at"], keep="first", maintain_order=True).sort(
         *SCRAPED, "interval_ended_at"
     )

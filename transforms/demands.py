@@ -76,9 +76,9 @@ class Demands(InPieces):
         cumulative = np.concatenate([[0.0], np.cumsum(volumes)])
         counts, first = self.counts[demand][expand], self.offsets[demand][expand]
         steps = np.clip(positions_s / self.step_s[demand][expand], 0.0, counts)
-        whole = np.minimum(steps.astype(np.int64), counts - 1)
-        at = first + whole
-        moved: Reals = cumulative[at] - cumulative[first] + (steps - whole) * volumes[at]
+        whole_steps = np.minimum(steps.astype(np.int64), counts - 1)
+        at = first + whole_steps
+        moved: Reals = cumulative[at] - cumulative[first] + (steps - whole_steps) * volumes[at]
         return moved
 
     def rates(self, demand: Ints, positions_s: Reals, step_s: float) -> Reals:

@@ -62,12 +62,12 @@ def distribute_to_grids(intervals: Intervals, volume_bytes: Ints, grids: Grids) 
     """
     offsets = offsets_of(grids.counts)
     values = np.zeros(offsets[-1])
-    run, until = intervals.run, intervals.until_us
+    run, until_us = intervals.run, intervals.until_us
     step, phase = grids.step_us[run], grids.phase_us[run]
-    length = np.maximum(until - intervals.from_us, 1)
-    start = until - length - phase
+    length = np.maximum(until_us - intervals.from_us, 1)
+    start = until_us - length - phase
     first = np.maximum(start // step + 1, grids.first_step[run])
-    last = np.minimum(-((phase - until) // step), grids.last_step[run])
+    last = np.minimum(-((phase - until_us) // step), grids.last_step[run])
     counts = np.maximum(last - first + 1, 0)
     number, owner = places_of(first, counts), np.repeat(np.arange(len(run)), counts)
     edge = number * step[owner] - start[owner]
