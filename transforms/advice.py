@@ -318,8 +318,8 @@ def _is_rate(values: Reals) -> bool:
 def _check_params(params: AdviceParams) -> None:
     positive = (params.step_s, params.delay_step_s, params.sample_count, params.level_count)
     costs = (params.max_delay_s, params.delay_cost_bytes_per_s, params.lag_rounds)
-    natural = (*costs, params.drift_ratio, params.start_error_s)
-    if not all(0 < value < math.inf for value in positive) or not all(0 <= value < math.inf for value in natural):
+    nonnegative = (*costs, params.drift_ratio, params.start_error_s)
+    if not all(0 < value < math.inf for value in positive) or not all(0 <= value < math.inf for value in nonnegative):
         raise ValueError("steps and counts must be positive; delays, costs and errors must be finite and non-negative")
     if not 0 < params.min_saving_ratio <= 1:
         raise ValueError("min_saving_ratio must be above 0 and at most 1")

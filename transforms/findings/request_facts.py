@@ -73,8 +73,8 @@ def distinct_bytes(requests: pl.DataFrame, by: Sequence[str] = _KIND) -> pl.Data
     """
     end_bytes = pl.col("offset_bytes") + pl.col("request_bytes")
     ordered = requests.sort(*_FILE, "offset_bytes").with_columns(ended=end_bytes)
-    reached = pl.col("ended").cum_max().shift(1).over(_FILE).fill_null(0)
-    added = (pl.col("ended") - pl.max_horizontal(reached, "offset_bytes")).clip(0)
+    covered_until = pl.col("ended").cum_max().shift(1).over(_FILE).fill_null(0)
+    added = (pl.col("ended") - pl.max_horizontal(covered_until, "offset_bytes")).clip(0)
     return (
         ordered.with_columns(added=added)
         .group_by(by)
@@ -108,9 +108,9 @@ def count_crossings(requests: pl.DataFrame, files: pl.DataFrame, by: Sequence[st
     placed = requests.filter(pl.col("request_bytes") > 0).join(striped, on=[_TRACE, "file_number"])
     first = pl.col("offset_bytes") // pl.col("stripe_bytes")
     last = (pl.col("offset_bytes") + pl.col("request_bytes").cast(pl.Int64) - 1) // pl.col("stripe_bytes")
-    needed = (pl.col("request_bytes") / pl.col("stripe_bytes")).ceil().cast(pl.Int64)
+    min_stripe_count = (pl.col("request_bytes") / pl.col("stripe_bytes")).ceil().cast(pl.Int64)
     return placed.group_by(by).agg(
-        striped_count=pl.len(), crossing_count=pl.when(last - first + 1 > needed).then(1).otherwise(0).sum()
+        striped_count=pl.len(), crossing_count=pl.when(last - first + 1 > min_stripe_count).then(1).otherwise(0).sum()
     )
 
 

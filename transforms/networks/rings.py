@@ -373,8 +373,8 @@ def _count_crossings(outer: _NodeOrder, inner: _NodeOrder, source: Ints, target:
         return 0
     start = outer.positions[source]
     angles = inner.angles[target]
-    turns = np.rint((unwrap_end_angles(outer.angles[source], angles) - angles) / _TURN).astype(np.int64)
-    end = inner.positions[target] + turns * inner.node_count
+    turn_counts = np.rint((unwrap_end_angles(outer.angles[source], angles) - angles) / _TURN).astype(np.int64)
+    end = inner.positions[target] + turn_counts * inner.node_count
     shifted = np.searchsorted(np.sort(end), end + inner.node_count, side="right")
     return _count_inversions(end[np.lexsort((end, start))]) + int((len(end) - shifted).sum())
 

@@ -206,9 +206,9 @@ class _Sums:
                 for stride, count in zip(ranks.strides, ranks.counts, strict=True)
             ]
             first = pow(self.place, ranks.start, _PRIME)
-            plain = first * math.prod(whole for whole, _ in factors) % _PRIME
+            plain = first * math.prod(total for total, _ in factors) % _PRIME
             by_index = tuple(
-                first * indexed * math.prod(whole for e, (whole, _) in enumerate(factors) if e != d) % _PRIME
+                first * indexed * math.prod(total for e, (total, _) in enumerate(factors) if e != d) % _PRIME
                 for d, (_, indexed) in enumerate(factors)
             )
             self.known[ranks] = plain, by_index

@@ -67,7 +67,7 @@ def compute_timeline(trace: CompressedTrace, formats: CallFormats, max_calls: in
     ----------
     trace
         Compressed trace.
-    forms
+    formats
         Formats of the calls' arguments.
     max_calls
         Maximum total number of calls, with one rank per group.

@@ -156,11 +156,11 @@ def _score_chains(gains: Reals, periods: Reals) -> tuple[Reals, Ints]:
     best = np.full((count + max_links, len(periods)), -math.log(count))
     previous = np.full(best.shape, -1)
     for burst in range(count):
-        following = slice(burst + 1, burst + 1 + max_links)
-        reached = best[burst] + gains[burst]
-        is_better = reached > best[following]
-        best[following][is_better] = reached[is_better]
-        previous[following][is_better] = burst
+        next_bursts = slice(burst + 1, burst + 1 + max_links)
+        evidence = best[burst] + gains[burst]
+        is_better = evidence > best[next_bursts]
+        best[next_bursts][is_better] = evidence[is_better]
+        previous[next_bursts][is_better] = burst
     return best[:count], previous[:count]
 
 
