@@ -22,6 +22,7 @@ from iosig.warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
 from iosig.warehouse.contracts.jobs import JOB_RECORDS, QUEUE_RECORDS
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.contracts.predictions import PREDICTION_RECORDS
+from iosig.warehouse.contracts.reviews import REVIEW_RECORDS
 from iosig.warehouse.contracts.series import SERIES
 from iosig.warehouse.contracts.traces import (
     TRACE_CALLS,
@@ -133,6 +134,7 @@ _CHECKS = {
         (predictions.STEP, (PREDICTION_RECORDS,), (read_landed_on_day(PREDICTION_RECORDS),)),
         (traces.SIGNALS, _OF_TRACES, (read_built(TRACE_JOBS), read_landed_of_traces(*_OF_TRACES))),
         (stage.EXTRAPOLATIONS_STEP, (EXTRAPOLATION_RECORDS,), (read_landed(EXTRAPOLATION_RECORDS),)),
+        (stage.REVIEWS_STEP, (REVIEW_RECORDS,), (read_landed(REVIEW_RECORDS),)),
     )
 }
 

@@ -178,6 +178,11 @@ MISTAKES = {
     ],
     "upgrade": [("now", 2, "extra argument"), ("--chek", 2, "'--check'"), ("--json", 2, "No such option")],
     "verify": [("now", 2, "extra argument"), ("--jsn", 2, "'--json'"), ("--al", 2, "'--all'")],
+    "verify-classes": [
+        ("--page page.html", 2, "--page needs --reviewer NAME"),
+        ("--page page.html --reviewer ann --json", 2, "--json prints the scores"),
+        ("--reviewer ann --count 0", 2, "0 is not in the range"),
+    ],
     "who": [
         ("default", 2, "Give a time: --at TIME for a minute, or --since TIME with --until TIME"),
         ("default --at yesterday", 2, "is not an instant such as 2018-02-09T13:00Z"),

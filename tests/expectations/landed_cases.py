@@ -62,6 +62,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "scrapes": {"scraped_at": NOON},
     "prediction_records": prediction() | {"landed_at": NOON.replace(year=2027)},
     "extrapolation_records": {"process_count": 64, "class_count": 2, "call_count": 100},
+    "review_records": {"started_at": NOON, "reviewed_at": NOON + HOUR, "label_verdict": "END"},
 }
 
 #: changes to the good row, and the row rules that they violate
@@ -154,6 +155,9 @@ BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
     ("prediction_records", {"burst_is_in_order"}, {"next_burst_earliest_s": 36.5}),
     ("prediction_records", {"evaluation_is_unique"}, {"landing_id": "same"}),
     ("prediction_records", {"evaluation_is_unique"}, {"landing_id": "same"}),
+    ("review_records", {"reviewed_after_start"}, {"reviewed_at": NOON - HOUR}),
+    ("review_records", {"review_is_unique"}, {"landing_id": "same"}),
+    ("review_records", {"review_is_unique"}, {"landing_id": "same"}),
     ("extrapolation_records", {"has_processes"}, {"process_count": 0, "class_count": None, "call_count": None}),
     ("extrapolation_records", {"classes_within_processes"}, {"class_count": 65}),
     ("extrapolation_records", {"classes_have_calls"}, {"call_count": 1}),

@@ -91,7 +91,8 @@ def test_csv_export_of_empty_table_is_a_header(store: Store, tmp_path: Path) -> 
 @pytest.mark.parametrize("name", ["nothing", "job_records", "releases", "jobs; drop", ""])
 def test_unpublished_table_is_refused_with_list_of_published_tables(store: Store, tmp_path: Path, name: str) -> None:
     with pytest.raises(
-        UsageError, match="A release has the tables applications, attributed_io, attribution_daily, classes"
+        UsageError,
+        match="A release has the tables applications, attributed_io, attribution_daily, class_reviews, classes",
     ) as refusal:
         export_table(store, releases.find(store, None), name, tmp_path / "file.parquet")
     assert all(made.name in str(refusal.value) for made in list_published_tables())
