@@ -107,9 +107,9 @@ def advise_command(
 ) -> int:
     """Recommend a file system and a start delay for an application, to keep interference low.
 
-    APPLICATION is an id as `iosig sql "from applications"` lists them (user/application/node_count), or an unambiguous
-    part of one. File systems are ranked by the bytes that are expected to exceed their throughput, from the signatures
-    of the application and of the jobs that run there: see docs/advice.md.
+    APPLICATION is an id as `iosig sql "from applications"` lists them (user@machine/application/node_count), or an
+    unambiguous part of one. File systems are ranked by the bytes that are expected to exceed their throughput, from the
+    signatures of the application and of the jobs that run there: see docs/advice.md.
     """
     from iosig.answers.advice.query import Query, advise_on, build_document, choose, find_signature
 

@@ -99,8 +99,8 @@ def signature_command(
 ) -> int:
     """Draw an application's signature: its samples above; the signature, its band and its bursts below.
 
-    APPLICATION is an id as `iosig sql "from applications"` lists them (user/application/node_count), or an unambiguous
-    part of one.
+    APPLICATION is an id as `iosig sql "from applications"` lists them (user@machine/application/node_count), or an
+    unambiguous part of one.
     """
     from iosig.answers.signatures.view import Query, build_view
     from iosig.reports.signatures import draw

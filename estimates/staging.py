@@ -35,11 +35,12 @@ def engine(settings: Settings, spill: Path | None = None) -> Iterator[duckdb.Duc
         return
     partitions = [(name, place) for name, places in settings.partitions.items() for place in places]
     with models.engine(spill, settings.engine.memory_limit) as connection:
-        for table, first, pairs in (
-            ("filesystem_aliases", "name", [*settings.filesystems.items()]),
-            ("partition_filesystems", "partition", partitions),
+        for table, columns, pairs in (
+            ("cluster_machines", ("cluster", "machine"), [*settings.clusters.items()]),
+            ("filesystem_aliases", ("name", "filesystem"), [*settings.filesystems.items()]),
+            ("partition_filesystems", ("partition", "filesystem"), partitions),
         ):
-            frame = pl.DataFrame(pairs, schema={first: pl.String, "filesystem": pl.String}, orient="row")
+            frame = pl.DataFrame(pairs, schema=dict.fromkeys(columns, pl.String), orient="row")
             models.expose_frame(connection, "settings", table, frame)
         yield connection
 

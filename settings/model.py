@@ -438,6 +438,9 @@ class Settings(Section):
     time_zones: dict[str, Zone] = Field(
         {}, description="input format or file system = IANA time zone; overrides time_zone of the sections"
     )
+    clusters: dict[str, Annotated[str, Field(min_length=1)]] = Field(
+        {}, description="cluster in the job log = name of its machine; clusters of one machine share their applications"
+    )
     filesystems: dict[str, str] = Field({}, description="name in the job log = name in the polls")
     partitions: dict[str, list[str]] = Field({}, description="partition = the file systems that its jobs use")
     quality: QualitySettings = Field(default_factory=QualitySettings.model_construct)
@@ -492,14 +495,8 @@ class Settings(Section):
                     "jobs": {"filesystem_pattern", "application_pattern"},
                     "polls": {"max_controller_bytes_per_s"},
                     "counters": {"job_keys", "cleanup_interval_s", "grace_s"},
-                    "filesystems": True,
-                    "partitions": True,
-                    "quality": True,
-                    "classes": True,
-                    "traces": True,
-                    "networks": True,
-                    "periods": True,
-                    "signatures": True,
+                    **dict.fromkeys(("clusters", "filesystems", "partitions", "quality", "classes"), True),
+                    **dict.fromkeys(("traces", "networks", "periods", "signatures"), True),
                 }
             ),
             sort_keys=True,

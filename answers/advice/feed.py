@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from iosig.warehouse.contracts import Column, table
-from iosig.warehouse.contracts.application_ids import APPLICATION_ID_SQL
+from iosig.warehouse.contracts.application_ids import ID_PARTS_SQL
+from iosig.warehouse.contracts.columns import MACHINE
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.placing import atomic_write
 from iosig.warehouse.releases.reading import open_release
@@ -43,7 +44,9 @@ def _copy_columns(name: str, *columns: str) -> tuple[Column, ...]:
 
 
 _SUBJECT_FIELDS = (
-    *_copy_columns("applications", "application_id", "user", "application"),
+    *_copy_columns("applications", "application_id"),
+    MACHINE,
+    *_copy_columns("applications", "user", "application"),
     Column(
         "node_count", "int", "Nodes of the job. Null: the entry covers all node counts.", unit="nodes", nullable=True
     ),
@@ -198,13 +201,6 @@ _TABLES = {
     "periods": "periods signatures trace_jobs jobs",
 }
 
-#: an application id is user/application/node_count; a slash in the user is %2F, and `*` stands for all node counts
-_ID_PARTS = """
-    replace(split_part(application_id, '/', 1), '%2F', '/') as user,
-    regexp_extract(application_id, '^[^/]*/(.*)/[^/]*$', 1, 's') as application,
-    try_cast(split_part(application_id, '/', -1) as bigint) as node_count
-"""
-
 _SIGNATURES = f"""
     with compared as (
         select application_id, filesystem, direction, method, count(*) as traced_run_count,
@@ -222,7 +218,7 @@ _SIGNATURES = f"""
 
     select * exclude (method_parameters, outlier_job_ids, first_run_started_at, last_run_ended_at, traced_run_count,
         counted_run_count),
-        {_ID_PARTS}, date_trunc('second', first_run_started_at) as first_run_started_at, date_trunc('second',
+        {ID_PARTS_SQL}, date_trunc('second', first_run_started_at) as first_run_started_at, date_trunc('second',
         last_run_ended_at) as last_run_ended_at,
         coalesce(traced_run_count, 0) as traced_run_count, coalesce(counted_run_count, 0) as counted_run_count
     from signatures
@@ -253,8 +249,7 @@ _PERIODS = f"""
 
     of_signatures as (
         select answers.* exclude (filesystem, direction), subject_id as application_id, answers.filesystem,
-            answers.direction, {_ID_PARTS.replace("application_id", "subject_id")}, null::varchar as trace_id,
-            used_sample_count as run_count, last_run_ended_at
+            answers.direction, null::varchar as trace_id, used_sample_count as run_count, last_run_ended_at
         from answers
         left join (from signatures where is_default) as made on
             made.application_id = subject_id
@@ -265,7 +260,7 @@ _PERIODS = f"""
 
     -- the scheduler knows a traced run by the name of its job, not by the name of the program
     traced as (
-        select answers.*, jobs.user, jobs.application, jobs.node_count, subject_id as trace_id,
+        select answers.*, jobs.application_id, subject_id as trace_id,
             coalesce(trace_jobs.ended_at, trace_jobs.started_at, jobs.ended_at) as last_run_ended_at
         from answers
         inner join trace_jobs on trace_jobs.trace_id = subject_id
@@ -273,23 +268,20 @@ _PERIODS = f"""
             jobs.cluster = trace_jobs.cluster
             and jobs.job_id = trace_jobs.job_id
             and jobs.started_at = trace_jobs.job_started_at
-            and jobs.user is not null
-            and jobs.application is not null
-            and jobs.node_count is not null
         where subject_kind = 'trace'
     ),
 
     -- the latest run with a conclusive outcome
     latest as (
         from traced
-        qualify user is null or 1 = row_number() over (
-            partition by user, application, node_count, direction
+        qualify application_id is null or 1 = row_number() over (
+            partition by application_id, direction
             order by outcome in ('periodic', 'aperiodic') desc, last_run_ended_at desc nulls last, trace_id
         )
     ),
 
     of_traces as (
-        select *, {APPLICATION_ID_SQL} as application_id, 1 as run_count
+        select *, 1 as run_count
         from latest
     ),
 
@@ -299,8 +291,9 @@ _PERIODS = f"""
         from of_traces
     )
 
-    select * exclude (confidence, last_run_ended_at), date_trunc('second', last_run_ended_at) as last_run_ended_at,
-        confidence as cycle_evenness, r_io * period_s as io_per_period_s
+    select * exclude (confidence, last_run_ended_at), {ID_PARTS_SQL},
+        date_trunc('second', last_run_ended_at) as last_run_ended_at, confidence as cycle_evenness,
+        r_io * period_s as io_per_period_s
     from found
     order by application_id, filesystem, direction, trace_id
 """

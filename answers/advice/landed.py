@@ -28,7 +28,7 @@ from iosig.estimates.staging import engine, model_parameters, stage_jobs, stage_
 from iosig.settings.model import AdviceSettings, Settings
 from iosig.transforms.arrays import Reals
 from iosig.warehouse.contracts import frames
-from iosig.warehouse.contracts.application_ids import all_node_counts, make_application_id
+from iosig.warehouse.contracts.application_ids import all_node_counts
 from iosig.warehouse.contracts.jobs import JOB_RECORDS, QUEUE_RECORDS, QUEUED_JOBS
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.errors import NothingToDo
@@ -289,7 +289,7 @@ def find_signatures(
     jobs: Iterable[Mapping[str, Any]], signatures: SignatureSource
 ) -> Mapping[str, Mapping[str, KnownSignature]]:
     """Return the signatures of the jobs' applications, including the signatures for all node counts."""
-    names = {name for name in map(identify_application, jobs) if name}
+    names = {name for name in (job["application_id"] for job in jobs) if name}
     return signatures.find(sorted(names | {all_node_counts(name) for name in names}))
 
 
@@ -307,7 +307,7 @@ def build_running_job(
     is_certain: bool,
 ) -> RunningJob:
     """Return a running or recently ended job with its signature on a file system, if that has not expired."""
-    application_id = identify_application(job)
+    application_id = job["application_id"]
     signature = (
         find_for_filesystem(signatures_by_application, application_id, filesystem, is_certain=is_certain)
         if application_id
@@ -318,11 +318,6 @@ def build_running_job(
     is_over = job["ended_at"] is not None and utc(job["ended_at"]) <= at
     ended_s_ago = _s(at, job["ended_at"]) if is_over else None
     return RunningJob(job["job_id"], application_id, _s(at, job["started_at"]), signature, ended_s_ago)
-
-
-def identify_application(job: Mapping[str, Any]) -> str | None:
-    """Return the application id of a job record; None if a part of the id is missing."""
-    return make_application_id(job["user"], job["application"], job["node_count"])
 
 
 def queue_at(

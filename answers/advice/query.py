@@ -25,12 +25,12 @@ from iosig.answers.advice.inputs import (
     choose_largest,
 )
 from iosig.answers.documents import Document, Instant, Part, instant_text
-from iosig.answers.signatures.view import choose_application, find_similar
+from iosig.answers.signatures.view import choose_application, find_similar, match_applications
 from iosig.reports.texts import printable
 from iosig.settings.model import AdviceSettings
 from iosig.transforms.advice import Advice, AdviceParams, Choice, Partition, RunningApplication, advise
 from iosig.transforms.demands import Demand
-from iosig.warehouse.contracts.application_ids import user_prefix, without_node_count
+from iosig.warehouse.contracts.application_ids import get_user, without_node_count
 from iosig.warehouse.errors import NothingToDo, UsageError
 
 DEFAULT_MAX_DELAY_S = 1800.0
@@ -124,7 +124,7 @@ def choose(signatures: SignatureSource, query: Query) -> str:
 
 
 def _select_by_user(names: Sequence[str], user: str | None) -> list[str]:
-    return [name for name in names if user is None or name.startswith(user_prefix(user))]
+    return [name for name in names if user is None or get_user(name) == user]
 
 
 def _has_size(name: str, node_count: int | None) -> bool:
@@ -142,7 +142,7 @@ def _select_by_size(names: Sequence[str], node_count: int | None) -> list[str]:
 
 def _match(names: Sequence[str], query: Query) -> str | None:
     """Return the id that matches the request, or None; raises UsageError if several match."""
-    if not any(query.application.casefold() in name.casefold() for name in names) or not query.application:
+    if not match_applications(names, query.application):
         return None
     try:
         return choose_application(names, query.application)

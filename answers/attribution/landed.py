@@ -27,7 +27,6 @@ from iosig.estimates.attribution import (
 from iosig.estimates.staging import engine, stage_polls
 from iosig.settings.model import Settings
 from iosig.warehouse.contracts import frames
-from iosig.warehouse.contracts.application_ids import application_ids
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.polls import POLLS, POLLS_DAILY
@@ -180,7 +179,6 @@ def _runs(jobs: Sequence[Mapping[str, Any]], filesystem: str, settings: Settings
         # every row needs a day, and a running job ends no earlier than it started
         ended_on=pl.col("ended_on").fill_null(pl.col("started_at").dt.date()),
         filesystem=pl.lit(filesystem),
-        application_id=application_ids(),
         is_own=pl.lit(value=True),
     )
 

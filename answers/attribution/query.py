@@ -313,7 +313,7 @@ class _JobBytes(_MovedBytes):
     started_at: Instant = Field(description="when it started [UTC]")
     user: str | None = Field(description="its user")
     application: str | None = Field(description="the program")
-    application_id: str = Field(description="user/application/node_count")
+    application_id: str = Field(description="user@machine/application/node_count")
 
 
 class _UserBytes(_MovedBytes):

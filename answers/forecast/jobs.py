@@ -14,7 +14,6 @@ import polars as pl
 from iosig.answers.advice.inputs import KnownSignature, SignatureSource, find_for_filesystem
 from iosig.answers.advice.landed import (
     find_signatures,
-    identify_application,
     jobs_near,
     list_filesystems,
     queue_at,
@@ -24,7 +23,6 @@ from iosig.estimates.staging import engine
 from iosig.settings.model import Settings
 from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
 from iosig.transforms.forecast.upcoming_jobs import UpcomingJobs
-from iosig.warehouse.contracts.application_ids import APPLICATION_ID_SQL
 from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import ledger
@@ -98,7 +96,7 @@ def _find_signature(
     used: Sequence[str],
     at: datetime,
 ) -> KnownSignature | None:
-    name = identify_application(job)
+    name = job["application_id"]
     signature = (
         find_for_filesystem(signatures_by_application, name, filesystem, is_certain=len(used) == 1) if name else None
     )
@@ -117,7 +115,7 @@ def _build_job(
     eligible, expected = (_seconds_until(job.get(name), at) for name in ("eligible_at", "expected_start_at"))
     return JobAhead(
         name=job["job_id"],
-        application_id=identify_application(job),
+        application_id=job["application_id"],
         user=job["user"],
         partition=job["partition"],
         status="held" if is_held else "unknown" if signature is None else "known",
@@ -216,12 +214,12 @@ def _runs(store: Store, release: Release, at: datetime) -> pl.DataFrame:
     return runs
 
 
-_RUNS = f"""
-    select {APPLICATION_ID_SQL} as application_id, jobs.user, partition,
-         duration_s, (epoch_us(started_at) - epoch_us(submitted_at)) / 1e6 as waited_s
+_RUNS = """
+    select application_id, jobs.user, partition, duration_s,
+         (epoch_us(started_at) - epoch_us(submitted_at)) / 1e6 as waited_s
     from jobs
     where is_application_run and duration_s > 0 and ended_at > $since and ended_at <= $until
-    qualify row_number() over (partition by jobs.user, application, node_count order by ended_at desc) <= $most
+    qualify row_number() over (partition by application_id order by ended_at desc) <= $most
 """
 
 

@@ -26,7 +26,7 @@ _OF_SIGNATURE = ("application_id", "filesystem", "direction", "method", "outcome
 class _Sample(Part):
     filesystem: str = Field(description="the file system")
     direction: str = Field(description="read or write")
-    application_id: str | None = Field(description="user/application/node_count")
+    application_id: str | None = Field(description="user@machine/application/node_count")
     is_exact: bool = Field(description="true if from server counters of the run; false if cut out of the total traffic")
     start_s: float = Field(description="when the first step begins, from the run's start [s]")
     step_s: float = Field(description="the step of time [s]")

@@ -33,7 +33,7 @@ class _Job(
 
 class _Burst(Part):
     job_id: str = Field(description="the job")
-    application_id: str | None = Field(description="user/application/node_count; null for followed inputs")
+    application_id: str | None = Field(description="user@machine/application/node_count; null for followed inputs")
     starts_at: Instant = Field(description="start; before `polled_at` if in progress [UTC]")
     earliest_at: Instant | None = Field(description="earliest predicted start [UTC]")
     latest_at: Instant | None = Field(description="latest predicted start [UTC]")

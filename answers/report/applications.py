@@ -108,7 +108,7 @@ def read_history(store: Store, releases: Sequence[Release]) -> pl.DataFrame:
 
 _SIGNATURES = """
     with month as (
-        select user, application, node_count, count(*) as month_run_count
+        select application_id, count(*) as month_run_count
         from jobs
         where is_application_run and ended_on > (select max(ended_on) from jobs) - 30
         group by all
@@ -117,7 +117,7 @@ _SIGNATURES = """
     named as (
         select application_id, user, application, node_count, month_run_count
         from applications
-        left join month using (user, application, node_count)
+        left join month using (application_id)
     ),
 
     labels as (

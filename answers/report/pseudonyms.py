@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from iosig.settings.model import Settings
+from iosig.warehouse.contracts.application_ids import get_user, replace_user
 from iosig.warehouse.store.pseudonyms import MIN_KEY_BYTES, Names, is_private
 from iosig.warehouse.store.store import Store
 
@@ -44,9 +45,8 @@ class Pseudonymizer:
         return frame.with_columns(changed)
 
     def application_id(self, clear: str) -> str:
-        """Replace the user, which is the part of an application id before the first slash."""
-        user, slash, application = clear.partition("/")
-        return f"{self.names.name(user.replace('%2F', '/'))}{slash}{application}"
+        """Replace the user in an application id."""
+        user, slash, application = replace_user(clear, self.names.name(get_user(clear)))}{slash}{application}"
 
     def _replace(self, values: pl.Series, hide: object) -> pl.Series:
         clear = values.drop_nulls().unique()

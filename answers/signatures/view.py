@@ -14,6 +14,7 @@ import polars as pl
 
 from iosig.estimates.signatures.published import SUBJECT, TABLES, read_signatures
 from iosig.reports.signatures import DrawnSample, DrawnSignature, SignatureView
+from iosig.warehouse.contracts.application_ids import without_machine
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.releases.reading import open_release
 
@@ -63,19 +64,32 @@ def choose_subject(connection: duckdb.DuckDBPyConnection, release: Release, sele
 
 
 def choose_application(application_ids: Sequence[str], text: str) -> str:
-    """Resolve an application by its full id, or by a part of the id.
+    """Resolve an application by its full id, or by a part that matches exactly one id; else raise UsageError."""
+    matches = match_applications(known, text)
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise UsageError(f"{text!r} is ambiguous: {_join_names(matches)}. Pass a longer part of the application's id.")
+    similar = find_similar(known, text)
+    hint = f"Did you mean {_join_names(similar)}?" if similar else f"Known are {_join_names(known)}."
+    raise UsageError(f"No application named {text!r} has a signature. {hint}")
 
-    An id is user/application/node_count. Rules in this order: equal ids, equal components of ids, equal components
-    without regard to case, and substrings. The first rule with a match must match exactly one id, else UsageError.
+
+def match_applications(known: Sequence[str], text: str) -> list[str]:
+    """Return the ids (user@machine/application/node_count) that match by the first rule with a match.
+
+    Rules in this order: equal ids, equal components of ids with or without the machine, equal components without regard
+    to case, and substrings.
     """
     folded = text.casefold()
+    forms = {name: f"/{name}//{without_machine(name)}/" for name in known}
     rules = (
         [name for name in application_ids if name == text],
-        [name for name in application_ids if f"/{text}/" in f"/{name}/"],
-        [name for name in application_ids if f"/{folded}/" in f"/{name.casefold()}/"],
-        [name for name in application_ids if folded in name.casefold()],
+        [name for name in application_ids if f"/{text}/" in forms[name]],
+        [name for name in application_ids if f"/{folded}/" in forms[name].casefold()],
+        [name for name in application_ids if folded in forms[name].casefold()],
     )
-    matches = next(filter(None, rules), []) if text else []
+    return next(filter(None, rules), []) if text else []
     if len(matches) == 1:
         return matches[0]
     if matches:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from iosig.reports.wall.checkpoint_clock import ClockView, DrawnRhythm, Meeting
-from iosig.warehouse.contracts.application_ids import APPLICATION_ID_SQL
 
 if TYPE_CHECKING:
     import duckdb
@@ -70,7 +69,7 @@ _SIGNED = """
 """
 
 #: total overlap of the runs of two such applications on one file system, within `last_s` before the last end
-_TOGETHER = f"""
+_TOGETHER = """
     with ends as (
         select max(ended_at) as last_at, max(ended_at) - to_seconds($last_s) as first_at
         from jobs
@@ -89,7 +88,7 @@ _TOGETHER = f"""
         from jobs
         cross join ends
         inner join rhythms
-            on {APPLICATION_ID_SQL} = rhythms.application_id
+            on jobs.application_id = rhythms.application_id
             and (jobs.filesystem is null or jobs.filesystem = rhythms.filesystem)
         where jobs.is_application_run and jobs.ended_at > ends.first_at and jobs.started_at < ends.last_at
     )

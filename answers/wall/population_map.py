@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from iosig.reports.wall.population_map import DrawnApplication, MapView
-from iosig.warehouse.contracts.application_ids import APPLICATION_ID_SQL
 
 if TYPE_CHECKING:
     import duckdb
@@ -43,9 +42,9 @@ _SPAN = """
 
 #: applications with a signature: volume times run count, summed over signatures; peak-to-mean ratio and class of the
 #: signature with the largest total volume
-_APPLICATIONS = f"""
+_APPLICATIONS = """
     with runs as (
-        select {APPLICATION_ID_SQL} as application_id, filesystem
+        select application_id, filesystem
         from jobs
         where is_application_run and ended_at is not null
     ),

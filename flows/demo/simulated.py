@@ -261,6 +261,7 @@ class TrueSignature:
     slowdown_ratio: median ratio of the time from first to last burst in complete runs to that of a run alone.
     """
 
+    cluster: str
     application: Application
     direction: Direction
     bytes_per_s: Reals
@@ -270,15 +271,14 @@ class TrueSignature:
     @property
     def application_id(self) -> str | None:
         """The application's id in the warehouse."""
-        return make_application_id(self.application.user, self.application.name, self.application.node_count)
+        user, name = self.application.user, self.application.name
+        return make_application_id(self.cluster, user, name, self.application.node_count)
 
 
 def signatures_truth(site: Site) -> list[TrueSignature]:
     """Return the true signature of each application's last version in each direction, to judge estimates."""
     return [
-        _true_signature(application.at(site.params.span_s), direction, _slowdown_ratio(site, application, direction))
-        for application in site.applications
-        for direction in DIRECTIONS
+        _true_signature(site, application, direction) for application in site.applications for direction in DIRECTIONS
     ]
 
 
@@ -302,7 +302,8 @@ def _slowdown_ratio(site: Site, application: Application, direction: Direction) 
     return max(0.0, median_s / alone_s - 1.0) if isinstance(median_s, float) else 0.0
 
 
-def _true_signature(application: Application, direction: Direction, slowdown_ratio: float) -> TrueSignature:
+def _true_signature(site: Site, named: Application, direction: Direction) -> TrueSignature:
+    application = named.at(site.params.span_s)
     rates = signature(application, direction)
     bursts = [burst for burst in application.bursts if burst.direction == direction]
     started = np.array([burst.offset_s for burst in bursts], dtype=np.float64)
@@ -316,4 +317,5 @@ def _true_signature(application: Application, direction: Direction, slowdown_rat
         # every run has all bursts of the application
         support_ratio=np.ones(len(bursts)),
     )
-    return TrueSignature(application, direction, rates, true_bursts, slowdown_ratio)
+    slowdown_ratio = _slowdown_ratio(site, named, direction)
+    return TrueSignature(site.params.cluster, application, direction, rates, true_bursts, slowdown_ratio)

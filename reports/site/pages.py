@@ -131,8 +131,7 @@ APPLICATIONS = Page(
             """
             select application_id, sum(volume_bytes * run_count) as all_bytes,
             arg_max(peak_bytes_per_s * duration_s / volume_bytes, volume_bytes * run_count) as peak_over_mean
-            from signatures inner join (from jobs select filesystem, count(*) as run_count,
-            replace(user, '/', '%2F') || '/' || application || '/' || node_count as application_id
+            from signatures inner join (from jobs select filesystem, count(*) as run_count, application_id
             where is_application_run and ended_at is not null group by all) as runs using (application_id)
             where is_default and outcome = 'extracted' and volume_bytes > 0
             and coalesce(runs.filesystem, signatures.filesystem) = signatures.filesystem group by all

@@ -1,4 +1,4 @@
--- samples.applications: one row per application of one user at one node count
+-- samples.applications: one row per application of one user at one node count on one machine
 with
 
 jobs as (
@@ -20,7 +20,8 @@ measured as (
 )
 
 select
-    replace(jobs.user, '/', '%2F') || '/' || jobs.application || '/' || jobs.node_count as application_id,
+    jobs.application_id,
+    coalesce(nullif(url_decode(split_part(split_part(jobs.application_id, '/', 1), '@', 2)), ''), 'default') as machine,
     jobs.user,
     jobs.application,
     jobs.node_count,
@@ -29,6 +30,6 @@ select
     max(jobs.ended_at) as last_run_ended_at
 from jobs
 left join measured using (cluster, job_id, started_at)
-where jobs.user is not null and jobs.application is not null and jobs.node_count is not null
+where jobs.application_id is not null
 group by all
-order by application_id
+order by jobs.application_id

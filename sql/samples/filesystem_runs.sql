@@ -2,11 +2,8 @@
 with
 
 jobs as (
-    select
-        *,
-        replace(user, '/', '%2F') || '/' || application || '/' || node_count as application_id
-    from stage.jobs
-    where is_application_run and started_at is not null
+    select * from stage.jobs
+    where is_application_run and started_at is not null and application_id is not null
 ),
 
 filesystems as (
@@ -31,5 +28,4 @@ left join partition_filesystems
     on jobs.filesystem is null and jobs.partition = partition_filesystems.partition
 left join filesystems
     on jobs.filesystem is null and partition_filesystems.filesystem is null
-where jobs.application_id is not null
 order by filesystem, jobs.application_id, jobs.started_at, jobs.ended_at nulls first, jobs.cluster, jobs.job_id

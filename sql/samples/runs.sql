@@ -99,7 +99,7 @@ timed as (
 -- a step belongs to the run if its right edge lies in [started_at, ended_at + interval_s)
 select
     timed.ended_on,
-    replace(timed.user, '/', '%2F') || '/' || timed.application || '/' || timed.node_count as application_id,
+    timed.application_id,
     timed.cluster,
     timed.job_id,
     timed.started_at,

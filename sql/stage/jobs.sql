@@ -9,6 +9,10 @@ filesystem_aliases as (
     select * from settings.filesystem_aliases
 ),
 
+cluster_machines as (
+    select * from settings.cluster_machines
+),
+
 -- the latest word on each run: an end beats none, then what was landed last
 known as (
     select
@@ -85,37 +89,49 @@ named as (
     from started
     left join parents using (cluster, parent_job_id)
     left join numbered_steps on started.cluster = numbered_steps.cluster and started.job_id = numbered_steps.job_id
+),
+
+-- a machine has its own applications, under all names that its scheduler has
+placed as (
+    select
+        named.*,
+        nullif(coalesce(cluster_machines.machine, named.cluster), 'default') as machine,
+        coalesce(filesystem_aliases.filesystem, named.site_filesystem) as filesystem
+    from named
+    left join cluster_machines on named.cluster = cluster_machines.cluster
+    left join filesystem_aliases on named.site_filesystem = filesystem_aliases.name
 )
 
 select
-    (named.ended_at at time zone 'UTC')::date as ended_on,
-    named.cluster,
-    named.job_id,
-    named.parent_job_id,
-    named.job_kind,
-    named.started_at is not null
-    and (named.job_kind = 'step' or (named.job_kind in ('allocation', 'array_task') and not named.has_steps))
+    (placed.ended_at at time zone 'UTC')::date as ended_on,
+    placed.cluster,
+    placed.job_id,
+    placed.parent_job_id,
+    placed.job_kind,
+    placed.started_at is not null
+    and (placed.job_kind = 'step' or (placed.job_kind in ('allocation', 'array_task') and not placed.has_steps))
         as is_application_run,
-    named.user,
-    named.account,
-    named.application,
-    named.partition,
-    coalesce(filesystem_aliases.filesystem, named.site_filesystem) as filesystem,
-    named.node_count,
-    named.task_count,
-    named.submitted_at,
-    named.started_at,
-    named.ended_at,
-    named.state,
+    placed.user,
+    placed.account,
+    placed.application,
+    url_encode(placed.user) || coalesce('@' || url_encode(placed.machine), '')
+    || '/' || placed.application || '/' || placed.node_count as application_id,
+    placed.partition,
+    placed.filesystem,
+    placed.node_count,
+    placed.task_count,
+    placed.submitted_at,
+    placed.started_at,
+    placed.ended_at,
+    placed.state,
     case
-        when named.ended_at >= named.started_at
-            then (epoch_us(named.ended_at) - epoch_us(named.started_at)) / 1e6
+        when placed.ended_at >= placed.started_at
+            then (epoch_us(placed.ended_at) - epoch_us(placed.started_at)) / 1e6
     end as duration_s,
-    named.source_file,
-    named.line
-from named
-left join filesystem_aliases on named.site_filesystem = filesystem_aliases.name
+    placed.source_file,
+    placed.line
+from placed
 where
-    list_contains($days::date[], (named.ended_at at time zone 'UTC')::date)
-    or ($has_undated and named.ended_at is null)
-order by ended_on, named.started_at, named.cluster, named.job_id
+    list_contains($days::date[], (placed.ended_at at time zone 'UTC')::date)
+    or ($has_undated and placed.ended_at is null)
+order by ended_on, placed.started_at, placed.cluster, placed.job_id

@@ -9,6 +9,10 @@ filesystem_aliases as (
     select * from settings.filesystem_aliases
 ),
 
+cluster_machines as (
+    select * from settings.cluster_machines
+),
+
 of_days as (
     select
         (observed_at at time zone 'UTC')::date as observed_on,
@@ -25,27 +29,39 @@ known as (
     select *
     from of_days
     qualify row_number() over (partition by cluster, job_id, observed_at order by part_order desc, line desc) = 1
+),
+
+-- a machine has its own applications, under all names that its scheduler has
+placed as (
+    select
+        known.*,
+        nullif(coalesce(cluster_machines.machine, known.cluster), 'default') as machine,
+        coalesce(filesystem_aliases.filesystem, known.site_filesystem) as filesystem
+    from known
+    left join cluster_machines on known.cluster = cluster_machines.cluster
+    left join filesystem_aliases on known.site_filesystem = filesystem_aliases.name
 )
 
 select
-    known.observed_on,
-    known.observed_at,
-    known.cluster,
-    known.job_id,
-    known.user,
-    known.account,
-    known.application,
-    known.partition,
-    coalesce(filesystem_aliases.filesystem, known.site_filesystem) as filesystem,
-    known.node_count,
-    known.submitted_at,
-    known.eligible_at,
-    known.started_at,
-    known.expected_start_at,
-    known.time_limit_s,
-    known.queue_state,
-    known.wait_reason,
-    known.run_count
-from known
-left join filesystem_aliases on known.site_filesystem = filesystem_aliases.name
-order by known.observed_at, known.cluster, known.job_id
+    placed.observed_on,
+    placed.observed_at,
+    placed.cluster,
+    placed.job_id,
+    placed.user,
+    placed.account,
+    placed.application,
+    url_encode(placed.user) || coalesce('@' || url_encode(placed.machine), '')
+    || '/' || placed.application || '/' || placed.node_count as application_id,
+    placed.partition,
+    placed.filesystem,
+    placed.node_count,
+    placed.submitted_at,
+    placed.eligible_at,
+    placed.started_at,
+    placed.expected_start_at,
+    placed.time_limit_s,
+    placed.queue_state,
+    placed.wait_reason,
+    placed.run_count
+from placed
+order by placed.observed_at, placed.cluster, placed.job_id

@@ -58,6 +58,7 @@ def release(store: Store) -> Release:
 # ---- selection of the application
 
 KNOWN = ["ana/ior_a/16", "ana/ior_ab/16", "ben/s3d/1024", "ben/s3d/2048", "cy/S3D_old/16"]
+MACHINES = ["ana/cm1/8", "ana@smoky/cm1/8", "ana@titan/cm1/8", "ben@titan/nyx/4"]
 
 
 @pytest.mark.parametrize(
@@ -75,6 +76,18 @@ KNOWN = ["ana/ior_a/16", "ana/ior_ab/16", "ben/s3d/1024", "ben/s3d/2048", "cy/S3
 )
 def test_unambiguous_part_of_a_name_selects_an_application(asked: str, meant: str) -> None:
     assert choose_application(KNOWN, asked) == meant
+
+
+@pytest.mark.parametrize("asked", ["ben/nyx/4", "ben/nyx", "nyx", "ben", "ben@titan/nyx/4", "n@titan", "ben/n"])
+def test_part_of_an_id_selects_an_application_without_its_machine(asked: str) -> None:
+    assert choose_application(MACHINES, asked) == "ben@titan/nyx/4"
+
+
+def test_applications_of_several_machines_need_the_machine() -> None:
+    assert choose_application(MACHINES, "ana/cm1/8") == "ana/cm1/8"
+    assert choose_application(MACHINES, "ana@smoky") == "ana@smoky/cm1/8"
+    with pytest.raises(UsageError, match=r"is ambiguous: ana/cm1/8, ana@smoky/cm1/8, ana@titan/cm1/8\."):
+        choose_application(MACHINES, "cm1/8")
 
 
 @pytest.mark.parametrize(

@@ -55,13 +55,13 @@ def row(compared: pl.DataFrame, application: str, direction: str) -> dict[str, o
 def test_truth_lists_bursts_per_application_and_direction(site: Site) -> None:
     found = {(true.application_id, true.direction): true for true in signatures_truth(site)}
     assert len(found) == 6
-    writer = found["a%2Fb/writer/4", "write"]
+    writer = found["a%2Fb@titan/writer/4", "write"]
     assert writer.bytes_per_s.sum() == pytest.approx(100 * GB)
     assert writer.bursts.start_s.tolist() == [60.0, 180.0]
     assert writer.bursts.end_s.tolist() == pytest.approx([burst.end_s for burst in WRITER.bursts])
     assert writer.bursts.volume_bytes.tolist() == [60 * GB, 40 * GB]
-    assert len(found["a%2Fb/writer/4", "read"].bursts) == 0
-    assert not found["a%2Fb/writer/4", "read"].bytes_per_s.any()
+    assert len(found["a%2Fb@titan/writer/4", "read"].bursts) == 0
+    assert not found["a%2Fb@titan/writer/4", "read"].bytes_per_s.any()
 
 
 def test_true_bursts_peak_with_the_curve() -> None:

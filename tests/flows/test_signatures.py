@@ -39,13 +39,14 @@ GROWN = ((100, 60, 90 * GB), (700, 60, 90 * GB))
 
 @dataclass(frozen=True)
 class Ran:
-    """A run: its name, start from midnight, bursts, nodes and duration."""
+    """A run: its name, start from midnight, bursts, nodes, duration and cluster."""
 
     name: str
     start_min: float
     bursts: Sequence[tuple[float, float, float]] = WAVE
     nodes: int = 8
     duration_s: int = DURATION_S
+    cluster: str = ""
 
 
 def write_day(folder: Path, name: str, runs: Sequence[Ran], first_min: float, last_min: float) -> list[str]:
@@ -53,11 +54,13 @@ def write_day(folder: Path, name: str, runs: Sequence[Ran], first_min: float, la
     folder.mkdir(parents=True, exist_ok=True)
     edges = np.arange(first_min * 60, last_min * 60 + 1, INTERVAL_S)
     total = 5e6 * (edges - edges[0])
-    lines = ["JobID|User|JobName|Partition|NNodes|Start|End|State"]
+    lines = ["JobID|User|JobName|Cluster|Partition|NNodes|Start|End|State"]
     for number, ran in enumerate(runs):
         begun = MIDNIGHT + timedelta(minutes=ran.start_min)
         ended = begun + timedelta(seconds=ran.duration_s)
-        lines.append(f"{name}{number}|ann|{ran.name}|batch|{ran.nodes}|{begun:%FT%TZ}|{ended:%FT%TZ}|COMPLETED")
+        lines.append(
+            f"{name}{number}|ann|{ran.name}|{ran.cluster}|batch|{ran.nodes}|{begun:%FT%TZ}|{ended:%FT%TZ}|COMPLETED"
+        )
         for at, lasting, volume in ran.bursts:
             if at < ran.duration_s:
                 total += np.clip((edges - ran.start_min * 60 - at) / lasting, 0, 1) * volume

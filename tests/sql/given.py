@@ -19,6 +19,7 @@ import polars as pl
 from polars.testing import assert_frame_equal
 
 from iosig.warehouse.contracts import Table, frames, table
+from iosig.warehouse.contracts.application_ids import UNKNOWN_CLUSTER, make_application_id
 from iosig.warehouse.store import models
 
 DAY = date(2018, 2, 9)
@@ -30,6 +31,7 @@ LANDED = {"part_order": pl.Int64, "part_row": pl.Int64, "landing_id": pl.String}
 SUBJECT = ("subject_id", "filesystem", "direction")
 #: tables that a step builds from its settings and its work item
 FRAMES: dict[str, dict[str, Any]] = {
+    "settings.cluster_machines": {"cluster": pl.String, "machine": pl.String},
     "settings.filesystem_aliases": {"name": pl.String, "filesystem": pl.String},
     "settings.partition_filesystems": {"partition": pl.String, "filesystem": pl.String},
     "run.rebuilt_days": {"table_name": pl.String, "day": pl.Date},
@@ -138,6 +140,10 @@ def filled(name: str, given: pl.DataFrame) -> pl.DataFrame:
         for column, dtype in columns.items()
         if column not in given.columns
     )
+    if name == "stage.jobs" and "application_id" not in given.columns:
+        parts = full.select(pl.lit(UNKNOWN_CLUSTER), "user", "application", "node_count")
+        ids = [make_application_id(*row) for row in parts.iter_rows()]
+        full = full.with_columns(application_id=pl.Series(ids, dtype=pl.String))
     return full.select(*columns)
 
 

@@ -1,37 +1,55 @@
 """Build and parse application ids.
 
-An id is user/application/node_count, with %2F for a slash in the user, and `*` for all node counts.
+An id is user@machine/application/node_count. User and machine are percent-encoded, `@machine` is absent if the cluster
+is unknown, and `*` stands for all node counts. The models `jobs` and `queued_jobs` compute the ids of runs.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
 
-if TYPE_CHECKING:
-    import polars as pl
+#: the cluster of jobs whose log does not name one
+UNKNOWN_CLUSTER = "default"
+#: SQL for the user, machine, application and node count (NULL: all) of a row with `application_id`
+ID_PARTS_SQL = f"""
+    url_decode(split_part(split_part(application_id, '/', 1), '@', 1)) as user,
+    coalesce(nullif(url_decode(split_part(split_part(application_id, '/', 1), '@', 2)), ''), '{UNKNOWN_CLUSTER}')
+        as machine,
+    regexp_extract(application_id, '^[^/]*/(.*)/[^/]*$', 1, 's') as application,
+    try_cast(split_part(application_id, '/', -1) as bigint) as node_count
+"""
 
-#: SQL for the id of a row with `user`, `application` and `node_count`; NULL if a part is NULL
-APPLICATION_ID_SQL = """replace("user", '/', '%2F') || '/' || application || '/' || node_count"""
 
-
-def make_application_id(user: str | None, application: str | None, node_count: int | None) -> str | None:
+def make_application_id(
+    machine: str | None, user: str | None, application: str | None, node_count: int | None
+) -> str | None:
     """Return the id of an application; None if a part is unknown."""
-    if user is None or application is None or node_count is None:
+    if machine is None or user is None or application is None or node_count is None:
         return None
-    return f"{user_prefix(user)}{application}/{node_count}"
+    at_machine = "" if machine == UNKNOWN_CLUSTER else f"@{quote(machine, safe='')}"
+    return f"{quote(user, safe='')}{at_machine}/{application}/{node_count}"
 
 
-def application_ids() -> pl.Expr:
-    """Return the ids of rows with `user`, `application` and `node_count`; NULL if a part is NULL."""
-    import polars as pl
-
-    user = pl.col("user").str.replace_all("/", "%2F", literal=True)
-    return pl.concat_str(user, "application", pl.col("node_count").cast(pl.String), separator="/")
+def get_user(application_id: str) -> str:
+    """Return the user of an application."""
+    return unquote(application_id.partition("/")[0].partition("@")[0])
 
 
-def user_prefix(user: str) -> str:
-    """Return the common prefix of the ids of a user's applications."""
-    return f"{user.replace('/', '%2F')}/"
+def get_machine(application_id: str) -> str:
+    """Return the machine of an application; `default` if its cluster is unknown."""
+    return unquote(application_id.partition("/")[0].partition("@")[2]) or UNKNOWN_CLUSTER
+
+
+def replace_user(application_id: str, user: str) -> str:
+    """Return an id with another user."""
+    owner, slash, rest = application_id.partition("/")
+    return f"{quote(user, safe='')}{''.join(owner.partition('@')[1:])}{slash}{rest}"
+
+
+def without_machine(application_id: str) -> str:
+    """Return user/application/node_count, which is the same for an application on all machines."""
+    owner, slash, rest = application_id.partition("/")
+    return f"{owner.partition('@')[0]}{slash}{rest}"
 
 
 def without_node_count(application_id: str) -> str:

@@ -22,7 +22,13 @@ APPLICATION = Column(
 APPLICATION_ID = Column(
     "application_id",
     "text",
-    "Id of an application of one user at one size: user/application/node_count, with a slash in the user as %2F.",
+    "Id of an application of one user at one size on one machine: user@machine/application/node_count, with user and "
+    "machine percent-encoded, and without @machine if the cluster is unknown.",
+)
+MACHINE = Column(
+    "machine",
+    "text",
+    "The cluster of the application's runs, or its name in [clusters]; `default` if the log does not name a cluster.",
 )
 NODE_COUNT = Column("node_count", "int", "Allocated nodes of the job.")
 

@@ -105,10 +105,11 @@ SAMPLE_PLACES = replace(
 APPLICATIONS = Table(
     name="applications",
     layer="samples",
-    grain="one row per application of one user at one node count",
+    grain="one row per application of one user at one node count on one machine",
     key=("application_id",),
     columns=(
         c.APPLICATION_ID,
+        c.MACHINE.optional(),
         c.USER,
         c.APPLICATION,
         c.NODE_COUNT,

@@ -7,7 +7,7 @@ after a kill, the next upgrade restores them. All files with renamed columns are
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
@@ -17,6 +17,7 @@ from iosig.warehouse import renames
 from iosig.warehouse.contracts import TABLES, Table, table as contract
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO
 from iosig.warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
+from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.errors import MachineFault, UsageError
 from iosig.warehouse.placing import move
@@ -30,12 +31,13 @@ from iosig.warehouse.releases.catalogue import (
     tag,
 )
 from iosig.warehouse.releases.links import LATEST, link_latest
-from iosig.warehouse.releases.locations import CACHES, data_place, get_location
+from iosig.warehouse.releases.locations import CACHES, Part, data_place, get_location
 from iosig.warehouse.releases.publishing import append_row
 from iosig.warehouse.releases.releases import AS_JSON, EXPIRED, Release
 from iosig.warehouse.releases.servers import EMBEDDED, NAMESPACE, get_server
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store import state
+from iosig.warehouse.store.buckets import BUCKET_COUNT, split_parquet
 from iosig.warehouse.store.form import FILE, FORM, FORMER, UNFINISHED, mark_form, read_form, upgrading
 from iosig.warehouse.store.manifests import manifest_in
 from iosig.warehouse.store.store import Store, document, put_document
@@ -199,7 +201,9 @@ def _convert_releases(store: Store, old: Store, progress: Progress) -> None:
         snapshots = [{} if row["release_id"] in expired_ids else json.loads(row["snapshots"]) for row in rows]
         snapshot_keys = {(name, number) for ids in snapshots for name, number in ids.items()}
         files = {(name, number): snapshot_files(catalogue, name, number) for name, number in sorted(snapshot_keys)}
-    files_of = _Files(store, old, files)
+    jobs = {name for (table_name, _), names in files.items() if table_name == JOBS.name for name in names}
+    ids = conversion.map_application_ids([old.root / name for name in sorted(jobs)])
+    files_of = _Files(store, old, files, ids)
     new_ids: dict[tuple[str, tuple[str, ...]], int] = {}
     with open_transaction(store) as catalogue:
         for count, (row, old_ids) in enumerate(zip(rows, snapshots, strict=True), 1):
@@ -225,41 +229,67 @@ def _convert_releases(store: Store, old: Store, progress: Progress) -> None:
 
 @dataclass
 class _Files:
-    """The files of old snapshots, by table and snapshot, and the locations of their converted files."""
+    """The files of old snapshots, by table and snapshot, and the locations of their converted files.
+
+    application_ids: id by former id.
+    """
 
     store: Store
     old: Store
     files: Mapping[tuple[str, int], list[str]]
+    application_ids: Mapping[str, str]
     _places: dict[tuple[str, str], str | None] = field(default_factory=dict)
     _job_io: dict[tuple[tuple[str, ...], ...], tuple[str, ...]] = field(default_factory=dict)
+    _buckets: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
 
     def convert_table(self, table: Table, snapshots: Mapping[str, int]) -> tuple[str, ...]:
         """Return the locations of a table's converted files in a release; each file is converted once."""
         if table == JOB_IO:
             return self._job_io_of(snapshots)
         name = conversion.SOURCES.get(table) or _FORMER_TABLES.get(table.name, table.name)
-        places = (self._convert(table, old) for old in self.files.get((name, snapshots.get(name, 0)), ()))
+        names = self.files.get((name, snapshots.get(name, 0)), [])
+        if table.bucketed_by and self.application_ids:
+            return self._split(table, names)
+        places = (self._convert(table, old) for old in names)
         return tuple(place for place in places if place is not None)
 
     def _convert(self, table: Table, name: str) -> str | None:
         if (table.name, name) not in self._places:
             place = f"tables/{table.name}/data/{Path(name).name}"
-            is_filled = conversion.convert_file(table, self.old.root / name, self.store.root / place)
+            source, target = self.old.root / name, self.store.root / place
+            is_filled = conversion.convert_file(table, source, target, self.application_ids)
             self._places[table.name, name] = place if is_filled else None
         return self._places[table.name, name]
+
+    def _split(self, table: Table, names: Sequence[str]) -> tuple[str, ...]:
+        """Convert a bucketed table: an application with another id belongs to another bucket."""
+        if (key := tuple(names)) not in self._buckets:
+            folder = self.old.root / "buckets" / str(len(self._buckets))
+            targets = {folder / Path(name).name: self.old.root / name for name in names}
+            converted = [
+                target
+                for target, source in targets.items()
+                if conversion.convert_file(table, source, target, self.application_ids)
+            ]
+            buckets = {bucket: folder / f"{bucket}.parquet" for bucket in range(BUCKET_COUNT)}
+            split_parquet(converted, table, buckets)
+            filled = {bucket: path for bucket, path in buckets.items() if path.exists()}
+            self._buckets[key] = tuple(self._adopt(table, bucket, path) for bucket, path in filled.items())
+        return self._buckets[key]
 
     def _job_io_of(self, snapshots: Mapping[str, int]) -> tuple[str, ...]:
         inputs = tuple(self.convert_table(table, snapshots) for table in (JOB_IO_SOURCES, ATTRIBUTED_IO))
         if inputs not in self._job_io:
             paths = [[self.store.root / place for place in places] for places in inputs]
             paths_by_day = conversion.convert_job_io(self.old.root / "job_io", *paths)
-            self._job_io[inputs] = tuple(self._adopt(day, path) for day, path in paths_by_day.items())
+            days = {day: date.fromisoformat(day) if day else None for day in written}
+            self._job_io[inputs] = tuple(self._adopt(JOB_IO, days[day], path) for day, path in paths_by_day.items())
         return self._job_io[inputs]
 
-    def _adopt(self, day: str | None, path: Path) -> str:
-        """Move a file of `job_io` to its table's folder, under a name derived from its content."""
+    def _adopt(self, table: Table, part: Part, path: Path) -> str:
+        """Move a file to its table's folder, under a name derived from its content."""
         sealed = self.old.files.compute_checksum(path.relative_to(self.old.root).as_posix())
-        place = data_place(JOB_IO, date.fromisoformat(day) if day else None, sealed.sha256[:16])
+        place = data_place(table, part, sealed.sha256[:16])
         self.store.files.take(path, place)
         return place
 

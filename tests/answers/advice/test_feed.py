@@ -355,7 +355,7 @@ def make_lookup(folder: Path, document: str) -> subprocess.CompletedProcess[str]
     (script,) = code_of(PAGE, "python")
     (folder / "make_lookup.py").write_text(script)
     (folder / "signatures.json").write_text(document)
-    command = [sys.executable, "-I", "make_lookup.py", "signatures.json", "io_lookup.tsv"]
+    command = [sys.executable, "-I", "make_lookup.py", "signatures.json", "default", "io_lookup.tsv"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 

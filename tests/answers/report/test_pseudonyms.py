@@ -39,6 +39,12 @@ def test_names_are_hidden_and_equal_names_stay_equal(user: str, other: str) -> N
     assert told[0].partition("/")[0] == told[2].partition("/")[0] == hidden["user"][0] == hidden["account"][2]
 
 
+def test_ids_of_all_machines_have_the_pseudonym_of_the_user() -> None:
+    hidden = _HIDER.names.name("site/ann")
+    assert _HIDER.application_id("site%2Fann@titan/ior/8") == f"{hidden}@titan/ior/8"
+    assert _HIDER.application_id("site%2Fann/ior@2/8") == f"{hidden}/ior@2/8"
+
+
 def test_pseudonyms_are_stable_and_use_the_configured_key(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     store.root.mkdir()

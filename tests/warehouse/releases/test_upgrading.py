@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+from datetime import date
 from pathlib import Path
 
 import polars as pl
@@ -21,9 +22,11 @@ from iosig.warehouse import renames
 from iosig.warehouse.contracts import TABLES, frames, table
 from iosig.warehouse.errors import MachineFault, UsageError
 from iosig.warehouse.releases import holds, releases, upgrading
+from iosig.warehouse.releases.locations import parse_part
 from iosig.warehouse.releases.upgrading import needs, upgrade
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store import landing
+from iosig.warehouse.store.buckets import compute_bucket
 from iosig.warehouse.store.form import FORM, FORMER, read_form
 from iosig.warehouse.store.manifests import manifest_in
 from iosig.warehouse.store.store import Store, document, write_json
@@ -126,6 +129,50 @@ def test_other_readers_read_upgraded_releases(old: Store) -> None:
     assert (later.sequence, later.parent_release_id) == (4, IDS[-1])
     assert holds.roll_back(old, IDS[1])[0].sequence == 5
     assert verify(old, is_all=True) == []
+
+
+def name_clusters(store: Store) -> None:
+    """Let flash run on `titan`, and milc on `titan` and, on the second day, on `smoky`, as if the log named them."""
+    for path in store.tables.glob("*/data/*.parquet"):
+        frame = pl.read_parquet(path, hive_partitioning=False)
+        if "cluster" not in frame.columns:
+            continue
+        named = pl.lit("titan")
+        if path.parts[-3] == "jobs":
+            named = pl.when(application="milc", ended_on=date(2026, 3, 3)).then(pl.lit("smoky")).otherwise(named)
+        path.chmod(0o644)
+        frame.with_columns(cluster=pl.when(cluster="default").then(named).otherwise("cluster")).write_parquet(path)
+
+
+@pytest.mark.slow
+def test_upgraded_applications_belong_to_a_machine(old: Store) -> None:
+    name_clusters(old)
+    ids = {"ada/flash/4": "ada@titan/flash/4", "grace/milc/4": "grace/milc/4"}
+    former = [path for path in old.tables.glob("*/data/*.parquet") if "application_id" in pl.read_parquet_schema(path)]
+    of_subjects = [old.tables / name / "data" for name in ("classes", "periods", "period_segments")]
+    assert {path.parts[-3] for path in former} >= {"attributed_io", "signature_points", "slowdowns", "sample_sets"}
+    upgrade(old)
+    assert verify(old, is_all=True) == []
+    for release_id in IDS:
+        applications = rows(old, release_id, "applications").sort("application")
+        assert applications["application_id"].to_list() == list(ids.values())
+        assert applications["machine"].to_list() == ["titan", "default"]
+        jobs = rows(old, release_id, "jobs")
+        assert dict(jobs.select("application", "application_id").unique().iter_rows()) == {
+            "flash": "ada@titan/flash/4",
+            "milc": "grace/milc/4",
+        }
+        # all references to an application have its id
+        for name in sorted({path.parts[-3] for path in former} & {each.name for each in TABLES}):
+            found = rows(old, release_id, name)["application_id"].drop_nulls().unique()
+            assert set(found) == set(ids.values()), name
+        for name in (folder.parent.name for folder in of_subjects):
+            found = rows(old, release_id, name).filter(subject_kind="application")["subject_id"].unique()
+            assert set(found) == set(ids.values()), name
+        points = releases.files_of(old, releases.find(old, release_id))["signature_points"]
+        buckets = {parse_part(path): set(pl.read_parquet(path)["application_id"]) for path in points}
+        named = pl.Series(sorted(ids.values()))
+        assert buckets == {bucket: {name} for bucket, name in zip(compute_bucket(named), named, strict=True)}
 
 
 PLACES = one_in(2, ["_convert_landings", "append_row", "mark_form", "leave_hints", "_keep"], slow=1)
