@@ -150,13 +150,13 @@ def _cells(result: ForecastResult, place: int) -> tuple[Any, ...]:
 def _meetings(result: ForecastResult) -> list[tuple[Any, ...]]:
     from iosig.answers.forecast.query import list_collisions
     from iosig.cli.printing import bytes_text
-    from iosig.reports.texts import shorten
+    from iosig.reports.texts import shorten_id
 
     return [
         (
             f"{row['from'][11:16]}",
-            shorten(row["first_application"], _MAX_NAME_CHARS),
-            shorten(row["second_application"], _MAX_NAME_CHARS),
+            shorten_id(row["first_application"], _MAX_NAME_CHARS),
+            shorten_id(row["second_application"], _MAX_NAME_CHARS),
             f"{row['meeting_s']:,.0f}",
             bytes_text(row["meeting_bytes"]),
         )

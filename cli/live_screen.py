@@ -15,7 +15,7 @@ from iosig.answers.moment.query import HOURS_AHEAD, MINUTES, RECENT_MINUTES
 from iosig.answers.status.problems import typical_interval
 from iosig.cli.hints import runnable
 from iosig.cli.printing import bytes_text, printable
-from iosig.reports.texts import duration_text, format_count, ratio_text, shorten
+from iosig.reports.texts import duration_text, format_count, ratio_text, shorten, shorten_id
 
 if TYPE_CHECKING:
     from iosig.answers.attribution.query import Answer
@@ -178,7 +178,7 @@ class _ScreenDrawer:
     def names(self, application_id: str, job_id: str) -> tuple[str, str]:
         """Return an application's and a job's name, shortened to the available width."""
         max_chars = _MAX_NAME_CHARS_TWO_COLUMNS if self.width >= _TWO_COLUMN_WIDTH else _MAX_NAME_CHARS
-        return _name(application_id, max_chars[0]), _name(job_id, max_chars[1])
+        return printable(shorten_id(application_id, max_chars[0])), _name(job_id, max_chars[1])
 
     def sources(self, sources: Sequence[SourceCondition]) -> RenderableType:
         """Return the arrival times of the latest landings, newest first."""

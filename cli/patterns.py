@@ -77,7 +77,7 @@ def _show(result: UnattributedPatterns, max_count: int) -> None:
 
 
 def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
-    from iosig.reports.texts import duration_text, shorten, volume_text
+    from iosig.reports.texts import duration_text, shorten_id, volume_text
 
     owner = {"unattributed": "-", "ambiguous": "ambiguous"}.get(row["outcome"], row["application_id"] or "")
     return (
@@ -87,5 +87,5 @@ def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
         duration_text(row["period_s"]) if row["period_s"] else None,
         volume_text(row["occurrence_bytes"]),
         f"{row['last_occurrence_at'].astimezone(UTC):%m-%d %H:%M}",
-        shorten(owner, _MAX_NAME_CHARS),
+        shorten_id(owner, _MAX_NAME_CHARS),
     )

@@ -77,16 +77,16 @@ def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
     """Return a run's table cells, with the delay of its slowed bursts and the job with the most interfering bytes."""
     from iosig.cli.printing import bytes_text
     from iosig.reports.slowdowns import top_interferer
-    from iosig.reports.texts import shorten
+    from iosig.reports.texts import shorten, shorten_id
 
     name, volume = top_interferer(row)
     return (
         shorten(row["job_id"], _MAX_JOB_CHARS),
-        shorten(row["application_id"], _MAX_NAME_CHARS),
+        shorten_id(row["application_id"], _MAX_NAME_CHARS),
         f"{row['delay_s']:,.0f} s",
         f"{row['delay_low_s']:.0f}-{row['delay_high_s']:.0f}",
         "" if row["expected_correlation"] is None else f"{row['expected_correlation']:.2f}",
         f"{row['slowed_burst_count']}/{row['burst_count']}",
-        shorten(name, _MAX_NAME_CHARS),
+        shorten_id(name, _MAX_NAME_CHARS),
         bytes_text(volume),
     )

@@ -104,7 +104,7 @@ def _show(answer: Answer, max_count: int) -> None:
 
 
 def _cells(row: dict[str, Any], columns: tuple[str, str], measured: float) -> tuple[Any, ...]:
-    from iosig.reports.texts import VOLUMES, choose_unit, shorten
+    from iosig.reports.texts import VOLUMES, choose_unit, shorten, shorten_id
 
     volume = row["attributed_bytes"]
     unit = choose_unit(volume, VOLUMES, "B")
@@ -112,8 +112,13 @@ def _cells(row: dict[str, Any], columns: tuple[str, str], measured: float) -> tu
     low, high = (
         f"{float(f'{row[name] / unit.size:.3g}'):g}" for name in ("attributed_low_bytes", "attributed_high_bytes")
     )
+    names = {
+        name: (shorten_id if name == "application_id" else shorten)(row[name], _MAX_NAME_CHARS)
+        for name in columns
+        if isinstance(row[name], str)
+    }
     return (
-        *(shorten(row[name], _MAX_NAME_CHARS) if isinstance(row[name], str) else row[name] for name in columns),
+        *(names.get(name, row[name]) for name in columns),
         f"{volume / unit.size:.3g} {unit.name}",
         f"{volume / measured:.0%}" if measured else "-",
         f"{low}-{high}",

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
+from iosig.warehouse.contracts.application_ids import without_machine
+
 #: maximum length of a name
 _NAME_CHARACTERS = 300
 _UNKNOWN = "\ufffd"
@@ -161,6 +163,11 @@ def shorten(text: str, max_chars: int) -> str:
     """Shorten long text in the middle, because similar names differ at the ends."""
     tail = max_chars // 2
     return text if len(text) <= max_chars else f"{text[: max_chars - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def shorten_id(application_id: str, max_chars: int) -> str:
+    """Shorten a long application id: first by the machine, then in the middle."""
+    return shorten(application_id if len(application_id) <= max_chars else without_machine(application_id), max_chars)
 
 
 @cache
