@@ -32,12 +32,12 @@ def compared(site: Site, tmp_path_factory: pytest.TempPathFactory) -> pl.DataFra
         store,
         "found",
         [
-            Made("a%2Fb/writer/4", bursts=((60, 96, 60 * GB / 36), (250, 260, 1 * GB))),
-            Made("a%2Fb/writer/4", method="iosi", is_default=False, bursts=((5, 6, 1.0),)),
-            Made("a%2Fb/writer/4", direction="read", outcome="no_io"),
-            Made("ana/reader/4", direction="read", outcome="too_few_samples"),
-            Made("ana/reader/4", bursts=((100, 110, 1 * GB),)),
-            Made("else/writer/4", bursts=((0, 9, 1 * GB),)),
+            Made("a%2Fb@titan/writer/4", bursts=((60, 96, 60 * GB / 36), (250, 260, 1 * GB))),
+            Made("a%2Fb@titan/writer/4", method="iosi", is_default=False, bursts=((5, 6, 1.0),)),
+            Made("a%2Fb@titan/writer/4", direction="read", outcome="no_io"),
+            Made("ana@titan/reader/4", direction="read", outcome="too_few_samples"),
+            Made("ana@titan/reader/4", bursts=((100, 110, 1 * GB),)),
+            Made("else@titan/writer/4", bursts=((0, 9, 1 * GB),)),
         ],
     )
     return compare_signatures(store, find(store, None), signatures_truth(site))
