@@ -91,7 +91,8 @@ def map_application_ids(jobs: Iterable[Path]) -> dict[str, str]:
         if new := make_application_id(*parts):
             found[current_fields.add(new)
             found[all_node_counts(former)].add(all_node_counts(new))
-    return {former: new for former, ids in found.items() if len(ids) == 1 and (new := ids.pop()) != former}
+    single = {former: ids.pop() for former, ids in found.items() if len(ids) == 1}
+    return {former: present for former, present in single.items() if present != former}
 
 
 def convert_file(table: Table, source: Path, target: Path, application_ids: Mapping[str, str]) -> bool:
