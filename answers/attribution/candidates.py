@@ -57,8 +57,8 @@ def _estimate(runs: pl.DataFrame, context: TrafficContext, direction: str, windo
     residual, attributed, start_s, step_s = _compute_residual(runs, context, direction)
     started, ended = ((epoch_s(runs[name]) - start_s) / step_s for name in ("started_at", "ended_at"))
     first, last = ((at.timestamp() - start_s) / step_s for at in window)
-    # group by a struct instead of a concatenated text: names may contain any separator
-    application_rank = pl.struct("user", "application", "node_count").rank("dense")
+    # runs without an id are grouped by its known parts; names may contain any separator
+    application_rank = pl.struct("application_id", "user", "application", "node_count").rank("dense")
     application = ints(runs.select(application_rank).to_series()) - 1
     estimates = estimate_likely_bytes(
         residual, started, np.nan_to_num(ended, nan=float(len(residual))), application, explained=attributed

@@ -155,7 +155,7 @@ def who(connection: duckdb.DuckDBPyConnection, query: Query, *, is_landed: bool 
     if minutes.is_empty():
         raise no_polls_error(query, first, last)
     parts = connection.sql(_PARTS, params=params).pl()
-    runs = connection.sql(_JOBS, params=range_params).pl()
+    runs = connection.sql(_JOBS, params=range_params).pl().drop("application_id")
     # maintain order: floating-point sums depend on it
     jobs = parts.group_by(*_RUN, "application_id", maintain_order=True).agg(pl.col(*_SUMS).sum())
     jobs = jobs.join(runs, on=_RUN, how="left", maintain_order="left")
@@ -275,7 +275,7 @@ _PARTS = """
 
 #: runs that may have used the file system in the time range
 _JOBS = """
-    select cluster, job_id, started_at, ended_at, jobs.user, application, node_count
+    select cluster, job_id, started_at, ended_at, application_id, jobs.user, application, node_count
     from jobs
     where is_application_run and started_at < $until and (ended_at is null or ended_at > $since)
         and (filesystem is null or filesystem = $filesystem)

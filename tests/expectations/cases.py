@@ -680,8 +680,9 @@ BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
     ("job_io_sources", {"unmeasured_has_no_polls"}, NO_POLLS | NO_VALUES | {"poll_count": 1}),
     ("job_io_sources", set(), NO_POLLS | NO_VALUES),
     ("job_io_sources", set(), {"mean_bytes_per_s": 1.0 + 1e-12}),
-    ("applications", {"one_id_per_application"}, {"user": "same"}),
-    ("applications", {"one_id_per_application"}, {"user": "same"}),
+    ("applications", {"one_id_per_application"}, {"user": "same", "machine": "titan"}),
+    ("applications", {"one_id_per_application"}, {"user": "same", "machine": "titan"}),
+    ("applications", set(), {"user": "same", "machine": "smoky"}),
     *attribution_cases.BROKEN,
     *landed_cases.BROKEN,
 ]

@@ -41,7 +41,7 @@ def test_lineage_connects_landed_tables_and_estimates_both_ways() -> None:
 
 def test_column_lineage_is_derived_from_sql() -> None:
     columns = {column.column: column.sources for column in get_column_lineage(APPLICATIONS)}
-    assert columns["application_id"] == ("stage.jobs.application", "stage.jobs.node_count", "stage.jobs.user")
+    assert columns["application_id"] == ("stage.jobs.application_id",)
     assert columns["first_run_started_at"] == ("stage.jobs.started_at",)
     assert get_column_lineage(SIGNATURES) == [], "Python computes it"
     # landed tables have additional columns with the order of landing

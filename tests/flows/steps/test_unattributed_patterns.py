@@ -53,7 +53,7 @@ def ticks(count: int = COUNT, starts: Sequence[int] = TRAIN) -> pl.DataFrame:
 
 
 def job(application: str, start: float, end: float, **more: Any) -> dict[str, Any]:
-    told = {"user": "a/b", "application": application, "node_count": 8, "is_application_run": True}
+    told = {"application_id": f"a%2Fb/{application}/8", "is_application_run": True}
     return told | {"started_at": at(start), "ended_at": at(end), "filesystem": None, "partition": "batch"} | more
 
 
