@@ -46,7 +46,7 @@ class Pseudonymizer:
 
     def application_id(self, clear: str) -> str:
         """Replace the user in an application id."""
-        user, slash, application = replace_user(clear, self.names.name(get_user(clear)))}{slash}{application}"
+        return replace_user(clear, self.names.name(get_user(clear)))
 
     def _replace(self, values: pl.Series, hide: object) -> pl.Series:
         clear = values.drop_nulls().unique()

@@ -65,31 +65,7 @@ def choose_subject(connection: duckdb.DuckDBPyConnection, release: Release, sele
 
 def choose_application(application_ids: Sequence[str], text: str) -> str:
     """Resolve an application by its full id, or by a part that matches exactly one id; else raise UsageError."""
-    matches = match_applications(known, text)
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise UsageError(f"{text!r} is ambiguous: {_join_names(matches)}. Pass a longer part of the application's id.")
-    similar = find_similar(known, text)
-    hint = f"Did you mean {_join_names(similar)}?" if similar else f"Known are {_join_names(known)}."
-    raise UsageError(f"No application named {text!r} has a signature. {hint}")
-
-
-def match_applications(known: Sequence[str], text: str) -> list[str]:
-    """Return the ids (user@machine/application/node_count) that match by the first rule with a match.
-
-    Rules in this order: equal ids, equal components of ids with or without the machine, equal components without regard
-    to case, and substrings.
-    """
-    folded = text.casefold()
-    forms = {name: f"/{name}//{without_machine(name)}/" for name in known}
-    rules = (
-        [name for name in application_ids if name == text],
-        [name for name in application_ids if f"/{text}/" in forms[name]],
-        [name for name in application_ids if f"/{folded}/" in forms[name].casefold()],
-        [name for name in application_ids if folded in forms[name].casefold()],
-    )
-    return next(filter(None, rules), []) if text else []
+    matches = match_applications(application_ids, text)
     if len(matches) == 1:
         return matches[0]
     if matches:
@@ -97,6 +73,23 @@ def match_applications(known: Sequence[str], text: str) -> list[str]:
     similar = find_similar(application_ids, text)
     hint = f"Did you mean {join_names(similar)}?" if similar else f"Known are {join_names(application_ids)}."
     raise UsageError(f"No application named {text!r} has a signature. {hint}")
+
+
+def match_applications(application_ids: Sequence[str], text: str) -> list[str]:
+    """Return the ids (user@machine/application/node_count) that match by the first rule with a match.
+
+    Rules in this order: equal ids, equal components of ids with or without the machine, equal components without regard
+    to case, and substrings.
+    """
+    folded = text.casefold()
+    forms = {name: f"/{name}//{without_machine(name)}/" for name in application_ids}
+    rules = (
+        [name for name in application_ids if name == text],
+        [name for name in application_ids if f"/{text}/" in forms[name]],
+        [name for name in application_ids if f"/{folded}/" in forms[name].casefold()],
+        [name for name in application_ids if folded in forms[name].casefold()],
+    )
+    return next(filter(None, rules), []) if text else []
 
 
 def find_similar(application_ids: Sequence[str], text: str) -> list[str]:

@@ -79,9 +79,7 @@ def map_application_ids(jobs: Iterable[Path]) -> dict[str, str]:
     found: defaultdict[str, set[str]] = defaultdict(set)
     query = f"""
         select distinct {_FORMER_ID} as application_id, cluster, "user", application, node_count
-        from read_parquet($paths, union_by_name = true, pq
-
-    current_fields = false)
+        from read_parquet($paths, union_by_name = true, hive_partitioning = false)
         where is_application_run and application_id is not null
     """
     paths = duckdb_paths(jobs)
@@ -89,7 +87,7 @@ def map_application_ids(jobs: Iterable[Path]) -> dict[str, str]:
         rows = connection.execute(query, {"paths": paths}).fetchall() if paths else []
     for former, *parts in rows:
         if new := make_application_id(*parts):
-            found[current_fields.add(new)
+            found[former].add(new)
             found[all_node_counts(former)].add(all_node_counts(new))
     single = {former: ids.pop() for former, ids in found.items() if len(ids) == 1}
     return {former: present for former, present in single.items() if present != former}
@@ -102,7 +100,6 @@ def convert_file(table: Table, source: Path, target: Path, application_ids: Mapp
     """
     import duckdb
 
-    paths_by_day = {}
     with duckdb.connect() as connection:
         connection.execute("set TimeZone = 'UTC'")
         query = _build_conversion_query(connection, table, source)
@@ -116,14 +113,14 @@ def convert_landed(table: Table, source: Path, target: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    known = {field.name: field for field in arrow.schema(table)}
+    current_fields = {field.name: field for field in arrow.schema(table)}
     names = renames.get_renamed_columns(table.name)
     with duckdb.connect() as connection, atomic_write(target) as temporary:
         connection.execute("set TimeZone = 'UTC'")
         query = _build_conversion_query(connection, table, source)
         reader = connection.sql(query, params={"path": duckdb_path(source)}).to_arrow_reader()
         old = {names.get(field.name, field.name): field for field in pq.read_schema(utf8_path(source))}
-        schema = pa.schema([known.get(name, old[name].with_name(name)) for name in reader.schema.names])
+        schema = pa.schema([current_fields.get(name, old[name].with_name(name)) for name in reader.schema.names])
         with pq.ParquetWriter(utf8_path(temporary), schema, compression="zstd", write_page_checksum=True) as writer:
             for batch in reader:
                 writer.write_table(pa.Table.from_batches([batch]).cast(schema), row_group_size=ROW_GROUP_ROWS)
@@ -134,7 +131,7 @@ def convert_job_io(folder: Path, sources: Sequence[Path], attributed: Sequence[P
     """Compute a release's `job_io` from its converted sources and attribution, as one file per day in a new folder."""
     import duckdb
 
-    found = {}
+    paths_by_day = {}
     with duckdb.connect() as connection:
         connection.execute("set TimeZone = 'UTC'")
         for table, files in ((JOB_IO_SOURCES, sources), (ATTRIBUTED_IO, attributed)):
@@ -145,9 +142,9 @@ def convert_job_io(folder: Path, sources: Sequence[Path], attributed: Sequence[P
         days = connection.execute("select distinct ended_on::varchar from job_io_rows order by 1").fetchall()
         for (day,) in days:
             query = "from job_io_rows where ended_on is not distinct from $day::date"
-            found[day] = folder / f"{day}.parquet"
-            _write(connection.sql(query, params={"day": day}), JOB_IO, found[day], {})
-    return found
+            paths_by_day[day] = folder / f"{day}.parquet"
+            _write(connection.sql(query, params={"day": day}), JOB_IO, paths_by_day[day], {})
+    return paths_by_day
 
 
 def _columns(table: Table) -> str:
@@ -162,19 +159,17 @@ def _build_conversion_query(connection: duckdb.DuckDBPyConnection, table: Table,
     described = connection.execute(f"describe from {_FILE}", {"path": duckdb_path(source)}).fetchall()
     names, computed = renames.get_renamed_columns(table.name), _COMPUTED.get(table, {})
     values = renames.get_renamed_values(table.name)
-    shown = {}
+    expressions = {}
     for old, *_ in described:
         new = names.get(old, old)
-        shown[new] = _map_values(quote_identifier(old), values.get(new, {}))
-    shown |= {name: expression for name, expression in computed.items() if name not in shown}
+        expressions[new] = _map_values(quote_identifier(old), values.get(new, {}))
+    expressions |= {name: expression for name, expression in computed.items() if name not in expressions}
     if table.is_published:
-        absent = [column for column in table.columns if column.name not in shown]
-        shown |= {column.name: f"null::{DUCKDB_TYPES[column.dtype]}" for column in absent}
-    listed = ", ".join(f"{expression} as {quote_identifier(name)}" for name, expression in shown.items())
-    condition = f"
-            paths_by_day[table]}" if table in _KEPT_ROWS_CONDITION else ""
-    return f"select {listed} paths_by_day[day])
-    return paths_by_day
+        absent = [column for column in table.columns if column.name not in expressions]
+        expressions |= {column.name: f"null::{DUCKDB_TYPES[column.dtype]}" for column in absent}
+    selection = ", ".join(f"{expression} as {quote_identifier(name)}" for name, expression in expressions.items())
+    condition = f" where {_KEPT_ROWS_CONDITION[table]}" if table in _KEPT_ROWS_CONDITION else ""
+    return f"select {selection} from {_FILE}{condition}"
 
 
 def _map_values(column: str, values: Mapping[str, str]) -> str:
@@ -191,19 +186,13 @@ def _replace_ids(rows: pa.Table, table: Table, application_ids: Mapping[str, str
 
     former, new = (pa.array([*values], pa.string()) for values in (application_ids, application_ids.values()))
 
-    expressions = {}
-    for replace(ids: pa.ChunkedArray) -> pa.ChunkedArray:
-        return pc.coalesce(old, old)
-        expressions[new.take(pc.index_in(ids, value_set=former)), ids)
+    def replace(ids: pa.ChunkedArray) -> pa.ChunkedArray:
+        return pc.coalesce(new.take(pc.index_in(ids, value_set=former)), ids)
 
-    expressions = {name: rows[name].cast() if name not in expressions}
-    if table.string()) for name in expressions]
-        expressions |= {column.name: "subject_id") if name in absent}
-    selection = ", ".column_names}
-    changed = {name: replace(texts[name]) for name in expressions.items())
-    condition if name in texts}
+    texts = {name: rows[name].cast(pa.string()) for name in (*_ID_COLUMNS, "subject_id") if name in rows.column_names}
+    changed = {name: replace(texts[name]) for name in _ID_COLUMNS if name in texts}
     if "subject_kind" in rows.column_names:
-        is_application = pc.equal(rows["subject_kind"].cast(pa.string()), "select {selection} from {_FILE}{condition}")
+        is_application = pc.equal(rows["subject_kind"].cast(pa.string()), "application")
         changed["subject_id"] = pc.if_else(is_application, replace(texts["subject_id"]), texts["subject_id"])
     if table == APPLICATIONS:
         ids = changed["application_id"].to_pylist()

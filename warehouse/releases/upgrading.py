@@ -282,7 +282,7 @@ class _Files:
         if inputs not in self._job_io:
             paths = [[self.store.root / place for place in places] for places in inputs]
             paths_by_day = conversion.convert_job_io(self.old.root / "job_io", *paths)
-            days = {day: date.fromisoformat(day) if day else None for day in written}
+            days = {day: date.fromisoformat(day) if day else None for day in paths_by_day}
             self._job_io[inputs] = tuple(self._adopt(JOB_IO, days[day], path) for day, path in paths_by_day.items())
         return self._job_io[inputs]
 
