@@ -25,11 +25,6 @@ APPLICATION_ID = Column(
     "Id of an application of one user at one size on one machine: user@machine/application/node_count, with user and "
     "machine percent-encoded, and without @machine if the cluster is unknown.",
 )
-MACHINE = Column(
-    "machine",
-    "text",
-    "The cluster of the application's runs, or its name in [clusters]; `default` if the log does not name a cluster.",
-)
 NODE_COUNT = Column("node_count", "int", "Allocated nodes of the job.")
 
 # ---- times of jobs
