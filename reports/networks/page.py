@@ -45,7 +45,7 @@ _MAX_TEXT_CHARS = 300
 def write_page(view: NetworkView, path: Path, max_bytes: int = MAX_BYTES) -> None:
     """Write the interactive page atomically; the same view always produces the same bytes.
 
-    most_bytes: if the page would exceed this size, its time-resolved data lose resolution.
+    max_bytes: if the page would exceed this size, its time-resolved data lose resolution.
     """
     with atomic_write(path.absolute()) as temporary:
         temporary.write_bytes(page(view, max_bytes))

@@ -103,7 +103,7 @@ def fair_rates(peaks: list[float], weights: list[float], bandwidth: SharedBandwi
     ----------
     peaks, weights
         Peak [bytes/s] and weight of each transfer.
-    pipe
+    bandwidth
         Shared bandwidth.
 
     Returns
@@ -132,14 +132,14 @@ def simulate_sharing(chains: Chains, bandwidth: SharedBandwidth, until_s: float)
     ----------
     chains
         Steps of all chains.
-    pipe
+    bandwidth
         Shared bandwidth.
     until_s
         Horizon [s].
 
     Returns
     -------
-    Shared
+    SharingResult
         Times and volumes of all steps.
     """
     simulation = _Simulation.from_chains(chains)

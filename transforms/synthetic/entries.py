@@ -68,7 +68,7 @@ def find_lifetimes(changes: Changes, targets: Targets, cleanup_us: int) -> Lifet
 
     Returns
     -------
-    Lives
+    Lifetimes
         Lifetimes; an entry starts a new one after it was dropped or its server restarted.
     """
     half_us, looks_us = cleanup_us // 2, targets.looks_us[changes.target]

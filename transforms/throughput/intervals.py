@@ -89,7 +89,7 @@ def resample_intervals(
 
     Returns
     -------
-    Stepped
+    ResampledSignals
         Overlapping intervals are added. A subject without valid intervals, or with unresolvable times, has no steps,
         and the frequency 1.
     """

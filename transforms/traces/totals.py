@@ -90,7 +90,7 @@ def assign_to_files(
     ----------
     handle, number
         Handle argument and number of the node.
-    opened
+    opens
         Opens of the class.
     ranks
         Returns the ranks that execute the node.
@@ -105,7 +105,7 @@ def assign_to_files(
 
     Returns
     -------
-    list[OfFile]
+    list[FileCalls]
         Calls of each open; if the assignment is unknown, all calls without an open.
     """
     unknown = [FileCalls(None, call_count, total_volume(size, call_count))]
@@ -305,7 +305,7 @@ def compute_totals(trace: CompressedTrace, formats: CallFormats) -> Totals:
     ----------
     trace
         Compressed trace.
-    forms
+    formats
         Formats of the calls' arguments.
 
     Returns
