@@ -54,8 +54,8 @@ def classify_command(
 ) -> int:
     """Classify a series of a job's or node's own, or a traced run, without a warehouse (PEARC'18, section 4.1).
 
-    TRACE is a series, a Darshan log, a TMIO trace, a Recorder trace (its folder, or a tar of it), a DFTracer trace
-    (its folder or file), or a compressed trace.
+    TRACE is a series, a Darshan log, a TMIO trace, a Recorder trace (its folder, or a tar archive of it), a DFTracer
+    trace (its folder or file), or a compressed trace.
     """
     from iosig.answers.single.classes import ClassesDocument, classify_input, signal_intervals
     from iosig.cli.printing import bytes_text, show, show_json

@@ -17,8 +17,8 @@ from iosig.cli.options import GlobalOptions, compressed_option, json_option
 def compress_command(warehouse: GlobalOptions, trace: Path, output: Path, as_json: bool) -> int:
     """Compress a traced run into one small file: loops of calls, values by rank, times as histograms.
 
-    TRACE is a Recorder trace: its folder, or a tar of it. Every call of every rank comes back in order, with its
-    arguments, by `iosig expand`; times come back as the means of the histograms.
+    TRACE is a Recorder trace: its folder, or a tar archive of it. `iosig expand` restores every call of every rank, in
+    order and with its arguments; times are restored as the means of the histograms.
     """
     from iosig.cli.printing import bytes_text, progress_bar, show, show_json
     from iosig.traces.extrapolation.compression import call_total, compress_trace, keep_apart

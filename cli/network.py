@@ -336,7 +336,7 @@ def _merge_small_hops(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _show_bottlenecks(result: NetworkInput) -> None:
-    """Print the first single requests that are outliers in time or size."""
+    """Print the first individual requests that are outliers in time or size."""
     from iosig.cli.printing import show
     from iosig.reports.networks.texts import value_text
 

@@ -96,8 +96,8 @@ def period_command(
 ) -> int:
     """Find the period of a series, of a traced run, or of a file system's polls, without a warehouse.
 
-    TRACE is a series, polls, a Darshan log, a TMIO trace, a Recorder trace (its folder, or a tar of it), a DFTracer
-    trace (its folder or file), or a compressed trace.
+    TRACE is a series, polls, a Darshan log, a TMIO trace, a Recorder trace (its folder, or a tar archive of it), a
+    DFTracer trace (its folder or file), or a compressed trace.
 
     Several periods of a run are listed separately, each with its time window, including a fast period within a slow
     one.

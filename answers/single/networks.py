@@ -36,7 +36,7 @@ _MORE_LAYERS = {"request_events": "Trace each request in two layers or more, wit
 _LOST = "Copy the log again from where Darshan wrote it; if it is damaged there, the requests are lost."
 #: maximum slow nodes of a layer that the figure labels
 _MAX_SLOW_NODES = 5
-#: prefix of Darshan modules with single requests
+#: prefix of Darshan modules with individual requests
 _TRACED = "DXT_"
 
 
@@ -264,7 +264,7 @@ def _merge_windows(network: Network, first: int, stop: int) -> Network:
 def read_network(path: Path, settings: Settings, query: Query, params: NetworkParams) -> NetworkInput:
     """Read one traced run and build its network.
 
-    Raises InputRefused if it is not a trace, has no single requests, or has only one layer.
+    Raises InputRefused if it is not a trace, has no individual requests, or has only one layer.
     """
     if path.is_dir() and find_folder_source(path) is None:
         raise InputRefused(f"{path.name} is a folder, but not a trace.", "Pass one trace.")

@@ -1,4 +1,4 @@
-"""Draw the panel next to the circle: color scales, value scales, patterns and single requests."""
+"""Draw the panel next to the circle: color scales, value scales, patterns and individual requests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _COUNTS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 #: fraction of the axis that a name occupies
 _NAME_SHARE = 0.05
 #: maximum number of hops in the legend
-#: maximum number of single requests in the legend
+#: maximum number of individual requests in the legend
 _MAX_HOPS, _MAX_REQUESTS = 6, 5
 
 

@@ -33,7 +33,7 @@ class Family:
     """A family of similar sites: a description, and the parameters from which they are drawn.
 
     params: parameters of the simulation, except the days, which follow from the level. neighbour_count: number of
-    applications in addition to the studied ones. is_logged: whether the job log contains these neighbours.
+    applications in addition to the studied ones. is_logged: whether the job log contains these neighbors.
     """
 
     doc: str
@@ -146,7 +146,7 @@ def _compute_work_ratio(site: Site, job_ids: Sequence[str], first: Ints, after: 
 
 
 def _count_active_transfers(site: Site, edges: Ints) -> Reals:
-    """Return the mean number of active transfers in each step between neighbouring edges."""
+    """Return the mean number of active transfers in each step between neighboring edges."""
     times = site.bursts.filter(pl.col("started_at").is_not_null()).select(
         (pl.col("started_at", "ended_at") - pl.lit(site.params.start)).dt.total_microseconds() / 1e6
     )

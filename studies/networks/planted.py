@@ -2,7 +2,7 @@
 
 Ranks send requests to I/O nodes, which forward them to storage targets stripe by stripe. The patterns are those of
 Sigovan et al. (IPDPS'13), Figure 6: about equal times at all nodes (circular; two or three bands, as two buffer sizes
-produce in Figure 15), bands of neighbouring ranks with different loads of their I/O nodes (striped), times of high
+produce in Figure 15), bands of neighboring ranks with different loads of their I/O nodes (striped), times of high
 variance without alignment (noisy), a few clearly slower nodes (outlier); and Figure 12: one very large request of
 process 0 (bottleneck). In all patterns a few requests are slow at random, some ranks may be idle ("some nodes showing
 no activity at all", section V.A), and the requests of a rank vary.
@@ -76,7 +76,7 @@ class PlantedSystem:
 
     @property
     def io_node(self) -> Ints:
-        """I/O node of each rank: blocks of neighbouring ranks (section IV of the paper)."""
+        """I/O node of each rank: blocks of neighboring ranks (section IV of the paper)."""
         return np.arange(self.shape.rank_count) * self.shape.io_node_count // self.shape.rank_count
 
 
@@ -150,7 +150,7 @@ def _draw_request_counts(generator: np.random.Generator, shape: SystemShape) -> 
 
 
 def _plant_stripes(quiet: PlantedSystem, generator: np.random.Generator) -> PlantedSystem:
-    """Plant bands of neighbouring ranks with periodic or independent loads.
+    """Plant bands of neighboring ranks with periodic or independent loads.
 
     A band is the ranks of an I/O node; in every fourth system it is one to four ranks with alternating load.
     """

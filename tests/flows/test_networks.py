@@ -90,7 +90,7 @@ def striped_run() -> list[Batch]:
 
 
 def shipped_log() -> Path:
-    """Return the log with single requests that ships with the Darshan wheel."""
+    """Return the log with individual requests that ships with the Darshan wheel."""
     found = find_spec("darshan")
     assert found is not None
     assert found.origin is not None

@@ -1,4 +1,4 @@
-"""Compute facts of traced runs from single requests: exact sizes, order, and bytes that are accessed repeatedly.
+"""Compute facts of traced runs from individual requests: exact sizes, order, and bytes that are accessed repeatedly.
 
 The resulting frames have one row per trace, or per group of `by`. Traces without requests have no row.
 """

@@ -101,7 +101,8 @@ def _divide(part: str, total: str) -> pl.Expr:
 def _small_requests(thresholds: Thresholds, direction: str) -> Rule:
     """Rule for small requests (Drishti P05, P06: more than 10 % and 1,000 of a direction's requests below 1 MB).
 
-    Darshan's histogram counts a request of exactly 1 MiB as small. Where single requests are known, the count is exact.
+    Darshan's histogram counts a request of exactly 1 MiB as small. Where individual requests are known, the count is
+    exact.
     """
     share = _divide(f"{direction}_small_count", f"{direction}_count")
     return Rule(
@@ -196,8 +197,8 @@ def _redundant(thresholds: Thresholds, direction: str) -> Rule:
     """Rule for redundant bytes (Drishti P09, P10: highest offset of any file above the bytes of all files).
 
     P09 and P10 report "more data than the highest offset" if fewer bytes were moved: their comparison is reversed.
-    Here, the bytes moved in excess of each file's extent count. Where single requests are known, the bytes that another
-    request covers count.
+    Here, the bytes moved in excess of each file's extent count. Where individual requests are known, the bytes that
+    another request covers count.
     """
     repeated_bytes, moved_bytes = pl.col(f"{direction}_again_bytes"), pl.col(f"posix_{direction}_bytes")
     share = repeated_bytes / pl.when(moved_bytes > 0).then(moved_bytes)

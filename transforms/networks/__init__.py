@@ -1,7 +1,7 @@
 """Networks: graphs of the transfers between nodes (processes, hosts, storage targets) of a run, and their patterns.
 
 - `batches` (`NetworkBatch`, `LayerBatch`, `TransferBatch`): Networks of many runs in shared arrays.
-- `bottlenecks` (`BottleneckFinder`): Single requests that are much larger or longer than the others.
+- `bottlenecks` (`BottleneckFinder`): Individual requests that are much larger or longer than the others.
 - `clock_skew` (`estimate_skew`, `Skew`, `correct_times`, `merge_opens`): Offsets between the clocks of ranks.
 - `counting` (`EdgeCounter`, `BatchCounter`, `window_edges`, `merge_windows`): Aggregation of transfers into networks.
 - `latencies` (`RequestMatcher`): Latencies between layers, from events of one request in several layers.

@@ -1,4 +1,4 @@
-"""Find single requests that are much larger or much longer than the typical request of a run.
+"""Find individual requests that are much larger or much longer than the typical request of a run.
 
 Sigovan et al. (IPDPS'13), Figure 12, show one very large write of process 0, which "could be broken up into smaller
 pieces". The criteria are our own: a high robust z-score, a large fraction of the run's total, and rarity. Values arrive

@@ -1,6 +1,6 @@
 """Choose the measurement that becomes the signal of a traced run, and its grid.
 
-A tracer may record a run's bytes as single requests, as a heat map, and as counters. The finest measurement that
+A tracer may record a run's bytes as individual requests, as a heat map, and as counters. The finest measurement that
 contains (nearly) all bytes is the signal. Counters alone give a single interval without a shape, which is labeled as
 such.
 """

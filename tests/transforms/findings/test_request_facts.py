@@ -1,4 +1,4 @@
-"""Facts from single requests, compared with a naive computation."""
+"""Facts from individual requests, compared with a naive computation."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _RAW_CHARS = 200
 ARRAYS = {bytes([mark]) for mark in (*range(0x90, 0xA0), 0xDC, 0xDD)}
 #: maximum number of refused lines that are reported before the first good one
 _MAX_PENDING = 1000
-#: members of JSON objects, in decreasing precision: phases of ranks, single requests
+#: members of JSON objects, in decreasing precision: phases of ranks, individual requests
 _LEVELS = (("b_rank_avr", "t_rank_s", "t_rank_e"), ("b_ind", "t_ind_s", "t_ind_e"))
 _STEPS = ("b_overlap_avr", "t_overlap")
 _PLAIN_KEYS = (*(level[0] for level in _LEVELS), _STEPS[0])
