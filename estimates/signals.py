@@ -115,7 +115,7 @@ def _sum_requests(requests: Sequence[pl.LazyFrame]) -> pl.DataFrame:
 
 
 def _intervals(records: pl.DataFrame) -> pl.DataFrame:
-    """Convert records to requests: one for the counted bytes, from the first start to the last end."""
+    """Convert each record to one request per direction, from the first start to the last end."""
     parts = [
         records.select(
             "trace_id",

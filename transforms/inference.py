@@ -1,10 +1,10 @@
 """Infer classes and periods of runs from the signatures of their applications.
 
 If only the traffic of all jobs was measured, it does not show when a run moved its own bytes. The signature of its
-application does: a class inferred from the signature is right three times as often as the class of the traffic (`iosig
-study population`). A run that took longer than its signature is assumed to be slowed evenly, so its period scales with
-its duration. A run that took much less time was stopped, and a run that took much more did more work; both have the
-period of the signature.
+application does: a class inferred from the signature is correct three times as often as one computed from the traffic
+(`iosig study population`). A run that took longer than its signature is assumed to be slowed evenly, so its period
+scales with its duration. A run that took much less time was stopped, and a run that took much more did more work; both
+have the period of the signature.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from iosig.transforms import classes
 from iosig.transforms.arrays import Ints, Reals, offsets_of
 from iosig.transforms.classes import ClassParams
 
-#: minimum fraction of its signature that is found in the traffic for a run that is not idle; minimum fraction of the
-#: application's runs that are found (below it, bursts are too small to be visible, and no run counts as idle)
+#: A run is idle if less than the first fraction of its signature is found in the traffic. If less than the second
+#: fraction of an application's runs is found, its bursts are too small to be visible, and no run counts as idle.
 _MIN_FOUND_RATIO, _MIN_VISIBLE_RATIO = 0.1, 0.5
 _SUBJECT = ["application_id", "filesystem", "direction"]
 #: maximum slowdown; a longer run did more work at the usual period (on 54 simulated sites, all 8 periods above it were

@@ -1,7 +1,7 @@
-"""Build the networks of many small traced runs in one batch, with the same results as `making`.
+"""Build the networks of many small traced runs in one batch, with the same results as `build_network`.
 
 Small networks are expensive because of the overhead of many tiny frames. Here, all runs share frames with a column
-`run`. Runs with special properties (large layers, windows that are not increasing) are left to `making`.
+`run`. Runs with special properties (large layers, windows that are not increasing) are left to `build_network`.
 """
 
 from __future__ import annotations
@@ -319,10 +319,10 @@ class _Requests:
         nodes: Ints = joined["node"].fill_null(-1).to_numpy()
         return nodes
 
-    # ---- single requests
+    # ---- individual requests
 
     def bottlenecks(self) -> pl.DataFrame:
-        """Return the bottleneck requests with their outermost and innermost nodes, as `making` does."""
+        """Return the bottleneck requests with their outermost and innermost nodes, as `build_network` does."""
         bottlenecks_found = pl.DataFrame(
             list(self._find_bottlenecks()), schema={"run": pl.Int64(), **BOTTLENECK_SCHEMA}, orient="row"
         )

@@ -330,7 +330,7 @@ class _Allocation:
         self.filled_ratio[bursts], self.is_attributed[bursts], self.placement.cost[runs] = 0.0, False, np.inf
 
     def reject_ambiguous(self) -> None:
-        """Take the bytes of ambiguous bursts from their runs, without giving them to other runs."""
+        """Remove the bytes of ambiguous bursts from their runs without reassigning them."""
         placements = self.placements()
         is_attributed = np.zeros(len(self.is_attributed), np.bool_)
         is_unambiguous = placements.is_attributed & (self._ambiguity(placements) <= self.params.max_ambiguity)
@@ -345,7 +345,7 @@ class _Allocation:
         self.set_taken(runs, take_bytes(windowed, selected, available, self.params.placement, is_attributed[bursts]))
 
     def _ambiguity(self, placements: BurstPlacements) -> Reals:
-        """Compute the ambiguity of bursts (m): mean cost in the application, plus weighted traffic around the burst."""
+        """Compute the ambiguity of bursts (m): mean cost of the application's bursts, plus weighted traffic nearby."""
         runs, params = self.runs, self.params
         bursts, application = runs.offsets[placements.run] + placements.burst, runs.application[placements.run]
         # the cost of a run carries no information if the run is partly unmeasured or was rejected

@@ -340,7 +340,7 @@ def _evaluate_leaves(leaves: Sequence[RankModel | int], process_count: int, rank
 
 
 def _collect_leaves(model: FieldModel) -> list[RankModel | int]:
-    """List the leaves of a field in the order of iterations: column models, or fixed numbers."""
+    """List the leaves of a field in the order of iterations: models over ranks, or fixed numbers."""
     match model:
         case StridedValues() | NestedLoops():
             return _collect_leaves(model.inner)

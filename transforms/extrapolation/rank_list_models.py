@@ -1,9 +1,9 @@
-"""Fit exact models of a class's rank lists: models in n of their starts, strides and counts.
+"""Fit exact models of how a class's rank lists (starts, strides and counts) depend on the number of ranks n.
 
 A class consists of the ranks that make the same calls. Examples are rank 0, which creates a file, the roots of groups,
 and all other ranks. At each rank count, these ranks are nested progressions (paper, section 3.2.1; ScalaTrace's rank
-lists). At a rank count with a single group, the dimension of groups has one member and an unknown stride. It still
-counts as a dimension.
+lists). At a rank count with a single group, the dimension of groups has the count 1 and an unknown stride, but it is
+kept.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ _MAX_SEPARATE_RANKS = 64
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Ranks of a class at one rank count, ascending, and a number for each rank: shape (R,)."""
+    """Values of the ranks of a class at one rank count; ranks ascend, and both arrays have the shape (R,)."""
 
     process_count: int
     ranks: Ints
@@ -379,7 +379,10 @@ def _evaluate_member_part(by_member: Fraction | None, member: Ints) -> Ints:
 
 
 def _find_step(places: Ints, values: Ints, group: Ints) -> Fraction | None:
-    """Find the step per place, from the first two different places within a group; None if not observable."""
+    """Compute the slope of the values over their places; None if no group has two different places.
+
+    The slope is that between the first two adjacent rows of one group with different places.
+    """
     pairs = np.flatnonzero((group[1:] == group[:-1]) & (places[1:] != places[:-1]))
     if not pairs.size:
         return None
@@ -389,7 +392,7 @@ def _find_step(places: Ints, values: Ints, group: Ints) -> Fraction | None:
 
 @dataclass(frozen=True, slots=True)
 class PerRank:
-    """Separate models in n for each rank of a class that has the same number of ranks at all rank counts."""
+    """One model in n for each rank of a class whose size does not depend on n."""
 
     models: tuple[CountModel, ...]
 

@@ -80,7 +80,7 @@ FittedNode = FittedCall | FittedLoop
 
 @dataclass(frozen=True, slots=True)
 class FittedClass:
-    """Class with the models of its rank lists (None: all ranks that are in no other class), and its nodes."""
+    """A class of ranks: models of its rank lists (None: all ranks that are in no other class), and its nodes."""
 
     number: int
     ranks: tuple[RankListModel, ...] | None

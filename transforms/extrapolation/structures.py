@@ -232,7 +232,7 @@ class Difference:
 
 
 def match_classes(traces: Sequence[CompressedTrace]) -> tuple[MatchedClasses, ...] | Difference:
-    """Match the classes of traces by their structure.
+    """Find the classes that have the same structure in all traces.
 
     Parameters
     ----------

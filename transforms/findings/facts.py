@@ -187,7 +187,10 @@ def upper_layers(counters: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rank_facts(frames: TraceFrames, counters: pl.DataFrame) -> pl.DataFrame:
-    """Compute totals, maxima and counts of ranks that moved bytes, by direction, from records or else heat maps."""
+    """Compute totals, maxima and counts of ranks that moved bytes, by direction.
+
+    The source is the records of a trace, or its heat maps if it has no records.
+    """
     upper = upper_layers(counters)
     rank_bytes: pl.DataFrame | None = None
     for source in (_rank_bytes_from_records(frames, upper), _rank_bytes_from_heatmaps(frames, upper)):
@@ -386,7 +389,7 @@ def _striping_facts(records: pl.DataFrame, files: pl.DataFrame, thresholds: Thre
 
 
 def _request_facts(frames: TraceFrames, counters: pl.DataFrame, thresholds: Thresholds) -> list[pl.DataFrame]:
-    """Compute facts from single requests, for runs with all POSIX requests in the trace."""
+    """Compute facts from individual requests, for runs with all POSIX requests in the trace."""
     if frames.requests is None or frames.requests.is_empty():
         return []
     movers = request_facts.count_movers(frames.requests)

@@ -45,7 +45,7 @@ def find_files(frames: TraceFrames, thresholds: Thresholds) -> pl.DataFrame:
         return pl.DataFrame(schema=_SCHEMA)
     totals = _sum_records(frames.records)
     approximate = pl.concat([_cast_to_schema(rows) for rows in _values_from_records(totals, frames.jobs, thresholds)])
-    # values from single requests take precedence over those from records
+    # values from individual requests take precedence over those from records
     exact = pl.concat(
         [approximate.clear(), *(_cast_to_schema(rows) for rows in _values_from_requests(frames, totals, thresholds))]
     )
@@ -121,7 +121,7 @@ def _values_from_records(totals: pl.DataFrame, jobs: pl.DataFrame, thresholds: T
 
 
 def _values_from_requests(frames: TraceFrames, totals: pl.DataFrame, thresholds: Thresholds) -> Iterator[pl.DataFrame]:
-    """Yield values from single requests, for runs with all requests of a direction in the trace."""
+    """Yield values of findings from individual requests, for runs whose trace has every request of a direction."""
     if frames.requests is None or frames.requests.is_empty():
         return
     requests = frames.requests.filter(pl.col("module") == "POSIX", pl.col("file_number").is_not_null())

@@ -1,6 +1,6 @@
 """Compute heat maps of traced runs: bytes by rank and time, in a limited number of cells.
 
-The source is single requests, unless the heat map of the tracer is fine enough or requests are missing.
+The source is individual requests, unless the heat map of the tracer is fine enough or requests are missing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RankTimes:
 
     @property
     def rank_bytes(self) -> Reals:
-        """Return the mean bytes per rank in each row (ranks)."""
+        """Return the bytes of each row, divided by its number of ranks (ranks)."""
         means: Reals = self.cell_bytes.sum(axis=1) / np.diff(self.rank_edges)
         return means
 

@@ -26,7 +26,7 @@ class Collisions:
     overlap_s : Reals, shape (k,)
         Expected overlap of their bursts [s], summed over pairs of jobs.
     overlap_bytes : Reals, shape (k,)
-        Bytes that both applications move during the overlap without contention.
+        Total bytes that the two applications would move during the overlap without contention.
 
     """
 

@@ -46,7 +46,7 @@ _GAIN_RANGE, _MAX_REQUIRED_GAIN = (0.8, 0.95), 0.03
 
 @dataclass(frozen=True, slots=True)
 class JointParams:
-    """Parameters of joint extraction that a site may set; the defaults are ours.
+    """Parameters of joint extraction that a site may set; the defaults are not from a publication.
 
     Attributes
     ----------

@@ -47,7 +47,7 @@ _ZERO_RATIO = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class FrequencyGrid:
-    """Frequencies of n signals: ``waves / span_s``, with steps of 1 / samples_per_peak waves.
+    """Frequency grids of n signals: ``cycles / span_s``, in steps of 1 / samples_per_peak cycles.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class FrequencyGrid:
         Number of frequencies, possibly 0. The first one is 1 / span_s, the last at most half of the sampling
         frequency.
     samples_per_peak : int
-        Frequencies within the width of one spectral peak.
+        Number of frequencies within the width of one spectral peak.
     """
 
     span_s: Reals

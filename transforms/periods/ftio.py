@@ -135,7 +135,7 @@ def _detect(signals: EvenSignals, params: DftParams) -> Detections:
 
 
 def _classify_untestable(spectra: Spectra, params: DftParams) -> Texts:
-    """Outcomes (n): empty if the signal can be tested."""
+    """Return why each signal cannot be tested (n); empty if it can."""
     outcome = np.zeros(spectra.signal_count, dtype=_OUTCOME)
     outcome[spectra.is_constant] = "aperiodic"
     outcome[(spectra.total_power == 0) & (spectra.mean_bytes_per_s == 0)] = "no_io"

@@ -1,6 +1,6 @@
-"""Estimate when in the cycles of a run each of its nodes moves its bytes: the delay, and how constant it is.
+"""Estimate the delay of each node's I/O within the cycle of a run, and how constant the delay is.
 
-The bytes of each node are averaged to a mean resultant vector at the run's frequency. The direction of the vector is
+The bytes of each node are averaged into a mean resultant vector at the run's frequency. The direction of the vector is
 the time within the cycle, and its length is the concentration. A node's delay is its direction relative to that of all
 nodes of the run.
 

@@ -337,7 +337,7 @@ def _cut_periods(signals: _Signals, widths: Reals, periods: _Periods) -> _Period
 
 
 def _sum_impulses(signals: _Signals, periods: _Periods) -> Reals:
-    """Sum the impulses in each period (periods)."""
+    """Sum the bytes of the impulses within each period (periods); impulses outside all periods are dropped."""
     owner, period_count = owners(signals.impulse_offsets), int(periods.offsets[-1])
     number = np.floor((signals.impulses_s - signals.start_s[owner]) / periods.length_s[owner])
     counts = periods.counts[owner]

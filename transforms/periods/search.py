@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 METHODS = ("null_tested", "dft", "autocorrelation", "merged", "autoperiod")
 #: FTIO's methods, which analyze the time from the first to the last I/O
 FTIO_METHODS = ("dft", "autocorrelation", "merged")
-#: values of a sampled throughput: rates at instants, as in FTIO's paper, or mean rates of samples
+#: values of a sampled throughput: `instants`, rates at the sample times, as in FTIO's paper; `bins`, mean rates over
+#: sample intervals
 Sampling = Literal["instants", "bins"]
-#: samples of measured intervals: their mean rates, at uneven times, or those of even steps
+#: samples of measured intervals: `intervals`, their mean rates, at uneven times; `bins`, mean rates over even steps
 IntervalSampling = Literal["intervals", "bins"]
-#: by method: the detections of n signals, and FTIO's refined confidence (n)
+#: method -> the detections of n signals, and FTIO's refined confidence (n)
 Results = dict[str, tuple[Detections, Reals]]
 #: maximum relative difference in length of signals that are padded to form one group
 _PADDING_RATIO = 0.25

@@ -137,7 +137,7 @@ class IosiParams:
         return WaveRules(self.requires_high_crest, self.ripple_ratio)
 
     def add_filters(self) -> IosiParams:
-        """Return the parameters of `iosi_filtered`."""
+        """Return a copy with the filters of `iosi_filtered` enabled."""
         return replace(
             self,
             has_duration_filter=True,

@@ -350,7 +350,7 @@ def _pair_neighbors(layers: _Layers, layer: Ints, column: Ints) -> tuple[Ints, I
 
 
 def _count_distinct(unit: Ints, sample: Ints, unit_count: int, sample_count: int) -> Ints:
-    """Count the distinct samples of each unit."""
+    """Count the distinct samples of each unit; a pair of unit and sample may occur repeatedly."""
     # one row per sample, in the type of the sums, since sums of long rows without a cast are faster
     has = np.zeros((sample_count, unit_count), dtype=np.int32)
     has.ravel()[sample * unit_count + unit] = 1

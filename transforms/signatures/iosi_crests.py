@@ -136,7 +136,7 @@ class _Plateaus:
         return cls(is_move.shape[1], None if is_move.all() else np.flatnonzero(is_move))
 
     def first_place(self, place: Ints) -> Ints:
-        """Return the first place of each place's interval."""
+        """Return, for each place, the first place of the interval that contains it."""
         return place if self.moves is None else self.moves[np.searchsorted(self.moves, place, side="right") - 1]
 
     def last_place(self, place: Ints) -> Ints:

@@ -161,8 +161,8 @@ def _find_best_path(scores: Reals, offsets: Ints, template: Template, step_s: fl
 def _shift_to_rise(rises: Reals, path: Ints, template: Template, step_s: float) -> Ints:
     """Compute the shift of each start to the steepest rise nearby, in steps (runs, bursts).
 
-    If the rise of a run is not where that of most runs is, the run is shifted like most runs, since then the template's
-    start was wrong.
+    If the template's start is wrong, most runs need the same shift. A run that has no clear rise near this shift takes
+    it, too.
     """
     halves = np.minimum(12.0 / step_s, template.length / 2 + 3.0 / step_s).astype(np.int64)
     shifts = np.arange(-int(halves.max()), int(halves.max()) + 1)
@@ -194,10 +194,10 @@ def _estimate_mode(values: Ints, mask: Bools, width: float) -> Reals:
 
 
 def _refine_within_step(sums: Reals, at: Reals, height: Reals, reach: Reals) -> Reals:
-    """Compute fractional shifts of the starts (runs, bursts) to where a sharp edge would give the measured volume.
+    """Compute the fractional shift of each start (runs, bursts) at which a sharp edge gives the measured volume.
 
-    A sharp edge separates a rate before it from a rate after it; both sides add up to the measured volume. height,
-    reach (bursts): height of each burst, and number of steps on either side.
+    A sharp edge separates the rate before it from the rate after it. at: starts, as positions in the cumulative
+    `sums`. height, reach (bursts): height of each burst, and number of steps on either side of a start.
     """
     half = reach / 2
     shift_to = np.array([-half - reach, -half, half, reach])[:, None, :]

@@ -69,7 +69,7 @@ def _are_zero(values: Reals, weights: npt.NDArray[Any], level: float) -> Bools:
 
 
 def _compute_quantiles(values: Reals, weights: npt.NDArray[Any], levels: Reals) -> Reals:
-    """Compute `weighted_quantiles` for one row or more by sorting each column."""
+    """Compute `weighted_quantiles` of a matrix with at least one row, by sorting each column."""
     point_count = values.shape[1]
     has_weight = weights > 0
     point = np.arange(point_count)

@@ -48,7 +48,7 @@ class Signature:
 
     @classmethod
     def from_curve(cls, bytes_per_s: Reals, bursts: Bursts, background_bytes_per_s: float = float("nan")) -> Signature:
-        """Create an extracted signature without a band."""
+        """Create an extracted signature whose lower and upper curves are unknown (NaN)."""
         unknown = np.full(len(bytes_per_s), np.nan)
         return cls("extracted", bytes_per_s, unknown, unknown, bursts, background_bytes_per_s)
 

@@ -80,8 +80,8 @@ def split_polls(volume_bytes: Reals, controller_count: int, interval_s: float, r
     Returns
     -------
     (ticks, controllers)
-        Bytes of each controller. Their fractions differ between controllers, minutes (stripes of active files) and
-        ticks. Sums over any period are exact to a byte per controller.
+        Bytes of each controller. The fractions vary by controller, by minute (as the stripes of active files do) and
+        by tick. Sums over any period are exact to a byte per controller.
     """
     ticks = len(volume_bytes)
     minutes = max(1, round(60.0 / interval_s))

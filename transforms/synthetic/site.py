@@ -108,7 +108,7 @@ class SiteParams:
 
     @property
     def workload(self) -> Workload:
-        """Workload of the site; a storm takes half of the bandwidth."""
+        """Workload of the site; an I/O storm, i.e. a rare burst of many streams, takes half of the bandwidth."""
         storm = 0.5 * self.controller_count * self.controller_bytes_per_s
         return Workload(self.seed, self.span_s, self.foreign_level, self.drift_ratio, self.stop_ratio, storm)
 

@@ -273,7 +273,7 @@ class Plan:
 
 
 def stream(seed: int, *key: str | int) -> np.random.Generator:
-    """Create a separate random generator for each key."""
+    """Create the random generator of a key; different keys give independent generators."""
     words = tuple(zlib.crc32(str(part).encode()) for part in key)
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=words))
 

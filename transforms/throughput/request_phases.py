@@ -79,7 +79,7 @@ def request_phases(requests: Requests, gap_s: npt.ArrayLike) -> RequestPhases:
 
 
 def _find_phase_ends(times_s: Reals, owner: Ints, active: Ints, gap_s: Reals) -> Bools:
-    """Whether a phase ends at each time."""
+    """Return whether a phase ends at each time: no request is active, and the next one is far or has another owner."""
     is_end = np.ones(len(times_s), dtype=np.bool_)
     is_other = owner[1:] != owner[:-1]
     is_far = times_s[1:] - times_s[:-1] > gap_s[owner[1:]]

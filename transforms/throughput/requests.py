@@ -131,7 +131,7 @@ class Steps(InPieces):
 
     @property
     def volume_bytes(self) -> Reals:
-        """Total bytes of each subject (subjects)."""
+        """Total bytes of each subject, including its impulses (subjects)."""
         pieces = segment_sums(self.bytes_per_s * self.widths_s, self.offsets)
         return pieces + segment_sums(self.impulse_bytes, self.impulse_offsets)
 

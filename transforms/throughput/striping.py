@@ -25,7 +25,7 @@ _MAX_PIECES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Layouts(InPieces):
-    """Striping of files (m).
+    """Striping layouts of m files.
 
     Attributes
     ----------

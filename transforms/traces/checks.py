@@ -137,7 +137,7 @@ def _check_ranks(where: str, ranks: Progression, process_count: int) -> None:
 
 @dataclass(slots=True)
 class _Bounds:
-    """Bounds of the values of shares, with a budget of values that are expanded."""
+    """Bounds on the values of shares; at most `left` more values may be expanded."""
 
     left: int = _MAX_VALUES
 

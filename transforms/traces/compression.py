@@ -111,7 +111,7 @@ class Folder:
         return shape, folding.nodes(shape, folding.starts[None, :])
 
     def loop_symbol(self, body: tuple[int, ...]) -> int:
-        """Symbol of the loop with this body."""
+        """Return the negative number that represents a loop with this body; a new body gets the next one."""
         if body not in self.loops:
             self.bodies.append(body)
             self.loops[body] = -len(self.bodies)

@@ -69,7 +69,10 @@ def group_by_pattern(members: Sequence[Member]) -> list[Pattern]:
 
 
 def _split_by_widths(family: Sequence[Member]) -> list[list[Member]]:
-    """Split members with equal text by the widths of their numbers; split constant names, too, if no name varies."""
+    """Split members with equal text by the widths of their numbers.
+
+    If no number varies within such a group, the group is also split by the members' constant names.
+    """
     number_formats = [[_number_format(number) for number in member.name.numbers] for member in family]
     places = range(len(family[0].name.numbers))
     padded = [sorted({formats[place][0] for formats in number_formats if formats[place][0] > 1}) for place in places]
@@ -144,7 +147,7 @@ def _format_braces(distinct_values: tuple[Progression, ...] | None, span: tuple[
 
 
 def _value_range(numbers: Sequence[Number]) -> tuple[int, int]:
-    """Lower and upper bound of all values."""
+    """Return bounds that contain every value of the numbers; (0, 0) if there are none."""
     ends: list[int] = []
     for number in numbers:
         if isinstance(number.values, int):

@@ -1,7 +1,7 @@
 """Interpret the arguments of I/O calls in compressed traces: files, request sizes, and nesting of calls.
 
-Recorder logs arguments, separated by spaces, but no return values. So the bytes of a request are the requested bytes.
-The meaning of each function's arguments depends on the trace format, and is given as `CallFormats`.
+Recorder logs arguments, separated by spaces, but no return values. So sizes are those requested, not those moved. The
+meaning of each function's arguments depends on the trace format, and is given as `CallFormats`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DIGITS = re.compile(r"([0-9]{1,18})")
 
 @dataclass(frozen=True, slots=True)
 class CallFormat:
-    """Positions of a function's arguments, from 0; None without such an argument.
+    """Zero-based positions of a function's arguments; None if it has no such argument.
 
     layer: POSIX or MPIIO. operation: `read`, `write`, `open` or another one. A request has `count` minus `surplus`
     elements of `size` bytes, or of a datatype.
@@ -155,7 +155,7 @@ def varying_vectors(field: Argument) -> list[Vector]:
 
 
 def argument_at(arguments: Sequence[Argument], place: int | None) -> Argument | None:
-    """Return the argument at a position; None if it does not exist."""
+    """Return the argument at `place`; None if `place` is None or there are fewer arguments."""
     return arguments[place] if place is not None and place < len(arguments) else None
 
 

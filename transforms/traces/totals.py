@@ -299,7 +299,7 @@ class Totals:
 
 
 def compute_totals(trace: CompressedTrace, formats: CallFormats) -> Totals:
-    """Compute the totals of a trace.
+    """Sum the calls by function, and the bytes by module and by file, without expanding the trace.
 
     Parameters
     ----------

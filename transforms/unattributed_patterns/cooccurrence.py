@@ -1,6 +1,6 @@
 """Measure the co-occurrence of a pattern with the runs of logged applications, by a p-value under random rotation.
 
-The null hypothesis is that the appearances are rotated relative to the job log by a random time. From rotation follow
+The null hypothesis is that the appearances are rotated relative to the job log by a random time. Rotation determines
 the exposure of an application, i.e. the fraction of time covered by its runs, and the variance of the fraction of
 covered appearances. The variance yields the effective number of independent appearances (design effect: Kish, Survey
 Sampling, 1965, section 8.2), since the appearances of one train are covered together or not at all. The p-value is a
@@ -19,13 +19,13 @@ from iosig.transforms.arrays import Bools, Ints, Reals
 
 @dataclass(frozen=True, slots=True)
 class CooccurrenceParams:
-    """Thresholds for attributing a pattern to a logged application; conventional significance levels, not tuned."""
+    """Thresholds for attributing a pattern to a logged application; they are conventional and not tuned."""
 
     #: tolerance of a run's start and end [s], since job logs are inexact, and caches flush after a run
     slack_s: float = 60.0
     #: minimum fraction of appearances within an application's runs for it to be a candidate
     min_coverage_ratio: float = 0.2
-    #: minimum coverage of an application that may be the owner if its own p-value is below `max_single_p`
+    #: coverage from which an application is a possible owner if its uncorrected p-value is below `max_single_p`
     high_coverage_ratio: float = 0.75
     #: maximum corrected p-value of the outcome `attributed`
     max_named_p: float = 0.01
@@ -239,7 +239,7 @@ _MIN_ALIGNED_RUNS = 3
 
 
 def _delay_p_value(delay: Reals, run: Ints, run_duration: Reals, window: float) -> tuple[float, float]:
-    """Compute p-value and lower bound of the window of delays that contains appearances of the most runs."""
+    """Find the window of delays with appearances of the most runs; return its p-value and lower bound."""
     order = np.argsort(delay, kind="stable")
     delay, run = delay[order], run[order]
     after = np.searchsorted(delay, delay + window, side="right")

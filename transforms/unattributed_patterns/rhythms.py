@@ -295,7 +295,10 @@ def _batch_by_length(started: Reals, ended: Reals) -> list[Ints]:
 
 
 def _present_ratio(residual_bytes: Reals, burst_bytes: Reals) -> Reals:
-    """Fraction of a burst that the traffic at each step can contain; NaN if a third of the burst was not measured."""
+    """Return the fraction of a burst that the traffic at each step can contain.
+
+    The fraction is NaN if more than a third of the burst was not measured.
+    """
     count, length = len(residual_bytes), len(burst_bytes)
     padded = np.concatenate([np.nan_to_num(residual_bytes), np.zeros(length)])
     present = np.zeros(count)

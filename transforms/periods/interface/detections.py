@@ -70,7 +70,7 @@ class PeriodDetails:
 
     @classmethod
     def all_nan(cls, signal_count: int) -> PeriodDetails:
-        """Return NaN for `signal_count` signals."""
+        """Create the details of signals for which nothing is known: NaN everywhere."""
         return cls(np.full(signal_count, np.nan), np.full(signal_count, np.nan))
 
 

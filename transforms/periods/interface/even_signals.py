@@ -98,7 +98,7 @@ class EvenSignals:
         return result
 
     def select(self, rows: Bools | Ints | slice) -> EvenSignals:
-        """Select signals by row."""
+        """Return the signals of the rows, with all of their samples."""
         return EvenSignals(self.bytes_per_s[rows], self.sampling_hz[rows], self.start_s[rows])
 
     def slice_samples(self, first: int, last: int) -> EvenSignals:

@@ -355,7 +355,7 @@ def _divide_by_neighbors(power: Floats, max_ratio: float) -> None:
 
 
 def _sum_neighbors(values: Floats, length: int) -> Floats:
-    """Sum `length` consecutive rows from each row on, in O(log length) additions of doubled sums."""
+    """Sum every window of `length` consecutive rows by repeated doubling, in O(log length) additions."""
     total, start, sums, size = None, 0, values, 1
     while size <= length:
         if length & size:

@@ -95,7 +95,7 @@ class _Findings:
 
     @classmethod
     def empty(cls, intervals: Intervals) -> _Findings:
-        """Return empty findings for intervals."""
+        """Create findings for intervals that have not been tested: zeros and NaN."""
         count = len(intervals.row)
         reals = [np.full(count, np.nan) for _ in range(6)]
         ints = [np.zeros(count, dtype=np.int64) for _ in range(3)]

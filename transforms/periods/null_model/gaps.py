@@ -103,7 +103,7 @@ def has_too_many_phases(active: Activity, lengths: Ints) -> Bools:
 
 
 def compute_gap_log_p(gap_count: npt.ArrayLike, squared_cv: npt.ArrayLike) -> Reals:
-    """Compute the log p-value of the squared coefficient of variation of exponential gaps, or slightly more.
+    """Compute a tight upper bound of the log p-value of exponential gaps' squared coefficient of variation.
 
     Parameters
     ----------

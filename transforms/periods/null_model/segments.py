@@ -7,8 +7,8 @@ its own, and a claim in a part splits it again.
 
 The family-wise error rate stays at the significance level: the level of a claim is divided equally among its tested
 parts, and only claims have parts. For any number of segments, the probability of a claim on a memoryless part does not
-exceed `NullModelParams.false_alarm_probability`. Reported probabilities are divided by the fraction of the level, so
-that all can be compared with the same level.
+exceed `NullModelParams.false_alarm_probability`. The p-value of a part is divided by the part's fraction of the level,
+so that all can be compared with the same level.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from iosig.transforms.periods.null_model.params import NullModelParams
 
 @dataclass(frozen=True, slots=True)
 class SegmentParams:
-    """Parameters of the search for segments (ours).
+    """Parameters of the search for segments; they are not from a publication.
 
     Of signals with a rhythm before or around a memoryless part (89 generators, 200 and 1,500 samples, 100 draws, seed
-    5), 0.18 % have a claim on the memoryless part.
+    5), 0.18 % have a false claim on the memoryless part.
 
     Attributes
     ----------
