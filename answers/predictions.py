@@ -27,7 +27,7 @@ from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import recognize
 from iosig.warehouse.store.journal import Journal
 
-#: maximum number of rows that are drawn for an input and direction
+#: maximum number of rows that are drawn per input and direction
 _MAX_DRAWN = 100_000
 #: pause between scans of folders, in multiples of the scan's duration, so that scans take 5 % of the time
 _FOLDER_PAUSES = 19

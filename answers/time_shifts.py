@@ -1,4 +1,4 @@
-"""Warn of job logs and polls with times that differ by whole hours, usually because of a wrong time zone."""
+"""Warn of job logs and polls whose times differ by whole hours, usually because of a wrong time zone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from iosig.warehouse.releases.releases import Release
     from iosig.warehouse.store.store import Store
 
-#: maximum number of days that one call checks, the latest ones; bounds its run time
+#: maximum number of days, the latest ones, that one call checks, to bound its run time
 _MAX_DAYS = 7
 #: maximum number of job log landings that are searched for a day's time zone
 _MAX_JOB_LOGS = 50

@@ -137,7 +137,7 @@ def advise_command(
 
 
 def _signatures(store: Store, feed_path: Path | None, release_id: str | None) -> tuple[SignatureSource, str]:
-    """Return the signatures' source (a feed or a release) and its release id."""
+    """Select the feed `feed_path`, or else a release, as the source of signatures; return it with its release id."""
     from iosig.answers.advice.signatures import FeedSignatures, ReleaseSignatures
     from iosig.warehouse.errors import UsageError
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE = DOCS / "pictures.md"
-#: start of the block that makes the demo, which already exists
+#: start of the block that creates the demo; it is skipped, because the demo already exists
 _DEMO = "iosig demo"
 
 
@@ -31,7 +31,10 @@ def pictures(page: str) -> list[str]:
 
 
 def make(demo: Path, into: Path) -> list[str]:
-    """Run the page's commands in the demo's folder, and copy their pictures into another; return their names."""
+    """Run the page's commands in the folder `demo`, and copy the pictures that they draw to the folder `into`.
+
+    Returns the names of the copied pictures; a picture that was not drawn is skipped.
+    """
     page = PAGE.read_text(encoding="utf-8")
     script = "\n".join(["set -e", "export IOSIG_WAREHOUSE=warehouse", *commands(page)])
     subprocess.run(["bash", "-c", script], cwd=demo, check=True)

@@ -184,7 +184,10 @@ class ExpectMulticolumnPeriodToBeOfPeriodic(_Rows):
 
 
 class ExpectMulticolumnSharedAndOwnBytesToBeApart(_Rows):
-    """Of source, shared bytes and own bytes: only the shared source has shared bytes, and it has no own bytes."""
+    """Rows of the shared source have no own bytes, and all other rows have no shared bytes.
+
+    The columns are source, shared bytes and own bytes, in this order.
+    """
 
     success_keys = ("mostly", "shared_source")
     shared_source: str

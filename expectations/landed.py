@@ -147,7 +147,7 @@ def _violation(table: Table, rule: Rule) -> str:
 
 
 def _where(condition: _Arguments) -> str:
-    """Convert a row condition of Great Expectations."""
+    """Convert a row condition of Great Expectations to an SQL condition."""
     if condition["type"] == "and":
         return " and ".join(f"({_where(part)})" for part in condition["conditions"])
     value = quote_identifier(condition["column"]["name"])

@@ -1,7 +1,7 @@
-"""An executor over the workers of a Dask scheduler, on machines that see the warehouse.
+"""Execute calls on the workers of a Dask scheduler, on machines that can access the warehouse.
 
-The scheduler receives each call as a function with its arguments. A work item consists of paths, days and settings;
-its tables are in the warehouse. Dask repeats a call if its worker is lost, and reports a call that has ended several
+The scheduler receives each call as a function with its arguments. A work item consists of paths, days and settings; its
+tables are in the warehouse. Dask repeats a call if its worker is lost, and reports a call that has killed several
 workers. Every call is refused on a worker that has another version of the program.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer")
 
-#: libraries that may give other numbers in another version
+#: libraries whose results may depend on the version
 _LIBRARIES = ("duckdb", "numpy", "polars", "pyarrow", "scipy")
 _PACKAGES = ("estimates", "expectations", "flows", "settings", "sql", "streams", "transforms", "warehouse")
 #: time limit for reaching the scheduler, for its first worker, and for fetching a result that is ready [s]

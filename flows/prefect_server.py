@@ -225,7 +225,10 @@ class PrefectServer:
             raise MachineFault(f"The Prefect server did not start. Its messages are in {self.folder / _LOG}.")
 
     def _require_alive(self, process: subprocess.Popen[bytes], wait_s: float = 0.0) -> None:
-        """Raise MachineFault if the server's process ends within `wait_s`, since its connections close earlier."""
+        """Raise MachineFault if the server's process ends within `wait_s`.
+
+        The server closes its connections before its process ends, so a client's error can precede the end.
+        """
         with suppress(subprocess.TimeoutExpired):
             process.wait(wait_s)
             raise MachineFault(f"The Prefect server ended. Its messages are in {self.folder / _LOG}.")

@@ -147,7 +147,7 @@ def _is_name(name: str) -> bool:
 
 
 def _find_steps(name: str) -> set[str]:
-    """Return the step with a name, and the step that writes the table with that name; hyphens may replace spaces."""
+    """Return the steps that are named `name` or write the table `name`; hyphens may replace spaces."""
     return {step.name for step in WORK_STEPS if name in (step.name, _word(step.name))} | {
         step.name for step in WORK_STEPS if any(table.name == name for table in step.writes)
     }

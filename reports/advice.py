@@ -86,7 +86,7 @@ class DrawnFilesystem:
 
 @dataclass(frozen=True, slots=True)
 class AdviceView:
-    """Data behind the figure: the application, the step length, delays (k), and file systems by rank."""
+    """Data behind the figure: the application, the step length, delays (k), and file systems, best first."""
 
     application: str
     at: str

@@ -1,4 +1,4 @@
-"""Describe the findings of a traced run in sentences, and draw its heat maps: bytes by rank and time, with sums."""
+"""Describe the findings of a traced run in sentences, and draw its heat maps of bytes, with marginal sums."""
 
 from __future__ import annotations
 

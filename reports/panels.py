@@ -125,7 +125,7 @@ class Columns:
 
     @property
     def is_exact(self) -> bool:
-        """Whether each column is one value."""
+        """Whether no column aggregates several values."""
         return int(self.edges[-1]) == len(self.lowest)
 
     def line(self, places: Reals) -> tuple[Reals, Reals]:

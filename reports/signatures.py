@@ -166,7 +166,7 @@ class SignatureView:
 
     @property
     def _missing_burst_notes(self) -> list[str]:
-        """Note visible bursts in the samples that the signature lacks, if any."""
+        """Describe the bursts that are visible in the samples but not in the signature, if any."""
         count = len(self.missing_bursts)
         return (
             [f"{format_count(count, 'burst')} of the samples {'is' if count == 1 else 'are'} not in the signature"]

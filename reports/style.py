@@ -1,11 +1,11 @@
-"""Define one look for all figures: colors for light and dark backgrounds, font sizes, and their activation.
+"""Define a common style for all figures: colors for light and dark backgrounds, and font sizes.
 
-A color is named by its role (`BLUE`, `INK`) and resolved by the active style, so figures are independent of their
-background. The six hues start from those of Okabe and Ito ("Color Universal Design", 2008). In that palette, orange and
-light blue have a contrast of only 2.3 on white. The hues were shifted until each has a contrast of 3 or more with its
-background (WCAG 2.2, 1.4.11); the two hues of text have 4.5 or more (1.4.3). Subject to that, the smallest distance in
-Oklab between any two hues is maximal for trichromats, protanopes, deuteranopes and tritanopes, simulated as by Machado
-et al. (DOI 10.1109/TVCG.2009.113).
+A color is named by its hue or role (`BLUE`, `INK`) and resolved by the active style, so figures are independent of
+their background. The six hues start from those of Okabe and Ito ("Color Universal Design", 2008). In that palette,
+orange and light blue have a contrast of only 2.3 on white. The hues were shifted until each has a contrast of 3 or more
+with its background (WCAG 2.2, 1.4.11); the two hues of text have 4.5 or more (1.4.3). Subject to that, the smallest
+distance in Oklab between any two hues is maximal for trichromats, protanopes, deuteranopes and tritanopes, simulated as
+by Machado et al. (DOI 10.1109/TVCG.2009.113).
 """
 
 from __future__ import annotations

@@ -243,7 +243,8 @@ class _Call:
     def in_turn(self, inputs: Iterable[Path | str | Arrival], sequence: int | None = None) -> Iterator[Arrival]:
         """Land inputs sequentially, small traces in lots, and yield the outcome of each.
 
-        sequence: position of the first in the landing order, if reserved; inputs with an outcome have no position.
+        sequence: reserved position of the first input in the landing order; the next inputs have the next positions.
+        Inputs that already have an outcome are yielded unchanged.
         """
         lot = Lot(self.store, self.known, self.names)
         for rank, item in enumerate(inputs):

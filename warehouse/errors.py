@@ -34,7 +34,7 @@ class IosigError(Exception):
 
 
 class ContractError(IosigError):
-    """Raised when rows or columns violate the table's contract: a bug in iosig, which no cast must hide."""
+    """Raised when rows or columns violate the table's contract: a bug in iosig that a cast must not hide."""
 
 
 class UsageError(IosigError):

@@ -1,4 +1,4 @@
-"""Read a mix: a JSON document from a scheduler that lists file systems and running jobs (see docs/advice.md)."""
+"""Read a job mix: a JSON document from a scheduler that lists file systems and running jobs (see docs/advice.md)."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from iosig.warehouse.errors import InputRefused
 
 FORMAT = "iosig-mix/1"
 MAX_BYTES = 16 << 20
-#: maximum numbers of file systems, of running jobs, and of bursts per job: far above any real site, they bound time and
-#: memory
+#: maximum numbers of file systems, of running jobs, and of bursts per job, which are far above those of any real site
+#: and bound time and memory
 MAX_FILESYSTEMS, MAX_RUNNING, MAX_BURSTS = 64, 4096, 10_000
 _MAX_FIELDS = 64
 _MAX_DURATION_S = 31 * 86_400.0

@@ -70,7 +70,7 @@ def analyze_input(trace: TraceInput) -> TracedRun:
 
 
 def analyze_release(connection: duckdb.DuckDBPyConnection, trace_ids: Sequence[str]) -> list[TracedRun]:
-    """Analyze traced runs of a release and its landings; the connection has `TABLES`."""
+    """Analyze traced runs of a release and its landings; `connection` must provide `TABLES`."""
     if not trace_ids:
         return []
     params = {"trace_ids": list(trace_ids)}

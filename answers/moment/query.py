@@ -1,6 +1,6 @@
-"""Take snapshots of a warehouse for a live view.
+"""Collect the current state of a site for the live view: rates, their jobs, forecasts and problems.
 
-The data of file systems are cached until new inputs land; until then, only ages change.
+The data of file systems are cached until new inputs land; until then, only the displayed ages are updated.
 """
 
 from __future__ import annotations

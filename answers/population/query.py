@@ -108,7 +108,7 @@ class Population:
     def groups(self) -> pl.DataFrame:
         """Return statistics per application, user, account or range of durations, by decreasing bytes.
 
-        label: most frequent class in the direction with more bytes. stability: fraction of runs with that class.
+        Column label: most frequent class in the direction with more bytes. stability: fraction of runs with that class.
         """
         main = self._main_directions()
         common = (

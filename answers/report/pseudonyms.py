@@ -25,7 +25,7 @@ _FREE_TEXTS = ("raw", "reason", "command", "row_json")
 
 @dataclass(frozen=True)
 class Pseudonymizer:
-    """Replaces users and accounts, also within ids, paths and free text."""
+    """Replaces names of users and accounts by pseudonyms, also within ids, paths and free text."""
 
     names: Names
 

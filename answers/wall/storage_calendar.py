@@ -1,4 +1,4 @@
-"""Query the rate of a file system in each minute of each day, from its poll rows."""
+"""Query the rates of a file system per minute and day, from its poll rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 #: days up to the last poll that are shown by default
 DEFAULT_DAYS = 31
-#: minimum polled minutes of the first and the last day: a poll at midnight belongs to the day before
+#: minimum number of polled minutes of the first and the last day; a day with fewer, e.g. one poll that just crosses
+#: midnight, is dropped
 _MIN_MINUTES = 60
 #: tables that are queried
 TABLES = "filesystem_rates"

@@ -80,7 +80,7 @@ def select_unchanged_subjects(context: StepContext) -> pl.DataFrame:
 
 
 def divide(run: Run, day: Day) -> list[Chunk]:
-    """Return the chunks of gathered samples."""
+    """Divide the gathered samples into chunks, one per work item; each chunk also has the base files of `MADE`."""
     base_files = tuple(file for table in MADE for file in run.list_base_files(table))
     files = defaultdict[str, list[TableFile]](list)
     (pattern,) = run.files(STALE_SAMPLES, [None])

@@ -15,7 +15,7 @@ from iosig.reports.texts import RATES, VOLUMES, Unit, amount_text, format_count,
 from iosig.transforms.arrays import Reals
 from iosig.transforms.networks.network import Metric, Network
 
-#: units of time without minutes, because single requests are short
+#: units of time without minutes, because individual requests are short
 _SECONDS = thousands("s", "nµm ", -9)
 _UNITS: dict[Metric, tuple[tuple[Unit, ...], str]] = {
     "time": (_SECONDS, "s"),
@@ -205,7 +205,7 @@ def _causes(row: dict[str, Any]) -> list[str]:
 
 
 def bottleneck_texts(bottlenecks: pl.DataFrame, metric: Metric, max_count: int) -> list[str]:
-    """Describe up to `most` outlier requests, one sentence each."""
+    """Describe up to `max_count` outlier requests, one sentence each."""
     if not {"metric", "source_layer", "source_node", "value", "median_value"} <= set(bottlenecks.columns):
         return []
     rows = bottlenecks.filter(pl.col("metric") == metric).head(max_count)

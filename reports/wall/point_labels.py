@@ -13,7 +13,7 @@ from iosig.transforms.arrays import Reals
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: distance between a point's rim and its name [pixels]
+#: distance between a point's edge and its name [pixels]
 #: padding around a name [pixels]
 _OFFSET_PX, _PADDING_PX = 4.0, 2.0
 #: candidate label positions: the direction from the point, and the text alignment

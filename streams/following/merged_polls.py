@@ -255,7 +255,7 @@ class MergedPolls:
         self._waiting = self._waiting.filter(pl.col("polled_us") > self.closed_us)
 
     def _is_whole(self, polls: _Ordered, high: int, reported: int) -> bool:
-        """Return whether all expected controllers have reported at a cell's last poll time."""
+        """Return whether all expected controllers have reported at a flush's last poll time."""
         expected = 0
         for mask in self._reported:
             expected |= mask
@@ -263,7 +263,11 @@ class MergedPolls:
         return (not self._flush_us or is_end) and expected != 0 and not expected & ~reported
 
     def _advance(self, polls: _Ordered, low: int, high: int, reported: Sequence[int]) -> tuple[str, ...]:
-        """Count a cell's polls and close it; return the events to report."""
+        """Count the polls of one flush, i.e. rows `low` to `high` (exclusive), and mark their times as complete.
+
+        Returns the event `gap` if a gap precedes or divides the intervals of the polls. reported: bit mask of the
+        controllers that have reported, per poll time.
+        """
         self._reported = [*self._reported, *reported][-_EXPECTED_TIMES:]
         self._count(polls, low, high)
         self.closed_us = int(polls.polled_us[high - 1])

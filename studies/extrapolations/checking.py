@@ -29,7 +29,7 @@ class CallComparison:
 
 
 def compare_calls(ranks: Sequence[SignedRank], trace: CompressedTrace) -> CallComparison:
-    """Compare the traced ranks with a compressed trace, each call as text."""
+    """Compare the traced ranks with a compressed trace, call by call, as text."""
     equal_count = extrapolated_count = 0
     for rank in ranks:
         traced = rank.signatures.select(SIGNATURE)[rank.order]

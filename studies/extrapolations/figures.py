@@ -117,8 +117,8 @@ def _times_size(_: pl.DataFrame, curves: pl.DataFrame, title: str) -> Size:
 def draw_times(figure: Figure, checks: pl.DataFrame, curves: pl.DataFrame, title: str) -> None:
     """Plot traced and extrapolated mean end times by rank count, one panel per program.
 
-    checks: program, process_count, traced_s; the models do not know a program's largest process_count. curves: program,
-    process_count, extrapolated_s.
+    checks: program, process_count, traced_s. curves: program, process_count, extrapolated_s, from models that are
+    fitted without a program's largest process_count.
     """
     names = in_order(curves, "program")
     rows = _row_count(len(names), _COLUMNS)

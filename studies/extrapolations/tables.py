@@ -32,7 +32,7 @@ def count_outcomes(checks: pl.DataFrame) -> str:
 def summarize_outcomes(results: Results) -> pl.DataFrame:
     """Count outcomes and equal calls over all programs, with and without nested calls.
 
-    Unseen rank counts are the largest ones. equal_count, call_count: without refused traces.
+    Unseen rank counts are the largest ones. Columns equal_count, call_count: without refused traces.
     """
     checks = pl.concat([select_largest(results.checks).filter("is_unseen"), results.checks.filter(is_unseen=False)])
     is_answered = pl.col("outcome") != "refused"

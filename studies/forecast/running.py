@@ -26,7 +26,7 @@ StudyParams = SeedParams
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Forecast and actual rates: one row per site, way, instant and step."""
+    """Forecast and actual rates: one row per site, method (`way`), instant and step."""
 
     params: StudyParams
     steps: pl.DataFrame
@@ -70,9 +70,10 @@ def _compute_actual_rates(site: History, at_s: float) -> Reals:
 def summarize_steps(steps: pl.DataFrame, *names: str) -> pl.DataFrame:
     """Compute the scores of forecasts, grouped by `names`.
 
-    held, below, above: fractions of steps within, below and above the interval. The rest is relative to the mean actual
-    rate. width: of the interval. error, bias: absolute and signed error of the expected rate. score: interval score of
-    Gneiting and Raftery (2007, doi:10.1198/016214506000001437, section 6.2): the width plus ten times the excess.
+    Columns held, below, above: fractions of steps within, below and above the interval. The others are relative to the
+    mean actual rate. width: mean width of the interval. error, bias: absolute and signed error of the expected rate.
+    score: interval score of Gneiting and Raftery (2007, doi:10.1198/016214506000001437, section 6.2): the width plus
+    ten times the excess.
     """
     low, high, actual = (pl.col(name) for name in ("low", "high", "came"))
     excess = (low - actual).clip(0) + (actual - high).clip(0)

@@ -52,7 +52,7 @@ def figures(results: Results) -> dict[str, Draw]:
 
 
 def count_matches(answers: pl.DataFrame) -> pl.DataFrame:
-    """Count the detected patterns of the systems with each planted pattern, and the fraction of correct ones."""
+    """For each planted pattern, count the patterns detected in its systems, and the fraction of correct ones."""
     is_named = pl.col("matched").is_in(PATTERNS)
     return answers.group_by("planted", maintain_order=True).agg(
         *((pl.col("matched") == pattern).sum().alias(pattern) for pattern in PATTERNS),

@@ -34,12 +34,12 @@ class LevelParams:
 class BurstParams:
     """Distribution of bursts at random times.
 
-    count: bursts per signal. duty: mean duration relative to the mean distance of starts; overlapping bursts are busy
-    for at most 1 - exp(-duty) of the time. duration_log_spread, volume_log_spread: standard deviations of the log-
-    normal durations and volumes; 0 makes them constant. mean_volume_bytes: of a burst. may_overlap: starts are a
-    Poisson process (uniform, given the count); otherwise bursts follow one another with exponential idle times, which
-    makes the distances of starts less random. is_binned: samples are means over bins; otherwise rates at their left
-    edges.
+    count: bursts per signal. duty: mean duration relative to the mean interval between starts; overlapping bursts cover
+    at most 1 - exp(-duty) of the time. duration_log_spread, volume_log_spread: standard deviations of the log durations
+    and log volumes, which are normal; 0 makes them constant. mean_volume_bytes: mean volume of a burst. may_overlap:
+    starts are a Poisson process (uniform, given the count); otherwise bursts follow one another with exponential idle
+    times, which makes the intervals between starts less random. is_binned: samples are means over bins; otherwise rates
+    at their left edges.
     """
 
     count: int = 20
@@ -71,7 +71,7 @@ def draw_ar1(
 ) -> Reals:
     """Draw stationary AR(1) noise (signals, samples), in bytes per second.
 
-    correlation: of neighbouring samples, in (-1, 1); scalar or one per signal.
+    correlation: correlation of neighboring samples, in (-1, 1); scalar or one per signal.
     """
     rho = np.broadcast_to(np.asarray(correlation, dtype=np.float64), signal_count)
     if not (np.abs(rho) < 1).all():

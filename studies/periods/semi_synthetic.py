@@ -121,7 +121,7 @@ class Library:
 def draw_library(
     rng: np.random.Generator, phase_params: PhaseParams | None = None, noise_params: NoiseParams | None = None
 ) -> Library:
-    """Draw phases with the stated durations, and the noise traces of each level."""
+    """Draw the phases of `phase_params`, and the noise traces of each level."""
     phase_params, noise_params = phase_params or PhaseParams(), noise_params or NoiseParams()
     phases = draw_phases(phase_params, rng)
     return Library(
@@ -146,7 +146,7 @@ def draw_phases(params: PhaseParams, rng: np.random.Generator) -> Phases:
 
 
 def draw_noise_traces(params: NoiseParams, level: NoiseLevel, rng: np.random.Generator) -> NoiseTraces:
-    """Draw the noise traces of one level."""
+    """Draw noise traces whose periods and rates are gamma-distributed around the means of a level."""
     shape = (params.trace_count, params.period_count)
     period = params.period_s * _draw_gamma(rng, shape, params.cv)
     rate = params.bytes_per_s(level) * _draw_gamma(rng, shape, params.cv)

@@ -153,7 +153,8 @@ def sum_counts(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def add_rates(rows: pl.DataFrame) -> pl.DataFrame:
     """Add the ratios of claims, right and good ones, and a lower confidence bound of the claim ratio.
 
-    one_error_ratio, two_errors_ratio: fractions of right claims with an error within one and two reported errors.
+    Columns one_error_ratio, two_errors_ratio: fractions of right claims with an error within one and two reported
+    errors.
     """
     claims, draws = (rows[name].cast(pl.Float64).to_numpy() for name in ("claim_count", "draw_count"))
     lower_bound = np.where(

@@ -78,8 +78,8 @@ def summarize_classes(results: Results, *names: str) -> pl.DataFrame:
 def summarize_periods(results: Results, *names: str) -> pl.DataFrame:
     """Compute the fractions of right periods, by way and `names`, for ways that report periods.
 
-    said, periodic: fraction of runs with a reported and with a true period; of_said, of_periodic: fraction of these
-    runs with the right period (precision and recall).
+    Columns said, periodic: fraction of runs with a reported and with a true period; of_said, of_periodic: fraction of
+    these runs with the right period (precision and recall).
     """
     is_said, is_periodic = pl.col("period_s").is_not_null(), pl.col("true_period_s").is_not_null()
     is_same = ((pl.col("period_s") / pl.col("true_period_s") - 1).abs() < SAME_RATIO).fill_null(value=False)

@@ -1,4 +1,4 @@
-"""Simulate sites, infer the classes and periods of all runs by every method (way), and compare with the truth."""
+"""Simulate sites, infer the classes and periods of all runs by every method (`way`), and compare with the truth."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from iosig.studies.sites import (
 from iosig.studies.study import SeedParams
 from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_items
 
-#: number of sites per family and level, and seeds
+#: number of sites per family and level, and their random seeds
 StudyParams = SeedParams
 
 

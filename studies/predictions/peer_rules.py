@@ -37,7 +37,7 @@ class PeerAdwin:
     """ADWIN as FTIO's program uses it: a cut at a significant difference of means.
 
     |mean(W0) - mean(W1)| > sqrt(ln(2 / 0.05) / n), in hertz; 1 / n = 1 / n0 + 1 / n1. Of all cuts above the threshold,
-    the strongest is taken (our assumption, in its favour).
+    the strongest is taken (our assumption, in its favor).
     """
 
     seen_count: int = 0
@@ -55,7 +55,7 @@ class PeerAdwin:
         return _make_change(index, before, after)
 
     def _cuts(self) -> Iterator[tuple[float, int, float, float]]:
-        """Yield each cut with the difference of its parts in thresholds, and their means."""
+        """Yield the difference of means at each cut, in units of the threshold, with the cut and both means."""
         sums, count = list(accumulate(self.values)), len(self.values)
         for cut in range(1, count):
             before, after = sums[cut - 1] / cut, (sums[-1] - sums[cut - 1]) / (count - cut)

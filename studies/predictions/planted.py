@@ -158,8 +158,8 @@ def draw_ending_run(
 ) -> PlantedRun:
     """Draw periodic phases followed by random gaps with about the same mean.
 
-    counts: gaps before and after the end of the rhythm. kind: distribution of later gaps: `exponential`, `log-normal`
-    or `uniform`, each after the end of the phase before.
+    counts: gaps before and after the end of the rhythm. kind: distribution of the later gaps, measured from the end of
+    the previous phase: `exponential`, `log-normal` or `uniform`.
     """
     gap_count_before, gap_count_after = counts
     steady = period_s * np.maximum(1 + jitter * generator.standard_normal(gap_count_before), _MIN_GAP_RATIO)

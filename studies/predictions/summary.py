@@ -50,10 +50,12 @@ def _relative_error(estimate: str, truth: str) -> pl.Expr:
 def hacc_summary(results: Results) -> pl.DataFrame:
     """Score the predictions of HACC-like runs by method and strategy.
 
-    Columns: method, strategy; period_s, low_period_s, high_period_s: mean predicted period per run, its mean and range
-    over runs; told_ratio: fraction of evaluations after the third phase with a period; next_error, high_next_error:
-    mean error after the third phase relative to the next gap, its mean and maximum over runs; later_error,
-    high_later_error: the same relative to the mean gap since the first phase.
+    The mean predicted period of each run is summarized over runs. Errors are means over a run's evaluations after the
+    third phase, relative to the next gap (next_error) or to the mean gap since the first phase (later_error).
+
+    Columns: method, strategy; period_s, low_period_s, high_period_s: mean and range over runs; told_ratio: fraction of
+    the evaluations after the third phase that gave a period; next_error, high_next_error, later_error,
+    high_later_error: mean and maximum over runs.
     """
     late = pl.col("phase") >= THIRD
     runs = (

@@ -67,7 +67,7 @@ class JobMix:
 
     @property
     def job_of_phase(self) -> Ints:
-        """Index of the job of each phase (m)."""
+        """Index of each phase's job (m); phases are sorted by job."""
         return np.repeat(np.arange(self.start_s.size, dtype=np.int64), np.diff(self.offsets))
 
 
@@ -133,7 +133,7 @@ class MeanGap:
         return (begins[-1] - begins[0]) / (len(begins) - 1)
 
     def record_phase(self, job: int, io_start_s: float, io_end_s: float, volume_bytes: float) -> None:
-        """Record the start of the phase."""
+        """Record when the I/O of a job's phase started; its end and volume are not used."""
         self._begins_s.setdefault(job, []).append(io_start_s)
 
 
@@ -296,7 +296,7 @@ def _sum_by_job(mix: JobMix, values: Reals) -> Reals:
 def _compute_isolation_times(mix: JobMix, bandwidth_bytes_per_s: float) -> tuple[Reals, Reals]:
     """Compute start and end of the I/O of each phase (m) in isolation.
 
-    Summed in the order of the simulation, so that an undisturbed job has a stretch of exactly 1.
+    Times are summed in the order of the simulation, so that an undisturbed job has a stretch of exactly 1.
     """
     max_rates = np.minimum(mix.max_bytes_per_s, bandwidth_bytes_per_s)
     io_s = mix.io_bytes / max_rates[mix.job_of_phase]

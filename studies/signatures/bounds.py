@@ -67,7 +67,7 @@ def draw_waits(application: Application, drift: float, seed: int) -> Reals:
 
 
 def replace_waits(application: Application, waits_s: Reals) -> Application:
-    """Return the application with other computing times and unchanged bursts."""
+    """Return the application with compute times `waits_s` and unchanged bursts."""
     shifted, now = [], 0.0
     for wait, burst in zip(waits_s, application.bursts, strict=False):
         shifted.append(replace(burst, offset_s=now + float(wait)))

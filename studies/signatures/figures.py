@@ -95,7 +95,7 @@ def _column(rows: Sequence[dict[str, Any]], name: str) -> Reals:
 
 
 def _style(name: str, number: int = 0) -> dict[str, Any]:
-    """Return marker and colour of a method, or of the line with this number."""
+    """Return marker and color of a method, or of line `number` for other names."""
     if name in _BOUNDS:
         return {"linestyle": _BOUNDS[name], "color": GRAY, "zorder": 1}
     place = _PLACES.get(name, number)

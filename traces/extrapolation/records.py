@@ -56,7 +56,7 @@ __all__ = [
 
 
 def make_given_trace(path: Path, process_count: int) -> GivenTrace:
-    """Return a trace's entry in a record, with the same name and hash as in its landing."""
+    """Describe an input trace for the record of an extrapolation, by the name and hash that it has when landed."""
     source = get_source("recorder")
     owned = find_folder_source(path, source) if path.is_dir() else None
     sha256 = content_hash(path, owned[1] if owned else ())

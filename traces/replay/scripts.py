@@ -110,7 +110,7 @@ class Written:
 
 
 def compile_script(rank: int, calls: pl.DataFrame, call_times: Reals, way: Way) -> Written:
-    """Compile the calls of a rank into its script.
+    """Compile the calls of a rank, with the waits between them, into a replay script.
 
     calls: as `traces.list_calls` returns them. call_times: [gap, duration, minimum duration] of each call [s], N x 3;
     zeros for a replay without waits.
@@ -195,7 +195,7 @@ _STREAM_MODES = "^[rwa]b?\\+?b?[a-z]*$"
 
 
 def _add_reasons(parsed: pl.DataFrame, way: Way) -> pl.DataFrame:
-    """Add `bytes`, `number` (whence), and `reason`: why a call is not replayed, or NULL if it is."""
+    """Add `bytes`, `number` (of a seek's `whence`), and `reason`: why a call is not replayed, or NULL if it is."""
     verb = pl.col("verb")
     sized = parsed.with_columns(
         bytes=_bytes(), number=pl.col("whence").replace_strict(_WHENCES, default=None, return_dtype=pl.Int64)
@@ -357,7 +357,7 @@ def _steps(
 
 
 def _due(parsed: pl.DataFrame, replayed: pl.DataFrame, syncs: pl.DataFrame, call_times: Reals) -> Reals:
-    """Return the times at which each call would begin, and the rank end, if executed calls took no time [s], N + 1.
+    """Return when each of N calls, and the end of the rank, would be due if executed calls took no time [s] (N + 1).
 
     If a call that is not executed encloses others, the time of the inner calls counts, not its own. Calls within an
     executed call are part of its execution.

@@ -31,7 +31,7 @@ def make_application_id(
 
 
 def get_user(application_id: str) -> str:
-    """Return the user of an application."""
+    """Extract the user from an application id, and decode it."""
     return unquote(application_id.partition("/")[0].partition("@")[0])
 
 

@@ -120,11 +120,11 @@ class Table:
 
     @property
     def bucket_name(self) -> str:
-        """Name of the bucket column: `application_bucket`."""
+        """Name of the bucket column, e.g. `application_bucket` for `application_id`."""
         assert self.bucketed_by
         return f"{self.bucketed_by.removesuffix('_id')}_bucket"
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """Names of the columns, in order."""
+        """Names of the columns in schema order."""
         return tuple(column.name for column in self.columns)

@@ -186,7 +186,11 @@ class FollowedFile:
         return None
 
     def _read_elsewhere(self, position: Position, status: os.stat_result | None) -> Piece | None:
-        """Continue reading if the path is gone, or another file is in its place."""
+        """Continue reading after the path was removed or renamed, or now names another file.
+
+        A file with the same content up to `position`, such as a copy, is read on from there. Otherwise, the rest of the
+        renamed file is read first, and then the new file from its start.
+        """
         has_other = status is not None and status.st_size > 0
         if has_other and position.offset and not self._starts_differently(position):
             with _open_briefly(self.path) as (file, new_status):

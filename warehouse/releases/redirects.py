@@ -86,9 +86,9 @@ def supersede(
 
 
 def successor_id(store: Store, old: Release) -> str:
-    """Derive an unused id for a release's successor: the id of the release with the kind `forget`.
+    """Derive an unused id for a release's successor: the release's id, with `forget` as its kind.
 
-    It sorts at the release's position. After a kill, the same id is derived again.
+    The id sorts at the release's position. If a process is killed, the next attempt derives the same id.
     """
     used_ids = {release.release_id for release in releases.history(store)} | releases.redirects(store).keys()
     begin = _KIND.sub("", old.release_id)

@@ -1,7 +1,7 @@
-"""Rewrite the paths in Iceberg metadata after a warehouse was moved or copied (relocation).
+"""Rewrite the paths in Iceberg metadata after a warehouse was moved or copied.
 
-Data files are not touched. The checksums of the rewritten files are recorded first, and the catalogue changes last. If
-a relocation is killed, the next one repeats it; until then, `verify` accepts both states.
+Data files are not touched. The checksums of the rewritten files are recorded first, and the catalogue is updated last.
+If a relocation is killed, the next one starts over; until then, `verify` accepts both states.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SYNC_BYTES = 16
 
 
 def relocate(store: Store, *, is_asked: bool = False) -> int:
-    """Rewrite all metadata that name a folder other than the current one; return the number of rewritten files.
+    """Rewrite all metadata that names a folder other than the current one; return the number of rewritten files.
 
     A damaged file and its checksum are left unchanged. Raises UsageError for a catalogue on a server unless `is_asked`:
     a copy must not take over the catalogue of the original.

@@ -1,9 +1,9 @@
 """Repair a warehouse: rebuild damaged files, return to an intact release, or set files aside.
 
 Caches, links and hints are rebuilt from the releases, and manifests from a release's data files. The newest intact
-release becomes the current one if other metadata of the current release are damaged, or a file of a table that is not
-partitioned by day. If a file of one day is damaged, that day is scheduled for recomputation. In both cases, the next
-run computes the data from the landings. A damaged landing is set aside, so that its input can land again. In a moved or
+release becomes the current one if other metadata of the current release, or a file of a table without daily partitions,
+is damaged. If a file of one day is damaged, that day is scheduled for recomputation. In both cases, the next run
+computes the data from the landings. A damaged landing is set aside, so that its input can land again. In a moved or
 copied warehouse, the paths in the metadata are rewritten.
 """
 

@@ -188,7 +188,7 @@ def current_as(snapshot_id: int) -> SetSnapshotRefUpdate:
 
 
 def make_tag_update(name: str, snapshot_id: int) -> SetSnapshotRefUpdate:
-    """Return the update that sets a tag on a snapshot."""
+    """Return the Iceberg update that makes the tag `name` refer to a snapshot."""
     return _reference(name, SnapshotRefType.TAG, snapshot_id)
 
 

@@ -61,7 +61,7 @@ class FileChecksum:
 
 
 class LockHeldError(Exception):
-    """Raised when another process holds a lock."""
+    """Raised when a lock cannot be acquired because another process holds it."""
 
 
 class ExistsError(Exception):
@@ -81,7 +81,7 @@ class Files(ABC):
 
     @abstractmethod
     def open(self, name: str) -> BinaryIO:
-        """Open a file for reading. Raises FileNotFoundError."""
+        """Open a file for reading. Raises FileNotFoundError if it does not exist."""
 
     @abstractmethod
     def content(self, name: str) -> bytes | None:
@@ -194,7 +194,7 @@ class Folder(Files):
         return iceberg_location(self.root.resolve() / name)
 
     def open(self, name: str) -> BinaryIO:
-        """Open a file for reading. Raises FileNotFoundError."""
+        """Open a file for reading. Raises FileNotFoundError if it does not exist."""
         return (self.root / name).open("rb")
 
     def content(self, name: str) -> bytes | None:

@@ -122,7 +122,7 @@ class Objects(Files):
     # ---- reading
 
     def open(self, name: str) -> BinaryIO:
-        """Open a file for reading. Raises FileNotFoundError."""
+        """Open a file for reading. Raises FileNotFoundError if it does not exist."""
         return cast(BinaryIO, io.BufferedReader(_Reading(self._objects(name), name), 1 << 20))
 
     def content(self, name: str) -> bytes | None:

@@ -127,7 +127,7 @@ class Store:
         return self.local(path.relative_to(self.root).as_posix())
 
     def has(self, name: str) -> bool:
-        """Return whether a file exists."""
+        """Return whether the file `name` exists, relative to the warehouse's root."""
         return (self.root / name).is_file() if self.url is None else bool(self.files.mark(name))
 
     @property

@@ -79,7 +79,7 @@ class Exposition:
         )
 
     def _refuse_unknown(self, lines: pl.DataFrame) -> pl.DataFrame:
-        """Refuse lines of other metrics that are damaged or have an undeclared name."""
+        """Refuse those lines of unused metrics that are damaged or have an undeclared name."""
         lines = lines.unique(["snapshot", "text"], keep="first", maintain_order=True)
         is_sound = lines["text"].str.contains(_VALID_LINE)
         name = lines["text"].str.extract(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)")

@@ -41,7 +41,10 @@ def operation_column(name: str) -> str | None:
 
 
 def find_filesystems(targets: pl.Series, reading: Reading) -> pl.Series:
-    """Determine each target's file system: the one that the user names, else by the settings' pattern from its name."""
+    """Determine each target's file system: the one that the user names, or the one in the target's name.
+
+    The settings' pattern finds it in the name. If it finds none, the result is `DEFAULT_FILESYSTEM`.
+    """
     if reading.filesystem:
         return pl.select(pl.lit(reading.filesystem).repeat_by(len(targets)).explode()).to_series().head(len(targets))
     form = re.compile(reading.target_pattern)

@@ -127,10 +127,10 @@ def drop_raw_columns(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def classify_kinds(kinds: pl.DataFrame) -> pl.DataFrame:
-    """Classify each distinct combination of the columns OF_KIND once, since combinations are few.
+    """Classify each distinct combination of the columns OF_KIND once, since there are few.
 
-    The result has `name`, `phase`, `layer`, `deed`, `rule`, `called` (the function) and flags. deed: read, write, a
-    metadata operation, or NULL for a call without a file.
+    The result has `name`, `phase`, `layer`, `deed`, `rule`, `called` (the function) and flags. deed: the operation,
+    i.e. read, write or a metadata operation; NULL for a call without a file.
     """
     layers = {name: place for place, name in enumerate(LAYERS)}
     matched = kinds.join(_functions(), on="name", how="left", maintain_order="left").with_columns(

@@ -297,7 +297,7 @@ def _args(pieces: Sequence[Piece], number: int, line: int) -> dict[str, object]:
 
 
 def _update_numbering(rows: pl.DataFrame, files: Mapping[int, FileState]) -> None:
-    """Update whether ids are unique and increase from block to block (`is_orderly`)."""
+    """Update `is_orderly` of each file: whether its ids are unique and increase from block to block."""
     ids = pl.col("id")
     counted = rows.group_by(INPUT).agg(
         pl.len().alias("all"), ids.count().alias("numbered"), ids.n_unique().alias("different"),

@@ -230,10 +230,10 @@ def _markdown(heading: str, fields: tuple[Field, ...]) -> str:
 
 
 def write(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -> None:
-    """Write a frame with these columns atomically to a file, with `metadata` in the file's metadata.
+    """Write a frame with the columns `COLUMNS` atomically to a file, with `metadata` in the file's metadata.
 
-    metadata: must contain `process_count`, an integer. Raises UsageError if the frame is too large for the format;
-    ValueError, without writing, if it has other columns.
+    metadata: must contain `process_count`, an integer. Before writing, raises UsageError if the frame is too large for
+    the format, and ValueError if it has other columns.
     """
     import pyarrow.parquet as pq
 

@@ -1,11 +1,11 @@
 """Run native readers in child processes, so that a hostile file that crashes the library is refused like any other.
 
-The child imports only the function's own module. Arrays come back over a pipe as raw bytes under a line of JSON, never
+The child imports only the function's own module. Arrays come back over a pipe as raw bytes after a line of JSON, never
 pickled, so a hostile file cannot make the parent execute anything.
 
-After a request without problems, a child waits for the next request of the same module, because starting some libraries
+After a successful request, a child waits for the next request of the same module, because starting some libraries
 takes longer than reading most files. In all other cases (a refusal, an error, a consumer that stopped early, output
-printed by the library), the child is ended, because a damaged file may have damaged the library's heap.
+printed by the library), the child is terminated, because a damaged file may have damaged the library's heap.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ Yielded: TypeAlias = "Arrays | list[Arrays]"
 
 #: timeout for the next result of a reader [s]
 TIMEOUT_S = 600.0
-#: number of requests after which a child is ended, to limit memory leaks
+#: number of requests after which a child is terminated, to limit memory leaks
 MAX_REQUESTS = 1000
-#: resident size [B] above which a child is ended
+#: resident size [B] above which a child is terminated
 MAX_RESIDENT_BYTES = 1 << 30
 #: time that an idle child waits for a request [s]
 IDLE_TIMEOUT_S = 60.0

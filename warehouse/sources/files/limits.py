@@ -15,7 +15,7 @@ from dataclasses import dataclass
 class Limits:
     """Maximum sizes of a line, a JSON item, decompressed content, and the refused rows of a file.
 
-    max_expansion_factor: decompressed content may have this multiple of the compressed size, plus 64 MiB.
+    max_expansion_factor: decompressed content may have up to this multiple of the compressed size, plus 64 MiB.
     max_refused_count: a file with more refused rows (or empty lines) than this, and fewer good ones, is refused as a
     whole.
     """

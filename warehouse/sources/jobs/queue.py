@@ -1,4 +1,4 @@
-"""Build rows of `queue_records` from the cells of a scheduler's queue."""
+"""Build rows of `queue_records` from the fields of a scheduler's queue listing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iosig.warehouse.sources.rows.rejects import ParsedRows
 #: text that squeue writes for missing values
 _NOTHING = ("", "(null)", "N/A", "None", "NONE")
 _UNLIMITED = ("UNLIMITED", "NOT_SET", "Partition_Limit", "INVALID")
-#: states that only squeue has, and their short forms -> equivalent states in the accounting
+#: states that only squeue reports, and their short forms -> equivalent states in accounting (sacct)
 _STATES = {
     **dict.fromkeys(
         ("REQUEUE_HOLD", "RH", "REQUEUE_FED", "RF", "RESV_DEL_HOLD", "RD", "SPECIAL_EXIT", "SE"), "PENDING"

@@ -1,4 +1,4 @@
-"""Build rows of `job_records` from the cells of any job log, with uniform states, counts and times."""
+"""Build rows of `job_records` from the fields of any job log, with uniform states, counts and times."""
 
 from __future__ import annotations
 

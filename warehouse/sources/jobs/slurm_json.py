@@ -1,4 +1,4 @@
-"""Convert values in Slurm's JSON of any version: plain or wrapped, a word or a list of words.
+"""Convert values in the JSON output of any Slurm version: plain or wrapped, a word or a list of words.
 
 A number is plain or `{"set": …, "infinite": …, "number": …}`. A state is a word or a list; in a list, the first word is
 the state and all others are flags.
@@ -17,7 +17,7 @@ from iosig.warehouse.sources.protocol import RAW_LIMIT_CHARS
 from iosig.warehouse.sources.rows.documents import MalformedError, items, members, text
 from iosig.warehouse.sources.rows.rejects import ParsedRows
 
-#: cells of a record, by iosig's names
+#: fields of a record, by iosig's column names
 Cells: TypeAlias = dict[str, str | None]
 _BLOCK_RECORDS = 20_000
 

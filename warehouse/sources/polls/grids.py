@@ -1,6 +1,6 @@
-"""Read polls stored as arrays of times by targets (grids) from HDF5, and convert them to rows.
+"""Read polls stored as two-dimensional arrays (time x target; grids) from HDF5, and convert them to rows.
 
-Each time becomes an interval; the edges of intervals, and gaps between them, are found here.
+Each time becomes an interval; this module determines the edges of intervals, and the gaps between them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LATEST_US = round(job_times.LATEST.timestamp()) * _US_PER_S
 
 @dataclass(frozen=True, slots=True)
 class _Edges:
-    """Interval of each step [us], and a mask of good steps; steps that are not `good` have no interval."""
+    """Interval of each step [us], and a mask of valid steps; steps that are not `good` have no interval."""
 
     right_us: Micros
     interval_us: Micros

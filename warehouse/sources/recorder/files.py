@@ -1,6 +1,6 @@
 """Access the files of one Recorder trace in a folder, in an archive, or as a single text file.
 
-A trace has one of three forms. `raw`: `VERSION`, `recorder.mt` and, per rank, `.cst`, `.cfg` and `.ts`; `text`:
+A trace has one of three formats. `raw`: `VERSION`, `recorder.mt` and, per rank, `.cst`, `.cfg` and `.ts`; `text`:
 `<rank>.txt` from recorder2text; `parquet`: `<rank>.parquet` from recorder2parquet. All other files are ignored.
 """
 

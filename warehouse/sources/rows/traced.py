@@ -91,7 +91,7 @@ def build_file_batches(numbers: Mapping[str | None, int] | Mapping[str, int]) ->
 def record_columns() -> list[pl.Expr]:
     """Return the expressions that aggregate the calls of one process to one file.
 
-    An input row stands for `count` calls of one kind (`deed`), with their `bytes` (NULL if unknown), `time_s`, the
+    An input row stands for `count` calls of one operation (`deed`), with their `bytes` (NULL if unknown), `time_s`, the
     `start_s` of the first and the `end_s` of the last call. A sum with an unknown part is NULL.
     """
     count, volume, time = pl.col("count"), pl.col("bytes"), pl.col("time_s")

@@ -158,9 +158,9 @@ def _resolve_pending(request_counts: dict[str, int], pending: dict[str, Part], r
 
 
 def count_transfers(mode: str, request_counts: Mapping[str, int]) -> int:
-    """Count the landed requests in a flush that mode `_b` records again.
+    """Count the requests of a flush that are recorded in mode `_t`, so that mode `_b` repeats them.
 
-    request_counts: the flush's requests per mode.
+    mode: a mode with the suffix `_b`. The suffix `_t` may be missing. request_counts: the flush's requests per mode.
     """
     return max(request_counts.get(mode.removesuffix("_b") + end, 0) for end in ("_t", ""))
 
