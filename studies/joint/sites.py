@@ -32,7 +32,7 @@ _USUAL = SiteParams(
 class Family:
     """A family of similar sites: a description, and the parameters from which they are drawn.
 
-    params: parameters of the simulation, except the days, which follow from the level. neighbour_count: number of
+    params: parameters of the simulation, except the days, which follow from the level. neighbor_count: number of
     applications in addition to the studied ones. is_logged: whether the job log contains these neighbors.
     """
 
