@@ -160,12 +160,12 @@ class TestReading:
         log = tmp_path / "hostile.sacct"
         log.write_text(
             "JobID|User|JobName|NNodes|Start|End|State\n"
-            "7|[red]x[/red]|'); drop table jobs; --|8|2026-03-03T00:05:00Z|2026-03-03T00:35:00Z|COMPLETED\n"
+            "7|[red]x[/red]|[b]y'); drop table jobs; --|8|2026-03-03T00:05:00Z|2026-03-03T00:35:00Z|COMPLETED\n"
         )
         cli("--warehouse", site.root, "land", log)
         code, out, _ = cli("--warehouse", site.root, "run", "--inline")
         assert code == 0
-        assert "[red]x[%2Fred]/'); drop table jobs; --/8" in out
+        assert "%5Bred%5Dx%5B%2Fred%5D/[b]y'); drop table jobs; --/8" in out
 
 
 @pytest.mark.slow

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from iosig.flows import nightly as order
+from iosig.flows.nightly import run_inline
+from iosig.flows.steps import order
 from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.step import Step
 from iosig.settings.model import Settings
@@ -51,7 +52,7 @@ def test_flow_publishes_the_same_release_as_inline(site: Store, tmp_path: Path) 
     from iosig.flows.night_flows import nightly
 
     shutil.copytree(site.root, tmp_path / "inline")
-    inline = order.run_inline(Store(tmp_path / "inline"), Settings(), lambda *_: None)
+    inline = run_inline(Store(tmp_path / "inline"), Settings(), lambda *_: None)
     release = nightly()
     assert replace(release, release_id="", created_at="", snapshots={}) == replace(
         inline, release_id="", created_at="", snapshots={}
