@@ -140,7 +140,7 @@ from iosig.studies.study import SeedParams as StudyParams
 __all__ = ["StudyParams", "study"]
 
 
-def study(params, told=None):
+def study(params, report_progress=None):
     """Return how many of the coins show heads."""
     draws = random.Random(params.seed)
     return sum(draws.random() < 0.5 for _ in range(params.seed_count))
