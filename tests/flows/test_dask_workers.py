@@ -256,7 +256,7 @@ def test_worker_with_another_program_is_refused(
     monkeypatch.setattr(dask_workers, "program", lambda: "iosig 7")
     with (
         executors.open_engine(settings, tmp_path) as engine,
-        pytest.raises(UsageError, match=r"another program. Here: iosig 7; there: iosig 0"),
+        pytest.raises(UsageError, match=r"runs other versions. Here: iosig 7; there: iosig 0"),
     ):
         list(results(engine, tmp_path, "one"))
 
