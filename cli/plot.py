@@ -147,7 +147,7 @@ def iosi_command(
     """Draw the intermediate results of IOSI: outliers, noise reduction, wavelets, and the grid of common bursts.
 
     The panels follow Figures 7 to 11 of the paper (FAST'14). APPLICATION is an id as `iosig sql "from applications"`
-    lists them (user/application/node_count), or an unambiguous part of one.
+    lists them (user@machine/application/node_count), or an unambiguous part of one.
     """
     from iosig.answers.signatures.stages import build_document, trace_application
     from iosig.answers.signatures.view import Query

@@ -86,12 +86,10 @@ class OwnData:
             return rows.select(of_jobs | is_named).to_series()
         if table == SERIES:
             is_own = self._is_any_job("subject_id") | self._names("subject_id")
-        elif table == PREDICTION_RECORDS:
+        elif table in (PREDICTION_RECORDS, REVIEW_RECORDS):
             is_job = (pl.col("subject_kind") == "job") & self._is_any_job("subject_id")
-            is_own = is_job | self._names("followed_id") | self._names("subject_id")
-        elif table == REVIEW_RECORDS:
-            is_job = (pl.col("subject_kind") == "job") & self._is_any_job("subject_id")
-            is_own = is_job | self._names("subject_id")
+            is_followed = self._names("followed_id") if table == PREDICTION_RECORDS else is_own
+            is_own = is_job | is_followed | self._names("subject_id")
         elif table == EXTRAPOLATION_RECORDS:
             is_own = pl.col("trace_ids").str.contains_any(list(self.trace_ids)) if self.trace_ids else is_own
         elif table == REJECTS:

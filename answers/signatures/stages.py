@@ -171,7 +171,7 @@ class IosiDocument(Document, title="iosig plot iosi"):
 
     format: Literal["iosig-iosi/1"] = "iosig-iosi/1"
     release_id: str = Field(description="the release")
-    application_id: str = Field(description="user/application/node_count")
+    application_id: str = Field(description="user@machine/application/node_count")
     filesystem: str = Field(description="the file system")
     direction: str = Field(description="read or write")
     method: Annotated[str, make_enum_schema(VARIANTS)] = Field(description="variant of IOSI")
