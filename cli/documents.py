@@ -475,6 +475,7 @@ _MODELS = (
     "iosig.answers.attribution.query:AttributionDocument",
     "iosig.answers.attribution.patterns:PatternsDocument",
     "iosig.answers.attribution.slowdowns:SlowdownsDocument",
+    "iosig.answers.top:TopDocument",
 )
 
 

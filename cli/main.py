@@ -59,6 +59,7 @@ SUBCOMMANDS = {
         "iosig.studies.command",
         "Measure the accuracy of methods on known truth, and the value of periods to a scheduler.",
     ),
+    "top": (".top", "Rank users, accounts, applications or codes by the bytes that their runs moved."),
     "upgrade": (".upkeep", "Convert a warehouse of an older iosig to the present format."),
     "verify": (".upkeep", "Verify the files of a warehouse, and list damaged ones."),
     "verify-classes": (".verify_classes", "Verify classes and periods by hand, and score them."),

@@ -104,14 +104,10 @@ def _show(answer: Answer, max_count: int) -> None:
 
 
 def _cells(row: dict[str, Any], columns: tuple[str, str], measured: float) -> tuple[Any, ...]:
-    from iosig.reports.texts import VOLUMES, choose_unit, shorten, shorten_id
+    from iosig.reports.texts import shorten, shorten_id, volume_range_texts
 
     volume = row["attributed_bytes"]
-    unit = choose_unit(volume, VOLUMES, "B")
-    # three digits each, and no exponent
-    low, high = (
-        f"{float(f'{row[name] / unit.size:.3g}'):g}" for name in ("attributed_low_bytes", "attributed_high_bytes")
-    )
+    text, range_text = volume_range_texts(volume, row["attributed_low_bytes"], row["attributed_high_bytes"])
     names = {
         name: (shorten_id if name == "application_id" else shorten)(row[name], _MAX_NAME_CHARS)
         for name in columns
@@ -119,9 +115,9 @@ def _cells(row: dict[str, Any], columns: tuple[str, str], measured: float) -> tu
     }
     return (
         *(names.get(name, row[name]) for name in columns),
-        f"{volume / unit.size:.3g} {unit.name}",
+        text,
         f"{volume / measured:.0%}" if measured else "-",
-        f"{low}-{high}",
+        range_text,
         f"{row['confidence']:.2f}",
         row["fit"],
     )

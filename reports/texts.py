@@ -101,6 +101,14 @@ def volume_text(value: float) -> str:
     return amount_text(value, VOLUMES, "B")
 
 
+def volume_range_texts(value: float, low: float | None, high: float | None) -> tuple[str, str]:
+    """Return bytes with a unit, and their range in the same unit: three digits each, "?" for an unknown end."""
+    unit = choose_unit(value, VOLUMES, "B")
+    # the inner format rounds to three digits, the outer one prints them without an exponent
+    ends = ("?" if end is None else f"{float(f'{end / unit.size:.3g}'):g}" for end in (low, high))
+    return f"{value / unit.size:.3g} {unit.name}", "-".join(ends)
+
+
 def volume_tick_text(value: float) -> str:
     """Format bytes for a tick label, so that rounding errors do not turn 1 GB into 1000 MB."""
     return volume_text(value * (1 + 1e-9))
