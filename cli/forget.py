@@ -60,8 +60,14 @@ def forget_command(
     if as_json:
         from iosig.cli.documents import ForgettingDocument
 
-        lists = {"landings": dict(affected.landings), "releases": affected.releases, "not_erased": not_erased(store)}
-        show_json(ForgettingDocument(**lists, is_done=not dry_run))
+        show_json(
+            ForgettingDocument(
+                landings=dict(affected.landings),
+                releases=[*affected.releases],
+                is_done=not dry_run,
+                not_erased=not_erased(store),
+            )
+        )
     else:
         _show(affected, not_erased(store), is_done=not dry_run)
     return 0

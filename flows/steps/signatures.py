@@ -38,7 +38,7 @@ from iosig.warehouse.contracts.job_io import JOB_IO_SOURCES
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.samples import EXACT_SAMPLES, KEPT_SUBJECTS, SAMPLE_SETS, SAMPLES
 from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_POINTS, SIGNATURES
-from iosig.warehouse.engine_paths import read_ipc, read_parquet, scan_parquet
+from iosig.warehouse.engine_paths import read_ipc, read_parquet, scan_parquet, utf8_path
 from iosig.warehouse.store import models
 from iosig.warehouse.store.store import join_parquet, write_parquet
 
@@ -164,7 +164,7 @@ def _gather_samples(context: StepContext, sets: pl.DataFrame) -> None:
         samples = _samples_in([(path, source) for path, (source, day) in days.items() if day in at_a_time], sets)
         for (chunk,), rows in samples.partition_by("chunk", as_dict=True).items():
             # uncompressed, since samples hardly compress
-            rows.write_ipc(folder / f"{chunk:05d}-{first:05d}.arrow")
+            rows.write_ipc(utf8_path(folder / f"{chunk:05d}-{first:05d}.arrow"))
 
 
 def _samples_in(files: list[tuple[Path, str]], sets: pl.DataFrame) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from iosig.warehouse.releases.releases import Release, list_published_tables
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store import landing
 from iosig.warehouse.store.store import Store, lock_warehouse
+from tests.documents import require_schema
 from tests.flows import growing_traces
 from tests.flows.test_privacy import texts_of
 from tests.nights import Cli, write_small_site
@@ -217,6 +219,9 @@ def test_dry_run_reports_changes_and_unreachable_copies(cli: Cli, store: Store) 
     assert "2 releases would be replaced" in out
     assert "backups" in out
     assert {path: path.read_bytes() for path in store.root.rglob("*") if path.is_file()} == before
+    code, out, _ = cli(*ours, "--user", USER, "--dry-run", "--json")
+    assert (code, require_schema(out)) == (0, ["iosig-forgetting/1"])
+    assert len(json.loads(out)["releases"]) == 2
     assert cli(*ours, "--user", USER, "--reason", f"{USER} left")[0] == 2
     assert cli(*ours)[0] == 2
     code, out, err = cli(*ours, "--user", USER, "--reason", "left")

@@ -133,7 +133,7 @@ class Servers:
         from prefect.client.orchestration import get_client
 
         with get_client(sync_client=True) as client:
-            (deployment,) = client.read_deployments()
+            (deployment,) = (found for found in client.read_deployments() if found.name.startswith("nightly-"))
             return client.create_flow_run_from_deployment(deployment.id).id
 
     def state_of(self, run_id: Any) -> Any:
