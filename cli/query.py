@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iosig.cli.options import GlobalOptions, json_option, raw_csv_option, release_option, select_release
-from iosig.cli.printing import binary_stdout, show, show_records
+from iosig.cli.printing import binary_stdout, say, show, show_records
 from iosig.cli.query_limits import batches, limit_memory
 from iosig.warehouse.errors import MachineFault, UsageError
 
@@ -47,9 +47,9 @@ def sql_command(
 ) -> int:
     """Query a release in SQL (DuckDB), read-only; list its tables with `iosig sql "show tables"`.
 
-    `describe TABLE` shows its columns with units and docs, `summarize TABLE` their statistics. A query names tables,
-    never files. Limits: 100 levels of brackets, 2,000 keywords and operators, 1 MB of text; a result of 1,000 columns
-    and 64 MiB per row; 2 GB of memory and 16 GB of temporary files.
+    `describe TABLE` shows its columns with units and docs, and an example; `summarize TABLE` their statistics. A query
+    names tables, never files. Limits: 100 levels of brackets, 2,000 keywords and operators, 1 MB of text; a result of
+    1,000 columns and 64 MiB per row; 2 GB of memory and 16 GB of temporary files.
     """
     import duckdb
 
@@ -57,18 +57,21 @@ def sql_command(
     from iosig.warehouse.interrupts import forward_interrupts
     from iosig.warehouse.releases.reading import MEMORY_LIMIT, SPILL_LIMIT, open_release, spill_folder
     from iosig.warehouse.releases.sentences import sentence
-    from iosig.warehouse.releases.statements import require_reading
+    from iosig.warehouse.releases.statements import find_described_table, require_reading
 
     with (
         limit_memory(),
         open_release(warehouse.store, select_release(warehouse.store, release_id), query) as connection,
     ):
         require_reading(connection, query)
+        described = find_described_table(connection, query)
         try:
             with forward_interrupts(connection.interrupt, partial(_end, spill_folder(connection))):
-                relation = _run_query(connection, query)
+                relation = _run_query(connection, query, described)
                 if relation is not None:
                     _print(relation, "document" if as_json else format_name, is_raw)
+            if described and format_name == "table" and not as_json:
+                _print_example(described)
         except (duckdb.OutOfMemoryException, MemoryError) as error:
             raise MachineFault(
                 f"Out of memory: the query needs more than {MEMORY_LIMIT} and {SPILL_LIMIT} of temporary files. "
@@ -90,12 +93,10 @@ def _end(spill: str) -> None:
     os._exit(_INTERRUPTED)
 
 
-def _run_query(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation | None:
+def _run_query(connection: duckdb.DuckDBPyConnection, query: str, name: str | None) -> duckdb.DuckDBPyRelation | None:
     """Run a query and return its relation; `describe` results include units and docs."""
     from iosig.warehouse.releases.sentences import description
-    from iosig.warehouse.releases.statements import find_described_table
 
-    name = find_described_table(connection, query)
     if name is None:
         return connection.sql(query)
     table = connection.table(name)
@@ -121,6 +122,15 @@ def _print_table(relation: duckdb.DuckDBPyRelation) -> None:
     title = f"The first {_ROW_LIMIT} rows; --format csv prints all" if len(rows) > _ROW_LIMIT else ""
     cells = [[_shown(value) for value in row.values()] for row in rows[:_ROW_LIMIT]]
     show(title, relation.columns, cells, alternatives="--wide, --format records")
+
+
+def _print_example(name: str) -> None:
+    from iosig.warehouse.releases.views import find_example
+
+    example = find_example(name.lower())
+    if example is not None:
+        say(f"Example: {example.question}")
+        click.echo(example.query)
 
 
 def _first_rows(relation: duckdb.DuckDBPyRelation) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from iosig.expectations import suites
 from iosig.settings.model import FILE_NAME, Settings
 from iosig.warehouse import renames
 from iosig.warehouse.contracts import TABLES, Column, Dtype, Table
+from iosig.warehouse.releases.views import VIEWS, find_example
 from iosig.warehouse.sources.extrapolations import compressed_traces as compressed_files
 
 if TYPE_CHECKING:
@@ -92,6 +93,9 @@ def dictionary() -> str:
         _table(("type", "content"), ((_code(name), words) for name, words in _DTYPES.items())),
         "## Tables of a release",
         _index(published),
+        "## Views of a release",
+        "`iosig sql` has views whose rows are correct without a join. They are not part of a release's files.",
+        _table(("view", "rows"), ((_code(view.name), view.doc) for view in VIEWS)),
         "## Landed tables",
         (
             "All rows read by sources, with the names and units of iosig. Landed tables are not part of a release. "
@@ -126,6 +130,9 @@ def _describe(table: Table) -> Iterator[str]:
     if parameters:
         names = ", ".join(_code(parameter.name) for parameter in parameters)
         yield f"Checks use these values of the section [`[quality]`](settings.md#quality) of the settings: {names}."
+    example = find_example(table.name)
+    if example:
+        yield f"Example: {example.question}\n\n```sql\n{example.query}\n```"
 
 
 def _column_cells(column: Column) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from iosig.warehouse.contracts.types import DUCKDB_TYPES
 from iosig.warehouse.engine_paths import duckdb_paths
 from iosig.warehouse.releases import releases, seals
 from iosig.warehouse.releases.releases import Release, list_published_tables
+from iosig.warehouse.releases.views import View, list_views
 from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -58,13 +59,13 @@ def _spill() -> Iterator[str]:
 
 def spill_folder(connection: duckdb.DuckDBPyConnection) -> str:
     """Return the spill folder of a connection; an empty string disables spilling."""
-    row = connection.execute("select current_setting('temp_directory')").fetchone()
-    return str(row[0]) if row and row[0] else ""
+    ((folder,),) = connection.execute("select current_setting('temp_directory')").fetchall()
+    return str(folder or "")
 
 
 @contextmanager
 def open_release(store: Store, release: Release, query: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a DuckDB connection with a view per table of a release, with the columns' docs as comments.
+    """Open a DuckDB connection with a view per table of a release and `VIEWS`, with the columns' docs as comments.
 
     If `query` is given, only the tables that it may reference are opened, because reading the footers of a long history
     takes time. Landed inputs are included if the query names them. The connection can access only files of the release,
@@ -73,7 +74,13 @@ def open_release(store: Store, release: Release, query: str | None = None) -> It
     files = releases.files_of(store, release)
     inputs = _inputs(store, release, query or "")
     landed = [path for landed_files in inputs.values() for path in (*landed_files.own, *landed_files.shared)]
-    referenced = [table for table in list_published_tables() if query is None or _may_mean(query, table.name)]
+    views = [*list_views(None if query is None or _lists_tables(query) else query)]
+    named = {name for view in views for name in view.tables}
+    referenced = [
+        table
+        for table in list_published_tables()
+        if query is None or table.name in named or _may_mean(query, table.name)
+    ]
     seals.require_sound(store, (path for table in referenced for path in files.get(table.name, [])))
     reached = {name: addresses(store, paths) for name, paths in files.items()}
     # Names in a query refer to the release, never to Python variables or to extensions to download.
@@ -83,6 +90,8 @@ def open_release(store: Store, release: Release, query: str | None = None) -> It
         for table in referenced:
             scan_rows(connection, table, reached.get(table.name, [])).create_view(table.name)
             comment(connection, "view", table)
+        for view in views:
+            _create_view(connection, view)
         for table, landed_files in inputs.items():
             _view_inputs(connection, table, landed_files)
         if query is None or _may_mean(query, "releases"):
@@ -141,9 +150,17 @@ def _view_inputs(connection: duckdb.DuckDBPyConnection, table: Table, inputs: _I
     comment(connection, "view", table)
 
 
+def _create_view(connection: duckdb.DuckDBPyConnection, view: View) -> None:
+    connection.execute(f'create view "{view.name}" as {view.select}')
+    connection.execute(f'comment on view "{view.name}" is {quote_string(view.doc)}')
+
+
 def _may_mean(query: str, name: str) -> bool:
-    text = query.lower()
-    return name in text or re.search(r"show|describe|information_schema|duckdb_|pragma", text) is not None
+    return name in query.lower() or _lists_tables(query)
+
+
+def _lists_tables(query: str) -> bool:
+    return re.search(r"show|describe|information_schema|duckdb_|pragma", query.lower()) is not None
 
 
 def addresses(store: Store, paths: Iterable[Path]) -> list[str]:

@@ -10,6 +10,7 @@ from iosig.warehouse.errors import meant
 from iosig.warehouse.releases.reading import INPUTS
 from iosig.warehouse.releases.releases import list_published_tables
 from iosig.warehouse.releases.statements import first_sentence
+from iosig.warehouse.releases.views import VIEWS
 from iosig.warehouse.renames import present_names
 
 _UNKNOWN_TABLE = re.compile(r"Table with name \"?(.+?)\"? does not exist")
@@ -41,7 +42,7 @@ def sentence(error: Exception, query: str) -> str:
 
 
 def _describe_unknown_table(name: str) -> str:
-    table_names = [table.name for table in tables()]
+    table_names = [table.name for table in (*tables(), *VIEWS)]
     return f"This release has no table {name!r}.{meant(name, table_names)} `show tables` lists them."
 
 
@@ -64,23 +65,27 @@ def _describe_unknown_column(name: str, query: str) -> str:
 
 
 def description(table_name: str, types: dict[str, str]) -> dict[str, list[str | None]] | None:
-    """Return the output of `describe` for a table of iosig, column by column; None for any other table.
+    """Return the output of `describe` for a table or view of iosig, column by column; None for any other table.
 
     types: DuckDB's type of each column. The result has DuckDB's fields, plus `unit` and `doc`.
     """
-    if table_name.lower() not in {table.name for table in tables()}:
+    name = table_name.lower()
+    view = next((view for view in VIEWS if view.name == name), None)
+    if view is None and name not in {table.name for table in tables()}:
         return None
-    declared = contract(table_name.lower())
+    contracts = [contract(base) for base in (view.tables if view else (name,))]
+    columns = {column.name: column for declared in reversed(contracts) for column in declared.columns}
+    key = () if view else contracts[0].key
     rows = [
         (
             column.name,
             types[column.name],
             "YES" if column.nullable else "NO",
-            "PRI" if column.name in declared.key else None,
+            "PRI" if column.name in key else None,
             column.unit,
             column.doc,
         )
-        for column in declared.columns
+        for column in (columns[name] for name in types)
     ]
     names = ("column_name", "column_type", "null", "key", "unit", "doc")
     return {name: [row[place] for row in rows] for place, name in enumerate(names)}
