@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from iosig.warehouse.contracts import Column, table
 from iosig.warehouse.contracts.application_ids import ID_PARTS_SQL
-from iosig.warehouse.contracts.samples import MACHINE
+from iosig.warehouse.contracts.columns import MACHINE
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.placing import atomic_write
 from iosig.warehouse.releases.reading import open_release

@@ -21,7 +21,7 @@ measured as (
 
 select
     jobs.application_id,
-    coalesce(nullif(url_decode(split_part(split_part(jobs.application_id, '/', 1), '@', 2)), ''), 'default') as machine,
+    jobs.machine,
     jobs.user,
     jobs.application,
     jobs.node_count,

@@ -95,7 +95,7 @@ named as (
 placed as (
     select
         named.*,
-        nullif(coalesce(cluster_machines.machine, named.cluster), 'default') as machine,
+        coalesce(cluster_machines.machine, named.cluster) as machine,
         coalesce(filesystem_aliases.filesystem, named.site_filesystem) as filesystem
     from named
     left join cluster_machines on named.cluster = cluster_machines.cluster
@@ -105,6 +105,7 @@ placed as (
 select
     (placed.ended_at at time zone 'UTC')::date as ended_on,
     placed.cluster,
+    placed.machine,
     placed.job_id,
     placed.parent_job_id,
     placed.job_kind,
@@ -114,8 +115,7 @@ select
     placed.user,
     placed.account,
     placed.application,
-    url_encode(placed.user) || coalesce('@' || url_encode(placed.machine), '')
-    || '/' || placed.application || '/' || placed.node_count as application_id,
+    make_application_id(placed.machine, placed.user, placed.application, placed.node_count) as application_id,
     placed.partition,
     placed.filesystem,
     placed.node_count,

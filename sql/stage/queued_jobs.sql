@@ -35,7 +35,7 @@ known as (
 placed as (
     select
         known.*,
-        nullif(coalesce(cluster_machines.machine, known.cluster), 'default') as machine,
+        coalesce(cluster_machines.machine, known.cluster) as machine,
         coalesce(filesystem_aliases.filesystem, known.site_filesystem) as filesystem
     from known
     left join cluster_machines on known.cluster = cluster_machines.cluster
@@ -46,12 +46,12 @@ select
     placed.observed_on,
     placed.observed_at,
     placed.cluster,
+    placed.machine,
     placed.job_id,
     placed.user,
     placed.account,
     placed.application,
-    url_encode(placed.user) || coalesce('@' || url_encode(placed.machine), '')
-    || '/' || placed.application || '/' || placed.node_count as application_id,
+    make_application_id(placed.machine, placed.user, placed.application, placed.node_count) as application_id,
     placed.partition,
     placed.filesystem,
     placed.node_count,

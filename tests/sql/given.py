@@ -67,7 +67,7 @@ _RUN = {"ended_on": DAY, "started_at": NOON - timedelta(hours=1), "ended_at": NO
 _GRID = {"interval_s": 2.0, "step_us": 2_000_000, "phase_us": 0, "expected_controller_count": 1}
 #: nullable columns that are set by default, because models exclude rows where they are NULL
 _FILLED: dict[str, dict[str, Any]] = {
-    "stage.jobs": _RUN,
+    "stage.jobs": _RUN | {"machine": UNKNOWN_CLUSTER},
     "samples.runs": _RUN | _GRID | {"filesystem": "filesystem", "first_step": 1, "last_step": 10},
 }
 _BY_DTYPE: dict[Any, Any] = {

@@ -71,3 +71,17 @@ def test_names_with_slashes_do_not_merge_applications(select: Select) -> None:
         """
     found = select(APPLICATIONS, {JOBS: jobs})
     expect(found, "user application_id \n a/b a%2Fb/c/1 \n a a/b/c/1")
+
+
+def test_machine_is_that_of_the_runs(select: Select) -> None:
+    jobs = """
+        job_id  cluster  machine  started_at  ended_at  application_id    user  application  node_count
+        1       t1       titan    10:00:00    11:00:00  ann@titan/vasp/8  ann   vasp         8
+        2       t2       titan    12:00:00    13:00:00  ann@titan/vasp/8  ann   vasp         8
+        3       default  default  10:00:00    11:00:00  ann/vasp/8        ann   vasp         8
+        """
+    found = select(APPLICATIONS, {JOBS: jobs})
+    assert found.select("application_id", "machine").rows() == [
+        ("ann/vasp/8", "default"),
+        ("ann@titan/vasp/8", "titan"),
+    ]

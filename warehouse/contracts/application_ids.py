@@ -1,7 +1,8 @@
 """Build and parse application ids.
 
 An id is user@machine/application/node_count. User and machine are percent-encoded, `@machine` is absent if the cluster
-is unknown, and `*` stands for all node counts. The models `jobs` and `queued_jobs` compute the ids of runs.
+is unknown, and `*` stands for all node counts. The models `jobs` and `queued_jobs` compute the ids of runs with the
+macro of `MACRO_SQL`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,12 @@ from urllib.parse import quote, unquote
 
 #: the cluster of jobs whose log does not name one
 UNKNOWN_CLUSTER = "default"
+#: creates the SQL form of `make_application_id`, which every engine for models has
+MACRO_SQL = f"""
+    create macro make_application_id(machine, "user", application, node_count) as
+    url_encode("user") || coalesce('@' || url_encode(nullif(machine, '{UNKNOWN_CLUSTER}')), '')
+    || '/' || application || '/' || node_count
+"""
 #: SQL for the user, machine, application and node count (NULL: all) of a row with `application_id`
 ID_PARTS_SQL = f"""
     url_decode(split_part(split_part(application_id, '/', 1), '@', 1)) as user,

@@ -9,6 +9,11 @@ METADATA_OPERATIONS = ("open", "close", "seek", "stat", "sync", "other")
 
 # ---- jobs and their identity
 CLUSTER = Column("cluster", "text", "The cluster that ran the job; `default` if the log does not name one.")
+MACHINE = Column(
+    "machine",
+    "text",
+    "The cluster of the runs, or its name in [clusters]; `default` if the log does not name a cluster.",
+)
 JOB_ID = Column(
     "job_id", "text", "The scheduler's id of the job, array task or step, as written in the log.", hides="id"
 )

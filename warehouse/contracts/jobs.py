@@ -134,6 +134,7 @@ JOBS = Table(
     columns=(
         c.ENDED_ON.optional(),
         c.CLUSTER,
+        c.MACHINE.optional(),
         c.JOB_ID,
         Column("parent_job_id", "text", "The id of the job to which a step belongs.", nullable=True),
         Column(
@@ -178,6 +179,7 @@ QUEUED_JOBS = Table(
         Column("observed_on", "date", "The UTC day of the query to the scheduler."),
         _SEEN_AT,
         c.CLUSTER,
+        c.MACHINE.optional(),
         c.JOB_ID,
         c.USER.optional(),
         _ACCOUNT.optional(),

@@ -102,12 +102,6 @@ SAMPLE_PLACES = replace(
     is_published=False,
 )
 
-MACHINE = Column(
-    "machine",
-    "text",
-    "The cluster of the application's runs, or its name in [clusters]; `default` if the log does not name a cluster.",
-)
-
 APPLICATIONS = Table(
     name="applications",
     layer="samples",
@@ -115,7 +109,7 @@ APPLICATIONS = Table(
     key=("application_id",),
     columns=(
         c.APPLICATION_ID,
-        MACHINE.optional(),
+        c.MACHINE.optional(),
         c.USER,
         c.APPLICATION,
         c.NODE_COUNT,

@@ -19,7 +19,7 @@ from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO
 from iosig.warehouse.contracts.classes import CLASSES
 from iosig.warehouse.contracts.files import quote_identifier
 from iosig.warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
-from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.jobs import JOBS, QUEUED_JOBS
 from iosig.warehouse.contracts.periods import PERIOD_SEGMENTS, PERIODS
 from iosig.warehouse.contracts.samples import APPLICATIONS
 from iosig.warehouse.contracts.types import DUCKDB_TYPES
@@ -49,13 +49,14 @@ _ID_COLUMNS = ("application_id", "top_interferer_application_id")
 _COMPUTED: Mapping[Table, Mapping[str, str]] = {
     ATTRIBUTED_IO: {"estimate_source": "if(certainty = 1, 'counted', 'attributed')"},
     CLASSES: {"basis": _BASIS},
-    JOBS: {"application_id": _FORMER_ID},
+    JOBS: {"application_id": _FORMER_ID, "machine": "cluster"},
     JOB_IO_SOURCES: {
         "filesystem_bytes": "case when source = 'server' then volume_bytes end",
         "own_bytes": "case when source <> 'server' then volume_bytes end",
     },
     PERIODS: {"basis": _BASIS},
     PERIOD_SEGMENTS: {"basis": _BASIS},
+    QUEUED_JOBS: {"machine": "cluster"},
 }
 #: table -> condition on old rows to keep; rows of shared traffic have no equivalent
 _KEPT_ROWS_CONDITION = dict.fromkeys(

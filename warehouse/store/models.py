@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iosig.warehouse.contracts import Table, arrow
+from iosig.warehouse.contracts.application_ids import MACRO_SQL
 from iosig.warehouse.contracts.files import quote_identifier, require_result, require_types
 from iosig.warehouse.contracts.types import DUCKDB_TYPES
 from iosig.warehouse.engine_paths import duckdb_path, duckdb_paths
@@ -47,6 +48,7 @@ def engine(spill: Path, memory_limit: str) -> Iterator[duckdb.DuckDBPyConnection
         connection.execute("set enable_progress_bar = false")
         connection.execute(f"attach ':memory:' as {name}")
         connection.execute(f"use {name}")
+        connection.execute(MACRO_SQL)
         try:
             yield connection
         except BaseException:

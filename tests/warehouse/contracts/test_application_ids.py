@@ -57,6 +57,7 @@ def test_models_of_jobs_and_queue_make_the_same_ids() -> None:
     jobs = select_alone(JOBS, {"landed.job_records": filled("landed.job_records", log)})
     queue = select_alone(QUEUED_JOBS, {"landed.queue_records": filled("landed.queue_records", log)})
     for rows in (jobs, queue):
+        assert rows["machine"].equals(rows["cluster"])
         assert rows.sort(pl.col("job_id").cast(pl.Int64))["application_id"].to_list() == IDS
 
 
@@ -112,3 +113,4 @@ def test_clusters_of_a_machine_share_ids() -> None:
         ]  # fmt: skip
         # the scheduler's job ids are unique per cluster
         assert rows["cluster"].unique().sort().to_list() == ["default", "smoky", "titan", "titan-dtn"]
+        assert rows["machine"].unique().sort().to_list() == ["smoky", "titan"]

@@ -162,6 +162,7 @@ def test_upgraded_applications_belong_to_a_machine(old: Store) -> None:
             "flash": "ada@titan/flash/4",
             "milc": "grace/milc/4",
         }
+        assert jobs["machine"].equals(jobs["cluster"])
         # all references to an application have its id
         for name in sorted({path.parts[-3] for path in former} & {each.name for each in TABLES}):
             found = rows(old, release_id, name)["application_id"].drop_nulls().unique()
