@@ -35,6 +35,7 @@ def prediction(evaluation: int = 1, followed_id: str = TRACE, **changes: Any) ->
         "sampling_hz": 10.0,
         "sample_count": 301,
         "method": "null_tested",
+        "method_parameters": '{"null_tested":{"false_alarm_probability":0.01}}',
         "outcome": "periodic",
         "frequency_hz": 0.1142857142857143,
         "period_s": 8.75,

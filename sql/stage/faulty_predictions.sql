@@ -29,6 +29,7 @@ prediction_records as (
             'sampling_hz': sampling_hz,
             'sample_count': sample_count,
             'method': method,
+            'method_parameters': method_parameters,
             'outcome': outcome,
             'frequency_hz': frequency_hz,
             'period_s': period_s,

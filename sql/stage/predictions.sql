@@ -40,6 +40,7 @@ select
     sampling_hz,
     sample_count,
     method,
+    method_parameters,
     outcome,
     frequency_hz,
     period_s,

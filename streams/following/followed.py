@@ -123,7 +123,7 @@ class FollowedInput:
             cause = "end" if is_end else "gap" if is_gap else None
             self._evaluated_s[direction] = self._clock.until_s
             due = Due(predictor, self._clock.until_s, cause)
-            circumstances = Circumstances(direction, self.run_number, predictor.params.strategy, event_names, is_end)
+            circumstances = Circumstances(direction, self.run_number, predictor.params, event_names, is_end)
             ready.append(Ready(self.identity, circumstances, due))
         self._waiting_events = [] if ready else list(event_names)
         self.is_over = is_end

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
+from iosig.estimates.periods import serialize_params
 from iosig.transforms.predictions.intervals import FrequencyIntervals
-from iosig.transforms.predictions.predictor import Evaluation, finite_or_none
+from iosig.transforms.predictions.predictor import Evaluation, OnlineParams, finite_or_none
 from iosig.warehouse.sources.predictions.lines import format_intervals
 
 Row = dict[str, Any]
+
+#: method of a tentative period, which the last gaps between phases give
+_PHASES = "phases"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +35,11 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """Context of an evaluation, with the run's number, the prediction strategy and the input's events."""
+    """Context of an evaluation, with the run's number, the prediction parameters and the input's events."""
 
     direction: str
     run_number: int
-    window_strategy: str
+    params: OnlineParams
     events: Sequence[str] = ()
     is_final: bool = False
 
@@ -54,8 +60,9 @@ def format_row(identity: Identity, circumstances: Circumstances, predicted_at: d
         "run_number": circumstances.run_number,
         "evaluation": evaluation.number,
         "predicted_at": predicted_at,
-        "window_strategy": circumstances.window_strategy,
+        "window_strategy": circumstances.params.strategy,
         **{name: getattr(evaluation.answer, name) for name in _ANSWER},
+        "method_parameters": _serialize_params(evaluation.answer.method, circumstances.params),
         "shortest_period_s": evaluation.periods and evaluation.periods.shortest_s,
         "longest_period_s": evaluation.periods and evaluation.periods.longest_s,
         "probability": evaluation.probability,
@@ -73,6 +80,14 @@ def format_row(identity: Identity, circumstances: Circumstances, predicted_at: d
         "events": ",".join(circumstances.events),
         "is_final": circumstances.is_final,
     }
+
+
+@lru_cache(maxsize=8)
+def _serialize_params(method: str, params: OnlineParams) -> str | None:
+    """Return the parameters of a method as JSON, as in `periods`; None for its defaults."""
+    if method == _PHASES:
+        return json.dumps({_PHASES: {"agreeing_gap_count": params.agreeing_gap_count}})
+    return serialize_params(method, params.detection) if params.detection else None
 
 
 def _next_burst(evaluation: Evaluation) -> Row:

@@ -129,7 +129,7 @@ def _draw_example(seed: int, path: Path) -> None:
 
     run, predictor, evaluations = predict_example(seed)
     identity = Identity(f"HACC-IO, simulated, seed {seed}", "trace", None, "planted", None, "client", False)
-    circumstances = Circumstances("write", 1, predictor.params.strategy)
+    circumstances = Circumstances("write", 1, predictor.params)
     # a planted run has no date: use an arbitrary one
     day = datetime(2000, 1, 1, tzinfo=UTC)
     rows = [

@@ -62,6 +62,7 @@ _COLUMNS = (
         "Detection method: as in `periods`, or from the gaps between I/O phases alone (phases).",
         choices=("null_tested", "dft", "autocorrelation", "merged", "autoperiod", "phases"),
     ),
+    c.METHOD_PARAMETERS.optional(),
     Column(
         "outcome",
         "text",

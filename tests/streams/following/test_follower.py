@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from iosig.estimates.periods import get_params
+from iosig.settings.periods import PeriodSettings
 from iosig.streams.following.followed import FollowedInput
 from iosig.streams.following.follower import Follower
 from iosig.streams.following.rows import Identity, Row
@@ -22,6 +25,7 @@ from iosig.warehouse.interrupts import Stop
 from iosig.warehouse.store.journal import Journal
 from tests.online_runs import changing
 
+PHASES_PARAMETERS = {"phases": {"agreeing_gap_count": 2}}
 Kept = dict[tuple[str, str, int], Row]
 
 
@@ -277,6 +281,18 @@ def test_state_without_parameters_of_the_method_is_restored(tmp_path: Path):
         again = followed(flushes_of())
         again.restore(replace(state, position={**state.position, "params": params}))
     assert again.told == state.position["told"]
+
+
+def test_rows_have_the_parameters_of_their_method():
+    detection = get_params(PeriodSettings(z_score=2.5), ("dft",))
+    params = OnlineParams(method="dft", most_samples=256, detection=detection)
+    told = Told()
+    told.follower([FollowedInput(identity(), FakeFeed(flushes_of()), params)], None).step()
+    values = {row["method"]: json.loads(row["method_parameters"]) for row in told.rows}
+    assert values["dft"]["dft"]["outliers"]["z_threshold"] == 2.5
+    assert values.get("phases", PHASES_PARAMETERS) == PHASES_PARAMETERS
+    told.follower([followed(flushes_of())], None).step()
+    assert told.rows[-1]["method_parameters"] is None
 
 
 def test_state_of_other_parameters_is_refused_and_reset_keeps_counting(tmp_path: Path):
