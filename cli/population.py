@@ -51,12 +51,13 @@ def population_command(
 ) -> int:
     """Summarize the I/O of all runs: classes, periods and volumes, and the share that is known exactly.
 
-    Follows the tables and figures of PEARC'18. A run counts once for each file system.
+    Follows the tables and figures of PEARC'18. A run counts once for each file system. As in the paper, runs on shared
+    nodes are left out if jobs.excludes_shared_nodes is set.
     """
     from iosig.answers.population.query import Query, read_population
 
     first, last = (None if at is None else at.date() for at in (since, until))
-    query = Query(first, last, by)
+    query = Query(first, last, by, warehouse.settings().jobs.excludes_shared_nodes)
     release = select_release(warehouse.store, release_id)
     population = read_population(warehouse.store, release, query)
     if plot is not None:

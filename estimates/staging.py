@@ -52,6 +52,8 @@ def model_parameters(settings: Settings) -> dict[str, Any]:
     return {
         "application_pattern": "^(.*)$" if is_matched else settings.jobs.application_pattern,
         "filesystem_pattern": "^(.*)$" if is_matched else settings.jobs.filesystem_pattern,
+        "shared_partitions": settings.jobs.shared_partitions,
+        "excludes_shared_nodes": settings.jobs.excludes_shared_nodes,
         "max_controller_bytes_per_s": settings.polls.max_controller_bytes_per_s,
         "min_expected_correlation": settings.signatures.min_expected_correlation,
         "clock_tolerance_s": settings.traces.clock_tolerance_s,

@@ -51,6 +51,16 @@ class JobSettings(Section):
     application_pattern: Pattern = Field(
         "^(.*)$", description="regular expression whose first group is the application within a job's name"
     )
+    shared_partitions: list[str] = Field(
+        [],
+        description="partitions whose nodes several jobs use at the same time, where the job log does not state it; if "
+        "empty, this is unknown",
+    )
+    excludes_shared_nodes: bool = Field(
+        False,
+        description="leave runs on shared nodes out of sample sets and of `iosig population`, as PEARC'18 does "
+        "(sections 3 and 6): counters of a node do not separate its jobs",
+    )
 
 
 class PollSettings(Section):

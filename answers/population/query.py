@@ -1,7 +1,8 @@
 """Compute statistics of all runs of a release, after White et al., PEARC'18, section 6, Tables 1-2, Figures 2-5.
 
 The runs are application runs, and series without a job log; a run counts once per file system. The paper excludes jobs
-shorter than ten minutes; this module excludes runs without a class. DOI 10.1145/3219104.3219121.
+shorter than ten minutes; this module excludes runs without a class. It also excludes jobs on shared nodes; this is a
+choice here (`Query.excludes_shared_nodes`). DOI 10.1145/3219104.3219121.
 """
 
 from __future__ import annotations
@@ -40,11 +41,15 @@ _RUN = ("subject_kind", "cluster", "subject_id", "started_at", "filesystem")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Runs that ended on the UTC days `since` to `until` (None: unbounded), grouped by `by`."""
+    """Runs that ended on the UTC days `since` to `until` (None: unbounded), grouped by `by`.
+
+    excludes_shared_nodes: leave out runs on nodes that other jobs may have used at the same time.
+    """
 
     since: date | None = None
     until: date | None = None
     by: By = "application"
+    excludes_shared_nodes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +185,15 @@ def read_population(store: Store, release: Release, query: Query) -> Population:
 def query_population(connection: duckdb.DuckDBPyConnection, query: Query) -> Population:
     """Query the statistics; the connection has `_TABLES`."""
     days = {"since": query.since, "until": query.until}
-    runs = connection.sql(_RUNS, params=days).pl()
+    selection = days | {"excludes_shared_nodes": query.excludes_shared_nodes}
+    runs = connection.sql(_RUNS, params=selection).pl()
     measured = connection.sql(_MEASURED, params=days).pl()["measured_bytes"][0]
     return Population(
         query,
         runs.with_columns(name=pl.col(query.by)),
         connection.sql(_AGREEMENT, params=days).pl(),
         float(measured or 0.0),
-        connection.sql(_REPEATS, params=days | {"user_count": REPEAT_USERS}).pl(),
+        connection.sql(_REPEATS, params=selection | {"user_count": REPEAT_USERS}).pl(),
     )
 
 
@@ -281,7 +287,8 @@ _RUNS = """
         and judged.cluster is not distinct from chosen_periods.cluster
         and judged.started_at is not distinct from chosen_periods.started_at
         and judged.filesystem is not distinct from chosen_periods.filesystem
-    where judged.subject_kind = 'series' or coalesce(jobs.is_application_run, true)
+    where (judged.subject_kind = 'series' or coalesce(jobs.is_application_run, true))
+        and not ($excludes_shared_nodes and coalesce(jobs.has_shared_nodes, false))
     order by all
 """
 
@@ -307,6 +314,7 @@ _REPEATS = """
             and jobs.user is not null
             and jobs.node_count is not null
             and jobs.started_at is not null
+            and not ($excludes_shared_nodes and coalesce(jobs.has_shared_nodes, false))
             and ($since::date is null or jobs.ended_on >= $since::date)
             and ($until::date is null or jobs.ended_on <= $until::date)
     ),

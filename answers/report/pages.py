@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
+from iosig.answers.population.query import Query
 from iosig.answers.report import (
     advice as advice_rows,
     applications as application_rows,
@@ -139,7 +140,8 @@ def build_pages(builder: PageBuilder, connection: duckdb.DuckDBPyConnection) -> 
     yield builder.whole(NIGHT.file_name, lambda: _night(report, connection, advice_frames()), about, advice_inputs)
     for page in _TEMPLATE_VALUES:
         yield builder.whole(page.file_name, partial(_render_page, page, report, connection), about, report.before)
-    yield builder.whole("data/population.js", lambda: _population(builder.report, connection))
+    excludes_shared = report.settings.jobs.excludes_shared_nodes
+    yield builder.whole("data/population.js", lambda: _population(report, connection), excludes_shared)
     yield _lineage(builder)
     yield from _applications(builder, connection)
     yield from _runs(builder, connection)
@@ -219,7 +221,8 @@ _TEMPLATE_VALUES = {QUALITY: _quality, CHANGES: _changes, TABLES: _tables}
 
 
 def _population(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> Content:
-    return population.contents(_pseudonymize(report, run_rows.read_population(connection)))
+    query = Query(excludes_shared_nodes=report.settings.jobs.excludes_shared_nodes)
+    return population.contents(_pseudonymize(report, run_rows.read_population(connection, query)))
 
 
 def _lineage(builder: PageBuilder) -> Page:

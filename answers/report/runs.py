@@ -116,9 +116,9 @@ def read_filesystems(
     return FilesystemFrames(calendars, parts, active_runs, slowed.with_columns(day).drop("polled_on"))
 
 
-def read_population(connection: duckdb.DuckDBPyConnection) -> PopulationFrames:
-    """Query the statistics of all runs."""
-    population = query_population(connection, Query())
+def read_population(connection: duckdb.DuckDBPyConnection, query: Query) -> PopulationFrames:
+    """Query the statistics of all selected runs."""
+    population = query_population(connection, query)
     runs = {name: population.runs.filter(direction=name) for name in _DIRECTIONS}
     return PopulationFrames(
         days=population.days(),

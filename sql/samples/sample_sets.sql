@@ -73,6 +73,7 @@ measured as (
         and jobs.node_count is not null
         and jobs.duration_s > 0
         and job_io_sources.outcome = 'measured'
+        and not ($excludes_shared_nodes and coalesce(jobs.has_shared_nodes, false))
     -- what servers counted for the run itself is better than the traffic of all
     qualify
         row_number() over (

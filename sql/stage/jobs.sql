@@ -43,7 +43,8 @@ parents as (
         arg_max(account, (part_order, line)) as parent_account,
         arg_max(partition, (part_order, line)) as parent_partition,
         arg_max(comment, (part_order, line)) as parent_comment,
-        arg_max(submitted_at, (part_order, line)) as parent_submitted_at
+        arg_max(submitted_at, (part_order, line)) as parent_submitted_at,
+        arg_max(has_shared_nodes, (part_order, line)) as parent_has_shared_nodes
     from known
     where parent_job_id is null
     group by all
@@ -80,6 +81,17 @@ named as (
         ) as site_filesystem,
         started.node_count,
         started.task_count,
+        coalesce(
+            started.has_shared_nodes,
+            parents.parent_has_shared_nodes,
+            case
+                when len($shared_partitions::varchar[]) > 0
+                    then
+                        list_contains(
+                            $shared_partitions::varchar[], coalesce(started.partition, parents.parent_partition)
+                        )
+            end
+        ) as has_shared_nodes,
         coalesce(started.submitted_at, parents.parent_submitted_at) as submitted_at,
         started.started_at,
         started.ended_at,
@@ -120,6 +132,7 @@ select
     placed.filesystem,
     placed.node_count,
     placed.task_count,
+    placed.has_shared_nodes,
     placed.submitted_at,
     placed.started_at,
     placed.ended_at,

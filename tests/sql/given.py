@@ -46,6 +46,8 @@ PARAMETERS: dict[str, Any] = {
     "beginning_filesystems": [],
     "application_pattern": "^(.*)$",
     "filesystem_pattern": r"\bfs=(\w+)",
+    "shared_partitions": [],
+    "excludes_shared_nodes": False,
     "max_controller_bytes_per_s": None,
     "clock_tolerance_s": 60.0,
     "grace_s": 600.0,

@@ -277,3 +277,22 @@ def test_hostile_names_are_kept_as_data(select: Select) -> None:
 
 def test_empty_input_yields_no_rows(select: Select) -> None:
     assert select(JOBS, {}).is_empty()
+
+
+def test_sharing_of_nodes_comes_from_the_record_then_the_job_then_the_partition(select: Select) -> None:
+    records = """
+        job_id  partition  has_shared_nodes  started_at  ended_at
+        1       serial     .                 10:00:00    11:00:00
+        2       serial     no                10:00:00    11:00:00
+        2.0     .          .                 10:00:00    11:00:00
+        3       main       yes               10:00:00    11:00:00
+        4       main       .                 10:00:00    11:00:00
+        5       serial     .                 10:00:00    11:00:00
+        5.0     .          .                 10:00:00    11:00:00
+        6       .          .                 10:00:00    11:00:00
+        """
+    stated = {"1": None, "2": False, "2.0": False, "3": True, "4": None, "5": None, "5.0": None, "6": None}
+    by_partition = {"1": True, "4": False, "5": True, "5.0": True}
+    for partitions, expected in (([], stated), (["serial", "debug"], stated | by_partition)):
+        found = select(JOBS, {RECORDS: records}, shared_partitions=partitions)
+        assert dict(found.select("job_id", "has_shared_nodes").iter_rows()) == expected

@@ -88,3 +88,13 @@ def test_merged_sets_exist_only_for_several_node_counts(select: Select) -> None:
         bob/vasp/8      3       8
         """,
     )
+
+
+def test_runs_on_shared_nodes_are_left_out_if_set(select: Select) -> None:
+    tables = given([(str(number), f"1{number}:00:00", "ann/vasp/8", 8) for number in range(3)])
+    head, *jobs = tables[JOBS].splitlines()
+    shared = [f"{line} {word}" for line, word in zip(jobs, ("yes", "no", "."), strict=True)]
+    tables[JOBS] = "\n".join([f"{head} has_shared_nodes", *shared])
+    for is_set, expected in ((False, ["0", "1", "2"]), (True, ["1", "2"])):
+        found = select(SAMPLE_SETS, tables, **PARAMETERS, excludes_shared_nodes=is_set)
+        assert found["job_id"].to_list() == expected

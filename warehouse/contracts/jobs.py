@@ -32,6 +32,12 @@ _STATE = Column(
     ),
 )
 _SUBMITTED_AT = Column("submitted_at", "instant", "When the job was submitted.")
+_HAS_SHARED_NODES = Column(
+    "has_shared_nodes",
+    "bool",
+    "Whether other jobs may use the job's nodes at the same time, as the job log or the settings state.",
+    nullable=True,
+)
 _JOB_NAME = Column("job_name", "text", "The name of the job or step, as the log has it.", hides="job_name")
 _COMMENT = Column("comment", "text", "The job's comment, as the log has it.", hides="comment")
 _SEEN_AT = Column("observed_at", "instant", "When the scheduler's queue was queried.")
@@ -96,6 +102,7 @@ JOB_RECORDS = Table(
             nullable=True,
             hides="nodes",
         ),
+        _HAS_SHARED_NODES,
         _COMMENT.optional(),
         c.SOURCE_FILE,
         c.LINE,
@@ -159,6 +166,7 @@ JOBS = Table(
         c.FILESYSTEM.optional(),
         c.NODE_COUNT.optional(),
         _TASK_COUNT.optional(),
+        _HAS_SHARED_NODES,
         _SUBMITTED_AT.optional(),
         c.STARTED_AT.optional(),
         c.ENDED_AT.optional(),

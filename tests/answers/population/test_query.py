@@ -87,6 +87,21 @@ def test_runs_are_grouped_by_wall_time(site: duckdb.DuckDBPyConnection) -> None:
     assert runs["name"].to_list() == [name for _, name in limits]
 
 
+def test_runs_on_shared_nodes_are_left_out_as_in_the_paper() -> None:
+    day = TABLES["jobs"]
+    assert isinstance(day, dict)
+    head, *lines = (line for line in str(day[9]).splitlines() if line.strip())
+    words = {"1": "no", "2": "yes", "4": "yes"}
+    jobs = [f"{head} node_count has_shared_nodes", *(f"{line} 4 {words.get(line.split()[0], '.')}" for line in lines)]
+    with opened_tables(TABLES | {"jobs": {9: "\n".join(jobs)}}) as connection:
+        every = query_population(connection, Query())
+        alone = query_population(connection, Query(excludes_shared_nodes=True))
+    subjects = every.runs["subject_id"].unique().sort().to_list()
+    assert alone.runs["subject_id"].unique().sort().to_list() == [name for name in subjects if name not in ("2", "4")]
+    counts = [population.repeats["run_count"].sum() for population in (every, alone)]
+    assert counts == [5, 3]
+
+
 def test_runs_of_users_with_the_largest_jobs_are_counted_by_configuration() -> None:
     users = [("ann", "ior", 8, 3), ("ann", "ior", 2, 1), ("bob", "s3d", 16, 1), ("bob", ".", 4, 2)]
     users += [(f"user{number}", "ior", 1, 1) for number in range(9)]

@@ -49,6 +49,7 @@ _KEYS = {
     "Resource_List.nodect": "nodect",
     "Resource_List.nodes": "nodes",
     "Resource_List.select": "select",
+    "Resource_List.place": "place",
 }
 _NO_PROJECT = "_pbs_project_default"
 _FIRST_LINE = re.compile(r"[0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2};[A-Za-z];[^;]+;")
@@ -174,6 +175,7 @@ def _cells(frame: pl.DataFrame) -> pl.DataFrame:
         # The time stamp of a record that ends a run is its end; a D record only requests the end.
         ended_at=pl.when(kind.is_in(ENDED)).then(pl.coalesce(_epoch("end"), stamp)),
         state=_states(kind),
+        sharing=pl.col("place").str.extract(r"(?:^|:)(excl|exclhost|shared)(?::|$)"),
         cancelled_by=pl.when(kind == DELETED).then("requestor"),
     )
 
@@ -182,9 +184,10 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read accounting records: one row per start (S, T), end (E, R, A) or deletion (D) of a job.
 
     Nodes are counted from `exec_host` (the allocation), else from the request. Tasks are PBS's `mpiprocs` or Torque's
-    execution slots, never processors. Record time stamps are local and used only if a record that ends a run has no
-    `end`. `resources_used.walltime` is not used: it excludes suspension and start-up. Exit status 0 becomes COMPLETED,
-    and any other FAILED, since it reveals neither who ended the job nor why.
+    execution slots, never processors. Sharing of nodes is known if the request's `place` states it. Record time stamps
+    are local and used only if a record that ends a run has no `end`. `resources_used.walltime` is not used: it excludes
+    suspension and start-up. Exit status 0 becomes COMPLETED, and any other FAILED, since it reveals neither who ended
+    the job nor why.
     """
     time_zone = times.require_zone(reading.time_zone)
     for block in blocks(path):

@@ -46,7 +46,16 @@ FINAL_STATES = (
 _TEXTS = ("cluster", "job_id", "user", "account", "job_name", "partition", "exit_code", "node_list", "comment")
 _COUNTS = {"node_count": "nodes", "task_count": "tasks"}
 _TIMES = {"submitted_at": "submit", "started_at": "start", "ended_at": "end"}
-_OTHER = ("state", "cancelled_by", "elapsed", "suspended")
+_OTHER = ("state", "cancelled_by", "elapsed", "suspended", "sharing", "submit_line")
+#: words that state whether other jobs may use a job's nodes: OverSubscribe of Slurm's scontrol, options of sbatch
+#: (exclusive=user admits other jobs of the user), and the sharing in PBS' resource `place` (manual pbs_resources)
+_SHARING = {
+    **dict.fromkeys(("no", "exclusive", "excl", "exclhost"), False),
+    **dict.fromkeys(("yes", "ok", "user", "mcs", "topo", "share", "shared", "oversubscribe"), True),
+    **dict.fromkeys(("exclusive=user", "exclusive=mcs", "exclusive=topo"), True),
+}
+#: sbatch's option; those of srun within a wrapped command only concern steps
+_SUBMITTED = r"\s--(exclusive(?:=\w+)?|oversubscribe|share)(?:\s|$)"
 _AS_IS = ("raw", "reason", "remedy")
 _NO_NODES = ("none assigned", "(null)", "(unknown)")
 _STATE = r"^(?P<word>\S+)(?:\s+(?i:by)\s+(?P<by>\S.*))?$"
@@ -59,7 +68,8 @@ def settle(cells: pl.DataFrame, time_zone: str | None) -> ParsedRows:
 
     `cells` has `line` (unique), and any of these columns: the text columns of `job_records`, `state` and
     `cancelled_by`, the counts, the three times (text, or UTC instants), `elapsed` and `suspended` (Slurm durations,
-    for logs without the end of a job), `raw`, and `reason` with `remedy` for faults that the source found.
+    for logs without the end of a job), `sharing` (a word) or `submit_line` (Slurm's), `raw`, and `reason` with `remedy`
+    for faults that the source found.
 
     Counts may have Slurm's suffix K or M (1,024 and 1,024^2; slurm `convert_num_unit`), but only after integers,
     because Slurm rounds fractions. `elapsed` excludes suspended time (slurmdbd: end - start - suspended). So for final
@@ -69,7 +79,7 @@ def settle(cells: pl.DataFrame, time_zone: str | None) -> ParsedRows:
     frame = _refuse(
         frame, pl.col("job_id").is_null(), pl.lit("The record has no job id."), "Export the log with job ids."
     )
-    frame = _states(frame)
+    frame = _states(frame).with_columns(_sharing())
     for name, label in _COUNTS.items():
         frame = _count(frame, name, label)
     for name, label in _TIMES.items():
@@ -121,6 +131,14 @@ def _states(frame: pl.DataFrame) -> pl.DataFrame:
     frame = _refuse(frame, unknown, reason, "Write the state as sacct does, such as COMPLETED or CANCELLED by 123.")
     cancelled_by = pl.when(pl.col("state") == "CANCELLED").then("by")
     return frame.with_columns(cancelled_by=cancelled_by).drop("word", "by", "said")
+
+
+def _sharing() -> pl.Expr:
+    """Whether other jobs may use the nodes: the word, else the option of an allocation's submit line; else NULL."""
+    command = pl.col("submit_line").str.replace(r"\s--wrap[ =].*$", "")
+    submitted = pl.when(~pl.col("job_id").str.contains(".", literal=True)).then(command.str.extract(_SUBMITTED))
+    words = pl.coalesce("sharing", submitted).str.to_lowercase()
+    return words.replace_strict(_SHARING, default=None, return_dtype=pl.Boolean).alias("has_shared_nodes")
 
 
 def _is_absent(frame: pl.DataFrame, name: str) -> bool:

@@ -34,6 +34,8 @@ FIELDS = {
     "comment": ("comment",),
     "elapsed": ("elapsed", "elapsedraw"),
     "suspended": ("suspended",),
+    "sharing": ("oversubscribe", "shared"),
+    "submit_line": ("submitline",),
 }
 _KNOWN = frozenset(field for fields in FIELDS.values() for field in fields)
 #: free-text fields; the last field of a line may contain the delimiter if it is one of these

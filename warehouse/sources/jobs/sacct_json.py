@@ -27,7 +27,7 @@ from iosig.warehouse.sources.rows import json_items, times as job_times
 from iosig.warehouse.sources.rows.documents import MalformedError
 
 _TEXTS = ("job_id", "user", "account", "cluster", "job_name", "partition", "state", "cancelled_by")
-_OTHERS = ("exit_code", "node_list", "comment", "submitted_at", "started_at", "ended_at", "elapsed")
+_OTHERS = ("exit_code", "node_list", "comment", "submitted_at", "started_at", "ended_at", "elapsed", "submit_line")
 _NAMES = (*_TEXTS, *_OTHERS, "node_count", "task_count", "reason", "remedy")
 _SLURM_WORDS = ('"slurm"', '"derived_exit_code"', '"allocation_nodes"', '"kill_request_user"')
 #: word that only squeue's JSON contains, which has jobs in another form
@@ -109,6 +109,7 @@ def _job(job: Mapping[str, object]) -> Cells:
         "node_count": get_number(job.get("allocation_nodes"), "allocation_nodes"),
         "node_list": get_text(job.get("nodes"), "nodes"),
         "comment": get_text(comment.get("job") if isinstance(comment, dict) else comment, "comment"),
+        "submit_line": get_text(job.get("submit_line"), "submit_line"),
         "submitted_at": get_instant(get_object(job.get("time"), "time").get("submission"), "time.submission"),
     }
 

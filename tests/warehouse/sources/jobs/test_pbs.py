@@ -78,6 +78,7 @@ def test_torque_record_of_ended_job_is_read(tmp_path: Path) -> None:
         "cancelled_by": None,
         "exit_code": "0",
         "node_list": "i02n33/1+i02n33/0+i02n32/1+i02n32/0",
+        "has_shared_nodes": None,
         "comment": None,
         "source_file": "",
         "line": 1,
@@ -94,6 +95,27 @@ def test_pbs_record_with_quoted_values_is_read(tmp_path: Path) -> None:
     assert row["task_count"] == 256
     assert row["state"] == "FAILED"
     assert row["exit_code"] == "271"
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("excl", False),
+        ("scatter:excl", False),
+        ("pack:exclhost", False),
+        ("scatter:shared:group=host", True),
+        ("free", None),
+        ("scatter:group=excluded", None),
+        (None, None),
+    ],
+)
+def test_sharing_of_nodes_is_that_of_the_requested_place(
+    tmp_path: Path, place: str | None, expected: bool | None
+) -> None:
+    given = "" if place is None else f" Resource_List.place={place}"
+    rows, refused = read_lines(tmp_path, PBS_END.replace(" session=9", f"{given} session=9"))
+    assert refused.is_empty()
+    assert rows["has_shared_nodes"].to_list() == [expected]
 
 
 def test_record_types_determine_state_and_times(tmp_path: Path) -> None:

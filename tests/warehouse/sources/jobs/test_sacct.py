@@ -170,6 +170,7 @@ def test_fields_are_found_by_name_in_any_order_and_case(tmp_path: Path) -> None:
         "cancelled_by": None,
         "exit_code": "0:9",
         "node_list": "n[1-2]",
+        "has_shared_nodes": None,
         "comment": "fs=x",
         "source_file": "",
         "line": 2,
@@ -283,6 +284,35 @@ def test_state_words_of_slurm_are_kept(tmp_path: Path) -> None:
 def test_short_states_are_expanded(tmp_path: Path) -> None:
     rows, _ = read_lines(tmp_path, "JobID|State", *(f"1|{short}" for short in SHORT_STATES))
     assert rows["state"].to_list() == list(SHORT_STATES.values())
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "expected"),
+    [
+        *((name, "NO", False) for name in ("OverSubscribe", "Shared", "OVERSUBSCRIBE")),
+        *(("OverSubscribe", word, True) for word in ("OK", "YES", "USER", "MCS")),
+        *(("OverSubscribe", word, None) for word in ("", "(null)", "perhaps")),
+        ("SubmitLine", "sbatch -N 2 --exclusive job.sh", False),
+        ("SubmitLine", "sbatch job.sh --exclusive", False),
+        ("SubmitLine", "sbatch --exclusive=user job.sh", True),
+        ("SubmitLine", "sbatch --oversubscribe job.sh", True),
+        ("SubmitLine", "sbatch --exclusive-of-nothing job.sh", None),
+        ("SubmitLine", "sbatch -N 2 --wrap srun --exclusive a.out", None),
+        ("SubmitLine", "sbatch job.sh", None),
+    ],
+)
+def test_sharing_of_nodes_is_read_from_field_or_submit_line(
+    tmp_path: Path, field: str, text: str, expected: bool | None
+) -> None:
+    rows, refused = read_lines(tmp_path, f"JobID|State|{field}", f"1|CD|{text}", "2|CD|")
+    assert refused.is_empty()
+    assert rows["has_shared_nodes"].to_list() == [expected, None]
+
+
+def test_submit_line_of_a_step_concerns_processors_only(tmp_path: Path) -> None:
+    header, line = "JobID|State|OverSubscribe|SubmitLine", "srun --exclusive a.out"
+    rows, _ = read_lines(tmp_path, header, f"1|CD||{line}", f"1.0|CD||{line}", f"2|CD|OK|{line}")
+    assert rows["has_shared_nodes"].to_list() == [False, None, True]
 
 
 def test_cancelling_user_is_extracted_from_state(tmp_path: Path) -> None:

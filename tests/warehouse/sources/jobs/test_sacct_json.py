@@ -163,6 +163,7 @@ def test_job_and_steps_of_slurm_21_08_are_read(tmp_path: Path) -> None:
         "cancelled_by": None,
         "exit_code": "0:0",
         "node_list": "cn[01-02]",
+        "has_shared_nodes": None,
         "comment": "fs=scratch1",
         "source_file": "",
         "line": 1,
@@ -174,6 +175,13 @@ def test_job_and_steps_of_slurm_21_08_are_read(tmp_path: Path) -> None:
     ]
     shared = rows.select("user", "account", "cluster", "partition", "comment", "submitted_at").unique()
     assert shared.height == 1
+
+
+def test_submit_line_of_a_job_states_sharing(tmp_path: Path) -> None:
+    rows, refused = read_jobs(tmp_path, JOB_21_08 | {"submit_line": "sbatch --exclusive -N 2 job.sh"})
+    assert refused.is_empty()
+    # steps inherit from their job where runs are staged
+    assert rows.select("job_id", "has_shared_nodes").rows() == [("42", False), ("42.batch", None), ("42.0", None)]
 
 
 def test_array_task_of_slurm_23_with_object_step_ids_is_read(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def test_job_with_all_fields_is_read(tmp_path: Path) -> None:
         "cancelled_by": None,
         "exit_code": None,
         "node_list": None,
+        "has_shared_nodes": None,
         "comment": None,
         "source_file": "",
         "line": 8,
