@@ -34,6 +34,7 @@ from tests.warehouse.sources.counters import (
     test_jobstats as jobstats,
     test_ldms_csv as ldms,
     test_mmpmon as mmpmon,
+    test_pmrep as pmrep,
     test_prometheus as prometheus,
 )
 from tests.warehouse.sources.darshan import test_layout as darshan
@@ -262,6 +263,7 @@ def _of_counters() -> list[Sample]:
         "influx-line": ("metrics.out", "".join(influx.job(key, 4096) for key in keys)),
         "ldms-csv": ("lustre_ost", ldms.JOBS + "".join(ldms.job(key, 4096) for key in keys)),
         "mmpmon": ("mmpmon", "".join(mmpmon.line(5, node=key) for key in keys)),
+        "pmrep": ("pcp.csv", pmrep.HEADER + "".join(pmrep.line(4096, host=key) for key in keys)),
         "prometheus": ("oss1.prom", prometheus.snapshot(4096, 8192, 3).replace('"j1"', '"j22"')),
     }
     found = [Sample(name, file, content.encode(), "counter_samples", b"j22") for name, (file, content) in text.items()]

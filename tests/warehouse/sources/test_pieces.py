@@ -9,6 +9,7 @@ from tests.warehouse.sources.counters import (
     test_jobstats as jobstats,
     test_ldms_csv as ldms,
     test_mmpmon as mmpmon,
+    test_pmrep as pmrep,
     test_prometheus as prometheus,
 )
 from tests.warehouse.sources.polls import test_mmperfmon as mmperfmon
@@ -21,6 +22,7 @@ CONTENTS = {
     "jobstats": jobstats.rounds(0, 0, 4096, None, 4096, 8192),
     "ldms-csv": ldms.OST + "".join(ldms.ost(at, 2, at) for at in SECONDS) + "\n" + ldms.OST + ldms.ost(99, 99, 70),
     "mmperfmon": mmperfmon.good_text() + mmperfmon.good_text(2),
+    "pmrep": pmrep.GPFS_COUNTERS + pmrep.GPFS_RATES + pmrep.DISK_RATES,
     "mmpmon": "".join(mmpmon.line(at // 20, at) for at in SECONDS),
     "prometheus-prom": "".join(f"{T + at}\n" + prometheus.snapshot(at, 7, 9) for at in SECONDS[::2]),
 }
@@ -46,6 +48,7 @@ BOUNDS = {
     "influx-line": ("counters.influx_line.BLOCK_BYTES", "counters.influx_line._NEWS_ROWS"),
     "ldms-csv": ("counters.ldms_csv.BLOCK_BYTES",),
     "mmpmon": ("counters.mmpmon.BLOCK_BYTES",),
+    "pmrep": ("counters.pmrep.BLOCK_BYTES",),
     "prometheus-prom": ("counters.prometheus.BLOCK_BYTES",),
     "glljobstat": ("counters.glljobstat._PIECE_ROWS",),
     "dftracer": ("dftracer.lines.BLOCK_BYTES", "dftracer.lines._CHUNK_BYTES"),

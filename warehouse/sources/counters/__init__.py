@@ -11,6 +11,7 @@
 - `line_protocol` (`parse_points`, `Points`): Parser of Influx line protocol, block by block.
 - `metrics` (`map_metrics`, `map_labels`, `select_counted_series`): Mapping of metrics and labels to iosig's columns.
 - `mmpmon`: `mmpmon -p` of a GPFS node: bytes and operations per file system since its mount.
+- `pmrep`: `pmrep -o csv` of Performance Co-Pilot archives: counters or rates of a node's file systems and disks.
 - `prometheus`: Counters from Prometheus: an exporter's text, or responses of the HTTP API.
 - `prometheus_http` (`Server`): Client of a Prometheus server's HTTP API.
 - `prometheus_json` (`read`): Responses of Prometheus' HTTP API to `query` and `query_range`.

@@ -44,7 +44,6 @@ _ROW = r"^(?P<row>[0-9]{1,9}) (?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})-(?P<clock>[0-
 _REMEDY = "Check for a truncated file. If cells have units, query raw numbers (--raw)."
 #: mark that is appended to a last line without a line end
 _CUT = "\N{HORIZONTAL ELLIPSIS}"
-_US_PER_S = 1_000_000
 
 
 def sniff(head: Head) -> bool:
@@ -162,7 +161,7 @@ class _Query:
         instant = times.parse(self.rows["time"], zone, "bucket's")
         rows = self.rows.with_columns(polled_at=instant["instant"], reason=instant["reason"], remedy=instant["remedy"])
         timed = sift(rows, [Fault(pl.col("polled_at").is_null(), pl.col("reason"), pl.col("remedy"))])
-        interval_s = _interval_s(timed.rows["polled_at"])
+        interval_s = timed.rows.select(times.infer_interval_s(pl.col("polled_at"))).item()
         if interval_s is None:
             single = [_single(timed.rows)] if timed.rows.height else []
             return ParsedRows(frames.empty(POLLS), pl.concat([self.refused, timed.refused, build_reject_frame(single)]))
@@ -237,12 +236,6 @@ def _rows(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         ],
     )
     return parted.rows, parted.refused
-
-
-def _interval_s(instants: pl.Series) -> float | None:
-    """Return the most common distance between bucket ends [s]; the smallest one in case of a tie."""
-    steps = instants.unique().sort().diff().dt.total_microseconds().drop_nulls()
-    return None if steps.is_empty() else float(steps.mode().min()) / _US_PER_S  # type: ignore[arg-type]
 
 
 def _single(rows: pl.DataFrame) -> RefusedRow:

@@ -174,6 +174,11 @@ def _with_faults(frame: pl.DataFrame, time_zone: str, label: str) -> pl.DataFram
     )
 
 
+def infer_interval_s(instants: pl.Expr) -> pl.Expr:
+    """Return the most common distance between distinct instants [s]; the smallest one in case of a tie."""
+    return instants.unique().sort().diff().dt.total_microseconds().drop_nulls().mode().min() / 1e6
+
+
 def parse_durations(texts: pl.Series) -> pl.DataFrame:
     """Parse durations of the form `[DD-]HH:MM:SS[.mmm]` (Slurm's), or whole seconds.
 
