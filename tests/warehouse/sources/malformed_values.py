@@ -37,6 +37,18 @@ CHANGES: dict[str, list[Change]] = {
         # an absent column is unknown, and only the job id is required
         ("Start|End", ("Start|Start", "Begin|End"), changed(0)),
     ],
+    "sge": [
+        (f":3:sge:0:{T - 60}", _each(f":{{}}:sge:0:{T - 60}", ("x", "-3", "3.5", "", "9" * 19)),
+         lost(1, 1, "its numbers are not where")),
+        (f":{T + 3}:", _each(":{}:", ("soon", "-1", "inf", "1e400", "")), lost(1, 1, "its numbers are not where")),
+        (f":{T + 3}:", _each(":{}:", ("17", "99999999999")), lost(1, 1, "start time .* is not a time")),
+        # milliseconds and microseconds are of UGE and OCS; 0 is no time
+        (f":{T + 3}:", (f":{T + 3}000:", f":{T + 3}000000:"), same()),
+        (f":{T + 3}:", (":0:",), changed(0)),
+        (":icon:", (":ic:on:",), lost(1, 1, "its numbers are not where")),
+        (":NONE:1024.0", (":1.cn2:1024.0",), lost(1)),
+        (":NONE:1:0:2.0", _each(":mpi:{}:0:2.0", ("x", "-4", "8.5")), lost(1, 1, "its numbers are not where")),
+    ],
     "squeue": [
         ("2026-03-01T11:00:02", _NO_TIMES, lost(1, 1, "submit time .* is not a time")),
         ("2026-03-01T11:00:02", _FAR_TIMES, lost(1, 1, "outside 1970 to 2261")),

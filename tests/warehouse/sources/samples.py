@@ -163,6 +163,13 @@ def swf_job(number: int, user: str = "7") -> str:
     return f"{number} {number} 1460 16 128 -1 -1 128 -1 -1 1 {user} 2 3 1 5 -1 -1"
 
 
+def sge_job(number: int, user: str = "ann") -> str:
+    return (
+        f"all.q:cn1:staff:{user}:icon:{number}:sge:0:{T - 60}:{T + number}:{T + 3600}:0:0:3590:1.5:0.5" + ":0" * 15
+        + ":climate:defaultdepartment:NONE:1:0:2.0:0.1:0.0:-l h_rt=24:00:00:0.0:NONE:1024.0:0:0"
+    )  # fmt: skip
+
+
 def _sacct_json() -> Any:
     job = {
         "account": "climate", "comment": {"job": "fs=scratch1"}, "allocation_nodes": 2, "cluster": "c1",
@@ -204,6 +211,7 @@ def _of_jobs() -> list[Sample]:
         "squeue": (str(T), SQUEUE_HEADER, *map(squeue_job, range(1, 4), users)),
         "pbs": tuple(map(pbs_job, range(1, 4), users)),
         "swf": (f"; UnixStartTime: {T}", *map(swf_job, range(1, 4), ("7", "88", "7"))),
+        "sge": ("# Version: 8.1.9", *map(sge_job, range(1, 4), users)),
     }
     queues = ("squeue", "squeue-json")
     texts = [
@@ -211,7 +219,7 @@ def _of_jobs() -> list[Sample]:
         for name, lines in log.items()
     ]
     return [
-        *texts[:3],
+        *(text for text in texts if text.format != "swf"),
         Sample("swf", "log.swf", texts[3].content, "job_records", b"88"),
         _json("sacct-json", "sacct.json", _sacct_json(), "job_records", b"bob"),
         _json("squeue-json", f"squeue-{T}.json", _squeue_json(), "queue_records", b"bob"),

@@ -36,7 +36,7 @@ from tests.warehouse.sources.samples import (
 )
 
 BOM = b"\xef\xbb\xbf"
-LOGS = "sacct squeue pbs swf"
+LOGS = "sacct squeue pbs swf sge"
 TABLES = "polls-csv request-events-csv class-reviews"
 JSON = "sacct-json squeue-json prometheus-json extrapolations"
 PARQUET = "polls-parquet glljobstat request-events-parquet"
@@ -69,7 +69,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "empty": (
         lambda _: b"",
         {
-            "sacct squeue pbs swf predictions": none(),
+            f"{LOGS} predictions": none(),
             "series influx-line mmperfmon prometheus-prom prometheus-json": refused("is empty"),
             "recorder-txt recorder-tar": refused("is empty"),
             "sacct-json squeue-json extrapolations": refused("not valid JSON"),
@@ -92,6 +92,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "sacct": none(2, "no header with JobID"),
             "squeue": none(2, "no header precedes"),
             "pbs": none(2, "not an accounting record"),
+            "sge": none(2, "1 fields where the format has"),
             "predictions": none(2, "not a prediction"),
             "swf": refused("start of the log is unknown"),
             "sacct-json squeue-json extrapolations tmio-jsonl tmio-msgpack": refused("JSON"),
@@ -114,7 +115,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "cut in the middle": (
         lambda sample: sample.content[: len(sample.content) // 2],
         {
-            "sacct pbs swf": lost(2, 1),
+            "sacct pbs swf sge": lost(2, 1),
             "squeue": lost(3, 1, "other fields"),
             "polls-csv": lost(4, 1, "3 fields"),
             "class-reviews": lost(3, 1, "fields"),
@@ -147,6 +148,8 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "squeue": lost(1, 1, "other fields"),
             "pbs": lost(1, 1, "not key=value"),
             "swf": lost(1, 1, "15 fields"),
+            # the fields that are used precede the cut
+            "sge": same(),
             "polls-csv": lost(1, 1, "2 fields"),
             "class-reviews": lost(1, 1, "fields"),
             "request-events-csv": lost(1, 1, "9 fields"),
@@ -213,7 +216,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "a line twice": (
         _with_line(lambda lines, at: [*lines[: at + 1], *lines[at:]]),
         {
-            f"sacct squeue pbs swf {TABLES} predictions": changed(1),
+            f"{LOGS} {TABLES} predictions": changed(1),
             "series mmperfmon jobstats": same(1),
             "influx-line ldms-csv mmpmon pmrep prometheus-prom dftracer": same(),
             "recorder-txt": changed(1),
@@ -222,7 +225,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "without a line": (
         _with_line(lambda lines, at: [*lines[:at], *lines[at + 1 :]]),
         {
-            "sacct squeue pbs swf predictions class-reviews": lost(1),
+            f"{LOGS} predictions class-reviews": lost(1),
             "polls-csv": changed(-1),
             "request-events-csv influx-line ldms-csv mmpmon pmrep dftracer recorder-txt": lost(1),
             "series": changed(-1),
@@ -234,7 +237,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "the last two lines swapped": (
         lambda sample: b"".join((lines := sample.content.splitlines(keepends=True))[:-2] + lines[:-3:-1]),
         {
-            f"sacct squeue pbs swf {TABLES} predictions": same(),
+            f"{LOGS} {TABLES} predictions": same(),
             "series": changed(-1, 1, "not later"),
             "mmperfmon": lost(2, 1, "not greater"),
             "jobstats influx-line ldms-csv mmpmon pmrep prometheus-prom dftracer": same(),
@@ -245,7 +248,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
         lambda sample: sample.content.partition(b"\n")[2],
         {
             "sacct": lost(3, 3, "no header with JobID"),
-            "squeue mmperfmon prometheus-prom dftracer": same(),
+            "squeue sge mmperfmon prometheus-prom dftracer": same(),
             "pbs influx-line mmpmon recorder-txt predictions": lost(1),
             "swf": refused("start of the log is unknown"),
             TABLES: refused("no column"),
@@ -274,7 +277,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "UTF-16": (
         lambda sample: sample.content.decode().encode("utf-16"),
         {
-            "sacct swf": lost(3, 5, "not UTF-8"),
+            "sacct swf sge": lost(3, 5, "not UTF-8"),
             "squeue": lost(3, 6, "not UTF-8"),
             "pbs": lost(3, 4, "not UTF-8"),
             "predictions": lost(3, 4, "not valid JSON"),
@@ -318,7 +321,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "a line end in a value": (
         _within(b"\n"),
         {
-            f"sacct squeue swf {TABLES} ldms-csv mmpmon dftracer recorder-txt": lost(1, 2),
+            f"sacct squeue swf sge {TABLES} ldms-csv mmpmon dftracer recorder-txt": lost(1, 2),
             "predictions": lost(1, 2, "not a prediction"),
             "pbs series pmrep": changed(0, 1),
             "sacct-json squeue-json prometheus-json extrapolations": refused("Invalid control character"),
@@ -346,7 +349,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "an empty value": (
         lambda sample: sample.content.replace(sample.value, b"", 1),
         {
-            "sacct squeue pbs sacct-json squeue-json prometheus-json ldms-csv influx-line": changed(0),
+            "sacct squeue pbs sge sacct-json squeue-json prometheus-json ldms-csv influx-line": changed(0),
             "jobstats recorder-txt extrapolations predictions": changed(0),
             "swf": lost(1, 1, "17 fields"),
             "polls-csv": lost(1, 1, "controller is missing"),

@@ -33,6 +33,7 @@ BOUNDS = {
     "sacct": _LINES,
     "pbs": _LINES,
     "swf": _LINES,
+    "sge": _LINES,
     "squeue": _LINES,
     "sacct-json": _JOBS,
     "squeue-json": _JOBS,

@@ -1,4 +1,4 @@
-"""Read job logs and queues: Slurm's accounting and queue, PBS, and the Standard Workload Format.
+"""Read job logs and queues: Slurm's accounting and queue, PBS, Grid Engine, and the Standard Workload Format.
 
 - `host_lists` (`expand`): Lists of hosts as schedulers write them.
 - `pbs`: PBS Professional, OpenPBS and Torque accounting records: `MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value …`.
@@ -6,6 +6,7 @@
 - `records`: Builds rows of `job_records` from the cells of any job log.
 - `sacct`: Slurm's `sacct --parsable2`: a header with any fields in any order, or two known forms without a header.
 - `sacct_json`: Slurm's `sacct --json`, as the data parsers of Slurm 21.08 to 24.x write it: jobs.
+- `sge`: Grid Engine's accounting (SGE, UGE, OCS): fields separated by `:`, or JSON Lines.
 - `slurm_commands`: Runs `sacct` and `squeue`, and writes their output to a file.
 - `slurm_json`: Values in Slurm's JSON of any version: plain or wrapped, a word or a list of words.
 - `squeue`: Slurm's `squeue --format`, fields separated by `|`: running and waiting jobs at one instant.
