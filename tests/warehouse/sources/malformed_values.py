@@ -49,6 +49,18 @@ CHANGES: dict[str, list[Change]] = {
         (":NONE:1024.0", (":1.cn2:1024.0",), lost(1)),
         (":NONE:1:0:2.0", _each(":mpi:{}:0:2.0", ("x", "-4", "8.5")), lost(1, 1, "its numbers are not where")),
     ],
+    "slurm-jobcomp": [
+        ("StartTime=2026-03-01T12:00:03", _each("StartTime={}", _NO_TIMES), lost(1, 1, "start time .* is not a time")),
+        ("StartTime=2026-03-01T12:00:03", _each("StartTime={}", _FAR_TIMES), lost(1, 1, "outside 1970 to 2261")),
+        ("StartTime=2026-03-01T12:00:03", ("StartTime=Unknown",), changed(0)),
+        ("NodeCnt=8", _each("NodeCnt={}", (*_NO_NUMBERS, "9" * 14)), lost(1, 1, "number of nodes is given as")),
+        (" NodeCnt=8", ("", " NodeCnt8", " NodeCnt = 8"), lost(1, 1, "The line has no NodeCnt")),
+        ("Name=icon", ("Name=a NodeCnt=9 b",), lost(1, 1, "The key NodeCnt occurs more than once")),
+        ("JobId=3", ("JobId=", "#JobId=3", "Jobid=3"), lost(1, 1, "no job id|not a record of a completed job")),
+        ("JobState=COMPLETED", ("JobState=DONE",), lost(1, 1, "state DONE is not one of Slurm's")),
+        # names may hold blanks and other keys
+        ("Name=icon", ("Name=a=b c=d",), changed(0)),
+    ],
     "squeue": [
         ("2026-03-01T11:00:02", _NO_TIMES, lost(1, 1, "submit time .* is not a time")),
         ("2026-03-01T11:00:02", _FAR_TIMES, lost(1, 1, "outside 1970 to 2261")),

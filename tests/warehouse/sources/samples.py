@@ -170,6 +170,15 @@ def sge_job(number: int, user: str = "ann") -> str:
     )  # fmt: skip
 
 
+def completed_job(number: int, user: str = "ann") -> str:
+    return (
+        f"JobId={number} UserId={user}(1001) GroupId=staff(100) Name=icon run JobState=COMPLETED Partition=main "
+        f"TimeLimit=120 StartTime=2026-03-01T12:00:0{number} EndTime=2026-03-01T13:00:00 NodeList=cn[1-8] NodeCnt=8 "
+        "ProcCnt=64 WorkDir=/x ReservationName= Tres=cpu=64,node=8 Account=climate QOS=normal WcKey= Cluster=c1 "
+        "SubmitTime=2026-03-01T11:00:00 EligibleTime=2026-03-01T11:00:00 DerivedExitCode=0:0 ExitCode=0:0 "
+    )
+
+
 def _sacct_json() -> Any:
     job = {
         "account": "climate", "comment": {"job": "fs=scratch1"}, "allocation_nodes": 2, "cluster": "c1",
@@ -212,6 +221,7 @@ def _of_jobs() -> list[Sample]:
         "pbs": tuple(map(pbs_job, range(1, 4), users)),
         "swf": (f"; UnixStartTime: {T}", *map(swf_job, range(1, 4), ("7", "88", "7"))),
         "sge": ("# Version: 8.1.9", *map(sge_job, range(1, 4), users)),
+        "slurm-jobcomp": tuple(map(completed_job, range(1, 4), users)),
     }
     queues = ("squeue", "squeue-json")
     texts = [

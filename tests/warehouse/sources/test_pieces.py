@@ -34,6 +34,7 @@ BOUNDS = {
     "pbs": _LINES,
     "swf": _LINES,
     "sge": _LINES,
+    "slurm-jobcomp": _LINES,
     "squeue": _LINES,
     "sacct-json": _JOBS,
     "squeue-json": _JOBS,

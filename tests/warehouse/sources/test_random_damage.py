@@ -62,7 +62,9 @@ def test_random_damage_raises_only_input_refused(key: str, seed: int) -> None:
         assert outcome.rejects["reason"].null_count() == outcome.rejects["remedy"].null_count() == 0
 
 
-@pytest.mark.parametrize(("key", "left_out"), [("sacct", "JobID"), ("pbs", ""), ("swf", ";"), ("sge", "#")])
+@pytest.mark.parametrize(
+    ("key", "left_out"), [("sacct", "JobID"), ("pbs", ""), ("swf", ";"), ("sge", "#"), ("slurm-jobcomp", "")]
+)
 @pytest.mark.parametrize("seed", range(12))
 def test_every_line_of_damaged_log_is_read_or_refused(key: str, left_out: str, seed: int) -> None:
     """Exceptions are the header, comments, and other record types of PBS."""

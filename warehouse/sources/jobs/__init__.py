@@ -8,6 +8,7 @@
 - `sacct_json`: Slurm's `sacct --json`, as the data parsers of Slurm 21.08 to 24.x write it: jobs.
 - `sge`: Grid Engine's accounting (SGE, UGE, OCS): fields separated by `:`, or JSON Lines.
 - `slurm_commands`: Runs `sacct` and `squeue`, and writes their output to a file.
+- `slurm_completions`: Slurm's log of completed jobs (jobcomp/filetxt): `JobId=… UserId=…`, one job per line.
 - `slurm_json`: Values in Slurm's JSON of any version: plain or wrapped, a word or a list of words.
 - `squeue`: Slurm's `squeue --format`, fields separated by `|`: running and waiting jobs at one instant.
 - `squeue_json`: Slurm's `squeue --json`, as Slurm 21.08 to 24.x write it: running and waiting jobs at one instant.
