@@ -146,6 +146,13 @@ CHANGES: dict[str, list[Change]] = {
         ("controller", ("kontroller",), refused("no column controller")),
         ("polled_at,", ("polled_at,controller,",), refused("controller more than once")),
     ],
+    "lustre-stats": [
+        ("163840 671", _each("{} 671", ("x", "-4", "nan", "8.5", "1e400")), changed(-1, 1, "does not write")),
+        ("163840 671", ("9999999999999999999 671",), changed(-1, 1, "more bytes than|larger than 2")),
+        ("163840 671", ("163 671",), changed(0)),
+        ("1723117020.1", ("soon", "-1.1", "17.1", "99999999999.1"), changed(-1, 1, "does not write|no time")),
+        ("40 samples [bytes]", ("40 samples [pages]", "samples [bytes]"), changed(-1, 1, "does not write")),
+    ],
     "series": [
         ("20,77", ("20,x",), changed(-1, 1, "is not a number")),
         ("20,77", ("20,-7", "20,nan", "20,inf", "20,1e400"), changed(-1, 1, "non-negative number")),

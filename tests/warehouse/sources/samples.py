@@ -39,7 +39,7 @@ from tests.warehouse.sources.counters import (
 )
 from tests.warehouse.sources.darshan import test_layout as darshan
 from tests.warehouse.sources.events import test_source as events
-from tests.warehouse.sources.polls import test_csv as polls, test_mmperfmon as mmperfmon
+from tests.warehouse.sources.polls import test_csv as polls, test_lustre_stats as stats, test_mmperfmon as mmperfmon
 from tests.warehouse.sources.reviews import test_source as reviews
 
 #: 2026-03-01T12:00:00Z
@@ -254,6 +254,8 @@ def _of_polls() -> list[Sample]:
             path, times, list(zip(*values, strict=True)), list(zip(*values, strict=True)))), "polls"),
         Sample("lmt-database", "lmt.db", _of_file(lambda path: lmt_tables.database(path.parent, readings)), "polls"),
         Sample("mmperfmon", "mmperfmon.out", mmperfmon.good_text(2).encode(), "polls", b"12:03"),
+        Sample("lustre-stats", "oss1.stats", "".join(stats.reading(10 * n, 0, 81920 * n) for n in range(4)).encode(),
+               "polls", b"163840"),
         Sample("series", "write-7.csv", _lines("time_s,write_bytes", "0,1", "10,5", "20,77", "30,90"), "series", b"77"),
     ]  # fmt: skip
 

@@ -41,6 +41,7 @@ BOUNDS = {
     "polls-csv": ("polls.csv.BLOCK_BYTES", "polls.csv._PIECE_ROWS", "polls.polls.MAX_BUFFERED_ROWS"),
     "polls-parquet": ("polls.parquet.PIECE_ROWS", "polls.parquet.MAX_BUFFERED_ROWS"),
     "lmt-database": ("polls.lmt_queries.BATCH_ROWS", "polls.lmt_queries._FETCHED_ROWS"),
+    "lustre-stats": ("polls.lustre_stats.BLOCK_BYTES",),
     "mmperfmon": ("polls.mmperfmon.BLOCK_BYTES",),
     "jobstats": (
         "counters.jobstats_text.BLOCK_BYTES",

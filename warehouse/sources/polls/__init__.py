@@ -9,6 +9,7 @@
 - `lmt_database` (`read_url`): LMT databases: cumulative counters of each Lustre target.
 - `lmt_following` (`NewPolls`, `create_engine`, `read_on`): Incremental reading of LMT databases that are being written.
 - `lmt_queries`: Queries of an LMT database, and conversion of its readings to polls.
+- `lustre_stats`: `lctl get_param obdfilter.*.stats llite.*.stats`: cumulative bytes of targets and mounts, as polls.
 - `mmperfmon`: Output of `mmperfmon query` for GPFS: bytes and operations per time bucket.
 - `parquet`: Polls as Parquet, with the published column names or a mapping.
 - `polls`: Conversion of any table of polls, with inference of missing intervals.

@@ -41,7 +41,7 @@ REAL = HEAD + "".join(
 
 def record(number: int, *, host: str = "cn1", pe: str = "mpi", slots: int = 8, **others: Any) -> str:
     """Return a line by accounting(5)."""
-    field = {
+    field: dict[str, Any] = {
         "failed": 0,
         "status": 0,
         "task": 0,
