@@ -33,6 +33,7 @@ from tests.warehouse.sources.counters import (
     test_influx_line as influx,
     test_jobstats as jobstats,
     test_ldms_csv as ldms,
+    test_ldms_lustre2 as lustre2,
     test_mmpmon as mmpmon,
     test_pmrep as pmrep,
     test_prometheus as prometheus,
@@ -282,6 +283,10 @@ def _of_counters() -> list[Sample]:
         "jobstats": ("stats", f"{T}\n{jobstats.header()}{entries}"),
         "influx-line": ("metrics.out", "".join(influx.job(key, 4096) for key in keys)),
         "ldms-csv": ("lustre_ost", ldms.JOBS + "".join(ldms.job(key, 4096) for key in keys)),
+        "ldms-lustre2": (
+            "lustre2_client",
+            lustre2.HEADER + "".join(lustre2.line(0, key, 5, node=f"n{place}") for place, key in enumerate(keys)),
+        ),
         "mmpmon": ("mmpmon", "".join(mmpmon.line(5, node=key) for key in keys)),
         "pmrep": ("pcp.csv", pmrep.HEADER + "".join(pmrep.line(4096, host=key) for key in keys)),
         "prometheus": ("oss1.prom", prometheus.snapshot(4096, 8192, 3).replace('"j1"', '"j22"')),

@@ -80,6 +80,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "lustre-stats": refused("No header names"),
             "jobstats": refused("no job statistics"),
             "ldms-csv": refused("The file has no header"),
+            "ldms-lustre2": refused("no counters of LDMS"),
             "mmpmon": refused("no counters"),
             "pmrep": refused("None of the"),
             "dftracer": refused("No line"),
@@ -107,6 +108,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "mmperfmon influx-line prometheus-prom prometheus-json": refused("[nN]one of the|no metric that counts"),
             "jobstats": refused("no job statistics"),
             "ldms-csv": refused("The file has no header"),
+            "ldms-lustre2": refused("no counters of LDMS"),
             "mmpmon": refused("no counters"),
             "pmrep": refused("None of the"),
             "dftracer": refused("No line"),
@@ -132,6 +134,8 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "mmperfmon": lost(10, 1, "no end"),
             "jobstats influx-line": lost(2, 1),
             "ldms-csv pmrep": lost(3, 1, "no end"),
+            # nothing is left but a part of the header
+            "ldms-lustre2": none(),
             "mmpmon": lost(2, 1, "no end"),
             # an exporter's text has no end marker
             "prometheus-prom": changed(0),
@@ -167,6 +171,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "mmperfmon": lost(2, 1, "no end"),
             "jobstats influx-line": lost(1, 1),
             "ldms-csv mmpmon pmrep": lost(1, 1, "no end"),
+            "ldms-lustre2": lost(4, 1, "7 fields where 11"),
             "prometheus-prom": lost(1, 2, "quotes|fewer counters"),
             "dftracer": same(1, "not JSON"),
             "tmio-jsonl": lost(6, 1, "not complete JSON"),
@@ -181,6 +186,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
         lambda sample: sample.content.removesuffix(b"\n"),
         {
             f"{LOGS} {TABLES} {JSON} {NO_TEXT} lustre-stats series jobstats influx-line prometheus-prom": same(),
+            "ldms-lustre2": same(),
             "dftracer tmio-jsonl recorder-txt predictions": same(),
             # a number that ends early would pass for another number
             "mmperfmon": lost(2, 1, "no end"),
@@ -198,6 +204,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "series": same(5),
             f"{PARQUET} {HDF5} lmt-database lustre-stats recorder-tar": same(),
             "mmperfmon": changed(10),
+            "ldms-lustre2": same(1, "time is not in seconds"),
             "jobstats influx-line ldms-csv mmpmon pmrep prometheus-prom dftracer": same(),
             "tmio-jsonl": changed(25),
             "tmio-msgpack": changed(6),
@@ -208,7 +215,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "junk behind the end": (
         lambda sample: sample.content + b"\x00\xff junk\n",
         {
-            f"{LOGS} {TABLES} series ldms-csv dftracer": same(1, "not UTF-8"),
+            f"{LOGS} {TABLES} series ldms-csv ldms-lustre2 dftracer": same(1, "not UTF-8"),
             JSON: refused("not valid JSON"),
             PARQUET: refused("Parquet content"),
             f"{HDF5} lmt-database recorder-tar": same(),
@@ -226,7 +233,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             f"{LOGS} {TABLES} predictions": changed(1),
             "series mmperfmon jobstats": same(1),
             "lustre-stats": changed(-1, 1, "more than once"),
-            "influx-line ldms-csv mmpmon pmrep prometheus-prom dftracer": same(),
+            "influx-line ldms-csv ldms-lustre2 mmpmon pmrep prometheus-prom dftracer": same(),
             "recorder-txt": changed(1),
         },
     ),
@@ -237,6 +244,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "polls-csv": changed(-1),
             "request-events-csv influx-line ldms-csv mmpmon pmrep dftracer recorder-txt": lost(1),
             "series": changed(-1),
+            "ldms-lustre2": lost(4),
             # lctl writes no line for a counter of 0
             "lustre-stats": changed(0),
             "mmperfmon": lost(2),
@@ -250,7 +258,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             f"{LOGS} {TABLES} predictions": same(),
             "series": changed(-1, 1, "not later"),
             "mmperfmon": lost(2, 1, "not greater"),
-            "lustre-stats jobstats influx-line ldms-csv mmpmon pmrep prometheus-prom dftracer": same(),
+            "lustre-stats jobstats influx-line ldms-csv ldms-lustre2 mmpmon pmrep prometheus-prom dftracer": same(),
             "recorder-txt": lost(1, 1, "starts before the previous call"),
         },
     ),
@@ -280,6 +288,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
         lambda sample: BOM + sample.content,
         {
             f"{LOGS} {TABLES} sacct-json squeue-json prometheus-json lustre-stats series mmperfmon pmrep": same(),
+            "ldms-lustre2": same(),
             "jobstats influx-line ldms-csv mmpmon prometheus-prom dftracer tmio-jsonl predictions": same(),
             "extrapolations": refused("BOM"),
             "recorder-txt": refused("starts with a call"),
@@ -299,6 +308,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "mmperfmon influx-line prometheus-prom prometheus-json": refused("[nN]one of the|no metric that counts"),
             "jobstats": refused("no job statistics"),
             "ldms-csv": refused("The file has no header"),
+            "ldms-lustre2": refused("no counters of LDMS"),
             "mmpmon": refused("no counters"),
             "pmrep": refused("None of the"),
             "dftracer": refused("No line"),
@@ -312,6 +322,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             _within(junk),
             {
                 f"{LOGS} {TABLES} ldms-csv dftracer": lost(1, 1, "not UTF-8"),
+                "ldms-lustre2": lost(4, 1, "not UTF-8"),
                 "series": changed(-1, 1, "not UTF-8"),
                 "sacct-json": json_expected or lost(2, 2, "not valid Unicode|its job is refused"),
                 "squeue-json": json_expected or lost(1, 1, "not valid Unicode"),
@@ -339,6 +350,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "pbs series pmrep": changed(0, 1),
             "sacct-json squeue-json prometheus-json extrapolations": refused("Invalid control character"),
             "mmperfmon": lost(2, 2, "not a row"),
+            "ldms-lustre2": lost(4, 2, "fields where 11"),
             "lustre-stats": changed(-1, 1, "does not write"),
             "jobstats": lost(2, 2),
             "influx-line": lost(1, 1, "no time"),
@@ -349,6 +361,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
         _within(b"x" * (1 << 20)),
         {
             f"{LOGS} {TABLES} ldms-csv": lost(1, 1, "limits.max_line_bytes"),
+            "ldms-lustre2": lost(4, 1, "limits.max_line_bytes"),
             "series": changed(-1, 1, "limits.max_line_bytes"),
             # JSON items have a separate limit
             "sacct-json squeue-json prometheus-json": changed(0),
@@ -367,6 +380,8 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "sacct squeue pbs sge slurm-jobcomp sacct-json squeue-json prometheus-json": changed(0),
             "ldms-csv influx-line jobstats recorder-txt extrapolations predictions": changed(0),
             "swf": lost(1, 1, "17 fields"),
+            # a reading that names no job counts in total only
+            "ldms-lustre2": lost(2),
             "polls-csv": lost(1, 1, "controller is missing"),
             "request-events-csv": lost(1, 1, "event is missing"),
             "class-reviews": lost(1, 1, "subject_id is missing"),

@@ -50,6 +50,7 @@ BOUNDS = {
     ),
     "influx-line": ("counters.influx_line.BLOCK_BYTES", "counters.influx_line._NEWS_ROWS"),
     "ldms-csv": ("counters.ldms_csv.BLOCK_BYTES",),
+    "ldms-lustre2": ("counters.ldms_lustre2.BLOCK_BYTES",),
     "mmpmon": ("counters.mmpmon.BLOCK_BYTES",),
     "pmrep": ("counters.pmrep.BLOCK_BYTES",),
     "prometheus-prom": ("counters.prometheus.BLOCK_BYTES",),

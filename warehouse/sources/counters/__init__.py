@@ -8,6 +8,7 @@
 - `jobstats_entries` (`Entries`): Parser of job statistics entries, block by block.
 - `jobstats_text` (`parse_events`): Tokenizer for the text of `lctl get_param`: headers, times and entries.
 - `ldms_csv`: Counters as LDMS' store_csv writes them, with a set of metrics per line and a schema per file.
+- `ldms_lustre2`: Counters of LDMS' sampler lustre2_client: all Lustre mounts of a node per line, in total and by job.
 - `line_protocol` (`parse_points`, `Points`): Parser of Influx line protocol, block by block.
 - `metrics` (`map_metrics`, `map_labels`, `select_counted_series`): Mapping of metrics and labels to iosig's columns.
 - `mmpmon`: `mmpmon -p` of a GPFS node: bytes and operations per file system since its mount.
