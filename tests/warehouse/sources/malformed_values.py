@@ -61,6 +61,15 @@ CHANGES: dict[str, list[Change]] = {
         # names may hold blanks and other keys
         ("Name=icon", ("Name=a=b c=d",), changed(0)),
     ],
+    "lsf": [
+        ('" 64 60.0', ('" 63 60.0', '" x 60.0', ' 64 60.0', '" 60.0'), lost(1, 1, "lengths of its lists|not a record")),
+        (' 0 3 "cn1"', (' 1 3 "cn1"', ' 0 2 "cn1"', ' 0 x "cn1"', ' -1 3 "cn1"'), lost(1, 1, "lengths of its lists")),
+        (f" {T + 10} ", _each(" {} ", ("soon", "inf", "1e400", "8.5")), lost(1, 1, "lengths of its lists")),
+        (f" {T + 10} ", _each(" {} ", ("-5", "17", "99999999999")), lost(1, 1, "start time .* is not a time")),
+        (f" {T + 10} ", (" 0 ",), changed(0)),
+        ('"icon"', ('"icon', 'icon"', '"ic"on"'), lost(1, 1, "not a record|lengths of its lists")),
+        ('"icon"', ('"ic""on"', '"a b"', '""'), changed(0)),
+    ],
     "squeue": [
         ("2026-03-01T11:00:02", _NO_TIMES, lost(1, 1, "submit time .* is not a time")),
         ("2026-03-01T11:00:02", _FAR_TIMES, lost(1, 1, "outside 1970 to 2261")),

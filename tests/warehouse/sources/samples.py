@@ -40,6 +40,7 @@ from tests.warehouse.sources.counters import (
 )
 from tests.warehouse.sources.darshan import test_layout as darshan
 from tests.warehouse.sources.events import test_source as events
+from tests.warehouse.sources.jobs import test_lsf as lsf
 from tests.warehouse.sources.polls import test_csv as polls, test_lustre_stats as stats, test_mmperfmon as mmperfmon
 from tests.warehouse.sources.reviews import test_source as reviews
 
@@ -223,6 +224,7 @@ def _of_jobs() -> list[Sample]:
         "swf": (f"; UnixStartTime: {T}", *map(swf_job, range(1, 4), ("7", "88", "7"))),
         "sge": ("# Version: 8.1.9", *map(sge_job, range(1, 4), users)),
         "slurm-jobcomp": tuple(map(completed_job, range(1, 4), users)),
+        "lsf": tuple(lsf.job(number, user=user).rstrip() for number, user in enumerate(users, start=1)),
     }
     queues = ("squeue", "squeue-json")
     texts = [

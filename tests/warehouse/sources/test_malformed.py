@@ -36,7 +36,7 @@ from tests.warehouse.sources.samples import (
 )
 
 BOM = b"\xef\xbb\xbf"
-LOGS = "sacct squeue pbs swf sge slurm-jobcomp"
+LOGS = "sacct squeue pbs swf sge slurm-jobcomp lsf"
 TABLES = "polls-csv request-events-csv class-reviews"
 JSON = "sacct-json squeue-json prometheus-json extrapolations"
 PARQUET = "polls-parquet glljobstat request-events-parquet"
@@ -96,6 +96,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "pbs": none(2, "not an accounting record"),
             "sge": none(2, "1 fields where the format has"),
             "slurm-jobcomp": none(2, "not a record of a completed job"),
+            "lsf": none(2, "not a record of lsb.acct"),
             "predictions": none(2, "not a prediction"),
             "swf": refused("start of the log is unknown"),
             "sacct-json squeue-json extrapolations tmio-jsonl tmio-msgpack": refused("JSON"),
@@ -120,7 +121,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "cut in the middle": (
         lambda sample: sample.content[: len(sample.content) // 2],
         {
-            "sacct pbs swf sge slurm-jobcomp": lost(2, 1),
+            "sacct pbs swf sge slurm-jobcomp lsf": lost(2, 1),
             "squeue": lost(3, 1, "other fields"),
             "polls-csv": lost(4, 1, "3 fields"),
             "class-reviews": lost(3, 1, "fields"),
@@ -157,7 +158,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "pbs": lost(1, 1, "not key=value"),
             "swf": lost(1, 1, "15 fields"),
             # the fields that are used precede the cut
-            "sge": same(),
+            "sge lsf": same(),
             "slurm-jobcomp": lost(1, 1, "no ExitCode"),
             "polls-csv": lost(1, 1, "2 fields"),
             "class-reviews": lost(1, 1, "fields"),
@@ -267,7 +268,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
         {
             "sacct": lost(3, 3, "no header with JobID"),
             "squeue sge mmperfmon prometheus-prom dftracer": same(),
-            "pbs slurm-jobcomp influx-line mmpmon recorder-txt predictions": lost(1),
+            "pbs slurm-jobcomp lsf influx-line mmpmon recorder-txt predictions": lost(1),
             "swf": refused("start of the log is unknown"),
             TABLES: refused("no column"),
             "series": same(),
@@ -299,7 +300,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
         {
             "sacct swf sge": lost(3, 5, "not UTF-8"),
             "squeue": lost(3, 6, "not UTF-8"),
-            "pbs slurm-jobcomp": lost(3, 4, "not UTF-8"),
+            "pbs slurm-jobcomp lsf": lost(3, 4, "not UTF-8"),
             "predictions": lost(3, 4, "not valid JSON"),
             "sacct-json squeue-json": same(),
             TABLES: refused("no column"),
@@ -345,7 +346,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "a line end in a value": (
         _within(b"\n"),
         {
-            f"sacct squeue swf sge slurm-jobcomp {TABLES} ldms-csv mmpmon dftracer recorder-txt": lost(1, 2),
+            f"sacct squeue swf sge slurm-jobcomp lsf {TABLES} ldms-csv mmpmon dftracer recorder-txt": lost(1, 2),
             "predictions": lost(1, 2, "not a prediction"),
             "pbs series pmrep": changed(0, 1),
             "sacct-json squeue-json prometheus-json extrapolations": refused("Invalid control character"),
@@ -377,7 +378,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "an empty value": (
         lambda sample: sample.content.replace(sample.value, b"", 1),
         {
-            "sacct squeue pbs sge slurm-jobcomp sacct-json squeue-json prometheus-json": changed(0),
+            "sacct squeue pbs sge slurm-jobcomp lsf sacct-json squeue-json prometheus-json": changed(0),
             "ldms-csv influx-line jobstats recorder-txt extrapolations predictions": changed(0),
             "swf": lost(1, 1, "17 fields"),
             # a reading that names no job counts in total only

@@ -35,6 +35,7 @@ BOUNDS = {
     "swf": _LINES,
     "sge": _LINES,
     "slurm-jobcomp": _LINES,
+    "lsf": _LINES,
     "squeue": _LINES,
     "sacct-json": _JOBS,
     "squeue-json": _JOBS,

@@ -63,7 +63,8 @@ def test_random_damage_raises_only_input_refused(key: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "left_out"), [("sacct", "JobID"), ("pbs", ""), ("swf", ";"), ("sge", "#"), ("slurm-jobcomp", "")]
+    ("key", "left_out"),
+    [("sacct", "JobID"), ("pbs", ""), ("swf", ";"), ("sge", "#"), ("slurm-jobcomp", ""), ("lsf", "")],
 )
 @pytest.mark.parametrize("seed", range(12))
 def test_every_line_of_damaged_log_is_read_or_refused(key: str, left_out: str, seed: int) -> None:

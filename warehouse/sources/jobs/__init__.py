@@ -1,6 +1,7 @@
-"""Read job logs and queues: Slurm's accounting and queue, PBS, Grid Engine, and the Standard Workload Format.
+"""Read job logs and queues: Slurm's accounting and queue, PBS, Grid Engine, LSF, and the Standard Workload Format.
 
 - `host_lists` (`expand`): Lists of hosts as schedulers write them.
+- `lsf`: LSF's `lsb.acct`: one record per line, fields separated by blanks, texts in quotes.
 - `pbs`: PBS Professional, OpenPBS and Torque accounting records: `MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value …`.
 - `queue`: Builds rows of `queue_records` from the cells of a scheduler's queue.
 - `records`: Builds rows of `job_records` from the cells of any job log.
