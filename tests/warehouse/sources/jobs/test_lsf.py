@@ -32,7 +32,7 @@ def job(
     text = {"name": "icon", "command": "mpirun ./icon", "user": "ann", "start": str(T + 10), "exit": "0"} | more
     return (
         f'"JOB_FINISH" "10.1" {T + 70} {number} 1001 33554434 4 {T} 0 0 {text["start"]} "{text["user"]}" "normal" '
-        f'"span[ptile=2]" "" "" "login1" "/home/ann" "" "%J.out" "" "{T}.{number}" {lists} {status} 60.0 '
+        f'"span[ptile=2]" "" "" "login1" "/scratch/ann" "" "%J.out" "" "{T}.{number}" {lists} {status} 60.0 '
         f'"{text["name"]}" "{text["command"]}" 1.5 0.5'
         + " 0"
         * 17

@@ -108,7 +108,7 @@ def test_array_tasks_have_their_own_hosts(tmp_path: Path) -> None:
     assert rows.select("job_id", "node_count").rows() == [("1_1", 1), ("1_2", 1), ("1_3", 1)]
 
 
-@pytest.mark.parametrize("more", ["", ":0:0", ":0:0:NONE:NONE:0:0:login1:/home/ann:qsub -N a:b job.sh:60.5:10"])
+@pytest.mark.parametrize("more", ["", ":0:0", ":0:0:NONE:NONE:0:0:login1:/scratch/ann:qsub -N a:b job.sh:60.5:10"])
 @pytest.mark.parametrize("category", ["NONE", "-l h_rt=24:00:00", "-q a:b -pe mpi 8", ""])
 def test_all_versions_and_separators_in_the_category_are_read(tmp_path: Path, more: str, category: str) -> None:
     rows, refused = read_text(tmp_path, record(1, more=more, category=category))
