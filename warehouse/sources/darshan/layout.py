@@ -176,7 +176,9 @@ def _header(file: IO[bytes]) -> _Header:
         raise InputRefused("This is not a Darshan log, or its first bytes are damaged.", _FETCH)
     version = start[:4].decode()
     if version not in _FORMATS:
-        remedy = "Logs of Darshan 2 need the tools of Darshan 2; report logs of a later format."
+        remedy = "Report logs of a later format."
+        if version.startswith(("1", "2")):
+            remedy = "Darshan 3 cannot convert it. Print its counters with the darshan-parser of Darshan 2."
         raise InputRefused(f"The log has format {version}; known are {', '.join(_FORMATS)}.", remedy)
     layout = struct.Struct(orders[0] + _FORMATS[version].header)
     content = file.read(layout.size)

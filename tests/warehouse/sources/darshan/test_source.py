@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import itertools
 import json
 import shutil
@@ -280,3 +281,11 @@ def test_damaged_logs_land_as_refused_or_flagged(shared_data: Path, tmp_path: Pa
 )
 def test_logs_are_recognized_by_their_first_bytes(start: bytes, is_ours: bool) -> None:
     assert source.sniff(Head("a.csv", start)) == is_ours
+
+
+def test_log_of_darshan_2_is_refused_with_its_own_tool_as_remedy(tmp_path: Path) -> None:
+    path = tmp_path / "old.darshan.gz"
+    path.write_bytes(gzip.compress(b"2.05\0\0\0\0" + (6567223).to_bytes(8, "little") + bytes(1024)))
+    with pytest.raises(InputRefused, match=r"format 2\.05") as refused:
+        list(source.read(path, Reading()))
+    assert "Darshan 2" in refused.value.remedy
