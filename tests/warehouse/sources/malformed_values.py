@@ -273,6 +273,15 @@ CHANGES: dict[str, list[Change]] = {
         ("gpfs.fsios", ("gpfs.fs",), changed(0)),
         ("Host,Interval,Time", ("Host,Interval,Tame", "Hast,Interval,Time"), refused("None of the")),
     ],
+    "ldms-lustre2": [
+        (",7,5,", _each(",7,{},", (*_NO_BYTES, "nan", "")), lost(4, 1, "non-negative integer")),
+        (",7,5,", (",7,5,5,",), lost(4, 1, "12 fields where 11")),
+        ("1723117000.0", ("x.0", "17.0", "99999999999.0", "-5.0"), lost(4, 1, "time is not in")),
+        ("n2", ("",), lost(4, 1, "has no node")),
+        ("#llite.lake,client.write", ("#osc.lake,client.write",), changed(0)),
+        ("client.read_bytes#llite.home", ("client.read_bytes#llite.lake",), refused("more than once")),
+        ("ProducerName", ("Producer",), refused("no counters of LDMS")),
+    ],
     "prometheus-prom": [
         ("} 8192", _each("} {}", (*_NO_BYTES, "NaN", "+Inf")), lost(1, 2, "non-negative integer|fewer counters")),
         ('jobid="j2",operation', ('jobid=j2",operation',), lost(1, 2, "quotes|fewer counters")),

@@ -276,12 +276,13 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "jobstats": changed(0),
             "ldms-csv": refused("The file has no header"),
             "pmrep": refused("None of the"),
+            "ldms-lustre2": refused("no counters of LDMS"),
         },
     ),
     "CRLF": (
         lambda sample: sample.content.replace(b"\n", b"\r\n"),
         {
-            f"{LOGS} {TABLES} {JSON} lustre-stats series mmperfmon pmrep": same(),
+            f"{LOGS} {TABLES} {JSON} lustre-stats series mmperfmon pmrep ldms-lustre2": same(),
             "jobstats influx-line ldms-csv mmpmon prometheus-prom dftracer tmio-jsonl recorder-txt predictions": same(),
         },
     ),
